@@ -48,7 +48,8 @@ pub use l2::L2;
 pub use l3::{Interface, L3, L3Args, L3Config, L3ConfigError, L3Error, Subnet};
 pub use mac_table::{Learned, MacEntry, MacTable, Places};
 pub use registry::{
-    Options, Services, SetupError, add_all, add_all_with_services, add_by_name, names, overview,
+    AppChange, Apps, NextApps, Options, Services, SetupError, add_all, add_all_with_services,
+    add_by_name, names, overview,
 };
 pub use routing::Routing;
 pub use security::{Dropped, Offence, Security, SecurityArgs, SecurityConfig};

@@ -17,8 +17,10 @@ use crate::{
 };
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::collections::{HashMap, VecDeque, hash_map};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use urtica_state::Snapshot;
 use urtica_wire::{
     DatapathId, EncodeError, EntryOptions, Match, Message, PortNo, PortStatus, Version, split_frame,
 };
@@ -58,8 +60,10 @@ struct Shared {
     changes: Mutex<()>,
     events: Broadcast<NetworkEvent>,
     tables: Tables,
-    /// Names the ports that packets are flooded to, if a service does.
-    flood_ports: OnceLock<Arc<dyn FloodPorts>>,
+    /// Names the ports that packets are flooded to, if a service does, and whose program that is.
+    flood_ports: Snapshot<Option<(Origin, Arc<dyn FloodPorts>)>>,
+    /// Whether one does: to ask the other costs an atomic addition.
+    has_flood_ports: AtomicBool,
 }
 
 pub(crate) struct Shard {
@@ -121,7 +125,8 @@ impl Network {
             changes: Mutex::default(),
             events: Broadcast::new(NetworkEvent::Missed),
             tables,
-            flood_ports: OnceLock::new(),
+            flood_ports: Snapshot::new(None),
+            has_flood_ports: AtomicBool::new(false),
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -414,15 +419,35 @@ impl Network {
         }
     }
 
-    /// From now on, packet-outs to FLOOD go to the ports that `ports` names. Returns `false`, and changes nothing, where this was
-    /// called before.
+    /// From now on, packet-outs to FLOOD go to the ports that `ports` names, until the program that was given this network is
+    /// removed. Returns `false`, and changes nothing, where another has called this.
     pub fn flood_by(&self, ports: Arc<dyn FloodPorts>) -> bool {
-        self.shared.flood_ports.set(ports).is_ok()
+        let _alone = self.shared.changes.lock();
+        let is_free = self.shared.flood_ports.load().is_none();
+        if is_free {
+            self.shared.flood_ports.publish(Some((self.origin, ports)));
+            self.shared.has_flood_ports.store(true, Ordering::Release);
+        }
+        is_free
+    }
+
+    /// A program has ended: flooding is left to the switches again, if it was the one that named the ports.
+    pub(crate) fn forget_flood_ports(&self, program: Origin) {
+        let _alone = self.shared.changes.lock();
+        let current = self.shared.flood_ports.load();
+        if matches!(&*current, Some((owner, _)) if *owner == program) {
+            self.shared.flood_ports.publish(None);
+            self.shared.has_flood_ports.store(false, Ordering::Release);
+        }
     }
 
     /// The ports to which packets that came in at this port are flooded; `None` where that is left to the switch.
     pub(crate) fn flood_ports(&self, switch: DatapathId, in_port: PortNo) -> Option<Vec<PortNo>> {
-        let ports = self.shared.flood_ports.get()?;
+        if !self.shared.has_flood_ports.load(Ordering::Acquire) {
+            return None;
+        }
+        let flood_ports = self.shared.flood_ports.load();
+        let (_, ports) = flood_ports.as_ref().as_ref()?;
         Some(ports.flood_ports(switch, in_port))
     }
 

@@ -149,6 +149,8 @@ impl Programs {
         for (old, background) in self.backgrounds.iter().enumerate() {
             if !in_order.iter().any(|(_, kept)| *kept == Some(old)) {
                 background.end();
+                self.network
+                    .forget_flood_ports(self.list.programs[old].origin);
             }
         }
         self.last_run += starting.len() as u64;
