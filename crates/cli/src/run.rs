@@ -1,23 +1,43 @@
 //! `urtica run`: a controller with bundled programs.
 
+mod live;
+
+use crate::config::{Effective, LoadError, Sources};
 use crate::hold::HoldOptions;
-use crate::log::log_to_stderr;
+use crate::log::{log_filtered, parse_filter};
 #[cfg(feature = "northbound")]
 use crate::northbound::NorthboundArgs;
-use crate::{service, status};
+use crate::say::complain;
+use crate::{Cli, Command, service, status};
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+use live::Live;
+use std::path::PathBuf;
 use std::process::ExitCode;
-use urtica_apps as apps;
+use urtica_apps::{self as apps, Apps};
 use urtica_controller::{Args, Controller};
 use urtica_offload::ring::RingKernel;
 use urtica_offload::{Kernel, LearningSwitch, Mode, Unavailable};
 
 /// Options of `urtica run`.
 #[derive(clap::Args)]
-#[command(after_help = format!("Programs:\n{}\n\nLogging: set RUST_LOG, as in RUST_LOG=debug.", apps::overview()))]
+#[command(after_help = format!(
+    "Programs:\n{}\n\n\
+     Options can be in a file, too (--config), and in variables, such as URTICA_LISTEN. The command line counts, then the environment, then the \
+     file. SIGHUP has the file read again, and applies what has changed (docs/operating.md).",
+    apps::overview()
+))]
 pub struct RunArgs {
     /// The programs to run, separated by commas. Each message passes through them in this order.
-    #[arg(value_name = "APP", value_delimiter = ',', required = true)]
-    apps: Vec<String>,
+    #[arg(value_name = "APP", value_delimiter = ',')]
+    pub apps: Vec<String>,
+    /// Read options from this file, in TOML, which urtica check can check.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// What to log: error, warn, info, debug or trace, for parts of the program too, as in info,urtica_services=debug
+    /// [default: what RUST_LOG says, or info].
+    #[arg(long, value_name = "FILTER", value_parser = parse_filter)]
+    log: Option<String>,
     /// Who answers packet-ins: the program, or, as far as it can, the kernel (l2 alone; needs root and Linux 6.6).
     #[arg(long, value_name = "MODE", default_value = "auto")]
     offload: Offload,
@@ -29,7 +49,7 @@ pub struct RunArgs {
     #[command(flatten)]
     northbound: NorthboundArgs,
     #[command(flatten)]
-    options: apps::Options,
+    pub options: apps::Options,
 }
 
 /// Who answers packet-ins.
@@ -45,13 +65,51 @@ enum Offload {
     Ring,
 }
 
-/// Runs until SIGINT or SIGTERM.
-pub fn run(args: RunArgs) -> ExitCode {
-    log_to_stderr();
-    status::of(run_apps(args))
+impl RunArgs {
+    /// What to log, where that was said.
+    pub fn log_filter(&self) -> Option<&str> {
+        self.log.as_deref()
+    }
 }
 
-fn run_apps(args: RunArgs) -> Result<(), Box<dyn std::error::Error>> {
+/// Runs until SIGINT or SIGTERM.
+pub fn run(sources: &Sources) -> ExitCode {
+    let effective = match sources.load() {
+        Ok(effective) => effective,
+        Err(LoadError::Arguments(error)) => error.exit(),
+        Err(error) => {
+            complain(format_args!("urtica: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    let Effective { cli, values, .. } = effective;
+    let Command::Run(args) = cli.command else {
+        return ExitCode::SUCCESS;
+    };
+    if args.apps.is_empty() {
+        refuse_no_programs();
+    }
+    let log = log_filtered(args.log_filter());
+    let live = Live::new(sources.clone(), values, log);
+    status::of(run_apps(&args, live))
+}
+
+fn refuse_no_programs() -> ! {
+    let sentence = "no control program was named; expected one or more, as in urtica run l2, or a file with 'programs' (--config)";
+    let mut cli = Cli::command();
+    cli.build();
+    let run = cli.find_subcommand_mut("run");
+    let error = run.map(|run| run.error(ErrorKind::MissingRequiredArgument, sentence));
+    error.map_or_else(|| std::process::exit(2), |error| error.exit())
+}
+
+/// A controller with the programs that it runs by name, where they are all that it runs.
+struct Prepared {
+    controller: Controller,
+    apps: Option<Apps>,
+}
+
+fn run_apps(args: &RunArgs, live: Live) -> Result<(), Box<dyn std::error::Error>> {
     let takes_the_input = matches!(args.offload, Offload::Kernel | Offload::Ring);
     if args.hold.is_given() && takes_the_input {
         return Err(
@@ -59,18 +117,17 @@ fn run_apps(args: RunArgs) -> Result<(), Box<dyn std::error::Error>> {
         );
     }
     let controller = args.controller.clone().into_controller();
-    let controller = match kernel_mode(&args)? {
-        Some(mode) => add_offloaded(controller, &args, mode)?,
-        None if args.offload == Offload::Ring => add_apps(with_rings(controller), &args)?,
-        None => add_apps(controller, &args)?,
+    let Prepared { controller, apps } = match kernel_mode(args)? {
+        Some(mode) => add_offloaded(controller, args, mode)?,
+        None if args.offload == Offload::Ring => add_apps(with_rings(controller), args)?,
+        None => add_apps(controller, args)?,
     };
     // Last, since an earlier program stops for it.
     let controller = match args.hold.attach()? {
         Some(held) => controller.hold(held),
         None => controller,
     };
-    controller.background(service::notify).run_programs()?;
-    Ok(())
+    live.run(controller.background(service::notify), apps)
 }
 
 /// How the kernel is to answer, if it is.
@@ -109,14 +166,17 @@ fn with_rings(controller: Controller) -> Controller {
 fn add_apps(
     controller: Controller,
     args: &RunArgs,
-) -> Result<Controller, Box<dyn std::error::Error>> {
-    let (controller, services) =
-        apps::add_all_with_services(controller, &args.apps, &args.options)?;
+) -> Result<Prepared, Box<dyn std::error::Error>> {
+    let apps = Apps::new(&args.apps, &args.options)?;
+    let controller = apps.add_to(controller);
     #[cfg(feature = "northbound")]
-    let controller = args.northbound.add_to(controller, &args.apps, &services)?;
-    #[cfg(not(feature = "northbound"))]
-    let _ = services;
-    Ok(controller)
+    let controller = args
+        .northbound
+        .add_to(controller, &args.apps, apps.services())?;
+    Ok(Prepared {
+        controller,
+        apps: Some(apps),
+    })
 }
 
 /// Adds the program with its kernel half; where there is none, says why and adds the program alone. One line either way.
@@ -124,9 +184,9 @@ fn add_offloaded(
     controller: Controller,
     args: &RunArgs,
     mode: Mode,
-) -> Result<Controller, Box<dyn std::error::Error>> {
+) -> Result<Prepared, Box<dyn std::error::Error>> {
     // Also what else is wrong with the options.
-    apps::add_all(Controller::new(), &args.apps, &args.options)?;
+    Apps::new(&args.apps, &args.options)?;
     match Kernel::start() {
         Ok(kernel) => {
             let when = when_it_answers(mode);
@@ -136,7 +196,10 @@ fn add_offloaded(
             let controller =
                 args.northbound
                     .add_to(controller, &args.apps, &apps::Services::default())?;
-            Ok(controller)
+            Ok(Prepared {
+                controller,
+                apps: None,
+            })
         }
         Err(reason) => {
             // Who has asked for it is warned.
