@@ -9,12 +9,12 @@ use crate::kernel_half::{Handover, Ownership, Taken};
 use crate::mailbox::Token;
 use crate::network::Entry;
 use crate::panics::panic_text;
-use crate::program_list::{Listed, ProgramList};
+use crate::program_list::ProgramList;
 use crate::reconciliation::{Reconciliation, Waiting};
 use crate::request::{Asker, Requests};
 use crate::session::{Event, PortsProblem, Session, SessionConfig, SessionError, Subject};
 use crate::stage::Tables;
-use crate::switch::FLUSH_BYTES;
+use crate::switch::{FLUSH_BYTES, Identity};
 use crate::xid::{Origin, Sender, Xids};
 use crate::{MAX_PORTS, Switch, SwitchCounters, SwitchHandler, SwitchInfo};
 use hold::Hold;
@@ -222,7 +222,7 @@ impl Joined {
         batch: &mut BatchContext,
         mut call: impl FnMut(&mut dyn SwitchHandler, &mut Switch),
     ) {
-        let programs = &self.programs.programs;
+        let programs = &self.programs.identities;
         let mut switch = self.info.as_switch(programs, xids, counters, batch);
         for (program, handler) in self.handlers.iter_mut().enumerate() {
             if range.contains(&program) && !switch.consumed {
@@ -248,7 +248,7 @@ impl SwitchInfo {
     /// What handlers see of the switch during a batch.
     fn as_switch<'t>(
         &'t self,
-        programs: &'t [Listed],
+        programs: &'t [Identity],
         xids: &'t mut Xids,
         counters: &'t SwitchCounters,
         batch: &'t mut BatchContext,
@@ -671,7 +671,7 @@ impl<C: Channel> Connection<C> {
         // Many handlers run a transaction for each packet-in.
         let _series = Series::new();
         let mut packets = PacketIns::new(version, rest);
-        let (programs, xids) = (&joined.programs.programs, &mut self.session.xids);
+        let (programs, xids) = (&joined.programs.identities, &mut self.session.xids);
         let mut switch = joined.info.as_switch(programs, xids, &self.counters, batch);
         if let [handler] = &mut joined.handlers[..] {
             switch.begin(0);
@@ -908,8 +908,8 @@ impl<C: Channel> Connection<C> {
 
     /// Where the program is that sends with these xids.
     fn position_of(&self, origin: Origin) -> Option<usize> {
-        let programs = &self.switch.as_ref()?.programs.programs;
-        programs.iter().position(|listed| listed.origin == origin)
+        let programs = &self.switch.as_ref()?.programs.identities;
+        programs.iter().position(|program| program.origin == origin)
     }
 
     fn call_one(

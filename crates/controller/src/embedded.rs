@@ -381,7 +381,7 @@ impl Embedded {
                 // For controllers with several shards.
                 Command::Adopt
                 | Command::Give { .. }
-                | Command::SetPrograms(_)
+                | Command::FollowPrograms
                 | Command::Stop
                 | Command::Leave => {}
             }

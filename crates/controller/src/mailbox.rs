@@ -2,12 +2,10 @@
 //!
 //! How many bytes of messages wait in it is bounded for each switch, by its [`Backlog`](crate::backlog::Backlog).
 
-use crate::program_list::ProgramList;
 use crate::request::Asker;
 use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 
 /// Names a connection for as long as the controller runs, whichever shard has it.
 pub(crate) type Token = u64;
@@ -27,8 +25,8 @@ pub(crate) enum Command {
     },
     /// Close a connection for this reason.
     Close { token: Token, reason: &'static str },
-    /// Have all switches follow this list of programs.
-    SetPrograms(Arc<ProgramList>),
+    /// Have all switches follow the list of programs in use.
+    FollowPrograms,
     /// Flush and close all connections, and end.
     Stop,
     /// Leave all connections that a holder keeps to the next program, close the others, and end.

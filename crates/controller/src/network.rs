@@ -10,6 +10,7 @@ use crate::mailbox::{Command, Mailbox, Token};
 use crate::permanent::{Full, PermanentEntries};
 use crate::request::{Asker, DEADLINE, ReplySender, has_reply};
 use crate::stage::Tables;
+use crate::unsent::Unsent;
 use crate::xid::Origin;
 use crate::{
     BusyTimes, PendingReply, ProgramId, RequestError, ShardCounters, Stage, SwitchCounters,
@@ -51,6 +52,8 @@ pub struct Network {
     origin: Origin,
     /// How long switches have to reply.
     deadline: Duration,
+    /// Where what is sent is kept instead of sent.
+    unsent: Option<Arc<Unsent>>,
 }
 
 struct Shared {
@@ -86,6 +89,24 @@ pub(crate) struct Entry {
     pub permanent: Arc<Mutex<PermanentEntries>>,
     /// Whether its ports are known and `switch_up` has been called.
     pub is_up: bool,
+}
+
+/// Whether this changes nothing in a switch.
+fn is_question(messages: &[Message]) -> bool {
+    use Message::{EchoRequest, FeaturesRequest, GetAsyncRequest, GetConfigRequest};
+    use Message::{MultipartRequest, QueueGetConfigRequest};
+    let [message] = messages else {
+        return false;
+    };
+    matches!(
+        message,
+        EchoRequest(_)
+            | FeaturesRequest
+            | GetAsyncRequest
+            | GetConfigRequest
+            | MultipartRequest(_)
+            | QueueGetConfigRequest(_)
+    )
 }
 
 /// The message that begins here.
@@ -133,6 +154,7 @@ impl Network {
             stage: Stage::Forward,
             origin: Origin::SESSION,
             deadline: DEADLINE,
+            unsent: None,
         })
     }
 
@@ -148,6 +170,14 @@ impl Network {
     pub(crate) fn for_program(&self, index: usize) -> Self {
         Self {
             origin: Origin::program(index),
+            ..self.clone()
+        }
+    }
+
+    /// The same network for a program that is only tried.
+    pub(crate) fn for_trial(&self, unsent: &Arc<Unsent>) -> Self {
+        Self {
+            unsent: Some(Arc::clone(unsent)),
             ..self.clone()
         }
     }
@@ -422,6 +452,9 @@ impl Network {
     /// From now on, packet-outs to FLOOD go to the ports that `ports` names, until the program that was given this network is
     /// removed. Returns `false`, and changes nothing, where another has called this.
     pub fn flood_by(&self, ports: Arc<dyn FloodPorts>) -> bool {
+        if self.unsent.is_some() {
+            return true;
+        }
         let _alone = self.shared.changes.lock();
         let is_free = self.shared.flood_ports.load().is_none();
         if is_free {
@@ -464,6 +497,11 @@ impl Network {
         let entry = switches
             .get(&datapath_id)
             .ok_or(RequestError::UnknownSwitch(datapath_id))?;
+        if let Some(unsent) = self.unsent.as_ref().filter(|_| !is_question(messages)) {
+            let encoded = self.encode(messages, &entry.joined, None)?;
+            unsent.keep(datapath_id, &encoded.bytes, entry.joined.version, reply);
+            return Ok(());
+        }
         // Held until the messages wait in the mailbox, so that they come to the switch in the order in which they are noted.
         let mut permanent = (entry.joined.version == Version::Of10).then(|| entry.permanent.lock());
         let Encoded {
@@ -513,6 +551,9 @@ impl Network {
         &self,
         datapath_id: DatapathId,
     ) -> Option<Arc<Mutex<PermanentEntries>>> {
+        if self.unsent.is_some() {
+            return None;
+        }
         let switches = self.read();
         let entry = switches.get(&datapath_id)?;
         Some(Arc::clone(&entry.permanent))

@@ -1,6 +1,6 @@
 //! The programs of a controller, in the order in which they see messages, and how that list changes while they run.
 //!
-//! **How.** A list is never changed: another one takes its place ([`Programs::change`]). Each shard gets it through its mailbox and
+//! **How.** A list is never changed: another one takes its place ([`Programs::change`]). Each shard is told through its mailbox, and
 //! has its connections follow, between two batches, so that a packet-in costs what it costs without. A connection that is on its way from
 //! shard to shard follows when it is adopted; lists have versions, since the one shard may have heard of a change before the other.
 //!
@@ -10,9 +10,11 @@
 use crate::error::Error;
 use crate::network::Network;
 use crate::stage::{Stage, Tables};
+use crate::switch::Identity;
 use crate::xid::{MAX_PROGRAMS, Origin};
 use crate::{Background, Program, ProgramId};
 use std::sync::Arc;
+use urtica_state::Snapshot;
 
 /// One of the programs that a controller is to run from now on: see [`Running::set_programs`](crate::Running::set_programs).
 #[derive(Clone)]
@@ -32,26 +34,25 @@ pub(crate) struct Listed {
     pub program: Arc<dyn Program>,
     /// Tells it from the program whose place it took.
     run: u64,
-    pub origin: Origin,
-    /// What its handlers send by to other switches.
-    pub network: Network,
-    /// The table that it has to itself, where it has one.
-    pub own_table: Option<u8>,
+    pub identity: Identity,
 }
 
 impl Listed {
     fn new(program: Arc<dyn Program>, run: u64, index: usize, network: &Network) -> Self {
-        Self {
-            run,
+        let identity = Identity {
             origin: Origin::program(index),
             network: network.for_program(index),
             own_table: network.tables().own_table(program.stage()),
+        };
+        Self {
             program,
+            run,
+            identity,
         }
     }
 
     pub fn id(&self) -> ProgramId {
-        ProgramId::of_handler(self.origin)
+        ProgramId::of_handler(self.identity.origin)
     }
 
     /// Whether this is that program, and not one in its place.
@@ -65,18 +66,29 @@ pub(crate) struct ProgramList {
     /// Higher in later lists.
     pub version: u64,
     pub programs: Vec<Listed>,
+    /// Theirs, in the same order: what a batch needs.
+    pub identities: Vec<Identity>,
 }
 
+/// The list in use.
+pub(crate) type CurrentPrograms = Arc<Snapshot<Arc<ProgramList>>>;
+
 impl ProgramList {
+    fn new(version: u64, programs: Vec<Listed>) -> Arc<Self> {
+        let identities = programs.iter().map(|listed| listed.identity.clone());
+        Arc::new(Self {
+            version,
+            identities: identities.collect(),
+            programs,
+        })
+    }
+
     /// The first list of a controller.
     pub fn first(programs: Vec<Arc<dyn Program>>, network: &Network) -> Arc<Self> {
         let programs = programs.into_iter().enumerate();
         let programs =
             programs.map(|(index, program)| Listed::new(program, index as u64, index, network));
-        Arc::new(Self {
-            version: 0,
-            programs: programs.collect(),
-        })
+        Self::new(0, programs.collect())
     }
 
     /// Where the program with this number is.
@@ -109,7 +121,7 @@ impl Programs {
     /// Starts the programs of a controller that has no switches yet.
     pub fn start(list: Arc<ProgramList>, network: &Network, background: &Background) -> Self {
         let backgrounds = list.programs.iter().map(|listed| {
-            let own = background.for_program(&listed.network, listed.program.stage());
+            let own = background.for_program(&listed.identity.network, listed.program.stage());
             listed.program.start(&own);
             own
         });
@@ -142,7 +154,7 @@ impl Programs {
                 None => {
                     starting.push(position);
                     let stage = listed.program.stage();
-                    self.background.for_program(&listed.network, stage)
+                    self.background.for_program(&listed.identity.network, stage)
                 }
             });
         }
@@ -150,20 +162,27 @@ impl Programs {
             if !in_order.iter().any(|(_, kept)| *kept == Some(old)) {
                 background.end();
                 self.network
-                    .forget_flood_ports(self.list.programs[old].origin);
+                    .forget_flood_ports(self.list.programs[old].identity.origin);
             }
         }
         self.last_run += starting.len() as u64;
         self.backgrounds = backgrounds;
-        self.list = Arc::new(ProgramList {
-            version: self.list.version + 1,
-            programs: in_order.into_iter().map(|(listed, _)| listed).collect(),
-        });
+        let programs = in_order.into_iter().map(|(listed, _)| listed);
+        self.list = ProgramList::new(self.list.version + 1, programs.collect());
         Ok(Prepared {
             list: Arc::clone(&self.list),
             ids,
             starting,
         })
+    }
+
+    /// For programs that are tried: see [`preview`](crate::preview).
+    pub fn background(&self) -> &Background {
+        &self.background
+    }
+
+    pub fn list(&self) -> &ProgramList {
+        &self.list
     }
 
     /// Starts what the new programs run in the background.
@@ -175,7 +194,7 @@ impl Programs {
     }
 
     /// What is to run, each with its position so far where it is kept as it is; refuses what cannot run.
-    fn wanted(&self, slots: &[ProgramSlot]) -> Result<Vec<(Listed, Option<usize>)>, Error> {
+    pub fn wanted(&self, slots: &[ProgramSlot]) -> Result<Vec<(Listed, Option<usize>)>, Error> {
         match slots.len() {
             0 => return Err(Error::NoProgram),
             1..=MAX_PROGRAMS => {}

@@ -7,19 +7,21 @@ use crate::error::Error;
 use crate::mailbox::Command;
 use crate::network::Network;
 use crate::panics::contain_thread;
-use crate::program_list::{ProgramList, ProgramSlot, Programs};
+use crate::preview::preview;
+use crate::program_list::{CurrentPrograms, ProgramList, ProgramSlot, Programs};
 use crate::session::SessionConfig;
 use crate::shard::Shard;
 use crate::stage::Tables;
 use crate::supervisor::{Acceptor, Supervisor};
 use crate::watch::{Watch, join_other};
-use crate::{Background, BackgroundCounters, InputRings, Program, ProgramId};
+use crate::{Background, BackgroundCounters, FlowChange, InputRings, Program, ProgramId};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use urtica_hold::Held;
 use urtica_socket::{Address, Handshakes, Listener, Tls};
+use urtica_state::Snapshot;
 
 /// A controller at work: see [`Controller::start`](crate::Controller::start).
 ///
@@ -28,6 +30,8 @@ use urtica_socket::{Address, Handshakes, Listener, Tls};
 pub struct Running {
     network: Network,
     programs: Mutex<Programs>,
+    /// The list that shards have, or are told of.
+    current: CurrentPrograms,
     background: Arc<Threads>,
     addresses: Vec<Address>,
     watch: Arc<Watch>,
@@ -68,7 +72,8 @@ impl Running {
         for start in std::mem::take(&mut plan.starters) {
             start(&background);
         }
-        let threads = spawn_threads(&watch, &network, &list, plan).inspect_err(|_| {
+        let current = Arc::new(Snapshot::new(list));
+        let threads = spawn_threads(&watch, &network, &current, plan).inspect_err(|_| {
             background_threads.stop();
             watch.stop_all();
         })?;
@@ -78,6 +83,7 @@ impl Running {
         Ok(Self {
             network,
             programs: Mutex::new(programs),
+            current,
             background: background_threads,
             addresses,
             watch,
@@ -116,13 +122,23 @@ impl Running {
     pub fn set_programs(&self, slots: &[ProgramSlot]) -> Result<Vec<ProgramId>, Error> {
         let mut programs = self.programs.lock();
         let prepared = programs.change(slots)?;
+        self.current.publish(Arc::clone(&prepared.list));
         for shard in self.network.shards() {
-            let list = Arc::clone(&prepared.list);
             // Fails only where the shard has ended: the controller stops.
-            let _ = shard.mailbox.push(Command::SetPrograms(list));
+            let _ = shard.mailbox.push(Command::FollowPrograms);
         }
         programs.start_new(&prepared);
         Ok(prepared.ids)
+    }
+
+    /// What [`Running::set_programs`] would change in switches' flow tables, told by switch without sending anything. The programs that
+    /// would come are run for a while, 8 s at most: what they send is kept, what they ask is asked. What they would do because of packets,
+    /// links and hosts is not told. Where programs share a service that sends for them, they must not be among those that would come.
+    ///
+    /// # Errors
+    /// As [`Running::set_programs`].
+    pub fn preview_programs(&self, slots: &[ProgramSlot]) -> Result<Vec<FlowChange>, Error> {
+        preview(&self.programs.lock(), &self.network, slots)
     }
 
     /// Where it listens, with the ports that the system chose.
@@ -200,7 +216,7 @@ impl Drop for Running {
 fn spawn_threads(
     watch: &Arc<Watch>,
     network: &Network,
-    programs: &Arc<ProgramList>,
+    programs: &CurrentPrograms,
     plan: Plan,
 ) -> Result<Vec<JoinHandle<()>>, Error> {
     let queues = ConnectionQueue::for_shards(plan.cores.len());

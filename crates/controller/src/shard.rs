@@ -10,7 +10,7 @@
 //! **Cost.** Two buffers per shard, allocated and first touched by the shard's own thread after it was pinned
 //! (Primetime section IV.D) and reused for its life. An idle switch costs a [`Connection`] and no buffer.
 //!
-//! **Thread-safety.** Nothing in here is shared but the mailbox, the queues of connections and the counters.
+//! **Thread-safety.** Nothing in here is shared but the mailbox, the queues of connections, the list of programs and the counters.
 
 use crate::batch::{BatchContext, whole_seconds};
 use crate::connection::{Close, Connection, contain};
@@ -19,7 +19,7 @@ use crate::input_ring::{InputRing, RingEntry};
 use crate::mailbox::{Command, Mailbox, Token};
 use crate::network::Network;
 use crate::panics::contain_thread;
-use crate::program_list::ProgramList;
+use crate::program_list::CurrentPrograms;
 use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -61,6 +61,8 @@ pub(crate) struct Shard {
     /// Where reads go.
     input: Vec<u8>,
     commands: Vec<Command>,
+    /// Those that are in use, which switches follow when the shard is told to.
+    programs: CurrentPrograms,
     next_tick: Instant,
     /// Where input comes from before it comes from sockets, where there is one.
     ring: Option<Box<dyn InputRing>>,
@@ -74,7 +76,7 @@ impl Shard {
         index: usize,
         network: Network,
         queues: Arc<[ConnectionQueue]>,
-        programs: Arc<ProgramList>,
+        programs: CurrentPrograms,
     ) -> std::io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let wakeup = network.shard(index).mailbox.wakeup();
@@ -94,11 +96,12 @@ impl Shard {
                 Vec::with_capacity(READ_BYTES),
                 now,
                 network,
-                programs,
+                Arc::clone(&programs.load()),
                 index,
             ),
             input: vec![0; FRAGMENT_BYTES + READ_BYTES],
             commands: Vec::new(),
+            programs,
             next_tick: now + TICK,
             ring: None,
             is_leaving: false,
@@ -300,7 +303,7 @@ impl Shard {
                         self.close(key, &Close::Asked(reason));
                     }
                 }
-                Command::SetPrograms(programs) => self.set_programs(programs),
+                Command::FollowPrograms => self.follow_programs(),
                 Command::Stop => stop = std::ops::ControlFlow::Break(()),
                 Command::Leave => {
                     self.is_leaving = true;
@@ -319,15 +322,15 @@ impl Shard {
         stop
     }
 
-    /// Has all switches follow this list of programs.
-    fn set_programs(&mut self, programs: Arc<ProgramList>) {
-        self.batch.programs = programs;
+    /// Has all switches follow the list of programs in use.
+    fn follow_programs(&mut self) {
+        self.batch.programs = Arc::clone(&self.programs.load());
         for key in self.keys() {
-            self.follow_programs(key);
+            self.have_followed(key);
         }
     }
 
-    fn follow_programs(&mut self, key: usize) {
+    fn have_followed(&mut self, key: usize) {
         let Some(connection) = self.connections.get_mut(key) else {
             return;
         };

@@ -4,7 +4,6 @@ use crate::actions::{self, Actions};
 use crate::entries;
 use crate::flooding;
 use crate::permanent::Full;
-use crate::program_list::Listed;
 use crate::xid::{Origin, Xids};
 use crate::{Network, OWN_COOKIE_BITS, ProgramId, SwitchCounters, SwitchInfo};
 use std::time::Instant;
@@ -39,11 +38,21 @@ pub struct Switch<'a> {
     /// The table that its program has to itself, where it has one.
     pub(crate) own_table: Option<u8>,
     /// All programs, in the order of their handlers.
-    pub(crate) programs: &'a [Listed],
+    pub(crate) programs: &'a [Identity],
     /// Whether programs after this one are to see the message.
     pub(crate) consumed: bool,
     /// Messages written and not yet counted.
     pub(crate) sent: u64,
+}
+
+/// What a program's messages and entries are its by.
+#[derive(Clone)]
+pub(crate) struct Identity {
+    pub origin: Origin,
+    /// What its handlers send by to other switches.
+    pub network: Network,
+    /// The table that it has to itself, where it has one.
+    pub own_table: Option<u8>,
 }
 
 /// What is needed of a packet-in to send its packet on, so that a handler's packet-in never has to lie in memory.

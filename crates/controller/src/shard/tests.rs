@@ -2,11 +2,13 @@
 
 use super::*;
 use crate::Program;
+use crate::program_list::ProgramList;
 use crate::session::SessionConfig;
 use crate::stage::Tables;
 use crate::{SwitchHandler, SwitchInfo};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
+use urtica_state::Snapshot;
 use urtica_wire::{
     Capabilities, DatapathId, Experimenter, Features, List, Message, Version, split_frame,
 };
@@ -34,6 +36,7 @@ impl Bench {
         let shard = |index| {
             let network = network.clone();
             let programs = ProgramList::first(vec![program.clone()], &network);
+            let programs = Arc::new(Snapshot::new(programs));
             Shard::new(index, network, Arc::clone(&queues), programs).unwrap()
         };
         let shards = [shard(0), shard(1)];

@@ -151,6 +151,17 @@ fn tell_entries(
         _ => false,
     });
     let question = question.expect("the switch is asked for the program's entries");
+    let bytes = told_entries(version, question.header().xid, program, hosts);
+    bench.input(switch, &bytes);
+}
+
+/// A switch's reply to the question for a program's entries, which are for these hosts.
+fn told_entries(
+    version: Version,
+    xid: u32,
+    program: ProgramId,
+    hosts: impl IntoIterator<Item = (u8, u32)>,
+) -> Vec<u8> {
     let rows: Vec<_> = hosts.into_iter().collect();
     let actions: Vec<_> = rows
         .iter()
@@ -176,8 +187,7 @@ fn tell_entries(
     let body = MultipartReplyBody::Flow(rows.collect());
     let flags = MultipartFlags::empty();
     let reply = Message::MultipartReply(MultipartReply { flags, body });
-    let bytes = encode(version, question.header().xid, &reply);
-    bench.input(switch, &bytes);
+    encode(version, xid, &reply)
 }
 
 /// Lets programs become quiet; returns what the switch is sent meanwhile.
@@ -452,5 +462,57 @@ fn all_shards_follow_and_no_connection_ends() {
         assert!(matches!(question.message(), Message::MultipartRequest(_)));
         switch.assert_served();
     }
+    running.stop().unwrap();
+}
+
+#[test]
+fn what_would_change_is_told_and_not_sent() {
+    let running = controller(1)
+        .program(Entries::new([1, 2], 1))
+        .start()
+        .unwrap();
+    let mut switch = FakeSwitch::join(&running, Version::Of13, 1);
+    for _ in 0..2 {
+        assert!(matches!(switch.receive().message(), Message::FlowMod(_)));
+    }
+    let id = running.program_ids()[0];
+    let changed = Entries {
+        in_background: true,
+        ..Entries::new([2, 3], 1)
+    };
+    let added: Arc<dyn Program> = Arc::new(Entries::new([4], 2));
+    let slots = [changed.slot(id), ProgramSlot::Add(added)];
+    let changes = std::thread::scope(|scope| {
+        let preview = scope.spawn(|| running.preview_programs(&slots).unwrap());
+        let question = switch.receive();
+        assert!(matches!(question.message(), Message::MultipartRequest(_)));
+        let hosts = [(1, 1), (2, 1)];
+        let reply = told_entries(Version::Of13, question.header().xid, id, hosts);
+        switch.send_bytes(&reply);
+        preview.join().unwrap()
+    });
+    let mut told: Vec<_> = changes
+        .iter()
+        .map(|change| match change.message() {
+            Message::FlowMod(flow_mod) => {
+                let host = flow_mod.match_.get(urtica_wire::OxmField::EthDst);
+                (
+                    change.program == id,
+                    flow_mod.command,
+                    host.map(|(host, _)| host & 0xff),
+                )
+            }
+            other => panic!("expected flow mods, not {other:?}"),
+        })
+        .collect();
+    told.sort_by_key(|(_, _, host)| *host);
+    let expected = [
+        (true, FlowModCommand::DeleteStrict, Some(1)),
+        (true, FlowModCommand::Add, Some(3)),
+        (false, FlowModCommand::Add, Some(4)),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(running.program_ids(), [id], "nothing runs that did not");
+    switch.assert_served();
     running.stop().unwrap();
 }
