@@ -1,10 +1,11 @@
 //! `urtica check`: looks whether a configuration file can be used.
 
-use crate::config::{FileError, LoadError, Sources, schema};
+use crate::config::{Effective, FileError, LoadError, Sources, schema};
 use crate::log::log_to_stderr;
+use crate::run::ask;
 use crate::say::{complain, say};
 use crate::{Command, status};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use urtica_apps::Apps;
 
@@ -18,6 +19,10 @@ pub struct CheckArgs {
     /// The file, as urtica run --config has it.
     #[arg(value_name = "FILE", required_unless_present = "schema")]
     file: Option<PathBuf>,
+    /// Ask the controller that runs what the file would change: programs, and each switch's flow entries. Nothing is sent. It is asked at
+    /// the socket that the file names with 'control'.
+    #[arg(long, conflicts_with = "schema")]
+    dry_run: bool,
     /// Print the file's JSON Schema, which editors can use.
     #[arg(long, conflicts_with = "file")]
     schema: bool,
@@ -31,7 +36,8 @@ pub fn run(args: CheckArgs) -> ExitCode {
     };
     log_to_stderr();
     match check(&Sources::of_file(&file)) {
-        Ok(()) => {
+        Ok(effective) if args.dry_run => status::of(dry_run(&file, &effective)),
+        Ok(_) => {
             say(format_args!("{}: no fault was found", file.display()));
             ExitCode::SUCCESS
         }
@@ -44,12 +50,28 @@ pub fn run(args: CheckArgs) -> ExitCode {
     }
 }
 
-/// Whether a controller could start with this.
-fn check(sources: &Sources) -> Result<(), LoadError> {
+/// What a controller that starts with this would do; refuses what it could not do.
+fn check(sources: &Sources) -> Result<Effective, LoadError> {
     let effective = sources.load()?;
-    let Command::Run(args) = &effective.cli.command else {
-        return Ok(());
-    };
-    let apps = Apps::new(&args.apps, &args.options);
-    apps.map(drop).map_err(|error| effective.place(&error))
+    if let Command::Run(args) = &effective.cli.command {
+        let apps = Apps::new(&args.apps, &args.options);
+        apps.map_err(|error| effective.place(&error))?;
+    }
+    Ok(effective)
+}
+
+/// Tells what the file would change in the controller that runs.
+fn dry_run(file: &Path, effective: &Effective) -> Result<(), String> {
+    let socket = effective
+        .values
+        .get("control")
+        .and_then(|values| values.first());
+    let socket = socket.ok_or_else(|| {
+        format!(
+            "{} does not name the controller's socket; expected control = \"FILE\", as the controller was started with",
+            file.display()
+        )
+    })?;
+    say(ask(Path::new(socket), file)?);
+    Ok(())
 }

@@ -1,6 +1,9 @@
 //! `urtica run`: a controller with bundled programs.
 
+mod control;
 mod live;
+
+pub use control::ask;
 
 use crate::config::{Effective, LoadError, Sources};
 use crate::hold::HoldOptions;
@@ -38,6 +41,9 @@ pub struct RunArgs {
     /// [default: what RUST_LOG says, or info].
     #[arg(long, value_name = "FILTER", value_parser = parse_filter)]
     log: Option<String>,
+    /// Answer urtica check --dry-run at this socket, which the same user and root can use.
+    #[arg(long, value_name = "FILE")]
+    control: Option<PathBuf>,
     /// Who answers packet-ins: the program, or, as far as it can, the kernel (l2 alone; needs root and Linux 6.6).
     #[arg(long, value_name = "MODE", default_value = "auto")]
     offload: Offload,
@@ -90,7 +96,7 @@ pub fn run(sources: &Sources) -> ExitCode {
         refuse_no_programs();
     }
     let log = log_filtered(args.log_filter());
-    let live = Live::new(sources.clone(), values, log);
+    let live = Live::new(sources.clone(), values, log, args.control.clone());
     status::of(run_apps(&args, live))
 }
 

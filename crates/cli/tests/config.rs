@@ -362,6 +362,77 @@ fn the_command_line_counts_before_the_environment_and_that_before_the_file() {
     }
 }
 
+/// Killed when the test ends.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What `urtica check --dry-run` prints, or its sentence where it fails.
+fn dry_run(file: &Path) -> Result<String, String> {
+    let output = urtica(&["check", "--dry-run", file.to_str().unwrap()])
+        .output()
+        .unwrap();
+    match output.status.success() {
+        true => Ok(String::from_utf8(output.stdout).unwrap()),
+        false => Err(String::from_utf8(output.stderr).unwrap()),
+    }
+}
+
+#[test]
+fn a_dry_run_tells_the_changes_and_makes_none() {
+    let folder = Folder::new("");
+    let control = format!("control = \"{}\"\n", folder.path("control").display());
+    let with = |programs: &str| with_programs(programs) + &control;
+    folder.write("urtica.toml", &with("\"hub\""));
+    let next = folder.path("next.toml");
+    folder.write(
+        "next.toml",
+        &with("\"discovery\", \"hub\"").replace("shards = 1", "shards = 2"),
+    );
+    let sentence = dry_run(&next).unwrap_err();
+    assert!(sentence.contains("no controller answers at"), "{sentence}");
+
+    let mut running = Running::start(&folder, &[], &[]);
+    let controller = format!("tcp:127.0.0.1:{}", running.port());
+    let port = format!("pcap:,{}", folder.path("out.pcap").display());
+    let mut switch = urtica(&["switch", &port, "--controller", &controller]);
+    let _switch = Killed(switch.stderr(Stdio::null()).spawn().unwrap());
+    running.wait_for("switch joined");
+    let told = dry_run(&next).unwrap();
+    assert!(told.starts_with("discovery is added\n"), "{told}");
+    assert!(told.contains(": discovery: add "), "{told}");
+    assert!(told.contains("1 flow entry would change"), "{told}");
+    assert!(
+        told.contains("shards cannot change while the controller runs: it stays 1"),
+        "{told}"
+    );
+    assert!(!running.log().contains("was read again"));
+    let told = dry_run(&folder.configuration()).unwrap();
+    assert_eq!(told, "no flow entry would change\n");
+
+    // What goes is told, too, once it is there.
+    folder.write("urtica.toml", &with("\"discovery\", \"hub\""));
+    running.reload("discovery is added");
+    folder.write("next.toml", &with("\"hub\""));
+    let start = Instant::now();
+    let told = loop {
+        let told = dry_run(&next).unwrap();
+        if told.contains(": discovery: delete ") || start.elapsed() > DEADLINE {
+            break told;
+        }
+    };
+    assert!(told.starts_with("discovery is removed\n"), "{told}");
+    assert!(told.contains("1 flow entry would change"), "{told}");
+    folder.write("next.toml", "programs = [\"hub\"]\n");
+    let sentence = dry_run(&next).unwrap_err();
+    assert!(sentence.contains("expected control"), "{sentence}");
+}
+
 /// What a controller that does not start says, and its exit code.
 fn refused(file: &Path, options: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String) {
     let mut command = urtica(&["run", "--config", file.to_str().unwrap()]);

@@ -48,8 +48,9 @@ pub(crate) fn preview(
     programs: &Programs,
     network: &Network,
     slots: &[ProgramSlot],
-) -> Result<Vec<FlowChange>, Error> {
+) -> Result<(Vec<ProgramId>, Vec<FlowChange>), Error> {
     let (wanted, list) = (programs.wanted(slots)?, programs.list());
+    let ids = wanted.iter().map(|(listed, _)| listed.id()).collect();
     let stays = |listed: &Listed| wanted.iter().any(|(kept, _)| kept.id() == listed.id());
     let gone = list.programs.iter().filter(|listed| !stays(listed));
     let gone: Vec<_> = gone.map(Listed::id).collect();
@@ -68,7 +69,7 @@ pub(crate) fn preview(
         changes.extend(trial.end(network, is_new));
     }
     changes.sort_by_key(|change| (change.switch, change.program));
-    Ok(changes)
+    Ok((ids, changes))
 }
 
 /// A program that is tried, and what it says.

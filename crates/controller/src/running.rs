@@ -133,11 +133,14 @@ impl Running {
 
     /// What [`Running::set_programs`] would change in switches' flow tables, told by switch without sending anything. The programs that
     /// would come are run for a while, 8 s at most: what they send is kept, what they ask is asked. What they would do because of packets,
-    /// links and hosts is not told. Where programs share a service that sends for them, they must not be among those that would come.
+    /// links and hosts is not told. Returns the numbers that the programs would have, too. Where programs share a service that sends for them, they must not be among those that would come.
     ///
     /// # Errors
     /// As [`Running::set_programs`].
-    pub fn preview_programs(&self, slots: &[ProgramSlot]) -> Result<Vec<FlowChange>, Error> {
+    pub fn preview_programs(
+        &self,
+        slots: &[ProgramSlot],
+    ) -> Result<(Vec<ProgramId>, Vec<FlowChange>), Error> {
         preview(&self.programs.lock(), &self.network, slots)
     }
 

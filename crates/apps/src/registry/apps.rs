@@ -93,6 +93,13 @@ impl Apps {
         })
     }
 
+    /// The name of the program with this number, if it is one of these.
+    pub fn name_of(&self, id: ProgramId) -> Option<&'static str> {
+        let mut all = self.ids.iter();
+        let (name, _) = all.find(|(_, ids)| ids.contains(&id))?;
+        Some(name)
+    }
+
     /// The services that are there.
     pub fn services(&self) -> &Services {
         &self.services
@@ -203,6 +210,28 @@ impl NextApps {
     /// What happens to programs; nothing to those that are not among them.
     pub fn changes(&self) -> &[AppChange] {
         &self.changes
+    }
+
+    /// What can be [previewed](urtica_controller::Running::preview_programs) of the slots: programs for which a provisioner
+    /// sends stay as they are. Returns each slot with its program's name, and the names of those that cannot be previewed.
+    pub fn preview(&self) -> (Vec<(&'static str, ProgramSlot)>, Vec<&'static str>) {
+        let provisions = |name: &str| {
+            let app = self.apps.apps.iter().find(|app| app.name == name);
+            name != "provisioner"
+                && app.is_some_and(|app| app.reasons.services.contains(&"provisioner"))
+        };
+        let (mut slots, mut unforeseen) = (Vec::new(), Vec::new());
+        for (name, slot) in self.names.iter().copied().zip(&self.slots) {
+            match slot {
+                ProgramSlot::Replace(id, _) if provisions(name) => {
+                    unforeseen.push(name);
+                    slots.push((name, ProgramSlot::Keep(*id)));
+                }
+                ProgramSlot::Add(_) if provisions(name) => unforeseen.push(name),
+                slot => slots.push((name, slot.clone())),
+            }
+        }
+        (slots, unforeseen)
     }
 
     /// They run now, and these are the numbers of the slots' programs.

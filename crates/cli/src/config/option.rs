@@ -14,8 +14,8 @@ pub const PROGRAM: &str = "program";
 /// The id of the programs' names on the command line.
 const APPS: &str = "apps";
 
-/// What cannot be in a file: what names it, and what is done with it.
-const NOT_IN_A_FILE: [&str; 4] = ["config", "dry-run", "help", "version"];
+/// What cannot be in a file.
+const NOT_IN_A_FILE: [&str; 3] = ["config", "help", "version"];
 
 /// What a value of an option looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -97,6 +97,14 @@ impl Sources {
         }
     }
 
+    /// The same with another file.
+    pub fn with_file(&self, file: PathBuf) -> Self {
+        Self {
+            file: Some(file),
+            ..self.clone()
+        }
+    }
+
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }

@@ -489,7 +489,9 @@ fn what_would_change_is_told_and_not_sent() {
         let hosts = [(1, 1), (2, 1)];
         let reply = told_entries(Version::Of13, question.header().xid, id, hosts);
         switch.send_bytes(&reply);
-        preview.join().unwrap()
+        let (ids, changes) = preview.join().unwrap();
+        assert_eq!(ids.len(), 2);
+        changes
     });
     let mut told: Vec<_> = changes
         .iter()
