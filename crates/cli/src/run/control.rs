@@ -3,7 +3,7 @@
 //! A question is a line with the file's path. The answer is a line, `ok` or `error`, and text for people after it.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -35,16 +35,28 @@ impl Question {
     }
 }
 
-/// The socket, which is removed at the end.
-pub struct ControlSocket(PathBuf);
+/// The socket, which is removed at the end, unless another controller has put its own there.
+pub struct ControlSocket {
+    file: PathBuf,
+    id: Option<(u64, u64)>,
+}
 
 impl Drop for ControlSocket {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+        if id_of(&self.file) == self.id {
+            let _ = fs::remove_file(&self.file);
+        }
     }
 }
 
-/// Listens there, and passes questions on as they come, until `pass_on` does not want them.
+/// What tells a file from another in its place.
+fn id_of(file: &Path) -> Option<(u64, u64)> {
+    let metadata = fs::symlink_metadata(file).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+/// Listens there, and passes questions on as they come, until `pass_on` does not want them. A socket of an earlier controller, which may be
+/// handing over its connections at the moment, is replaced.
 ///
 /// # Errors
 /// A sentence, where it cannot.
@@ -54,7 +66,7 @@ pub fn listen(
 ) -> Result<ControlSocket, String> {
     let cannot =
         |error: io::Error| format!("--control: cannot listen at {}: {error}", file.display());
-    remove_stale(file).map_err(cannot)?;
+    remove_socket(file).map_err(cannot)?;
     // For this user alone, from the beginning.
     let mask = rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
     let listener = UnixListener::bind(file);
@@ -71,14 +83,15 @@ pub fn listen(
     };
     let thread = thread::Builder::new().name("control".into()).spawn(serve);
     thread.map_err(cannot)?;
-    Ok(ControlSocket(file.to_owned()))
+    Ok(ControlSocket {
+        file: file.to_owned(),
+        id: id_of(file),
+    })
 }
 
-/// Removes what an earlier program has left, and nothing else.
-fn remove_stale(file: &Path) -> io::Result<()> {
-    let is_socket = fs::symlink_metadata(file).is_ok_and(|it| it.file_type().is_socket());
-    let is_refused = |error: io::Error| error.kind() == ErrorKind::ConnectionRefused;
-    match is_socket && UnixStream::connect(file).is_err_and(is_refused) {
+/// Removes a socket, and nothing else.
+fn remove_socket(file: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(file).is_ok_and(|it| it.file_type().is_socket()) {
         true => fs::remove_file(file),
         false => Ok(()),
     }

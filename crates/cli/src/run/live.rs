@@ -62,11 +62,11 @@ impl Live {
     pub fn run(mut self, controller: Controller, apps: Option<Apps>) -> Result<(), Box<dyn Error>> {
         let (sender, events) = mpsc::channel();
         self.pass_on_signals(&sender)?;
+        let running = controller.start()?;
         let asked = sender.clone();
         let ask = move |question| asked.send(Event::Asked(question)).is_ok();
         let control = self.control.as_deref();
         let _socket = control.map(|file| listen(file, ask)).transpose()?;
-        let running = controller.start()?;
         let mut apps = apps.map(|mut apps| {
             apps.note_started(&running.program_ids());
             apps
