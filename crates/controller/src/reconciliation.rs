@@ -482,3 +482,131 @@ fn answers_a_packet(frame: &[u8]) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{EntryOptions, entries};
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+    use urtica_wire::{OxmField, PortNo};
+
+    /// What a program says of the entry for a host, or of all.
+    #[derive(Clone, Copy, Debug)]
+    enum Word {
+        Add(u8, u32),
+        Delete(u8),
+        DeleteAll,
+    }
+
+    /// The entries of a program: ports by host.
+    type Table = BTreeMap<u8, u32>;
+
+    fn program() -> ProgramId {
+        ProgramId::of_cookie(3 << 56).expect("a program's number")
+    }
+
+    fn to_host(host: u8) -> Match<'static> {
+        Match::any().eth_dst([2, 0, 0, 0, 0, host].into())
+    }
+
+    fn said(word: Word) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut encode = |message: &Message| {
+            entries::encode(message, program(), None, Version::Of13, 7, &mut out)
+                .expect("1.3 has all of it");
+        };
+        match word {
+            Word::Add(host, port) => {
+                let options = EntryOptions::PERMANENT;
+                entries::with_addition(to_host(host), PortNo(port).into(), options, |entry| {
+                    encode(&Message::FlowMod(entry));
+                });
+            }
+            Word::Delete(host) => encode(&entries::deletion(to_host(host), program())),
+            Word::DeleteAll => encode(&entries::deletion(Match::any(), program())),
+        }
+        out
+    }
+
+    /// A switch that does what it is told; returns how many flow mods changed nothing.
+    fn carry_out(table: &mut Table, bytes: &[u8]) -> usize {
+        let (mut rest, mut idle) = (bytes, 0);
+        while let Some((frame, after)) = split_frame(rest).expect("whole messages") {
+            rest = after;
+            let before = table.clone();
+            let flow_mod = flow_mod_in(frame).expect("flow mods alone");
+            let host = flow_mod.match_.get(OxmField::EthDst);
+            let host = host.map(|(host, _)| (host & 0xff) as u8);
+            match (flow_mod.command, host) {
+                (FlowModCommand::Add, Some(host)) => {
+                    let text = format!("{flow_mod}");
+                    let port = text.rsplit(':').next().and_then(|port| port.parse().ok());
+                    table.insert(host, port.expect("an output"));
+                }
+                (FlowModCommand::Delete | FlowModCommand::DeleteStrict, Some(host)) => {
+                    table.remove(&host);
+                }
+                _ => table.clear(),
+            }
+            idle += usize::from(*table == before);
+        }
+        idle
+    }
+
+    /// What a switch tells of a table.
+    fn told(table: &Table) -> Entries {
+        let mut entries = Entries::new(Version::Of13);
+        for (host, port) in table {
+            let addition = said(Word::Add(*host, *port));
+            let flow_mod = flow_mod_in(&addition).expect("a flow mod");
+            entries.inherit(&FlowStats {
+                table_id: 0,
+                duration_sec: 0,
+                duration_nsec: 0,
+                priority: flow_mod.priority,
+                idle_timeout: 0,
+                hard_timeout: 0,
+                flags: FlowModFlags::empty(),
+                cookie: flow_mod.cookie,
+                packet_count: 0,
+                byte_count: 0,
+                match_: flow_mod.match_,
+                instructions: flow_mod.instructions,
+            });
+        }
+        entries
+    }
+
+    fn words() -> impl Strategy<Value = Vec<Word>> {
+        let word = prop_oneof![
+            6 => (0..6_u8, 1..3_u32).prop_map(|(host, port)| Word::Add(host, port)),
+            2 => (0..6_u8).prop_map(Word::Delete),
+            1 => Just(Word::DeleteAll),
+        ];
+        prop::collection::vec(word, 0..12)
+    }
+
+    proptest! {
+        /// Whatever was there, the switch has in the end what the new program says, as if it had been empty.
+        #[test]
+        fn the_new_program_has_what_it_says(
+            old in prop::collection::btree_map(0..6_u8, 1..3_u32, 0..6),
+            words in words(),
+        ) {
+            let mut expected = Table::new();
+            let (mut table, mut entries) = (old.clone(), told(&old));
+            for word in &words {
+                carry_out(&mut expected, &said(*word));
+                let mut sent = Vec::new();
+                entries.apply(&said(*word), &mut sent);
+                let idle = carry_out(&mut table, &sent);
+                prop_assert_eq!(idle, 0, "{:?} was sent in vain", word);
+            }
+            let mut sent = Vec::new();
+            entries.delete_rest(|| 0, &mut sent);
+            prop_assert_eq!(carry_out(&mut table, &sent), 0);
+            prop_assert_eq!(table, expected);
+        }
+    }
+}

@@ -22,6 +22,9 @@ use urtica_wire::{FlowModCommand, Message};
 const PROGRAMS: &str = "programs";
 const LOG: &str = "log";
 
+/// What has the northbound interface started.
+const NORTHBOUND: &str = "northbound";
+
 const KERNEL_ANSWERS: &str = "the kernel answers for l2: programs and their settings stay as they are until the controller is restarted";
 
 /// The configuration of a controller while it runs.
@@ -191,6 +194,11 @@ impl Live {
                 Some(apps) => changes = change_programs(running, apps, &new)?,
                 None => tracing::warn!("{KERNEL_ANSWERS}"),
             }
+        }
+        if !changes.is_empty() && self.values.contains_key(NORTHBOUND) {
+            tracing::warn!(
+                "the northbound interface goes on telling of the programs that there were when it started, until the controller is restarted"
+            );
         }
         if self.values.get(LOG) != new.values.get(LOG) {
             self.log.set(args.log_filter());
