@@ -1,7 +1,7 @@
 //! `urtica check`: looks whether a configuration file can be used.
 
 use crate::config::{Effective, FileError, LoadError, Sources, schema};
-use crate::log::log_to_stderr;
+use crate::log::log_filtered;
 use crate::run::ask;
 use crate::say::{complain, say};
 use crate::{Command, status};
@@ -34,7 +34,8 @@ pub fn run(args: CheckArgs) -> ExitCode {
         say(format_args!("{:#}", schema()));
         return ExitCode::SUCCESS;
     };
-    log_to_stderr();
+    // What is wrong, and not what the programs would say as they start.
+    let _ = log_filtered(Some("warn"));
     match check(&Sources::of_file(&file)) {
         Ok(effective) if args.dry_run => status::of(dry_run(&file, &effective)),
         Ok(_) => {
