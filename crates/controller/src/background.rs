@@ -110,6 +110,19 @@ impl Background {
         }
     }
 
+    /// The same, where what is spawned waits until it is [released](Background::release).
+    pub(crate) fn held_for_program(&self, network: &Network, stage: Stage) -> Self {
+        Self {
+            run: Arc::new(Run::held()),
+            ..self.for_program(network, stage)
+        }
+    }
+
+    /// Has what was spawned begin. In an embedded controller nothing does before that controller is polled.
+    pub(crate) fn release(&self) {
+        self.run.release();
+    }
+
     /// Drops what was spawned through it and its clones, where it waits, and starts nothing any more.
     pub(crate) fn end(&self) {
         self.run.end();

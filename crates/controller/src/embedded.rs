@@ -156,6 +156,7 @@ impl Embedded {
     ) -> Result<Vec<ProgramId>, Error> {
         self.set_time(now);
         let prepared = self.programs.change(slots)?;
+        self.programs.start_new(&prepared);
         self.batch.programs = Arc::clone(&prepared.list);
         let mut ended = Vec::new();
         for token in self.tokens() {
@@ -166,7 +167,7 @@ impl Embedded {
             self.settle(token, result, &mut ended);
         }
         self.ended.append(&mut ended);
-        self.programs.start_new(&prepared);
+        self.programs.release_new(&prepared);
         Ok(prepared.ids)
     }
 

@@ -163,8 +163,8 @@ pub trait Program: Send + Sync {
     /// Makes the handler for a switch that has just joined.
     fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler>;
 
-    /// The program starts: the place to [spawn](Background::spawn) background programs. Called once: before any switch joins, or, where
-    /// the program is [added](crate::Running::set_programs) later, after its handlers were made. [`Background::network`] reports the
+    /// The program starts: the place to [spawn](Background::spawn) background programs. Called once, before handlers are made: before any
+    /// switch joins, or when the program is [added](crate::Running::set_programs) later; what is spawned begins after that. [`Background::network`] reports the
     /// switches that are there, and others as they come ([`Network::events`](crate::Network::events)).
     fn start(&self, _background: &Background) {}
 

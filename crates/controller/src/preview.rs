@@ -86,6 +86,7 @@ impl Trial {
         let network = &mut listed.identity.network;
         *network = network.for_trial(&unsent);
         let background = background.for_program(&listed.identity.network, listed.program.stage());
+        listed.program.start(&background);
         for switch in listed.identity.network.switches() {
             if let Some(info) = listed.identity.network.info(switch) {
                 // One that panics here says nothing; it would be told where it runs.
@@ -95,7 +96,6 @@ impl Trial {
                 });
             }
         }
-        listed.program.start(&background);
         Self {
             listed,
             background,

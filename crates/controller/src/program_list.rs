@@ -108,7 +108,7 @@ pub(crate) struct Programs {
     last_run: u64,
 }
 
-/// A change that has been prepared: shards get its list, then its programs start.
+/// A change that has been prepared: its programs start, shards get its list, then what programs have in the background begins.
 pub(crate) struct Prepared {
     pub list: Arc<ProgramList>,
     /// In the order in which they were given.
@@ -139,8 +139,8 @@ impl Programs {
         self.list.programs.iter().map(Listed::id).collect()
     }
 
-    /// Has these programs run, and no others. What those that go run in the background has ended when this returns; shards are to be
-    /// given the new list then, and after that [`Programs::start_new`] is to be called.
+    /// Has these programs run, and no others. What those that go run in the background has ended when this returns. Then
+    /// [`Programs::start_new`] is to be called, shards are to be given the new list, and [`Programs::release_new`] is to be called.
     pub fn change(&mut self, slots: &[ProgramSlot]) -> Result<Prepared, Error> {
         let wanted = self.wanted(slots)?;
         let ids = wanted.iter().map(|(listed, _)| listed.id()).collect();
@@ -154,7 +154,8 @@ impl Programs {
                 None => {
                     starting.push(position);
                     let stage = listed.program.stage();
-                    self.background.for_program(&listed.identity.network, stage)
+                    self.background
+                        .held_for_program(&listed.identity.network, stage)
                 }
             });
         }
@@ -185,12 +186,18 @@ impl Programs {
         &self.list
     }
 
-    /// Starts what the new programs run in the background.
+    /// Starts the new programs, whose handlers rely on that. What they spawn waits.
     pub fn start_new(&self, prepared: &Prepared) {
         for &position in &prepared.starting {
             let program = &prepared.list.programs[position].program;
             program.start(&self.backgrounds[position]);
         }
+    }
+
+    /// Has what they have spawned begin: shards know of them, and settle what it says of entries.
+    pub fn release_new(&self, prepared: &Prepared) {
+        let starting = prepared.starting.iter();
+        starting.for_each(|position| self.backgrounds[*position].release());
     }
 
     /// What is to run, each with its position so far where it is kept as it is; refuses what cannot run.

@@ -122,12 +122,13 @@ impl Running {
     pub fn set_programs(&self, slots: &[ProgramSlot]) -> Result<Vec<ProgramId>, Error> {
         let mut programs = self.programs.lock();
         let prepared = programs.change(slots)?;
+        programs.start_new(&prepared);
         self.current.publish(Arc::clone(&prepared.list));
         for shard in self.network.shards() {
             // Fails only where the shard has ended: the controller stops.
             let _ = shard.mailbox.push(Command::FollowPrograms);
         }
-        programs.start_new(&prepared);
+        programs.release_new(&prepared);
         Ok(prepared.ids)
     }
 

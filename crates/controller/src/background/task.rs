@@ -16,9 +16,27 @@ pub const STALL: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(crate) struct Run {
     is_over: AtomicBool,
+    /// Whether what it spawns is not polled yet.
+    is_held: AtomicBool,
 }
 
 impl Run {
+    /// One whose programs wait until it is [released](Run::release).
+    pub fn held() -> Self {
+        Self {
+            is_held: AtomicBool::new(true),
+            ..Self::default()
+        }
+    }
+
+    pub fn release(&self) {
+        self.is_held.store(false, Ordering::Release);
+    }
+
+    pub fn is_held(&self) -> bool {
+        self.is_held.load(Ordering::Acquire)
+    }
+
     /// From now on nothing of it is polled again.
     pub fn end(&self) {
         self.is_over.store(true, Ordering::Release);

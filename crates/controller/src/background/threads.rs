@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 /// How long a stopping controller waits for programs that are running.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// How often a program that is held looks whether it is released.
+const HELD_INTERVAL: Duration = Duration::from_millis(1);
+
 /// All programs of a controller, and the thread that drives their clock.
 pub(crate) struct Threads {
     clock: Arc<Clock>,
@@ -124,6 +127,9 @@ impl Threads {
         let waker = Waker::from(Arc::clone(&unparker));
         let mut context = Context::from_waker(&waker);
         let is_over = || self.is_stopping() || program.run.is_over();
+        while program.run.is_held() && !is_over() {
+            thread::park_timeout(HELD_INTERVAL);
+        }
         while !is_over() {
             program.begin_poll();
             let polled = poll_contained(&mut task, &mut context);

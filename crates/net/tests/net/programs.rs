@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use urtica_apps::{Apps, Options};
 use urtica_controller::{
     Controller, EntryOptions, Program, ProgramSlot, Switch, SwitchHandler, SwitchInfo,
 };
@@ -148,4 +149,33 @@ fn entries_that_do_not_differ_are_not_sent_and_no_packet_is_lost() {
 #[test]
 fn nor_with_200_switches_of_100_entries() {
     replace_one_of_four(200);
+}
+
+#[test]
+fn bundled_programs_work_that_come_while_switches_are_connected() {
+    let mut net = Net::new(&plan("tree,depth=2,fanout=2"), config()).unwrap();
+    let options = Options::default();
+    let mut apps = Apps::new(&["hub"], &options).unwrap();
+    net.start_controller(apps.add_to(Controller::new()))
+        .unwrap();
+    apps.note_started(&net.program_ids());
+    assert!(settle(&mut net, ms(2_000)));
+    assert!(net.ping_all().unwrap().is_complete());
+    for names in [
+        &["routing"][..],
+        &["discovery", "l2"],
+        &["l2"],
+        &["hosts", "routing"],
+    ] {
+        let next = apps.next(names, &options).unwrap();
+        let ids = net.set_programs(next.slots()).unwrap();
+        apps = next.into_apps(&ids);
+        // Links and hosts are found in this time.
+        net.run_for(Duration::from_secs(10));
+        // The first packets of hosts that are not known yet may be lost.
+        net.ping_all().unwrap();
+        let report = net.ping_all().unwrap();
+        assert!(report.is_complete(), "{names:?}: {report}");
+        assert_eq!(net.connections(), (3, 3));
+    }
 }
