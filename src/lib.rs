@@ -99,8 +99,8 @@ pub mod prelude {
     pub use urtica_apps::{Learned, MacTable};
     pub use urtica_controller::{
         Actions, Background, Controller, EntryOptions, IDLE_5S, Network, NetworkEvent,
-        OWN_COOKIE_BITS, PendingReply, Program, ProgramId, RequestError, Role, RoleRequest,
-        Running, Stage, Switch, SwitchHandler, SwitchInfo, on_packet,
+        OWN_COOKIE_BITS, PendingReply, Program, ProgramId, ProgramSlot, RequestError, Role,
+        RoleRequest, Running, Stage, Switch, SwitchHandler, SwitchInfo, on_packet,
     };
     #[cfg(feature = "services")]
     pub use urtica_services::{

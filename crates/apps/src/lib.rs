@@ -50,8 +50,8 @@ pub use l3::{
 };
 pub use mac_table::{Learned, MacEntry, MacTable, Places};
 pub use registry::{
-    Options, Services, SetupError, add_all, add_all_with_services, add_by_name, is_l3_first, names,
-    overview,
+    AppChange, Apps, NextApps, Options, Services, SetupError, add_all, add_all_with_services,
+    add_by_name, is_l3_first, names, overview,
 };
 pub use routing::Routing;
 pub use security::{Dropped, Offence, Security, SecurityArgs, SecurityConfig};

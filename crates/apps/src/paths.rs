@@ -24,6 +24,19 @@ enum Entries {
     There(Provisioned),
 }
 
+/// A program that ends while the controller goes on leaves no paths behind.
+impl<K> Drop for Paths<K> {
+    fn drop(&mut self) {
+        for (_, entries) in self.by_key.values_mut() {
+            if settle(entries, &self.provisioner) {
+                if let Entries::There(entries) = entries {
+                    drop(self.provisioner.remove(entries));
+                }
+            }
+        }
+    }
+}
+
 impl<K: Ord + Copy> Paths<K> {
     pub fn new(provisioner: &Provisioner) -> Self {
         Self {

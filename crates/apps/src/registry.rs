@@ -4,8 +4,16 @@
 //! before itself, and the log says so.
 //!
 //! **How.** Each program has a row in [`ROWS`]: its name, a one-line description, and how it joins a [`Setup`]. It asks the
-//! set-up for the services that it needs, which are created on first use, so dependencies are written down nowhere else. To
+//! set-up for the services that it needs, which are created on first use, so dependencies are written down nowhere else
+//! (`registry/setup.rs`). [`Apps`] compares what runs with what is to run (`registry/apps.rs`). To
 //! add a program: its file, its row, and a field in [`Options`] if it has options.
+
+mod apps;
+mod setup;
+
+pub use apps::{AppChange, Apps, NextApps};
+pub use setup::Services;
+pub(crate) use setup::Setup;
 
 use crate::bandwidth::{self, BandwidthArgs};
 use crate::elephants::{self, ElephantsArgs};
@@ -15,11 +23,8 @@ use crate::l3::{self, L3Args, L3Kernel};
 use crate::security::{self, SecurityArgs};
 use crate::{Hub, LockFree, Locked, Transactional, l2, routing};
 use std::sync::Arc;
-use urtica_controller::{Controller, Program, SwitchInfo};
-use urtica_services::{
-    Discovery, DiscoveryConfig, Hosts, HostsConfig, NeighbourProxy, ProvisionConfig, Provisioner,
-    Routes,
-};
+use urtica_controller::{Controller, SwitchInfo};
+use urtica_services::{DiscoveryConfig, HostsConfig};
 
 /// Options of all bundled programs; each has its own, named after it.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -244,25 +249,8 @@ pub fn add_all_with_services(
     names: &[impl AsRef<str>],
     options: &Options,
 ) -> Result<(Controller, Services), SetupError> {
-    let mut rows = find_rows(names)?;
-    options.check_used_by(&rows)?;
-    if let Some(warning) = warn_of_no_forwarder(&rows) {
-        tracing::warn!("{warning}");
-    }
-    let mut setup = Setup::new(controller, &rows, options);
-    // It must see everything unanswered: before all that others add.
-    rows.sort_by_key(|row| row.name != "security");
-    for row in &rows {
-        setup.current = row.name;
-        let added = setup
-            .check_forwarders()
-            .and_then(|()| (row.add)(&mut setup));
-        added.map_err(|problem| SetupError::Refused {
-            name: row.name,
-            problem,
-        })?;
-    }
-    Ok((setup.controller, setup.services))
+    let apps = Apps::new(names, options)?;
+    Ok((apps.add_to(controller), apps.services().clone()))
 }
 
 /// Adds the program with this name to a controller, without options, and the services that it needs.
@@ -280,6 +268,21 @@ pub fn is_l3_first(names: &[impl AsRef<str>]) -> bool {
     let mut names = names.iter().map(AsRef::as_ref);
     let first = names.find(|name| !SERVICES.contains(name));
     first == Some("l3") && names.all(|name| SERVICES.contains(&name) || is_forwarder(name))
+}
+
+/// Checks names and options, and warns of what cannot be meant. Returns the rows with these names, in the order in which they are added.
+fn checked_rows(
+    names: &[impl AsRef<str>],
+    options: &Options,
+) -> Result<Vec<&'static Row>, SetupError> {
+    let mut rows = find_rows(names)?;
+    options.check_used_by(&rows)?;
+    if let Some(warning) = warn_of_no_forwarder(&rows) {
+        tracing::warn!("{warning}");
+    }
+    // It must see everything unanswered: before all that others add.
+    rows.sort_by_key(|row| row.name != "security");
+    Ok(rows)
 }
 
 /// The rows with these names, in this order.
@@ -303,6 +306,23 @@ fn find_row(name: &str) -> Result<&'static Row, SetupError> {
 }
 
 impl Options {
+    /// What decides how a program with this name works: its options, and what is in the files that it reads when it starts.
+    fn of_program(&self, name: &str) -> String {
+        let options: &dyn std::fmt::Debug = match name {
+            "bandwidth" => &self.bandwidth,
+            "elephants" => &self.elephants,
+            "firewall" => &self.firewall,
+            "global" | "global-mutex" | "global-stm" => &self.global,
+            "l3" => {
+                let file = self.l3.l3_config.as_ref();
+                return format!("{:?}", file.map(|file| (file, std::fs::read(file).ok())));
+            }
+            "security" => &self.security,
+            _ => return String::new(),
+        };
+        format!("{options:?}")
+    }
+
     /// Refuses options without effect.
     fn check_used_by(&self, rows: &[&Row]) -> Result<(), SetupError> {
         let is_given = [
@@ -370,138 +390,4 @@ pub fn overview() -> String {
         .map(|row| format!("  {:12} {}", row.name, row.about))
         .collect();
     lines.join("\n")
-}
-
-/// A controller being set up, and its services so far.
-pub(crate) struct Setup<'a> {
-    controller: Controller,
-    /// What the user requested.
-    named: Vec<&'static str>,
-    /// The program being added.
-    current: &'static str,
-    services: Services,
-    /// What the user said about programs.
-    pub options: &'a Options,
-}
-
-/// The services that programs have brought along: for what tells about them, such as an HTTP interface.
-#[derive(Clone, Default)]
-#[non_exhaustive]
-pub struct Services {
-    /// Links between switches.
-    pub discovery: Option<Discovery>,
-    /// Where hosts are.
-    pub hosts: Option<Hosts>,
-    /// Answers to those who ask for a host's address.
-    pub neighbour_proxy: Option<NeighbourProxy>,
-    /// Paths that are set up, all or nothing.
-    pub provisioner: Option<Provisioner>,
-    /// Shortest paths.
-    pub routes: Option<Routes>,
-}
-
-impl<'a> Setup<'a> {
-    fn new(controller: Controller, rows: &[&Row], options: &'a Options) -> Self {
-        Self {
-            controller,
-            named: rows.iter().map(|row| row.name).collect(),
-            current: "",
-            services: Services::default(),
-            options,
-        }
-    }
-
-    /// Adds a program.
-    pub fn add(&mut self, program: impl Program + 'static) {
-        let controller = std::mem::take(&mut self.controller);
-        self.controller = controller.program(program);
-    }
-
-    /// Whether the user requested this program, before or after the one being added.
-    pub fn is_named(&self, name: &str) -> bool {
-        self.named.contains(&name)
-    }
-
-    /// A program that forwards everything, which the user named before the one being added.
-    pub fn forwarder_before(&self) -> Option<&'static str> {
-        let earlier = self.named.iter().take_while(|name| **name != self.current);
-        let mut earlier = earlier.copied();
-        earlier.find(|name| is_forwarder(name))
-    }
-
-    /// Only one program may forward everything.
-    fn check_forwarders(&self) -> Result<(), String> {
-        match self.forwarder_before() {
-            Some(earlier) if is_forwarder(self.current) => Err(format!(
-                "{earlier} forwards whatever comes, too, so that all would come twice; expected one of the two"
-            )),
-            _ => Ok(()),
-        }
-    }
-
-    /// Link discovery and safe flooding.
-    pub fn discovery(&mut self) -> Discovery {
-        if let Some(discovery) = &self.services.discovery {
-            return discovery.clone();
-        }
-        let discovery = Discovery::new(self.options.discovery.clone());
-        self.bring("discovery", discovery.clone());
-        self.services.discovery.insert(discovery).clone()
-    }
-
-    /// Host tracking.
-    pub fn hosts(&mut self) -> Hosts {
-        if let Some(hosts) = &self.services.hosts {
-            return hosts.clone();
-        }
-        let hosts = Hosts::new(&self.discovery(), self.options.hosts.clone());
-        self.bring("hosts", hosts.clone());
-        self.services.hosts.insert(hosts).clone()
-    }
-
-    /// Answers to ARP requests and neighbour solicitations.
-    pub fn neighbour_proxy(&mut self) -> NeighbourProxy {
-        if let Some(proxy) = &self.services.neighbour_proxy {
-            return proxy.clone();
-        }
-        let proxy = NeighbourProxy::new(&self.hosts());
-        self.bring("neighbour-proxy", proxy.clone());
-        self.services.neighbour_proxy.insert(proxy).clone()
-    }
-
-    /// The same, unless `l3` was named: then hosts send requests for its gateways, which the proxy does not know, and must
-    /// not resolve hosts of other subnets.
-    pub fn answer_for_hosts(&mut self) {
-        if !self.is_named("l3") {
-            self.neighbour_proxy();
-        }
-    }
-
-    /// Shortest paths.
-    pub fn routes(&mut self) -> Routes {
-        if let Some(routes) = &self.services.routes {
-            return routes.clone();
-        }
-        let routes = Routes::new(&self.discovery());
-        self.bring("routes", routes.clone());
-        self.services.routes.insert(routes).clone()
-    }
-
-    /// Paths that are installed before their first packet, or not at all.
-    pub fn provisioner(&mut self) -> Provisioner {
-        if let Some(provisioner) = &self.services.provisioner {
-            return provisioner.clone();
-        }
-        let provisioner = Provisioner::new(ProvisionConfig::default());
-        self.bring("provisioner", provisioner.clone());
-        self.services.provisioner.insert(provisioner).clone()
-    }
-
-    /// Adds a service, and logs it if the user did not name it.
-    fn bring(&mut self, name: &'static str, service: impl Program + 'static) {
-        if !self.is_named(name) {
-            tracing::info!("{} brings {name} along", self.current);
-        }
-        self.add(service);
-    }
 }

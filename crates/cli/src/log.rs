@@ -3,15 +3,51 @@
 use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
+/// What is logged, which can be changed.
+pub struct LogFilter(Box<dyn Fn(EnvFilter)>);
+
+impl LogFilter {
+    /// Logs what this filter says, or, without one, RUST_LOG.
+    pub fn set(&self, filter: Option<&str>) {
+        (self.0)(env_filter(filter));
+    }
+}
+
+/// Checks a filter, which has the form of RUST_LOG.
+pub fn parse_filter(text: &str) -> Result<String, String> {
+    match EnvFilter::try_new(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(error) => Err(format!(
+            "{error}; expected a level (error, warn, info, debug, trace) or filters, such as info,urtica_services=debug"
+        )),
+    }
+}
+
+fn env_filter(filter: Option<&str>) -> EnvFilter {
+    let said = filter.and_then(|filter| EnvFilter::try_new(filter).ok());
+    let said = said.or_else(|| EnvFilter::try_from_default_env().ok());
+    said.unwrap_or_else(|| EnvFilter::new("info"))
+}
+
 /// Writes the program's log to standard error; RUST_LOG sets the level.
 pub fn log_to_stderr() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let _ = log_filtered(None);
+}
+
+/// The same with a filter, which is used instead of RUST_LOG.
+pub fn log_filtered(filter: Option<&str>) -> LogFilter {
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(env_filter(filter))
         .with_target(false)
         .with_writer(std::io::stderr)
         // An error would be reported on standard error, which is what failed: a panic.
         .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal())
-        .init();
+        .with_filter_reloading();
+    let handle = builder.reload_handle();
+    builder.init();
+    LogFilter(Box::new(move |filter| {
+        // Fails only where the log is gone.
+        let _ = handle.reload(filter);
+    }))
 }

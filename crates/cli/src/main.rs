@@ -1,6 +1,8 @@
 //! The `urtica` binary: one file per subcommand.
 
 mod bench;
+mod check;
+mod config;
 mod decode;
 mod demo;
 mod flows;
@@ -35,6 +37,8 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Run control programs for the switches that connect.
     Run(Box<run::RunArgs>),
+    /// Look whether a configuration file of urtica run can be used, and say what is wrong in it.
+    Check(check::CheckArgs),
     /// Keep the connections of urtica run --hold while that is replaced; started by it where there is none.
     Hold(hold::HoldArgs),
     /// Look into a switch, or change its flow entries, groups and meters, as ovs-ofctl does.
@@ -56,9 +60,15 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // What it runs with is in a file and the environment, too, and is read again while it runs.
+    if let Some(sources) = config::Sources::of_run(std::env::args_os().collect()) {
+        return run::run(&sources);
+    }
     match Cli::parse().command {
         Command::Demo(args) => demo::run(args),
-        Command::Run(args) => run::run(*args),
+        // Its help has been asked for, and printed.
+        Command::Run(_) => ExitCode::SUCCESS,
+        Command::Check(args) => check::run(args),
         Command::Hold(args) => hold::run(args),
         Command::Flows(args) => flows::run(args),
         Command::Trace(args) => trace::run(args),

@@ -1,24 +1,50 @@
 //! `urtica run`: a controller with bundled programs.
 
+mod control;
+mod live;
+
+pub use control::ask;
+
+use crate::config::{Effective, LoadError, Sources};
 use crate::hold::HoldOptions;
-use crate::log::log_to_stderr;
+use crate::log::{log_filtered, parse_filter};
 #[cfg(feature = "northbound")]
 use crate::northbound::NorthboundArgs;
-use crate::{service, status};
+use crate::say::complain;
+use crate::{Cli, Command, service, status};
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+use live::Live;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use urtica_apps as apps;
+use urtica_apps::{self as apps, Apps};
 use urtica_controller::{Args, Controller};
 use urtica_offload::ring::RingKernel;
 use urtica_offload::{Driven, Kernel, LearningSwitch, Mode, RouterKernel, Unavailable};
 
 /// Options of `urtica run`.
 #[derive(clap::Args)]
-#[command(after_help = format!("Programs:\n{}\n\nLogging: set RUST_LOG, as in RUST_LOG=debug.", apps::overview()))]
+#[command(after_help = format!(
+    "Programs:\n{}\n\n\
+     Options can be in a file, too (--config), and in variables, such as URTICA_LISTEN. The command line counts, then the environment, then the \
+     file. SIGHUP has the file read again, and applies what has changed (docs/operating.md).",
+    apps::overview()
+))]
 pub struct RunArgs {
     /// The programs to run, separated by commas. Each message passes through them in this order.
-    #[arg(value_name = "APP", value_delimiter = ',', required = true)]
-    apps: Vec<String>,
+    #[arg(value_name = "APP", value_delimiter = ',')]
+    pub apps: Vec<String>,
+    /// Read options from this file, in TOML, which urtica check can check.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// What to log: error, warn, info, debug or trace, for parts of the program too, as in info,urtica_services=debug
+    /// [default: what RUST_LOG says, or info].
+    #[arg(long, value_name = "FILTER", value_parser = parse_filter)]
+    log: Option<String>,
+    /// Answer urtica check --dry-run at this socket, which the same user and root can use.
+    #[arg(long, value_name = "FILE")]
+    control: Option<PathBuf>,
     /// Who answers packet-ins: the program, or, as far as it can, the kernel (l2 alone, or l3; needs root and Linux 6.6).
     #[arg(long, value_name = "MODE", default_value = "auto")]
     offload: Offload,
@@ -30,7 +56,7 @@ pub struct RunArgs {
     #[command(flatten)]
     northbound: NorthboundArgs,
     #[command(flatten)]
-    options: apps::Options,
+    pub options: apps::Options,
 }
 
 /// Who answers packet-ins.
@@ -48,13 +74,51 @@ enum Offload {
     Ring,
 }
 
-/// Runs until SIGINT or SIGTERM.
-pub fn run(args: RunArgs) -> ExitCode {
-    log_to_stderr();
-    status::of(run_apps(args))
+impl RunArgs {
+    /// What to log, where that was said.
+    pub fn log_filter(&self) -> Option<&str> {
+        self.log.as_deref()
+    }
 }
 
-fn run_apps(args: RunArgs) -> Result<(), Box<dyn std::error::Error>> {
+/// Runs until SIGINT or SIGTERM.
+pub fn run(sources: &Sources) -> ExitCode {
+    let effective = match sources.load() {
+        Ok(effective) => effective,
+        Err(LoadError::Arguments(error)) => error.exit(),
+        Err(error) => {
+            complain(format_args!("urtica: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    let Effective { cli, values, .. } = effective;
+    let Command::Run(args) = cli.command else {
+        return ExitCode::SUCCESS;
+    };
+    if args.apps.is_empty() {
+        refuse_no_programs();
+    }
+    let log = log_filtered(args.log_filter());
+    let live = Live::new(sources.clone(), values, log, args.control.clone());
+    status::of(run_apps(&args, live))
+}
+
+fn refuse_no_programs() -> ! {
+    let sentence = "no control program was named; expected one or more, as in urtica run l2, or a file with 'programs' (--config)";
+    let mut cli = Cli::command();
+    cli.build();
+    let run = cli.find_subcommand_mut("run");
+    let error = run.map(|run| run.error(ErrorKind::MissingRequiredArgument, sentence));
+    error.map_or_else(|| std::process::exit(2), |error| error.exit())
+}
+
+/// A controller with the programs that it runs by name, where they can change while it runs.
+struct Prepared {
+    controller: Controller,
+    apps: Option<Apps>,
+}
+
+fn run_apps(args: &RunArgs, live: Live) -> Result<(), Box<dyn std::error::Error>> {
     let takes_the_input = matches!(
         args.offload,
         Offload::Kernel | Offload::Driven | Offload::Ring
@@ -66,21 +130,20 @@ fn run_apps(args: RunArgs) -> Result<(), Box<dyn std::error::Error>> {
         );
     }
     let controller = args.controller.clone().into_controller();
-    let controller = match kernel_mode(&args)? {
-        Some((form, mode)) => add_offloaded(controller, &args, form, mode)?,
+    let Prepared { controller, apps } = match kernel_mode(args)? {
+        Some((form, mode)) => add_offloaded(controller, args, form, mode)?,
         None if args.offload == Offload::Ring => {
-            add_apps(with_rings(controller), &args, &args.options)?
+            add_apps(with_rings(controller), args, &args.options)?
         }
-        None if args.offload == Offload::Driven => add_driven(controller, &args)?,
-        None => add_apps(controller, &args, &args.options)?,
+        None if args.offload == Offload::Driven => add_driven(controller, args)?,
+        None => add_apps(controller, args, &args.options)?,
     };
     // Last, since an earlier program stops for it.
     let controller = match args.hold.attach()? {
         Some(held) => controller.hold(held),
         None => controller,
     };
-    controller.background(service::notify).run_programs()?;
-    Ok(())
+    live.run(controller.background(service::notify), apps)
 }
 
 /// A program that can answer in the kernel.
@@ -146,9 +209,13 @@ fn add_apps(
     controller: Controller,
     args: &RunArgs,
     options: &apps::Options,
-) -> Result<Controller, Box<dyn std::error::Error>> {
-    let (controller, services) = apps::add_all_with_services(controller, &args.apps, options)?;
-    add_northbound(controller, args, &services)
+) -> Result<Prepared, Box<dyn std::error::Error>> {
+    let apps = Apps::new(&args.apps, options)?;
+    let controller = add_northbound(apps.add_to(controller), args, apps.services())?;
+    Ok(Prepared {
+        controller,
+        apps: Some(apps),
+    })
 }
 
 fn add_northbound(
@@ -167,7 +234,7 @@ fn add_northbound(
 fn add_driven(
     controller: Controller,
     args: &RunArgs,
-) -> Result<Controller, Box<dyn std::error::Error>> {
+) -> Result<Prepared, Box<dyn std::error::Error>> {
     if args.apps.iter().any(|app| app == "security") {
         return Err("--offload driven: security has to see the packets that the kernel would settle; expected programs without it, or --offload none".into());
     }
@@ -194,7 +261,10 @@ fn add_driven(
             controller
         }
     };
-    add_northbound(controller, args, &services)
+    Ok(Prepared {
+        controller: add_northbound(controller, args, &services)?,
+        apps: None,
+    })
 }
 
 /// Adds the program with its kernel half; where there is none, says why and adds the program alone. One line either way.
@@ -203,10 +273,10 @@ fn add_offloaded(
     args: &RunArgs,
     form: KernelForm,
     mode: Mode,
-) -> Result<Controller, Box<dyn std::error::Error>> {
+) -> Result<Prepared, Box<dyn std::error::Error>> {
     if let KernelForm::L2 = form {
         // What is wrong with options is otherwise found when programs are added.
-        apps::add_all(Controller::new(), &args.apps, &args.options)?;
+        Apps::new(&args.apps, &args.options)?;
     }
     let kernel = match form {
         KernelForm::L2 => Kernel::start().map(LoadedForm::L2),
@@ -218,7 +288,10 @@ fn add_offloaded(
             tracing::info!(
                 "the kernel half is active: {name} answers in the kernel what it can{when}"
             );
-            kernel.add_to(controller, args, mode)
+            Ok(Prepared {
+                controller: kernel.add_to(controller, args, mode)?,
+                apps: None,
+            })
         }
         Err(reason) => {
             // Who has asked for it is warned.
@@ -248,16 +321,14 @@ impl LoadedForm {
         match self {
             Self::L2(kernel) => {
                 let controller = controller.program(LearningSwitch::new(kernel).mode(mode));
-                #[cfg(feature = "northbound")]
-                let controller =
-                    args.northbound
-                        .add_to(controller, &args.apps, &apps::Services::default())?;
-                Ok(controller)
+                add_northbound(controller, args, &apps::Services::default())
             }
             Self::L3(kernel) => {
                 let mut options = args.options.clone();
                 options.l3_kernel = Some(Arc::new(kernel.mode(mode)));
-                add_apps(controller, args, &options)
+                let (controller, services) =
+                    apps::add_all_with_services(controller, &args.apps, &options)?;
+                add_northbound(controller, args, &services)
             }
         }
     }

@@ -31,7 +31,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use task::Task;
+use task::{Run, Task};
 
 /// Stands for deadlines beyond what an [`Instant`] can express.
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
@@ -57,6 +57,8 @@ pub struct Background {
     network: Network,
     clock: Arc<Clock>,
     spawner: Spawner,
+    /// Of the program for which it was made.
+    run: Arc<Run>,
 }
 
 /// What runs the programs.
@@ -81,6 +83,7 @@ impl Background {
             network,
             clock,
             spawner: Spawner::Threads(Arc::clone(&threads)),
+            run: Arc::default(),
         };
         Ok((background, threads))
     }
@@ -93,21 +96,46 @@ impl Background {
             network,
             clock,
             spawner: Spawner::Queue(Arc::clone(&queue)),
+            run: Arc::default(),
         };
         (background, queue)
     }
 
-    /// The same for the program with this index and stage: see [`Network::for_stage`].
-    pub(crate) fn for_program(&self, index: usize, stage: Stage) -> Self {
+    /// The same for a program with this network and stage, which can [end](Background::end) alone: see [`Network::for_stage`].
+    pub(crate) fn for_program(&self, network: &Network, stage: Stage) -> Self {
         Self {
-            network: self.network.for_program(index).for_stage(stage),
+            network: network.for_stage(stage),
+            run: Arc::default(),
             ..self.clone()
+        }
+    }
+
+    /// The same, where what is spawned waits until it is [released](Background::release).
+    pub(crate) fn held_for_program(&self, network: &Network, stage: Stage) -> Self {
+        Self {
+            run: Arc::new(Run::held()),
+            ..self.for_program(network, stage)
+        }
+    }
+
+    /// Has what was spawned begin. In an embedded controller nothing does before that controller is polled.
+    pub(crate) fn release(&self) {
+        self.run.release();
+    }
+
+    /// Drops what was spawned through it and its clones, where it waits, and starts nothing any more.
+    pub(crate) fn end(&self) {
+        self.run.end();
+        match &self.spawner {
+            Spawner::Threads(threads) => threads.end(&self.run),
+            Spawner::Queue(queue) => queue.end(&self.run),
         }
     }
 
     /// Starts a program. `name` is for logs, and the name of its thread.
     ///
-    /// It ends when its future does, or when the controller stops: then it is dropped where it waits. Inside a transaction,
+    /// It ends when its future does, when its [`Program`](crate::Program) is [removed](crate::Running::set_programs), or when the
+    /// controller stops: then it is dropped where it waits. Inside a transaction,
     /// which may run again or be aborted, it is not started; that is logged, and counted as a panic.
     pub fn spawn(&self, name: &str, program: impl Future<Output = ()> + Send + 'static) {
         if urtica_state::in_transaction() {
@@ -115,8 +143,8 @@ impl Background {
         }
         let task: Task = Box::pin(program);
         match &self.spawner {
-            Spawner::Threads(threads) => threads.spawn(name, task),
-            Spawner::Queue(queue) => queue.spawn(name, task),
+            Spawner::Threads(threads) => threads.spawn(name, task, &self.run),
+            Spawner::Queue(queue) => queue.spawn(name, task, &self.run),
         }
     }
 

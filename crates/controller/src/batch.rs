@@ -1,6 +1,7 @@
 //! What a shard's connections have at hand while they handle what they received.
 
-use crate::{KernelHalves, Network, Program};
+use crate::program_list::ProgramList;
+use crate::{KernelHalves, Network};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,9 +14,8 @@ pub(crate) struct BatchContext {
     /// Whole seconds since the shard started.
     pub now_s: u32,
     pub network: Network,
-    /// The same for each program.
-    pub networks: Vec<Network>,
-    pub programs: Vec<Arc<dyn Program>>,
+    /// The programs of switches that join.
+    pub programs: Arc<ProgramList>,
     /// What settles messages in front of all programs, where there is such.
     pub kernel_halves: Option<Arc<dyn KernelHalves>>,
     /// The index of the shard.
@@ -32,15 +32,13 @@ impl BatchContext {
         out: Vec<u8>,
         now: Instant,
         network: Network,
-        programs: Vec<Arc<dyn Program>>,
+        programs: Arc<ProgramList>,
         shard: usize,
     ) -> Self {
-        let networks = (0..programs.len()).map(|program| network.for_program(program));
         Self {
             out,
             now,
             now_s: 0,
-            networks: networks.collect(),
             network,
             programs,
             kernel_halves: None,

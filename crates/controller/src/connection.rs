@@ -9,11 +9,13 @@ use crate::kernel_half::{Handover, Ownership, Taken};
 use crate::mailbox::Token;
 use crate::network::Entry;
 use crate::panics::panic_text;
+use crate::program_list::ProgramList;
+use crate::reconciliation::{Reconciliation, Waiting};
 use crate::request::{Asker, Requests};
 use crate::role::RoleRequest;
 use crate::session::{Event, PortsProblem, Session, SessionConfig, SessionError, Subject};
 use crate::stage::Tables;
-use crate::switch::FLUSH_BYTES;
+use crate::switch::{FLUSH_BYTES, Identity};
 use crate::xid::{Origin, Sender, Xids};
 use crate::{MAX_PORTS, Switch, SwitchCounters, SwitchHandler, SwitchInfo};
 use auxiliary::Auxiliary;
@@ -154,14 +156,16 @@ pub(crate) struct Connection<C = Stream> {
     hold: Option<Box<Hold>>,
     /// The switch of a connection that an earlier program had, until it joins.
     resumed: Option<SwitchInfo>,
+    /// The entries of programs that have changed, until they are settled.
+    reconciliations: Vec<Reconciliation>,
 }
 
 /// A switch that has identified itself by its features reply, and its handlers, one per program.
 struct Joined {
     info: Arc<SwitchInfo>,
     handlers: Vec<Box<dyn SwitchHandler>>,
-    /// Each program's own table, where it has one.
-    own_tables: Vec<Option<u8>>,
+    /// Their programs, in the same order.
+    programs: Arc<ProgramList>,
     /// Whether its ports are known, as far as it tells them.
     is_up: bool,
     /// One for each handler with an interval, while our role lets us write.
@@ -236,7 +240,8 @@ impl Joined {
         mut call: impl FnMut(&mut dyn SwitchHandler, &mut Switch),
     ) {
         let start = batch.out.len();
-        let mut switch = self.info.as_switch(&self.own_tables, xids, counters, batch);
+        let programs = &self.programs.identities;
+        let mut switch = self.info.as_switch(programs, xids, counters, batch);
         for (program, handler) in self.handlers.iter_mut().enumerate() {
             if range.contains(&program) && !switch.consumed {
                 switch.begin(program);
@@ -264,7 +269,7 @@ impl SwitchInfo {
     /// What handlers see of the switch during a batch.
     fn as_switch<'t>(
         &'t self,
-        own_tables: &'t [Option<u8>],
+        programs: &'t [Identity],
         xids: &'t mut Xids,
         counters: &'t SwitchCounters,
         batch: &'t mut BatchContext,
@@ -275,13 +280,12 @@ impl SwitchInfo {
             xids,
             counters,
             network: &batch.network,
-            networks: &batch.networks,
             now: batch.now,
             now_s: batch.now_s,
             origin: Origin::SESSION,
             cookie_be: 0,
             own_table: None,
-            own_tables,
+            programs,
             consumed: false,
             sent: 0,
         }
@@ -608,6 +612,7 @@ impl<C: Channel> Connection<C> {
             is_drained: false,
             hold: None,
             resumed: None,
+            reconciliations: Vec::new(),
         }
     }
 
@@ -727,10 +732,8 @@ impl<C: Channel> Connection<C> {
         // Many handlers run a transaction for each packet-in.
         let _series = Series::new();
         let mut packets = PacketIns::new(version, rest);
-        let (own_tables, xids) = (&joined.own_tables, &mut self.session.xids);
-        let mut switch = joined
-            .info
-            .as_switch(own_tables, xids, &self.counters, batch);
+        let (programs, xids) = (&joined.programs.identities, &mut self.session.xids);
+        let mut switch = joined.info.as_switch(programs, xids, &self.counters, batch);
         if let [handler] = &mut joined.handlers[..] {
             switch.begin(0);
             handler.packet_ins(&mut switch, &mut packets);
@@ -819,20 +822,18 @@ impl<C: Channel> Connection<C> {
         urtica_log::info!(about: Subject::Switch(info.datapath_id), dp_id = %info.datapath_id, peer = info.peer, openflow = %info.version, role = %info.role, "switch joined");
         let tables = batch.network.tables();
         warn_if_unguarded(&info, tables);
-        let programs = batch.programs.iter();
-        let own_tables = programs.map(|program| tables.own_table(program.stage()));
-        let own_tables = own_tables.collect();
+        let programs = Arc::clone(&batch.programs);
         let datapath_id = info.datapath_id;
         let info = Arc::new(info);
         let joined = self.switch.insert(Joined {
             info: info.clone(),
-            handlers: Vec::with_capacity(batch.programs.len()),
-            own_tables,
+            handlers: Vec::with_capacity(programs.programs.len()),
+            programs: Arc::clone(&programs),
             is_up: false,
             timers: Vec::new(),
         });
-        for program in &batch.programs {
-            joined.handlers.push(program.handler(&info));
+        for listed in &programs.programs {
+            joined.handlers.push(listed.program.handler(&info));
         }
         let entry = Entry {
             shard: batch.shard,
@@ -977,21 +978,37 @@ impl<C: Channel> Connection<C> {
         }
         let origin = Origin::of(header.xid);
         match origin.sender() {
-            Sender::Request if !asynchronous => self.requests.resolve(header, message, frame),
+            Sender::Request if !asynchronous => {
+                self.requests.resolve(header, message, frame);
+                if !self.reconciliations.is_empty() {
+                    self.settle(batch);
+                }
+            }
             // No program sent the message that it is about: logging it is all there is to do.
             Sender::Session if matches!(message, Message::Error(_)) => {}
-            Sender::Program(program) if !asynchronous && program < batch.programs.len() => {
-                self.call_one(program, batch, |handler, switch| match message {
+            Sender::Program if !asynchronous => match self.position_of(origin) {
+                Some(program) => self.call_one(program, batch, |handler, switch| match message {
                     Message::Error(error) if origin.is_xid(header.xid) => {
                         handler.refused(switch, error);
                     }
                     _ => deliver(handler, switch, header.xid, message),
-                });
-            }
+                }),
+                // The program that sent what it is about is gone.
+                None if matches!(message, Message::Error(_)) => {}
+                None => self.call_each(batch, |handler, switch| {
+                    deliver(handler, switch, header.xid, message)
+                }),
+            },
             _ => self.call_each(batch, |handler, switch| {
                 deliver(handler, switch, header.xid, message)
             }),
         }
+    }
+
+    /// Where the program is that sends with these xids.
+    fn position_of(&self, origin: Origin) -> Option<usize> {
+        let programs = &self.switch.as_ref()?.programs.identities;
+        programs.iter().position(|program| program.origin == origin)
     }
 
     fn call_one(
@@ -1024,14 +1041,32 @@ impl<C: Channel> Connection<C> {
 
     /// Sends `count` messages that came through the mailbox; with `reply` they get an xid of their own, by which the reply is
     /// routed back. Their bytes were counted when the backlog admitted them.
-    pub fn send(&mut self, mut bytes: Vec<u8>, count: u64, reply: Option<Asker>, now: Instant) {
-        if let Some(asker) = reply {
+    pub fn send(&mut self, bytes: Vec<u8>, count: u64, reply: Option<Asker>, now: Instant) {
+        let mut sent = Some(Waiting {
+            counted: bytes.len(),
+            bytes,
+            count,
+            reply,
+        });
+        if !self.reconciliations.is_empty() {
+            sent = sent.and_then(|sent| self.rewrite_sent(sent, now));
+        }
+        if let Some(sent) = sent {
+            self.send_now(sent, now);
+        }
+    }
+
+    fn send_now(&mut self, sent: Waiting, now: Instant) {
+        let mut bytes = sent.bytes;
+        if let Some(asker) = sent.reply {
             let xid = self.session.xids.next(Origin::REQUEST);
             set_xids(&mut bytes, xid);
             self.requests.insert(xid, asker, now);
         }
-        self.counters.sent.add(count);
-        self.counted += bytes.len();
+        self.counters.sent.add(sent.count);
+        let counted = sent.counted.min(bytes.len());
+        self.backlog.subtract(sent.counted - counted);
+        self.counted += counted;
         self.output.extend_from_slice(&bytes);
         if let Some(hold) = &mut self.hold {
             hold.note_added(bytes.len());
@@ -1040,6 +1075,9 @@ impl<C: Channel> Connection<C> {
 
     /// Sends the batch's output; what the socket does not take waits here.
     pub fn flush(&mut self, batch: &mut BatchContext) -> Result<(), Close> {
+        if !self.reconciliations.is_empty() {
+            self.rewrite_output(batch);
+        }
         if self.hold.is_some() {
             self.commit(batch)?;
         }
@@ -1122,6 +1160,9 @@ impl<C: Channel> Connection<C> {
             self.do_without_ports(&problem, batch);
         }
         self.note_roles(&[], batch);
+        if !self.reconciliations.is_empty() {
+            self.settle(batch);
+        }
         self.tick(batch);
         Ok(())
     }
@@ -1165,24 +1206,15 @@ impl<C: Channel> Connection<C> {
         }
         let shard = &batch.network.shard(batch.shard).counters;
         shard.panics.add(matches!(close, Close::Panic(_)).into());
+        self.reconciliations.clear();
         let Some(switch) = &mut self.switch else {
             return;
         };
         batch
             .network
             .deregister(switch.info.datapath_id, self.token);
-        for mut handler in switch.handlers.drain(..) {
-            let told = contain(|| {
-                handler.switch_down(&switch.info);
-                Ok(())
-            });
-            for reason in [told, drop_contained(handler)]
-                .into_iter()
-                .filter_map(Result::err)
-            {
-                shard.panics.add(1);
-                urtica_log::error!(about: Subject::Switch(switch.info.datapath_id), dp_id = %switch.info.datapath_id, %reason, "a handler panicked while its switch left");
-            }
+        for handler in std::mem::take(&mut switch.handlers) {
+            switch.end_handler(handler, batch);
         }
     }
 
@@ -1301,6 +1333,7 @@ fn deliver(handler: &mut dyn SwitchHandler, switch: &mut Switch, xid: u32, messa
 mod auxiliary;
 mod hold;
 mod holding;
+mod programs;
 mod roles;
 #[cfg(test)]
 mod tests;

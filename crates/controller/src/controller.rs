@@ -162,6 +162,12 @@ impl Controller {
         self
     }
 
+    /// The same for a program that others have, too.
+    pub fn shared_program(mut self, program: Arc<dyn Program>) -> Self {
+        self.programs.push(program);
+        self
+    }
+
     /// Makes switches' messages arrive through rings where possible, one per shard: see `urtica-offload`. A switch then stays with
     /// its first shard.
     pub fn input_rings(mut self, rings: impl InputRings + 'static) -> Self {

@@ -5,9 +5,10 @@ use crate::batch::{BatchContext, whole_seconds};
 use crate::connection::{Channel, Close, Connection, contain};
 use crate::counters::is_worth_logging;
 use crate::mailbox::{Command, Mailbox, Token};
+use crate::program_list::{ProgramList, ProgramSlot, Programs};
 use crate::session::SessionConfig;
 use crate::switch::FLUSH_BYTES;
-use crate::{BackgroundCounters, Network, Program};
+use crate::{BackgroundCounters, Error, Network, Program, ProgramId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
@@ -90,10 +91,13 @@ pub struct Embedded {
     last_output: BTreeMap<Token, Vec<u8>>,
     session: SessionConfig,
     batch: BatchContext,
+    programs: Programs,
     background: Arc<TaskQueue>,
     /// Until when programs that wake each other for ever are not polled.
     paused_until: Duration,
     commands: Vec<Command>,
+    /// Connections that have ended, of which the caller is told by the next poll.
+    ended: Vec<(ConnectionId, ConnectionError)>,
     last_token: Token,
 }
 
@@ -106,9 +110,8 @@ impl Embedded {
     ) -> Self {
         let started = Instant::now();
         let (background, queue) = Background::on_queue(network.clone(), started);
-        for (index, program) in programs.iter().enumerate() {
-            program.start(&background.for_program(index, program.stage()));
-        }
+        let list = ProgramList::first(programs, &network);
+        let programs = Programs::start(Arc::clone(&list), &network, &background);
         for start in starters {
             start(&background);
         }
@@ -117,10 +120,12 @@ impl Embedded {
             waiting: BTreeSet::new(),
             last_output: BTreeMap::new(),
             session,
-            batch: BatchContext::new(Vec::new(), started, network, programs, 0),
+            batch: BatchContext::new(Vec::new(), started, network, list, 0),
+            programs,
             background: queue,
             paused_until: Duration::ZERO,
             commands: Vec::new(),
+            ended: Vec::new(),
             last_token: 0,
         }
     }
@@ -133,6 +138,37 @@ impl Embedded {
     /// The counters of background programs.
     pub fn background_counters(&self) -> &BackgroundCounters {
         &self.background.counters
+    }
+
+    /// The programs' numbers, in the order in which they see messages.
+    pub fn program_ids(&self) -> Vec<ProgramId> {
+        self.programs.ids()
+    }
+
+    /// Has these programs run from now on, and no others: see [`Running::set_programs`](crate::Running::set_programs).
+    ///
+    /// # Errors
+    /// As there; nothing changes then.
+    pub fn set_programs(
+        &mut self,
+        slots: &[ProgramSlot],
+        now: Duration,
+    ) -> Result<Vec<ProgramId>, Error> {
+        self.set_time(now);
+        let prepared = self.programs.change(slots)?;
+        self.programs.start_new(&prepared);
+        self.batch.programs = Arc::clone(&prepared.list);
+        let mut ended = Vec::new();
+        for token in self.tokens() {
+            let result = self.with(token, |connection, batch| {
+                connection.follow_programs(batch)?;
+                connection.flush(batch)
+            });
+            self.settle(token, result, &mut ended);
+        }
+        self.ended.append(&mut ended);
+        self.programs.release_new(&prepared);
+        Ok(prepared.ids)
     }
 
     /// A switch has connected. `peer` names it in logs.
@@ -211,7 +247,7 @@ impl Embedded {
     /// [`Embedded::next_timeout`].
     pub fn poll(&mut self, now: Duration) -> Vec<(ConnectionId, ConnectionError)> {
         self.set_time(now);
-        let mut ended = Vec::new();
+        let mut ended = std::mem::take(&mut self.ended);
         let mut polls = MAX_POLLS;
         loop {
             self.background.run(&mut polls);
@@ -243,7 +279,7 @@ impl Embedded {
 
     /// When [`Embedded::poll`] is to be called next, as far as that is known: now, or when a background program's timer expires.
     pub fn next_timeout(&self) -> Option<Duration> {
-        if !self.is_idle() || self.can_resume() {
+        if !self.is_idle() || self.can_resume() || !self.ended.is_empty() {
             return Some(self.now().max(self.paused_until));
         }
         let deadline = self.background.clock.next_deadline()?;
@@ -401,7 +437,11 @@ impl Embedded {
                     self.settle(token, Err(Close::Asked(reason)), ended);
                 }
                 // For controllers with several shards.
-                Command::Adopt | Command::Give { .. } | Command::Stop | Command::Leave => {}
+                Command::Adopt
+                | Command::Give { .. }
+                | Command::FollowPrograms
+                | Command::Stop
+                | Command::Leave => {}
             }
         }
         self.commands = commands;

@@ -1,5 +1,6 @@
 //! Why the controller could not start, or ended.
 
+use crate::ProgramId;
 use crate::setting::SettingError;
 use crate::xid::MAX_PROGRAMS;
 use std::io;
@@ -24,6 +25,19 @@ pub enum Error {
     /// Too many control programs were given.
     #[error("{0} control programs were given; at most {MAX_PROGRAMS} fit into one controller")]
     TooManyPrograms(usize),
+    /// No program with this number runs.
+    #[error("{0} does not run; expected one of those that do, or a program to be added")]
+    NoSuchProgram(ProgramId),
+    /// A program was to be kept and replaced, or kept twice.
+    #[error("{0} was named twice; expected each program once")]
+    ProgramTwice(ProgramId),
+    /// The first program that filters cannot come while the controller runs, nor the last one go: which tables programs have is settled
+    /// when it starts.
+    #[error(
+        "the first program that filters cannot be added while the controller runs, nor the last one be removed, since they decide \
+         which tables all programs use; restart the controller"
+    )]
+    FilterAtRunTime,
     /// A setting of the controller or a program is not usable.
     #[error(transparent)]
     Setting(#[from] SettingError),

@@ -100,7 +100,7 @@ pub trait SwitchHandler: Send {
     /// [`SwitchHandler::tick`] is not called. Where the controller may write again, [`SwitchHandler::switch_up`] is called after this.
     fn role_changed(&mut self, _switch: &mut Switch) {}
 
-    /// The connection has ended. Nothing can be sent any more.
+    /// The connection has ended, or the program is [removed](crate::Running::set_programs). Nothing can be sent any more.
     fn switch_down(&mut self, _info: &SwitchInfo) {}
 
     /// The part of it that answers in the kernel, where it has one: see [`KernelHalf`]. Called once, after
@@ -193,12 +193,12 @@ pub trait Program: Send + Sync {
     /// Makes the handler for a switch that has just joined.
     fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler>;
 
-    /// The controller starts: the place to [spawn](Background::spawn) background programs. Called once, before any
-    /// switch joins; [`Background::network`] has no switches yet and reports them as they come
-    /// ([`Network::events`](crate::Network::events)).
+    /// The program starts: the place to [spawn](Background::spawn) background programs. Called once, before handlers are made: before any
+    /// switch joins, or when the program is [added](crate::Running::set_programs) later; what is spawned begins after that. [`Background::network`] reports the
+    /// switches that are there, and others as they come ([`Network::events`](crate::Network::events)).
     fn start(&self, _background: &Background) {}
 
-    /// Checks the program's settings. Called once, before the controller starts.
+    /// Checks the program's settings. Called once, before the program starts.
     ///
     /// # Errors
     /// Where it cannot work with them: [`Controller::start`](crate::Controller::start) fails with this error then.

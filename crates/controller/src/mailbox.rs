@@ -32,6 +32,8 @@ pub(crate) enum Command {
     },
     /// Close a connection for this reason.
     Close { token: Token, reason: &'static str },
+    /// Have all switches follow the list of programs in use.
+    FollowPrograms,
     /// Flush and close all connections, and end.
     Stop,
     /// Leave all connections that a holder keeps to the next program, close the others, and end.

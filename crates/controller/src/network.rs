@@ -11,6 +11,7 @@ use crate::permanent::{Full, PermanentEntries};
 use crate::request::{Asker, DEADLINE, ReplySender, has_reply};
 use crate::role::{RoleRequest, WantedRoles, is_write};
 use crate::stage::Tables;
+use crate::unsent::Unsent;
 use crate::xid::Origin;
 use crate::{
     BusyTimes, PendingReply, ProgramId, RequestError, ShardCounters, Stage, SwitchCounters,
@@ -18,9 +19,10 @@ use crate::{
 };
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::collections::{HashMap, VecDeque, hash_map};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use urtica_state::Snapshot;
 use urtica_wire::{
     DatapathId, EncodeError, EntryOptions, Match, Message, PortNo, PortStatus, Version, split_frame,
 };
@@ -51,6 +53,8 @@ pub struct Network {
     origin: Origin,
     /// How long switches have to reply.
     deadline: Duration,
+    /// Where what is sent is kept instead of sent.
+    unsent: Option<Arc<Unsent>>,
 }
 
 struct Shared {
@@ -62,8 +66,10 @@ struct Shared {
     /// Locked alone.
     roles: Arc<WantedRoles>,
     tables: Tables,
-    /// Names the ports that packets are flooded to, if a service does.
-    flood_ports: OnceLock<Arc<dyn FloodPorts>>,
+    /// Names the ports that packets are flooded to, if a service does, and whose program that is.
+    flood_ports: Snapshot<Option<(Origin, Arc<dyn FloodPorts>)>>,
+    /// Whether one does: to ask the other costs an atomic addition.
+    has_flood_ports: AtomicBool,
 }
 
 pub(crate) struct Shard {
@@ -88,6 +94,24 @@ pub(crate) struct Entry {
     pub is_up: bool,
     /// Whether our role lets us change anything in it.
     pub may_write: AtomicBool,
+}
+
+/// Whether this changes nothing in a switch.
+fn is_question(messages: &[Message]) -> bool {
+    use Message::{EchoRequest, FeaturesRequest, GetAsyncRequest, GetConfigRequest};
+    use Message::{MultipartRequest, QueueGetConfigRequest};
+    let [message] = messages else {
+        return false;
+    };
+    matches!(
+        message,
+        EchoRequest(_)
+            | FeaturesRequest
+            | GetAsyncRequest
+            | GetConfigRequest
+            | MultipartRequest(_)
+            | QueueGetConfigRequest(_)
+    )
 }
 
 /// The message that begins here.
@@ -128,13 +152,15 @@ impl Network {
             events: Broadcast::new(NetworkEvent::Missed),
             roles: Arc::default(),
             tables,
-            flood_ports: OnceLock::new(),
+            flood_ports: Snapshot::new(None),
+            has_flood_ports: AtomicBool::new(false),
         };
         Ok(Self {
             shared: Arc::new(shared),
             stage: Stage::Forward,
             origin: Origin::SESSION,
             deadline: DEADLINE,
+            unsent: None,
         })
     }
 
@@ -150,6 +176,14 @@ impl Network {
     pub(crate) fn for_program(&self, index: usize) -> Self {
         Self {
             origin: Origin::program(index),
+            ..self.clone()
+        }
+    }
+
+    /// The same network for a program that is only tried.
+    pub(crate) fn for_trial(&self, unsent: &Arc<Unsent>) -> Self {
+        Self {
+            unsent: Some(Arc::clone(unsent)),
             ..self.clone()
         }
     }
@@ -499,15 +533,38 @@ impl Network {
         }
     }
 
-    /// From now on, packet-outs to FLOOD go to the ports that `ports` names. Returns `false`, and changes nothing, where this was
-    /// called before.
+    /// From now on, packet-outs to FLOOD go to the ports that `ports` names, until the program that was given this network is
+    /// removed. Returns `false`, and changes nothing, where another has called this.
     pub fn flood_by(&self, ports: Arc<dyn FloodPorts>) -> bool {
-        self.shared.flood_ports.set(ports).is_ok()
+        if self.unsent.is_some() {
+            return true;
+        }
+        let _alone = self.shared.changes.lock();
+        let is_free = self.shared.flood_ports.load().is_none();
+        if is_free {
+            self.shared.flood_ports.publish(Some((self.origin, ports)));
+            self.shared.has_flood_ports.store(true, Ordering::Release);
+        }
+        is_free
+    }
+
+    /// A program has ended: flooding is left to the switches again, if it was the one that named the ports.
+    pub(crate) fn forget_flood_ports(&self, program: Origin) {
+        let _alone = self.shared.changes.lock();
+        let current = self.shared.flood_ports.load();
+        if matches!(&*current, Some((owner, _)) if *owner == program) {
+            self.shared.flood_ports.publish(None);
+            self.shared.has_flood_ports.store(false, Ordering::Release);
+        }
     }
 
     /// The ports to which packets that came in at this port are flooded; `None` where that is left to the switch.
     pub(crate) fn flood_ports(&self, switch: DatapathId, in_port: PortNo) -> Option<Vec<PortNo>> {
-        let ports = self.shared.flood_ports.get()?;
+        if !self.shared.has_flood_ports.load(Ordering::Acquire) {
+            return None;
+        }
+        let flood_ports = self.shared.flood_ports.load();
+        let (_, ports) = flood_ports.as_ref().as_ref()?;
         Some(ports.flood_ports(switch, in_port))
     }
 
@@ -524,6 +581,11 @@ impl Network {
         let entry = switches
             .get(&datapath_id)
             .ok_or(RequestError::UnknownSwitch(datapath_id))?;
+        if let Some(unsent) = self.unsent.as_ref().filter(|_| !is_question(messages)) {
+            let encoded = self.encode(messages, &entry.joined, None)?;
+            unsent.keep(datapath_id, &encoded.bytes, entry.joined.version, reply);
+            return Ok(());
+        }
         if !entry.may_write.load(Ordering::Relaxed) && messages.iter().any(is_write) {
             return Err(RequestError::Secondary(datapath_id));
         }
@@ -576,6 +638,9 @@ impl Network {
         &self,
         datapath_id: DatapathId,
     ) -> Option<Arc<Mutex<PermanentEntries>>> {
+        if self.unsent.is_some() {
+            return None;
+        }
         let switches = self.read();
         let entry = switches.get(&datapath_id)?;
         Some(Arc::clone(&entry.permanent))

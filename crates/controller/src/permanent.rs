@@ -149,7 +149,7 @@ fn match_of(frame: &[u8]) -> Option<Match<'_>> {
 }
 
 /// Whether every packet that `narrow` matches, `wide` does too (1.0 section 3.4).
-fn includes(wide: &Match, narrow: &Match) -> bool {
+pub(crate) fn includes(wide: &Match, narrow: &Match) -> bool {
     wide.fields().all(|wanted| match wanted {
         Field::Basic { field, value, mask } => {
             let found = narrow.get(field);

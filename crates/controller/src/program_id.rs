@@ -20,7 +20,7 @@ pub const OWN_COOKIE_BITS: u64 = (1 << PROGRAM_SHIFT) - 1;
 const PROGRAM_SHIFT: u32 = 56;
 
 /// A program of a controller, as cookies and xids name it: by its number, from 1 on, in the order in which programs see messages
-/// ([`Stage`](crate::Stage)).
+/// ([`Stage`](crate::Stage)). One that is added later has a number that is free ([`Running::set_programs`](crate::Running::set_programs)).
 ///
 /// ```
 /// use urtica_controller::{OWN_COOKIE_BITS, ProgramId};

@@ -66,7 +66,7 @@ pub enum RequestError {
 #[derive(Clone, Debug)]
 pub struct Reply {
     /// Whole frames, one after the other.
-    frames: Vec<u8>,
+    pub(crate) frames: Vec<u8>,
 }
 
 impl Reply {

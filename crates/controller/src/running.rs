@@ -4,19 +4,26 @@ use crate::background::{Starter, Threads};
 use crate::connection_queue::ConnectionQueue;
 use crate::datapath_ids::DatapathIds;
 use crate::error::Error;
+use crate::mailbox::Command;
 use crate::network::Network;
 use crate::panics::contain_thread;
+use crate::preview::preview;
+use crate::program_list::{CurrentPrograms, ProgramList, ProgramSlot, Programs};
 use crate::session::SessionConfig;
 use crate::shard::Shard;
 use crate::stage::Tables;
 use crate::supervisor::{Acceptor, Supervisor};
 use crate::watch::{Watch, join_other};
-use crate::{Background, BackgroundCounters, InputRings, KernelHalves, Program};
+use crate::{
+    Background, BackgroundCounters, FlowChange, InputRings, KernelHalves, Program, ProgramId,
+};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use urtica_hold::Held;
 use urtica_socket::{Address, Handshakes, Listener, Tls};
+use urtica_state::Snapshot;
 
 /// A controller at work: see [`Controller::start`](crate::Controller::start).
 ///
@@ -24,6 +31,9 @@ use urtica_socket::{Address, Handshakes, Listener, Tls};
 #[must_use = "dropping it stops the controller"]
 pub struct Running {
     network: Network,
+    programs: Mutex<Programs>,
+    /// The list that shards have, or are told of.
+    current: CurrentPrograms,
     background: Arc<Threads>,
     addresses: Vec<Address>,
     watch: Arc<Watch>,
@@ -61,13 +71,13 @@ impl Running {
         let watch = Watch::new(network.clone()).map_err(Error::io("make an event"))?;
         let (background, background_threads) =
             Background::on_threads(network.clone(), &watch).map_err(Error::io("start a clock"))?;
-        for (index, program) in plan.programs.iter().enumerate() {
-            program.start(&background.for_program(index, program.stage()));
-        }
+        let list = ProgramList::first(std::mem::take(&mut plan.programs), &network);
+        let programs = Programs::start(Arc::clone(&list), &network, &background);
         for start in std::mem::take(&mut plan.starters) {
             start(&background);
         }
-        let threads = spawn_threads(&watch, &network, plan).inspect_err(|_| {
+        let current = Arc::new(Snapshot::new(list));
+        let threads = spawn_threads(&watch, &network, &current, plan).inspect_err(|_| {
             background_threads.stop();
             watch.stop_all();
         })?;
@@ -76,6 +86,8 @@ impl Running {
         }
         Ok(Self {
             network,
+            programs: Mutex::new(programs),
+            current,
             background: background_threads,
             addresses,
             watch,
@@ -86,6 +98,55 @@ impl Running {
     /// The connected switches.
     pub fn network(&self) -> &Network {
         &self.network
+    }
+
+    /// The programs' numbers, in the order in which they see messages.
+    pub fn program_ids(&self) -> Vec<ProgramId> {
+        self.programs.lock().ids()
+    }
+
+    /// Has these programs run from now on, and no others. Connections stay. Programs see each message by [stage](Program::stage), and
+    /// within a stage in this order. Returns their numbers, in this order.
+    ///
+    /// - A program that is kept notices nothing.
+    /// - One that is added [starts](Program::start), and its handlers' [`switch_up`](crate::SwitchHandler::switch_up) is called for the
+    ///   switches that are up.
+    /// - One that is no longer there ends: what it runs in the background is dropped where it waits, or abandoned where it does not wait
+    ///   within 2 s; its handlers' [`switch_down`](crate::SwitchHandler::switch_down) is called, and its entries are deleted.
+    /// - One that is replaced ends like that, and the other starts, with its number. Of the entries that they say they
+    ///   have, those that are the same are neither deleted nor sent again. What the other has not added when it has been quiet for 2 s is
+    ///   deleted. Where a switch does not tell its entries, all are deleted first.
+    ///
+    /// Each switch follows between two batches of messages. One with a [kernel half](crate::KernelHalf) is disconnected, and
+    /// connects anew.
+    ///
+    /// # Errors
+    /// [`Error::NoProgram`], [`Error::TooManyPrograms`], [`Error::NoSuchProgram`], [`Error::ProgramTwice`], [`Error::Setting`], and
+    /// [`Error::FilterAtRunTime`]; nothing changes then.
+    pub fn set_programs(&self, slots: &[ProgramSlot]) -> Result<Vec<ProgramId>, Error> {
+        let mut programs = self.programs.lock();
+        let prepared = programs.change(slots)?;
+        programs.start_new(&prepared);
+        self.current.publish(Arc::clone(&prepared.list));
+        for shard in self.network.shards() {
+            // Fails only where the shard has ended: the controller stops.
+            let _ = shard.mailbox.push(Command::FollowPrograms);
+        }
+        programs.release_new(&prepared);
+        Ok(prepared.ids)
+    }
+
+    /// What [`Running::set_programs`] would change in switches' flow tables, told by switch without sending anything. The programs that
+    /// would come are run for a while, 8 s at most: what they send is kept, what they ask is asked. What they would do because of packets,
+    /// links and hosts is not told. Returns the numbers that the programs would have, too. Where programs share a service that sends for them, they must not be among those that would come.
+    ///
+    /// # Errors
+    /// As [`Running::set_programs`].
+    pub fn preview_programs(
+        &self,
+        slots: &[ProgramSlot],
+    ) -> Result<(Vec<ProgramId>, Vec<FlowChange>), Error> {
+        preview(&self.programs.lock(), &self.network, slots)
     }
 
     /// Where it listens, with the ports that the system chose.
@@ -163,13 +224,14 @@ impl Drop for Running {
 fn spawn_threads(
     watch: &Arc<Watch>,
     network: &Network,
+    programs: &CurrentPrograms,
     plan: Plan,
 ) -> Result<Vec<JoinHandle<()>>, Error> {
     let queues = ConnectionQueue::for_shards(plan.cores.len());
     let mut threads = Vec::new();
     for (index, core) in plan.cores.into_iter().enumerate() {
         let (network, queues) = (network.clone(), Arc::clone(&queues));
-        let (programs, drain_timeout) = (plan.programs.clone(), plan.drain_timeout);
+        let (programs, drain_timeout) = (Arc::clone(programs), plan.drain_timeout);
         let (rings, halves) = (plan.rings.clone(), plan.kernel_halves.clone());
         let run = move || {
             pin_shard(index, core);

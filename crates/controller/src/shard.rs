@@ -10,8 +10,9 @@
 //! **Cost.** Two buffers per shard, allocated and first touched by the shard's own thread after it was pinned
 //! (Primetime section IV.D) and reused for its life. An idle switch costs a [`Connection`] and no buffer.
 //!
-//! **Thread-safety.** Nothing in here is shared but the mailbox, the queues of connections and the counters.
+//! **Thread-safety.** Nothing in here is shared but the mailbox, the queues of connections, the list of programs and the counters.
 
+use crate::KernelHalves;
 use crate::batch::{BatchContext, whole_seconds};
 use crate::connection::{Close, Connection, contain};
 use crate::connection_queue::ConnectionQueue;
@@ -19,9 +20,9 @@ use crate::input_ring::{InputRing, RingEntry};
 use crate::mailbox::{Command, Mailbox, Token};
 use crate::network::Network;
 use crate::panics::contain_thread;
+use crate::program_list::CurrentPrograms;
 use crate::request::Asker;
 use crate::role::RoleRequest;
-use crate::{KernelHalves, Program};
 use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -63,6 +64,8 @@ pub(crate) struct Shard {
     /// Where reads go.
     input: Vec<u8>,
     commands: Vec<Command>,
+    /// Those that are in use, which switches follow when the shard is told to.
+    programs: CurrentPrograms,
     next_tick: Instant,
     /// Where input comes from before it comes from sockets, where there is one.
     ring: Option<Box<dyn InputRing>>,
@@ -76,7 +79,7 @@ impl Shard {
         index: usize,
         network: Network,
         queues: Arc<[ConnectionQueue]>,
-        programs: Vec<Arc<dyn Program>>,
+        programs: CurrentPrograms,
     ) -> std::io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let wakeup = network.shard(index).mailbox.wakeup();
@@ -96,11 +99,12 @@ impl Shard {
                 Vec::with_capacity(READ_BYTES),
                 now,
                 network,
-                programs,
+                Arc::clone(&programs.load()),
                 index,
             ),
             input: vec![0; FRAGMENT_BYTES + READ_BYTES],
             commands: Vec::new(),
+            programs,
             next_tick: now + TICK,
             ring: None,
             is_leaving: false,
@@ -370,6 +374,7 @@ impl Shard {
                         self.close(key, &Close::Asked(reason));
                     }
                 }
+                Command::FollowPrograms => self.follow_programs(),
                 Command::Stop => stop = std::ops::ControlFlow::Break(()),
                 Command::Leave => {
                     self.is_leaving = true;
@@ -386,6 +391,28 @@ impl Shard {
             self.give(to, share);
         }
         stop
+    }
+
+    /// Has all switches follow the list of programs in use.
+    fn follow_programs(&mut self) {
+        self.batch.programs = Arc::clone(&self.programs.load());
+        for key in self.keys() {
+            self.have_followed(key);
+        }
+    }
+
+    fn have_followed(&mut self, key: usize) {
+        let Some(connection) = self.connections.get_mut(key) else {
+            return;
+        };
+        let watched = interest(connection);
+        let batch = &mut self.batch;
+        let result = contain(|| {
+            connection.reclaim_from_kernel(batch);
+            connection.follow_programs(batch)?;
+            connection.flush(batch)
+        });
+        self.settle(key, watched, result);
     }
 
     /// Adds messages to what waits for a switch. Where nothing waited before, returns the key and what the connection is watched
@@ -460,6 +487,7 @@ impl Shard {
         let batch = &mut self.batch;
         let result = contain(|| {
             connection.take_up(batch);
+            connection.follow_programs(batch)?;
             connection.flush(batch)?;
             connection.expect_main()
         });

@@ -30,8 +30,6 @@ pub struct Switch<'a> {
     pub(crate) xids: &'a mut Xids,
     pub(crate) counters: &'a SwitchCounters,
     pub(crate) network: &'a Network,
-    /// The same for each program.
-    pub(crate) networks: &'a [Network],
     pub(crate) now: Instant,
     pub(crate) now_s: u32,
     /// Whose handler is at work.
@@ -40,12 +38,22 @@ pub struct Switch<'a> {
     pub(crate) cookie_be: u64,
     /// The table that its program has to itself, where it has one.
     pub(crate) own_table: Option<u8>,
-    /// The same for each program.
-    pub(crate) own_tables: &'a [Option<u8>],
+    /// All programs, in the order of their handlers.
+    pub(crate) programs: &'a [Identity],
     /// Whether programs after this one are to see the message.
     pub(crate) consumed: bool,
     /// Messages written and not yet counted.
     pub(crate) sent: u64,
+}
+
+/// What a program's messages and entries are its by.
+#[derive(Clone)]
+pub(crate) struct Identity {
+    pub origin: Origin,
+    /// What its handlers send by to other switches.
+    pub network: Network,
+    /// The table that it has to itself, where it has one.
+    pub own_table: Option<u8>,
 }
 
 /// What is needed of a packet-in to send its packet on, so that a handler's packet-in never has to lie in memory.
@@ -85,13 +93,14 @@ impl Drop for Switch<'_> {
 }
 
 impl Switch<'_> {
-    /// The handler of the program with this index takes its turn at a message.
+    /// The handler of the program at this position takes its turn at a message.
     #[inline]
     pub(crate) fn begin(&mut self, program: usize) {
-        self.origin = Origin::program(program);
+        let program = &self.programs[program];
+        self.origin = program.origin;
         self.cookie_be = self.origin.cookie().to_be();
-        self.own_table = self.own_tables[program];
-        self.network = &self.networks[program];
+        self.own_table = program.own_table;
+        self.network = &program.network;
         self.consumed = false;
     }
 

@@ -9,8 +9,8 @@ pub(crate) struct Origin(u32);
 pub(crate) enum Sender {
     /// The session: handshake, keep-alive.
     Session,
-    /// The program with this index among those of the controller.
-    Program(usize),
+    /// A program.
+    Program,
     /// Code outside of handlers that awaits the reply.
     Request,
 }
@@ -64,7 +64,7 @@ impl Origin {
         match self {
             Self::SESSION => Sender::Session,
             Self::REQUEST => Sender::Request,
-            Self(tag) => Sender::Program((tag >> COUNTER_BITS) as usize - 1),
+            Self(_) => Sender::Program,
         }
     }
 }
@@ -107,12 +107,12 @@ mod tests {
                 Sender::Session
             );
             assert_eq!(
-                Origin::of(xids.next(Origin::program(0))).sender(),
-                Sender::Program(0)
+                Origin::of(xids.next(Origin::program(0))),
+                Origin::program(0)
             );
             assert_eq!(
-                Origin::of(xids.next(Origin::program(249))).sender(),
-                Sender::Program(249)
+                Origin::of(xids.next(Origin::program(249))),
+                Origin::program(249)
             );
             assert_eq!(
                 Origin::of(xids.next(Origin::REQUEST)).sender(),

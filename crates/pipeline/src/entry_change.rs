@@ -13,9 +13,9 @@
 //! **Errors.** All are found before anything is changed: a change that has begun comes to its end.
 
 use crate::classifier::Rank;
-use crate::linked_counters::LinkedCounters;
 use crate::entry_walk::{EntryWalk, Order, Wanted};
 use crate::flow_table::Counts;
+use crate::linked_counters::LinkedCounters;
 use crate::removed_entry::{RemovedEntry, announce};
 use crate::{FlowEntry, FlowTable, Instructions, Pipeline};
 use std::collections::VecDeque;

@@ -1,7 +1,7 @@
 //! Background programs that run interleaved on the thread of whoever drives an embedded controller.
 
 use super::clock::Clock;
-use super::task::{Task, drop_contained, poll_contained};
+use super::task::{Run, Task, drop_contained, poll_contained};
 use crate::counters::BackgroundCounters;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
@@ -32,6 +32,7 @@ struct Program {
     /// `None` while it runs.
     task: Option<Task>,
     waker: Arc<ProgramWaker>,
+    run: Arc<Run>,
 }
 
 /// The numbers of the programs that have something to do, in the order in which they were woken.
@@ -47,10 +48,11 @@ impl TaskQueue {
         }
     }
 
-    /// Adds a program; it is first polled when the queue is run next. After [`TaskQueue::stop`] it is dropped instead.
-    pub fn spawn(&self, name: &str, task: Task) {
+    /// Adds a program; it is first polled when the queue is run next. After [`TaskQueue::stop`], or the end of its run, it is dropped
+    /// instead.
+    pub fn spawn(&self, name: &str, task: Task, run: &Arc<Run>) {
         let mut programs = self.programs.lock();
-        if programs.is_stopped {
+        if programs.is_stopped || run.is_over() {
             drop(programs);
             return drop_contained(name, task, &self.counters);
         }
@@ -65,6 +67,7 @@ impl TaskQueue {
             name: name.to_owned(),
             task: Some(task),
             waker: Arc::clone(&waker),
+            run: Arc::clone(run),
         };
         programs.by_number.insert(number, program);
         drop(programs);
@@ -94,7 +97,21 @@ impl TaskQueue {
         programs.is_stopped = true;
         let all = std::mem::take(&mut programs.by_number);
         drop(programs);
-        for program in all.into_values() {
+        self.drop_all(all);
+    }
+
+    /// Drops the programs of this run, which is over.
+    pub fn end(&self, run: &Arc<Run>) {
+        let mut programs = self.programs.lock();
+        let all = std::mem::take(&mut programs.by_number).into_iter();
+        let (ended, left) = all.partition(|(_, program)| Arc::ptr_eq(&program.run, run));
+        programs.by_number = left;
+        drop(programs);
+        self.drop_all(ended);
+    }
+
+    fn drop_all(&self, programs: BTreeMap<u64, Program>) {
+        for program in programs.into_values() {
             if let Some(task) = program.task {
                 drop_contained(&program.name, task, &self.counters);
             }

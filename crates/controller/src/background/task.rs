@@ -5,11 +5,47 @@ use crate::panics::panic_text;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// How long a background program may run without waiting for anything before that is logged and counted as a stall: 1 s.
 pub const STALL: Duration = Duration::from_secs(1);
+
+/// The time from a control program's start to its end, which all that it has spawned shares.
+#[derive(Debug, Default)]
+pub(crate) struct Run {
+    is_over: AtomicBool,
+    /// Whether what it spawns is not polled yet.
+    is_held: AtomicBool,
+}
+
+impl Run {
+    /// One whose programs wait until it is [released](Run::release).
+    pub fn held() -> Self {
+        Self {
+            is_held: AtomicBool::new(true),
+            ..Self::default()
+        }
+    }
+
+    pub fn release(&self) {
+        self.is_held.store(false, Ordering::Release);
+    }
+
+    pub fn is_held(&self) -> bool {
+        self.is_held.load(Ordering::Acquire)
+    }
+
+    /// From now on nothing of it is polled again.
+    pub fn end(&self) {
+        self.is_over.store(true, Ordering::Release);
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+}
 
 /// A spawned program, type-erased.
 pub(super) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;

@@ -1,7 +1,7 @@
 //! Background programs on threads of their own.
 
 use super::clock::Clock;
-use super::task::{STALL, Task, drop_contained, poll_contained};
+use super::task::{Run, STALL, Task, drop_contained, poll_contained};
 use crate::counters::{BackgroundCounters, is_worth_logging};
 use crate::watch::{Watch, join_other};
 use parking_lot::Mutex;
@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 
 /// How long a stopping controller waits for programs that are running.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How often a program that is held looks whether it is released.
+const HELD_INTERVAL: Duration = Duration::from_millis(1);
 
 /// All programs of a controller, and the thread that drives their clock.
 pub(crate) struct Threads {
@@ -33,6 +36,7 @@ struct Running {
 /// What is known of a program from outside of its thread.
 struct Program {
     name: String,
+    run: Arc<Run>,
     poll: Mutex<PollState>,
 }
 
@@ -66,9 +70,10 @@ impl Threads {
     }
 
     /// Runs a program on a thread of its own.
-    pub fn spawn(self: &Arc<Self>, name: &str, task: Task) {
+    pub fn spawn(self: &Arc<Self>, name: &str, task: Task, run: &Arc<Run>) {
         let program = Arc::new(Program {
             name: name.to_owned(),
+            run: Arc::clone(run),
             poll: Mutex::default(),
         });
         let (threads, known) = (Arc::clone(self), Arc::clone(&program));
@@ -96,25 +101,18 @@ impl Threads {
         if let Some(keeper) = self.keeper.lock().take() {
             join_other(keeper);
         }
-        let running = std::mem::take(&mut *self.running.lock());
-        for program in &running {
-            program.thread.thread().unpark();
-        }
-        let deadline = Instant::now() + PATIENCE;
-        while Instant::now() < deadline
-            && running.iter().any(|program| !program.thread.is_finished())
-        {
-            thread::sleep(Duration::from_millis(1));
-        }
-        for program in running
-            .iter()
-            .filter(|program| !program.thread.is_finished())
-        {
-            tracing::warn!(
-                program = program.program.name,
-                "a background program does not end; it is abandoned"
-            );
-        }
+        wait_for(&std::mem::take(&mut *self.running.lock()));
+    }
+
+    /// Drops the programs of this run, which is over; as [`Threads::stop`] does it.
+    pub fn end(&self, run: &Arc<Run>) {
+        let mut running = self.running.lock();
+        let all = std::mem::take(&mut *running).into_iter();
+        let (ended, left): (Vec<_>, _) =
+            all.partition(|other| Arc::ptr_eq(&other.program.run, run));
+        *running = left;
+        drop(running);
+        wait_for(&ended);
     }
 
     fn is_stopping(&self) -> bool {
@@ -128,12 +126,16 @@ impl Threads {
         });
         let waker = Waker::from(Arc::clone(&unparker));
         let mut context = Context::from_waker(&waker);
-        while !self.is_stopping() {
+        let is_over = || self.is_stopping() || program.run.is_over();
+        while program.run.is_held() && !is_over() {
+            thread::park_timeout(HELD_INTERVAL);
+        }
+        while !is_over() {
             program.begin_poll();
             let polled = poll_contained(&mut task, &mut context);
             program.end_poll();
             match polled {
-                Ok(Poll::Pending) => unparker.wait(|| self.is_stopping()),
+                Ok(Poll::Pending) => unparker.wait(is_over),
                 Ok(Poll::Ready(())) => break,
                 Err(reason) => {
                     self.counters.note_panic(&program.name, &reason);
@@ -152,6 +154,26 @@ impl Threads {
                 running.program.note_stall(&self.counters);
             }
         }
+    }
+}
+
+/// Has threads end whose programs are to be dropped, and waits until they have, for [`PATIENCE`] at most.
+fn wait_for(running: &[Running]) {
+    for program in running {
+        program.thread.thread().unpark();
+    }
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline && running.iter().any(|program| !program.thread.is_finished()) {
+        thread::sleep(Duration::from_millis(1));
+    }
+    for program in running
+        .iter()
+        .filter(|program| !program.thread.is_finished())
+    {
+        tracing::warn!(
+            program = program.program.name,
+            "a background program does not end; it is abandoned"
+        );
     }
 }
 

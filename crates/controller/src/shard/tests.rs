@@ -1,11 +1,14 @@
 //! Two shards without threads, so that a connection moves exactly when a test says so.
 
 use super::*;
+use crate::Program;
+use crate::program_list::ProgramList;
 use crate::session::SessionConfig;
 use crate::stage::Tables;
 use crate::{SwitchHandler, SwitchInfo};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
+use urtica_state::Snapshot;
 use urtica_wire::{
     Capabilities, DatapathId, Experimenter, Features, List, Message, Version, split_frame,
 };
@@ -35,7 +38,9 @@ impl Bench {
         let network = Network::new(2, Tables::Shared).unwrap();
         let queues = ConnectionQueue::for_shards(2);
         let shard = |index| {
-            let (network, programs) = (network.clone(), programs.clone());
+            let network = network.clone();
+            let programs = ProgramList::first(programs.clone(), &network);
+            let programs = Arc::new(Snapshot::new(programs));
             Shard::new(index, network, Arc::clone(&queues), programs).unwrap()
         };
         let shards = [shard(0), shard(1)];

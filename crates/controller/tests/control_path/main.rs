@@ -15,6 +15,7 @@ mod network;
 #[path = "../../../socket/tests/pki/mod.rs"]
 mod pki;
 mod ports;
+mod programs;
 mod roles;
 mod settings;
 mod simulated;

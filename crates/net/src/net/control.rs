@@ -6,7 +6,7 @@ use crate::channel::{Content, Delays, Segment, Side};
 use crate::kernel::{Due, Way, to_ns};
 use crate::watch::Event;
 use std::time::Duration;
-use urtica_controller::{ConnectionError, Controller, Embedded, Network};
+use urtica_controller::{ConnectionError, Controller, Embedded, Network, ProgramId, ProgramSlot};
 
 /// The controller's tick interval.
 const TICK: Duration = Duration::from_millis(100);
@@ -72,6 +72,30 @@ impl Net {
         }
         self.control.controller = None;
         self.peers.clear();
+    }
+
+    /// The numbers of the controller's programs, in the order in which they see messages; none without a controller.
+    pub fn program_ids(&self) -> Vec<ProgramId> {
+        let controller = self.control.controller.as_ref();
+        controller.map_or_else(Vec::new, Embedded::program_ids)
+    }
+
+    /// Has the controller run these programs from now on, and no others: see
+    /// [`Running::set_programs`](urtica_controller::Running::set_programs).
+    ///
+    /// # Errors
+    /// What [`Embedded::set_programs`] refuses; [`urtica_controller::Error::NoProgram`] without a controller.
+    pub fn set_programs(
+        &mut self,
+        slots: &[ProgramSlot],
+    ) -> Result<Vec<ProgramId>, urtica_controller::Error> {
+        let now = self.controller_now();
+        let Some(controller) = &mut self.control.controller else {
+            return Err(urtica_controller::Error::NoProgram);
+        };
+        let ids = controller.set_programs(slots, now)?;
+        self.wake_controller();
+        Ok(ids)
     }
 
     /// The switches that the controller knows; `None` without a controller.

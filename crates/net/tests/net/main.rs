@@ -5,6 +5,7 @@ mod flows;
 mod interrupt;
 mod links;
 mod moves;
+mod programs;
 mod reach;
 mod refusals;
 mod roles;

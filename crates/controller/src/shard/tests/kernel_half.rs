@@ -162,15 +162,15 @@ impl SwitchHandler for OneForAll {
 /// One that only has one where it is alone.
 fn alone(log: &Arc<Mutex<Log>>) -> impl Fn(&SwitchInfo) -> Handler + use<> {
     let log = Arc::clone(log);
-    move |_| Handler(Some(scripted(&log)))
+    move |_| Handler(Some(that_notes(&log)))
 }
 
 fn for_all(log: &Arc<Mutex<Log>>) -> impl Fn(&SwitchInfo) -> OneForAll + use<> {
     let log = Arc::clone(log);
-    move |_| OneForAll(Handler(Some(scripted(&log))))
+    move |_| OneForAll(Handler(Some(that_notes(&log))))
 }
 
-fn scripted(log: &Arc<Mutex<Log>>) -> Scripted {
+fn that_notes(log: &Arc<Mutex<Log>>) -> Scripted {
     Scripted {
         log: Arc::clone(log),
         wakeup: Arc::new(eventfd(0, EventfdFlags::NONBLOCK).unwrap()),

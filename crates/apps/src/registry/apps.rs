@@ -1,0 +1,353 @@
+//! The programs that a controller runs by name, and how another list of them takes their place while it runs.
+
+use super::setup::{App, Services, Setup, is_service};
+use super::{Options, SetupError, checked_rows};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use urtica_controller::{Controller, Program, ProgramId, ProgramSlot};
+
+/// The programs that a controller runs by name, with the services that they bring along.
+///
+/// ```
+/// use urtica_apps::{Apps, Options};
+/// use urtica_controller::{Controller, setting::SettingError};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut apps = Apps::new(&["l2"], &Options::default())?;
+/// let listening = Controller::new().listen("ptcp:0:127.0.0.1".parse()?);
+/// let running = apps.add_to(listening).start()?;
+/// apps.note_started(&running.program_ids());
+///
+/// // While it runs:
+/// let next = apps.next(&["discovery", "l2"], &Options::default())?;
+/// let told: Vec<_> = next.changes().iter().map(ToString::to_string).collect();
+/// // Where links are known, l2 learns differently.
+/// assert_eq!(told, ["discovery is added", "l2 is restarted"]);
+/// let ids = running.set_programs(next.slots())?;
+/// apps = next.into_apps(&ids);
+/// # drop(apps);
+/// # running.stop()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Apps {
+    /// In the order in which they are added to a controller.
+    apps: Vec<App>,
+    services: Services,
+    /// The numbers of each one's programs, once it runs.
+    ids: BTreeMap<&'static str, Vec<ProgramId>>,
+}
+
+/// What happens to a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AppChange {
+    /// It did not run.
+    Added(&'static str),
+    /// It runs with other settings, or beside others.
+    Restarted(&'static str),
+    /// It runs no longer.
+    Removed(&'static str),
+}
+
+impl fmt::Display for AppChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Added(name) => write!(f, "{name} is added"),
+            Self::Restarted(name) => write!(f, "{name} is restarted"),
+            Self::Removed(name) => write!(f, "{name} is removed"),
+        }
+    }
+}
+
+/// What a controller is to run in the place of its [`Apps`].
+pub struct NextApps {
+    apps: Apps,
+    slots: Vec<ProgramSlot>,
+    /// Whose programs those are, in the same order.
+    names: Vec<&'static str>,
+    changes: Vec<AppChange>,
+}
+
+impl Apps {
+    /// Sets up the programs with these names, in this order, and the services that they need.
+    ///
+    /// # Errors
+    /// [`SetupError`], which says what was expected.
+    pub fn new(names: &[impl AsRef<str>], options: &Options) -> Result<Self, SetupError> {
+        let none = Self {
+            apps: Vec::new(),
+            services: Services::default(),
+            ids: BTreeMap::new(),
+        };
+        none.set_up(names, options)
+    }
+
+    /// Adds the programs to a controller, behind those that it has.
+    pub fn add_to(&self, controller: Controller) -> Controller {
+        let programs = self.apps.iter().flat_map(|app| &app.programs);
+        programs.fold(controller, |controller, program| {
+            controller.shared_program(Arc::clone(program))
+        })
+    }
+
+    /// The name of the program with this number, if it is one of these.
+    pub fn name_of(&self, id: ProgramId) -> Option<&'static str> {
+        let mut all = self.ids.iter();
+        let (name, _) = all.find(|(_, ids)| ids.contains(&id))?;
+        Some(name)
+    }
+
+    /// The services that are there.
+    pub fn services(&self) -> &Services {
+        &self.services
+    }
+
+    /// The numbers of the programs, of which the controller has no others, in the order in which they see messages.
+    pub fn note_started(&mut self, ids: &[ProgramId]) {
+        let programs = self.apps.iter().flat_map(|app| {
+            let stages = app.programs.iter().map(|program| program.stage());
+            stages.map(|stage| (stage, app.name))
+        });
+        let mut in_order: Vec<_> = programs.collect();
+        in_order.sort_by_key(|(stage, _)| *stage);
+        for ((_, name), id) in in_order.into_iter().zip(ids) {
+            self.ids.entry(name).or_default().push(*id);
+        }
+        // What is only to be handed over once.
+        self.apps.iter_mut().for_each(|app| app.programs.clear());
+    }
+
+    /// What the controller is to run in the place of these, where those named are to run. What does not change goes on as it is.
+    ///
+    /// # Errors
+    /// [`SetupError`], which says what was expected.
+    pub fn next(
+        &self,
+        names: &[impl AsRef<str>],
+        options: &Options,
+    ) -> Result<NextApps, SetupError> {
+        let apps = self.set_up(names, options)?;
+        let (mut slots, mut names, mut changes) = (Vec::new(), Vec::new(), Vec::new());
+        for app in &apps.apps {
+            let before = self.ids.get(app.name);
+            let own = slots_of(app, before.map_or(&[][..], Vec::as_slice));
+            names.extend(own.iter().map(|_| app.name));
+            slots.extend(own);
+            match before {
+                None => changes.push(AppChange::Added(app.name)),
+                Some(_) if !app.programs.is_empty() => {
+                    changes.push(AppChange::Restarted(app.name));
+                }
+                Some(_) => {}
+            }
+        }
+        let is_gone = |name: &&&str| !apps.apps.iter().any(|app| app.name == **name);
+        let gone = self.ids.keys().filter(is_gone);
+        changes.extend(gone.map(|name| AppChange::Removed(name)));
+        Ok(NextApps {
+            apps,
+            slots,
+            names,
+            changes,
+        })
+    }
+
+    fn set_up(&self, names: &[impl AsRef<str>], options: &Options) -> Result<Self, SetupError> {
+        let rows = checked_rows(names, options)?;
+        let mut setup = Setup::new(&rows, options, self.services.clone());
+        for row in rows {
+            let running = self.apps.iter().find(|app| app.name == row.name);
+            let same = running.filter(|app| {
+                !is_service(app.name) && app.settings == options.of_program(app.name)
+            });
+            let kept = same.map_or(Ok(false), |app| setup.keep_row(row, app));
+            let added = kept.and_then(|is_kept| match is_kept {
+                true => Ok(()),
+                false => setup.add_row(row),
+            });
+            added.map_err(|problem| SetupError::Refused {
+                name: row.name,
+                problem,
+            })?;
+        }
+        Ok(Self {
+            apps: setup.apps,
+            services: setup.services,
+            ids: BTreeMap::new(),
+        })
+    }
+}
+
+/// What the controller is to do about one program of the registry, which had these programs so far.
+fn slots_of(app: &App, before: &[ProgramId]) -> Vec<ProgramSlot> {
+    if app.programs.is_empty() {
+        return before.iter().copied().map(ProgramSlot::Keep).collect();
+    }
+    let slot = |(index, program): (usize, &Arc<dyn Program>)| {
+        let program = Arc::clone(program);
+        match before.get(index) {
+            Some(id) => ProgramSlot::Replace(*id, program),
+            None => ProgramSlot::Add(program),
+        }
+    };
+    app.programs.iter().enumerate().map(slot).collect()
+}
+
+impl NextApps {
+    /// What the controller is told: see [`Running::set_programs`](urtica_controller::Running::set_programs).
+    pub fn slots(&self) -> &[ProgramSlot] {
+        &self.slots
+    }
+
+    /// The name of each slot's program.
+    pub fn names(&self) -> &[&'static str] {
+        &self.names
+    }
+
+    /// What happens to programs; nothing to those that are not among them.
+    pub fn changes(&self) -> &[AppChange] {
+        &self.changes
+    }
+
+    /// What can be [previewed](urtica_controller::Running::preview_programs) of the slots: programs for which a provisioner
+    /// sends stay as they are. Returns each slot with its program's name, and the names of those that cannot be previewed.
+    pub fn preview(&self) -> (Vec<(&'static str, ProgramSlot)>, Vec<&'static str>) {
+        let provisions = |name: &str| {
+            let app = self.apps.apps.iter().find(|app| app.name == name);
+            name != "provisioner"
+                && app.is_some_and(|app| app.reasons.services.contains(&"provisioner"))
+        };
+        let (mut slots, mut unforeseen) = (Vec::new(), Vec::new());
+        for (name, slot) in self.names.iter().copied().zip(&self.slots) {
+            match slot {
+                ProgramSlot::Replace(id, _) if provisions(name) => {
+                    unforeseen.push(name);
+                    slots.push((name, ProgramSlot::Keep(*id)));
+                }
+                ProgramSlot::Add(_) if provisions(name) => unforeseen.push(name),
+                slot => slots.push((name, slot.clone())),
+            }
+        }
+        (slots, unforeseen)
+    }
+
+    /// They run now, and these are the numbers of the slots' programs.
+    pub fn into_apps(mut self, ids: &[ProgramId]) -> Apps {
+        for (name, id) in self.names.iter().zip(ids) {
+            self.apps.ids.entry(name).or_default().push(*id);
+        }
+        self.apps
+            .apps
+            .iter_mut()
+            .for_each(|app| app.programs.clear());
+        self.apps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BandwidthArgs, L3Args};
+    use AppChange::{Added, Removed, Restarted};
+    use urtica_controller::Embedded;
+
+    /// A controller that runs these.
+    fn started(names: &[&str], options: &Options) -> (Apps, Embedded) {
+        let mut apps = Apps::new(names, options).unwrap();
+        let controller = apps.add_to(Controller::new()).embed().unwrap();
+        apps.note_started(&controller.program_ids());
+        (apps, controller)
+    }
+
+    /// Has it run others; returns what has happened.
+    fn change(
+        (apps, controller): &mut (Apps, Embedded),
+        names: &[&str],
+        options: &Options,
+    ) -> Vec<AppChange> {
+        let next = apps.next(names, options).unwrap();
+        let changes = next.changes().to_vec();
+        let ids = controller.set_programs(next.slots(), Default::default());
+        *apps = next.into_apps(&ids.unwrap());
+        changes
+    }
+
+    fn best_effort() -> Options {
+        Options {
+            bandwidth: BandwidthArgs {
+                bandwidth_best_effort: true,
+                ..BandwidthArgs::default()
+            },
+            ..Options::default()
+        }
+    }
+
+    #[test]
+    fn settings_restart_the_program_that_has_them() {
+        let names = ["bandwidth", "routing"];
+        let mut running = started(&names, &Options::default());
+        assert_eq!(change(&mut running, &names, &Options::default()), []);
+        let ids = running.1.program_ids();
+        let changes = change(&mut running, &names, &best_effort());
+        assert_eq!(changes, [Restarted("bandwidth")]);
+        assert_eq!(running.1.program_ids(), ids);
+        assert_eq!(change(&mut running, &names, &best_effort()), []);
+    }
+
+    #[test]
+    fn services_come_and_go_with_those_who_use_them() {
+        let none = Options::default();
+        let mut running = started(&["hub"], &none);
+        let changes = change(&mut running, &["routing"], &none);
+        let services = ["discovery", "hosts", "neighbour-proxy", "routes"].map(Added);
+        assert_eq!(changes.iter().filter(|it| services.contains(it)).count(), 4);
+        assert!(changes.contains(&Added("routing")) && changes.contains(&Removed("hub")));
+        // Named or not, it is the same service.
+        let changes = change(&mut running, &["discovery", "routing"], &none);
+        assert_eq!(changes, []);
+        let changes = change(&mut running, &["routing", "elephants"], &none);
+        assert_eq!(changes, [Added("provisioner"), Added("elephants")]);
+        let changes = change(&mut running, &["discovery", "hub"], &none);
+        assert!(changes.contains(&Removed("hosts")), "{changes:?}");
+        assert!(!changes.contains(&Removed("discovery")), "{changes:?}");
+        assert_eq!(change(&mut running, &["hub", "discovery"], &none), []);
+    }
+
+    #[test]
+    fn what_another_program_decides_restarts_it() {
+        let none = Options::default();
+        let mut running = started(&["l2"], &none);
+        let changes = change(&mut running, &["discovery", "l2"], &none);
+        assert_eq!(changes, [Added("discovery"), Restarted("l2")]);
+        let refused = running.0.next(&["elephants", "hub"], &none);
+        let sentence = refused.map(drop).unwrap_err().to_string();
+        assert!(sentence.contains("elephants"), "{sentence}");
+    }
+
+    #[test]
+    fn a_file_that_has_changed_restarts_its_reader() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("l3.toml");
+        let write = |mac: u8| {
+            let subnet = format!(
+                "[[interface]]\naddress = \"10.0.0.1/24\"\nmac = \"02:00:00:00:00:0{mac}\"\n"
+            );
+            std::fs::write(&file, subnet).unwrap();
+        };
+        write(1);
+        let options = Options {
+            l3: L3Args {
+                l3_config: Some(file.clone()),
+            },
+            ..Options::default()
+        };
+        let names = ["l3", "routing"];
+        let mut running = started(&names, &options);
+        assert_eq!(change(&mut running, &names, &options), []);
+        write(2);
+        assert_eq!(change(&mut running, &names, &options), [Restarted("l3")]);
+    }
+}

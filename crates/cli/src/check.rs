@@ -1,0 +1,78 @@
+//! `urtica check`: looks whether a configuration file can be used.
+
+use crate::config::{Effective, FileError, LoadError, Sources, schema};
+use crate::log::log_filtered;
+use crate::run::ask;
+use crate::say::{complain, say};
+use crate::{Command, status};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use urtica_apps::Apps;
+
+/// Options of `urtica check`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "It ends with 0 where the file can be used, and with 1 where it cannot. Each fault is told with line, column, and what was \
+                  expected. The environment and the command line of urtica run may say otherwise than the file: they are not looked at."
+)]
+pub struct CheckArgs {
+    /// The file, as urtica run --config has it.
+    #[arg(value_name = "FILE", required_unless_present = "schema")]
+    file: Option<PathBuf>,
+    /// Ask the controller that runs what the file would change: programs, and each switch's flow entries. Nothing is sent. It is asked at
+    /// the socket that the file names with 'control'.
+    #[arg(long, conflicts_with = "schema")]
+    dry_run: bool,
+    /// Print the file's JSON Schema, which editors can use.
+    #[arg(long, conflicts_with = "file")]
+    schema: bool,
+}
+
+/// Checks a file, or prints the schema.
+pub fn run(args: CheckArgs) -> ExitCode {
+    let Some(file) = args.file else {
+        say(format_args!("{:#}", schema()));
+        return ExitCode::SUCCESS;
+    };
+    // What is wrong, and not what the programs would say as they start.
+    let _ = log_filtered(Some("warn"));
+    match check(&Sources::of_file(&file)) {
+        Ok(effective) if args.dry_run => status::of(dry_run(&file, &effective)),
+        Ok(_) => {
+            say(format_args!("{}: no fault was found", file.display()));
+            ExitCode::SUCCESS
+        }
+        // Lines that other tools read: FILE:LINE:COLUMN: what is wrong.
+        Err(LoadError::File(faults @ FileError::Faults { .. })) => {
+            complain(faults);
+            ExitCode::FAILURE
+        }
+        Err(error) => status::of(Err(error)),
+    }
+}
+
+/// What a controller that starts with this would do; refuses what it could not do.
+fn check(sources: &Sources) -> Result<Effective, LoadError> {
+    let effective = sources.load()?;
+    if let Command::Run(args) = &effective.cli.command {
+        let apps = Apps::new(&args.apps, &args.options);
+        apps.map_err(|error| effective.place(&error))?;
+    }
+    Ok(effective)
+}
+
+/// Tells what the file would change in the controller that runs.
+fn dry_run(file: &Path, effective: &Effective) -> Result<(), String> {
+    let socket = effective
+        .values
+        .get("control")
+        .and_then(|values| values.first());
+    let socket = socket.ok_or_else(|| {
+        format!(
+            "{} does not name the controller's socket; expected control = \"FILE\", as the controller was started with",
+            file.display()
+        )
+    })?;
+    say(ask(Path::new(socket), file)?);
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! What is wrong in a configuration file, and where.
+
+use std::fmt;
+use std::ops::Range;
+
+/// Something that is wrong in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// From 1 on.
+    line: usize,
+    /// From 1 on, in characters.
+    column: usize,
+    /// What was found, and what was expected.
+    problem: String,
+    /// The line.
+    source: String,
+    /// How many characters of it are meant.
+    width: usize,
+}
+
+impl Fault {
+    /// One at these bytes of a text.
+    pub fn new(text: &str, place: Range<usize>, problem: impl Into<String>) -> Self {
+        let start = floor(text, place.start);
+        let begin = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+        let source = text[begin..].lines().next().unwrap_or_default();
+        let end = floor(
+            text,
+            place
+                .end
+                .clamp(start, begin + source.len().max(start - begin)),
+        );
+        Self {
+            line: text[..start].matches('\n').count() + 1,
+            column: text[begin..start].chars().count() + 1,
+            problem: problem.into(),
+            source: source.to_owned(),
+            width: text[start..end].chars().count().max(1),
+        }
+    }
+}
+
+impl Fault {
+    /// What to sort by.
+    pub fn position(&self) -> (usize, usize) {
+        (self.line, self.column)
+    }
+}
+
+/// The last boundary between characters up to this byte.
+fn floor(text: &str, byte: usize) -> usize {
+    let at_most = byte.min(text.len());
+    let mut boundaries = (0..=at_most).rev();
+    boundaries
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0)
+}
+
+impl fmt::Display for Fault {
+    /// `LINE:COLUMN: sentence`, and the line with what is meant underlined.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            line,
+            column,
+            problem,
+            source,
+            width,
+        } = self;
+        writeln!(f, "{line}:{column}: {problem}")?;
+        writeln!(f, "{line:5} | {source}")?;
+        write!(
+            f,
+            "      | {:indent$}{:^<width$}",
+            "",
+            "",
+            indent = column - 1
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_and_columns_are_counted_in_characters() {
+        let text = "ä = 1\nöö = 2\n";
+        let place = text.find('2').unwrap();
+        let told = Fault::new(text, place..place + 1, "expected 3").to_string();
+        assert_eq!(told, "2:6: expected 3\n    2 | öö = 2\n      |      ^");
+    }
+
+    #[test]
+    fn any_place_in_any_text_has_a_line() {
+        let text = "a\r\nöß\n";
+        for start in 0..9 {
+            for end in 0..9 {
+                Fault::new(text, start..end, "").to_string();
+            }
+        }
+        assert_eq!(Fault::new("", 0..0, "empty").line, 1);
+    }
+}

@@ -1,0 +1,224 @@
+//! The options of `urtica run`, as its command line describes them.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, Command};
+use std::any::TypeId;
+use std::error::Error;
+
+/// The key of the programs' names, which are arguments and no option.
+pub const PROGRAMS: &str = "programs";
+
+/// Where programs' options are in the file.
+pub const PROGRAM: &str = "program";
+
+/// The id of the programs' names on the command line.
+const APPS: &str = "apps";
+
+/// What cannot be in a file.
+const NOT_IN_A_FILE: [&str; 3] = ["config", "help", "version"];
+
+/// What a value of an option looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `true` or `false`.
+    Flag,
+    /// A string; or `true`, for the option without a value.
+    FlagOrText,
+    Text,
+    Number,
+    /// Several strings, or one.
+    List,
+}
+
+impl Kind {
+    /// What is expected, in a sentence.
+    pub fn expected(self) -> &'static str {
+        match self {
+            Self::Flag => "true or false",
+            Self::FlagOrText => "a string, true or false",
+            Self::Text => "a string",
+            Self::Number => "a whole number",
+            Self::List => "an array of strings",
+        }
+    }
+}
+
+/// An option of `urtica run`.
+pub struct RunOption<'a> {
+    arg: &'a Arg,
+    /// Its name in the file and on the command line, without dashes.
+    pub name: &'a str,
+    pub kind: Kind,
+    /// The program whose option it is.
+    pub program: Option<&'static str>,
+}
+
+impl<'a> RunOption<'a> {
+    fn of(arg: &'a Arg) -> Option<Self> {
+        let name = match arg.get_id().as_str() {
+            APPS => PROGRAMS,
+            _ => arg.get_long()?,
+        };
+        if NOT_IN_A_FILE.contains(&name) {
+            return None;
+        }
+        let is_of_program = arg.get_help_heading() == Some("Options of programs");
+        let program = is_of_program.then(|| program_of(name)).flatten();
+        Some(Self {
+            arg,
+            name,
+            kind: kind(arg),
+            program,
+        })
+    }
+
+    /// Its name at the command line's parser.
+    pub fn id(&self) -> &str {
+        self.arg.get_id().as_str()
+    }
+
+    /// Its key, which is in its program's table where it has one.
+    pub fn key(&self) -> &str {
+        let own = self
+            .program
+            .and_then(|program| self.name.strip_prefix(program));
+        own.map_or(self.name, |own| own.trim_start_matches('-'))
+    }
+
+    /// Its environment variable.
+    pub fn variable(&self) -> String {
+        format!("URTICA_{}", self.name.to_uppercase().replace('-', "_"))
+    }
+
+    pub fn help(&self) -> String {
+        let help = self.arg.get_help().map(ToString::to_string);
+        help.unwrap_or_default()
+    }
+
+    /// The values that it can have, where those are words.
+    pub fn words(&self) -> Vec<String> {
+        let values = self.arg.get_possible_values().into_iter();
+        let words = values.map(|value| value.get_name().to_owned());
+        match self.kind {
+            Kind::Flag => Vec::new(),
+            _ => words.collect(),
+        }
+    }
+
+    /// The arguments that say this on the command line.
+    pub fn arguments(&self, values: &[String]) -> Vec<String> {
+        let argument = |value: &String| match (self.id(), self.kind) {
+            (APPS, _) => Some(value.clone()),
+            (_, Kind::Flag | Kind::FlagOrText) if value == "false" => None,
+            (_, Kind::Flag) => Some(format!("--{}", self.name)),
+            (_, Kind::FlagOrText) if value == "true" => Some(format!("--{}", self.name)),
+            _ => Some(format!("--{}={value}", self.name)),
+        };
+        values.iter().filter_map(argument).collect()
+    }
+
+    /// Why it cannot have this value.
+    pub fn check(&self, run: &Command, value: &str) -> Result<(), String> {
+        if self.id() == APPS {
+            return check_program(value);
+        }
+        let arguments = self.arguments(&[value.to_owned()]);
+        let arguments = ["run".to_owned()].into_iter().chain(arguments);
+        let Err(error) = run.clone().try_get_matches_from(arguments) else {
+            return Ok(());
+        };
+        match error.kind() {
+            ErrorKind::InvalidValue => Err(self.wrong_word(value)),
+            ErrorKind::ValueValidation => {
+                let reason = error.source().map(ToString::to_string);
+                let reason = reason.unwrap_or_else(|| "it cannot be read".into());
+                Err(format!("'{value}' is no {}: {reason}", self.name))
+            }
+            ErrorKind::UnknownArgument | ErrorKind::TooManyValues => {
+                let found = match error.get(ContextKind::InvalidArg) {
+                    Some(ContextValue::String(found)) => found.clone(),
+                    _ => value.to_owned(),
+                };
+                Err(format!("'{found}' is not expected here"))
+            }
+            // About what else is given, which is looked at when all is known.
+            _ => Ok(()),
+        }
+    }
+
+    fn wrong_word(&self, value: &str) -> String {
+        let words = self.words();
+        let expected = expected(value, words.iter().map(String::as_str));
+        format!("'{value}' is no {}; {expected}", self.name)
+    }
+}
+
+fn check_program(name: &str) -> Result<(), String> {
+    match urtica_apps::names().any(|known| known == name) {
+        true => Ok(()),
+        false => Err(format!(
+            "there is no control program '{name}'; {}",
+            expected(name, urtica_apps::names().collect::<Vec<_>>().into_iter())
+        )),
+    }
+}
+
+fn program_of(name: &str) -> Option<&'static str> {
+    let is_prefix = |program: &&str| {
+        let own = name.strip_prefix(program);
+        own.is_some_and(|own| own.starts_with('-'))
+    };
+    urtica_apps::names()
+        .filter(is_prefix)
+        .max_by_key(|program| program.len())
+}
+
+fn kind(arg: &Arg) -> Kind {
+    let parser = arg.get_value_parser().type_id();
+    let numbers = [
+        TypeId::of::<u8>(),
+        TypeId::of::<u16>(),
+        TypeId::of::<u32>(),
+        TypeId::of::<u64>(),
+        TypeId::of::<usize>(),
+    ];
+    let is_optional = arg
+        .get_num_args()
+        .is_some_and(|count| count.min_values() == 0);
+    match arg.get_action() {
+        ArgAction::SetTrue => Kind::Flag,
+        ArgAction::Append => Kind::List,
+        _ if is_optional => Kind::FlagOrText,
+        // With a parser of its own, what looks like a number may be written otherwise, as in 10M.
+        _ if numbers.iter().any(|number| parser == *number) && !has_own_parser(arg) => Kind::Number,
+        _ => Kind::Text,
+    }
+}
+
+/// Whether it reads numbers in a way of its own: those have another name for their value than a number's.
+fn has_own_parser(arg: &Arg) -> bool {
+    let names = arg.get_value_names().unwrap_or_default();
+    let numbers = ["N", "SECONDS", "PERCENT", "MILLISECONDS", "BYTES"];
+    !names.iter().any(|name| numbers.contains(&name.as_str()))
+}
+
+/// All options of `urtica run` that can be in a file.
+pub fn all(run: &Command) -> Vec<RunOption<'_>> {
+    run.get_arguments().filter_map(RunOption::of).collect()
+}
+
+/// The word that is nearest to this one, if it is near.
+fn near<'w>(found: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
+    let found = found.to_lowercase();
+    let distances = words.map(|word| (strsim::damerau_levenshtein(&found, word), word));
+    let (edits, word) = distances.min_by_key(|(edits, _)| *edits)?;
+    (edits <= word.len().div_ceil(3)).then_some(word)
+}
+
+/// What was expected in the place of this word: the nearest, or, where none is near, any.
+pub fn expected<'w>(found: &str, words: impl Iterator<Item = &'w str> + Clone) -> String {
+    match near(found, words.clone()) {
+        Some(word) => format!("did you mean '{word}'?"),
+        None => format!("expected one of: {}", words.collect::<Vec<_>>().join(", ")),
+    }
+}

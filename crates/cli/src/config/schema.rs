@@ -1,0 +1,65 @@
+//! The JSON Schema of the configuration file, made of the command line's description.
+
+use super::option::{Kind, PROGRAM, PROGRAMS, RunOption, all};
+use super::sources::run_of;
+use crate::Cli;
+use clap::CommandFactory;
+use serde_json::{Map, Value, json};
+
+/// The schema, for editors and other tools.
+pub fn schema() -> Value {
+    let mut cli = Cli::command();
+    let options = all(run_of(&mut cli));
+    let mut properties = Map::new();
+    let mut programs = Map::new();
+    for option in &options {
+        match option.program {
+            None => {
+                properties.insert(option.key().to_owned(), property(option));
+            }
+            Some(program) => {
+                let table = programs.entry(program).or_insert_with(|| table(Map::new()));
+                table["properties"][option.key()] = property(option);
+            }
+        }
+    }
+    let mut of_programs = table(programs);
+    of_programs["description"] = json!("The settings of programs.");
+    properties.insert(PROGRAM.into(), of_programs);
+    let mut schema = table(properties);
+    schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    schema["title"] = json!("The configuration of urtica run");
+    schema
+}
+
+/// A table in which nothing else is allowed.
+fn table(properties: Map<String, Value>) -> Value {
+    json!({
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": false,
+    })
+}
+
+fn property(option: &RunOption<'_>) -> Value {
+    let text = match option.words() {
+        words if words.is_empty() => json!({ "type": "string" }),
+        words => json!({ "type": "string", "enum": words }),
+    };
+    let mut property = match option.kind {
+        Kind::Flag => json!({ "type": "boolean" }),
+        Kind::FlagOrText => json!({ "type": ["boolean", "string"] }),
+        Kind::Number => json!({ "type": "integer", "minimum": 0 }),
+        Kind::Text => text,
+        Kind::List if option.name == PROGRAMS => json!({
+            "type": "array",
+            "items": { "enum": urtica_apps::names().collect::<Vec<_>>() },
+            "uniqueItems": true,
+        }),
+        Kind::List => json!({
+            "anyOf": [text.clone(), { "type": "array", "items": text }],
+        }),
+    };
+    property["description"] = json!(option.help());
+    property
+}

@@ -1,0 +1,259 @@
+//! Command line, environment and file together.
+
+use super::Fault;
+use super::file::{self, FileError, Parsed, Values};
+use super::option::{Kind, RunOption, all};
+use crate::Cli;
+use crate::log::parse_filter;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use urtica_apps::SetupError;
+
+/// The variable that names the file.
+const CONFIG: &str = "URTICA_CONFIG";
+
+/// What parts the values of an option in its variable.
+const SEPARATOR: char = ';';
+
+/// Why options cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("the variable {variable} cannot be used: {problem}")]
+    Variable { variable: String, problem: String },
+    /// The controller cannot run these programs while it runs.
+    #[error("{0}")]
+    Programs(String),
+    /// On the command line, or only in what all say together.
+    #[error("{}", sentence(.0))]
+    Arguments(#[from] clap::Error),
+}
+
+/// The first line of an error, without the word that says what it is.
+fn sentence(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let lines = text.lines().map(str::trim);
+    let lines: Vec<_> = lines.take_while(|line| !line.is_empty()).collect();
+    lines.join(" ").trim_start_matches("error: ").to_owned()
+}
+
+/// Where options come from.
+#[derive(Clone)]
+pub struct Sources {
+    /// The command line, from the program's name on.
+    arguments: Vec<OsString>,
+    /// The options that it gives, by id.
+    given: BTreeSet<String>,
+    file: Option<PathBuf>,
+    /// Where the file is, as it was found first: it is found again wherever the program is then.
+    variables: BTreeMap<String, String>,
+}
+
+/// What all say together.
+pub struct Effective {
+    pub cli: Cli,
+    /// The values of each option by its name, for comparisons.
+    pub values: BTreeMap<String, Vec<String>>,
+    /// The names of the options that programs have.
+    pub program_options: BTreeSet<String>,
+    /// Where the file names programs.
+    parsed: Parsed,
+    text: String,
+    file: Option<PathBuf>,
+}
+
+impl Sources {
+    /// Those of `urtica run`; `None` where the command line says something else, or asks for help.
+    pub fn of_run(arguments: Vec<OsString>) -> Option<Self> {
+        // What is wrong in it is told when all is known.
+        let lenient = Cli::command().ignore_errors(true);
+        let matches = lenient.try_get_matches_from(&arguments).ok()?;
+        let matches = matches.subcommand_matches("run")?;
+        let given = given(matches);
+        let file = matches.get_one::<PathBuf>("config").cloned();
+        let file = file.or_else(|| std::env::var_os(CONFIG).map(PathBuf::from));
+        let variables = std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
+        Some(Self {
+            arguments,
+            given,
+            file: file.map(|file| std::path::absolute(&file).unwrap_or(file)),
+            variables: variables.collect(),
+        })
+    }
+
+    /// A file alone, for a check.
+    pub fn of_file(file: &Path) -> Self {
+        Self {
+            arguments: vec!["urtica".into(), "run".into()],
+            given: BTreeSet::new(),
+            file: Some(file.to_owned()),
+            variables: BTreeMap::new(),
+        }
+    }
+
+    /// The same with another file.
+    pub fn with_file(&self, file: PathBuf) -> Self {
+        Self {
+            file: Some(file),
+            ..self.clone()
+        }
+    }
+
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// Reads the file, and puts all together.
+    ///
+    /// # Errors
+    /// All that is wrong in the file; what is wrong elsewhere.
+    pub fn load(&self) -> Result<Effective, LoadError> {
+        let text = self.file.as_deref().map(file::read).transpose()?;
+        let text = text.unwrap_or_default();
+        let mut cli = Cli::command();
+        let run = run_of(&mut cli);
+        let parsed = file::parse(&text, run).map_err(|faults| FileError::Faults {
+            file: self.file.clone().unwrap_or_default(),
+            faults,
+        })?;
+        let options = all(run);
+        let mut values = parsed.values.clone();
+        values.extend(self.in_environment(&options, run)?);
+        values.retain(|name, _| {
+            let option = options.iter().find(|option| option.name == name);
+            !option.is_some_and(|option| self.given.contains(option.id()))
+        });
+        let arguments = self.arguments_with(&options, &values);
+        let matches = Cli::command().try_get_matches_from(arguments)?;
+        let values = values_of(&options, &matches);
+        let of_programs = options.iter().filter(|option| option.program.is_some());
+        Ok(Effective {
+            cli: Cli::from_arg_matches(&matches)?,
+            values,
+            program_options: of_programs.map(|option| option.name.to_owned()).collect(),
+            parsed,
+            text,
+            file: self.file.clone(),
+        })
+    }
+
+    /// What variables say, checked.
+    fn in_environment(
+        &self,
+        options: &[RunOption<'_>],
+        run: &Command,
+    ) -> Result<Values, LoadError> {
+        let mut values = Values::new();
+        for option in options {
+            let variable = option.variable();
+            let said = self.variables.get(&variable);
+            let Some(value) = said.or_else(|| self.rust_log(option)) else {
+                continue;
+            };
+            let parts: Vec<String> = match option.kind {
+                Kind::List => value
+                    .split([SEPARATOR])
+                    .map(str::trim)
+                    .filter(|part| !part.is_empty())
+                    .map(str::to_owned)
+                    .collect(),
+                _ => vec![value.clone()],
+            };
+            for part in &parts {
+                let is_wrong_flag =
+                    option.kind == Kind::Flag && !matches!(part.as_str(), "true" | "false");
+                let checked = match is_wrong_flag {
+                    true => Err(format!("expected true or false, not '{part}'")),
+                    false => option.check(run, part),
+                };
+                checked.map_err(|problem| LoadError::Variable {
+                    variable: variable.clone(),
+                    problem,
+                })?;
+            }
+            values.insert(option.name.to_owned(), parts);
+        }
+        Ok(values)
+    }
+
+    /// What RUST_LOG says of the option that says the same; where it makes no sense, nothing.
+    fn rust_log(&self, option: &RunOption<'_>) -> Option<&String> {
+        let value = self
+            .variables
+            .get("RUST_LOG")
+            .filter(|_| option.name == "log");
+        value.filter(|value| parse_filter(value).is_ok())
+    }
+
+    /// The command line, with these options in front of those that it gives itself.
+    fn arguments_with(&self, options: &[RunOption<'_>], values: &Values) -> Vec<OsString> {
+        let (before, after) = self.arguments.split_at(self.arguments.len().min(2));
+        let said = options.iter().filter_map(|option| {
+            let values = values.get(option.name)?;
+            Some(option.arguments(values))
+        });
+        let said = said.flatten().map(OsString::from);
+        before
+            .iter()
+            .cloned()
+            .chain(said)
+            .chain(after.iter().cloned())
+            .collect()
+    }
+}
+
+impl Effective {
+    /// What is wrong with a program, where the file names it.
+    pub fn place(&self, error: &SetupError) -> LoadError {
+        let name = match error {
+            SetupError::Unknown { name } => name.as_str(),
+            SetupError::Twice { name }
+            | SetupError::UnusedOptions { name }
+            | SetupError::Refused { name, .. } => name,
+        };
+        let place = self.parsed.programs.get(name).cloned();
+        let place = place.or_else(|| {
+            let table = format!("[program.{name}]");
+            let start = self.text.find(&table)?;
+            Some(start..start + table.len())
+        });
+        let fault = Fault::new(&self.text, place.unwrap_or_default(), error.to_string());
+        LoadError::File(FileError::Faults {
+            file: self.file.clone().unwrap_or_default(),
+            faults: vec![fault],
+        })
+    }
+}
+
+/// The description of `urtica run`.
+pub fn run_of(cli: &mut Command) -> &Command {
+    cli.build();
+    cli.find_subcommand("run")
+        .expect("urtica has the subcommand run")
+}
+
+/// The options that the command line itself gives, by id.
+fn given(matches: &ArgMatches) -> BTreeSet<String> {
+    let ids = matches.ids().map(clap::Id::as_str);
+    let is_given = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    ids.filter(is_given).map(str::to_owned).collect()
+}
+
+/// The values of each option by name, with defaults.
+fn values_of(options: &[RunOption<'_>], matches: &ArgMatches) -> BTreeMap<String, Vec<String>> {
+    let Some(matches) = matches.subcommand_matches("run") else {
+        return BTreeMap::new();
+    };
+    let value = |option: &RunOption<'_>| {
+        let raw = matches.get_raw(option.id())?;
+        let values = raw.map(|value| value.to_string_lossy().into_owned());
+        Some((option.name.to_owned(), values.collect()))
+    };
+    options.iter().filter_map(value).collect()
+}

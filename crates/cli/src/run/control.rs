@@ -1,0 +1,138 @@
+//! The socket at which a controller is asked what a configuration would change, and how it is asked.
+//!
+//! A question is a line with the file's path. The answer is a line, `ok` or `error`, and text for people after it.
+
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io, thread};
+
+/// The longest question.
+const MAX_LINE: u64 = 8 << 10;
+
+/// How long one who asks has to do so, and to take the answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long an answer takes at most: programs are tried for some seconds, and switches asked.
+const ANSWER_WITHIN: Duration = Duration::from_secs(120);
+
+/// Somebody asks what this file would change.
+pub struct Question {
+    pub file: PathBuf,
+    stream: UnixStream,
+}
+
+impl Question {
+    /// Answers it. Whoever asked may have gone.
+    pub fn answer(mut self, answer: Result<String, String>) {
+        let (first, text) = match answer {
+            Ok(text) => ("ok", text),
+            Err(text) => ("error", text),
+        };
+        let _ = write!(self.stream, "{first}\n{text}");
+    }
+}
+
+/// The socket, which is removed at the end, unless another controller has put its own there.
+pub struct ControlSocket {
+    file: PathBuf,
+    id: Option<(u64, u64)>,
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        if id_of(&self.file) == self.id {
+            let _ = fs::remove_file(&self.file);
+        }
+    }
+}
+
+/// What tells a file from another in its place.
+fn id_of(file: &Path) -> Option<(u64, u64)> {
+    let metadata = fs::symlink_metadata(file).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+/// Listens there, and passes questions on as they come, until `pass_on` does not want them. A socket of an earlier controller, which may be
+/// handing over its connections at the moment, is replaced.
+///
+/// # Errors
+/// A sentence, where it cannot.
+pub fn listen(
+    file: &Path,
+    pass_on: impl Fn(Question) -> bool + Send + 'static,
+) -> Result<ControlSocket, String> {
+    let cannot =
+        |error: io::Error| format!("--control: cannot listen at {}: {error}", file.display());
+    remove_socket(file).map_err(cannot)?;
+    // For this user alone, from the beginning.
+    let mask = rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
+    let listener = UnixListener::bind(file);
+    rustix::process::umask(mask);
+    let listener = listener.map_err(cannot)?;
+    let serve = move || {
+        for stream in listener.incoming() {
+            // One who asks nothing, or nothing sensible, gets no answer.
+            let question = stream.and_then(read_question);
+            if question.is_ok_and(|question| !pass_on(question)) {
+                return;
+            }
+        }
+    };
+    let thread = thread::Builder::new().name("control".into()).spawn(serve);
+    thread.map_err(cannot)?;
+    Ok(ControlSocket {
+        file: file.to_owned(),
+        id: id_of(file),
+    })
+}
+
+/// Removes a socket, and nothing else.
+fn remove_socket(file: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(file).is_ok_and(|it| it.file_type().is_socket()) {
+        true => fs::remove_file(file),
+        false => Ok(()),
+    }
+}
+
+fn read_question(stream: UnixStream) -> io::Result<Question> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut line = String::new();
+    BufReader::new((&stream).take(MAX_LINE)).read_line(&mut line)?;
+    let path = line.strip_suffix('\n').ok_or(ErrorKind::InvalidData)?;
+    Ok(Question {
+        file: path.into(),
+        stream,
+    })
+}
+
+/// Asks the controller at `socket` what `file` would change.
+///
+/// # Errors
+/// A sentence: the controller's, or why it cannot be asked.
+pub fn ask(socket: &Path, file: &Path) -> Result<String, String> {
+    let cannot = |error: io::Error| {
+        format!(
+            "no controller answers at {}: {error}; expected one that runs with this --control",
+            socket.display()
+        )
+    };
+    let file = std::path::absolute(file).map_err(cannot)?;
+    let path = file.to_str().filter(|path| !path.contains('\n'));
+    let path = path.ok_or("the file's name is not text; expected another name")?;
+    let mut stream = UnixStream::connect(socket).map_err(cannot)?;
+    stream
+        .set_read_timeout(Some(ANSWER_WITHIN))
+        .map_err(cannot)?;
+    writeln!(stream, "{path}").map_err(cannot)?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).map_err(cannot)?;
+    match answer.split_once('\n') {
+        Some(("ok", text)) => Ok(text.to_owned()),
+        Some(("error", text)) => Err(text.to_owned()),
+        _ => Err("the controller ended before it answered".into()),
+    }
+}

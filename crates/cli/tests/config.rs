@@ -1,0 +1,473 @@
+//! The configuration file of `urtica run`: checks, precedence, and changes while it runs.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longer than anything takes, also where the machine is busy.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+fn urtica(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_urtica"));
+    command.args(arguments).stdin(Stdio::null());
+    command.env_remove("RUST_LOG");
+    command
+}
+
+/// A folder with a configuration in it.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new(configuration: &str) -> Self {
+        let folder = Self(tempfile::tempdir().unwrap());
+        folder.write("urtica.toml", configuration);
+        folder
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    fn configuration(&self) -> PathBuf {
+        self.path("urtica.toml")
+    }
+
+    /// What `urtica check` says of it, without the folder's name, and whether it finds no fault.
+    fn check(&self) -> (bool, String) {
+        let file = self.configuration();
+        let output = urtica(&["check", file.to_str().unwrap()]).output().unwrap();
+        let Output { status, stderr, .. } = output;
+        let said = String::from_utf8(stderr).unwrap();
+        let folder = format!("{}/", self.0.path().display());
+        (status.success(), said.replace(&folder, ""))
+    }
+}
+
+#[test]
+fn all_faults_are_told_with_their_places_and_what_was_expected() {
+    let folder = Folder::new(
+        r#"programs = ["firewal", "routing", "routing"]
+lisen = ["ptcp:6653"]
+shards = "two"
+openflow = ["1.3", 1.0]
+offload = "non"
+hold = 3
+firewall-rules = "x"
+[program.firewall]
+rule = "x"
+[program.hub]
+[program.elephants]
+share = 300
+"#,
+    );
+    let (is_good, said) = folder.check();
+    assert!(!is_good);
+    let faults: Vec<_> = said
+        .lines()
+        .filter(|line| line.starts_with("urtica.toml:"))
+        .collect();
+    let expected = [
+        "1:13: there is no control program 'firewal'; did you mean 'firewall'?",
+        "1:35: the program 'routing' is named twice; expected each once",
+        "2:1: there is no setting 'lisen'; did you mean 'listen'?",
+        "3:10: shards is a string; expected a whole number",
+        "4:20: openflow is a number with a point; expected an array of strings",
+        "5:11: 'non' is no offload; did you mean 'none'?",
+        "6:8: hold is a whole number; expected a string, true or false",
+        "7:1: 'firewall-rules' is a setting of a program; expected 'rules' in [program.firewall]",
+        "9:1: there is no setting 'rule' of the program firewall; did you mean 'rules'?",
+        "10:10: the program 'hub' has no settings; expected one of: bandwidth, firewall, elephants, global, l3, security",
+        "12:9: '300' is no elephants-share: 300 is not in 1..=100",
+    ];
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|fault| format!("urtica.toml:{fault}"))
+        .collect();
+    assert_eq!(faults, expected);
+    assert!(
+        said.contains("    2 | lisen = [\"ptcp:6653\"]\n      | ^^^^^\n"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_is_no_toml_has_one_fault() {
+    let (is_good, said) = Folder::new("programs = [\"l2\"\nlisten = 3\n").check();
+    assert!(!is_good);
+    assert_eq!(
+        said.lines()
+            .filter(|line| line.starts_with("urtica.toml:2:"))
+            .count(),
+        1,
+        "{said}"
+    );
+}
+
+#[test]
+fn programs_that_cannot_run_are_found_where_they_are_named() {
+    let folder = Folder::new(
+        "programs = [\"firewall\", \"l2\"]\n[program.firewall]\nrules = \"/nowhere\"\n",
+    );
+    let (is_good, said) = folder.check();
+    assert!(!is_good);
+    assert!(
+        said.contains("urtica.toml:1:13: the control program 'firewall' cannot run"),
+        "{said}"
+    );
+    let folder = Folder::new("programs = [\"l2\"]\n[program.elephants]\nshare = 3\n");
+    let (_, said) = folder.check();
+    assert!(
+        said.contains("urtica.toml:2:1: options of the control program 'elephants'"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_file_without_fault_is_said_to_be_one() {
+    let folder = Folder::new(
+        "programs = [\"discovery\", \"l2\"]\nlisten = \"ptcp:0\"\nshards = 2\nhold = false\n",
+    );
+    assert_eq!(folder.check(), (true, String::new()));
+    let missing = urtica(&["check", "/nowhere/urtica.toml"]).output().unwrap();
+    assert_eq!(missing.status.code(), Some(1));
+    let sentence = String::from_utf8(missing.stderr).unwrap();
+    assert!(sentence.contains("/nowhere/urtica.toml"), "{sentence}");
+}
+
+#[test]
+fn the_schema_names_every_setting() {
+    let output = urtica(&["check", "--schema"]).output().unwrap();
+    let schema: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let properties = &schema["properties"];
+    assert_eq!(properties["shards"]["type"], "integer");
+    assert_eq!(schema["additionalProperties"], false);
+    let firewall = &properties["program"]["properties"]["firewall"];
+    assert_eq!(firewall["properties"]["rules"]["type"], "string");
+    let program = &properties["programs"]["items"]["enum"];
+    assert!(program.as_array().unwrap().contains(&"routing".into()));
+}
+
+/// A controller, killed when the test ends; its log goes to a file.
+struct Running {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Running {
+    fn start(folder: &Folder, options: &[&str], variables: &[(&str, &str)]) -> Self {
+        let log = folder.path("log");
+        let file = folder.configuration();
+        let mut command = urtica(&["run", "--config", file.to_str().unwrap()]);
+        command.args(options).envs(variables.iter().copied());
+        command
+            .stderr(fs::File::create(&log).unwrap())
+            .stdout(Stdio::null());
+        let child = command.spawn().unwrap();
+        let mut running = Self { child, log };
+        running.wait_for("listening");
+        running
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Waits until the log has this; returns the log.
+    fn wait_for(&mut self, text: &str) -> String {
+        let start = Instant::now();
+        loop {
+            let log = self.log();
+            if log.contains(text) {
+                return log;
+            }
+            let ended = self.child.try_wait().unwrap();
+            assert!(
+                ended.is_none() && start.elapsed() < DEADLINE,
+                "no '{text}' in: {log}"
+            );
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Has it read its file again, and waits until the log says this.
+    fn reload(&mut self, text: &str) -> String {
+        let before = self.log().len();
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+        let start = Instant::now();
+        loop {
+            let log = self.log().split_off(before);
+            if log.contains(text) {
+                return log;
+            }
+            assert!(start.elapsed() < DEADLINE, "no '{text}' in: {log}");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Where it listens, with the port that the system chose.
+    fn port(&self) -> u16 {
+        let log = self.log();
+        let (_, rest) = log
+            .split_once("address=ptcp:")
+            .expect("it says where it listens");
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().unwrap()
+    }
+}
+
+/// A 1.0 switch without ports that has joined.
+fn join(port: u16) -> TcpStream {
+    let mut switch = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    switch.set_read_timeout(Some(DEADLINE)).unwrap();
+    let mut said = vec![1, 0, 0, 8, 0, 0, 0, 0];
+    said.extend([1, 6, 0, 32, 0, 0, 0, 2]);
+    said.extend([
+        0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    ]);
+    switch.write_all(&said).unwrap();
+    switch
+}
+
+/// Whether the controller still answers over this connection.
+fn is_served(switch: &mut TcpStream) -> bool {
+    switch.write_all(&[1, 2, 0, 8, 0, 0, 0, 99]).unwrap();
+    let mut read = Vec::new();
+    let mut buffer = [0; 4096];
+    while !read
+        .windows(8)
+        .any(|bytes| bytes == [1, 3, 0, 8, 0, 0, 0, 99])
+    {
+        match switch.read(&mut buffer) {
+            Ok(count) if count > 0 => read.extend_from_slice(&buffer[..count]),
+            _ => return false,
+        }
+    }
+    true
+}
+
+const LISTEN: &str = "listen = \"ptcp:0:127.0.0.1\"\nshards = 1\noffload = \"none\"\n";
+
+fn with_programs(programs: &str) -> String {
+    format!("programs = [{programs}]\n{LISTEN}")
+}
+
+#[test]
+fn sighup_applies_what_differs_and_connections_stay() {
+    let folder = Folder::new(&with_programs("\"hub\""));
+    let mut running = Running::start(&folder, &[], &[]);
+    let mut switch = join(running.port());
+    running.wait_for("switch joined");
+    assert!(is_served(&mut switch));
+
+    folder.write("urtica.toml", &with_programs("\"hosts\", \"l2\""));
+    let log = running.reload("was read again");
+    for change in [
+        "discovery is added",
+        "hosts is added",
+        "l2 is added",
+        "hub is removed",
+    ] {
+        assert!(log.contains(change), "no '{change}' in {log}");
+    }
+    assert!(is_served(&mut switch));
+
+    // Faults change nothing.
+    folder.write("urtica.toml", "programs = [\"hubb\"]\nshard = 1\n");
+    let log = running.reload("urtica.toml:2:1");
+    assert!(log.contains("the configuration stays as it is"), "{log}");
+    assert!(log.contains("did you mean 'hub'?"), "{log}");
+
+    // What cannot change is told, and the rest is applied.
+    let moved = with_programs("\"hosts\", \"hub\"").replace("shards = 1", "shards = 3");
+    folder.write("urtica.toml", &format!("log = \"debug\"\n{moved}"));
+    let log = running.reload("was read again");
+    assert!(
+        log.contains("shards cannot change while the controller runs: it stays 1"),
+        "{log}"
+    );
+    assert!(
+        log.contains("l2 is removed") && log.contains("hub is added"),
+        "{log}"
+    );
+    let log = running.reload("no program changes");
+    assert!(log.contains("it stays 1"), "again, since it is so: {log}");
+    assert!(is_served(&mut switch));
+    let log = running.log();
+    assert_eq!(log.matches("switch joined").count(), 1, "{log}");
+    assert!(
+        !log.contains("switch left") && !log.contains("switch lost"),
+        "{log}"
+    );
+}
+
+#[test]
+fn a_filter_that_comes_later_is_told_and_nothing_changes() {
+    let folder = Folder::new(&with_programs("\"l2\""));
+    let mut running = Running::start(&folder, &[], &[]);
+    folder.write("rules", "default allow\n");
+    let rules = format!(
+        "[program.firewall]\nrules = \"{}\"\n",
+        folder.path("rules").display()
+    );
+    folder.write(
+        "urtica.toml",
+        &(with_programs("\"firewall\", \"l2\"") + &rules),
+    );
+    let log = running.reload("stays as it is");
+    assert!(log.contains("restart the controller"), "{log}");
+    folder.write("urtica.toml", &with_programs("\"l2\""));
+    running.reload("no program changes");
+}
+
+#[test]
+fn the_command_line_counts_before_the_environment_and_that_before_the_file() {
+    let folder = Folder::new(&format!(
+        "programs = [\"hub\"]\n{LISTEN}log = \"error\"\nhold = false\n"
+    ));
+    let variables = [
+        ("URTICA_LOG", "info"),
+        ("URTICA_PROGRAMS", "l2;hosts"),
+        ("URTICA_LISTEN", "ptcp:0:127.0.0.2"),
+    ];
+    let options = ["--listen", "ptcp:0:127.0.0.3", "--listen=ptcp:0:127.0.0.4"];
+    let running = Running::start(&folder, &options, &variables);
+    let log = running.log();
+    assert!(
+        log.contains("l2 brings") || log.contains("hosts brings discovery along"),
+        "{log}"
+    );
+    for (address, is_used) in [
+        ("127.0.0.1", false),
+        ("127.0.0.2", false),
+        ("127.0.0.3", true),
+        ("127.0.0.4", true),
+    ] {
+        assert_eq!(log.contains(address), is_used, "{address} in {log}");
+    }
+}
+
+/// Killed when the test ends.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What `urtica check --dry-run` prints, or its sentence where it fails.
+fn dry_run(file: &Path) -> Result<String, String> {
+    let output = urtica(&["check", "--dry-run", file.to_str().unwrap()])
+        .output()
+        .unwrap();
+    match output.status.success() {
+        true => Ok(String::from_utf8(output.stdout).unwrap()),
+        false => Err(String::from_utf8(output.stderr).unwrap()),
+    }
+}
+
+#[test]
+fn a_dry_run_tells_the_changes_and_makes_none() {
+    let folder = Folder::new("");
+    let control = format!("control = \"{}\"\n", folder.path("control").display());
+    let with = |programs: &str| with_programs(programs) + &control;
+    folder.write("urtica.toml", &with("\"hub\""));
+    let next = folder.path("next.toml");
+    folder.write(
+        "next.toml",
+        &with("\"discovery\", \"hub\"").replace("shards = 1", "shards = 2"),
+    );
+    let sentence = dry_run(&next).unwrap_err();
+    assert!(sentence.contains("no controller answers at"), "{sentence}");
+
+    let mut running = Running::start(&folder, &[], &[]);
+    let controller = format!("tcp:127.0.0.1:{}", running.port());
+    let port = format!("pcap:,{}", folder.path("out.pcap").display());
+    let mut switch = urtica(&["switch", &port, "--controller", &controller]);
+    let _switch = Killed(switch.stderr(Stdio::null()).spawn().unwrap());
+    running.wait_for("switch joined");
+    let told = dry_run(&next).unwrap();
+    assert!(told.starts_with("discovery is added\n"), "{told}");
+    assert!(told.contains(": discovery: add "), "{told}");
+    assert!(told.contains("1 flow entry would change"), "{told}");
+    assert!(
+        told.contains("shards cannot change while the controller runs: it stays 1"),
+        "{told}"
+    );
+    assert!(!running.log().contains("was read again"));
+    let told = dry_run(&folder.configuration()).unwrap();
+    assert_eq!(told, "no flow entry would change\n");
+
+    // What goes is told, too, once it is there.
+    folder.write("urtica.toml", &with("\"discovery\", \"hub\""));
+    running.reload("discovery is added");
+    folder.write("next.toml", &with("\"hub\""));
+    let start = Instant::now();
+    let told = loop {
+        let told = dry_run(&next).unwrap();
+        if told.contains(": discovery: delete ") || start.elapsed() > DEADLINE {
+            break told;
+        }
+    };
+    assert!(told.starts_with("discovery is removed\n"), "{told}");
+    assert!(told.contains("1 flow entry would change"), "{told}");
+    folder.write("next.toml", "programs = [\"hub\"]\n");
+    let sentence = dry_run(&next).unwrap_err();
+    assert!(sentence.contains("expected control"), "{sentence}");
+}
+
+/// What a controller that does not start says, and its exit code.
+fn refused(file: &Path, options: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String) {
+    let mut command = urtica(&["run", "--config", file.to_str().unwrap()]);
+    let output = command
+        .args(options)
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    (
+        output.status.code(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_with_its_source() {
+    let folder = Folder::new("programs = [\"l2\"]\nprivate-key = \"key.pem\"\n");
+    let (code, sentence) = refused(&folder.configuration(), &[], &[]);
+    assert_eq!(code, Some(2));
+    assert!(sentence.contains("--certificate"), "{sentence}");
+    folder.write("urtica.toml", LISTEN);
+    let (code, sentence) = refused(&folder.configuration(), &[], &[]);
+    assert_eq!(code, Some(2));
+    assert!(
+        sentence.contains("no control program was named"),
+        "{sentence}"
+    );
+    let variables = [("URTICA_PROGRAMS", "l2;l22")];
+    let (code, sentence) = refused(&folder.configuration(), &[], &variables);
+    assert_eq!(code, Some(1));
+    assert!(
+        sentence.contains("URTICA_PROGRAMS") && sentence.contains("'l22'"),
+        "{sentence}"
+    );
+    let (code, sentence) = refused(Path::new("/nowhere"), &["l2"], &[]);
+    assert_eq!(code, Some(1));
+    assert!(sentence.contains("/nowhere"), "{sentence}");
+}

@@ -1,0 +1,285 @@
+//! How a connected switch follows a change of the programs: handlers come and go, and with them their entries.
+
+use super::{Channel, Close, Connection, Joined, TickTimer, contain, drop_contained};
+use crate::batch::BatchContext;
+use crate::entries;
+use crate::permanent::PermanentEntries;
+use crate::program_list::ProgramList;
+use crate::reconciliation::{Reconciliation, TOLD_WITHIN, Told, Waiting, request};
+use crate::request::Asker;
+use crate::session::Subject;
+use crate::xid::Origin;
+use crate::{ProgramId, RequestError, SwitchHandler};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::Instant;
+use urtica_wire::{Match, Message, Version, split_frame};
+
+/// Handlers, each with its program.
+type Handlers = Vec<(ProgramId, Box<dyn SwitchHandler>)>;
+
+/// A connection whose program answers in the kernel begins anew with other programs.
+const HAS_KERNEL_HALF: Close =
+    Close::Asked("the programs have changed, and one of them answered in the kernel");
+
+impl<C: Channel> Connection<C> {
+    /// Has the switch follow the shard's list of programs, unless it has done so in another shard. May call handlers.
+    pub fn follow_programs(&mut self, batch: &mut BatchContext) -> Result<(), Close> {
+        let Some(joined) = &mut self.switch else {
+            return Ok(());
+        };
+        if joined.programs.version >= batch.programs.version {
+            return Ok(());
+        }
+        if self.kernel.is_some() {
+            return Err(HAS_KERNEL_HALF);
+        }
+        let list = Arc::clone(&batch.programs);
+        let (fresh, gone) = joined.take_programs(&list);
+        for (program, handler) in gone {
+            if let Some(joined) = &self.switch {
+                joined.end_handler(handler, batch);
+            }
+            self.settle_entries(program, list.position(program).is_some(), batch);
+        }
+        self.start_handlers(fresh, batch);
+        Ok(())
+    }
+
+    /// Tells handlers that came while the switch was up that it is.
+    fn start_handlers(&mut self, positions: Vec<usize>, batch: &mut BatchContext) {
+        if !self.switch.as_ref().is_some_and(|switch| switch.is_up) {
+            return;
+        }
+        for position in positions {
+            self.call_one(position, batch, |handler, switch| handler.switch_up(switch));
+            if let Some(switch) = &mut self.switch {
+                switch.start_timer(position, batch.now);
+            }
+        }
+    }
+
+    /// Deletes the entries of a program that is gone; where another has its place, those that the other does not have.
+    fn settle_entries(&mut self, program: ProgramId, is_replaced: bool, batch: &mut BatchContext) {
+        let Some(version) = self.session.version() else {
+            return;
+        };
+        let mut under_way = self.reconciliations.iter_mut();
+        if let Some(earlier) = under_way.find(|earlier| earlier.program == program) {
+            let unsent = earlier.begin_again(is_replaced, batch.now);
+            self.backlog
+                .subtract(unsent.iter().map(|waiting| waiting.counted).sum());
+            return;
+        }
+        if !is_replaced && version != Version::Of10 {
+            let deletion = self.deletion_of(program, version, batch);
+            return batch.out.extend_from_slice(&deletion);
+        }
+        let told = self.ask(&request(program, version), version, batch);
+        self.reconciliations.push(Reconciliation::begin(
+            program,
+            is_replaced,
+            version,
+            told,
+            batch.now,
+        ));
+    }
+
+    /// Asks the switch something, behind what handlers have sent.
+    fn ask(&mut self, question: &Message, version: Version, batch: &mut BatchContext) -> Told {
+        let (sender, told) = oneshot::channel();
+        let asker = Asker {
+            sender,
+            deadline: TOLD_WITHIN,
+        };
+        let xid = self.session.xids.next(Origin::REQUEST);
+        // Where it cannot be encoded, nobody holds the sender, and the answer is that there is none.
+        if question.encode(version, xid, &mut batch.out).is_ok() {
+            self.counters.sent.add(1);
+            self.requests.insert(xid, asker, batch.now);
+        }
+        told
+    }
+
+    /// What deletes all entries of a program.
+    fn deletion_of(&self, program: ProgramId, version: Version, batch: &BatchContext) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let deletion = entries::deletion(Match::any(), program);
+        let xid = Origin::SESSION.xid();
+        // A match on everything can be expressed in every version.
+        let _ = entries::encode(&deletion, program, None, version, xid, &mut bytes);
+        self.counters.sent.add(1);
+        let permanent = self.permanent_entries(batch);
+        if let (Some(permanent), Message::FlowMod(deletion)) = (permanent, &deletion) {
+            let mut permanent = permanent.lock();
+            let end = bytes.len();
+            let again = permanent.add_again(deletion, &mut bytes, 0);
+            self.counters.sent.add(again);
+            // A delete takes no room.
+            let _ = permanent.note(program, deletion, &bytes[..end]);
+        }
+        bytes
+    }
+
+    /// The record that a 1.0 switch has.
+    fn permanent_entries(&self, batch: &BatchContext) -> Option<Arc<Mutex<PermanentEntries>>> {
+        match self.session.version() {
+            Some(Version::Of10) => batch.network.permanent_entries(self.datapath_id()?),
+            _ => None,
+        }
+    }
+
+    /// Has the output of handlers say of entries only what makes a difference, while some are being settled.
+    #[cold] // so that connections whose programs do not change pay a comparison
+    pub(super) fn rewrite_output(&mut self, batch: &mut BatchContext) {
+        for reconciliation in &mut self.reconciliations {
+            let rewritten = reconciliation.rewrite_output(&batch.out, batch.now);
+            batch.out.clear();
+            batch.out.extend_from_slice(&rewritten);
+        }
+    }
+
+    /// Has messages that came through the mailbox wait, or say only what makes a difference, where their sender's entries are being
+    /// settled. Returns what is to be sent now.
+    #[cold]
+    pub(super) fn rewrite_sent(&mut self, waiting: Waiting, now: Instant) -> Option<Waiting> {
+        let mut settled = self.reconciliations.iter_mut();
+        let Some(settled) = settled.find(|it| it.is_about(&waiting.bytes)) else {
+            return Some(waiting);
+        };
+        if settled.is_asking() {
+            settled.wait(waiting);
+            return None;
+        }
+        let mut bytes = Vec::with_capacity(waiting.bytes.len());
+        settled.rewrite(&waiting.bytes, now, &mut bytes);
+        Some(Waiting { bytes, ..waiting })
+    }
+
+    /// Goes on with the entries that are being settled: once the switch has told them, and once their program is quiet.
+    pub(super) fn settle(&mut self, batch: &mut BatchContext) {
+        for index in 0..self.reconciliations.len() {
+            let settled = &mut self.reconciliations[index];
+            match settled.take_reply() {
+                None => continue,
+                Some(Ok(reply)) => settled.entries.note_told(settled.program, &reply),
+                Some(Err(error)) => self.begin_without(index, &error, batch),
+            }
+            self.release(index, batch.now);
+        }
+        self.finish_settled(batch);
+    }
+
+    /// Nobody knows which entries a program has: those that it had are deleted.
+    fn begin_without(&mut self, index: usize, error: &RequestError, batch: &BatchContext) {
+        urtica_log::warn!(about: self.subject(), peer = self.name(), %error, "the switch did not tell the entries of a program that has changed: all are deleted, and sent again");
+        let program = self.reconciliations[index].program;
+        if let Some(version) = self.session.version() {
+            let deletion = self.deletion_of(program, version, batch);
+            self.send_now(Waiting::uncounted(deletion), batch.now);
+        }
+    }
+
+    /// Sends what has waited for the switch's reply.
+    fn release(&mut self, index: usize, now: Instant) {
+        for waiting in self.reconciliations[index].take_waiting() {
+            let mut bytes = Vec::new();
+            self.reconciliations[index].rewrite(&waiting.bytes, now, &mut bytes);
+            self.send_now(Waiting { bytes, ..waiting }, now);
+        }
+    }
+
+    /// Deletes what is left of entries whose program has said what it has to say.
+    fn finish_settled(&mut self, batch: &mut BatchContext) {
+        let all = std::mem::take(&mut self.reconciliations).into_iter();
+        let (finished, left): (Vec<_>, _) = all.partition(|settled| settled.is_over(batch.now));
+        self.reconciliations = left;
+        for mut settled in finished {
+            let start = batch.out.len();
+            let xids = &mut self.session.xids;
+            settled
+                .entries
+                .delete_rest(|| xids.next(Origin::SESSION), &mut batch.out);
+            self.forget_permanent(settled.program, &batch.out[start..], batch);
+            let counts = settled.entries.counts;
+            self.counters.sent.add(counts.deleted);
+            urtica_log::info!(
+                about: self.subject(),
+                peer = self.name(),
+                program = settled.program.number(),
+                kept = counts.kept,
+                added = counts.added,
+                deleted = counts.deleted,
+                "the switch has the entries of a program that has changed"
+            );
+        }
+    }
+
+    /// Forgets the permanent entries that these deletions of a 1.0 switch's are about.
+    fn forget_permanent(&self, program: ProgramId, deletions: &[u8], batch: &BatchContext) {
+        let Some(permanent) = self.permanent_entries(batch) else {
+            return;
+        };
+        let (mut permanent, mut rest) = (permanent.lock(), deletions);
+        while let Ok(Some((frame, after))) = split_frame(rest) {
+            rest = after;
+            if let Ok((_, Message::FlowMod(deletion))) = Message::decode(frame) {
+                // A delete takes no room.
+                let _ = permanent.note(program, &deletion, frame);
+            }
+        }
+    }
+}
+
+impl Joined {
+    /// Takes the handlers of another list of programs: those that it has already, and new ones. Returns the positions of the new, and
+    /// the handlers that are not among them.
+    fn take_programs(&mut self, list: &Arc<ProgramList>) -> (Vec<usize>, Handlers) {
+        let old = std::mem::replace(&mut self.programs, Arc::clone(list));
+        let mut before: Vec<_> = self.handlers.drain(..).map(Some).collect();
+        let mut timers = std::mem::take(&mut self.timers);
+        let mut fresh = Vec::new();
+        for (position, listed) in list.programs.iter().enumerate() {
+            let earlier = old.programs.iter().position(|other| other.is(listed));
+            match earlier.and_then(|earlier| Some((earlier, before[earlier].take()?))) {
+                Some((earlier, handler)) => {
+                    self.handlers.push(handler);
+                    if let Some(timer) = timers.iter().position(|it| it.program == earlier) {
+                        let timer = timers.swap_remove(timer);
+                        self.timers.push(TickTimer {
+                            program: position,
+                            ..timer
+                        });
+                    }
+                }
+                None => {
+                    self.handlers.push(listed.program.handler(&self.info));
+                    fresh.push(position);
+                }
+            }
+        }
+        let gone = old.programs.iter().zip(before);
+        let gone = gone.filter_map(|(listed, handler)| Some((listed.id(), handler?)));
+        (fresh, gone.collect())
+    }
+
+    fn start_timer(&mut self, position: usize, now: Instant) {
+        let interval = self.handlers[position].tick_interval();
+        let timer = interval.and_then(|interval| TickTimer::start(position, interval, now));
+        self.timers.extend(timer);
+    }
+
+    /// Tells a handler that it has its switch no longer.
+    pub(super) fn end_handler(&self, mut handler: Box<dyn SwitchHandler>, batch: &BatchContext) {
+        let told = contain(|| {
+            handler.switch_down(&self.info);
+            Ok(())
+        });
+        let panics = [told, drop_contained(handler)];
+        for reason in panics.into_iter().filter_map(Result::err) {
+            let shard = &batch.network.shard(batch.shard).counters;
+            shard.panics.add(1);
+            urtica_log::error!(about: Subject::Switch(self.info.datapath_id), dp_id = %self.info.datapath_id, %reason, "a handler panicked while its switch left");
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! What a change of programs would change in switches' flow tables, told without sending anything.
+//!
+//! **How.** The programs that would come are run for a while: handlers for each switch that is up, and what they have in the
+//! background. What they send is kept instead of sent; their questions are asked. Then the entries that switches tell are
+//! compared with it, as they would be ([`reconciliation`](crate::reconciliation)).
+//!
+//! **What it leaves out.** What programs would do because of packets, links and hosts.
+
+use crate::connection::contain;
+use crate::network::Network;
+use crate::program_list::{Listed, ProgramSlot, Programs};
+use crate::reconciliation::{Entries, QUIET, TOLD_WITHIN, request};
+use crate::unsent::Unsent;
+use crate::xid::{Origin, Xids};
+use crate::{Background, Error, ProgramId, Switch, SwitchCounters, SwitchInfo};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+use urtica_wire::{DatapathId, Message, split_frame};
+
+/// How long programs are run in any case.
+const AT_MOST: Duration = Duration::from_secs(8);
+
+/// How often it is looked whether they are quiet.
+const INTERVAL: Duration = Duration::from_millis(20);
+
+/// A flow entry that a change of programs would add, change or delete: see
+/// [`Running::preview_programs`](crate::Running::preview_programs).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowChange {
+    /// The switch.
+    pub switch: DatapathId,
+    /// Whose entry it is, or would be.
+    pub program: ProgramId,
+    frame: Vec<u8>,
+}
+
+impl FlowChange {
+    /// The flow mod that would be sent.
+    pub fn message(&self) -> Message<'_> {
+        // It was encoded here.
+        Message::decode(&self.frame).map_or(Message::BarrierRequest, |(_, message)| message)
+    }
+}
+
+/// What this change would change; the programs that would come are run for a while.
+pub(crate) fn preview(
+    programs: &Programs,
+    network: &Network,
+    slots: &[ProgramSlot],
+) -> Result<(Vec<ProgramId>, Vec<FlowChange>), Error> {
+    let (wanted, list) = (programs.wanted(slots)?, programs.list());
+    let ids = wanted.iter().map(|(listed, _)| listed.id()).collect();
+    let stays = |listed: &Listed| wanted.iter().any(|(kept, _)| kept.id() == listed.id());
+    let gone = list.programs.iter().filter(|listed| !stays(listed));
+    let gone: Vec<_> = gone.map(Listed::id).collect();
+    let fresh = wanted.into_iter().filter(|(_, kept)| kept.is_none());
+    let trials = fresh.map(|(listed, _)| Trial::start(listed, programs.background()));
+    let trials: Vec<_> = trials.collect();
+    Trial::wait(&trials);
+    let mut changes = Vec::new();
+    for program in gone {
+        for switch in network.switches() {
+            changes.extend(changes_in(network, switch, program, &[], false));
+        }
+    }
+    for trial in trials {
+        let is_new = list.position(trial.listed.id()).is_none();
+        changes.extend(trial.end(network, is_new));
+    }
+    changes.sort_by_key(|change| (change.switch, change.program));
+    Ok((ids, changes))
+}
+
+/// A program that is tried, and what it says.
+struct Trial {
+    listed: Listed,
+    background: Background,
+    unsent: Arc<Unsent>,
+}
+
+impl Trial {
+    /// Runs a program without anybody noticing.
+    fn start(mut listed: Listed, background: &Background) -> Self {
+        let unsent = Unsent::new();
+        let network = &mut listed.identity.network;
+        *network = network.for_trial(&unsent);
+        let background = background.for_program(&listed.identity.network, listed.program.stage());
+        listed.program.start(&background);
+        for switch in listed.identity.network.switches() {
+            if let Some(info) = listed.identity.network.info(switch) {
+                // One that panics here says nothing; it would be told where it runs.
+                let _ = contain(|| {
+                    unsent.keep(switch, &said_at_start(&listed, &info), info.version, None);
+                    Ok(())
+                });
+            }
+        }
+        Self {
+            listed,
+            background,
+            unsent,
+        }
+    }
+
+    /// Waits until all have said what they say by themselves.
+    fn wait(trials: &[Self]) {
+        let deadline = Instant::now() + AT_MOST;
+        while Instant::now() < deadline
+            && !trials.iter().all(|trial| trial.unsent.quiet_for() >= QUIET)
+        {
+            thread::sleep(INTERVAL);
+        }
+    }
+
+    /// Ends it. Returns what it would change in the entries that its number has so far, which nobody has where it is new.
+    fn end(self, network: &Network, is_new: bool) -> Vec<FlowChange> {
+        self.background.end();
+        let program = self.listed.id();
+        let messages = self.unsent.take();
+        let switches = network.switches().into_iter();
+        let changes = switches.flat_map(|switch| {
+            let said = messages.get(&switch).map_or(&[][..], Vec::as_slice);
+            changes_in(network, switch, program, said, is_new)
+        });
+        changes.collect()
+    }
+}
+
+/// What a program's handler sends a switch that is up.
+fn said_at_start(listed: &Listed, info: &SwitchInfo) -> Vec<u8> {
+    let mut out = Vec::new();
+    let (mut xids, counters) = (Xids::default(), SwitchCounters::default());
+    let mut handler = listed.program.handler(info);
+    let mut switch = Switch {
+        info,
+        out: &mut out,
+        xids: &mut xids,
+        counters: &counters,
+        network: &listed.identity.network,
+        now: Instant::now(),
+        now_s: 0,
+        origin: Origin::SESSION,
+        cookie_be: 0,
+        own_table: None,
+        programs: std::slice::from_ref(&listed.identity),
+        consumed: false,
+        sent: 0,
+    };
+    switch.begin(0);
+    handler.switch_up(&mut switch);
+    drop(switch);
+    out
+}
+
+/// What would change in a switch's entries of a program that says this; nothing, where it does not tell them.
+fn changes_in(
+    network: &Network,
+    switch: DatapathId,
+    program: ProgramId,
+    said: &[u8],
+    is_new: bool,
+) -> Vec<FlowChange> {
+    let Some(info) = network.info(switch) else {
+        return Vec::new();
+    };
+    let mut entries = Entries::new(info.version);
+    if !is_new {
+        let asked = network.request(switch, &request(program, info.version));
+        match asked.and_then(|told| told.wait(TOLD_WITHIN)) {
+            Ok(reply) => entries.note_told(program, &reply),
+            Err(error) => {
+                tracing::warn!(dp_id = %switch, %error, "the switch does not tell its entries: nobody knows what would change there");
+                return Vec::new();
+            }
+        }
+    }
+    let (mut out, mut rest) = (Vec::new(), said);
+    while let Ok(Some((frame, after))) = split_frame(rest) {
+        entries.apply(frame, &mut out);
+        rest = after;
+    }
+    entries.delete_rest(|| 0, &mut out);
+    let mut rest = &out[..];
+    let mut changes = Vec::new();
+    while let Ok(Some((frame, after))) = split_frame(rest) {
+        rest = after;
+        if matches!(Message::decode(frame), Ok((_, Message::FlowMod(_)))) {
+            changes.push(FlowChange {
+                switch,
+                program,
+                frame: frame.to_vec(),
+            });
+        }
+    }
+    changes
+}

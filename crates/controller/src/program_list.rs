@@ -1,0 +1,276 @@
+//! The programs of a controller, in the order in which they see messages, and how that list changes while they run.
+//!
+//! **How.** A list is never changed: another one takes its place ([`Programs::change`]). Each shard is told through its mailbox, and
+//! has its connections follow, between two batches, so that a packet-in costs what it costs without. A connection that is on its way from
+//! shard to shard follows when it is adopted; lists have versions, since the one shard may have heard of a change before the other.
+//!
+//! **Numbers.** A program has a number for as long as it runs, which its entries' cookies and its messages' xids bear. One that takes
+//! another's place takes its number, and with it the entries.
+
+use crate::error::Error;
+use crate::network::Network;
+use crate::stage::{Stage, Tables};
+use crate::switch::Identity;
+use crate::xid::{MAX_PROGRAMS, Origin};
+use crate::{Background, Program, ProgramId};
+use std::sync::Arc;
+use urtica_state::Snapshot;
+
+/// One of the programs that a controller is to run from now on: see [`Running::set_programs`](crate::Running::set_programs).
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum ProgramSlot {
+    /// One that runs, as it is.
+    Keep(ProgramId),
+    /// This program in the place of one that runs, with its number and its entries.
+    Replace(ProgramId, Arc<dyn Program>),
+    /// Another program.
+    Add(Arc<dyn Program>),
+}
+
+/// A program in a list.
+#[derive(Clone)]
+pub(crate) struct Listed {
+    pub program: Arc<dyn Program>,
+    /// Tells it from the program whose place it took.
+    run: u64,
+    pub identity: Identity,
+}
+
+impl Listed {
+    fn new(program: Arc<dyn Program>, run: u64, index: usize, network: &Network) -> Self {
+        let identity = Identity {
+            origin: Origin::program(index),
+            network: network.for_program(index),
+            own_table: network.tables().own_table(program.stage()),
+        };
+        Self {
+            program,
+            run,
+            identity,
+        }
+    }
+
+    pub fn id(&self) -> ProgramId {
+        ProgramId::of_handler(self.identity.origin)
+    }
+
+    /// Whether this is that program, and not one in its place.
+    pub fn is(&self, other: &Self) -> bool {
+        self.run == other.run
+    }
+}
+
+/// The programs, in the order in which they see messages.
+pub(crate) struct ProgramList {
+    /// Higher in later lists.
+    pub version: u64,
+    pub programs: Vec<Listed>,
+    /// Theirs, in the same order: what a batch needs.
+    pub identities: Vec<Identity>,
+}
+
+/// The list in use.
+pub(crate) type CurrentPrograms = Arc<Snapshot<Arc<ProgramList>>>;
+
+impl ProgramList {
+    fn new(version: u64, programs: Vec<Listed>) -> Arc<Self> {
+        let identities = programs.iter().map(|listed| listed.identity.clone());
+        Arc::new(Self {
+            version,
+            identities: identities.collect(),
+            programs,
+        })
+    }
+
+    /// The first list of a controller.
+    pub fn first(programs: Vec<Arc<dyn Program>>, network: &Network) -> Arc<Self> {
+        let programs = programs.into_iter().enumerate();
+        let programs =
+            programs.map(|(index, program)| Listed::new(program, index as u64, index, network));
+        Self::new(0, programs.collect())
+    }
+
+    /// Where the program with this number is.
+    pub fn position(&self, id: ProgramId) -> Option<usize> {
+        self.programs.iter().position(|listed| listed.id() == id)
+    }
+}
+
+/// The programs of a controller at work, with what they run in the background.
+pub(crate) struct Programs {
+    list: Arc<ProgramList>,
+    network: Network,
+    /// Without a program: those of programs are made of it.
+    background: Background,
+    /// What each program of the list runs in the background.
+    backgrounds: Vec<Background>,
+    last_run: u64,
+}
+
+/// A change that has been prepared: its programs start, shards get its list, then what programs have in the background begins.
+pub(crate) struct Prepared {
+    pub list: Arc<ProgramList>,
+    /// In the order in which they were given.
+    pub ids: Vec<ProgramId>,
+    /// Those that start, by position.
+    starting: Vec<usize>,
+}
+
+impl Programs {
+    /// Starts the programs of a controller that has no switches yet.
+    pub fn start(list: Arc<ProgramList>, network: &Network, background: &Background) -> Self {
+        let backgrounds = list.programs.iter().map(|listed| {
+            let own = background.for_program(&listed.identity.network, listed.program.stage());
+            listed.program.start(&own);
+            own
+        });
+        Self {
+            backgrounds: backgrounds.collect(),
+            last_run: list.programs.len() as u64,
+            list,
+            network: network.clone(),
+            background: background.clone(),
+        }
+    }
+
+    /// The programs' numbers, in the order in which they see messages.
+    pub fn ids(&self) -> Vec<ProgramId> {
+        self.list.programs.iter().map(Listed::id).collect()
+    }
+
+    /// Has these programs run, and no others. What those that go run in the background has ended when this returns. Then
+    /// [`Programs::start_new`] is to be called, shards are to be given the new list, and [`Programs::release_new`] is to be called.
+    pub fn change(&mut self, slots: &[ProgramSlot]) -> Result<Prepared, Error> {
+        let wanted = self.wanted(slots)?;
+        let ids = wanted.iter().map(|(listed, _)| listed.id()).collect();
+        let mut in_order: Vec<_> = wanted.into_iter().collect();
+        in_order.sort_by_key(|(listed, _)| listed.program.stage());
+        let mut backgrounds = Vec::new();
+        let mut starting = Vec::new();
+        for (position, (listed, old)) in in_order.iter().enumerate() {
+            backgrounds.push(match old {
+                Some(old) => self.backgrounds[*old].clone(),
+                None => {
+                    starting.push(position);
+                    let stage = listed.program.stage();
+                    self.background
+                        .held_for_program(&listed.identity.network, stage)
+                }
+            });
+        }
+        for (old, background) in self.backgrounds.iter().enumerate() {
+            if !in_order.iter().any(|(_, kept)| *kept == Some(old)) {
+                background.end();
+                self.network
+                    .forget_flood_ports(self.list.programs[old].identity.origin);
+            }
+        }
+        self.last_run += starting.len() as u64;
+        self.backgrounds = backgrounds;
+        let programs = in_order.into_iter().map(|(listed, _)| listed);
+        self.list = ProgramList::new(self.list.version + 1, programs.collect());
+        Ok(Prepared {
+            list: Arc::clone(&self.list),
+            ids,
+            starting,
+        })
+    }
+
+    /// For programs that are tried: see [`preview`](crate::preview).
+    pub fn background(&self) -> &Background {
+        &self.background
+    }
+
+    pub fn list(&self) -> &ProgramList {
+        &self.list
+    }
+
+    /// Starts the new programs, whose handlers rely on that. What they spawn waits.
+    pub fn start_new(&self, prepared: &Prepared) {
+        for &position in &prepared.starting {
+            let program = &prepared.list.programs[position].program;
+            program.start(&self.backgrounds[position]);
+        }
+    }
+
+    /// Has what they have spawned begin: shards know of them, and settle what it says of entries.
+    pub fn release_new(&self, prepared: &Prepared) {
+        let starting = prepared.starting.iter();
+        starting.for_each(|position| self.backgrounds[*position].release());
+    }
+
+    /// What is to run, each with its position so far where it is kept as it is; refuses what cannot run.
+    pub fn wanted(&self, slots: &[ProgramSlot]) -> Result<Vec<(Listed, Option<usize>)>, Error> {
+        match slots.len() {
+            0 => return Err(Error::NoProgram),
+            1..=MAX_PROGRAMS => {}
+            count => return Err(Error::TooManyPrograms(count)),
+        }
+        let mut taken = self.numbers_kept(slots)?;
+        let mut run = self.last_run;
+        let mut wanted = Vec::new();
+        for slot in slots {
+            if let ProgramSlot::Replace(_, program) | ProgramSlot::Add(program) = slot {
+                program.check()?;
+                run += 1;
+            }
+            let listed = |program: &Arc<dyn Program>, id: ProgramId| {
+                let index = usize::from(id.number()) - 1;
+                (
+                    Listed::new(Arc::clone(program), run, index, &self.network),
+                    None,
+                )
+            };
+            wanted.push(match slot {
+                ProgramSlot::Keep(id) => {
+                    let position = self.position(*id)?;
+                    (self.list.programs[position].clone(), Some(position))
+                }
+                ProgramSlot::Replace(id, program) => listed(program, *id),
+                ProgramSlot::Add(program) => {
+                    let id = first_free(&taken);
+                    taken.push(id);
+                    listed(program, id)
+                }
+            });
+        }
+        let stages = wanted.iter().map(|(listed, _)| listed.program.stage());
+        check_tables(self.network.tables(), stages)?;
+        Ok(wanted)
+    }
+
+    /// The numbers that stay in use, each once.
+    fn numbers_kept(&self, slots: &[ProgramSlot]) -> Result<Vec<ProgramId>, Error> {
+        let mut taken = Vec::new();
+        for slot in slots {
+            if let ProgramSlot::Keep(id) | ProgramSlot::Replace(id, _) = slot {
+                self.position(*id)?;
+                if taken.contains(id) {
+                    return Err(Error::ProgramTwice(*id));
+                }
+                taken.push(*id);
+            }
+        }
+        Ok(taken)
+    }
+
+    fn position(&self, id: ProgramId) -> Result<usize, Error> {
+        self.list.position(id).ok_or(Error::NoSuchProgram(id))
+    }
+}
+
+/// Which tables programs have is settled with the first switch's table-miss entries.
+fn check_tables(tables: Tables, stages: impl Iterator<Item = Stage>) -> Result<(), Error> {
+    match Tables::of(stages) == tables {
+        true => Ok(()),
+        false => Err(Error::FilterAtRunTime),
+    }
+}
+
+/// There is one, since there are no more programs than numbers.
+fn first_free(taken: &[ProgramId]) -> ProgramId {
+    let numbers = (0..MAX_PROGRAMS).map(|index| ProgramId::of_handler(Origin::program(index)));
+    let mut free = numbers.filter(|id| !taken.contains(id));
+    free.next().unwrap_or(ProgramId::OUTSIDE)
+}

@@ -1,0 +1,612 @@
+//! The entries of a program that takes another's place: those that both have stay, and are not sent again.
+//!
+//! **How.** The switch is asked for the entries that bear the program's number ([`ProgramId`]). What the new program says about entries of
+//! that kind is carried out on this record first, and the switch is sent what makes a difference:
+//!
+//! ```text
+//!              add of the same          quiet for a while
+//!   inherited ────────────────► kept
+//!       │  └──────────────────────────────► deleted
+//!       │ delete                ▲               ▲
+//!       └──────────► condemned ─┘───────────────┘
+//! ```
+//! So a program needs to know nothing of this: one that deletes all its entries and adds them again, as most do when a switch joins, causes
+//! no message for those that are the same. What is left over when the program has been quiet for a while is deleted.
+//!
+//! Entries with time-outs are sent always: they may have gone meanwhile. In OpenFlow 1.0 a delete takes along other programs' entries too,
+//! and is sent as it is.
+//!
+//! **Cost.** One request and a copy of the program's entries for each switch, until they are settled; nothing otherwise.
+
+use crate::permanent::includes;
+use crate::request::Asker;
+use crate::xid::Origin;
+use crate::{ProgramId, Reply, RequestError};
+use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::time::{Duration, Instant};
+use urtica_wire::{
+    FlowMod, FlowModCommand, FlowModFlags, FlowStats, FlowStatsRequest, GROUP_ANY, Header, Match,
+    Message, MultipartFlags, MultipartReplyBody, MultipartRequest, MultipartRequestBody, PortNo,
+    TABLE_ALL, Version, split_frame,
+};
+
+/// After how long without a word about entries a program is taken to have said all that it says by itself.
+pub(crate) const QUIET: Duration = Duration::from_secs(2);
+
+/// After how long entries are settled in any case.
+const AT_MOST: Duration = Duration::from_secs(15);
+
+/// How long a switch has to tell its entries.
+pub(crate) const TOLD_WITHIN: Duration = Duration::from_secs(10);
+
+/// What of an entry's flags switches tell as it was set.
+const TOLD_FLAGS: FlowModFlags = FlowModFlags::SEND_FLOW_REM;
+
+/// What becomes of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// The earlier program installed it.
+    Inherited,
+    /// The same, and the new program has deleted it, which the switch has not been told.
+    Condemned,
+    /// The new program has installed it.
+    Kept,
+}
+
+struct Known {
+    /// The flow mod that adds it.
+    frame: Vec<u8>,
+    fate: Fate,
+}
+
+impl Known {
+    /// Frames are here only where they could be decoded.
+    fn flow_mod(&self) -> Option<FlowMod<'_>> {
+        flow_mod_in(&self.frame)
+    }
+}
+
+/// How many of a program's entries a switch was spared, and how many it was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub kept: u64,
+    pub added: u64,
+    pub deleted: u64,
+}
+
+/// The entries of one program in one switch, while another program takes its place.
+pub(crate) struct Entries {
+    version: Version,
+    /// By table, priority and match: the last as a hash that no order of fields changes.
+    by_place: HashMap<(u8, u16, u64), Vec<Known>>,
+    pub counts: Counts,
+}
+
+impl Entries {
+    pub fn new(version: Version) -> Self {
+        Self {
+            version,
+            by_place: HashMap::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Notes what a switch tells of a program's entries.
+    pub fn note_told(&mut self, program: ProgramId, reply: &Reply) {
+        for message in reply.messages() {
+            let Message::MultipartReply(part) = message else {
+                continue;
+            };
+            if let MultipartReplyBody::Flow(rows) = part.body {
+                let own = rows
+                    .iter()
+                    .filter(|row| ProgramId::of_cookie(row.cookie) == Some(program));
+                own.for_each(|row| self.inherit(&row));
+            }
+        }
+    }
+
+    fn inherit(&mut self, row: &FlowStats) {
+        let addition = Message::FlowMod(FlowMod {
+            cookie: row.cookie,
+            table_id: match self.version {
+                Version::Of10 => 0,
+                Version::Of13 => row.table_id,
+            },
+            priority: row.priority,
+            idle_timeout: row.idle_timeout,
+            hard_timeout: row.hard_timeout,
+            flags: row.flags & TOLD_FLAGS,
+            match_: row.match_.clone(),
+            instructions: row.instructions.clone(),
+            ..FlowMod::default()
+        });
+        let mut frame = Vec::new();
+        if addition.encode(self.version, 0, &mut frame).is_err() {
+            return;
+        }
+        let Some(flow_mod) = flow_mod_in(&frame) else {
+            return;
+        };
+        // What the new program has added while the switch was asked is not inherited.
+        if self.find(&flow_mod).is_none() {
+            let place = place(&flow_mod);
+            let known = self.by_place.entry(place).or_default();
+            known.push(Known {
+                frame,
+                fate: Fate::Inherited,
+            });
+        }
+    }
+
+    /// From here on, whatever is there is inherited: the program has been replaced again.
+    pub fn inherit_all(&mut self) {
+        self.counts = Counts::default();
+        for known in self.by_place.values_mut().flatten() {
+            known.fate = Fate::Inherited;
+        }
+    }
+
+    /// Carries out a flow mod of the program on the record, and appends to `out` what the switch is to be sent of it.
+    pub fn apply(&mut self, frame: &[u8], out: &mut Vec<u8>) {
+        let Some(flow_mod) = flow_mod_in(frame) else {
+            return out.extend_from_slice(frame);
+        };
+        match flow_mod.command {
+            FlowModCommand::Add => self.add(&flow_mod, frame, out),
+            FlowModCommand::Delete | FlowModCommand::DeleteStrict => {
+                self.delete(&flow_mod, frame, out);
+            }
+            FlowModCommand::Modify | FlowModCommand::ModifyStrict => {
+                self.modify(&flow_mod);
+                out.extend_from_slice(frame);
+            }
+            FlowModCommand::Other(_) => out.extend_from_slice(frame),
+        }
+    }
+
+    fn add(&mut self, flow_mod: &FlowMod, frame: &[u8], out: &mut Vec<u8>) {
+        let has_timeout = (flow_mod.idle_timeout, flow_mod.hard_timeout) != (0, 0);
+        let is_same = match self.find(flow_mod) {
+            Some(known) => {
+                let is_same = known.flow_mod().is_some_and(|old| same(&old, flow_mod));
+                known.fate = Fate::Kept;
+                known.frame = frame.to_vec();
+                is_same && !has_timeout && !flow_mod.buffer_id.is_some()
+            }
+            None => {
+                let known = self.by_place.entry(place(flow_mod)).or_default();
+                known.push(Known {
+                    frame: frame.to_vec(),
+                    fate: Fate::Kept,
+                });
+                false
+            }
+        };
+        if is_same {
+            self.counts.kept += 1;
+        } else {
+            self.counts.added += 1;
+            out.extend_from_slice(frame);
+        }
+    }
+
+    /// A delete that names entries by their cookies is one of this program's entries, and inherited ones are only condemned. Of others
+    /// nobody knows what else they are about: they are sent.
+    fn delete(&mut self, deletion: &FlowMod, frame: &[u8], out: &mut Vec<u8>) {
+        let is_own = deletion.cookie_mask != 0
+            && deletion.out_port == PortNo::ANY
+            && deletion.out_group == GROUP_ANY;
+        let xid = Header::peek(frame).map_or(0, |header| header.xid);
+        let (version, counts) = (self.version, &mut self.counts);
+        for known in self.by_place.values_mut() {
+            known.retain_mut(|known| {
+                let Some(flow_mod) = known.flow_mod().filter(|it| concerns(deletion, it)) else {
+                    return true;
+                };
+                let is_there = known.fate == Fate::Kept;
+                if is_own && is_there {
+                    counts.deleted += 1;
+                    encode_deletion(&flow_mod, version, xid, out);
+                }
+                known.fate = Fate::Condemned;
+                is_own && !is_there
+            });
+        }
+        if !is_own {
+            out.extend_from_slice(frame);
+        }
+    }
+
+    /// What is modified is the program's from then on, and not what it was.
+    fn modify(&mut self, modification: &FlowMod) {
+        for known in self.by_place.values_mut().flatten() {
+            let is_concerned = known
+                .flow_mod()
+                .is_some_and(|it| concerns(modification, &it));
+            if is_concerned {
+                known.fate = Fate::Kept;
+            }
+        }
+    }
+
+    /// Appends the deletions of the entries that the new program does not have.
+    pub fn delete_rest(&mut self, mut xid: impl FnMut() -> u32, out: &mut Vec<u8>) {
+        for known in self.by_place.drain().flat_map(|(_, known)| known) {
+            if let (Some(flow_mod), true) = (known.flow_mod(), known.fate != Fate::Kept) {
+                self.counts.deleted += 1;
+                encode_deletion(&flow_mod, self.version, xid(), out);
+            }
+        }
+    }
+
+    fn find(&mut self, flow_mod: &FlowMod) -> Option<&mut Known> {
+        let known = self.by_place.get_mut(&place(flow_mod))?;
+        let mut known = known.iter_mut();
+        known.find(|known| {
+            let other = known.flow_mod();
+            other.is_some_and(|other| other.match_ == flow_mod.match_)
+        })
+    }
+}
+
+fn flow_mod_in(frame: &[u8]) -> Option<FlowMod<'_>> {
+    match Message::decode(frame).ok()?.1 {
+        Message::FlowMod(flow_mod) => Some(flow_mod),
+        _ => None,
+    }
+}
+
+fn place(flow_mod: &FlowMod) -> (u8, u16, u64) {
+    let fields = flow_mod.match_.fields().map(|field| {
+        let mut hasher = DefaultHasher::new();
+        field.hash(&mut hasher);
+        hasher.finish()
+    });
+    let fields = fields.fold(0, u64::wrapping_add);
+    (flow_mod.table_id, flow_mod.priority, fields)
+}
+
+/// Whether two entries in the same place do the same.
+fn same(a: &FlowMod, b: &FlowMod) -> bool {
+    a.cookie == b.cookie
+        && (a.idle_timeout, a.hard_timeout) == (b.idle_timeout, b.hard_timeout)
+        && a.flags & TOLD_FLAGS == b.flags & TOLD_FLAGS
+        && a.instructions == b.instructions
+}
+
+/// Whether a flow mod that modifies or deletes is about this entry (1.3.5 section 6.4).
+fn concerns(wide: &FlowMod, entry: &FlowMod) -> bool {
+    use FlowModCommand::{DeleteStrict, ModifyStrict};
+    let is_in = match wide.command {
+        DeleteStrict | ModifyStrict => {
+            (wide.priority, &wide.match_) == (entry.priority, &entry.match_)
+        }
+        _ => includes(&wide.match_, &entry.match_),
+    };
+    let is_in_table = wide.table_id == TABLE_ALL || wide.table_id == entry.table_id;
+    is_in && is_in_table && (wide.cookie ^ entry.cookie) & wide.cookie_mask == 0
+}
+
+/// Deletes one entry; in 1.3, only while it is this program's.
+fn encode_deletion(entry: &FlowMod, version: Version, xid: u32, out: &mut Vec<u8>) {
+    let deletion = Message::FlowMod(FlowMod {
+        command: FlowModCommand::DeleteStrict,
+        cookie: match version {
+            Version::Of10 => 0,
+            Version::Of13 => entry.cookie,
+        },
+        cookie_mask: match version {
+            Version::Of10 => 0,
+            Version::Of13 => u64::MAX,
+        },
+        table_id: entry.table_id,
+        priority: entry.priority,
+        match_: entry.match_.clone(),
+        ..FlowMod::default()
+    });
+    // What was encoded before can be again.
+    let _ = deletion.encode(version, xid, out);
+}
+
+/// Asks a switch for a program's entries: a 1.0 switch, which cannot select them, for all.
+pub(crate) fn request(program: ProgramId, version: Version) -> Message<'static> {
+    let request = match version {
+        Version::Of10 => FlowStatsRequest::default(),
+        Version::Of13 => FlowStatsRequest {
+            cookie: program.cookie(0),
+            cookie_mask: !crate::OWN_COOKIE_BITS,
+            match_: Match::any(),
+            ..FlowStatsRequest::default()
+        },
+    };
+    Message::MultipartRequest(MultipartRequest {
+        flags: MultipartFlags::empty(),
+        body: MultipartRequestBody::Flow(request),
+    })
+}
+
+/// Messages that wait until the switch has told its entries.
+pub(crate) struct Waiting {
+    pub bytes: Vec<u8>,
+    pub count: u64,
+    pub reply: Option<Asker>,
+    /// How many of the bytes the backlog counts.
+    pub counted: usize,
+}
+
+impl Waiting {
+    /// Messages that nobody has counted.
+    pub fn uncounted(bytes: Vec<u8>) -> Self {
+        Self {
+            bytes,
+            count: 0,
+            reply: None,
+            counted: 0,
+        }
+    }
+}
+
+/// A switch's reply, on its way.
+pub(crate) type Told = oneshot::Receiver<Result<Reply, RequestError>>;
+
+/// The settlement of one program's entries in one connection's switch.
+pub(crate) struct Reconciliation {
+    pub program: ProgramId,
+    /// Whether another program takes its place, or none.
+    pub is_replaced: bool,
+    pub entries: Entries,
+    /// The switch's reply, until it has come.
+    told: Option<Told>,
+    waiting: Vec<Waiting>,
+    began: Instant,
+    last_change: Instant,
+}
+
+impl Reconciliation {
+    /// Begins with what `told` brings.
+    pub fn begin(
+        program: ProgramId,
+        is_replaced: bool,
+        version: Version,
+        told: Told,
+        now: Instant,
+    ) -> Self {
+        Self {
+            program,
+            is_replaced,
+            entries: Entries::new(version),
+            told: Some(told),
+            waiting: Vec::new(),
+            began: now,
+            last_change: now,
+        }
+    }
+
+    /// The program has been replaced again, or removed. What waits was said by one that is gone.
+    pub fn begin_again(&mut self, is_replaced: bool, now: Instant) -> Vec<Waiting> {
+        self.is_replaced = is_replaced;
+        self.entries.inherit_all();
+        (self.began, self.last_change) = (now, now);
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// Whether messages that begin with this one are the program's.
+    pub fn is_about(&self, frame: &[u8]) -> bool {
+        let xid = Header::peek(frame).map(|header| header.xid);
+        xid.is_some_and(|xid| Origin::of(xid).tag() == self.program.number())
+    }
+
+    /// The reply, or why there is none, once that is known: what waited is to be [taken](Self::take_waiting) then.
+    pub fn take_reply(&mut self) -> Option<Result<Reply, RequestError>> {
+        let reply = match self.told.as_ref()?.try_recv() {
+            Ok(reply) => reply,
+            Err(oneshot::TryRecvError::Empty) => return None,
+            Err(oneshot::TryRecvError::Disconnected) => Err(RequestError::Disconnected),
+        };
+        self.told = None;
+        Some(reply)
+    }
+
+    pub fn take_waiting(&mut self) -> Vec<Waiting> {
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// Whether the program's messages about permanent entries wait, and those that follow them.
+    pub fn is_asking(&self) -> bool {
+        self.told.is_some()
+    }
+
+    /// Keeps messages for later.
+    pub fn wait(&mut self, waiting: Waiting) {
+        self.waiting.push(waiting);
+    }
+
+    /// Returns what a switch is to be sent of the output of handlers, the program's among them.
+    pub fn rewrite_output(&mut self, bytes: &[u8], now: Instant) -> Vec<u8> {
+        let mut out = Vec::with_capacity(bytes.len());
+        let mut rest = bytes;
+        while let Ok(Some((frame, after))) = split_frame(rest) {
+            rest = after;
+            match self.is_about(frame) {
+                false => out.extend_from_slice(frame),
+                true => self.pass_or_keep(frame, now, &mut out),
+            }
+        }
+        out
+    }
+
+    fn pass_or_keep(&mut self, frame: &[u8], now: Instant, out: &mut Vec<u8>) {
+        if !self.is_asking() || answers_a_packet(frame) {
+            return self.rewrite(frame, now, out);
+        }
+        self.wait(Waiting::uncounted(frame.to_vec()));
+    }
+
+    /// Appends what the switch is to be sent of these messages, which are the program's.
+    pub fn rewrite(&mut self, bytes: &[u8], now: Instant, out: &mut Vec<u8>) {
+        let mut rest = bytes;
+        while let Ok(Some((frame, after))) = split_frame(rest) {
+            rest = after;
+            if is_flow_mod(frame) {
+                self.last_change = now;
+                self.entries.apply(frame, out);
+            } else {
+                out.extend_from_slice(frame);
+            }
+        }
+    }
+
+    /// Whether what is left over is to be deleted now.
+    pub fn is_over(&self, now: Instant) -> bool {
+        let is_quiet = now.saturating_duration_since(self.last_change) >= QUIET;
+        let is_late = now.saturating_duration_since(self.began) >= AT_MOST;
+        !self.is_asking() && (!self.is_replaced || is_quiet || is_late)
+    }
+}
+
+fn is_flow_mod(frame: &[u8]) -> bool {
+    flow_mod_in(frame).is_some()
+}
+
+/// Whether this is what programs send because of a packet: the packet, or an entry that goes by itself.
+fn answers_a_packet(frame: &[u8]) -> bool {
+    match Message::decode(frame) {
+        Ok((_, Message::PacketOut(_))) => true,
+        Ok((_, Message::FlowMod(entry))) => {
+            entry.command == FlowModCommand::Add
+                && (entry.idle_timeout, entry.hard_timeout) != (0, 0)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{EntryOptions, entries};
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+    use urtica_wire::{OxmField, PortNo};
+
+    /// What a program says of the entry for a host, or of all.
+    #[derive(Clone, Copy, Debug)]
+    enum Word {
+        Add(u8, u32),
+        Delete(u8),
+        DeleteAll,
+    }
+
+    /// The entries of a program: ports by host.
+    type Table = BTreeMap<u8, u32>;
+
+    fn program() -> ProgramId {
+        ProgramId::of_cookie(3 << 56).expect("a program's number")
+    }
+
+    fn to_host(host: u8) -> Match<'static> {
+        Match::any().eth_dst([2, 0, 0, 0, 0, host].into())
+    }
+
+    fn said(word: Word) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut encode = |message: &Message| {
+            entries::encode(message, program(), None, Version::Of13, 7, &mut out)
+                .expect("1.3 has all of it");
+        };
+        match word {
+            Word::Add(host, port) => {
+                let options = EntryOptions::PERMANENT;
+                entries::with_addition(to_host(host), PortNo(port).into(), options, |entry| {
+                    encode(&Message::FlowMod(entry));
+                });
+            }
+            Word::Delete(host) => encode(&entries::deletion(to_host(host), program())),
+            Word::DeleteAll => encode(&entries::deletion(Match::any(), program())),
+        }
+        out
+    }
+
+    /// A switch that does what it is told; returns how many flow mods changed nothing.
+    fn carry_out(table: &mut Table, bytes: &[u8]) -> usize {
+        let (mut rest, mut idle) = (bytes, 0);
+        while let Some((frame, after)) = split_frame(rest).expect("whole messages") {
+            rest = after;
+            let before = table.clone();
+            let flow_mod = flow_mod_in(frame).expect("flow mods alone");
+            let host = flow_mod.match_.get(OxmField::EthDst);
+            let host = host.map(|(host, _)| (host & 0xff) as u8);
+            match (flow_mod.command, host) {
+                (FlowModCommand::Add, Some(host)) => {
+                    let text = format!("{flow_mod}");
+                    let port = text.rsplit(':').next().and_then(|port| port.parse().ok());
+                    table.insert(host, port.expect("an output"));
+                }
+                (FlowModCommand::Delete | FlowModCommand::DeleteStrict, Some(host)) => {
+                    table.remove(&host);
+                }
+                _ => table.clear(),
+            }
+            idle += usize::from(*table == before);
+        }
+        idle
+    }
+
+    /// What a switch tells of a table.
+    fn told(table: &Table) -> Entries {
+        let mut entries = Entries::new(Version::Of13);
+        for (host, port) in table {
+            let addition = said(Word::Add(*host, *port));
+            let flow_mod = flow_mod_in(&addition).expect("a flow mod");
+            entries.inherit(&FlowStats {
+                table_id: 0,
+                duration_sec: 0,
+                duration_nsec: 0,
+                priority: flow_mod.priority,
+                idle_timeout: 0,
+                hard_timeout: 0,
+                flags: FlowModFlags::empty(),
+                cookie: flow_mod.cookie,
+                packet_count: 0,
+                byte_count: 0,
+                match_: flow_mod.match_,
+                instructions: flow_mod.instructions,
+            });
+        }
+        entries
+    }
+
+    fn words() -> impl Strategy<Value = Vec<Word>> {
+        let word = prop_oneof![
+            6 => (0..6_u8, 1..3_u32).prop_map(|(host, port)| Word::Add(host, port)),
+            2 => (0..6_u8).prop_map(Word::Delete),
+            1 => Just(Word::DeleteAll),
+        ];
+        prop::collection::vec(word, 0..12)
+    }
+
+    proptest! {
+        /// Whatever was there, the switch has in the end what the new program says, as if it had been empty.
+        #[test]
+        fn the_new_program_has_what_it_says(
+            old in prop::collection::btree_map(0..6_u8, 1..3_u32, 0..6),
+            words in words(),
+        ) {
+            let mut expected = Table::new();
+            let (mut table, mut entries) = (old.clone(), told(&old));
+            for word in &words {
+                carry_out(&mut expected, &said(*word));
+                let mut sent = Vec::new();
+                entries.apply(&said(*word), &mut sent);
+                let idle = carry_out(&mut table, &sent);
+                prop_assert_eq!(idle, 0, "{:?} was sent in vain", word);
+            }
+            let mut sent = Vec::new();
+            entries.delete_rest(|| 0, &mut sent);
+            prop_assert_eq!(carry_out(&mut table, &sent), 0);
+            prop_assert_eq!(table, expected);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! What a program says that is only tried: kept, and not sent. See [`preview`](crate::preview).
+
+use crate::request::{Asker, Reply};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use urtica_wire::{DatapathId, Message, Version};
+
+/// The messages of a program that is only tried.
+pub(crate) struct Unsent {
+    said: Mutex<Said>,
+}
+
+struct Said {
+    /// Whole messages, by switch.
+    messages: BTreeMap<DatapathId, Vec<u8>>,
+    last: Instant,
+}
+
+impl Unsent {
+    pub fn new() -> Arc<Self> {
+        let said = Said {
+            messages: BTreeMap::new(),
+            last: Instant::now(),
+        };
+        Arc::new(Self {
+            said: Mutex::new(said),
+        })
+    }
+
+    /// Keeps messages for a switch; whoever awaits that they are processed learns that they are.
+    pub fn keep(&self, switch: DatapathId, bytes: &[u8], version: Version, asker: Option<Asker>) {
+        let mut said = self.said.lock();
+        said.last = Instant::now();
+        said.messages.entry(switch).or_default().extend(bytes);
+        drop(said);
+        let mut frames = Vec::new();
+        if let (Some(asker), Ok(())) =
+            (asker, Message::BarrierReply.encode(version, 0, &mut frames))
+        {
+            let _ = asker.sender.send(Ok(Reply { frames }));
+        }
+    }
+
+    /// How long nothing has come.
+    pub fn quiet_for(&self) -> Duration {
+        self.said.lock().last.elapsed()
+    }
+
+    /// Takes what was kept: whole messages, by switch.
+    pub fn take(&self) -> BTreeMap<DatapathId, Vec<u8>> {
+        std::mem::take(&mut self.said.lock().messages)
+    }
+}
