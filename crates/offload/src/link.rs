@@ -114,6 +114,15 @@ impl Link {
         self.memory.shared()
     }
 
+    /// Tells the kernel how long a segment it answers, which depends on where the switch is.
+    fn limit_input(&mut self, socket: BorrowedFd) {
+        if is_peer_local(socket) {
+            self.pace.expect_local_switch();
+        }
+        let limit = self.pace.max_input_bytes() as u32;
+        self.shared().max_input_bytes.store(limit, Relaxed);
+    }
+
     /// How many bytes of input the kernel has answered so far.
     fn taken_bytes(&self) -> u64 {
         self.shared().taken_bytes.load(Relaxed)
@@ -194,13 +203,8 @@ impl KernelHalf for Link {
         bound_queues(socket)?;
         let cookies = [way.switch_cookie, way.relay_cookie];
         let (before, written) = (read_bytes(socket)?, written_bytes(socket)?);
-        if is_peer_local(socket) {
-            self.pace.expect_local_switch();
-        }
-        let max_input_bytes = self.pace.max_input_bytes() as u32;
-        let shared = self.shared();
-        shared.max_input_bytes.store(max_input_bytes, Relaxed);
-        shared.slot.store(self.slot, Relaxed);
+        self.limit_input(socket);
+        self.shared().slot.store(self.slot, Relaxed);
         let entered = self.kernel.attach(self.slot, &way);
         self.attached = Some(Attached {
             _relay: relay,

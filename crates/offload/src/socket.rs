@@ -129,3 +129,29 @@ pub fn is_peer_local(socket: BorrowedFd) -> bool {
 pub fn cookie(socket: BorrowedFd) -> io::Result<u64> {
     Ok(rustix::net::sockopt::socket_cookie(socket)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn peers_of_the_same_machine_are_told() {
+        for address in [
+            "127.0.0.1:0",
+            "127.9.8.7:0",
+            "[::1]:0",
+            "[::ffff:127.0.0.1]:0",
+        ] {
+            // A machine may be without IPv6.
+            let Ok(listener) = TcpListener::bind(address) else {
+                continue;
+            };
+            let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (socket, _) = listener.accept().unwrap();
+            assert!(is_peer_local(socket.as_fd()), "{address}");
+            assert!(is_peer_local(peer.as_fd()), "{address}");
+        }
+    }
+}

@@ -89,26 +89,28 @@ impl Segments {
         self.pair.compare();
     }
 
+    /// Segments of so many bytes, until the kernel has answered some.
     fn send_until_answered_in_kernel(&mut self, bytes: usize) {
-        let before = self.pair.counters().answered_in_kernel.get();
-        self.send_until(bytes, |pair| {
-            pair.counters().answered_in_kernel.get() > before
-        });
-    }
-
-    fn send_until_passed(&mut self, bytes: usize) {
-        let before = self.fell_back();
-        self.send_until(bytes, |pair| pair.counters().fell_back.get() > before);
-    }
-
-    /// Segments of so many bytes, until something has happened that depends on who is the owner when they come.
-    fn send_until(&mut self, bytes: usize, is_enough: impl Fn(&Pair) -> bool) {
+        let counters = self.pair.counters();
+        let before = counters.answered_in_kernel.get();
         let start = Instant::now();
         let mut count = 0;
-        while count < SEGMENTS || !is_enough(&self.pair) {
-            assert!(start.elapsed() < PATIENCE, "{bytes} bytes go the other way");
+        while count < SEGMENTS || counters.answered_in_kernel.get() == before {
+            assert!(start.elapsed() < PATIENCE, "{bytes} bytes are passed");
             self.send(bytes);
             count += 1;
+        }
+    }
+
+    /// A segment of so many bytes, until the kernel has passed one: it is to be the owner when that comes, which takes a
+    /// moment after the program's last reply.
+    fn send_until_passed(&mut self, bytes: usize) {
+        let before = self.fell_back();
+        let start = Instant::now();
+        while self.fell_back() == before {
+            assert!(start.elapsed() < PATIENCE, "{bytes} bytes are answered");
+            self.send_until_answered_in_kernel(110);
+            self.send(bytes);
         }
     }
 
