@@ -19,7 +19,7 @@ use urtica_topology::PortId;
 use urtica_wire::{DatapathId, MacAddr};
 
 #[cfg(doc)]
-use crate::{Discovery, HostsConfig, NeighbourProxy};
+use crate::{Discovery, NeighbourProxy};
 
 /// Settles packets on behalf of services. This crate states what it needs; `urtica-offload` has one.
 ///
