@@ -277,6 +277,7 @@ impl SwitchHandler for RoutingHandler {
             .table_id
             .store(switch.table(), Ordering::Relaxed);
         self.shared.begin_comparison(here);
+        self.shared.routes.forward_as(switch.program());
         let asked = switch.send(&entry::request(switch.info().version));
         let right = BTreeSet::new();
         match asked {
@@ -300,6 +301,12 @@ impl SwitchHandler for RoutingHandler {
             Way::Straight(to) => send_straight(switch.network(), to, packet),
             Way::Flood => self.shared.flood(switch, at, packet),
         }
+    }
+
+    fn settled(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        let at = PortId::new(switch.datapath_id(), packet.in_port());
+        // It is on its way already; what is left is to install the path.
+        self.shared.find_way(switch.network(), at, Flow::of(packet));
     }
 
     fn message(&mut self, switch: &mut Switch, xid: u32, message: &Message) {

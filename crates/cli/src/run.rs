@@ -230,6 +230,16 @@ fn add_northbound(
     Ok(controller)
 }
 
+/// Routing, and what need not see the packets before it.
+const LETS_FLOWS_PASS: [&str; 6] = [
+    "discovery",
+    "hosts",
+    "neighbour-proxy",
+    "routes",
+    "provisioner",
+    "routing",
+];
+
 /// Adds the programs, and has the kernel settle what it can for their services; where it cannot, says why.
 fn add_driven(
     controller: Controller,
@@ -252,6 +262,15 @@ fn add_driven(
             }
             if let Some(proxy) = &services.neighbour_proxy {
                 proxy.offload(driven.offload());
+            }
+            if args
+                .apps
+                .iter()
+                .all(|app| LETS_FLOWS_PASS.contains(&&**app))
+            {
+                if let Some(routes) = &services.routes {
+                    routes.offload(driven.offload());
+                }
             }
             tracing::info!("the kernel half is active: it settles what it can for the services");
             controller.kernel_halves(driven)

@@ -6,6 +6,7 @@
 #include "packet_in.h"
 #include "service_tables.h"
 
+#define ETHERTYPE_IPV4 0x0800
 #define ETHERTYPE_ARP 0x0806
 #define ETHERTYPE_VLAN 0x8100
 #define ETHERTYPE_IPV6 0x86dd

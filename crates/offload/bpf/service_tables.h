@@ -26,6 +26,9 @@
 /* Longer packet-ins that say something new are the program's. */
 #define MAX_EVENT_BYTES 256
 
+/* As much is told of the first packet of a flow. */
+#define FLOW_EVENT_BYTES 128
+
 /* What is to be done with a message. */
 enum what {
 	SETTLED_ECHO_REQUEST,
@@ -34,6 +37,7 @@ enum what {
 	SETTLED_HOST,      /* a known host has answered a probe of ours */
 	SETTLED_ARP,       /* a request that is answered */
 	SETTLED_ND,
+	SETTLED_FLOW,      /* the first packet of a flow, which is sent on */
 	SETTLED_AS_EVENT,  /* for the program to read, and nobody to answer */
 };
 
@@ -42,7 +46,8 @@ struct verdict {
 	u8 is_event;  /* it says something new, and the program hears of it */
 	u8 mac[6];    /* of the owner of the address that is asked for */
 	u8 is_router; /* whether the owner is one */
-	u8 padding[7];
+	u8 padding[3];
+	u32 port;     /* where the packet is sent on */
 };
 
 struct application {
@@ -66,7 +71,7 @@ struct application {
 struct settings {
 	u64 our_mac;     /* from which hosts are probed; 0: from none */
 	u32 answers_as;  /* the program on whose behalf requests are answered, as its xids have it; 0: they are not */
-	u32 padding;
+	u32 forwards_as; /* the same of first packets of flows */
 };
 
 struct counts {
@@ -181,6 +186,21 @@ struct {
 	__type(key, struct port_key);
 	__type(value, struct expected_probe);
 } expected SEC(".maps");
+
+/* One switch, and another to which packets go from there. */
+struct pair {
+	u64 at;
+	u64 to;
+};
+
+/* The port by which they leave, where all shortest paths have the same. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_PORTS);
+	__type(key, struct pair);
+	__type(value, u32);
+} next_hops SEC(".maps");
 
 /* The last that came, by port. */
 struct {

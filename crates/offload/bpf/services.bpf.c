@@ -5,6 +5,7 @@
  *   probes of known links               noted (services/src/discovery)
  *   requests for addresses of hosts     answered (services/src/neighbour_proxy)
  *   answers of hosts to our probes      noted (services/src/hosts)
+ *   first packets of flows              sent on by the next hop; the program installs the path (apps/src/routing.rs)
  *
  * A packet-in that is settled and says something new is put into `events`, whole: the control queue. The program hears of it before
  * anything that it is passed later.
@@ -106,6 +107,41 @@ INLINE int look_at_lldp(const struct frame *frame, const struct place *place, st
 	return is_probe(frame->at, frame->bytes);
 }
 
+/* The port by which packets leave this switch for a host; 0 where that is not certain. */
+INLINE u32 port_towards(const struct port_key *host, const struct place *place)
+{
+	struct pair pair = {.at = place->port.datapath_id, .to = host->datapath_id};
+	u32 *port;
+
+	if (host->datapath_id == place->port.datapath_id)
+		return host->port == place->port.port ? 0 : host->port;
+	port = bpf_map_lookup_elem(&next_hops, &pair);
+	return port ? *port : 0;
+}
+
+/* A packet from one known host to another, where its sender is. */
+INLINE int look_at_flow(const struct frame *frame, const struct place *place, struct verdict *verdict)
+{
+	u64 our_mac = place->settings->our_mac;
+	struct port_key *from, *to;
+	struct host_key host;
+
+	if (place->settings->forwards_as == 0 || frame->src == our_mac || frame->dst == our_mac || frame->src == frame->dst)
+		return 0;
+	if (!bpf_map_lookup_elem(&host_ports, &place->port))
+		return 0;
+	set_host(&host, frame);
+	from = bpf_map_lookup_elem(&hosts, &host);
+	copy6(host.mac, frame->at);
+	to = bpf_map_lookup_elem(&hosts, &host);
+	if (!from || !to || !is_at(from, &place->port))
+		return 0;
+	verdict->what = SETTLED_FLOW;
+	verdict->is_event = 1;
+	verdict->port = port_towards(to, place);
+	return verdict->port != 0;
+}
+
 INLINE int look_at_packet_in(struct session *session, const u8 *message, u32 bytes, struct verdict *verdict)
 {
 	struct neighbour neighbour = {};
@@ -130,7 +166,15 @@ INLINE int look_at_packet_in(struct session *session, const u8 *message, u32 byt
 		return read_arp(&frame, &neighbour) && look_at_neighbour(&frame, &neighbour, &place, verdict);
 	if (frame.type == ETHERTYPE_IPV6)
 		return read_solicitation(&frame, &neighbour) && look_at_neighbour(&frame, &neighbour, &place, verdict);
+	if (frame.type == ETHERTYPE_IPV4)
+		return look_at_flow(&frame, &place, verdict);
 	return 0;
+}
+
+/* How much the event of a message has. */
+INLINE u32 told_bytes(const struct verdict *verdict, u32 bytes)
+{
+	return verdict->what == SETTLED_FLOW && bytes > FLOW_EVENT_BYTES ? FLOW_EVENT_BYTES : bytes;
 }
 
 /* Keeps a verdict until it is carried out. Returns 0 where there is no room for it, or for its event. */
@@ -141,6 +185,7 @@ INLINE int keep(struct application *services, const struct verdict *verdict, u32
 	if (at >= MAX_VERDICTS)
 		return 0;
 	if (verdict->is_event) {
+		bytes = told_bytes(verdict, bytes);
 		if (bytes > MAX_EVENT_BYTES)
 			return 0;
 		if (services->event_bytes + services->events_due + bytes > EVENT_ROOM) {
@@ -168,7 +213,8 @@ INLINE s32 longest_reply(struct session *session, const u8 *message, u32 bytes)
 	case OFPT_PACKET_IN:
 		if (!look_at_packet_in(session, message, bytes, &verdict) || !keep(&session->application, &verdict, bytes))
 			return -1;
-		return MAX_PACKET_OUT_BYTES + MAX_ANSWER_BYTES;
+		/* A packet that is sent on is as long as it was. */
+		return MAX_PACKET_OUT_BYTES + (verdict.what == SETTLED_FLOW ? bytes : MAX_ANSWER_BYTES);
 	default:
 		return -1;
 	}
@@ -229,20 +275,43 @@ INLINE void note_probe(const struct session *session, u32 in_port)
 	bpf_map_update_elem(&confirmed, &port, &probe, BPF_ANY);
 }
 
-/* Puts a packet-in into the events. There is room, as was looked at. */
+/* Puts a packet-in, or its beginning, into the events. There is room, as was looked at. */
 INLINE void tell(struct session *session, const u8 *message, u32 bytes)
 {
 	struct application *services = &session->application;
 	u32 at = services->event_bytes;
+	u8 *event = services->events + (at & (EVENT_ROOM - 1));
 
 	if (bytes > MAX_EVENT_BYTES)
 		return;
-	bpf_probe_read_kernel(services->events + (at & (EVENT_ROOM - 1)), bytes, message);
+	bpf_probe_read_kernel(event, bytes, message);
+	put16(event + 2, bytes);
 	services->event_bytes = at + bytes;
 	services->events_due -= bytes;
 	/* The program takes them all at once. */
 	if (at == 0)
 		wake_program(session->slot);
+}
+
+/* Switch::forward of controller/src/switch.rs. */
+INLINE void send_on(struct answer *answer, const struct packet_in *packet, const u8 *data, const struct verdict *verdict)
+{
+	struct session *session = answer->session;
+	struct settings *settings_now;
+	u32 bytes = packet->buffer_id == OFP_NO_BUFFER ? packet->data_bytes : 0;
+	u32 only = 0, xid;
+
+	settings_now = bpf_map_lookup_elem(&settings, &only);
+	if (!settings_now)
+		return;
+	session->xid++;
+	xid = settings_now->forwards_as << XID_SENDER_SHIFT | (session->xid & XID_COUNTER);
+	answer->to += write_packet_out(reply_at(session, answer->to), session->version, xid, packet, verdict->port, bytes);
+	answer->replies++;
+	if (bytes == 0 || bytes > CARRY_BYTES)
+		return;
+	bpf_probe_read_kernel(reply_at(session, answer->to), bytes, data);
+	answer->to += bytes;
 }
 
 /* Sends an answer out of the port where the request came in. */
@@ -282,10 +351,13 @@ INLINE void settle_packet_in(struct answer *answer, const u8 *message, u32 bytes
 		return;
 	read_frame(message + packet.data_at, packet.data_bytes, &frame);
 	if (verdict->is_event)
-		tell(session, message, bytes);
+		tell(session, message, told_bytes(verdict, bytes));
 	switch (verdict->what) {
 	case SETTLED_PROBE:
 		note_probe(session, packet.in_port);
+		return;
+	case SETTLED_FLOW:
+		send_on(answer, &packet, message + packet.data_at, verdict);
 		return;
 	case SETTLED_ARP:
 	case SETTLED_ND:

@@ -16,10 +16,10 @@ use std::sync::Arc;
 use std::time::Instant;
 use urtica_controller::ProgramId;
 use urtica_topology::PortId;
-use urtica_wire::MacAddr;
+use urtica_wire::{DatapathId, MacAddr};
 
 #[cfg(doc)]
-use crate::{Discovery, HostsConfig, NeighbourProxy};
+use crate::{Discovery, NeighbourProxy};
 
 /// Settles packets on behalf of services. This crate states what it needs; `urtica-offload` has one.
 ///
@@ -31,7 +31,8 @@ use crate::{Discovery, HostsConfig, NeighbourProxy};
 /// - well-formed probes, which are events;
 /// - requests for the addresses of hosts, at host ports, whose sender contradicts nothing: answered as [`NeighbourProxy`] does, and
 ///   events where they tell something new about their sender;
-/// - replies to the probes of [`Hosts`](crate::Hosts) that tell nothing new.
+/// - replies to the probes of [`Hosts`](crate::Hosts) that tell nothing new;
+/// - IPv4 packets from one known host to another that come in where their sender is: sent on by the next hop, and events.
 pub trait ServiceOffload: Send + Sync {
     /// This frame is about to be sent out of the port `probe.from`, and confirms a link if it arrives at `at`. Replaces what was
     /// expected there.
@@ -64,6 +65,13 @@ pub trait ServiceOffload: Send + Sync {
 
     /// Requests for addresses are answered from now on, on behalf of this program.
     fn answer_as(&self, program: ProgramId);
+
+    /// For each pair of switches between which all shortest paths begin with the same link, that link's port and the other
+    /// switch. Replaces what was set before.
+    fn set_next_hops(&self, next_hops: &[(PortId, DatapathId)]);
+
+    /// First packets of flows are sent on from now on, on behalf of this program, which installs their paths when it hears of them.
+    fn forward_as(&self, program: ProgramId);
 
     /// What was settled so far, on all switches.
     fn counts(&self) -> SettledCounts;

@@ -14,9 +14,10 @@
 //! **Thread-safety.** Everything may be used from any thread. Nobody waits for the computation.
 
 use crate::Discovery;
+use crate::offload::{Offload, ServiceOffload};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use urtica_controller::{Background, Program, Stage, SwitchHandler, SwitchInfo};
+use urtica_controller::{Background, Program, ProgramId, Stage, SwitchHandler, SwitchInfo};
 use urtica_state::Snapshot;
 use urtica_topology::{NextHops, Path, PortId};
 use urtica_wire::DatapathId;
@@ -46,7 +47,12 @@ struct Shared {
     /// The version of the topology that the next hops are for, or an older one.
     topology_version: AtomicU64,
     is_started: AtomicBool,
+    /// What sends first packets on, where there is such.
+    offload: Offload,
 }
+
+/// For more switches no next hops are [given away](Routes::offload): there is one for each pair.
+const MAX_OFFLOADED_SWITCHES: usize = 256;
 
 /// Why there is no path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -72,7 +78,24 @@ impl Routes {
             next_hops: Snapshot::new(NextHops::default()),
             topology_version: AtomicU64::new(0),
             is_started: AtomicBool::new(false),
+            offload: Offload::new(),
         }))
+    }
+
+    /// Has this send first packets of flows on, where shortest paths leave no choice, once a program [asks](Routes::forward_as) for
+    /// it; to be called before the controller starts. The first one is used. Up to 256 switches.
+    ///
+    /// Only where no program has to see these packets before that one.
+    pub fn offload(&self, offload: Arc<dyn ServiceOffload>) {
+        let _ = self.0.offload.set(offload);
+    }
+
+    /// From now on, the first packets of flows are sent on by what was given to [`Routes::offload`], if something was, on behalf of
+    /// this program: it hears of each by [`SwitchHandler::settled`], and installs the path that it would otherwise.
+    pub fn forward_as(&self, program: ProgramId) {
+        if let Some(offload) = self.0.offload.get() {
+            offload.forward_as(program);
+        }
     }
 
     /// The next hops.
@@ -146,8 +169,69 @@ impl Shared {
             seen = topologies.changed(seen).await;
             let topology = topologies.load();
             let updated = self.next_hops.load().updated(topology);
+            if let Some(offload) = self.offload.get() {
+                offload.set_next_hops(&only_next_hops(&updated));
+            }
             self.next_hops.publish(updated);
             self.topology_version.store(seen, Ordering::Release);
         }
+    }
+}
+
+/// Where one switch has exactly one next hop towards another: its port, and the other.
+fn only_next_hops(next_hops: &NextHops) -> Vec<(PortId, DatapathId)> {
+    let switches = next_hops.topology().switches();
+    if switches.len() > MAX_OFFLOADED_SWITCHES {
+        return Vec::new();
+    }
+    let pairs = switches
+        .iter()
+        .flat_map(|&at| switches.iter().map(move |&to| (at, to)));
+    let only = |(at, to)| {
+        let mut hops = next_hops.next_hops(at, to);
+        let hop = hops.next()?;
+        hops.next().is_none().then_some((hop.from, to))
+    };
+    pairs.filter_map(only).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use urtica_topology::{DirectedLink, Topology};
+    use urtica_wire::PortNo;
+
+    /// Switches 1 to 4 in a ring, and 5 behind 4. Port N of a switch leads to switch N.
+    fn ring_and_tail() -> NextHops {
+        let edges = [(1, 2), (2, 3), (3, 4), (4, 1), (4, 5)];
+        let links = edges.into_iter().flat_map(|(a, b)| {
+            let port = |at, to| PortId::new(DatapathId(at), PortNo(to as u32));
+            let (here, there) = (port(a, b), port(b, a));
+            [
+                DirectedLink::new(here, there),
+                DirectedLink::new(there, here),
+            ]
+        });
+        NextHops::new(Arc::new(Topology::new((1..=5).map(DatapathId), links)))
+    }
+
+    #[test]
+    fn a_next_hop_is_given_away_where_there_is_no_choice() {
+        let given: Vec<_> = only_next_hops(&ring_and_tail())
+            .into_iter()
+            .filter(|(at, _)| at.switch == DatapathId(1) || at.switch == DatapathId(5))
+            .map(|(at, to)| (at.switch.0, at.port_no.0, to.0))
+            .collect();
+        // From 1 to 3 there are two ways.
+        let expected = [
+            (1, 2, 2),
+            (1, 4, 4),
+            (1, 4, 5),
+            (5, 4, 1),
+            (5, 4, 2),
+            (5, 4, 3),
+            (5, 4, 4),
+        ];
+        assert_eq!(given, expected);
     }
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use urtica_controller::ProgramId;
 use urtica_services::{Host, LinkProbe, ServiceOffload, SettledCounts};
 use urtica_topology::PortId;
-use urtica_wire::MacAddr;
+use urtica_wire::{DatapathId, MacAddr};
 
 /// Nothing.
 pub(super) struct Tables(Infallible);
@@ -58,6 +58,14 @@ impl ServiceOffload for Tables {
     }
 
     fn answer_as(&self, _: ProgramId) {
+        match self.0 {}
+    }
+
+    fn set_next_hops(&self, _: &[(PortId, DatapathId)]) {
+        match self.0 {}
+    }
+
+    fn forward_as(&self, _: ProgramId) {
         match self.0 {}
     }
 

@@ -5,7 +5,7 @@ use crate::kernel::Kernel;
 use crate::link::clock_ns_at;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use parking_lot::Mutex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
@@ -35,6 +35,7 @@ pub(super) struct Tables {
     addresses: MapHandle,
     expected: MapHandle,
     confirmed: MapHandle,
+    next_hops: MapHandle,
     set: Mutex<Set>,
     /// Whether it was told that something has no room.
     is_told: AtomicBool,
@@ -45,13 +46,16 @@ pub(super) struct Tables {
 struct Set {
     our_mac: u64,
     answers_as: u32,
+    forwards_as: u32,
     host_ports: BTreeSet<PortId>,
+    next_hops: BTreeMap<(DatapathId, DatapathId), PortNo>,
 }
 
 impl Set {
+    /// `struct settings`.
     fn settings(&self) -> Vec<u8> {
-        let words = [self.our_mac, u64::from(self.answers_as)];
-        words.map(u64::to_ne_bytes).concat()
+        let programs = [self.answers_as, self.forwards_as].map(u32::to_ne_bytes);
+        [&self.our_mac.to_ne_bytes(), programs.as_flattened()].concat()
     }
 }
 
@@ -67,6 +71,7 @@ impl Tables {
             addresses: kernel.table("addresses")?,
             expected: kernel.table("expected")?,
             confirmed: kernel.table("confirmed")?,
+            next_hops: kernel.table("next_hops")?,
             set: Mutex::default(),
             is_told: AtomicBool::new(false),
         })
@@ -161,6 +166,14 @@ fn link_probe(probe: LinkProbe, frame_bytes: usize) -> [u8; 32] {
     value[12..16].copy_from_slice(&(frame_bytes as u32).to_ne_bytes());
     value[16..24].copy_from_slice(&probe.stamp.to_ne_bytes());
     value
+}
+
+/// `struct pair`.
+fn pair(at: DatapathId, to: DatapathId) -> [u8; 16] {
+    let mut key = [0; 16];
+    key[..8].copy_from_slice(&at.0.to_ne_bytes());
+    key[8..].copy_from_slice(&to.0.to_ne_bytes());
+    key
 }
 
 /// When the kernel's monotonic clock showed this.
@@ -258,6 +271,36 @@ impl ServiceOffload for Tables {
         let number = program.number().into();
         if set.answers_as != number {
             set.answers_as = number;
+            self.put(&self.settings, &ONLY, &set.settings());
+        }
+    }
+
+    fn set_next_hops(&self, next_hops: &[(PortId, DatapathId)]) {
+        let hops = next_hops
+            .iter()
+            .map(|&(at, to)| ((at.switch, to), at.port_no));
+        let hops: BTreeMap<_, _> = hops.collect();
+        let mut set = self.set.lock();
+        for &(at, to) in set.next_hops.keys() {
+            if !hops.contains_key(&(at, to)) {
+                remove(&self.next_hops, &pair(at, to));
+            }
+        }
+        for (&(at, to), port_no) in &hops {
+            let key = pair(at, to);
+            let is_there = set.next_hops.get(&(at, to)) == Some(port_no);
+            if !is_there && !self.put(&self.next_hops, &key, &port_no.0.to_ne_bytes()) {
+                remove(&self.next_hops, &key);
+            }
+        }
+        set.next_hops = hops;
+    }
+
+    fn forward_as(&self, program: ProgramId) {
+        let mut set = self.set.lock();
+        let number = program.number().into();
+        if set.forwards_as != number {
+            set.forwards_as = number;
             self.put(&self.settings, &ONLY, &set.settings());
         }
     }

@@ -3,11 +3,14 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
+use urtica_apps::Routing;
 use urtica_controller::{
     Controller, Program, Running, SessionConfig, Switch, SwitchHandler, SwitchInfo,
 };
 use urtica_offload::{Driven, Unavailable};
-use urtica_services::{Discovery, DiscoveryConfig, Hosts, HostsConfig, NeighbourProxy, PortRole};
+use urtica_services::{
+    Discovery, DiscoveryConfig, Hosts, HostsConfig, NeighbourProxy, PortRole, Routes,
+};
 use urtica_topology::PortId;
 use urtica_wire::{
     Capabilities, DatapathId, Features, Header, List, MacAddr, Message, MultipartFlags,
@@ -54,6 +57,7 @@ pub struct Services {
     pub discovery: Discovery,
     pub hosts: Hosts,
     pub proxy: NeighbourProxy,
+    pub routes: Routes,
 }
 
 impl Services {
@@ -76,10 +80,12 @@ impl Services {
         };
         let hosts = Hosts::new(&discovery, config);
         let proxy = NeighbourProxy::new(&hosts);
+        let routes = Routes::new(&discovery);
         Self {
             discovery,
             hosts,
             proxy,
+            routes,
         }
     }
 
@@ -87,6 +93,7 @@ impl Services {
         self.discovery.offload(driven.offload());
         self.hosts.offload(driven.offload());
         self.proxy.offload(driven.offload());
+        self.routes.offload(driven.offload());
     }
 
     /// A controller with them and a program behind them, which asks no switch whether it is there: tests say all that is said.
@@ -99,7 +106,13 @@ impl Services {
             .program(self.discovery.clone())
             .program(self.hosts.clone())
             .program(self.proxy.clone())
+            .program(self.routes.clone())
             .program(behind)
+    }
+
+    /// Shortest-path routing behind them.
+    pub fn routing(&self) -> Routing {
+        Routing::new(&self.hosts, &self.routes)
     }
 
     /// Waits until the ports of a switch are for hosts.
@@ -109,6 +122,10 @@ impl Services {
                 let port = PortId::new(DatapathId(id), PortNo(number));
                 self.discovery.port_role(port) == Some(PortRole::Host)
             })
+        });
+        wait_for("its routes are known", || {
+            let next_hops = self.routes.next_hops().load();
+            next_hops.topology().index_of(DatapathId(id)).is_some()
         });
     }
 }

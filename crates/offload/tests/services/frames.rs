@@ -315,6 +315,28 @@ impl Draw {
         packet
     }
 
+    /// A packet of a flow, mostly between known hosts; or a request.
+    pub fn flow(&mut self) -> Packet {
+        let (host, target) = (self.host(), self.host());
+        let mut packet = datagram(host, target);
+        let bytes = [60, 64, 200, 1514][self.below(4) as usize];
+        packet.frame.resize(bytes, 0x5a);
+        match self.below(24) {
+            0 => return self.arp(),
+            1 => packet.in_port = self.below(6) + 1,
+            2 => packet.buffer_id = 3,
+            3 => packet.frame[0..6].copy_from_slice(&[0xff; 6]),
+            4 => packet.frame[0..6].copy_from_slice(&OUR_MAC.octets()),
+            5 => packet.frame[12..14].copy_from_slice(&[0x86, 0xdd]),
+            6 => packet.frame[12..18].copy_from_slice(&[0x81, 0, 0x60, 0, 8, 0]),
+            7 => packet.frame[12..18].copy_from_slice(&[0x81, 0, 0, 5, 8, 0]),
+            8 => packet.frame.truncate(20),
+            9 => packet.frame[0..6].copy_from_slice(&mac(host).octets()),
+            _ => {}
+        }
+        packet
+    }
+
     /// One that is settled without the program, if the host is where it was.
     pub fn plain_message(&mut self, version: Version) -> Vec<u8> {
         let (host, target) = (self.known(), self.known());

@@ -7,7 +7,7 @@ use crate::frames::{announcement, encode, request};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use urtica_controller::{ConnectionId, Embedded, Running, SwitchCounters};
+use urtica_controller::{ConnectionId, Controller, Embedded, Running, SwitchCounters};
 use urtica_offload::Driven;
 use urtica_services::Hosts;
 use urtica_wire::{DatapathId, Version};
@@ -28,16 +28,33 @@ pub struct Pair {
     expected: Vec<u8>,
     /// What the real one has said of it.
     said: Vec<u8>,
+    /// The flow mods of the reference model, and those of the real one.
+    flow_mods: [Vec<Vec<u8>>; 2],
 }
 
 impl Pair {
     /// Returns when the kernel answers; hosts 1 to 8 are known.
     pub fn new(driven: Driven, version: Version) -> Self {
+        Self::with(driven, version, |services| services.controller(behind))
+    }
+
+    /// The same with routing behind the services.
+    pub fn routing(driven: Driven, version: Version) -> Self {
+        Self::with(driven, version, |services| {
+            services.controller(services.routing())
+        })
+    }
+
+    fn with(
+        driven: Driven,
+        version: Version,
+        controller: impl Fn(&Services) -> Controller,
+    ) -> Self {
         let (services, references) = (Services::new(), Services::new());
         services.offload_to(&driven);
-        let running = start(&driven, services.controller(behind));
+        let running = start(&driven, controller(&services));
         let mut real = connect(&running);
-        let mut reference = InMemory::new(&references);
+        let mut reference = InMemory::new(controller(&references));
         join(&mut real, version, 1);
         join(&mut reference, version, 1);
         services.wait_for_host_ports(1);
@@ -53,6 +70,7 @@ impl Pair {
             version,
             expected: Vec::new(),
             said: Vec::new(),
+            flow_mods: Default::default(),
         };
         pair.warm_up();
         pair
@@ -99,6 +117,9 @@ impl Pair {
                 expected.get(at)
             );
         }
+        for (all, bytes) in [(0, &self.expected), (1, &self.said)] {
+            self.flow_mods[all].extend(flow_mods(bytes));
+        }
         self.expected.clear();
         self.said.clear();
     }
@@ -115,6 +136,12 @@ impl Pair {
         self.expected.extend(end);
         settle(&mut self.real, &mut self.said, self.version);
         self.compare();
+        while self.flow_mods[1].len() < self.flow_mods[0].len() {
+            let bytes = self.real.receive();
+            self.flow_mods[1].extend(flow_mods(&bytes));
+        }
+        let [expected, said] = &self.flow_mods;
+        assert_eq!(said, expected);
         let expected = known(&self.references.hosts);
         wait_for("both know the same hosts", || {
             known(&self.services.hosts) == expected
@@ -142,6 +169,13 @@ fn ordered(bytes: &[u8]) -> Vec<&[u8]> {
     messages(bytes).filter(is_ordered).collect()
 }
 
+/// The flow mods of programs, in order.
+fn flow_mods(bytes: &[u8]) -> Vec<Vec<u8>> {
+    const FLOW_MOD: u8 = 14;
+    let messages = messages(bytes).filter(|message| message[1] == FLOW_MOD);
+    messages.map(<[u8]>::to_vec).collect()
+}
+
 /// A controller in memory, and its one switch.
 struct InMemory {
     controller: Embedded,
@@ -150,8 +184,8 @@ struct InMemory {
 }
 
 impl InMemory {
-    fn new(services: &Services) -> Self {
-        let mut controller = services.controller(behind).embed().unwrap();
+    fn new(controller: Controller) -> Self {
+        let mut controller = controller.embed().unwrap();
         let connection = controller.connect("a switch".into(), Duration::ZERO);
         Self {
             controller,

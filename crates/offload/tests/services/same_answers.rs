@@ -25,7 +25,7 @@ fn a_random_stream_in_random_pieces() {
             let Some(driven) = driven() else { return };
             let pair = random_stream(driven, version, seed);
             let (settled, all) = (pair.driven.offload().counts(), pair.counters());
-            assert!(settled.requests > 100, "seed {seed}: {settled:?}");
+            assert!(settled.requests > 20, "seed {seed}: {settled:?}");
             assert!(all.passed_by_kernel.get() > 10, "seed {seed}");
             pair.finish();
         }
@@ -113,7 +113,7 @@ fn requests_of_known_hosts_do_not_reach_the_program() {
         }
         let settled = pair.driven.offload().counts().requests - before;
         assert!(
-            settled > 450,
+            settled > 250,
             "{settled} of 500 were answered in the kernel"
         );
         pair.finish();
@@ -139,6 +139,37 @@ fn long_pieces_are_left_to_the_program() {
             pair.send(&echoes);
             pair.send(&requests);
             pair.send(&encode(version, &announcement(40)));
+            pair.compare();
+        }
+        pair.finish();
+    }
+}
+
+/// The first packet is sent on in the kernel, where it can be, and the path that the program installs is the same.
+#[test]
+fn flows_are_sent_on_and_their_paths_installed_as_without_it() {
+    for version in Version::ALL {
+        let Some(driven) = driven() else { return };
+        let mut pair = Pair::routing(driven, version);
+        let mut draw = Draw::new(11);
+        let before = pair.counters().answered_in_kernel.get();
+        for _ in 0..300 {
+            let count = draw.below(3) + 1;
+            let stream: Vec<_> = (0..count)
+                .flat_map(|_| encode(version, &draw.flow()))
+                .collect();
+            for piece in draw.cut(&stream) {
+                pair.send(piece);
+            }
+            pair.compare();
+        }
+        // Until there was much of both.
+        let counters = pair.counters();
+        let mut rounds = 0..100_000_u32;
+        while counters.answered_in_kernel.get() - before < 100 {
+            let round = rounds.next().expect("the kernel sends on now and then");
+            let host = (round % 8) as u8 + 1;
+            pair.send(&encode(version, &datagram(host, host % 8 + 1)));
             pair.compare();
         }
         pair.finish();

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::time::Instant;
 use urtica_controller::ProgramId;
 use urtica_topology::PortId;
-use urtica_wire::MacAddr;
+use urtica_wire::{DatapathId, MacAddr};
 
 type HostKey = (Option<u16>, MacAddr);
 
@@ -89,6 +89,10 @@ impl ServiceOffload for Fake {
     }
 
     fn answer_as(&self, _: ProgramId) {}
+
+    fn set_next_hops(&self, _: &[(PortId, DatapathId)]) {}
+
+    fn forward_as(&self, _: ProgramId) {}
 
     fn counts(&self) -> SettledCounts {
         SettledCounts::default()
