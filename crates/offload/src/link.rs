@@ -110,12 +110,6 @@ impl Link {
         }
     }
 
-    /// The same with one limit for all switches: see [`Pace::without_local_limit`].
-    pub fn without_local_limit(mut self) -> Self {
-        self.pace.without_local_limit();
-        self
-    }
-
     fn shared(&self) -> &Shared {
         self.memory.shared()
     }
