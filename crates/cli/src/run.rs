@@ -8,8 +8,9 @@ use crate::{service, status};
 use std::process::ExitCode;
 use urtica_apps as apps;
 use urtica_controller::{Args, Controller};
+use urtica_hold::Held;
 use urtica_offload::ring::RingKernel;
-use urtica_offload::{Kernel, LearningSwitch, Mode, Unavailable};
+use urtica_offload::{Halves, Kernel, LearningSwitch, Mode, Unavailable};
 
 /// Options of `urtica run`.
 #[derive(clap::Args)]
@@ -52,22 +53,21 @@ pub fn run(args: RunArgs) -> ExitCode {
 }
 
 fn run_apps(args: RunArgs) -> Result<(), Box<dyn std::error::Error>> {
-    let takes_the_input = matches!(args.offload, Offload::Kernel | Offload::Ring);
-    if args.hold.is_given() && takes_the_input {
-        return Err(
-            "--hold does not work with --offload kernel or ring yet; expected one of them".into(),
-        );
+    if args.hold.is_given() && args.offload == Offload::Ring {
+        return Err("--hold does not work with --offload ring yet; expected one of them".into());
     }
     let controller = args.controller.clone().into_controller();
     let controller = match kernel_mode(&args)? {
         Some(mode) => add_offloaded(controller, &args, mode)?,
         None if args.offload == Offload::Ring => add_apps(with_rings(controller), &args)?,
-        None => add_apps(controller, &args)?,
-    };
-    // Last, since an earlier program stops for it.
-    let controller = match args.hold.attach()? {
-        Some(held) => controller.hold(held),
-        None => controller,
+        None => {
+            let controller = add_apps(controller, &args)?;
+            // Last, since an earlier program stops for it.
+            match args.hold.attach()? {
+                Some(mut held) => controller.kernel_halves(Halves::of(&mut held)).hold(held),
+                None => controller,
+            }
+        }
     };
     controller.background(service::notify).run_programs()?;
     Ok(())
@@ -78,8 +78,6 @@ fn kernel_mode(args: &RunArgs) -> Result<Option<Mode>, String> {
     let has_kernel_form = args.apps == ["l2"];
     match args.offload {
         Offload::None | Offload::Ring => Ok(None),
-        // A holder keeps no state of a kernel half.
-        Offload::Auto if args.hold.is_given() => Ok(None),
         Offload::Auto => Ok(has_kernel_form.then_some(Mode::Auto)),
         Offload::Kernel if has_kernel_form => Ok(Some(Mode::Kernel)),
         Offload::Kernel => Err(format!(
@@ -125,28 +123,51 @@ fn add_offloaded(
     args: &RunArgs,
     mode: Mode,
 ) -> Result<Controller, Box<dyn std::error::Error>> {
-    // Also what else is wrong with the options.
-    apps::add_all(Controller::new(), &args.apps, &args.options)?;
-    match Kernel::start() {
-        Ok(kernel) => {
-            let when = when_it_answers(mode);
-            tracing::info!("the kernel half is active: l2 answers in the kernel what it can{when}");
-            let controller = controller.program(LearningSwitch::new(kernel).mode(mode));
-            #[cfg(feature = "northbound")]
-            let controller =
-                args.northbound
-                    .add_to(controller, &args.apps, &apps::Services::default())?;
-            Ok(controller)
-        }
+    // Also what else is wrong with the options, before an earlier program stops for this one.
+    add_apps(Controller::new(), args)?;
+    let held = args.hold.attach()?;
+    let (controller, started) = start_kernel_half(controller, held, mode);
+    let (kernel, tables) = match started {
+        Ok(started) => started,
         Err(reason) => {
             // Who has asked for it is warned.
             match args.offload {
                 Offload::Auto => tracing::info!("{}", inactive(&reason)),
                 _ => tracing::warn!("{}", inactive(&reason)),
             }
-            add_apps(controller, args)
+            return add_apps(controller, args);
         }
-    }
+    };
+    let when = when_it_answers(mode);
+    tracing::info!("the kernel half is active: l2 answers in the kernel what it can{when}{tables}");
+    let controller = controller.program(LearningSwitch::new(kernel).mode(mode));
+    #[cfg(feature = "northbound")]
+    let controller = {
+        let services = apps::Services::default();
+        args.northbound.add_to(controller, &args.apps, &services)?
+    };
+    Ok(controller)
+}
+
+/// Starts the kernel half, with the tables of an earlier program where a holder has them, and says what becomes of the tables.
+fn start_kernel_half(
+    controller: Controller,
+    held: Option<Held>,
+    mode: Mode,
+) -> (Controller, Result<(Kernel, String), Unavailable>) {
+    let Some(mut held) = held else {
+        let started = Kernel::start().map(|kernel| (kernel, String::new()));
+        return (controller, started);
+    };
+    let mut halves = Halves::of(&mut held).mode(mode);
+    let started = halves.start(&held.link).map(|kernel| {
+        let tables = match halves.going_on() {
+            0 => "; its tables are held".to_owned(),
+            count => format!("; its tables are held, and go on with {count} of an earlier program"),
+        };
+        (kernel, tables)
+    });
+    (controller.kernel_halves(halves).hold(held), started)
 }
 
 fn when_it_answers(mode: Mode) -> &'static str {

@@ -5,7 +5,7 @@ use crate::batch::BatchContext;
 use crate::counters::is_worth_logging;
 use crate::handler::PacketIns;
 use crate::input_ring::{InputRing, RingState};
-use crate::kernel_half::{Handover, Ownership, Taken};
+use crate::kernel_half::{Handover, Ownership, Reclaimed, Taken};
 use crate::mailbox::Token;
 use crate::network::Entry;
 use crate::panics::panic_text;
@@ -16,6 +16,7 @@ use crate::switch::FLUSH_BYTES;
 use crate::xid::{Origin, Sender, Xids};
 use crate::{MAX_PORTS, Switch, SwitchCounters, SwitchHandler, SwitchInfo};
 use hold::Hold;
+pub(crate) use holding::Resumption;
 use parking_lot::Mutex;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
@@ -293,7 +294,11 @@ impl<C: Channel> Connection<C> {
         let Some(kernel) = &mut self.kernel else {
             return true;
         };
-        kernel.note_read(count, is_drained);
+        match self.hold {
+            // It takes nothing off the queue yet.
+            Some(_) => kernel.note_looked(is_drained),
+            None => kernel.note_read(count, is_drained),
+        }
         if count > 0 || kernel.has_passed() {
             self.reclaim_from_kernel(batch);
             return true;
@@ -310,15 +315,30 @@ impl<C: Channel> Connection<C> {
 
     /// What is to be watched for this connection beside the socket, and is not yet.
     pub fn unwatched(&mut self) -> Option<BorrowedFd<'_>> {
-        let (Some(kernel), Some(socket)) = (&mut self.kernel, self.channel.socket()) else {
-            return None;
+        let attached = match self.hold {
+            Some(_) => self.keep_half().and_then(|may| match may {
+                true => self.attach_half(),
+                false => Ok(()),
+            }),
+            None => self.attach_half(),
         };
-        if let Err(error) = kernel.attach(socket) {
+        if let Err(error) = attached {
             urtica_log::warn!(about: self.subject(), peer = self.name(), %error, "the kernel half cannot be attached; the program answers alone");
-            self.kernel = None;
+            match self.kernel.as_mut().filter(|kernel| kernel.is_kept()) {
+                // What the holder has of it is to be forgotten first.
+                Some(kernel) => kernel.set_let_go(),
+                None => self.kernel = None,
+            }
             return None;
         }
         self.kernel.as_mut()?.unwatched()
+    }
+
+    fn attach_half(&mut self) -> io::Result<()> {
+        match (&mut self.kernel, self.channel.socket()) {
+            (Some(kernel), Some(socket)) => kernel.attach(socket),
+            _ => Ok(()),
+        }
     }
 
     /// What is watched for this connection beside the socket, and is to be watched no longer.
@@ -335,6 +355,14 @@ impl<C: Channel> Connection<C> {
             return;
         };
         self.session.xids.go_on_after(reclaimed.xid);
+        if self.hold.is_some() {
+            self.note_reclaimed();
+        }
+        self.count_reclaimed(&reclaimed, batch);
+    }
+
+    /// Adds what was done in the kernel to the counters.
+    fn count_reclaimed(&mut self, reclaimed: &Reclaimed, batch: &BatchContext) {
         if reclaimed.answered > 0 {
             self.session.note_received(batch.now);
         }
@@ -356,6 +384,12 @@ impl<C: Channel> Connection<C> {
     /// Hands the connection over to the kernel half where nothing is left to do, until something comes that the kernel half does
     /// not answer.
     pub fn hand_to_kernel(&mut self, batch: &BatchContext) -> Result<(), Close> {
+        if self.kernel.as_ref().is_some_and(Ownership::is_let_go) {
+            if self.let_half_go()? {
+                self.start_kernel_half();
+            }
+            return Ok(());
+        }
         let (Some(kernel), Some(socket)) = (&mut self.kernel, self.channel.socket()) else {
             return Ok(());
         };
@@ -365,7 +399,12 @@ impl<C: Channel> Connection<C> {
         let handover = Handover::new(&self.input, self.session.xids.last(), batch.started);
         let taken = kernel.hand_over(socket, handover)?;
         match taken {
-            Taken::Yes => self.input.clear(),
+            Taken::Yes => {
+                self.input.clear();
+                if let Some(hold) = &mut self.hold {
+                    hold.hand_over();
+                }
+            }
             Taken::NotYet => {}
             Taken::SteppedAside => {
                 self.counters.stepped_aside.add(1);
@@ -390,16 +429,21 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// The switch is up: starts the kernel half, where there is one program and it has one, and no holder keeps the connection.
+    /// Once the switch is up: starts the kernel half, where there is one program and it has one, and none goes on from an earlier
+    /// program. Where a holder keeps the connection, it must keep the kernel half too.
     fn start_kernel_half(&mut self) {
-        if self.hold.is_some() {
-            return;
-        }
-        let (Some(_), Some(switch)) = (self.channel.socket(), &mut self.switch) else {
+        let (Some(_), Some(switch), None) = (self.channel.socket(), &mut self.switch, &self.kernel)
+        else {
             return;
         };
+        if !switch.is_up {
+            return;
+        }
         if let [handler] = &mut switch.handlers[..] {
-            self.kernel = handler.kernel_half().map(Ownership::new);
+            let mut half = handler.kernel_half();
+            let is_held = self.hold.is_some();
+            half.take_if(|half| is_held && half.held().is_none());
+            self.kernel = half.map(Ownership::new);
         }
     }
 }
@@ -622,7 +666,7 @@ impl<C: Channel> Connection<C> {
         }
         match &mut self.hold {
             None => self.input.extend_from_slice(rest),
-            Some(hold) => hold.note_left(rest.len()),
+            Some(_) => self.keep_rest(rest),
         }
         result
     }
@@ -748,8 +792,28 @@ impl<C: Channel> Connection<C> {
             is_up: false,
             timers: Vec::new(),
         });
-        for program in &batch.programs {
-            joined.handlers.push(program.handler(&info));
+        let half = self.kernel.as_mut().filter(|half| !half.is_let_go());
+        let resumed = match (half, &self.hold, &batch.programs[..]) {
+            (Some(half), Some(hold), [program]) => {
+                let handler = program.resume(&info, hold.id(), batch.started);
+                if handler.is_none() {
+                    half.set_let_go();
+                }
+                handler
+            }
+            (Some(half), ..) => {
+                half.set_let_go();
+                None
+            }
+            _ => None,
+        };
+        match resumed {
+            Some(handler) => joined.handlers.push(handler),
+            None => {
+                let programs = batch.programs.iter();
+                let handlers = programs.map(|program| program.handler(&info));
+                joined.handlers.extend(handlers);
+            }
         }
         let entry = Entry {
             shard: batch.shard,

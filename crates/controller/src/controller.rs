@@ -9,7 +9,7 @@ use crate::session::SessionConfig;
 use crate::setting::SettingError;
 use crate::stage::Tables;
 use crate::xid::MAX_PROGRAMS;
-use crate::{Background, Embedded, InputRings, Program};
+use crate::{Background, Embedded, InputRings, KernelHalves, Program};
 use rustix::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -53,6 +53,7 @@ pub struct Controller {
     datapath_ids: Option<PathBuf>,
     drain_timeout: Duration,
     held: Option<Held>,
+    halves: Option<Arc<dyn KernelHalves>>,
     programs: Vec<Arc<dyn Program>>,
     rings: Option<Arc<dyn InputRings>>,
     starters: Vec<Starter>,
@@ -69,6 +70,7 @@ impl Default for Controller {
             datapath_ids: None,
             drain_timeout: DRAIN_TIMEOUT,
             held: None,
+            halves: None,
             programs: Vec::new(),
             rings: None,
             starters: Vec::new(),
@@ -121,9 +123,18 @@ impl Controller {
     /// switch gets, once; what they have not, the new ones are asked. What a program sends through a [`Network`] may be lost,
     /// or be sent twice where a handler is asked again.
     ///
-    /// Only connections over TCP are held. Kernel halves of handlers are not started for them.
+    /// Only connections over TCP are held. Of the handlers' kernel halves, those are started that can be held
+    /// ([`KernelHalf::held`](crate::KernelHalf::held)); those of an earlier program take [`Controller::kernel_halves`].
     pub fn hold(mut self, held: Held) -> Self {
         self.held = Some(held);
+        self
+    }
+
+    /// Takes over the kernel halves that an earlier program left with the holder: see `urtica-offload`. A program that
+    /// [resumes](Program::resume) its handlers goes on with them, others let them go. Without this, connections that have a kernel
+    /// half are closed, and their switches connect anew.
+    pub fn kernel_halves(mut self, halves: impl KernelHalves + 'static) -> Self {
+        self.halves = Some(Arc::new(halves));
         self
     }
 
@@ -220,6 +231,7 @@ impl Controller {
             datapath_ids: datapath_ids.map(DatapathIds::read).transpose()?,
             listeners: self.bind()?,
             held: self.held,
+            halves: self.halves,
             cores: (0..shards).map(core).collect(),
             session: self.session.for_tables(tables),
             drain_timeout: self.drain_timeout,

@@ -11,7 +11,7 @@ use crate::shard::Shard;
 use crate::stage::Tables;
 use crate::supervisor::{Acceptor, Supervisor};
 use crate::watch::{Watch, join_other};
-use crate::{Background, BackgroundCounters, InputRings, Program};
+use crate::{Background, BackgroundCounters, InputRings, KernelHalves, Program};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -35,6 +35,8 @@ pub(crate) struct Plan {
     pub listeners: Vec<Listener>,
     /// Keeps connections when this program ends, and has those of an earlier one.
     pub held: Option<Held>,
+    /// What goes on with kernel halves of an earlier program.
+    pub halves: Option<Arc<dyn KernelHalves>>,
     pub tls: Option<Tls>,
     pub datapath_ids: Option<DatapathIds>,
     /// For each shard, the core that it is pinned to, if it is.
@@ -190,6 +192,7 @@ fn spawn_threads(
         datapath_ids: plan.datapath_ids,
     };
     let mut supervisor = Supervisor::new(network.clone(), queues, acceptor, plan.session);
+    supervisor.halves = plan.halves;
     if let Some(held) = plan.held {
         supervisor.take_over(held.link, held.connections);
     }

@@ -5,7 +5,8 @@
 //! this crate, or where the kernel allows no eBPF, everything works as before.
 //!
 //! **What.** [`Kernel::start`] loads the programs of `bpf/`; [`LearningSwitch`] is `l2` with a kernel half, which answers always or
-//! while queues are short ([`Mode`]); [`ring`] delivers messages to any program. Nothing is pinned: what is in the kernel goes away with the process.
+//! while queues are short ([`Mode`]); [`ring`] delivers messages to any program. Nothing is pinned: what is in the kernel goes away with
+//! the process, or with the holder that keeps it for the next one ([`Halves`]).
 //!
 //! ```no_run
 //! use urtica_controller::Controller;
@@ -61,6 +62,7 @@
     allow(dead_code, reason = "without programs nothing is ever loaded")
 )]
 
+mod halves;
 mod kernel;
 mod learning_switch;
 mod link;
@@ -69,6 +71,7 @@ mod loaded;
 #[cfg(without_programs)]
 #[path = "absent.rs"]
 mod loaded;
+mod maps;
 mod mode;
 mod owner;
 pub mod ring;
@@ -76,6 +79,7 @@ mod session;
 mod socket;
 mod waker;
 
+pub use halves::Halves;
 pub use kernel::{Kernel, Unavailable};
 pub use learning_switch::LearningSwitch;
 pub use mode::Mode;

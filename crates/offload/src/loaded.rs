@@ -1,27 +1,20 @@
 //! The programs and maps of `bpf/`, by way of libbpf.
 
-use crate::kernel::Way;
-use crate::session::{Memory, SESSION_BYTES};
-use crate::waker::{Waker, ring_bytes};
+use crate::maps::Maps;
+use crate::session::SESSION_BYTES;
+use crate::waker::ring_bytes;
 use libbpf_rs::libbpf_sys::{BPF_F_MMAPABLE, bpf_map_create_opts};
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, PrintLevel};
+use libbpf_rs::{MapCore, MapHandle, MapType, Object, ObjectBuilder, PrintLevel};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// The programs, as clang has compiled them.
 const PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/programs.o"));
 
-/// The programs, loaded, and their maps.
+/// The programs, loaded.
 pub(crate) struct Loaded {
     /// Keeps the programs in the kernel.
     _object: Object,
-    slots: MapHandle,
-    sessions: MapHandle,
-    wakers: MapHandle,
-    switches: MapHandle,
-    keepers: MapHandle,
-    relays: MapHandle,
-    exits: MapHandle,
 }
 
 // SAFETY: what is in here are file descriptors and memory of libbpf's, which is used under the mutex alone, and bound to no
@@ -29,129 +22,74 @@ pub(crate) struct Loaded {
 unsafe impl Send for Loaded {}
 
 impl Loaded {
-    /// Loads the programs and attaches them to their maps.
-    pub fn load() -> io::Result<Self> {
-        Self::try_load().map_err(to_io)
+    /// Loads the programs and attaches them to their maps: to these of an earlier process, where there are any.
+    pub fn load(maps: Option<Maps>) -> io::Result<(Self, Maps)> {
+        Self::try_load(maps).map_err(to_io)
     }
 
-    fn try_load() -> libbpf_rs::Result<Self> {
+    fn try_load(maps: Option<Maps>) -> libbpf_rs::Result<(Self, Maps)> {
         // What it says of programs that are refused is pages long, and goes to standard error otherwise.
         libbpf_rs::set_print(Some((PrintLevel::Debug, |_, text| {
             tracing::debug!("libbpf: {}", text.trim_end());
         })));
         let mut builder = ObjectBuilder::default();
-        let object = builder.open_memory(PROGRAMS)?.load()?;
-        let map = |name: &str| {
+        let mut object = builder.open_memory(PROGRAMS)?;
+        if let Some(maps) = &maps {
+            for mut map in object.maps_mut() {
+                let mut named = Maps::NAMES.iter().zip(maps.fds());
+                if let Some((_, fd)) = named.find(|(name, _)| map.name() == **name) {
+                    map.reuse_fd(fd)?;
+                }
+            }
+        }
+        let object = object.load()?;
+        let map = |name: &str| -> libbpf_rs::Result<OwnedFd> {
             let map = object.maps().find(|map| map.name() == name);
-            MapHandle::try_from(&map.expect("the programs have this map"))
+            let map = map.expect("the programs have this map");
+            Ok(map.as_fd().try_clone_to_owned()?)
         };
-        let (slots, sessions, wakers) = (map("slots")?, map("sessions")?, map("wakers")?);
-        let (switches, keepers) = (map("switches")?, map("keepers")?);
-        let (relays, exits) = (map("relays")?, map("exits")?);
-        for (name, map) in [("from_switch", &switches), ("to_switch", &exits)] {
+        let fds = Maps::NAMES.into_iter().map(map);
+        let maps = Maps::from_fds(fds.collect::<Result<_, _>>()?);
+        for (name, map) in [("from_switch", "switches"), ("to_switch", "exits")] {
             let program = object.progs_mut().find(|program| program.name() == name);
+            let map = object.maps().find(|found| found.name() == map);
+            let map = map.expect("the programs have this map").as_fd().as_raw_fd();
             program
                 .expect("the programs have this one")
-                .attach_sockmap(map.as_fd().as_raw_fd())?;
+                .attach_sockmap(map)?;
         }
-        Ok(Self {
-            _object: object,
-            slots,
-            sessions,
-            wakers,
-            switches,
-            keepers,
-            relays,
-            exits,
-        })
+        let loaded = Self { _object: object };
+        Ok((loaded, maps.expect("there is one for each name")))
     }
 
-    /// Puts the sockets into the maps, so that what comes from the switch's goes through the programs.
-    pub fn attach(&self, slot: u32, way: &Way) -> io::Result<()> {
-        self.try_attach(slot, way).map_err(to_io)
-    }
-
-    fn try_attach(&self, slot: u32, way: &Way) -> libbpf_rs::Result<()> {
-        for cookie in [way.switch_cookie, way.relay_cookie] {
-            let (key, value) = (cookie.to_ne_bytes(), slot.to_ne_bytes());
-            self.slots.update(&key, &value, MapFlags::ANY)?;
-        }
-        enter(&self.exits, slot, way.exit)?;
-        enter(&self.relays, slot, way.relay)?;
-        enter(&self.keepers, slot, way.switch)?;
-        // Last: from here on the switch's input takes this way.
-        enter(&self.switches, slot, way.switch)
-    }
-
-    /// Has what comes from a switch's socket go through the programs again.
-    pub fn step_in(&self, slot: u32, switch: BorrowedFd) -> io::Result<()> {
-        enter(&self.switches, slot, switch).map_err(to_io)
-    }
-
-    /// Has what comes from a switch's socket go straight to the program.
-    pub fn step_aside(&self, slot: u32) -> io::Result<()> {
-        self.switches.delete(&slot.to_ne_bytes()).map_err(to_io)
-    }
-
-    /// Takes a session and its sockets out of the maps. What is not there any more is as it should be.
-    pub fn forget(&self, slot: u32, cookies: &[u64]) {
-        for cookie in cookies {
-            let _ = self.slots.delete(&cookie.to_ne_bytes());
-        }
-        let maps = [
-            &self.switches,
-            &self.keepers,
-            &self.relays,
-            &self.exits,
-            &self.sessions,
-            &self.wakers,
-        ];
-        for map in maps {
-            let _ = map.delete(&slot.to_ne_bytes());
-        }
-    }
-
-    /// A session with memory of its own, for this slot, and what wakes its program.
-    pub fn new_session(&self, slot: u32) -> io::Result<(Memory, Waker)> {
-        let session = self.new_map(slot, &SESSION).map_err(to_io)?;
+    /// The memory of a new session, and what wakes its program.
+    pub fn new_session(&self) -> io::Result<(OwnedFd, OwnedFd)> {
         let waker = Kind {
             entries: ring_bytes() as u32,
             ..WAKER
         };
-        let waker = self.new_map(slot, &waker).map_err(to_io)?;
-        let memory = Memory::map(session.as_fd())?;
-        Ok((memory, Waker::map(waker.as_fd().try_clone_to_owned()?)?))
-    }
-
-    /// A map of this kind, for this slot.
-    fn new_map(&self, slot: u32, kind: &Kind) -> libbpf_rs::Result<MapHandle> {
-        let options = bpf_map_create_opts {
-            sz: size_of::<bpf_map_create_opts>() as _,
-            map_flags: kind.flags,
-            ..Default::default()
+        let make = |kind: &Kind| -> libbpf_rs::Result<OwnedFd> {
+            Ok(new_map(kind)?.as_fd().try_clone_to_owned()?)
         };
-        let map = MapHandle::create(
-            kind.map_type,
-            Some(kind.name),
-            kind.key_bytes,
-            kind.value_bytes,
-            kind.entries,
-            &options,
-        )?;
-        let value = map.as_fd().as_raw_fd().to_ne_bytes();
-        let all = match kind.map_type {
-            MapType::RingBuf => &self.wakers,
-            _ => &self.sessions,
-        };
-        all.update(&slot.to_ne_bytes(), &value, MapFlags::ANY)?;
-        Ok(map)
+        Ok((make(&SESSION).map_err(to_io)?, make(&waker).map_err(to_io)?))
     }
 }
 
-/// Puts a socket into a map.
-fn enter(map: &MapHandle, slot: u32, socket: BorrowedFd) -> libbpf_rs::Result<()> {
-    let value = (socket.as_raw_fd() as u64).to_ne_bytes();
-    map.update(&slot.to_ne_bytes(), &value, MapFlags::ANY)
+/// A map of this kind.
+fn new_map(kind: &Kind) -> libbpf_rs::Result<MapHandle> {
+    let options = bpf_map_create_opts {
+        sz: size_of::<bpf_map_create_opts>() as _,
+        map_flags: kind.flags,
+        ..Default::default()
+    };
+    MapHandle::create(
+        kind.map_type,
+        Some(kind.name),
+        kind.key_bytes,
+        kind.value_bytes,
+        kind.entries,
+        &options,
+    )
 }
 
 /// A kind of map that each session has one of.

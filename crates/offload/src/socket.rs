@@ -60,6 +60,11 @@ pub fn read_bytes(socket: BorrowedFd) -> io::Result<u64> {
     }
 }
 
+/// Whether something has come that was not read. The socket is in no map with programs.
+pub fn has_unread(socket: BorrowedFd) -> io::Result<bool> {
+    Ok(ask_count(socket, libc::FIONREAD)? > 0)
+}
+
 /// The answer to a request that is answered with a number of bytes.
 fn ask_count(socket: BorrowedFd, request: libc::c_ulong) -> io::Result<u64> {
     let mut count: libc::c_int = 0;

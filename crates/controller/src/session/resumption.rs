@@ -34,6 +34,11 @@ impl Session {
         u64::from(self.xids.last()) | u64::from(u32::from_le_bytes(bytes)) << XID_BITS
     }
 
+    /// What is kept of it, with this as the counter of the last xid.
+    pub(crate) fn word_with_xid(word: u64, xid: u32) -> u64 {
+        word >> XID_BITS << XID_BITS | u64::from(xid)
+    }
+
     fn tables_with_misses(&self) -> u8 {
         match self.config.table_miss && self.table_misses.is_settled() {
             true => self.config.tables,
