@@ -38,7 +38,14 @@ fn stays_connected(protocol: &str, program: &[&str]) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let hold = format!("--hold={}", folder.path().join("hold.sock").display());
     let options = [&program[1..], &[&hold]].concat();
-    let start = || Controller::urtica_with(&room, program[0], &options);
+    let start = || {
+        let controller = Controller::urtica_with(&room, program[0], &options);
+        // The holder has the listening socket open, and a kernel half answers, before the controller is there.
+        eventually("the controller has taken over", DEADLINE, || {
+            controller.log().contains("listening address=")
+        });
+        controller
+    };
     let mut controller = start();
     let switch = OpenVswitch::start(&room);
     let ports: Vec<&str> = hosts.iter().map(|host| host.switch_port.as_str()).collect();
