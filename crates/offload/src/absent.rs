@@ -8,10 +8,20 @@ use std::os::fd::OwnedFd;
 /// Nothing.
 pub(crate) struct Loaded(Infallible);
 
+/// Tells one build of the programs from another.
+pub(crate) fn code() -> u64 {
+    0
+}
+
 impl Loaded {
     /// There is nothing to load.
     pub fn load(_maps: Option<Maps>) -> io::Result<(Self, Maps)> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// There is no code that anything could be the same as.
+    pub fn earlier(_earlier_code: u64) -> Option<Self> {
+        None
     }
 
     pub fn new_session(&self) -> io::Result<(OwnedFd, OwnedFd)> {

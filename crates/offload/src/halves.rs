@@ -3,13 +3,14 @@
 //! **What.** A holder keeps the maps that all sessions have in common, and for each connection its session (a map), what wakes its
 //! program, and the two ends of its relay. With these descriptors everything in the kernel goes on while no program is there.
 //!
-//! **How.** The next program loads the same maps with its own programs, so that they run for connections that enter the maps from
-//! then on. Of each session it reclaims the ownership, and finds by the counts in there and the kernel's own where the
+//! **How.** The next program goes on with the same maps. Where its own programs for the kernel are others, it loads them with these maps, so
+//! that they run for connections that enter the maps from then on. Of each session it reclaims the ownership, and finds by the counts in there and the kernel's own where the
 //! last program was ([`Link::resume`]); then it hands the connection over again. Maps of another layout are let go: once all that
 //! was passed has been read and all that was answered is written, the connection leaves them.
 
 use crate::kernel::{Kernel, Unavailable};
 use crate::link::Link;
+use crate::loaded::code;
 use crate::maps::Maps;
 use crate::mode::Mode;
 use crate::session::{LAYOUT, Memory};
@@ -36,6 +37,8 @@ struct Set {
     /// The maps' id at the holder.
     id: Id,
     layout: u32,
+    /// Tells which programs were loaded for them.
+    code: u64,
     kernel: Kernel,
     maps: Option<Maps>,
     /// The slots of its sessions, in order.
@@ -47,7 +50,7 @@ impl Halves {
     pub fn of(held: &mut Held) -> Self {
         let mut sets = Vec::new();
         for common in std::mem::take(&mut held.commons) {
-            let Some((layout, _)) = parse(&common.attachment.label) else {
+            let Some((layout, code)) = parse(&common.attachment.label) else {
                 continue;
             };
             let used = used_slots(&held.connections, common.id);
@@ -58,6 +61,7 @@ impl Halves {
                 Some(earlier) if !used.is_empty() => sets.push(Set {
                     id: common.id,
                     layout,
+                    code,
                     kernel: Kernel::of_earlier(earlier),
                     maps,
                     used,
@@ -86,12 +90,12 @@ impl Halves {
         let mut sets = self.sets.iter_mut();
         if let Some(set) = sets.find(|set| set.layout == LAYOUT) {
             if let Some(maps) = set.maps.take() {
-                set.kernel = Kernel::start_again(maps, &set.used, set.id)?;
+                set.kernel = Kernel::start_again(maps, &set.used, set.id, set.code)?;
                 return Ok(set.kernel.clone());
             }
         }
         let kernel = Kernel::start()?;
-        let keep = |fds: &[BorrowedFd]| holder.keep_common(label(0), fds);
+        let keep = |fds: &[BorrowedFd]| holder.keep_common(label(code()), fds);
         if let Err(error) = kernel.hold(keep) {
             tracing::warn!(%error, "the holder cannot keep the kernel half's tables: switches are answered by the program alone");
         }
@@ -148,15 +152,16 @@ impl KernelHalves for Halves {
     }
 }
 
-/// What a session is labelled with, of which the holder has the maps under this id; and the maps themselves, with 0.
-pub(crate) fn label(maps: Id) -> String {
-    format!("{LABEL} {LAYOUT} {maps}")
+/// What a session is labelled with, of which the holder has the maps under this id; and maps, with what tells the programs that were
+/// loaded for them.
+pub(crate) fn label(number: u64) -> String {
+    format!("{LABEL} {LAYOUT} {number}")
 }
 
-/// The layout, and the maps' id, in a label.
-fn parse(label: &str) -> Option<(u32, Id)> {
-    let (layout, maps) = label.strip_prefix(LABEL)?.trim_start().split_once(' ')?;
-    Some((layout.parse().ok()?, maps.parse().ok()?))
+/// The layout and the number in a label.
+fn parse(label: &str) -> Option<(u32, u64)> {
+    let (layout, number) = label.strip_prefix(LABEL)?.trim_start().split_once(' ')?;
+    Some((layout.parse().ok()?, number.parse().ok()?))
 }
 
 /// The slots of the sessions that are in these maps, in order.

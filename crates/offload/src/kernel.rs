@@ -136,11 +136,19 @@ impl Kernel {
         Ok(Self::with(Some(loaded), maps, &[], None))
     }
 
-    /// Loads the programs for these maps of an earlier program, which the holder has under this id, and in which these slots are
-    /// used.
-    pub(crate) fn start_again(maps: Maps, used: &[u32], held_as: Id) -> Result<Self, Unavailable> {
+    /// Goes on with these maps of an earlier program, which the holder has under this id, and in which these slots are used. Loads the
+    /// programs, unless `code` says that those that are there are the same: the kernel takes long to check them.
+    pub(crate) fn start_again(
+        maps: Maps,
+        used: &[u32],
+        held_as: Id,
+        code: u64,
+    ) -> Result<Self, Unavailable> {
         check_system()?;
-        let (loaded, maps) = Loaded::load(Some(maps)).map_err(Unavailable::because)?;
+        let (loaded, maps) = match Loaded::earlier(code) {
+            Some(loaded) => (loaded, maps),
+            None => Loaded::load(Some(maps)).map_err(Unavailable::because)?,
+        };
         maps.forget_others(used, MAX_SESSIONS);
         Ok(Self::with(Some(loaded), maps, used, Some(held_as)))
     }

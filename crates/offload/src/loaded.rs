@@ -5,6 +5,7 @@ use crate::session::SESSION_BYTES;
 use crate::waker::ring_bytes;
 use libbpf_rs::libbpf_sys::{BPF_F_MMAPABLE, bpf_map_create_opts};
 use libbpf_rs::{MapCore, MapHandle, MapType, Object, ObjectBuilder, PrintLevel};
+use std::hash::{DefaultHasher, Hasher};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
@@ -13,8 +14,15 @@ const PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/programs.o"));
 
 /// The programs, loaded.
 pub(crate) struct Loaded {
-    /// Keeps the programs in the kernel.
-    _object: Object,
+    /// Keeps the programs in the kernel, unless another process has attached them.
+    _object: Option<Object>,
+}
+
+/// Tells one build of the programs from another.
+pub(crate) fn code() -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(PROGRAMS);
+    hasher.finish()
 }
 
 // SAFETY: what is in here are file descriptors and memory of libbpf's, which is used under the mutex alone, and bound to no
@@ -22,6 +30,11 @@ pub(crate) struct Loaded {
 unsafe impl Send for Loaded {}
 
 impl Loaded {
+    /// What an earlier process has loaded, and its maps keep in the kernel, where that is this code.
+    pub fn earlier(earlier_code: u64) -> Option<Self> {
+        (earlier_code == code()).then_some(Self { _object: None })
+    }
+
     /// Loads the programs and attaches them to their maps: to these of an earlier process, where there are any.
     pub fn load(maps: Option<Maps>) -> io::Result<(Self, Maps)> {
         Self::try_load(maps).map_err(to_io)
@@ -58,7 +71,9 @@ impl Loaded {
                 .expect("the programs have this one")
                 .attach_sockmap(map)?;
         }
-        let loaded = Self { _object: object };
+        let loaded = Self {
+            _object: Some(object),
+        };
         Ok((loaded, maps.expect("there is one for each name")))
     }
 
