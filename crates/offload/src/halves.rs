@@ -8,7 +8,7 @@
 //! last program was ([`Link::resume`]); then it hands the connection over again. Maps of another layout are let go: once all that
 //! was passed has been read and all that was answered is written, the connection leaves them.
 
-use crate::kernel::{Kernel, Unavailable};
+use crate::kernel::{Kernel, MAX_SESSIONS, Unavailable};
 use crate::link::Link;
 use crate::loaded::code;
 use crate::maps::Maps;
@@ -174,7 +174,7 @@ fn used_slots(connections: &[HeldConnection], maps: Id) -> Vec<u32> {
         let memory = Memory::map_front(kept.fds.first()?.as_fd()).ok()?;
         Some(memory.shared().slot.load(Relaxed))
     });
-    let mut slots: Vec<_> = slots.collect();
+    let mut slots: Vec<_> = slots.filter(|slot| *slot < MAX_SESSIONS).collect();
     slots.sort_unstable();
     slots
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use urtica_controller::hold::Id;
 
 /// How many connections can have a kernel half at a time: `MAX_SESSIONS` of `bpf/learning_switch.bpf.c`.
-const MAX_SESSIONS: u32 = 4096;
+pub(crate) const MAX_SESSIONS: u32 = 4096;
 
 /// The oldest kernel whose sockmaps pass, redirect and count as the programs need it.
 const OLDEST: (u32, u32) = (6, 6);

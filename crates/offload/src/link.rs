@@ -192,6 +192,9 @@ impl Link {
             false => Memory::map_front(session.as_fd())?,
         };
         let shared = memory.shared();
+        if !shared.owner.is_sound() {
+            return Err(io::Error::other("what it left makes no sense"));
+        }
         shared.owner.reclaim();
         let waker = Waker::map(waker)?;
         waker.clear();
