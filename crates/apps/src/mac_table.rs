@@ -70,6 +70,12 @@ pub struct MacTable<P = Vec<MacEntry>> {
 pub trait Places: DerefMut<Target = [MacEntry]> {
     /// Provides so many free places instead of the previous ones, which it returns.
     fn renew(&mut self, places: usize) -> Vec<MacEntry>;
+
+    /// What the clock of the entries shows at `now_s` of the caller's.
+    #[inline]
+    fn clock_s(&self, now_s: u32) -> u32 {
+        now_s
+    }
 }
 
 impl Places for Vec<MacEntry> {
@@ -138,13 +144,14 @@ impl MacTable<Vec<MacEntry>> {
 }
 
 impl<P: Places> MacTable<P> {
-    /// A table in these free places, a power of two of them and at least 64, which never grows and forgets a host after 300
-    /// seconds of silence.
+    /// A table in these places, free or left by another table; a power of two of them and at least 64. It never grows, and
+    /// forgets a host after 300 seconds of silence.
     pub fn in_places(places: P) -> Self {
+        let used = places.iter().filter(|entry| entry.mac != NO_MAC);
         Self {
             max_places: places.len(),
+            len: used.count(),
             places,
-            len: 0,
             max_age_s: DEFAULT_MAX_AGE_S,
         }
     }
@@ -162,7 +169,7 @@ impl<P: Places> MacTable<P> {
     /// Records that `mac` is behind `port` at `now_s`.
     #[inline]
     pub fn learn(&mut self, mac: MacAddr, port: PortNo, now_s: u32) -> Learned {
-        let max_age_s = self.max_age_s;
+        let (now_s, max_age_s) = (self.places.clock_s(now_s), self.max_age_s);
         match self.near(mac.to_u64()) {
             Some(entry) => entry.refresh(port, now_s, max_age_s),
             None => self.learn_further(mac, port, now_s),
@@ -172,7 +179,7 @@ impl<P: Places> MacTable<P> {
     /// The port that `mac` is behind; `None` if it is unknown at `now_s`.
     #[inline]
     pub fn port_of(&mut self, mac: MacAddr, now_s: u32) -> Option<PortNo> {
-        let max_age_s = self.max_age_s;
+        let (now_s, max_age_s) = (self.places.clock_s(now_s), self.max_age_s);
         match self.near(mac.to_u64()) {
             Some(entry) => entry.look_up(now_s, max_age_s),
             None => self.find_further(mac.to_u64())?.look_up(now_s, max_age_s),

@@ -20,8 +20,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use urtica_apps::{self as apps, Apps};
 use urtica_controller::{Args, Controller};
+use urtica_hold::Held;
 use urtica_offload::ring::RingKernel;
-use urtica_offload::{Driven, Kernel, LearningSwitch, Mode, RouterKernel, Unavailable};
+use urtica_offload::{Driven, Halves, Kernel, LearningSwitch, Mode, RouterKernel, Unavailable};
 
 /// Options of `urtica run`.
 #[derive(clap::Args)]
@@ -119,14 +120,9 @@ struct Prepared {
 }
 
 fn run_apps(args: &RunArgs, live: Live) -> Result<(), Box<dyn std::error::Error>> {
-    let takes_the_input = matches!(
-        args.offload,
-        Offload::Kernel | Offload::Driven | Offload::Ring
-    );
-    if args.hold.is_given() && takes_the_input {
+    if args.hold.is_given() && matches!(args.offload, Offload::Driven | Offload::Ring) {
         return Err(
-            "--hold does not work with --offload kernel, driven or ring yet; expected one of them"
-                .into(),
+            "--hold does not work with --offload driven or ring yet; expected one of them".into(),
         );
     }
     let controller = args.controller.clone().into_controller();
@@ -136,14 +132,20 @@ fn run_apps(args: &RunArgs, live: Live) -> Result<(), Box<dyn std::error::Error>
             add_apps(with_rings(controller), args, &args.options)?
         }
         None if args.offload == Offload::Driven => add_driven(controller, args)?,
-        None => add_apps(controller, args, &args.options)?,
-    };
-    // Last, since an earlier program stops for it.
-    let controller = match args.hold.attach()? {
-        Some(held) => controller.hold(held),
-        None => controller,
+        None => hold(add_apps(controller, args, &args.options)?, args)?,
     };
     live.run(controller.background(service::notify), apps)
+}
+
+/// Keeps connections beyond the program's end, where that is wanted, and lets go what an earlier program left in the kernel. Last,
+/// since an earlier program stops for it.
+fn hold(prepared: Prepared, args: &RunArgs) -> Result<Prepared, Box<dyn std::error::Error>> {
+    let Some(mut held) = args.hold.attach()? else {
+        return Ok(prepared);
+    };
+    let Prepared { controller, apps } = prepared;
+    let controller = controller.held_halves(Halves::of(&mut held)).hold(held);
+    Ok(Prepared { controller, apps })
 }
 
 /// A program that can answer in the kernel.
@@ -168,6 +170,11 @@ impl KernelForm {
             Self::L3 => "l3",
         }
     }
+
+    /// Whether a holder can keep its tables.
+    fn is_held(self) -> bool {
+        matches!(self, Self::L2)
+    }
 }
 
 /// What answers in the kernel, and how, if something does.
@@ -175,10 +182,15 @@ fn kernel_mode(args: &RunArgs) -> Result<Option<(KernelForm, Mode)>, String> {
     let form = KernelForm::of(&args.apps);
     match args.offload {
         Offload::None | Offload::Driven | Offload::Ring => Ok(None),
-        // A holder keeps no state of a kernel half.
-        Offload::Auto if args.hold.is_given() => Ok(None),
-        Offload::Auto => Ok(form.map(|form| (form, Mode::Auto))),
+        Offload::Auto => {
+            let form = form.filter(|form| form.is_held() || !args.hold.is_given());
+            Ok(form.map(|form| (form, Mode::Auto)))
+        }
         Offload::Kernel => match form {
+            Some(form) if !form.is_held() && args.hold.is_given() => Err(format!(
+                "--hold does not work with --offload kernel and {} yet; expected one of them, or l2 alone",
+                form.name()
+            )),
             Some(form) => Ok(Some((form, Mode::Kernel))),
             None => Err(format!(
                 "--offload kernel: {} has no kernel form; expected l2, alone, or l3 before a program that forwards the rest, or --offload none",
@@ -295,20 +307,22 @@ fn add_offloaded(
 ) -> Result<Prepared, Box<dyn std::error::Error>> {
     if let KernelForm::L2 = form {
         // What is wrong with options is otherwise found when programs are added.
-        Apps::new(&args.apps, &args.options)?;
+        add_apps(Controller::new(), args, &args.options)?;
     }
-    let kernel = match form {
-        KernelForm::L2 => Kernel::start().map(LoadedForm::L2),
-        KernelForm::L3 => RouterKernel::start().map(LoadedForm::L3),
+    // After that, since an earlier program stops for it.
+    let held = args.hold.attach()?;
+    let (controller, started) = match form {
+        KernelForm::L2 => start_learning_switch(controller, held, mode),
+        KernelForm::L3 => (controller, RouterKernel::start().map(LoadedForm::L3)),
     };
-    match kernel {
-        Ok(kernel) => {
-            let (name, when) = (form.name(), when_it_answers(mode));
+    match started {
+        Ok(loaded) => {
+            let (name, when, tables) = (form.name(), when_it_answers(mode), loaded.tables());
             tracing::info!(
-                "the kernel half is active: {name} answers in the kernel what it can{when}"
+                "the kernel half is active: {name} answers in the kernel what it can{when}{tables}"
             );
             Ok(Prepared {
-                controller: kernel.add_to(controller, args, mode)?,
+                controller: loaded.add_to(controller, args, mode)?,
                 apps: None,
             })
         }
@@ -323,13 +337,41 @@ fn add_offloaded(
     }
 }
 
+/// Loads the learning switch's programs, for the tables of an earlier program where a holder has them.
+fn start_learning_switch(
+    controller: Controller,
+    held: Option<Held>,
+    mode: Mode,
+) -> (Controller, Result<LoadedForm, Unavailable>) {
+    let Some(mut held) = held else {
+        let started = Kernel::start().map(|kernel| LoadedForm::L2(kernel, None));
+        return (controller, started);
+    };
+    let mut halves = Halves::of(&mut held).mode(mode);
+    let started = halves.start(&held.link);
+    let started = started.map(|kernel| LoadedForm::L2(kernel, Some(halves.going_on())));
+    (controller.held_halves(halves).hold(held), started)
+}
+
 /// A program's part in the kernel.
 enum LoadedForm {
-    L2(Kernel),
+    /// With how many tables of an earlier program it goes on, where a holder keeps them.
+    L2(Kernel, Option<usize>),
     L3(RouterKernel),
 }
 
 impl LoadedForm {
+    /// What becomes of its tables.
+    fn tables(&self) -> String {
+        match self {
+            Self::L2(_, Some(0)) => "; its tables are held".to_owned(),
+            Self::L2(_, Some(count)) => {
+                format!("; its tables are held, and go on with {count} of an earlier program")
+            }
+            Self::L2(_, None) | Self::L3(_) => String::new(),
+        }
+    }
+
     /// Adds the programs, of which one answers there.
     fn add_to(
         self,
@@ -338,7 +380,7 @@ impl LoadedForm {
         mode: Mode,
     ) -> Result<Controller, Box<dyn std::error::Error>> {
         match self {
-            Self::L2(kernel) => {
+            Self::L2(kernel, _) => {
                 let controller = controller.program(LearningSwitch::new(kernel).mode(mode));
                 add_northbound(controller, args, &apps::Services::default())
             }

@@ -5,7 +5,7 @@ use crate::batch::BatchContext;
 use crate::counters::is_worth_logging;
 use crate::handler::PacketIns;
 use crate::input_ring::{InputRing, RingState};
-use crate::kernel_half::{Handover, Ownership, Taken};
+use crate::kernel_half::{Handover, Ownership, Reclaimed, Taken};
 use crate::mailbox::Token;
 use crate::network::Entry;
 use crate::panics::panic_text;
@@ -20,6 +20,7 @@ use crate::xid::{Origin, Sender, Xids};
 use crate::{MAX_PORTS, Switch, SwitchCounters, SwitchHandler, SwitchInfo};
 use auxiliary::Auxiliary;
 use hold::Hold;
+pub(crate) use holding::Resumption;
 use parking_lot::Mutex;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
@@ -318,7 +319,11 @@ impl<C: Channel> Connection<C> {
         let Some(kernel) = &mut self.kernel else {
             return true;
         };
-        kernel.note_read(count, is_drained);
+        match self.hold {
+            // It takes nothing off the queue yet.
+            Some(_) => kernel.note_looked(is_drained),
+            None => kernel.note_read(count, is_drained),
+        }
         if count > 0 || kernel.has_passed() {
             self.reclaim_from_kernel(batch);
             return true;
@@ -335,15 +340,30 @@ impl<C: Channel> Connection<C> {
 
     /// What is to be watched for this connection beside the socket, and is not yet.
     pub fn unwatched(&mut self) -> Option<BorrowedFd<'_>> {
-        let (Some(kernel), Some(socket)) = (&mut self.kernel, self.channel.socket()) else {
-            return None;
+        let attached = match self.hold {
+            Some(_) => self.keep_half().and_then(|may| match may {
+                true => self.attach_half(),
+                false => Ok(()),
+            }),
+            None => self.attach_half(),
         };
-        if let Err(error) = kernel.attach(socket) {
+        if let Err(error) = attached {
             urtica_log::warn!(about: self.subject(), peer = self.name(), %error, "the kernel half cannot be attached; the program answers alone");
-            self.kernel = None;
+            match self.kernel.as_mut().filter(|kernel| kernel.is_kept()) {
+                // What the holder has of it is to be forgotten first.
+                Some(kernel) => kernel.set_let_go(),
+                None => self.kernel = None,
+            }
             return None;
         }
         self.kernel.as_mut()?.unwatched()
+    }
+
+    fn attach_half(&mut self) -> io::Result<()> {
+        match (&mut self.kernel, self.channel.socket()) {
+            (Some(kernel), Some(socket)) => kernel.attach(socket),
+            _ => Ok(()),
+        }
     }
 
     /// What is watched for this connection beside the socket, and is to be watched no longer.
@@ -360,6 +380,14 @@ impl<C: Channel> Connection<C> {
             return;
         };
         self.session.xids.go_on_after(reclaimed.xid);
+        if self.hold.is_some() {
+            self.note_reclaimed();
+        }
+        self.count_reclaimed(&reclaimed, batch);
+    }
+
+    /// Adds what was done in the kernel to the counters.
+    fn count_reclaimed(&mut self, reclaimed: &Reclaimed, batch: &BatchContext) {
         let received = reclaimed.answered + reclaimed.others;
         if received > 0 {
             self.session.note_received(batch.now);
@@ -401,12 +429,20 @@ impl<C: Channel> Connection<C> {
     /// Hands the connection over to the kernel half where nothing is left to do, until something comes that the kernel half does
     /// not answer.
     pub fn hand_to_kernel(&mut self, batch: &mut BatchContext) -> Result<(), Close> {
-        if self.kernel.is_none() {
+        let Some(kernel) = &self.kernel else {
+            return Ok(());
+        };
+        if kernel.is_let_go() {
+            if self.let_half_go()? {
+                self.start_kernel_half(batch);
+            }
             return Ok(());
         }
         // Those of a connection that was taken back to send something.
         self.handle_events(batch);
-        self.flush(batch)?;
+        if !batch.out.is_empty() {
+            self.flush(batch)?;
+        }
         let (Some(kernel), Some(socket)) = (&mut self.kernel, self.channel.socket()) else {
             return Ok(());
         };
@@ -418,7 +454,12 @@ impl<C: Channel> Connection<C> {
         let handover = Handover::new(&self.input, self.session.xids.last(), batch.started);
         let taken = kernel.hand_over(socket, handover)?;
         match taken {
-            Taken::Yes => self.input.clear(),
+            Taken::Yes => {
+                self.input.clear();
+                if let Some(hold) = &mut self.hold {
+                    hold.hand_over();
+                }
+            }
             Taken::NotYet => {}
             Taken::SteppedAside => {
                 self.counters.stepped_aside.add(1);
@@ -443,22 +484,26 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// The switch is up: starts the kernel half of all programs, or that of its program or of one of several for all, where there is
-    /// one and no holder keeps the connection.
+    /// Once the switch is up and may be written to: starts the kernel half of all programs, or that of its program or of one of
+    /// several for all, where there is one and none goes on from an earlier program. Where a holder keeps the connection, it must
+    /// keep the kernel half too.
     fn start_kernel_half(&mut self, batch: &BatchContext) {
-        if self.hold.is_some() || self.kernel.is_some() {
-            return;
-        }
-        let (Some(_), Some(switch)) = (self.channel.socket(), &mut self.switch) else {
+        let (Some(_), Some(switch), None) = (self.channel.socket(), &mut self.switch, &self.kernel)
+        else {
             return;
         };
-        let half = match (&batch.kernel_halves, &mut switch.handlers[..]) {
+        if !switch.is_up || !self.session.role().may_write() {
+            return;
+        }
+        let mut half = match (&batch.kernel_halves, &mut switch.handlers[..]) {
             (Some(halves), _) => halves.open(&switch.info),
             (None, [handler]) => handler.kernel_half(),
             (None, several) => several
                 .iter_mut()
                 .find_map(|handler| handler.kernel_half_for_all()),
         };
+        let is_held = self.hold.is_some();
+        half.take_if(|half| is_held && half.held().is_none());
         self.kernel = half.map(Ownership::new);
     }
 }
@@ -687,7 +732,7 @@ impl<C: Channel> Connection<C> {
         }
         match &mut self.hold {
             None => self.input.extend_from_slice(rest),
-            Some(hold) => hold.note_left(rest.len()),
+            Some(_) => self.keep_rest(rest),
         }
         result
     }
@@ -832,8 +877,28 @@ impl<C: Channel> Connection<C> {
             is_up: false,
             timers: Vec::new(),
         });
-        for listed in &programs.programs {
-            joined.handlers.push(listed.program.handler(&info));
+        let half = self.kernel.as_mut().filter(|half| !half.is_let_go());
+        let resumed = match (half, &self.hold, &programs.programs[..]) {
+            (Some(half), Some(hold), [only]) => {
+                let handler = only.program.resume(&info, hold.id(), batch.started);
+                if handler.is_none() {
+                    half.set_let_go();
+                }
+                handler
+            }
+            (Some(half), ..) => {
+                half.set_let_go();
+                None
+            }
+            _ => None,
+        };
+        match resumed {
+            Some(handler) => joined.handlers.push(handler),
+            None => {
+                let listed = programs.programs.iter();
+                let handlers = listed.map(|listed| listed.program.handler(&info));
+                joined.handlers.extend(handlers);
+            }
         }
         let entry = Entry {
             shard: batch.shard,
@@ -872,9 +937,7 @@ impl<C: Channel> Connection<C> {
             switch.is_up = true;
             batch.network.announce(switch.info.datapath_id, self.token);
         }
-        if may_write {
-            self.start_kernel_half(batch);
-        }
+        self.start_kernel_half(batch);
     }
 
     /// Programs may write to the switch, whose ports are known.

@@ -9,7 +9,7 @@ use crate::session::SessionConfig;
 use crate::setting::SettingError;
 use crate::stage::Tables;
 use crate::xid::MAX_PROGRAMS;
-use crate::{Background, Embedded, InputRings, KernelHalves, Program, Role};
+use crate::{Background, Embedded, HeldHalves, InputRings, KernelHalves, Program, Role};
 use rustix::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -54,6 +54,7 @@ pub struct Controller {
     datapath_ids: Option<PathBuf>,
     drain_timeout: Duration,
     held: Option<Held>,
+    held_halves: Option<Arc<dyn HeldHalves>>,
     programs: Vec<Arc<dyn Program>>,
     rings: Option<Arc<dyn InputRings>>,
     kernel_halves: Option<Arc<dyn KernelHalves>>,
@@ -72,6 +73,7 @@ impl Default for Controller {
             datapath_ids: None,
             drain_timeout: DRAIN_TIMEOUT,
             held: None,
+            held_halves: None,
             programs: Vec::new(),
             rings: None,
             kernel_halves: None,
@@ -134,9 +136,18 @@ impl Controller {
     /// switch gets, once; what they have not, the new ones are asked. What a program sends through a [`Network`] may be lost,
     /// or be sent twice where a handler is asked again.
     ///
-    /// Only connections over TCP are held. Kernel halves of handlers are not started for them.
+    /// Only connections over TCP are held. Of the handlers' kernel halves, those are started that can be held
+    /// ([`KernelHalf::held`](crate::KernelHalf::held)); those of an earlier program take [`Controller::held_halves`].
     pub fn hold(mut self, held: Held) -> Self {
         self.held = Some(held);
+        self
+    }
+
+    /// Takes over the kernel halves that an earlier program left with the holder: see `urtica-offload`. A program that
+    /// [resumes](Program::resume) its handlers goes on with them, others let them go. Without this, connections that have a kernel
+    /// half are closed, and their switches connect anew.
+    pub fn held_halves(mut self, halves: impl HeldHalves + 'static) -> Self {
+        self.held_halves = Some(Arc::new(halves));
         self
     }
 
@@ -247,6 +258,7 @@ impl Controller {
             datapath_ids: datapath_ids.map(DatapathIds::read).transpose()?,
             listeners: self.bind()?,
             held: self.held,
+            held_halves: self.held_halves,
             cores: (0..shards).map(core).collect(),
             session,
             drain_timeout: self.drain_timeout,

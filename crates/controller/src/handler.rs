@@ -3,7 +3,7 @@
 use crate::setting::SettingError;
 use crate::{Background, KernelHalf, Stage, Switch, SwitchInfo};
 use std::mem::ManuallyDrop;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use urtica_wire::{ErrorMessage, FlowRemoved, Header, Message, PacketIn, PortStatus, Version};
 
 /// `OFPT_PACKET_IN`, the same in both versions.
@@ -192,6 +192,20 @@ impl<H: SwitchHandler + ?Sized> SwitchHandler for Box<H> {
 pub trait Program: Send + Sync {
     /// Makes the handler for a switch that has just joined.
     fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler>;
+
+    /// Makes the handler for a switch of an earlier program, whose kernel half goes on: see
+    /// [`Controller::held_halves`](crate::Controller::held_halves). `held` is the connection's id at the holder; `started` is when
+    /// the clock of [`Switch::now_s`](crate::Switch::now_s) was 0. Called where this is the only program.
+    ///
+    /// `None`, the default, where this program does not go on with it: [`Program::handler`] is called then.
+    fn resume(
+        &self,
+        _info: &SwitchInfo,
+        _held: urtica_hold::Id,
+        _started: Instant,
+    ) -> Option<Box<dyn SwitchHandler>> {
+        None
+    }
 
     /// The program starts: the place to [spawn](Background::spawn) background programs. Called once, before handlers are made: before any
     /// switch joins, or when the program is [added](crate::Running::set_programs) later; what is spawned begins after that. [`Background::network`] reports the

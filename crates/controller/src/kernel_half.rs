@@ -10,12 +10,16 @@
 //! programs build on, such as services. A packet-in that is settled and tells something new is an *event*: handlers get it by
 //! [`SwitchHandler::settled`](crate::SwitchHandler::settled), before whatever was passed after it.
 //!
+//! **Held connections.** A kernel half may outlive its program ([`HeldHalf`]): it goes on answering while nobody is there, and the
+//! next program takes it over ([`HeldHalves`]).
+//!
 //! **Cost.** A connection without one pays a look at an `Option` for each batch.
 
 use crate::SwitchInfo;
 use rustix::fd::BorrowedFd;
 use std::io;
 use std::time::Instant;
+use urtica_hold::{Attachment, Id, Link, Progress};
 
 /// Makes the kernel halves of connections, whatever programs there are: see
 /// [`Controller::kernel_halves`](crate::Controller::kernel_halves). This crate states what it needs; `urtica-offload` has one.
@@ -69,6 +73,119 @@ pub trait KernelHalf: Send {
     /// Tells of the packet-ins that were settled and say something new, in order and once: whole messages of the session's
     /// version. Called after [`KernelHalf::reclaim`], before anything that was passed is handled.
     fn take_events(&mut self, _tell: &mut dyn FnMut(&[u8])) {}
+
+    /// Its part that outlives the program. Without one, which is the default, it does not answer for connections that are held.
+    fn held(&mut self) -> Option<&mut dyn HeldHalf> {
+        None
+    }
+}
+
+/// The part of a kernel half that outlives its program, where a holder keeps the connection.
+///
+/// Of a held connection, [`KernelHalf::note_read`] tells what the program has taken off the queue for good, and
+/// [`KernelHalf::attach`] may return [`io::ErrorKind::WouldBlock`] to be called again later. What it has in memory that the next
+/// program finds is as the program's notes say: they name the input that was answered in the kernel before, and the beginning of a
+/// message by a word.
+pub trait HeldHalf {
+    /// Has the holder keep what the next program needs to go on with it. Called once, before it is attached.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] where it is to be called again later; others where it cannot be kept, and is to be dropped.
+    fn keep(&mut self, keeper: &Keeper) -> io::Result<()>;
+
+    /// How many bytes of input it has answered. While the program owns the connection.
+    fn taken(&self) -> u64;
+
+    /// The word for the beginning of a message, of so many bytes, that was reclaimed last.
+    fn fragment_word(&self, bytes: usize) -> u64;
+
+    /// Stores the beginning of a message without touching the one stored before. Returns the word for it.
+    fn store_fragment(&mut self, fragment: &[u8]) -> u64;
+
+    /// The beginning of a message with this word, which an earlier program stored.
+    fn load_fragment(&mut self, word: u64) -> Vec<u8>;
+
+    /// Is left to the next program as it is: dropping it changes nothing.
+    fn leave(&mut self);
+
+    /// Leaves the connection to the program for good, if all that was passed was read; all that it has answered is written. Returns
+    /// what it has taken and written in all once it has.
+    ///
+    /// # Errors
+    /// Where the connection cannot go on and is to be closed.
+    fn let_go(&mut self, socket: BorrowedFd) -> io::Result<Option<Progress>>;
+}
+
+/// Where a kernel half leaves what the next program needs of it.
+#[derive(Debug)]
+pub struct Keeper<'a> {
+    link: &'a Link,
+    id: Id,
+}
+
+impl<'a> Keeper<'a> {
+    pub(crate) fn new(link: &'a Link, id: Id) -> Self {
+        Self { link, id }
+    }
+
+    /// The connection's id at the holder.
+    pub fn id(&self) -> Id {
+        self.id
+    }
+
+    /// Has the holder keep these descriptors with the connection: see [`Link::attach`].
+    ///
+    /// # Errors
+    /// As [`Link::attach`].
+    pub fn keep(&self, label: String, fds: &[BorrowedFd]) -> io::Result<()> {
+        self.link.attach(self.id, label, fds)
+    }
+}
+
+/// What goes on with the kernel halves of an earlier program: see
+/// [`Controller::held_halves`](crate::Controller::held_halves).
+pub trait HeldHalves: Send + Sync {
+    /// Takes back the connection with this id from its kernel half.
+    ///
+    /// # Errors
+    /// Where that is not possible; the connection is closed.
+    fn resume(&self, id: Id, kept: &Attachment, socket: BorrowedFd) -> io::Result<Resumed>;
+}
+
+/// A kernel half of an earlier program. The program owns the connection.
+#[non_exhaustive]
+pub struct Resumed {
+    /// The kernel half.
+    pub half: Box<dyn KernelHalf>,
+    /// How far the programs have got with the connection: the kernel's counts without what the kernel half has done.
+    pub progress: Progress,
+    /// What was answered since the earlier program looked last.
+    pub reclaimed: Reclaimed,
+    /// The beginning of a message that it had received.
+    pub fragment: Vec<u8>,
+    /// Whether it was between the socket and the program.
+    pub is_attached: bool,
+    /// Whether this program can only let it go.
+    pub is_let_go: bool,
+}
+
+impl Resumed {
+    /// A kernel half that goes on.
+    pub fn new(
+        half: Box<dyn KernelHalf>,
+        progress: Progress,
+        reclaimed: Reclaimed,
+        fragment: Vec<u8>,
+    ) -> Self {
+        Self {
+            half,
+            progress,
+            reclaimed,
+            fragment,
+            is_attached: true,
+            is_let_go: false,
+        }
+    }
 }
 
 /// What the program hands over with a connection.
@@ -137,6 +254,12 @@ pub(crate) struct Ownership {
     /// Whether the last read brought all that there was.
     is_drained: bool,
     is_programs: bool,
+    /// Whether the holder has what the next program needs of it, where the connection is held.
+    is_kept: bool,
+    /// Whether the program goes on without it as soon as that can be.
+    is_let_go: bool,
+    /// What an earlier program did not count.
+    uncounted: Option<Reclaimed>,
 }
 
 impl Ownership {
@@ -148,6 +271,89 @@ impl Ownership {
             is_watched: false,
             is_drained: false,
             is_programs: true,
+            is_kept: false,
+            is_let_go: false,
+            uncounted: None,
+        }
+    }
+
+    /// An earlier program's; this program owns the connection.
+    pub fn resumed(resumed: Resumed) -> Self {
+        Self {
+            is_attached: resumed.is_attached,
+            is_kept: true,
+            is_let_go: resumed.is_let_go,
+            uncounted: Some(resumed.reclaimed),
+            ..Self::new(resumed.half)
+        }
+    }
+
+    /// What an earlier program did not count, once.
+    pub fn take_uncounted(&mut self) -> Option<Reclaimed> {
+        self.uncounted.take()
+    }
+
+    /// How many answers an earlier program did not count.
+    pub fn uncounted_answers(&self) -> u64 {
+        self.uncounted
+            .as_ref()
+            .map_or(0, |uncounted| uncounted.answered)
+    }
+
+    /// Whether the program goes on without it as soon as that can be.
+    pub fn is_let_go(&self) -> bool {
+        self.is_let_go
+    }
+
+    /// The program goes on without it as soon as that can be.
+    pub fn set_let_go(&mut self) {
+        self.is_let_go = true;
+    }
+
+    /// Its part that outlives the program, where the holder has what the next one needs.
+    pub fn kept(&mut self) -> Option<&mut dyn HeldHalf> {
+        match self.is_kept {
+            true => self.half.held(),
+            false => None,
+        }
+    }
+
+    /// Has the holder keep what the next program needs, where it does not yet. Returns whether it has just begun to.
+    ///
+    /// # Errors
+    /// Where it cannot; it is to be dropped then.
+    pub fn keep(&mut self, keeper: &Keeper) -> io::Result<bool> {
+        if self.is_kept {
+            return Ok(false);
+        }
+        let held = self.half.held().ok_or(io::ErrorKind::Unsupported)?;
+        match held.keep(keeper) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            kept => kept?,
+        }
+        self.is_kept = true;
+        Ok(true)
+    }
+
+    /// Whether the holder has what the next program needs.
+    pub fn is_kept(&self) -> bool {
+        self.is_kept
+    }
+
+    /// The longest beginning of a message that it can take over.
+    pub fn max_fragment(&self) -> usize {
+        self.half.max_fragment()
+    }
+
+    /// A look at the queue saw all that there was, or not.
+    pub fn note_looked(&mut self, is_drained: bool) {
+        self.is_drained = is_drained;
+    }
+
+    /// The program has taken so many bytes off the queue.
+    pub fn note_discarded(&mut self, count: usize) {
+        if self.is_attached && count > 0 {
+            self.half.note_read(count);
         }
     }
 
@@ -202,16 +408,20 @@ impl Ownership {
     /// # Errors
     /// Where it cannot be; it is to be dropped then.
     pub fn attach(&mut self, socket: BorrowedFd) -> io::Result<()> {
-        if !self.is_attached && self.is_drained {
-            self.half.attach(socket)?;
-            self.is_attached = true;
+        if self.is_attached || !self.is_drained || self.is_let_go {
+            return Ok(());
         }
+        match self.half.attach(socket) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            attached => attached?,
+        }
+        self.is_attached = true;
         Ok(())
     }
 
     /// What is to be watched and is not yet; it counts as watched from now on.
     pub fn unwatched(&mut self) -> Option<BorrowedFd<'_>> {
-        if !self.is_attached || self.is_watched {
+        if !self.is_attached || self.is_watched || self.is_let_go {
             return None;
         }
         self.is_watched = true;

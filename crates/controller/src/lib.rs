@@ -124,7 +124,9 @@ pub use events::NetworkEvent;
 pub use flooding::FloodPorts;
 pub use handler::{PacketIns, Program, SwitchHandler};
 pub use input_ring::{InputRing, InputRings, RingCounts, RingEntry, RingInput};
-pub use kernel_half::{Handover, KernelHalf, KernelHalves, Reclaimed, Taken};
+pub use kernel_half::{
+    Handover, HeldHalf, HeldHalves, Keeper, KernelHalf, KernelHalves, Reclaimed, Resumed, Taken,
+};
 pub use network::Network;
 pub use on_packet::on_packet;
 pub use ports::{MAX_PORTS, Ports};

@@ -15,7 +15,8 @@ use crate::stage::Tables;
 use crate::supervisor::{Acceptor, Supervisor};
 use crate::watch::{Watch, join_other};
 use crate::{
-    Background, BackgroundCounters, FlowChange, InputRings, KernelHalves, Program, ProgramId,
+    Background, BackgroundCounters, FlowChange, HeldHalves, InputRings, KernelHalves, Program,
+    ProgramId,
 };
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -45,6 +46,8 @@ pub(crate) struct Plan {
     pub listeners: Vec<Listener>,
     /// Keeps connections when this program ends, and has those of an earlier one.
     pub held: Option<Held>,
+    /// What goes on with kernel halves of an earlier program.
+    pub held_halves: Option<Arc<dyn HeldHalves>>,
     pub tls: Option<Tls>,
     pub datapath_ids: Option<DatapathIds>,
     /// For each shard, the core that it is pinned to, if it is.
@@ -255,6 +258,7 @@ fn spawn_threads(
         datapath_ids: plan.datapath_ids,
     };
     let mut supervisor = Supervisor::new(network.clone(), queues, acceptor, plan.session);
+    supervisor.held_halves = plan.held_halves;
     if let Some(held) = plan.held {
         supervisor.take_over(held.link, held.connections);
     }

@@ -750,8 +750,10 @@ fn resume(connection: &mut Connection, batch: &mut BatchContext) -> Result<(), C
         return Ok(());
     }
     let input = connection.take_input();
-    // That of a connection that is held waits in the socket's queue.
-    if !input.is_empty() {
+    if connection.is_held() {
+        // What there is to handle waits in the socket's queue; this is the beginning of a message that goes on there.
+        connection.keep_input(&input);
+    } else if !input.is_empty() {
         connection.handle_input(&input, batch)?;
     }
     connection.flush(batch)

@@ -1,9 +1,10 @@
 //! The thread beside the shards: accepts connections, shakes hands with peers that speak TLS, distributes connections, and
 //! balances the shards' load. A handshake takes a millisecond of computing, and here it delays no switch that is connected.
 
-use crate::connection::{Admission, Connection};
+use crate::connection::{Admission, Connection, Resumption};
 use crate::connection_queue::ConnectionQueue;
 use crate::datapath_ids::DatapathIds;
+use crate::kernel_half::HeldHalves;
 use crate::mailbox::{Command, Token};
 use crate::network::Network;
 use crate::session::{SessionConfig, Subject};
@@ -37,6 +38,8 @@ pub(crate) struct Supervisor {
     session: SessionConfig,
     /// Keeps connections when this program ends.
     holder: Option<Arc<Link>>,
+    /// What goes on with the kernel halves of an earlier program.
+    pub held_halves: Option<Arc<dyn HeldHalves>>,
     next_refresh: Instant,
     /// How long each shard had been busy when load was last compared, in nanoseconds.
     busy_before: Vec<u64>,
@@ -71,6 +74,7 @@ impl Supervisor {
             acceptor,
             session,
             holder: None,
+            held_halves: None,
             next_refresh: now,
             busy_before,
             next_balance,
@@ -84,32 +88,43 @@ impl Supervisor {
         let holder = Arc::new(holder);
         let count = connections.len();
         let taken = connections.into_iter();
-        let taken = taken.filter(|held| self.resume(held, &holder)).count();
+        let taken: Vec<_> = taken
+            .filter_map(|held| self.resume(&held, &holder))
+            .collect();
         if count > 0 {
             tracing::info!(
-                taken,
-                closed = count - taken,
+                taken = taken.len(),
+                closed = count - taken.len(),
+                answered_in_kernel = taken.iter().sum::<u64>(),
                 "took over the connections of an earlier program"
             );
         }
         self.holder = Some(holder);
     }
 
-    /// Takes over a connection of an earlier program. Returns whether it could; it is closed otherwise.
-    fn resume(&mut self, held: &HeldConnection, holder: &Arc<Link>) -> bool {
+    /// Takes over a connection of an earlier program. Returns how many packet-ins the kernel has answered meanwhile; `None` where it
+    /// could not, and the connection is closed.
+    fn resume(&mut self, held: &HeldConnection, holder: &Arc<Link>) -> Option<u64> {
         self.last_token += 1;
-        let (token, config) = (self.last_token, self.session.clone());
-        match Connection::resume(held, holder, token, config, Instant::now()) {
+        let resumption = Resumption {
+            link: holder,
+            halves: self.held_halves.as_deref(),
+            token: self.last_token,
+            config: self.session.clone(),
+            now: Instant::now(),
+        };
+        match Connection::resume(held, resumption) {
             Ok(connection) => {
+                let answered = connection.answered_meanwhile();
                 self.pass_on(connection);
-                true
+                Some(answered)
             }
             Err(reason) => {
                 urtica_log::warn!(about: "taking over", peer = held.label, %reason, "a connection of an earlier program cannot be used and is closed; its switch connects anew");
                 // Fails only where the peer was faster.
                 let _ = shutdown(&held.socket, Shutdown::Both);
                 holder.forget(held.id);
-                false
+                None
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::holder::new_socket;
 use crate::journal::Journal;
-use crate::message::{self, Id, LAYOUT, Message, raise_open_files, whole_seconds};
+use crate::message::{self, Id, LAYOUT, MAX_FDS, Message, raise_open_files, whole_seconds};
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -91,6 +91,26 @@ pub struct HeldConnection {
     pub socket: OwnedFd,
     /// Its journal: see [`Journal::recover`].
     pub journal: OwnedFd,
+    /// What else the earlier program kept for it: see [`Link::attach`].
+    pub attachment: Option<Attachment>,
+}
+
+/// Descriptors of an earlier program beside a connection's socket.
+#[derive(Debug)]
+pub struct Attachment {
+    /// The label that the earlier program gave them.
+    pub label: String,
+    /// The descriptors, in the order in which it gave them.
+    pub fds: Vec<OwnedFd>,
+}
+
+/// Descriptors of an earlier program that its connections have in common: see [`Link::keep_common`].
+#[derive(Debug)]
+pub struct HeldCommon {
+    /// Their id at the holder.
+    pub id: Id,
+    /// The descriptors, and their label.
+    pub attachment: Attachment,
 }
 
 /// What a program that uses a holder starts with: see [`attach`].
@@ -102,6 +122,8 @@ pub struct Held {
     pub listeners: Vec<HeldListener>,
     /// Connections of an earlier program.
     pub connections: Vec<HeldConnection>,
+    /// What connections of an earlier program have in common.
+    pub commons: Vec<HeldCommon>,
 }
 
 /// A notice from the holder to the attached program.
@@ -143,11 +165,27 @@ pub fn attach(path: &Path, keep: Duration) -> Result<Held, HoldError> {
     };
     message::send(&socket, &hello, &[]).map_err(|error| silent(error.into()))?;
     let mut listeners = Vec::new();
-    let mut connections = Vec::new();
+    let mut connections: Vec<HeldConnection> = Vec::new();
+    let mut commons = Vec::new();
     let mut last_id = 0;
     let deadline = Instant::now() + ANSWER;
     loop {
         let (message, fds) = receive_by(&socket, deadline).map_err(silent)?;
+        if message.fds() != fds.len() {
+            return Err(silent(Errno::MFILE.into()));
+        }
+        if let Message::Attachment { id, label, .. } = message {
+            let connection = connections.last_mut().filter(|last| last.id == id);
+            let connection = connection.ok_or_else(|| silent(Errno::PROTO.into()))?;
+            connection.attachment = Some(Attachment { label, fds });
+            continue;
+        }
+        if let Message::Common { id, label, .. } = message {
+            last_id = last_id.max(id);
+            let attachment = Attachment { label, fds };
+            commons.push(HeldCommon { id, attachment });
+            continue;
+        }
         let mut fds = fds.into_iter();
         match (message, fds.next(), fds.next()) {
             (Message::Listener { id, label }, Some(socket), None) => {
@@ -161,14 +199,12 @@ pub fn attach(path: &Path, keep: Duration) -> Result<Held, HoldError> {
                     label,
                     socket,
                     journal,
+                    attachment: None,
                 });
             }
             (Message::Attached, ..) => break,
             (Message::Refused { layout, reason }, ..) => {
                 return Err(refusal(path, &socket, layout, reason));
-            }
-            (Message::Listener { .. } | Message::Connection { .. }, ..) => {
-                return Err(silent(Errno::MFILE.into()));
             }
             _ => return Err(silent(Errno::PROTO.into())),
         }
@@ -182,6 +218,7 @@ pub fn attach(path: &Path, keep: Duration) -> Result<Held, HoldError> {
         link,
         listeners,
         connections,
+        commons,
     })
 }
 
@@ -269,6 +306,51 @@ impl Link {
         Ok(id)
     }
 
+    /// Has the holder keep these descriptors, 8 at most, for as long as the connection with this id: the next program gets them
+    /// with it. They take the place of those that it had.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if the holder is behind with reading. Nothing has been sent then.
+    pub fn attach(&self, id: Id, label: String, fds: &[BorrowedFd]) -> io::Result<()> {
+        let fds_count = count(fds)?;
+        let message = Message::Attachment {
+            id,
+            fds: fds_count,
+            label,
+        };
+        self.flush();
+        let waiting = self.waiting.lock();
+        if !waiting.is_empty() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        // Not queued here: whenever the program dies, the holder has it.
+        match message::send(&self.socket, &message, fds) {
+            Err(Errno::AGAIN | Errno::TOOMANYREFS) => Err(io::ErrorKind::WouldBlock.into()),
+            sent => Ok(sent?),
+        }
+    }
+
+    /// The connection with this id needs its attachment no more.
+    pub fn detach(&self, id: Id) {
+        let _ = self.say(Message::Detach { id }, &[]);
+    }
+
+    /// Has the holder keep these descriptors, 8 at most, until they are [forgotten](Link::forget). Returns their id there.
+    ///
+    /// # Errors
+    /// If there is no file descriptor left for them.
+    pub fn keep_common(&self, label: String, fds: &[BorrowedFd]) -> io::Result<Id> {
+        let id = self.next_id();
+        let fds_count = count(fds)?;
+        let message = Message::Common {
+            id,
+            fds: fds_count,
+            label,
+        };
+        self.say(message, fds)?;
+        Ok(id)
+    }
+
     /// The program has closed, or shut down, the socket with this id.
     pub fn forget(&self, id: Id) {
         let _ = self.say(Message::Forget { id }, &[]);
@@ -327,6 +409,14 @@ impl Link {
 
     fn next_id(&self) -> Id {
         self.last_id.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+/// How many descriptors these are, as sent.
+fn count(fds: &[BorrowedFd]) -> io::Result<u8> {
+    match u8::try_from(fds.len()) {
+        Ok(count @ 1..) if fds.len() <= MAX_FDS => Ok(count),
+        _ => Err(Errno::INVAL.into()),
     }
 }
 

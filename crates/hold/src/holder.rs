@@ -43,11 +43,13 @@ pub struct Holder {
     until: Option<Instant>,
 }
 
-/// A socket, with its journal if it is a connection.
+/// A socket, with its journal if it is a connection; or descriptors that connections have in common.
 #[derive(Debug)]
 struct Kept {
     message: Message,
     fds: Vec<OwnedFd>,
+    /// What belongs to a connection beside its socket and its journal.
+    attachment: Option<(Message, Vec<OwnedFd>)>,
 }
 
 /// A process connected to the holder.
@@ -72,8 +74,10 @@ enum Role {
 
 #[derive(Debug)]
 enum Outgoing {
-    /// Whether the socket with this id is still kept.
+    /// The socket with this id, if it is still kept.
     Kept(Id),
+    /// The attachment of the connection with this id, if there still is one.
+    Attachment(Id),
     Message(Message),
 }
 
@@ -120,8 +124,8 @@ impl Holder {
         })
     }
 
-    /// Keeps what programs give it, until one tells it to end or none has come back in time. Returns the number of sockets
-    /// that it closed then.
+    /// Keeps what programs give it, until one tells it to end or none has come back in time. Returns the number of listening
+    /// sockets and connections that it closed then.
     ///
     /// # Errors
     /// If the system refuses to wait.
@@ -130,9 +134,14 @@ impl Holder {
             self.wait()?;
             self.accept();
             if self.serve_peers() || self.until.is_some_and(|until| Instant::now() >= until) {
-                return Ok(self.kept.len());
+                return Ok(self.sockets());
             }
         }
+    }
+
+    fn sockets(&self) -> usize {
+        let is_socket = |kept: &&Kept| !matches!(kept.message, Message::Common { .. });
+        self.kept.values().filter(is_socket).count()
     }
 
     fn wait(&self) -> io::Result<()> {
@@ -223,13 +232,40 @@ impl Holder {
                 self.peers[index].keep = Duration::from_secs(keep_seconds.into());
                 self.attach(index, layout);
             }
-            Message::Listener { id, .. } | Message::Connection { id, .. }
+            Message::Listener { id, .. }
+            | Message::Connection { id, .. }
+            | Message::Attachment { id, .. }
+            | Message::Common { id, .. }
                 if is_attached && fds.is_empty() =>
             {
+                // A connection without what belongs to it is of no use to anybody.
+                self.kept.remove(&id);
                 self.say(index, Message::Unkept { id });
             }
-            Message::Listener { id, .. } | Message::Connection { id, .. } if is_attached => {
-                self.kept.insert(id, Kept { message, fds });
+            Message::Attachment { id, .. } if is_attached => {
+                if let Some(kept) = self.kept.get_mut(&id) {
+                    kept.attachment = Some((message, fds));
+                }
+            }
+            Message::Detach { id } if is_attached => {
+                if let Some(kept) = self.kept.get_mut(&id) {
+                    kept.attachment = None;
+                }
+            }
+            Message::Listener { id, .. }
+            | Message::Connection { id, .. }
+            | Message::Common { id, .. }
+                if is_attached =>
+            {
+                let attachment = None;
+                self.kept.insert(
+                    id,
+                    Kept {
+                        message,
+                        fds,
+                        attachment,
+                    },
+                );
             }
             Message::Forget { id } if is_attached => {
                 self.kept.remove(&id);
@@ -268,8 +304,9 @@ impl Holder {
         self.until = None;
         let peer = &mut self.peers[index];
         peer.role = Role::Attached;
+        let all = self.kept.keys();
         peer.outgoing
-            .extend(self.kept.keys().copied().map(Outgoing::Kept));
+            .extend(all.flat_map(|&id| [Outgoing::Kept(id), Outgoing::Attachment(id)]));
         self.say(index, Message::Attached);
     }
 
@@ -325,9 +362,14 @@ impl Holder {
             let sent = match next {
                 Outgoing::Message(message) => message::send(&peer.socket, message, &[]),
                 Outgoing::Kept(id) => self.kept.get(id).map_or(Ok(()), |kept| {
-                    let fds: Vec<BorrowedFd> = kept.fds.iter().map(AsFd::as_fd).collect();
-                    message::send(&peer.socket, &kept.message, &fds)
+                    send_kept(&peer.socket, &kept.message, &kept.fds)
                 }),
+                Outgoing::Attachment(id) => {
+                    let kept = self.kept.get(id).and_then(|kept| kept.attachment.as_ref());
+                    kept.map_or(Ok(()), |(message, fds)| {
+                        send_kept(&peer.socket, message, fds)
+                    })
+                }
             };
             match sent {
                 Ok(()) => drop(peer.outgoing.pop_front()),
@@ -355,6 +397,11 @@ impl Drop for Holder {
         // Somebody may have removed it already.
         let _ = std::fs::remove_file(&self.path);
     }
+}
+
+fn send_kept(socket: &OwnedFd, message: &Message, fds: &[OwnedFd]) -> Result<(), Errno> {
+    let fds: Vec<BorrowedFd> = fds.iter().map(AsFd::as_fd).collect();
+    message::send(socket, message, &fds)
 }
 
 /// A socket such as programs and holders talk over.

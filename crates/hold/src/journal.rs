@@ -1,4 +1,4 @@
-//! What the next program must know about a connection: the output owed to the peer, and a word and a record of the program's
+//! What the next program must know about a connection: the output owed to the peer, and words and a record of the program's
 //! own.
 //!
 //! **What.** A [`Journal`] is a file in memory that the program writes and the holder keeps open with the socket. The other
@@ -15,6 +15,10 @@
 //! written. No reply is lost or sent twice, and no message is torn. The beginning of a message stays in the queue until the
 //! rest has come.
 //!
+//! Something other than the program may take input off the queue and write replies as well, where it counts both: who recovers
+//! subtracts these counts from the kernel's ([`Journal::recover_at`]), and the journal's mark says whether there is any
+//! ([`Journal::set_mark`]).
+//!
 //! **Cost.** A peek instead of a read, one more system call to discard, one or two to write to the file: about a microsecond
 //! per batch.
 //! The file has three pages, plus the output that waits for a peer which does not read. Without a holder there is no cost.
@@ -29,7 +33,7 @@ use rustix::io::{Errno, pread, pwrite, pwritev};
 use std::io::{self, IoSlice};
 
 /// "urtica" and the number of this layout.
-const MAGIC: u64 = u64::from_be_bytes(*b"urtica\0\x01");
+const MAGIC: u64 = u64::from_be_bytes(*b"urtica\0\x02");
 
 /// The longest record.
 pub const RECORD_BYTES: usize = 64 << 10;
@@ -37,7 +41,7 @@ pub const RECORD_BYTES: usize = 64 << 10;
 /// The offset of the header, after the record.
 const HEADER_AT: u64 = RECORD_BYTES as u64;
 
-const HEADER_WORDS: usize = 12;
+const HEADER_WORDS: usize = 16;
 const HEADER_BYTES: usize = 8 * HEADER_WORDS;
 
 /// The offset of the output: right after the header, so that one call can write both.
@@ -46,6 +50,9 @@ const OUTPUT_AT: u64 = HEADER_AT + HEADER_BYTES as u64;
 /// When so many bytes have been sent, the rest of the output is moved to the front, and the file truncated.
 const SPARE_BYTES: u64 = 1 << 20;
 
+/// What a program notes of its own, as it likes.
+pub type Words = [u64; 3];
+
 /// The state at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct State {
@@ -53,8 +60,8 @@ struct State {
     position: u64,
     /// How many bytes of output are in the file, sent or not.
     len: u64,
-    /// The program's word.
-    word: u64,
+    /// The program's words.
+    words: Words,
 }
 
 /// The file's header. Its words, in order, are those of the fields; the last is a sum of the others.
@@ -65,6 +72,8 @@ struct Header {
     /// How much input is off the queue when `after` holds.
     input: u64,
     record_len: u64,
+    /// The program's, whichever state holds.
+    mark: u64,
     before: State,
     after: State,
 }
@@ -77,13 +86,17 @@ impl Header {
             self.written_before,
             self.input,
             self.record_len,
+            self.mark,
             before.position,
             before.len,
-            before.word,
+            before.words[0],
+            before.words[1],
+            before.words[2],
             after.position,
             after.len,
-            after.word,
-            0,
+            after.words[0],
+            after.words[1],
+            after.words[2],
             0,
         ];
         words[HEADER_WORDS - 1] = sum(&words);
@@ -108,14 +121,15 @@ impl Header {
         let state = |at: usize| State {
             position: words[at],
             len: words[at + 1],
-            word: words[at + 2],
+            words: [words[at + 2], words[at + 3], words[at + 4]],
         };
         Ok(Self {
             written_before: words[1],
             input: words[2],
             record_len: words[3],
-            before: state(4),
-            after: state(7),
+            mark: words[4],
+            before: state(5),
+            after: state(10),
         })
     }
 }
@@ -164,6 +178,7 @@ pub struct Journal {
     /// How much input is off the queue once the caller has discarded what was noted.
     input: u64,
     record_len: u64,
+    mark: u64,
     state: State,
     /// The allowed length of the file.
     file_len: u64,
@@ -179,7 +194,7 @@ pub struct Note<'a> {
     /// New output. To be sent once the input has been discarded.
     pub output: &'a [u8],
     /// The state for the next program.
-    pub word: u64,
+    pub words: Words,
 }
 
 /// The state that a connection's last program left.
@@ -189,8 +204,8 @@ pub struct Recovered {
     pub journal: Journal,
     /// What is still to be sent.
     pub unsent: Vec<u8>,
-    /// The last word; 0 if nothing was ever noted.
-    pub word: u64,
+    /// The last words; 0 if nothing was ever noted.
+    pub words: Words,
     /// The record; empty if there is none.
     pub record: Vec<u8>,
 }
@@ -207,6 +222,7 @@ impl Journal {
             written_before,
             input: 0,
             record_len: 0,
+            mark: 0,
             state: State::default(),
             file_len: OUTPUT_AT,
         };
@@ -219,10 +235,16 @@ impl Journal {
     /// # Errors
     /// [`Damaged`] if that is not possible.
     pub fn recover(file: OwnedFd, socket: BorrowedFd) -> Result<Recovered, Damaged> {
-        let mut header = [0; HEADER_BYTES];
-        read_at(&file, &mut header, HEADER_AT)?;
-        let header = Header::from_bytes(&header)?;
-        let progress = Progress::of(socket)?;
+        Self::recover_at(file, Progress::of(socket)?)
+    }
+
+    /// The same for a connection whose program has got so far. Where others than the program take input or write, it is the
+    /// kernel's count less theirs.
+    ///
+    /// # Errors
+    /// As [`Journal::recover`].
+    pub fn recover_at(file: OwnedFd, progress: Progress) -> Result<Recovered, Damaged> {
+        let header = read_header(&file)?;
         let state = match progress.consumed >= header.input {
             true => header.after,
             false => header.before,
@@ -245,15 +267,36 @@ impl Journal {
             written_before: header.written_before,
             input: progress.consumed,
             record_len: header.record_len,
+            mark: header.mark,
             state,
             file_len,
         };
         Ok(Recovered {
             journal,
             unsent,
-            word: state.word,
+            words: state.words,
             record,
         })
+    }
+
+    /// The mark in a journal: see [`Journal::set_mark`].
+    ///
+    /// # Errors
+    /// [`Damaged`] if there is none to be read.
+    pub fn mark_in(file: &OwnedFd) -> Result<u64, Damaged> {
+        Ok(read_header(file)?.mark)
+    }
+
+    /// Changes the mark, which holds at once: 0 in the beginning. All that was noted has been discarded. From now on, the kernel's
+    /// counts include so much more that is not the program's, input first, and that nobody subtracts any more.
+    ///
+    /// # Errors
+    /// If the system refuses to write it.
+    pub fn set_mark(&mut self, mark: u64, others: Progress) -> Result<(), Errno> {
+        self.mark = mark;
+        self.input += others.consumed;
+        self.written_before += others.written;
+        self.write_header(self.state, self.state, 0)
     }
 
     /// Stores a record, once. It takes effect with the next note.
@@ -274,7 +317,7 @@ impl Journal {
     /// # Errors
     /// If the system has no memory for it. The connection can then no longer outlive the program.
     pub fn note(&mut self, note: Note) -> Result<(), Errno> {
-        if note.output.is_empty() && note.word == self.state.word {
+        if note.output.is_empty() && note.words == self.state.words {
             self.input += note.input as u64;
             return Ok(());
         }
@@ -286,7 +329,7 @@ impl Journal {
         let before = self.state;
         let after = State {
             len: before.len + note.output.len() as u64,
-            word: note.word,
+            words: note.words,
             ..before
         };
         self.write(before, after, note)?;
@@ -352,6 +395,7 @@ impl Journal {
             written_before: self.written_before,
             input: self.input + input as u64,
             record_len: self.record_len,
+            mark: self.mark,
             before,
             after,
         }
@@ -367,6 +411,12 @@ impl AsFd for Journal {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
+}
+
+fn read_header(file: &OwnedFd) -> Result<Header, Damaged> {
+    let mut header = [0; HEADER_BYTES];
+    read_at(file, &mut header, HEADER_AT)?;
+    Header::from_bytes(&header)
 }
 
 fn write_at(file: &OwnedFd, mut bytes: &[u8], mut at: u64) -> Result<(), Errno> {

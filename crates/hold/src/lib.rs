@@ -4,7 +4,8 @@
 //! should be small.
 //!
 //! **What.** A [`Holder`] is a process with a Unix socket. A program [`attach`]es to it, gives it its listening sockets and
-//! connections ([`Link`]), and writes a [`Journal`] for each connection, which the holder keeps as well. When the program is
+//! connections ([`Link`]), and writes a [`Journal`] for each connection, which the holder keeps as well; other descriptors may
+//! belong to a connection, or to all ([`Link::attach`], [`Link::keep_common`]). When the program is
 //! gone, by `kill -9` or because another one replaces it, the next program receives all of them, and continues each
 //! connection at the exact byte ([`Journal::recover`]). The holder neither reads from the sockets nor writes to them.
 //!
@@ -33,8 +34,10 @@ mod journal;
 mod message;
 mod progress;
 
-pub use held::{Held, HeldConnection, HeldListener, HoldError, Link, Notice, attach};
+pub use held::{
+    Attachment, Held, HeldCommon, HeldConnection, HeldListener, HoldError, Link, Notice, attach,
+};
 pub use holder::Holder;
-pub use journal::{Damaged, Journal, Note, RECORD_BYTES, Recovered};
+pub use journal::{Damaged, Journal, Note, RECORD_BYTES, Recovered, Words};
 pub use message::Id;
-pub use progress::discard;
+pub use progress::{Progress, discard};

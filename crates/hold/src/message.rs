@@ -12,7 +12,7 @@ use std::mem::MaybeUninit;
 use std::time::Duration;
 
 /// The version of the messages. `Attach`, `End` and `Refused` never change, so that versions can refuse each other.
-pub const LAYOUT: u32 = 1;
+pub const LAYOUT: u32 = 2;
 
 /// The longest label, in bytes.
 pub const MAX_LABEL: usize = 2048;
@@ -21,7 +21,7 @@ pub const MAX_LABEL: usize = 2048;
 const MAX_BYTES: usize = 4096;
 
 /// The maximum number of descriptors in a message.
-const MAX_FDS: usize = 2;
+pub const MAX_FDS: usize = 8;
 
 /// Identifies what is kept.
 pub type Id = u64;
@@ -36,6 +36,12 @@ pub enum Message {
     Listener { id: Id, label: String },
     /// In both directions: a connection and its journal to keep.
     Connection { id: Id, label: String },
+    /// In both directions: so many descriptors to keep for as long as the connection with this id.
+    Attachment { id: Id, fds: u8, label: String },
+    /// In both directions: so many descriptors to keep that belong to no connection alone.
+    Common { id: Id, fds: u8, label: String },
+    /// To the holder: the attachment of the connection with this id is needed no more.
+    Detach { id: Id },
     /// To the holder: the program has closed this.
     Forget { id: Id },
     /// To the holder: close everything, and end.
@@ -56,6 +62,7 @@ impl Message {
         match self {
             Self::Listener { .. } => 1,
             Self::Connection { .. } => 2,
+            Self::Attachment { fds, .. } | Self::Common { fds, .. } => (*fds).into(),
             _ => 0,
         }
     }
@@ -73,6 +80,9 @@ impl Message {
             .concat(),
             Self::Listener { id, label } => labelled(b'L', *id, label),
             Self::Connection { id, label } => labelled(b'C', *id, label),
+            Self::Attachment { id, fds, label } => counted(b'T', *id, *fds, label),
+            Self::Common { id, fds, label } => counted(b'M', *id, *fds, label),
+            Self::Detach { id } => labelled(b'X', *id, ""),
             Self::Forget { id } => labelled(b'F', *id, ""),
             Self::Unkept { id } => labelled(b'U', *id, ""),
             Self::End => vec![b'E'],
@@ -98,6 +108,9 @@ impl Message {
             }
             b'L' => take_labelled(body).map(|(id, label)| Self::Listener { id, label }),
             b'C' => take_labelled(body).map(|(id, label)| Self::Connection { id, label }),
+            b'T' => take_counted(body).map(|(id, fds, label)| Self::Attachment { id, fds, label }),
+            b'M' => take_counted(body).map(|(id, fds, label)| Self::Common { id, fds, label }),
+            b'X' => take_labelled(body).map(|(id, _)| Self::Detach { id }),
             b'F' => take_labelled(body).map(|(id, _)| Self::Forget { id }),
             b'U' => take_labelled(body).map(|(id, _)| Self::Unkept { id }),
             b'E' => Some(Self::End),
@@ -125,6 +138,19 @@ fn take_labelled(body: &[u8]) -> Option<(Id, String)> {
     let (id, label) = body.split_first_chunk()?;
     let label = String::from_utf8(label.to_vec()).ok()?;
     Some((Id::from_le_bytes(*id), label))
+}
+
+fn counted(kind: u8, id: Id, fds: u8, label: &str) -> Vec<u8> {
+    let mut bytes = labelled(kind, id, label);
+    bytes.insert(1 + size_of::<Id>(), fds);
+    bytes
+}
+
+fn take_counted(body: &[u8]) -> Option<(Id, u8, String)> {
+    let (id, rest) = body.split_first_chunk()?;
+    let (fds, label) = rest.split_first()?;
+    let label = String::from_utf8(label.to_vec()).ok()?;
+    Some((Id::from_le_bytes(*id), *fds, label))
 }
 
 fn take_u32(bytes: &[u8]) -> Option<(u32, &[u8])> {
@@ -209,7 +235,21 @@ mod tests {
                 id: 1,
                 label: label.clone(),
             },
-            Message::Connection { id: 2, label },
+            Message::Connection {
+                id: 2,
+                label: label.clone(),
+            },
+            Message::Attachment {
+                id: 2,
+                fds: 4,
+                label: label.clone(),
+            },
+            Message::Common {
+                id: 3,
+                fds: 7,
+                label,
+            },
+            Message::Detach { id: 2 },
             Message::Forget { id: 3 },
             Message::Unkept { id: 4 },
             Message::End,
@@ -232,6 +272,8 @@ mod tests {
             b"A\0\0\0",
             b"L\0\0\0\0\0\0\0",
             b"C\0\0\0\0\0\0\0\0\xff",
+            b"T\0\0\0\0\0\0\0\0",
+            b"X\0",
         ] {
             assert_eq!(Message::decode(bytes), None, "{bytes:?}");
         }

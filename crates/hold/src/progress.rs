@@ -10,8 +10,8 @@ use std::io;
 const READINGS: u32 = 1000;
 
 /// The progress of a TCP connection since it was accepted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Progress {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
     /// Bytes read off its queue. Once the peer has closed its side, one more may be counted.
     pub consumed: u64,
     /// Bytes written to it, including those that have not left yet.

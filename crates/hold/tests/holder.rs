@@ -221,3 +221,42 @@ fn only_the_owner_may_use_it_and_only_one_holder_listens() {
     assert!(refused.to_string().contains("not a socket"), "{refused}");
     drop(folder);
 }
+
+/// Descriptors of a connection beside its socket, and those of all, come with it to the next program.
+#[test]
+fn attachments_are_kept_as_long_as_what_they_belong_to() {
+    let room = Room::new();
+    let held = room.attach();
+    let (listener, _peer, socket) = listen();
+    keep(&held, &listener, &socket);
+    let id = 2;
+    let files = || [(); 2].map(|()| OwnedFd::from(tempfile::tempfile().unwrap()));
+    let (own, common) = (files(), files());
+    let fds = own.each_ref().map(AsFd::as_fd);
+    held.link.attach(id, "own".into(), &fds).unwrap();
+    let fds = common.each_ref().map(AsFd::as_fd);
+    let common = held.link.keep_common("all".into(), &fds).unwrap();
+    assert!(held.link.attach(id, "none".into(), &[]).is_err());
+    drop(held);
+
+    let held = room.attach();
+    let attachment = held.connections[0].attachment.as_ref().unwrap();
+    assert_eq!(
+        (&attachment.label[..], attachment.fds.len()),
+        ("own", own.len())
+    );
+    assert_eq!(held.commons[0].id, common);
+    assert_eq!(held.commons[0].attachment.label, "all");
+    assert_eq!(held.commons[0].attachment.fds.len(), 2);
+    held.link.detach(id);
+    held.link.forget(common);
+    // An id that came after is another's.
+    assert!(held.link.keep_common("new".into(), &fds).unwrap() > common);
+    drop(held);
+
+    let held = room.attach();
+    assert!(held.connections[0].attachment.is_none());
+    assert_eq!(held.commons.len(), 1);
+    held.link.end();
+    assert_eq!(room.closed(), 2);
+}

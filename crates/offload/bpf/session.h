@@ -2,6 +2,8 @@
 /* What the kernel and the program share of one switch's connection. src/session.rs has the same in Rust.
  *
  * The owner alone may touch the rest: see owner.h. Before this file an application defines `struct application`, its own part.
+ * Up to the end of `input` this is the same in all versions, since a program may find what an earlier one left; what changes
+ * behind it changes LAYOUT in src/session.rs.
  */
 #pragma once
 
@@ -56,6 +58,13 @@ struct session {
 	u64 passed_long;     /* input passed since it was long: the queue is */
 	u64 passed_full;     /* input passed since the switch does not read its replies as fast */
 
+	/* What the program after this one has to know. The kernel touches none of it. */
+	u64 is_attached;
+	u64 written;         /* so many bytes the programs have written at least */
+	u64 unpassed;        /* so many bytes of input have come without being passed, up to the last change-over */
+	u64 counted[5];      /* how much of `answered`, `replies_sent`, `reply_bytes` and the passed is in the program's counters */
+
+	/* The last quarter is the program's, which stores beginnings of messages there for the program after it. */
 	u8 input[INPUT_ROOM + SLACK];
 	u8 replies[REPLY_ROOM + SLACK];
 	struct application application __attribute__((aligned(64)));

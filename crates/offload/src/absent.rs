@@ -1,38 +1,35 @@
 //! What stands in for the programs and maps where they were not built: there is never one.
 
-use crate::kernel::{Application, Way};
-use crate::session::Memory;
-use crate::waker::Waker;
+use crate::kernel::Application;
+use crate::maps::Maps;
 use std::convert::Infallible;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::OwnedFd;
 
 /// Nothing.
 pub(crate) struct Loaded(Infallible);
 
+/// Tells one build of the programs from another.
+pub(crate) fn code() -> u64 {
+    0
+}
+
 impl Loaded {
     /// There is nothing to load.
-    pub fn load(_application: Application) -> io::Result<Self> {
+    pub fn load(_application: Application, _maps: Option<Maps>) -> io::Result<(Self, Maps)> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    pub fn attach(&self, _slot: u32, _way: &Way) -> io::Result<()> {
+    /// There is no code that anything could be the same as.
+    pub fn earlier(_earlier_code: u64) -> Option<Self> {
+        None
+    }
+
+    pub fn application_bytes(&self) -> usize {
         match self.0 {}
     }
 
-    pub fn step_in(&self, _slot: u32, _switch: BorrowedFd) -> io::Result<()> {
-        match self.0 {}
-    }
-
-    pub fn step_aside(&self, _slot: u32) -> io::Result<()> {
-        match self.0 {}
-    }
-
-    pub fn forget(&self, _slot: u32, _cookies: &[u64]) {
-        match self.0 {}
-    }
-
-    pub fn new_session(&self, _slot: u32) -> io::Result<(Memory, Waker)> {
+    pub fn new_session(&self) -> io::Result<(OwnedFd, OwnedFd)> {
         match self.0 {}
     }
 }

@@ -2,19 +2,22 @@
 
 use crate::l3_tables::Tables;
 use crate::loaded::Loaded;
+use crate::maps::Maps;
 use crate::places::Table;
 use crate::services::Part;
 use crate::session::Memory;
 use crate::waker::Waker;
 use parking_lot::{Mutex, MutexGuard};
 use rustix::thread::CapabilitySet;
+use std::collections::HashMap;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
+use urtica_controller::hold::Id;
 
 /// How many connections can have a kernel half at a time: `MAX_SESSIONS` of `bpf/answering.h`.
-const MAX_SESSIONS: u32 = 4096;
+pub(crate) const MAX_SESSIONS: u32 = 4096;
 
 /// The oldest kernel whose sockmaps pass, redirect and count as the programs need it.
 const OLDEST: (u32, u32) = (6, 6);
@@ -106,9 +109,15 @@ pub struct Kernel {
     shared: Arc<Mutex<Slots>>,
 }
 
-/// The programs, and which slots are in use.
+/// The maps, and which slots are in use.
 struct Slots {
-    loaded: Loaded,
+    /// What makes new sessions: nothing where the maps are an earlier program's, and to be let go.
+    loaded: Option<Loaded>,
+    maps: Maps,
+    /// The maps' id at a holder that keeps them.
+    held_as: Option<Id>,
+    /// The sessions of an earlier program whose handlers have not been made anew, by their connections' ids at the holder.
+    resumed: HashMap<Id, Arc<Memory>>,
     /// Slots that were used and are free again.
     free: Vec<u32>,
     /// Slots from here on were never used.
@@ -132,6 +141,8 @@ pub(crate) struct Opened {
     pub slot: u32,
     pub memory: Arc<Memory>,
     pub waker: Waker,
+    /// The map that the memory is.
+    pub session: OwnedFd,
 }
 
 impl Kernel {
@@ -150,16 +161,75 @@ impl Kernel {
 
     pub(crate) fn load(application: Application) -> Result<Self, Unavailable> {
         check_system()?;
-        let loaded = Loaded::load(application).map_err(Unavailable::because)?;
+        let (loaded, maps) = Loaded::load(application, None).map_err(Unavailable::because)?;
+        Ok(Self::with(Some(loaded), maps, &[], None))
+    }
+
+    /// Goes on with these maps of an earlier program's learning switch, which the holder has under this id, and in which these slots
+    /// are used. Loads the programs, unless `code` says that those that are there are the same: the kernel takes long to check them.
+    pub(crate) fn start_again(
+        maps: Maps,
+        used: &[u32],
+        held_as: Id,
+        code: u64,
+    ) -> Result<Self, Unavailable> {
+        check_system()?;
+        let (loaded, maps) = match Loaded::earlier(code) {
+            Some(loaded) => (loaded, maps),
+            None => Loaded::load(Application::LearningSwitch, Some(maps))
+                .map_err(Unavailable::because)?,
+        };
+        maps.forget_others(used, MAX_SESSIONS);
+        Ok(Self::with(Some(loaded), maps, used, Some(held_as)))
+    }
+
+    /// Maps of an earlier program, in which no new sessions are made.
+    pub(crate) fn of_earlier(maps: Maps) -> Self {
+        Self::with(None, maps, &[], None)
+    }
+
+    fn with(loaded: Option<Loaded>, maps: Maps, used: &[u32], held_as: Option<Id>) -> Self {
+        let unused = used.last().map_or(0, |last| last + 1);
         let slots = Slots {
             loaded,
-            free: Vec::new(),
-            unused: 0,
+            maps,
+            held_as,
+            resumed: HashMap::new(),
+            free: (0..unused)
+                .filter(|slot| used.binary_search(slot).is_err())
+                .collect(),
+            unused,
             limit: MAX_SESSIONS,
         };
-        Ok(Self {
+        Self {
             shared: Arc::new(Mutex::new(slots)),
-        })
+        }
+    }
+
+    /// The maps' id at the holder, if it keeps them.
+    pub(crate) fn held_as(&self) -> Option<Id> {
+        self.lock().held_as
+    }
+
+    /// Has a holder keep the maps, by this function, which is given their descriptors.
+    pub(crate) fn hold(
+        &self,
+        keep: impl FnOnce(&[BorrowedFd]) -> io::Result<Id>,
+    ) -> io::Result<()> {
+        let mut slots = self.lock();
+        let id = keep(&slots.maps.fds())?;
+        slots.held_as = Some(id);
+        Ok(())
+    }
+
+    /// Notes a session of an earlier program, until its handler is made.
+    pub(crate) fn put_resumed(&self, connection: Id, memory: Arc<Memory>) {
+        self.lock().resumed.insert(connection, memory);
+    }
+
+    /// A session of an earlier program, for its new handler.
+    pub(crate) fn take_resumed(&self, connection: Id) -> Option<Arc<Memory>> {
+        self.lock().resumed.remove(&connection)
     }
 
     /// The same for at most so many connections at a time, 4,096 if it is not called. Each takes about 1.2 MB of the kernel's
@@ -173,12 +243,8 @@ impl Kernel {
     pub(crate) fn open_session(&self) -> Option<Opened> {
         let mut slots = self.lock();
         let slot = slots.take()?;
-        match slots.loaded.new_session(slot) {
-            Ok((memory, waker)) => Some(Opened {
-                slot,
-                memory: Arc::new(memory),
-                waker,
-            }),
+        match slots.new_session(slot) {
+            Ok(opened) => Some(opened),
             Err(error) => {
                 slots.free.push(slot);
                 tracing::warn!(%error, "the kernel half cannot take one more switch; the program answers it alone");
@@ -190,28 +256,40 @@ impl Kernel {
     /// A table of the application's own.
     #[cfg(not(without_programs))]
     pub(crate) fn table(&self, name: &str) -> io::Result<libbpf_rs::MapHandle> {
-        self.lock().loaded.table(name)
+        let slots = self.lock();
+        slots
+            .loaded
+            .as_ref()
+            .ok_or(io::ErrorKind::Unsupported)?
+            .table(name)
     }
 
     /// Has what comes from a switch's socket go through the programs.
     pub(crate) fn attach(&self, slot: u32, way: &Way) -> io::Result<()> {
-        self.lock().loaded.attach(slot, way)
+        self.lock().maps.attach(slot, way)
+    }
+
+    /// Puts into the maps what an earlier program had not, but for the switch's socket itself; returns whether that is there.
+    pub(crate) fn attach_rest(&self, slot: u32, way: &Way) -> io::Result<bool> {
+        let slots = self.lock();
+        slots.maps.attach_way(slot, way)?;
+        Ok(slots.maps.is_in(slot, way.switch_cookie))
     }
 
     /// Has what comes from a switch's socket go through the programs again.
     pub(crate) fn step_in(&self, slot: u32, switch: BorrowedFd) -> io::Result<()> {
-        self.lock().loaded.step_in(slot, switch)
+        self.lock().maps.step_in(slot, switch)
     }
 
     /// Has what comes from a switch's socket go straight to the program.
     pub(crate) fn step_aside(&self, slot: u32) -> io::Result<()> {
-        self.lock().loaded.step_aside(slot)
+        self.lock().maps.step_aside(slot)
     }
 
     /// Gives a session back. Its sockets leave the maps now, and the switch's is about to be closed.
     pub(crate) fn close_session(&self, slot: u32, cookies: &[u64]) {
         let mut slots = self.lock();
-        slots.loaded.forget(slot, cookies);
+        slots.maps.forget(slot, cookies);
         slots.free.push(slot);
     }
 
@@ -222,6 +300,20 @@ impl Kernel {
 }
 
 impl Slots {
+    /// A session with memory of its own, and what wakes its program.
+    fn new_session(&self, slot: u32) -> io::Result<Opened> {
+        let loaded = self.loaded.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        let (session, waker) = loaded.new_session()?;
+        self.maps
+            .enter_session(slot, session.as_fd(), waker.as_fd())?;
+        Ok(Opened {
+            slot,
+            memory: Arc::new(Memory::map(session.as_fd(), loaded.application_bytes())?),
+            waker: Waker::map(waker)?,
+            session,
+        })
+    }
+
     /// A slot that nobody has.
     fn take(&mut self) -> Option<u32> {
         if let Some(slot) = self.free.pop() {

@@ -1,13 +1,15 @@
 //! `l2` with a kernel half.
 
 use crate::kernel::Kernel;
-use crate::link::Link;
+use crate::link::{Link, clock_ns_at};
 use crate::mode::Mode;
 use crate::places::{MAX_PLACES, SharedPlaces, set_up};
 use crate::session::Memory;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 use urtica_apps::{L2, MacTable};
+use urtica_controller::hold::Id;
 use urtica_controller::{KernelHalf, Program, Switch, SwitchHandler, SwitchInfo};
 use urtica_wire::{PacketIn, PortNo, Version};
 
@@ -43,6 +45,26 @@ impl LearningSwitch {
     }
 }
 
+impl LearningSwitch {
+    fn offloaded(
+        &self,
+        info: &SwitchInfo,
+        memory: Arc<Memory>,
+        places: SharedPlaces,
+        link: Option<Link>,
+    ) -> Offloaded {
+        Offloaded {
+            l2: L2::with_table(MacTable::in_places(places)),
+            link,
+            first_unanswered_port: match info.version {
+                Version::Of10 => PortNo(FIRST_UNANSWERED_PORT),
+                Version::Of13 => PortNo::ANY,
+            },
+            memory,
+        }
+    }
+}
+
 impl Program for LearningSwitch {
     fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler> {
         let Some(opened) = self.kernel.open_session() else {
@@ -51,15 +73,24 @@ impl Program for LearningSwitch {
         let memory = Arc::clone(&opened.memory);
         prepare(&memory, info.version, self.places);
         let places = SharedPlaces::new(Arc::clone(&memory), self.places);
-        Box::new(Offloaded {
-            l2: L2::with_table(MacTable::in_places(places)),
-            link: Some(Link::new(self.kernel.clone(), opened, self.mode)),
-            first_unanswered_port: match info.version {
-                Version::Of10 => PortNo(FIRST_UNANSWERED_PORT),
-                Version::Of13 => PortNo::ANY,
-            },
-            memory,
-        })
+        let link = Link::new(self.kernel.clone(), opened, self.mode);
+        Box::new(self.offloaded(info, memory, places, Some(link)))
+    }
+
+    /// Its table is that of the earlier program.
+    fn resume(
+        &self,
+        info: &SwitchInfo,
+        held: Id,
+        started: Instant,
+    ) -> Option<Box<dyn SwitchHandler>> {
+        let memory = self.kernel.take_resumed(held)?;
+        let version = memory.shared().version.load(Relaxed);
+        if version != u32::from(info.version.to_wire()) {
+            return None;
+        }
+        let places = SharedPlaces::resume(Arc::clone(&memory), clock_ns_at(started))?;
+        Some(Box::new(self.offloaded(info, memory, places, None)))
     }
 }
 

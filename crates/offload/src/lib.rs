@@ -6,7 +6,8 @@
 //!
 //! **What.** [`Kernel::start`] loads the programs of `bpf/`; [`LearningSwitch`] is `l2` with a kernel half, which answers always or
 //! while queues are short ([`Mode`]); [`RouterKernel`] is that of `l3`; [`Driven`] answers for services of any program; [`ring`] delivers
-//! messages to any program. Nothing is pinned: what is in the kernel goes away with the process.
+//! messages to any program. Nothing is pinned: what is in the kernel goes away with the process, or with the holder that keeps it for
+//! the next one ([`Halves`]).
 //!
 //! ```no_run
 //! use urtica_controller::Controller;
@@ -65,6 +66,7 @@
     allow(dead_code, reason = "without programs nothing is ever loaded")
 )]
 
+mod halves;
 mod kernel;
 mod l3_tables;
 mod learning_switch;
@@ -74,6 +76,7 @@ mod loaded;
 #[cfg(without_programs)]
 #[path = "absent.rs"]
 mod loaded;
+mod maps;
 mod mode;
 mod owner;
 mod places;
@@ -84,6 +87,7 @@ mod session;
 mod socket;
 mod waker;
 
+pub use halves::Halves;
 pub use kernel::{Kernel, Unavailable};
 pub use learning_switch::LearningSwitch;
 pub use mode::Mode;

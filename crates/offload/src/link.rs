@@ -1,10 +1,17 @@
 //! One connection's kernel half: its session, and the pair of sockets that its replies go through.
+//!
+//! **Held connections.** Whenever the program dies, the next one finds where it was: `written` and `unpassed` of the session are
+//! stored before what they tell of changes, and the rest follows from the kernel's counts. What the program has written is all
+//! that was, less the kernel's replies, and while these are on their way, what it had written when it last handed over. What it
+//! has read is what is off the queue, less what the kernel half has taken.
 
-use crate::kernel::{Kernel, Opened, Way};
+use crate::halves::label;
+use crate::kernel::{Application, Kernel, Opened, Way};
 use crate::mode::{Mode, Pace};
-use crate::session::{CARRY_BYTES, Memory, Shared};
+use crate::session::{CARRY_BYTES, Memory, Shared, next_place};
 use crate::socket::{
-    bound_queues, cookie, peer, read_bytes, received_bytes, wait_for_receiver, written_bytes,
+    bound_queues, cookie, has_unread, peer, read_bytes, received_bytes, wait_for_receiver,
+    written_bytes,
 };
 use crate::waker::Waker;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
@@ -13,7 +20,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use urtica_controller::{Handover, KernelHalf, Reclaimed, Taken};
+use urtica_controller::hold::{Attachment, Progress};
+use urtica_controller::{Handover, HeldHalf, Keeper, KernelHalf, Reclaimed, Resumed, Taken};
 
 /// What an application does when the owner of its tables changes.
 pub(crate) trait Turns: Send {
@@ -38,13 +46,48 @@ pub(crate) struct Link {
     pace: Pace,
     /// What had been done in the kernel when the program last became the owner.
     before: Done,
+    /// The map that the memory is, until it is attached.
+    session: Option<OwnedFd>,
+    /// The pair of sockets, until it is attached.
+    relay: Option<Relay>,
+    /// Whether a holder keeps it.
+    is_kept: bool,
+    /// Whether it is left in the kernel when this is dropped.
+    is_left: bool,
+    /// Where the newest beginning of a message is stored, and what the kernel had taken at that time.
+    place: usize,
+    taken_before: u64,
+}
+
+/// A pair of Unix sockets.
+struct Relay {
+    relay: OwnedFd,
+    exit: OwnedFd,
+}
+
+impl Relay {
+    fn new() -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (relay, exit) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        Ok(Self { relay, exit })
+    }
+
+    /// The way of a switch's bytes through this pair.
+    fn way<'a>(&'a self, switch: BorrowedFd<'a>) -> io::Result<Way<'a>> {
+        Ok(Way {
+            switch,
+            switch_cookie: cookie(switch)?,
+            relay: self.relay.as_fd(),
+            exit: self.exit.as_fd(),
+            relay_cookie: cookie(self.relay.as_fd())?,
+        })
+    }
 }
 
 /// What there is once the switch's socket is attached.
 struct Attached {
     /// Keeps the way of the replies open.
-    _relay: OwnedFd,
-    _exit: OwnedFd,
+    _relay: Relay,
     cookies: [u64; 2],
     /// Whether input goes through the kernel's programs, and not straight to the program.
     is_in: bool,
@@ -83,6 +126,46 @@ impl Done {
             fell_back: get(&shared.passed_long) + get(&shared.passed_full),
         }
     }
+
+    /// What an earlier program had counted.
+    fn counted(shared: &Shared) -> Self {
+        let [answered, replies, reply_bytes, passed, fell_back] =
+            shared.counted.each_ref().map(|count| count.load(Relaxed));
+        Self {
+            answered,
+            replies,
+            reply_bytes,
+            passed,
+            fell_back,
+        }
+    }
+
+    /// What is counted from now on, for the next program.
+    fn count(self, shared: &Shared) {
+        let counts = [
+            self.answered,
+            self.replies,
+            self.reply_bytes,
+            self.passed,
+            self.fell_back,
+        ];
+        for (counted, count) in shared.counted.iter().zip(counts) {
+            counted.store(count, Relaxed);
+        }
+    }
+
+    /// What was done since then.
+    fn since(self, before: Self, xid: u32) -> Reclaimed {
+        Reclaimed {
+            xid,
+            answered: self.answered.saturating_sub(before.answered),
+            others: 0,
+            sent: self.replies.saturating_sub(before.replies),
+            sent_bytes: self.reply_bytes.saturating_sub(before.reply_bytes),
+            passed: self.passed.saturating_sub(before.passed),
+            fell_back: self.fell_back.saturating_sub(before.fell_back),
+        }
+    }
 }
 
 impl Link {
@@ -106,7 +189,137 @@ impl Link {
             attached: None,
             pace: Pace::new(mode),
             before: Done::default(),
+            session: Some(opened.session),
+            relay: None,
+            is_kept: false,
+            is_left: false,
+            place: 0,
+            taken_before: 0,
         }
+    }
+
+    /// Takes back a connection from what an earlier program left of its kernel half, in these maps; `is_same` where that is of this
+    /// program's layout.
+    pub fn resume(
+        kernel: Kernel,
+        kept: &Attachment,
+        socket: BorrowedFd,
+        is_same: bool,
+        mode: Mode,
+    ) -> io::Result<Self> {
+        let copies = kept.fds.iter().map(OwnedFd::try_clone);
+        let copies: Vec<_> = copies.collect::<io::Result<_>>()?;
+        let Ok::<[_; 4], _>([session, waker, relay, exit]) = copies.try_into() else {
+            return Err(io::ErrorKind::InvalidData.into());
+        };
+        let memory = match is_same {
+            // A holder keeps the learning switch's alone.
+            true => Memory::map(session.as_fd(), Application::LearningSwitch.bytes())?,
+            false => Memory::map_front(session.as_fd())?,
+        };
+        let shared = memory.shared();
+        if !shared.owner.is_sound() {
+            return Err(io::Error::other("what it left makes no sense"));
+        }
+        shared.owner.reclaim();
+        let waker = Waker::map(waker)?;
+        waker.clear();
+        let (slot, place) = (shared.slot.load(Relaxed), 0);
+        let mut link = Self {
+            kernel,
+            turns: Box::new(()),
+            slot,
+            taken_before: shared.taken_bytes.load(Relaxed),
+            memory: Arc::new(memory),
+            waker,
+            attached: None,
+            pace: Pace::new(mode),
+            before: Done::default(),
+            session: Some(session),
+            relay: Some(Relay { relay, exit }),
+            is_kept: true,
+            is_left: false,
+            place,
+        };
+        if link.shared().is_attached.load(Relaxed) != 0 {
+            link.attach_again(socket)?;
+        }
+        Ok(link)
+    }
+
+    /// Finds out where the earlier program was with a connection that it had begun to attach.
+    fn attach_again(&mut self, socket: BorrowedFd) -> io::Result<()> {
+        let Some(relay) = self.relay.take() else {
+            return Ok(());
+        };
+        let way = relay.way(socket)?;
+        let cookies = [way.switch_cookie, way.relay_cookie];
+        let mut is_in = self.kernel.attach_rest(self.slot, &way)?;
+        if is_in {
+            // What nobody has looked at would count as read: it may have died before it looked.
+            have_queue_looked_at(socket);
+        }
+        let mut all = Progress::of(socket)?;
+        if !is_in {
+            all.consumed = read_bytes(socket)?;
+        }
+        let shared = self.memory.shared();
+        let (unpassed, passed) = (shared.unpassed.load(Relaxed), shared.owner.passed_bytes());
+        let ours = all
+            .consumed
+            .saturating_sub(shared.taken_bytes.load(Relaxed));
+        let read_since = ours.saturating_sub(unpassed);
+        if !is_in && read_since < passed {
+            // It died while stepping aside: what was passed can be read in order only while the programs are there.
+            self.kernel.step_in(self.slot, socket)?;
+            have_queue_looked_at(socket);
+            is_in = true;
+        }
+        let replied = shared.reply_bytes.load(Relaxed);
+        let handed_over = shared.written.load(Relaxed);
+        let read = match is_in {
+            true => read_since,
+            false => passed,
+        };
+        self.attached = Some(Attached {
+            _relay: relay,
+            cookies,
+            is_in,
+            is_gone: false,
+            before: unpassed,
+            read_aside: read_since - read,
+            read,
+            written: all.written.saturating_sub(replied).max(handed_over),
+            drained: 0,
+        });
+        Ok(())
+    }
+
+    /// What the controller goes on with.
+    pub fn into_resumed(mut self, socket: BorrowedFd) -> io::Result<Resumed> {
+        let progress = match &self.attached {
+            None => Progress::of(socket)?,
+            Some(attached) => Progress {
+                consumed: attached.before + attached.read + attached.read_aside,
+                written: attached.written,
+            },
+        };
+        let shared = self.memory.shared();
+        let (counted, now) = (Done::counted(shared), Done::of(shared));
+        let reclaimed = now.since(counted, shared.xid.load(Relaxed));
+        now.count(shared);
+        let mut fragment = Vec::new();
+        shared.read_fragment(&mut fragment);
+        self.before = now;
+        let is_attached = self.attached.is_some();
+        let mut resumed = Resumed::new(Box::new(self), progress, reclaimed, fragment);
+        resumed.is_attached = is_attached;
+        Ok(resumed)
+    }
+
+    /// The session.
+    pub fn memory(&self) -> Arc<Memory> {
+        Arc::clone(&self.memory)
     }
 
     fn shared(&self) -> &Shared {
@@ -120,6 +333,14 @@ impl Link {
             return Ok(false);
         };
         if !attached.is_in && !attached.is_gone && is_drained {
+            if self.is_kept {
+                // The programs see whole segments: one of which a part was taken off the queue must not be there any more.
+                if has_unread(socket)? {
+                    return Ok(false);
+                }
+                let unpassed = attached.before + attached.read_aside;
+                self.memory.shared().unpassed.store(unpassed, Relaxed);
+            }
             self.kernel.step_in(self.slot, socket)?;
             attached.is_in = true;
             have_queue_looked_at(socket);
@@ -175,23 +396,33 @@ impl Link {
 
 impl KernelHalf for Link {
     fn attach(&mut self, socket: BorrowedFd) -> io::Result<()> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let (relay, exit) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        let way = Way {
-            switch: socket,
-            switch_cookie: cookie(socket)?,
-            relay: relay.as_fd(),
-            exit: exit.as_fd(),
-            relay_cookie: cookie(relay.as_fd())?,
+        // The programs see whole segments: one of which a part was taken off the queue must not be there any more.
+        if self.is_kept && has_unread(socket)? {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let relay = match self.relay.take() {
+            Some(relay) => relay,
+            None => Relay::new()?,
         };
+        let way = relay.way(socket)?;
         bound_queues(socket)?;
         let cookies = [way.switch_cookie, way.relay_cookie];
-        let (before, written) = (read_bytes(socket)?, written_bytes(socket)?);
-        self.shared().slot.store(self.slot, Relaxed);
+        let (before, written) = match self.is_kept {
+            true => {
+                let progress = Progress::of(socket)?;
+                (progress.consumed, progress.written)
+            }
+            false => (read_bytes(socket)?, written_bytes(socket)?),
+        };
+        let shared = self.shared();
+        shared.slot.store(self.slot, Relaxed);
+        shared.written.store(written, Relaxed);
+        shared.unpassed.store(before, Relaxed);
+        shared.is_attached.store(1, Relaxed);
         let entered = self.kernel.attach(self.slot, &way);
+        self.session = None;
         self.attached = Some(Attached {
             _relay: relay,
-            _exit: exit,
             cookies,
             is_in: true,
             is_gone: false,
@@ -236,9 +467,12 @@ impl KernelHalf for Link {
         shared.set_fragment(handover.fragment);
         shared.xid.store(handover.xid, Relaxed);
         shared.is_fresh.store(1, Relaxed);
-        shared
-            .clock_ns
-            .store(clock_ns_at(handover.started), Relaxed);
+        shared.written.store(attached.written, Relaxed);
+        let ahead_s = self.memory.clock_ahead_s.load(Relaxed);
+        let started_ns = clock_ns_at(handover.started);
+        let clock_ns = started_ns.wrapping_sub(u64::from(ahead_s) * 1_000_000_000);
+        shared.clock_ns.store(clock_ns, Relaxed);
+        self.taken_before = shared.taken_bytes.load(Relaxed);
         Ok(match shared.owner.hand_over(attached.read) {
             true => Taken::Yes,
             false => Taken::NotYet,
@@ -249,19 +483,16 @@ impl KernelHalf for Link {
         let shared = self.memory.shared();
         shared.owner.reclaim();
         self.waker.clear();
-        shared.take_fragment(input);
-        let (before, now) = (self.before, Done::of(shared));
-        self.before = now;
-        self.turns.after_kernel();
-        Reclaimed {
-            xid: shared.xid.load(Relaxed),
-            answered: now.answered - before.answered,
-            others: 0,
-            sent: now.replies - before.replies,
-            sent_bytes: now.reply_bytes - before.reply_bytes,
-            passed: now.passed - before.passed,
-            fell_back: now.fell_back - before.fell_back,
+        shared.read_fragment(input);
+        if shared.taken_bytes.load(Relaxed) != self.taken_before {
+            // It is the kernel's.
+            self.place = 0;
         }
+        let now = Done::of(shared);
+        now.count(shared);
+        let before = std::mem::replace(&mut self.before, now);
+        self.turns.after_kernel();
+        now.since(before, shared.xid.load(Relaxed))
     }
 
     fn may_write(&mut self, socket: BorrowedFd) -> bool {
@@ -299,13 +530,98 @@ impl KernelHalf for Link {
     fn max_fragment(&self) -> usize {
         CARRY_BYTES - 1
     }
+
+    fn held(&mut self) -> Option<&mut dyn HeldHalf> {
+        let has_maps = self.is_kept || self.kernel.held_as().is_some();
+        has_maps.then_some(self)
+    }
+}
+
+impl HeldHalf for Link {
+    fn keep(&mut self, keeper: &Keeper) -> io::Result<()> {
+        let maps = self.kernel.held_as().ok_or(io::ErrorKind::Unsupported)?;
+        self.shared().slot.store(self.slot, Relaxed);
+        if self.relay.is_none() {
+            self.relay = Some(Relay::new()?);
+        }
+        let (Some(session), Some(relay)) = (&self.session, &self.relay) else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        let fds = [
+            session.as_fd(),
+            self.waker.as_fd(),
+            relay.relay.as_fd(),
+            relay.exit.as_fd(),
+        ];
+        keeper.keep(label(maps), &fds)?;
+        self.is_kept = true;
+        Ok(())
+    }
+
+    fn taken(&self) -> u64 {
+        self.shared().taken_bytes.load(Relaxed)
+    }
+
+    fn fragment_word(&self, bytes: usize) -> u64 {
+        match bytes {
+            0 => 0,
+            _ => (self.place as u64) << PLACE_SHIFT | bytes as u64,
+        }
+    }
+
+    fn store_fragment(&mut self, fragment: &[u8]) -> u64 {
+        self.place = next_place(self.place);
+        self.shared().store(self.place, fragment);
+        self.fragment_word(fragment.len())
+    }
+
+    fn load_fragment(&mut self, word: u64) -> Vec<u8> {
+        let mut fragment = Vec::new();
+        self.place = (word >> PLACE_SHIFT) as usize;
+        let bytes = (word & ((1 << PLACE_SHIFT) - 1)) as usize;
+        self.shared().read_stored(self.place, bytes, &mut fragment);
+        fragment
+    }
+
+    fn leave(&mut self) {
+        self.is_left = true;
+    }
+
+    fn let_go(&mut self, socket: BorrowedFd) -> io::Result<Option<Progress>> {
+        let is_in = self
+            .attached
+            .as_ref()
+            .is_some_and(|attached| attached.is_in);
+        if is_in && !self.step_aside(socket)? {
+            return Ok(None);
+        }
+        let progress = Progress {
+            consumed: self.shared().taken_bytes.load(Relaxed),
+            written: self.shared().reply_bytes.load(Relaxed),
+        };
+        self.end();
+        Ok(Some(progress))
+    }
+}
+
+/// In a word that names the beginning of a message, its place is above its length.
+const PLACE_SHIFT: u32 = 32;
+
+impl Link {
+    /// Gives the session back, once.
+    fn end(&mut self) {
+        if std::mem::replace(&mut self.is_left, true) {
+            return;
+        }
+        let cookies = self.attached.as_ref().map(|attached| attached.cookies);
+        self.kernel
+            .close_session(self.slot, cookies.as_slice().as_flattened());
+    }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
-        let cookies = self.attached.as_ref().map(|attached| attached.cookies);
-        self.kernel
-            .close_session(self.slot, cookies.as_slice().as_flattened());
+        self.end();
     }
 }
 

@@ -1,14 +1,14 @@
 //! The programs and maps of `bpf/`, by way of libbpf.
 
-use crate::kernel::{Application, Way};
-use crate::session::{Memory, session_bytes};
-use crate::waker::{Waker, ring_bytes};
+use crate::kernel::Application;
+use crate::maps::Maps;
+use crate::session::session_bytes;
+use crate::waker::ring_bytes;
 use libbpf_rs::libbpf_sys::{BPF_F_MMAPABLE, bpf_map_create_opts};
-use libbpf_rs::{
-    MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject, PrintLevel,
-};
+use libbpf_rs::{MapCore, MapHandle, MapType, Object, ObjectBuilder, OpenObject, PrintLevel};
+use std::hash::{DefaultHasher, Hasher};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// An application's programs, as clang has compiled them.
 fn object_of(application: Application) -> &'static [u8] {
@@ -21,18 +21,18 @@ fn object_of(application: Application) -> &'static [u8] {
     }
 }
 
-/// The programs, loaded, and their maps.
+/// The programs, loaded.
 pub(crate) struct Loaded {
-    /// Keeps the programs in the kernel.
-    object: Object,
+    /// Keeps the programs in the kernel, unless another process has attached them.
+    object: Option<Object>,
     application: Application,
-    slots: MapHandle,
-    sessions: MapHandle,
-    wakers: MapHandle,
-    switches: MapHandle,
-    keepers: MapHandle,
-    relays: MapHandle,
-    exits: MapHandle,
+}
+
+/// Tells one build of the learning switch's programs from another.
+pub(crate) fn code() -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(object_of(Application::LearningSwitch));
+    hasher.finish()
 }
 
 // SAFETY: what is in here are file descriptors and memory of libbpf's, which is used under the mutex alone, and bound to no
@@ -40,12 +40,20 @@ pub(crate) struct Loaded {
 unsafe impl Send for Loaded {}
 
 impl Loaded {
-    /// Loads an application's programs and attaches them to their maps.
-    pub fn load(application: Application) -> io::Result<Self> {
-        Self::try_load(application).map_err(to_io)
+    /// What an earlier process has loaded for the learning switch, and its maps keep in the kernel, where that is this code.
+    pub fn earlier(earlier_code: u64) -> Option<Self> {
+        (earlier_code == code()).then_some(Self {
+            object: None,
+            application: Application::LearningSwitch,
+        })
     }
 
-    fn try_load(application: Application) -> libbpf_rs::Result<Self> {
+    /// Loads an application's programs and attaches them to their maps: to these of an earlier process, where there are any.
+    pub fn load(application: Application, maps: Option<Maps>) -> io::Result<(Self, Maps)> {
+        Self::try_load(application, maps).map_err(to_io)
+    }
+
+    fn try_load(application: Application, maps: Option<Maps>) -> libbpf_rs::Result<(Self, Maps)> {
         // What it says of programs that are refused is pages long, and goes to standard error otherwise.
         libbpf_rs::set_print(Some((PrintLevel::Debug, |_, text| {
             tracing::debug!("libbpf: {}", text.trim_end());
@@ -55,120 +63,68 @@ impl Loaded {
         if let Application::Services { hosts } = application {
             size_tables(&mut object, hosts)?;
         }
+        if let Some(maps) = &maps {
+            reuse(&mut object, maps)?;
+        }
         let object = object.load()?;
-        let map = |name: &str| find_map(&object, name);
-        let (slots, sessions, wakers) = (map("slots")?, map("sessions")?, map("wakers")?);
-        let (switches, keepers) = (map("switches")?, map("keepers")?);
-        let (relays, exits) = (map("relays")?, map("exits")?);
-        for (name, map) in [("from_switch", &switches), ("to_switch", &exits)] {
+        let fds = Maps::NAMES
+            .into_iter()
+            .map(|name| Ok(find_map(&object, name)?.as_fd().try_clone_to_owned()?));
+        let maps = Maps::from_fds(fds.collect::<libbpf_rs::Result<_>>()?);
+        for (name, map) in [("from_switch", "switches"), ("to_switch", "exits")] {
+            let map = find_map(&object, map)?;
             let program = object.progs_mut().find(|program| program.name() == name);
             program
                 .expect("the programs have this one")
                 .attach_sockmap(map.as_fd().as_raw_fd())?;
         }
-        Ok(Self {
-            object,
+        let loaded = Self {
+            object: Some(object),
             application,
-            slots,
-            sessions,
-            wakers,
-            switches,
-            keepers,
-            relays,
-            exits,
-        })
+        };
+        Ok((loaded, maps.expect("there is one for each name")))
     }
 
     /// A table of the application's own.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::Unsupported`] where another process has loaded the programs.
     pub fn table(&self, name: &str) -> io::Result<MapHandle> {
-        find_map(&self.object, name).map_err(to_io)
+        let object = self.object.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        find_map(object, name).map_err(to_io)
     }
 
-    /// Puts the sockets into the maps, so that what comes from the switch's goes through the programs.
-    pub fn attach(&self, slot: u32, way: &Way) -> io::Result<()> {
-        self.try_attach(slot, way).map_err(to_io)
+    /// The size of the application's part of a session.
+    pub fn application_bytes(&self) -> usize {
+        self.application.bytes()
     }
 
-    fn try_attach(&self, slot: u32, way: &Way) -> libbpf_rs::Result<()> {
-        for cookie in [way.switch_cookie, way.relay_cookie] {
-            let (key, value) = (cookie.to_ne_bytes(), slot.to_ne_bytes());
-            self.slots.update(&key, &value, MapFlags::ANY)?;
-        }
-        enter(&self.exits, slot, way.exit)?;
-        enter(&self.relays, slot, way.relay)?;
-        enter(&self.keepers, slot, way.switch)?;
-        // Last: from here on the switch's input takes this way.
-        enter(&self.switches, slot, way.switch)
-    }
-
-    /// Has what comes from a switch's socket go through the programs again.
-    pub fn step_in(&self, slot: u32, switch: BorrowedFd) -> io::Result<()> {
-        enter(&self.switches, slot, switch).map_err(to_io)
-    }
-
-    /// Has what comes from a switch's socket go straight to the program.
-    pub fn step_aside(&self, slot: u32) -> io::Result<()> {
-        self.switches.delete(&slot.to_ne_bytes()).map_err(to_io)
-    }
-
-    /// Takes a session and its sockets out of the maps. What is not there any more is as it should be.
-    pub fn forget(&self, slot: u32, cookies: &[u64]) {
-        for cookie in cookies {
-            let _ = self.slots.delete(&cookie.to_ne_bytes());
-        }
-        let maps = [
-            &self.switches,
-            &self.keepers,
-            &self.relays,
-            &self.exits,
-            &self.sessions,
-            &self.wakers,
-        ];
-        for map in maps {
-            let _ = map.delete(&slot.to_ne_bytes());
-        }
-    }
-
-    /// A session with memory of its own, for this slot, and what wakes its program.
-    pub fn new_session(&self, slot: u32) -> io::Result<(Memory, Waker)> {
-        let application_bytes = self.application.bytes();
+    /// The memory of a new session, and what wakes its program.
+    pub fn new_session(&self) -> io::Result<(OwnedFd, OwnedFd)> {
         let session = Kind {
-            value_bytes: session_bytes(application_bytes) as u32,
+            value_bytes: session_bytes(self.application_bytes()) as u32,
             ..SESSION
         };
-        let session = self.new_map(slot, &session).map_err(to_io)?;
         let waker = Kind {
             entries: ring_bytes() as u32,
             ..WAKER
         };
-        let waker = self.new_map(slot, &waker).map_err(to_io)?;
-        let memory = Memory::map(session.as_fd(), application_bytes)?;
-        Ok((memory, Waker::map(waker.as_fd().try_clone_to_owned()?)?))
+        let make = |kind: &Kind| -> libbpf_rs::Result<OwnedFd> {
+            Ok(new_map(kind)?.as_fd().try_clone_to_owned()?)
+        };
+        Ok((make(&session).map_err(to_io)?, make(&waker).map_err(to_io)?))
     }
+}
 
-    /// A map of this kind, for this slot.
-    fn new_map(&self, slot: u32, kind: &Kind) -> libbpf_rs::Result<MapHandle> {
-        let options = bpf_map_create_opts {
-            sz: size_of::<bpf_map_create_opts>() as _,
-            map_flags: kind.flags,
-            ..Default::default()
-        };
-        let map = MapHandle::create(
-            kind.map_type,
-            Some(kind.name),
-            kind.key_bytes,
-            kind.value_bytes,
-            kind.entries,
-            &options,
-        )?;
-        let value = map.as_fd().as_raw_fd().to_ne_bytes();
-        let all = match kind.map_type {
-            MapType::RingBuf => &self.wakers,
-            _ => &self.sessions,
-        };
-        all.update(&slot.to_ne_bytes(), &value, MapFlags::ANY)?;
-        Ok(map)
+/// Has the programs use these maps, and not make any.
+fn reuse(object: &mut OpenObject, maps: &Maps) -> libbpf_rs::Result<()> {
+    for mut map in object.maps_mut() {
+        let mut named = Maps::NAMES.iter().zip(maps.fds());
+        if let Some((_, fd)) = named.find(|(name, _)| map.name() == **name) {
+            map.reuse_fd(fd)?;
+        }
     }
+    Ok(())
 }
 
 /// Gives the services' tables room for so many hosts, each with two addresses.
@@ -189,10 +145,21 @@ fn find_map(object: &Object, name: &str) -> libbpf_rs::Result<MapHandle> {
     MapHandle::try_from(&map.expect("the programs have this map"))
 }
 
-/// Puts a socket into a map.
-fn enter(map: &MapHandle, slot: u32, socket: BorrowedFd) -> libbpf_rs::Result<()> {
-    let value = (socket.as_raw_fd() as u64).to_ne_bytes();
-    map.update(&slot.to_ne_bytes(), &value, MapFlags::ANY)
+/// A map of this kind.
+fn new_map(kind: &Kind) -> libbpf_rs::Result<MapHandle> {
+    let options = bpf_map_create_opts {
+        sz: size_of::<bpf_map_create_opts>() as _,
+        map_flags: kind.flags,
+        ..Default::default()
+    };
+    MapHandle::create(
+        kind.map_type,
+        Some(kind.name),
+        kind.key_bytes,
+        kind.value_bytes,
+        kind.entries,
+        &options,
+    )
 }
 
 /// A kind of map that each session has one of.

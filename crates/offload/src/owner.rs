@@ -34,6 +34,11 @@ impl Owner {
         }
     }
 
+    /// Whether it is one of the three.
+    pub fn is_sound(&self) -> bool {
+        self.0.load(Acquire) & OWNER_MASK <= BUSY
+    }
+
     /// How many bytes the kernel has passed so far. While the program is the owner.
     pub fn passed_bytes(&self) -> u64 {
         self.0.load(Acquire) >> PASSED_SHIFT

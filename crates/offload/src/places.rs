@@ -22,10 +22,17 @@ pub struct Table {
     places: [UnsafeCell<MacEntry>; MAX_PLACES],
 }
 
+impl Table {
+    /// That of a session.
+    fn of(memory: &Memory) -> &Self {
+        // SAFETY: the mapping lives as long as `memory`. A Table is made of atomics and cells alone, for which any bytes are values.
+        unsafe { &*memory.application::<Self>() }
+    }
+}
+
 /// The settings, which stay for the time of a session.
 pub fn set_up(memory: &Memory, places: usize, max_age_s: u32) {
-    // SAFETY: the mapping lives as long as `memory`. A Table is made of atomics and cells alone, for which any bytes are values.
-    let table = unsafe { &*memory.application::<Table>() };
+    let table = Table::of(memory);
     table.max_age_s.store(max_age_s, Relaxed);
     table.place_mask.store(places as u32 - 1, Relaxed);
 }
@@ -43,6 +50,25 @@ impl SharedPlaces {
         let mut places = Self { memory, count };
         places.fill(MacEntry::FREE);
         places
+    }
+
+    /// The places of a session that an earlier program left, which is mapped with its table. `None` where they make no sense. To be
+    /// made once for each, with when the program's clock was 0 on the kernel's.
+    pub fn resume(memory: Arc<Memory>, started_ns: u64) -> Option<Self> {
+        let count = Table::of(&memory).place_mask.load(Relaxed) as usize;
+        let count = count.checked_add(1)?;
+        if !count.is_power_of_two() || !(64..=MAX_PLACES).contains(&count) {
+            return None;
+        }
+        let clock_ns = memory.shared().clock_ns.load(Relaxed);
+        if clock_ns == 0 {
+            // It was never handed over, and nobody knows the clock of what is in there.
+            return Some(Self::new(memory, count));
+        }
+        let ahead_s = started_ns.saturating_sub(clock_ns) / 1_000_000_000;
+        let ahead_s = u32::try_from(ahead_s).unwrap_or(u32::MAX >> 2);
+        memory.clock_ahead_s.store(ahead_s, Relaxed);
+        Some(Self { memory, count })
     }
 
     /// Where they begin.
@@ -76,5 +102,9 @@ impl Places for SharedPlaces {
         let before = self.to_vec();
         self.fill(MacEntry::FREE);
         before
+    }
+
+    fn clock_s(&self, now_s: u32) -> u32 {
+        now_s.saturating_add(self.memory.clock_ahead_s.load(Relaxed))
     }
 }

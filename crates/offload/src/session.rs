@@ -11,6 +11,15 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 /// The longest beginning of a message that is carried over.
 pub const CARRY_BYTES: usize = 2048;
 
+/// The number of this layout of sessions, with the learning switch's part, and of maps: to be changed with them. Up to the end of
+/// `input` a session is the same in all layouts, so that a program can let go what another one left.
+pub const LAYOUT: u32 = 2;
+
+/// How many beginnings of messages can be stored beside the one that the kernel goes on with, where the program alone writes, and
+/// where they begin: behind all that the kernel uses of `input`.
+const STORED: usize = 2;
+const STORED_AT: usize = 24576;
+
 const INPUT_ROOM: usize = 32768;
 const REPLY_ROOM: usize = 65536;
 const SLACK: usize = CARRY_BYTES + 256;
@@ -36,6 +45,10 @@ pub struct Shared {
     pub passed_other: AtomicU64,
     pub passed_long: AtomicU64,
     pub passed_full: AtomicU64,
+    pub is_attached: AtomicU64,
+    pub written: AtomicU64,
+    pub unpassed: AtomicU64,
+    pub counted: [AtomicU64; 5],
     input: [AtomicU8; INPUT_ROOM + SLACK],
     replies: [AtomicU8; REPLY_ROOM + SLACK],
 }
@@ -60,14 +73,37 @@ impl Shared {
     }
 
     /// Appends the beginning of a message that the kernel has kept. While the program is the owner.
-    pub fn take_fragment(&self, to: &mut Vec<u8>) {
-        let carried = self.carried.swap(0, Relaxed) as usize;
-        to.extend(
-            self.input
-                .iter()
-                .take(carried)
-                .map(|byte| byte.load(Relaxed)),
-        );
+    pub fn read_fragment(&self, to: &mut Vec<u8>) {
+        let carried = self.carried.load(Relaxed) as usize;
+        self.read_stored(0, carried, to);
+    }
+
+    /// Stores the beginning of a message at a place of its own: 0 is the kernel's. While the program is the owner.
+    pub fn store(&self, place: usize, fragment: &[u8]) {
+        let input = self.input.iter().skip(stored_at(place));
+        for (byte, value) in input.zip(fragment) {
+            byte.store(*value, Relaxed);
+        }
+    }
+
+    /// Appends so many bytes of what is stored there.
+    pub fn read_stored(&self, place: usize, bytes: usize, to: &mut Vec<u8>) {
+        let input = self.input.iter().skip(stored_at(place));
+        let input = input.take(bytes.min(CARRY_BYTES));
+        to.extend(input.map(|byte| byte.load(Relaxed)));
+    }
+}
+
+/// The place for the next beginning of a message, which is not that of the last.
+pub fn next_place(last: usize) -> usize {
+    last % STORED + 1
+}
+
+/// Where in `input` a place is.
+fn stored_at(place: usize) -> usize {
+    match place {
+        1..=STORED => STORED_AT + (place - 1) * CARRY_BYTES,
+        _ => 0,
     }
 }
 
@@ -75,25 +111,35 @@ impl Shared {
 pub struct Memory {
     mapping: MmapRaw,
     application_bytes: usize,
+    /// The application's clock less the program's, in seconds: what had passed when an earlier program ended.
+    pub clock_ahead_s: AtomicU32,
 }
 
 impl Memory {
     /// Maps the only element of a map, which has an application's part of so many bytes.
     pub fn map(map: BorrowedFd, application_bytes: usize) -> io::Result<Self> {
-        let mapping = MmapOptions::new()
-            .len(session_bytes(application_bytes))
-            .map_raw(map.as_raw_fd())?;
+        Self::map_bytes(map, session_bytes(application_bytes), application_bytes)
+    }
+
+    /// The same without the application's part, for a session of any layout.
+    pub fn map_front(map: BorrowedFd) -> io::Result<Self> {
+        Self::map_bytes(map, size_of::<Shared>(), 0)
+    }
+
+    fn map_bytes(map: BorrowedFd, bytes: usize, application_bytes: usize) -> io::Result<Self> {
+        let mapping = MmapOptions::new().len(bytes).map_raw(map.as_raw_fd())?;
         Ok(Self {
             mapping,
             application_bytes,
+            clock_ahead_s: AtomicU32::new(0),
         })
     }
 
     /// All but the application's part.
     pub fn shared(&self) -> &Shared {
         let shared = self.mapping.as_ptr().cast::<Shared>();
-        // SAFETY: the mapping has more than a Shared, begins at a page, and lives as long as self. A Shared is made of atomics
-        // alone, for which any bytes are values and which the kernel may change meanwhile.
+        // SAFETY: the mapping has at least a Shared's bytes, begins at a page, and lives as long as self. A Shared is made
+        // of atomics alone, for which any bytes are values and which the kernel may change meanwhile.
         unsafe { &*shared }
     }
 

@@ -1,5 +1,6 @@
 //! What is asked of sockets beyond what libraries have.
 
+use rustix::net::{RecvFlags, recv};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -49,15 +50,34 @@ pub fn received_bytes(socket: BorrowedFd) -> io::Result<u64> {
     Ok(tcp_info(socket)?.bytes_received)
 }
 
-/// How many of them were read. The socket is in no map.
+/// How many of them were read. The socket is in no map with programs.
 pub fn read_bytes(socket: BorrowedFd) -> io::Result<u64> {
     loop {
         let received = received_bytes(socket)?;
-        let unread = ask_count(socket, libc::FIONREAD)?;
+        let unread = unread_bytes(socket)?;
         if received_bytes(socket)? == received {
-            return Ok(received - unread);
+            return Ok(received.saturating_sub(unread));
         }
     }
+}
+
+/// Whether something has come that was not read. The socket is in no map with programs.
+pub fn has_unread(socket: BorrowedFd) -> io::Result<bool> {
+    Ok(unread_bytes(socket)? > 0)
+}
+
+/// How many bytes have come that were not read. Of a socket that is in any map, kernels with a later fix (6.18 has it) count only what
+/// programs have passed, and not its queue; so what is found by looking counts as well.
+fn unread_bytes(socket: BorrowedFd) -> io::Result<u64> {
+    let counted = ask_count(socket, libc::FIONREAD)?;
+    if counted > 0 {
+        return Ok(counted);
+    }
+    // No queue is longer. Nothing is copied there.
+    let mut room = vec![0; RECEIVE_BYTES as usize];
+    let flags = RecvFlags::PEEK | RecvFlags::TRUNC | RecvFlags::DONTWAIT;
+    // What is wrong with the connection is found when it is read.
+    Ok(recv(socket, &mut room[..], flags).map_or(0, |(_, count)| count as u64))
 }
 
 /// The answer to a request that is answered with a number of bytes.

@@ -10,15 +10,26 @@ const BRIDGE: &str = "s1";
 
 #[test]
 fn ovs_of10_stays_connected() {
-    stays_connected("OpenFlow10");
+    // `hub` answers each packet, so that each ping needs the controller.
+    stays_connected("OpenFlow10", &["hub"]);
 }
 
 #[test]
 fn ovs_of13_stays_connected() {
-    stays_connected("OpenFlow13");
+    stays_connected("OpenFlow13", &["hub"]);
 }
 
-fn stays_connected(protocol: &str) {
+#[test]
+fn ovs_of10_stays_connected_to_a_kernel_half() {
+    stays_connected("OpenFlow10", &["l2", "--offload", "kernel"]);
+}
+
+#[test]
+fn ovs_of13_stays_connected_to_a_kernel_half() {
+    stays_connected("OpenFlow13", &["l2", "--offload", "kernel"]);
+}
+
+fn stays_connected(protocol: &str, program: &[&str]) {
     if !require::root_and(&[openvswitch::TOOLS, &["ping", "ss"]].concat()) {
         return;
     }
@@ -26,8 +37,15 @@ fn stays_connected(protocol: &str) {
     let hosts = [1, 2].map(|number| Host::new(&room, number));
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let hold = format!("--hold={}", folder.path().join("hold.sock").display());
-    // `hub` answers each packet, so that each ping needs the controller.
-    let start = || Controller::urtica_with(&room, "hub", &[&hold]);
+    let options = [&program[1..], &[&hold]].concat();
+    let start = || {
+        let controller = Controller::urtica_with(&room, program[0], &options);
+        // The holder has the listening socket open, and a kernel half answers, before the controller is there.
+        eventually("the controller has taken over", DEADLINE, || {
+            controller.log().contains("listening address=")
+        });
+        controller
+    };
     let mut controller = start();
     let switch = OpenVswitch::start(&room);
     let ports: Vec<&str> = hosts.iter().map(|host| host.switch_port.as_str()).collect();

@@ -42,6 +42,11 @@ impl Session {
         u64::from(self.xids.last()) | u64::from(u32::from_le_bytes(bytes)) << XID_BITS
     }
 
+    /// What is kept of it, with this as the counter of the last xid.
+    pub(crate) fn word_with_xid(word: u64, xid: u32) -> u64 {
+        word >> XID_BITS << XID_BITS | u64::from(xid)
+    }
+
     fn tables_with_misses(&self) -> u8 {
         let has_all = self.role().may_write() && self.table_misses.is_settled();
         match self.config.table_miss && has_all {

@@ -60,7 +60,7 @@ impl Program {
         Self {
             journal: recovered.journal,
             unsent: recovered.unsent,
-            answered: recovered.word,
+            answered: recovered.words[0],
         }
     }
 
@@ -79,7 +79,7 @@ impl Program {
             input: 8,
             unsent: &self.unsent,
             output: &reply,
-            word: self.answered + 1,
+            words: [self.answered + 1, 0, 0],
         };
         let at_front = self.unsent.is_empty();
         self.journal.note(note).unwrap();
@@ -149,7 +149,7 @@ proptest! {
         let (mut peer, socket) = pair();
         let mut journal = Journal::create(socket.as_fd()).unwrap();
         journal.set_record(b"record").unwrap();
-        let note = Note { input: 0, unsent: &[], output: &[], word: 1 };
+        let note = Note { input: 0, unsent: &[], output: &[], words: [1, 0, 0] };
         journal.note(note).unwrap();
         let mut file = journal.file;
         let mut expected = Vec::new();
@@ -195,7 +195,7 @@ fn what_has_been_sent_leaves_the_file() {
             input: 0,
             unsent: &unsent,
             output: &piece,
-            word,
+            words: [word, 0, 0],
         };
         journal.note(note).unwrap();
         unsent.extend(piece);
@@ -208,7 +208,7 @@ fn what_has_been_sent_leaves_the_file() {
     }
     assert!(longest < OUTPUT_AT + 2 * SPARE_BYTES, "{longest}");
     let recovered = Journal::recover(journal.file, socket.as_fd()).unwrap();
-    assert_eq!((recovered.unsent.len(), recovered.word), (100, 199));
+    assert_eq!((recovered.unsent.len(), recovered.words[0]), (100, 199));
     // When all is sent, the memory is given back.
     let mut journal = recovered.journal;
     socket.write_all(&recovered.unsent).unwrap();
@@ -218,7 +218,7 @@ fn what_has_been_sent_leaves_the_file() {
             input: 0,
             unsent: &[],
             output,
-            word,
+            words: [word, 0, 0],
         };
         journal.note(note).unwrap();
     }
@@ -234,7 +234,7 @@ fn damage_is_noticed() {
         input: 0,
         unsent: &[],
         output: b"12345678",
-        word: 1,
+        words: [1, 0, 0],
     };
     journal.note(note).unwrap();
     let sound = copy(&journal.file);
@@ -271,4 +271,44 @@ fn a_record_has_a_bound() {
         Err(Errno::MSGSIZE)
     );
     assert_eq!(journal.set_record(&[0; RECORD_BYTES]), Ok(()));
+}
+
+/// Somebody else takes input and writes: what is subtracted before, and what nobody subtracts any more.
+#[test]
+fn what_others_have_taken_and_written_is_not_the_programs() {
+    let (mut peer, socket) = pair();
+    let mut journal = Journal::create(socket.as_fd()).unwrap();
+    assert_eq!(Journal::mark_in(&journal.file), Ok(0));
+    journal.set_mark(7, Progress::default()).unwrap();
+    assert_eq!(Journal::mark_in(&journal.file), Ok(7));
+    // The program takes 8 bytes and owes 5; of the next 8 and the 3 written, somebody else knows.
+    peer.write_all(&[1; 16]).unwrap();
+    look(&socket, 16);
+    let note = Note {
+        input: 8,
+        unsent: &[],
+        output: b"hello",
+        words: [1, 2, 3],
+    };
+    journal.note(note).unwrap();
+    discard(socket.as_fd(), 16, &mut [0; 16]).unwrap();
+    (&socket).write_all(b"abc").unwrap();
+    let others = Progress {
+        consumed: 8,
+        written: 3,
+    };
+    let all = Progress::of(socket.as_fd()).unwrap();
+    let ours = Progress {
+        consumed: all.consumed - others.consumed,
+        written: all.written - others.written,
+    };
+    let recovered = Journal::recover_at(journal.file, ours).unwrap();
+    assert_eq!(recovered.unsent, b"hello");
+    assert_eq!(recovered.words, [1, 2, 3]);
+    let mut journal = recovered.journal;
+    journal.set_mark(0, others).unwrap();
+    let recovered = Journal::recover(journal.file, socket.as_fd()).unwrap();
+    assert_eq!(recovered.unsent, b"hello");
+    assert_eq!(recovered.words, [1, 2, 3]);
+    assert_eq!(Journal::mark_in(&recovered.journal.file), Ok(0));
 }

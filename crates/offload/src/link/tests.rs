@@ -129,6 +129,27 @@ fn a_host_is_forgotten_after_a_silence() {
     }
 }
 
+/// The next program's clock begins anew, and hosts are as old as they were.
+#[test]
+fn hosts_do_not_become_younger_with_the_next_program() {
+    let Some(kernel) = kernel() else { return };
+    let mut bench = Bench::new(&kernel, Version::Of13);
+    assert_eq!(bench.ask(1, 2), PACKET_OUT);
+    bench.pass(200);
+    bench.link.reclaim(&mut Vec::new());
+    let started = Instant::now();
+    let memory = bench.link.memory();
+    let places = SharedPlaces::resume(memory, clock_ns_at(started)).unwrap();
+    assert!(places.iter().any(|entry| entry.port() == Some(PortNo(1))));
+    let handover = Handover::new(&[], 0, started);
+    let taken = bench.link.hand_over(bench.socket.as_fd(), handover);
+    assert_eq!(taken.unwrap(), Taken::Yes);
+    bench.pass(98);
+    assert_eq!(bench.ask(3, 1), FLOW_MOD, "host 1 is known still");
+    bench.pass(4);
+    assert_eq!(bench.ask(3, 1), PACKET_OUT, "host 1 is forgotten");
+}
+
 /// Somebody takes the socket out of the kernel's maps: the program finds what comes from then on, and goes on alone.
 #[test]
 fn the_program_goes_on_alone_where_the_kernels_part_is_gone() {

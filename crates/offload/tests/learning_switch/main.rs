@@ -5,6 +5,7 @@
 mod back_pressure;
 mod changing_over;
 mod dying;
+mod holding;
 mod limits;
 mod owners;
 mod packets;

@@ -1,0 +1,205 @@
+//! The same with a kernel half, which goes on answering while no program is there.
+
+use crate::room::*;
+use crate::switch::*;
+use rustix::process::Signal;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::thread;
+use std::time::Duration;
+use urtica_wire::Version;
+
+const KERNEL: &[&str] = &["l2", "--offload", "kernel"];
+const AUTO: &[&str] = &["l2", "--offload", "auto"];
+const WITHOUT: &[&str] = &["l2", "--offload", "none"];
+
+/// A room for this program; without a kernel half here, a line that says so, or a failure with CI=true.
+fn room(program: &'static [&'static str]) -> Option<Room> {
+    let room = Room::running(program);
+    let probe = room.start("probe.log", &[]);
+    let log = probe.log();
+    probe.interrupt(&room);
+    if log.contains("the kernel half is active") {
+        assert!(log.contains("; its tables are held"), "{log}");
+        return Some(room);
+    }
+    assert!(std::env::var("CI").as_deref() != Ok("true"), "{log}");
+    println!("skipped: the kernel half cannot be tested here");
+    None
+}
+
+/// Nobody complains of what was left, and all is taken over.
+fn check_taken_over(program: &Program) {
+    let log = program.log();
+    assert!(!log.contains("cannot be used"), "{log}");
+    assert!(!log.contains("WARN"), "{log}");
+    assert!(log.contains("taken=4 closed=0"), "{log}");
+}
+
+#[test]
+fn a_program_that_is_killed_at_any_moment_loses_nothing() {
+    for program in [KERNEL, AUTO] {
+        let Some(room) = room(program) else { return };
+        under_load(&room, |mut program, progress| {
+            for round in 0..20_u64 {
+                if round % 4 != 0 {
+                    progress(round * 370 % 2000);
+                }
+                program.kill();
+                program = room.start(&format!("after-{round}.log"), &[]);
+                check_taken_over(&program);
+            }
+            program
+        });
+    }
+}
+
+/// Before it looks, notes, discards, sends, or asks the kernel how far the last program was.
+#[test]
+fn a_program_that_is_killed_at_any_system_call_loses_nothing() {
+    let Some(room) = room(KERNEL) else { return };
+    if !has_strace() {
+        return;
+    }
+    under_load(&room, |mut program, progress| {
+        let moments = [
+            ("recvfrom", [1, 3, 5]),
+            ("pwrite64,pwritev", [1, 3, 6]),
+            ("sendto", [1, 2, 3]),
+            ("ioctl", [1, 4, 9]),
+        ];
+        for (calls, times) in moments {
+            for nth in times {
+                program.kill();
+                let mut traced = room.start_traced(&format!("{calls}-{nth}.log"), calls, nth);
+                assert_eq!(traced.wait().signal(), Some(9), "{}", traced.log());
+                program = room.start(&format!("after-{calls}-{nth}.log"), &[]);
+                check_taken_over(&program);
+                progress(1000);
+            }
+        }
+        program
+    });
+}
+
+/// The kernel answers while the program is stopped.
+#[test]
+fn a_program_that_is_stopped_loses_nothing_and_answers() {
+    let Some(room) = room(KERNEL) else { return };
+    under_load(&room, |program, progress| {
+        program.signal(Signal::STOP);
+        thread::sleep(Duration::from_secs(1));
+        progress(1000);
+        program.signal(Signal::CONT);
+        program
+    });
+}
+
+/// The kernel answers while there is no program.
+#[test]
+fn sigterm_leaves_the_connections_and_the_kernel_half() {
+    let Some(room) = room(KERNEL) else { return };
+    under_load(&room, |mut first, progress| {
+        first.signal(Signal::TERM);
+        assert!(first.wait().success(), "{}", first.log());
+        progress(1000);
+        let second = room.start("second.log", &[]);
+        check_taken_over(&second);
+        let log = second.log();
+        assert!(log.contains("go on with 4 of an earlier program"), "{log}");
+        assert!(!log.contains("answered_in_kernel=0 "), "{log}");
+        progress(1000);
+        second
+    });
+}
+
+#[test]
+fn a_second_program_takes_over_and_the_first_one_ends() {
+    let Some(room) = room(AUTO) else { return };
+    under_load(&room, |mut first, progress| {
+        let second = room.start("second.log", &[]);
+        assert!(first.wait().success(), "{}", first.log());
+        check_taken_over(&second);
+        progress(1000);
+        second
+    });
+}
+
+/// It answers alone from then on, and so does the one after it.
+#[test]
+fn a_program_without_a_kernel_half_lets_it_go_and_loses_nothing() {
+    let Some(mut room) = room(KERNEL) else { return };
+    under_load_in(&mut room, |room, program, progress| {
+        program.kill();
+        room.with(WITHOUT);
+        let without = room.start("without.log", &[]);
+        check_taken_over(&without);
+        let log = without.log();
+        assert!(log.contains("they are let go"), "{log}");
+        progress(10_000);
+        without.kill();
+        let next = room.start("next.log", &[]);
+        check_taken_over(&next);
+        progress(1000);
+        next
+    });
+}
+
+#[test]
+fn a_message_that_was_cut_by_the_end_of_its_program_is_answered_by_the_next() {
+    let Some(room) = room(KERNEL) else { return };
+    for version in Version::ALL {
+        cut_messages(&room, version);
+    }
+}
+
+/// Its rest comes while no program is there.
+#[test]
+fn a_message_that_the_kernel_has_the_beginning_of_is_answered_there() {
+    let Some(room) = room(KERNEL) else { return };
+    let mut program = room.start("first.log", &[]);
+    let mut switch = FakeSwitch::join(program.port().unwrap(), Version::Of13, 1);
+    let mut attempts = 0..20;
+    loop {
+        // After the first answer, the program has heard of the ports; then it hands the connection over.
+        for _ in 0..20 {
+            switch.send_packets(5);
+            switch.settle();
+        }
+        program.kill();
+        switch.send_packets(1);
+        if switch.hears_something(Duration::from_secs(2)) {
+            break;
+        }
+        // The program was the owner at that moment.
+        let attempt = attempts
+            .next()
+            .expect("now and then the kernel is the owner");
+        program = room.start(&format!("attempt-{attempt}.log"), &[]);
+    }
+    switch.settle();
+    for cut in [1, 7, 8, 30, 100] {
+        let packet = switch.packet();
+        switch.socket.write_all(&packet[..cut]).unwrap();
+        switch.socket.write_all(&packet[cut..]).unwrap();
+        switch.settle();
+    }
+    // What only a program can answer waits for it.
+    switch.others = Some(1);
+    switch.send_packets(3);
+    let program = room.start("second.log", &[]);
+    switch.settle();
+    program.interrupt(&room);
+}
+
+#[test]
+fn connections_end_when_no_program_comes_back_in_time() {
+    let Some(room) = room(KERNEL) else { return };
+    let program = room.start("first.log", &["--hold-seconds=1"]);
+    let mut switch = FakeSwitch::join(program.port().unwrap(), Version::Of13, 1);
+    switch.send_packets(1);
+    switch.settle();
+    program.kill();
+    while switch.take_frame() {}
+    eventually("the holder has ended", || !room.file().exists());
+}

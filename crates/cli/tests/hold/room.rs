@@ -1,0 +1,245 @@
+//! Programs and their holder, and what disturbs them under load.
+
+use crate::switch::FakeSwitch;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use urtica_wire::Version;
+
+pub const URTICA: &str = env!("CARGO_BIN_EXE_urtica");
+
+/// Longer than anything takes, also where the machine is busy.
+pub const DEADLINE: Duration = Duration::from_secs(60);
+
+pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < DEADLINE, "expected: {what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Where the programs of a test meet.
+#[derive(Clone)]
+pub struct Room {
+    pub folder: Rc<tempfile::TempDir>,
+    /// What to run.
+    program: &'static [&'static str],
+}
+
+impl Room {
+    /// For a program that floods each packet.
+    pub fn new() -> Self {
+        Self::running(&["hub"])
+    }
+
+    /// For a program with these options.
+    pub fn running(program: &'static [&'static str]) -> Self {
+        let folder = Rc::new(tempfile::tempdir().unwrap());
+        Self { folder, program }
+    }
+
+    /// The same room, and from now on another program.
+    pub fn with(&mut self, program: &'static [&'static str]) {
+        self.program = program;
+    }
+
+    /// The holder's socket.
+    pub fn file(&self) -> PathBuf {
+        self.folder.path().join("hold.sock")
+    }
+
+    /// Starts the program, and waits until it listens.
+    pub fn start(&self, name: &str, options: &[&str]) -> Program {
+        let mut program = self.spawn(Command::new(URTICA), name, options);
+        eventually("the program listens", || {
+            let ended = program.child.try_wait().unwrap();
+            assert!(ended.is_none(), "{}", program.log());
+            program.port().is_some()
+        });
+        program
+    }
+
+    /// The same for a program that is killed before one of its threads makes its `nth` call of these.
+    pub fn start_traced(&self, name: &str, calls: &str, nth: usize) -> Program {
+        let mut strace = Command::new("strace");
+        let kill = format!("inject={calls}:signal=SIGKILL:when={nth}");
+        strace.args([
+            "-f",
+            "-qq",
+            "-o",
+            "/dev/null",
+            "-e",
+            &format!("trace={calls}"),
+            "-e",
+        ]);
+        strace.args([&kill, URTICA]);
+        self.spawn(strace, name, &[])
+    }
+
+    fn spawn(&self, mut program: Command, name: &str, options: &[&str]) -> Program {
+        let log = self.folder.path().join(name);
+        let output = File::create(&log).unwrap();
+        let child = program
+            .arg("run")
+            .args(self.program)
+            .args(["--listen", "ptcp:0:127.0.0.1", "--shards", "2"])
+            .arg(format!("--hold={}", self.file().display()))
+            .args(options)
+            .env("RUST_LOG", "info")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(output)
+            .spawn()
+            .unwrap();
+        Program { child, log }
+    }
+}
+
+/// A running program; killed when dropped.
+pub struct Program {
+    pub child: Child,
+    log: PathBuf,
+}
+
+impl Program {
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    pub fn port(&self) -> Option<u16> {
+        let log = self.log();
+        let (_, after) = log.split_once("listening address=ptcp:")?;
+        after.split(':').next()?.parse().ok()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    pub fn kill(mut self) {
+        self.signal(Signal::KILL);
+        self.child.wait().unwrap();
+    }
+
+    pub fn wait(&mut self) -> ExitStatus {
+        let mut status = None;
+        eventually("the program ends", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+
+    /// Ends it with its connections and its holder.
+    pub fn interrupt(mut self, room: &Room) {
+        self.signal(Signal::INT);
+        assert!(self.wait().success(), "{}", self.log());
+        eventually("the holder has ended", || !room.file().exists());
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if thread::panicking() {
+            eprintln!("--- {}\n{}", self.log.display(), self.log());
+        }
+    }
+}
+
+/// Of some switches' packets, every so many-th is one that a kernel half does not answer.
+const OTHERS: Option<u64> = Some(200);
+
+/// Loads a program with switches of both versions while `disturb` does something to it, which returns what runs in the end. It
+/// is given a function that waits until so many more requests have been answered.
+pub fn under_load(room: &Room, disturb: impl FnOnce(Program, &dyn Fn(u64)) -> Program) {
+    under_load_in(&mut room.clone(), |_, program, progress| {
+        disturb(program, progress)
+    });
+}
+
+/// The same where programs change.
+pub fn under_load_in(
+    room: &mut Room,
+    disturb: impl FnOnce(&mut Room, Program, &dyn Fn(u64)) -> Program,
+) {
+    let program = room.start("first.log", &[]);
+    let port = program.port().unwrap();
+    let (stop, answered) = (AtomicBool::new(false), AtomicU64::new(0));
+    let progress = |count: u64| {
+        let before = answered.load(Ordering::Relaxed);
+        eventually("requests are answered", || {
+            answered.load(Ordering::Relaxed) >= before + count
+        });
+    };
+    let last = thread::scope(|scope| {
+        let switches: Vec<_> = (1..=4)
+            .map(|id| {
+                let version = Version::ALL[id as usize % 2];
+                let mut switch = FakeSwitch::join(port, version, id);
+                switch.frame_len += id as usize;
+                switch.is_segmented = id > 2;
+                switch.others = OTHERS.filter(|_| id % 4 > 1);
+                scope.spawn(|| switch.load(&stop, &answered))
+            })
+            .collect();
+        // Also where this panics, the switches are to end.
+        let last = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            progress(1000);
+            let last = disturb(room, program, &progress);
+            progress(1000);
+            last
+        }));
+        stop.store(true, Ordering::Relaxed);
+        for switch in switches {
+            switch.join().expect("every packet is flooded");
+        }
+        last.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    assert_eq!(last.port(), Some(port));
+    last.interrupt(room);
+}
+
+/// A message is cut at different places, its program is killed, and the next one gets the rest.
+pub fn cut_messages(room: &Room, version: Version) {
+    let mut program = room.start("first.log", &[]);
+    let mut switch = FakeSwitch::join(program.port().unwrap(), version, 1);
+    for cut in [1, 7, 8, 30] {
+        // What is before it is answered, so that the program has seen this.
+        let packets = [switch.packet(), switch.packet()].concat();
+        let cut = packets.len() / 2 + cut;
+        switch.socket.write_all(&packets[..cut]).unwrap();
+        switch.is_cut = true;
+        while switch.flooded + 1 < switch.sent {
+            assert!(switch.take_frame());
+        }
+        program.kill();
+        program = room.start(&format!("after-{cut}.log"), &[]);
+        switch.socket.write_all(&packets[cut..]).unwrap();
+        switch.is_cut = false;
+        let replies = std::mem::take(&mut switch.replies);
+        switch.socket.write_all(&replies).unwrap();
+        switch.settle();
+    }
+    program.interrupt(room);
+    while switch.take_frame() {}
+}
+
+/// Prints one line where there is none, and fails where `CI=true` is set.
+pub fn has_strace() -> bool {
+    if Command::new("strace").arg("-V").output().is_ok() {
+        return true;
+    }
+    let skipped = "skipped: needs strace (tools/setup)";
+    assert!(std::env::var("CI").as_deref() != Ok("true"), "{skipped}");
+    let _ = writeln!(std::io::stderr(), "{skipped}");
+    false
+}

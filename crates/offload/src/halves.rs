@@ -1,0 +1,180 @@
+//! What kernel halves leave with a holder, and how the next program goes on with it.
+//!
+//! **What.** A holder keeps the maps that all sessions have in common, and for each connection its session (a map), what wakes its
+//! program, and the two ends of its relay. With these descriptors everything in the kernel goes on while no program is there.
+//!
+//! **How.** The next program goes on with the same maps. Where its own programs for the kernel are others, it loads them with these maps, so
+//! that they run for connections that enter the maps from then on. Of each session it reclaims the ownership, and finds by the counts in there and the kernel's own where the
+//! last program was ([`Link::resume`]); then it hands the connection over again. Maps of another layout are let go: once all that
+//! was passed has been read and all that was answered is written, the connection leaves them.
+
+use crate::kernel::{Kernel, MAX_SESSIONS, Unavailable};
+use crate::link::Link;
+use crate::loaded::code;
+use crate::maps::Maps;
+use crate::mode::Mode;
+use crate::session::{LAYOUT, Memory};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use urtica_controller::hold::{Attachment, Held, HeldConnection, Id, Link as HolderLink};
+use urtica_controller::{HeldHalves, Resumed};
+
+/// What labels begin with.
+const LABEL: &str = "urtica kernel half";
+
+/// The kernel halves that an earlier program left with a holder: none, where there was no such program.
+pub struct Halves {
+    sets: Vec<Set>,
+    mode: Mode,
+    /// Whether it was said that some are let go.
+    has_said: AtomicBool,
+}
+
+/// Maps, and the sessions in them.
+struct Set {
+    /// The maps' id at the holder.
+    id: Id,
+    layout: u32,
+    /// Tells which programs were loaded for them.
+    code: u64,
+    kernel: Kernel,
+    maps: Option<Maps>,
+    /// The slots of its sessions, in order.
+    used: Vec<u32>,
+}
+
+impl Halves {
+    /// What is in there of kernel halves. What is of no use to anybody any more is forgotten.
+    pub fn of(held: &mut Held) -> Self {
+        let mut sets = Vec::new();
+        for common in std::mem::take(&mut held.commons) {
+            let Some((layout, code)) = parse(&common.attachment.label) else {
+                continue;
+            };
+            let used = used_slots(&held.connections, common.id);
+            let fds = common.attachment.fds;
+            let copies: io::Result<Vec<_>> = fds.iter().map(|fd| fd.try_clone()).collect();
+            let maps = copies.ok().and_then(Maps::from_fds);
+            match Maps::from_fds(fds) {
+                Some(earlier) if !used.is_empty() => sets.push(Set {
+                    id: common.id,
+                    layout,
+                    code,
+                    kernel: Kernel::of_earlier(earlier),
+                    maps,
+                    used,
+                }),
+                _ => held.link.forget(common.id),
+            }
+        }
+        Self {
+            sets,
+            mode: Mode::default(),
+            has_said: AtomicBool::new(false),
+        }
+    }
+
+    /// The same in this mode: see [`LearningSwitch::mode`](crate::LearningSwitch::mode).
+    pub fn mode(self, mode: Mode) -> Self {
+        Self { mode, ..self }
+    }
+
+    /// Loads the programs, for the maps of the earlier program where there are such and they are of the same layout, and has the
+    /// holder keep them.
+    ///
+    /// # Errors
+    /// As [`Kernel::start`]. What the earlier program left is let go then.
+    pub fn start(&mut self, holder: &HolderLink) -> Result<Kernel, Unavailable> {
+        let mut sets = self.sets.iter_mut();
+        if let Some(set) = sets.find(|set| set.layout == LAYOUT) {
+            if let Some(maps) = set.maps.take() {
+                set.kernel = Kernel::start_again(maps, &set.used, set.id, set.code)?;
+                return Ok(set.kernel.clone());
+            }
+        }
+        let kernel = Kernel::start()?;
+        let keep = |fds: &[BorrowedFd]| holder.keep_common(label(code()), fds);
+        if let Err(error) = kernel.hold(keep) {
+            tracing::warn!(%error, "the holder cannot keep the kernel half's tables: switches are answered by the program alone");
+        }
+        Ok(kernel)
+    }
+
+    /// How many connections have tables that go on.
+    pub fn going_on(&self) -> usize {
+        let going_on = self.sets.iter().filter(|set| set.goes_on());
+        going_on.map(|set| set.used.len()).sum()
+    }
+
+    /// Says once that tables are let go, and why.
+    fn say_let_go(&self, set: &Set) {
+        if self.has_said.swap(true, Relaxed) {
+            return;
+        }
+        match set.layout == LAYOUT {
+            true => tracing::info!(
+                "this program does not go on with the tables that an earlier one left in the kernel: they are let go, and it answers alone"
+            ),
+            false => tracing::warn!(
+                found = set.layout,
+                expected = LAYOUT,
+                "the tables that an earlier program left in the kernel are of another version: they are let go, and hosts are learnt anew"
+            ),
+        }
+    }
+}
+
+impl Set {
+    fn goes_on(&self) -> bool {
+        self.kernel.held_as().is_some()
+    }
+}
+
+impl HeldHalves for Halves {
+    fn resume(&self, id: Id, kept: &Attachment, socket: BorrowedFd) -> io::Result<Resumed> {
+        let named = parse(&kept.label);
+        let set = named.and_then(|(_, maps)| self.sets.iter().find(|set| set.id == maps));
+        let set = set.ok_or_else(|| io::Error::other("the holder does not have its maps"))?;
+        let is_same = set.layout == LAYOUT;
+        let link = Link::resume(set.kernel.clone(), kept, socket, is_same, self.mode)?;
+        let memory = link.memory();
+        let mut resumed = link.into_resumed(socket)?;
+        match set.goes_on() {
+            true => set.kernel.put_resumed(id, memory),
+            false => {
+                resumed.is_let_go = true;
+                self.say_let_go(set);
+            }
+        }
+        Ok(resumed)
+    }
+}
+
+/// What a session is labelled with, of which the holder has the maps under this id; and maps, with what tells the programs that were
+/// loaded for them.
+pub(crate) fn label(number: u64) -> String {
+    format!("{LABEL} {LAYOUT} {number}")
+}
+
+/// The layout and the number in a label.
+fn parse(label: &str) -> Option<(u32, u64)> {
+    let (layout, number) = label.strip_prefix(LABEL)?.trim_start().split_once(' ')?;
+    Some((layout.parse().ok()?, number.parse().ok()?))
+}
+
+/// The slots of the sessions that are in these maps, in order.
+fn used_slots(connections: &[HeldConnection], maps: Id) -> Vec<u32> {
+    let attachments = connections
+        .iter()
+        .filter_map(|held| held.attachment.as_ref());
+    let of_maps = attachments.filter(|kept| parse(&kept.label).is_some_and(|(_, id)| id == maps));
+    let slots = of_maps.filter_map(|kept| {
+        let memory = Memory::map_front(kept.fds.first()?.as_fd()).ok()?;
+        Some(memory.shared().slot.load(Relaxed))
+    });
+    let mut slots: Vec<_> = slots.filter(|slot| *slot < MAX_SESSIONS).collect();
+    slots.sort_unstable();
+    slots
+}

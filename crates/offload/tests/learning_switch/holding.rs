@@ -1,0 +1,212 @@
+//! Kernel halves that outlive their controller: tables go on, and what nobody understands is let go.
+
+use crate::packets::Packet;
+use crate::support::kernel;
+use crate::switch::{Channel, connect, headers, join};
+use std::net::TcpStream;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use urtica_controller::hold::{Held, Holder, attach};
+use urtica_controller::{Controller, Running};
+use urtica_offload::{Halves, LearningSwitch, Mode};
+use urtica_wire::{
+    Capabilities, DatapathId, Features, Header, List, Message, MultipartFlags, MultipartReply,
+    MultipartReplyBody, Version,
+};
+
+const LONG: Duration = Duration::from_secs(600);
+
+const FEATURES_REQUEST: u8 = 5;
+const PACKET_OUT: u8 = 13;
+const FLOW_MOD: u8 = 14;
+const MULTIPART_REQUEST: u8 = 18;
+
+/// A holder on a thread, where a process would be.
+struct Room {
+    folder: tempfile::TempDir,
+    holder: JoinHandle<std::io::Result<usize>>,
+}
+
+impl Room {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let holder = Holder::bind(&folder.path().join("hold.sock")).unwrap();
+        Self {
+            folder,
+            holder: thread::spawn(move || holder.run()),
+        }
+    }
+
+    fn attach(&self) -> Held {
+        attach(&self.folder.path().join("hold.sock"), LONG).unwrap()
+    }
+
+    /// A controller with the learning switch. Returns how many connections' tables go on in it as well.
+    fn start(&self, mut held: Held) -> (Running, usize) {
+        let mut halves = Halves::of(&mut held).mode(Mode::Kernel);
+        let kernel = halves.start(&held.link).unwrap();
+        let going_on = halves.going_on();
+        let program = LearningSwitch::new(kernel).mode(Mode::Kernel).places(64);
+        let controller = controller().held_halves(halves).hold(held);
+        (controller.program(program).start().unwrap(), going_on)
+    }
+}
+
+fn controller() -> Controller {
+    let address = "ptcp:0:127.0.0.1".parse().unwrap();
+    Controller::new().listen(address).shards(1).pin(false)
+}
+
+/// A switch, which answers what it is asked.
+struct Switch {
+    socket: TcpStream,
+    version: Version,
+    received: Vec<u8>,
+}
+
+impl Switch {
+    fn join(running: &Running, version: Version) -> Self {
+        let mut socket = connect(running);
+        join(&mut socket, version, 1);
+        Self {
+            socket,
+            version,
+            received: Vec::new(),
+        }
+    }
+
+    /// A packet from one host to another comes to it. Returns the type of the controller's answer.
+    fn ask(&mut self, src: u8, dst: u8) -> u8 {
+        let mut packet = Vec::new();
+        Packet::udp(src, dst).encode(self.version, 1, &mut packet);
+        self.socket.send(&packet);
+        loop {
+            let header = self.next();
+            match header.message_type {
+                PACKET_OUT | FLOW_MOD => return header.message_type,
+                FEATURES_REQUEST | MULTIPART_REQUEST => self.answer(header.xid),
+                _ => {}
+            }
+        }
+    }
+
+    fn next(&mut self) -> Header {
+        loop {
+            let header = headers(&self.received).next();
+            if let Some(header) = header {
+                self.received.drain(..usize::from(header.length));
+                return header;
+            }
+            let more = self.socket.receive();
+            self.received.extend(more);
+        }
+    }
+
+    /// Tells its ports again.
+    fn answer(&mut self, xid: u32) {
+        let message = match self.version {
+            Version::Of10 => Message::FeaturesReply(Features {
+                datapath_id: DatapathId(1),
+                n_buffers: 256,
+                n_tables: 1,
+                auxiliary_id: 0,
+                capabilities: Capabilities::empty(),
+                actions: 0,
+                ports: List::default(),
+            }),
+            Version::Of13 => Message::MultipartReply(MultipartReply {
+                flags: MultipartFlags::empty(),
+                body: MultipartReplyBody::PortDesc(List::default()),
+            }),
+        };
+        let mut reply = Vec::new();
+        message.encode(self.version, xid, &mut reply).unwrap();
+        self.socket.send(&reply);
+    }
+}
+
+/// Hosts that one controller has learnt are known to the kernel while there is none, and to the next one.
+#[test]
+fn tables_go_on() {
+    if kernel().is_none() {
+        return;
+    }
+    for version in Version::ALL {
+        let room = Room::new();
+        let (first, _) = room.start(room.attach());
+        let mut switch = Switch::join(&first, version);
+        assert_eq!(switch.ask(1, 2), PACKET_OUT, "nobody knows host 2");
+        first.leave().unwrap();
+        assert_eq!(switch.ask(2, 1), FLOW_MOD, "the kernel knows host 1");
+        for round in 0..3 {
+            let mut held = room.attach();
+            if round == 1 {
+                // Other programs of the same layout: these are loaded for the maps that are there.
+                let label = &mut held.commons[0].attachment.label;
+                let code = label.rfind(' ').unwrap() + 1;
+                label.replace_range(code.., "0");
+            }
+            let (next, going_on) = room.start(held);
+            assert_eq!(going_on, 1);
+            assert_eq!(switch.ask(3, 2), FLOW_MOD, "host 2 is known");
+            assert_eq!(switch.ask(4, 9), PACKET_OUT, "host 9 is not");
+            next.leave().unwrap();
+            assert_eq!(switch.ask(5, 4), FLOW_MOD);
+        }
+        let (last, _) = room.start(room.attach());
+        last.stop().unwrap();
+        room.holder.join().unwrap().unwrap();
+    }
+}
+
+/// Maps of another version are let go: the connection stays, and hosts are learnt anew, in the kernel too.
+#[test]
+fn tables_of_another_version_are_let_go() {
+    if kernel().is_none() {
+        return;
+    }
+    for version in Version::ALL {
+        let room = Room::new();
+        let (first, _) = room.start(room.attach());
+        let mut switch = Switch::join(&first, version);
+        assert_eq!(switch.ask(1, 2), PACKET_OUT);
+        first.leave().unwrap();
+        let mut held = room.attach();
+        let label = &mut held.commons[0].attachment.label;
+        *label = "urtica kernel half 4711 0".into();
+        let (second, going_on) = room.start(held);
+        assert_eq!(going_on, 0);
+        assert_eq!(switch.ask(2, 1), PACKET_OUT, "host 1 is unknown again");
+        assert_eq!(switch.ask(1, 2), FLOW_MOD);
+        let counters = second.network().counters(DatapathId(1)).unwrap();
+        let start = std::time::Instant::now();
+        while counters.answered_in_kernel.get() == 0 {
+            assert!(start.elapsed() < crate::switch::PATIENCE);
+            assert_eq!(switch.ask(3, 2), FLOW_MOD);
+        }
+        second.leave().unwrap();
+        let (third, going_on) = room.start(room.attach());
+        assert_eq!(going_on, 1);
+        assert_eq!(switch.ask(4, 3), FLOW_MOD);
+        third.stop().unwrap();
+    }
+}
+
+/// A controller that takes over no kernel halves closes their connections.
+#[test]
+fn without_anybody_to_take_it_over_a_connection_is_closed() {
+    if kernel().is_none() {
+        return;
+    }
+    let room = Room::new();
+    let (first, _) = room.start(room.attach());
+    let mut switch = Switch::join(&first, Version::Of13);
+    switch.ask(1, 2);
+    first.leave().unwrap();
+    let held = room.attach();
+    let program = |_: &urtica_controller::SwitchInfo| urtica_apps::L2::default();
+    let second = controller().hold(held).program(program).start().unwrap();
+    let mut rest = Vec::new();
+    std::io::Read::read_to_end(&mut switch.socket, &mut rest).unwrap();
+    second.stop().unwrap();
+}
