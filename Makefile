@@ -39,19 +39,23 @@ simulate: ## Drawn networks with drawn faults: so many seeds of each set of prog
 conformance: ## os-ken's OpenFlow 1.3 switch tests on our switch, and the score; needs `make setup`
 	CI=true $(CARGO) test --release --test peers conformance -- --nocapture
 
-lint: ## Formatting, clippy, licences and number of the dependencies, files that import each other in circles
+lint: ## Formatting, clippy, licences and number of the dependencies, files that import each other in circles, links
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	tools/licences
 	tools/circles --self-test
 	tools/circles
 	tools/newcomer
+	tools/book --check
 
 fmt: ## Format the code
 	$(CARGO) fmt --all
 
 doc: ## The documentation of all crates; warnings are errors
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+
+book: ## The guides as a book, in target/book/html; needs mdBook
+	tools/book
 
 fuzz: ## Each fuzz target for ten minutes (FUZZ_SECONDS=600); needs nightly and cargo-fuzz
 	@$(CARGO) +nightly fuzz --version >/dev/null 2>&1 || \
