@@ -10,8 +10,8 @@ use crate::kernel::{Application, Kernel, Opened, Way};
 use crate::mode::{Mode, Pace};
 use crate::session::{CARRY_BYTES, Memory, Shared, next_place};
 use crate::socket::{
-    bound_queues, cookie, has_unread, peer, read_bytes, received_bytes, wait_for_receiver,
-    written_bytes,
+    bound_queues, cookie, has_unread, hold_back_input, let_input_in, peer, read_bytes,
+    received_bytes, written_bytes,
 };
 use crate::waker::Waker;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
@@ -358,8 +358,11 @@ impl Link {
         if !attached.is_in || shared.owner.passed_bytes() != attached.read {
             return Ok(false);
         }
-        self.kernel.step_aside(self.slot)?;
-        wait_for_receiver(socket);
+        // A segment that meets the programs while they are taken away would be lost: the kernel drops it.
+        hold_back_input(socket)?;
+        let left = self.kernel.step_aside(self.slot);
+        let_input_in(socket)?;
+        left?;
         // What was passed meanwhile is before what comes now, and can be read in order only while the programs are there.
         if shared.owner.passed_bytes() != attached.read {
             self.kernel.step_in(self.slot, socket)?;

@@ -91,10 +91,16 @@ fn ask_count(socket: BorrowedFd, request: libc::c_ulong) -> io::Result<u64> {
     }
 }
 
-/// Waits until nobody is in the middle of taking input that has come to a TCP socket: whoever asks for its state is let in
-/// between two segments.
-pub fn wait_for_receiver(socket: BorrowedFd) {
-    let _ = tcp_info(socket);
+/// Has what comes to a TCP socket stay in its queue, unseen by programs and by whoever waits for it, and waits until nobody is in
+/// the middle of taking it: the option is set between two segments.
+pub fn hold_back_input(socket: BorrowedFd) -> io::Result<()> {
+    // The system limits it to half of the queue.
+    set_option(socket, libc::SO_RCVLOWAT, libc::c_int::MAX)
+}
+
+/// The opposite. Tells whoever waits what has come meanwhile.
+pub fn let_input_in(socket: BorrowedFd) -> io::Result<()> {
+    set_option(socket, libc::SO_RCVLOWAT, 1)
 }
 
 /// How much the kernel may keep of what came from a switch and of what goes to it, in bytes of its memory. Queues that are
