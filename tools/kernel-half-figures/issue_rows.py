@@ -16,6 +16,7 @@ LOADS = {
     "1 switch, ping-pong": (1, PING_PONG),
     "16 switches, ping-pong": (16, PING_PONG),
     "64 switches, ping-pong": (64, PING_PONG),
+    "16 switches, 4 outstanding each": (16, ("--window", "4")),
     "16 switches, 8 outstanding each": (16, ("--window", "8")),
     "16 switches, 32 outstanding each": (16, WINDOW_32),
     "16 switches, 128 outstanding each": (16, ("--window", "128")),

@@ -311,7 +311,7 @@ INLINE s32 answer_input(struct __sk_buff *skb, struct session *session, u32 carr
 	struct answer answer = {.session = session};
 	u64 span;
 
-	if (bytes > INPUT_BYTES) {
+	if (bytes > INPUT_BYTES || bytes > session->max_input_bytes) {
 		session->passed_long++;
 		return -1;
 	}

@@ -12,7 +12,8 @@
 /* No longer message is kept while only its beginning is there. */
 #define CARRY_BYTES 2048
 
-/* Longer input is the program's: it comes in such pieces when queues are long, and batches are faster there. */
+/* Longer input is the program's in any case: it comes in such pieces when queues are long, and batches are faster there. The
+ * program may set a lower limit (`max_input_bytes`). */
 #define INPUT_BYTES 16384
 
 /* Room for the input and what was carried before it; a power of two. */
@@ -35,6 +36,7 @@ struct session {
 	u32 slot;
 	u32 version;         /* the wire version */
 	u64 clock_ns;        /* the kernel's monotonic clock when the program's clock was 0 */
+	u32 max_input_bytes; /* longer input is passed */
 
 	/* The owner reads and writes these. */
 	u32 xid;             /* the last one used, without its sender */

@@ -10,8 +10,8 @@ use crate::kernel::{Application, Kernel, Opened, Way};
 use crate::mode::{Mode, Pace};
 use crate::session::{CARRY_BYTES, Memory, Shared, next_place};
 use crate::socket::{
-    bound_queues, cookie, has_unread, hold_back_input, let_input_in, peer, read_bytes,
-    received_bytes, written_bytes,
+    bound_queues, cookie, has_unread, hold_back_input, is_peer_local, let_input_in, peer,
+    read_bytes, received_bytes, written_bytes,
 };
 use crate::waker::Waker;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
@@ -241,6 +241,7 @@ impl Link {
             is_left: false,
             place,
         };
+        link.limit_input(socket);
         if link.shared().is_attached.load(Relaxed) != 0 {
             link.attach_again(socket)?;
         }
@@ -326,6 +327,20 @@ impl Link {
         self.memory.shared()
     }
 
+    /// Tells the kernel how long a segment it answers, which depends on where the switch is.
+    fn limit_input(&mut self, socket: BorrowedFd) {
+        if is_peer_local(socket) {
+            self.pace.expect_local_switch();
+        }
+        let limit = self.pace.max_input_bytes() as u32;
+        self.shared().max_input_bytes.store(limit, Relaxed);
+    }
+
+    /// How many bytes of input the kernel has answered so far.
+    fn taken_bytes(&self) -> u64 {
+        self.shared().taken_bytes.load(Relaxed)
+    }
+
     /// Has input go through the kernel's programs, where it does not. Returns whether it does: not while something may be left of
     /// what came before.
     fn step_in(&mut self, socket: BorrowedFd, is_drained: bool) -> io::Result<bool> {
@@ -376,14 +391,15 @@ impl Link {
     /// Whether something has come that neither the kernel's programs nor the program have seen, although all that was passed has
     /// been read: then the programs are not there any more. The program owns the connection.
     fn is_gone(&self, socket: BorrowedFd) -> bool {
-        let (Some(attached), shared) = (&self.attached, self.shared()) else {
+        let Some(attached) = &self.attached else {
             return false;
         };
-        let taken = shared.taken_bytes.load(Relaxed);
+        let taken = self.taken_bytes();
         let seen = attached.before + attached.read + attached.read_aside + taken;
         // In this order: what comes and is passed in between is counted as passed.
         let has_more = received_bytes(socket).is_ok_and(|received| received > seen);
-        has_more && attached.is_in && shared.owner.passed_bytes() == attached.read
+        let passed = self.shared().owner.passed_bytes();
+        has_more && attached.is_in && passed == attached.read
     }
 
     /// Leaves the connection to the program for good.
@@ -417,6 +433,7 @@ impl KernelHalf for Link {
             }
             false => (read_bytes(socket)?, written_bytes(socket)?),
         };
+        self.limit_input(socket);
         let shared = self.shared();
         shared.slot.store(self.slot, Relaxed);
         shared.written.store(written, Relaxed);
@@ -453,8 +470,7 @@ impl KernelHalf for Link {
             return Ok(self.go_on_alone(socket));
         }
         let is_retired = self.shared().is_retired.load(Relaxed) != 0;
-        let answered = self.shared().answered.load(Relaxed);
-        if is_retired || !self.pace.wants_kernel(answered) {
+        if is_retired || !self.pace.wants_kernel(self.taken_bytes()) {
             return Ok(match self.step_aside(socket)? {
                 true => Taken::SteppedAside,
                 false => Taken::NotYet,
@@ -515,7 +531,7 @@ impl KernelHalf for Link {
     }
 
     fn note_read(&mut self, count: usize) {
-        self.pace.note_read(count);
+        self.pace.note_read(count, self.taken_bytes());
         if let Some(attached) = &mut self.attached {
             match attached.is_in {
                 true => attached.read += count as u64,

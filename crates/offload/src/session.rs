@@ -31,6 +31,7 @@ pub struct Shared {
     pub slot: AtomicU32,
     pub version: AtomicU32,
     pub clock_ns: AtomicU64,
+    pub max_input_bytes: AtomicU32,
     pub xid: AtomicU32,
     carried: AtomicU32,
     pub is_fresh: AtomicU32,

@@ -1,5 +1,6 @@
 //! What is asked of sockets beyond what libraries have.
 
+use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -139,7 +140,44 @@ pub fn peer(socket: BorrowedFd) -> String {
     address.map_or_else(|| "unknown".into(), |address| address.to_string())
 }
 
+/// Whether the other end is on this machine, so that the processor that sends a segment is also the one that receives it.
+pub fn is_peer_local(socket: BorrowedFd) -> bool {
+    let ip = |address: rustix::io::Result<rustix::net::SocketAddrAny>| {
+        let address = std::net::SocketAddr::try_from(address.ok()?).ok()?;
+        Some(address.ip().to_canonical())
+    };
+    let peer = rustix::net::getpeername(socket).and_then(|peer| peer.ok_or(Errno::NOTCONN));
+    let peer = ip(peer);
+    peer.is_some_and(|ip| ip.is_loopback()) || peer == ip(rustix::net::getsockname(socket))
+}
+
 /// The kernel's number for a socket, which no other has.
 pub fn cookie(socket: BorrowedFd) -> io::Result<u64> {
     Ok(rustix::net::sockopt::socket_cookie(socket)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn peers_of_the_same_machine_are_told() {
+        for address in [
+            "127.0.0.1:0",
+            "127.9.8.7:0",
+            "[::1]:0",
+            "[::ffff:127.0.0.1]:0",
+        ] {
+            // A machine may be without IPv6.
+            let Ok(listener) = TcpListener::bind(address) else {
+                continue;
+            };
+            let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (socket, _) = listener.accept().unwrap();
+            assert!(is_peer_local(socket.as_fd()), "{address}");
+            assert!(is_peer_local(peer.as_fd()), "{address}");
+        }
+    }
 }

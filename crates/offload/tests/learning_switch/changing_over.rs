@@ -9,7 +9,7 @@ use urtica_offload::{Kernel, Mode};
 use urtica_wire::Version;
 
 /// How often the kernel half is to step aside in a run.
-const TIMES: u64 = 5;
+const TIMES: u64 = 4;
 
 /// A burst is longer than what is read at once, and read as it comes: whole, and in the middle of messages.
 const BURST_BYTES: usize = 1 << 20;
@@ -40,14 +40,15 @@ fn swing(kernel: &Kernel, version: Version, seed: u64) {
         let stream = plain_stream(&mut draw, version);
         send_while_receiving(&mut pair, &stream);
         pair.compare();
-        // It comes back, and answers again.
+        // It comes back, each time after twice as many packets, and answers again.
         answered = counters.answered_in_kernel.get();
+        let start = Instant::now();
         while counters.answered_in_kernel.get() == answered {
             assert!(start.elapsed() < PATIENCE, "it has not come back");
-            for piece in draw.cut(&draw_few(&mut Draw::new(seed), version)) {
-                pair.send(piece);
+            for packet in draw_few(&mut draw, version) {
+                pair.send(&packet);
+                pair.compare();
             }
-            pair.compare();
         }
     }
     assert!(answered > 0);
@@ -66,16 +67,19 @@ fn plain_stream(draw: &mut Draw, version: Version) -> Vec<u8> {
     stream
 }
 
-/// A few packets, one of which the kernel does not answer.
-fn draw_few(draw: &mut Draw, version: Version) -> Vec<u8> {
-    let mut stream = Vec::new();
-    for at in 0..20 {
-        draw.plain_packet().encode(version, at, &mut stream);
-    }
+/// A few packets, one of which the kernel does not answer. Each is sent when the one before it was answered, as where the queue
+/// is short.
+fn draw_few(draw: &mut Draw, version: Version) -> Vec<Vec<u8>> {
     let mut tagged = Packet::udp(3, 4);
     tagged.frame[12..14].copy_from_slice(&[0x81, 0]);
-    tagged.encode(version, 20, &mut stream);
-    stream
+    let mut packets: Vec<_> = (0..20).map(|_| draw.plain_packet()).collect();
+    packets.push(tagged);
+    let encoded = packets.iter().map(|packet| {
+        let mut message = Vec::new();
+        packet.encode(version, 1, &mut message);
+        message
+    });
+    encoded.collect()
 }
 
 /// Sends all of it while the replies are read.

@@ -12,5 +12,6 @@ mod packets;
 mod pair;
 mod process;
 mod same_replies;
+mod segment_limit;
 mod support;
 mod switch;

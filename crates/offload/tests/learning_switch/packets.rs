@@ -54,6 +54,19 @@ impl Packet {
     }
 }
 
+/// Packet-ins that the kernel answers, of so many bytes in all: at least 106.
+pub fn segment_of(bytes: usize, version: Version) -> Vec<u8> {
+    let mut packet = Packet::udp(1, 2);
+    let mut message = Vec::new();
+    packet.encode(version, 1, &mut message);
+    let mut segment = message.repeat((bytes / message.len()).max(1) - 1);
+    let last_bytes = bytes - segment.len();
+    let header_bytes = message.len() - packet.frame.len();
+    packet.frame.resize(last_bytes - header_bytes, 0);
+    packet.encode(version, 1, &mut segment);
+    segment
+}
+
 /// Draws.
 pub struct Draw(Mt64);
 

@@ -1,0 +1,147 @@
+//! In `auto`, the kernel answers short segments alone of a switch on this machine; order and replies stay the same.
+
+use crate::packets::{Draw, segment_of};
+use crate::pair::Pair;
+use crate::support::kernel;
+use crate::switch::{PATIENCE, headers};
+use std::time::Instant;
+use urtica_offload::{Kernel, Mode};
+use urtica_wire::Version;
+
+/// The longest segment that `auto` leaves to the kernel.
+const LIMIT: usize = 384;
+
+/// Segments of one kind that are sent at least.
+const SEGMENTS: usize = 100;
+
+/// How often the kernel is to have its turn.
+const ROUNDS: usize = 4;
+
+#[test]
+fn segments_up_to_the_limit_are_the_kernels() {
+    let Some(kernel) = kernel() else { return };
+    for version in Version::ALL {
+        let mut segments = Segments::new(&kernel, Mode::Auto, version);
+        segments.send_until_answered_in_kernel(LIMIT);
+        assert_eq!(segments.fell_back(), 0);
+        segments.send_until_passed(LIMIT + 1);
+        // It has stepped aside meanwhile, perhaps; it comes back for short ones.
+        segments.send_until_answered_in_kernel(110);
+        segments.pair.finish();
+    }
+}
+
+#[test]
+fn in_kernel_mode_longer_segments_are_the_kernels_too() {
+    let Some(kernel) = kernel() else { return };
+    for version in Version::ALL {
+        let mut segments = Segments::new(&kernel, Mode::Kernel, version);
+        segments.send_until_answered_in_kernel(LIMIT + 1);
+        segments.send_until_answered_in_kernel(16 << 10);
+        assert_eq!(segments.fell_back(), 0);
+        segments.send_until_passed((16 << 10) + 1);
+        segments.pair.finish();
+    }
+}
+
+/// Segments of either side of the limit, cut in the middle of messages, and several under way at a time.
+#[test]
+fn segments_around_the_limit_are_answered_in_order() {
+    let Some(kernel) = kernel() else { return };
+    for version in Version::ALL {
+        let mut segments = Segments::new(&kernel, Mode::Auto, version);
+        let mut draw = Draw::new(12);
+        for _ in 0..ROUNDS {
+            // The kernel is the owner when the first of them comes.
+            segments.send_until_answered_in_kernel(110);
+            segments.send(LIMIT + 1);
+            for _ in 0..SEGMENTS {
+                segments.send_in_pieces(&mut draw);
+            }
+        }
+        assert!(segments.fell_back() > 0);
+        segments.pair.finish();
+    }
+}
+
+/// A connection on which segments are sent, and what was sent.
+struct Segments {
+    pair: Pair,
+    version: Version,
+    packet_ins: u64,
+}
+
+impl Segments {
+    fn new(kernel: &Kernel, mode: Mode, version: Version) -> Self {
+        Self {
+            pair: Pair::new(kernel, mode, version, 1 << 12),
+            version,
+            packet_ins: 0,
+        }
+    }
+
+    /// One segment of so many bytes, and its answer.
+    fn send(&mut self, bytes: usize) {
+        let segment = segment_of(bytes, self.version);
+        assert_eq!(segment.len(), bytes);
+        self.packet_ins += headers(&segment).count() as u64;
+        self.pair.send(&segment);
+        self.pair.compare();
+    }
+
+    /// Segments of so many bytes, until the kernel has answered some.
+    fn send_until_answered_in_kernel(&mut self, bytes: usize) {
+        let counters = self.pair.counters();
+        let before = counters.answered_in_kernel.get();
+        let start = Instant::now();
+        let mut count = 0;
+        while count < SEGMENTS || counters.answered_in_kernel.get() == before {
+            assert!(start.elapsed() < PATIENCE, "{bytes} bytes are passed");
+            self.send(bytes);
+            count += 1;
+        }
+    }
+
+    /// A segment of so many bytes, until the kernel has passed one: it is to be the owner when that comes, which takes a
+    /// moment after the program's last reply.
+    fn send_until_passed(&mut self, bytes: usize) {
+        let before = self.fell_back();
+        let start = Instant::now();
+        while self.fell_back() == before {
+            assert!(start.elapsed() < PATIENCE, "{bytes} bytes are answered");
+            self.send_until_answered_in_kernel(110);
+            self.send(bytes);
+        }
+    }
+
+    /// How many segments were passed since they were long. Waits until all is counted: what the kernel does is now and then.
+    fn fell_back(&self) -> u64 {
+        let counters = self.pair.counters();
+        let start = Instant::now();
+        while counters.packet_ins.get() < self.packet_ins {
+            assert!(start.elapsed() < PATIENCE, "not all is counted");
+            std::thread::yield_now();
+        }
+        counters.fell_back.get()
+    }
+
+    /// Some packets in pieces that are shorter and longer than the limit.
+    fn send_in_pieces(&mut self, draw: &mut Draw) {
+        let mut stream = Vec::new();
+        for xid in 0..60 {
+            draw.plain_packet().encode(self.version, xid, &mut stream);
+        }
+        self.packet_ins += 60;
+        let mut rest = &stream[..];
+        while !rest.is_empty() {
+            let length = draw.below(2 * LIMIT as u32) as usize + 1;
+            let (piece, after) = rest.split_at(length.min(rest.len()));
+            self.pair.send(piece);
+            rest = after;
+            if draw.below(3) == 0 {
+                self.pair.compare();
+            }
+        }
+        self.pair.compare();
+    }
+}
