@@ -198,6 +198,12 @@ impl Link {
         }
     }
 
+    /// The same with one limit for all switches: see [`Pace::without_local_limit`].
+    pub fn without_local_limit(mut self) -> Self {
+        self.pace.without_local_limit();
+        self
+    }
+
     /// Takes back a connection from what an earlier program left of its kernel half, in these maps; `is_same` where that is of this
     /// program's layout.
     pub fn resume(

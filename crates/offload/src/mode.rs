@@ -43,6 +43,8 @@ const WORTHWHILE_BYTES: u64 = 384 << 10;
 pub(crate) struct Pace {
     mode: Mode,
     max_input_bytes: usize,
+    /// Whether the kernel is to answer less of what a switch on the same machine sends.
+    has_local_limit: bool,
     wants_kernel: bool,
     /// Reads in favour of switching over, since one against it.
     reads: u32,
@@ -62,6 +64,7 @@ impl Pace {
         Self {
             mode,
             max_input_bytes: MAX_INPUT_BYTES,
+            has_local_limit: mode == Mode::Auto,
             wants_kernel: true,
             reads: 0,
             looks: 0,
@@ -71,9 +74,14 @@ impl Pace {
         }
     }
 
+    /// The same limit for switches on this machine as for others: where the program has more work with a message than the kernel.
+    pub fn without_local_limit(&mut self) {
+        self.has_local_limit = false;
+    }
+
     /// The switch is on this machine.
     pub fn expect_local_switch(&mut self) {
-        if self.mode == Mode::Auto {
+        if self.has_local_limit {
             self.max_input_bytes = MAX_LOCAL_INPUT_BYTES;
         }
     }

@@ -32,7 +32,7 @@ impl Half {
             .datapath_id
             .store(info.datapath_id.0, Relaxed);
         Self {
-            link: Link::new(kernel, opened, mode),
+            link: Link::new(kernel, opened, mode).without_local_limit(),
             memory,
             others: 0,
             events_full: 0,
