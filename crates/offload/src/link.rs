@@ -391,7 +391,30 @@ impl Link {
             return Ok(false);
         }
         attached.is_in = false;
+        self.check_that_all_was_seen(socket)?;
         Ok(true)
+    }
+
+    /// That nothing was lost while the programs were taken away: a switch that fills its whole window meanwhile can bring that
+    /// about. All that was passed has been read.
+    fn check_that_all_was_seen(&self, socket: BorrowedFd) -> io::Result<()> {
+        let seen = self.seen_bytes();
+        // The end of the stream counts as a byte.
+        match read_bytes(socket)? > seen + 1 {
+            true => Err(io::Error::other(
+                "the kernel has dropped a part of what the switch sent; it has to connect again",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// How many bytes the kernel's programs and the program have seen since the switch connected.
+    fn seen_bytes(&self) -> u64 {
+        let attached = self.attached.as_ref();
+        let ours = attached.map_or(0, |attached| {
+            attached.before + attached.read + attached.read_aside
+        });
+        ours + self.taken_bytes()
     }
 
     /// Whether something has come that neither the kernel's programs nor the program have seen, although all that was passed has
@@ -400,8 +423,7 @@ impl Link {
         let Some(attached) = &self.attached else {
             return false;
         };
-        let taken = self.taken_bytes();
-        let seen = attached.before + attached.read + attached.read_aside + taken;
+        let seen = self.seen_bytes();
         // In this order: what comes and is passed in between is counted as passed.
         let has_more = received_bytes(socket).is_ok_and(|received| received > seen);
         let passed = self.shared().owner.passed_bytes();

@@ -190,3 +190,28 @@ fn silence_is_no_loss() {
         assert_eq!(bench.hand_over(), Taken::Yes);
     }
 }
+
+/// Bytes that nobody has seen are missing for good.
+#[test]
+fn a_connection_that_has_lost_something_ends() {
+    let Some(kernel) = kernel() else { return };
+    let mut bench = Bench::new(&kernel, Version::Of13);
+    assert_eq!(bench.ask(1, 2), PACKET_OUT);
+    bench.link.reclaim(&mut Vec::new());
+    let Bench { socket, link, .. } = &mut bench;
+    assert!(link.step_aside(socket.as_fd()).unwrap());
+    assert!(link.step_in(socket.as_fd(), true).unwrap());
+    assert!(
+        link.step_aside(socket.as_fd()).unwrap(),
+        "nothing is missing"
+    );
+    bench.send(2, 1);
+    bench.socket.set_nonblocking(false).unwrap();
+    let mut bytes = [0; 106];
+    bench.socket.read_exact(&mut bytes).unwrap();
+    // Whoever has read that keeps it to himself.
+    let Bench { socket, link, .. } = &mut bench;
+    assert!(link.step_in(socket.as_fd(), true).unwrap());
+    let error = link.step_aside(socket.as_fd()).unwrap_err().to_string();
+    assert!(error.contains("dropped a part"), "{error}");
+}
