@@ -25,14 +25,13 @@
 
 #include "packet_in.h"
 #include "session.h"
+#include "sessions.h"
 
 /* How many replies may be on their way to the socket's send queue, in bytes. */
 #define MAX_UNWRITTEN_BYTES (128 << 10)
 
 /* How much may wait in the send queue for a switch to read, in bytes of kernel memory. */
 #define MAX_QUEUED_BYTES (1 << 20)
-
-#define MAX_SESSIONS 4096
 
 /* The least that a ring can have: a page. */
 #define WAKER_BYTES 4096
@@ -62,30 +61,6 @@ struct tcp_sock {
 	u32 write_seq;
 } __attribute__((preserve_access_index));
 
-/* The slot of a socket, by its cookie. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 2 * MAX_SESSIONS);
-	__type(key, u64);
-	__type(value, u32);
-} slots SEC(".maps");
-
-/* Each slot's session is a map of one element, which the program has mapped into its memory. */
-struct session_map {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(u32));
-	__uint(value_size, sizeof(struct session));
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, MAX_SESSIONS);
-	__type(key, u32);
-	__array(values, struct session_map);
-} sessions SEC(".maps");
-
 /* Each slot's ring wakes the program when it becomes the owner. Without it the program would have to be woken for all input, since
  * a socket wakes who waits for input also when that is answered here. */
 struct waker_map {
@@ -100,15 +75,7 @@ struct {
 	__array(values, struct waker_map);
 } wakers SEC(".maps");
 
-/* Switches' sockets: what comes in goes through from_switch(). */
-struct {
-	__uint(type, BPF_MAP_TYPE_SOCKMAP);
-	__uint(max_entries, MAX_SESSIONS);
-	__type(key, u32);
-	__type(value, u64);
-} switches SEC(".maps");
-
-/* The same sockets, also while they are out of `switches`. Nothing runs here: it keeps what was passed to the program and not
+/* The sockets of `switches`, also while they are out of it. Nothing runs here: it keeps what was passed to the program and not
  * read yet, which the kernel throws away when a socket leaves its last map. */
 struct {
 	__uint(type, BPF_MAP_TYPE_SOCKMAP);
@@ -132,19 +99,6 @@ struct {
 	__type(key, u32);
 	__type(value, u64);
 } exits SEC(".maps");
-
-INLINE struct session *session_of(struct __sk_buff *skb)
-{
-	u64 cookie = bpf_get_socket_cookie(skb);
-	u32 *slot = bpf_map_lookup_elem(&slots, &cookie);
-	u32 only = 0;
-	void *map;
-
-	if (!slot)
-		return NULL;
-	map = bpf_map_lookup_elem(&sessions, slot);
-	return map ? bpf_map_lookup_elem(map, &only) : NULL;
-}
 
 /* Wakes the program, which finds input or, for the moment that it takes to get there, that it is the owner. */
 INLINE void wake_program(u32 slot)

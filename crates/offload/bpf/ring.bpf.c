@@ -17,38 +17,14 @@
  */
 #include "packet_in.h"
 #include "ring_session.h"
+#include "sessions.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-#define MAX_SESSIONS 4096
 #define MAX_RINGS 1024
 
 /* The least that a ring can have: a page. The program makes them larger. */
 #define LEAST_RING_BYTES 4096
-
-/* The slot of a socket, by its cookie. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MAX_SESSIONS);
-	__type(key, u64);
-	__type(value, u32);
-} slots SEC(".maps");
-
-/* Each slot's session is a map of one element, which the program has mapped into its memory. */
-struct session_map {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(u32));
-	__uint(value_size, sizeof(struct ring_session));
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, MAX_SESSIONS);
-	__type(key, u32);
-	__array(values, struct session_map);
-} sessions SEC(".maps");
 
 struct ring_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -71,41 +47,20 @@ struct {
 	__type(value, u64);
 } untold SEC(".maps");
 
-/* Switches' sockets: what comes in goes through to_ring(). */
-struct {
-	__uint(type, BPF_MAP_TYPE_SOCKMAP);
-	__uint(max_entries, MAX_SESSIONS);
-	__type(key, u32);
-	__type(value, u64);
-} switches SEC(".maps");
-
-INLINE struct ring_session *session_of(struct __sk_buff *skb)
-{
-	u64 cookie = bpf_get_socket_cookie(skb);
-	u32 *slot = bpf_map_lookup_elem(&slots, &cookie);
-	u32 only = 0;
-	void *map;
-
-	if (!slot)
-		return NULL;
-	map = bpf_map_lookup_elem(&sessions, slot);
-	return map ? bpf_map_lookup_elem(map, &only) : NULL;
-}
-
 /* ---- Looking at the input ---- */
 
 struct look {
-	struct ring_session *session;
+	struct session *session;
 	u32 at;           /* where the next message begins */
 	u32 end;          /* where the input ends */
 	u32 messages;
 	u32 is_other;     /* something is there that does not go to the ring */
 };
 
-INLINE u8 *input_at(struct ring_session *session, u32 at) { return session->input + (at & (RING_INPUT_ROOM - 1)); }
+INLINE u8 *input_at(struct session *session, u32 at) { return session->input + (at & (RING_INPUT_ROOM - 1)); }
 
 /* Describes the message. Returns 0 where that cannot be done here. */
-INLINE int describe(struct ring_session *session, const u8 *message, u32 bytes, struct record *record)
+INLINE int describe(struct session *session, const u8 *message, u32 bytes, struct record *record)
 {
 	struct packet_in packet;
 
@@ -129,7 +84,7 @@ INLINE int describe(struct ring_session *session, const u8 *message, u32 bytes, 
 static long look_at_message(u32 index, void *context)
 {
 	struct look *look = context;
-	struct ring_session *session = look->session;
+	struct session *session = look->session;
 	u32 left = look->end - look->at, bytes;
 	const u8 *message = input_at(session, look->at);
 
@@ -160,7 +115,7 @@ static long look_at_message(u32 index, void *context)
 /* ---- The ring ---- */
 
 /* Puts the messages up to `bytes` into the ring. Returns a negative number where it is full. */
-INLINE s32 put_messages(struct ring_session *session, u32 records, u32 bytes)
+INLINE s32 put_messages(struct session *session, u32 records, u32 bytes)
 {
 	struct entry head = {.connection = session->connection, .records = records, .bytes = bytes};
 	u32 record_bytes = records * sizeof(struct record);
@@ -185,7 +140,7 @@ INLINE s32 put_messages(struct ring_session *session, u32 records, u32 bytes)
 }
 
 /* Tells the program that the connection's input is passed to it from now on. */
-INLINE void tell_passed(struct ring_session *session)
+INLINE void tell_passed(struct session *session)
 {
 	struct entry head = {.connection = session->connection};
 	u32 ring_at = session->ring;
@@ -201,7 +156,7 @@ INLINE void tell_passed(struct ring_session *session)
 
 /* Puts the input into the ring, if all of it can be. Returns where it ends, the beginning of a message at its end not counted,
  * or a negative number where it is passed. */
-INLINE s32 put_input(struct __sk_buff *skb, struct ring_session *session, u32 carried, u32 bytes)
+INLINE s32 put_input(struct __sk_buff *skb, struct session *session, u32 carried, u32 bytes)
 {
 	struct look look = {.session = session, .end = carried + bytes};
 	u32 at;
@@ -234,7 +189,7 @@ INLINE s32 put_input(struct __sk_buff *skb, struct ring_session *session, u32 ca
 }
 
 /* Keeps the beginning of a message that is not whole. */
-INLINE void carry(struct ring_session *session, u32 at, u32 end)
+INLINE void carry(struct session *session, u32 at, u32 end)
 {
 	u32 bytes = end - at;
 
@@ -247,7 +202,7 @@ INLINE void carry(struct ring_session *session, u32 at, u32 end)
 SEC("sk_skb/verdict")
 int to_ring(struct __sk_buff *skb)
 {
-	struct ring_session *session = session_of(skb);
+	struct session *session = session_of(skb);
 	u32 bytes = skb->len, carried;
 	s32 at;
 

@@ -44,7 +44,7 @@ struct entry {
 	u32 bytes;           /* of the messages */
 };
 
-struct ring_session {
+struct session {
 	u64 owner;
 
 	/* Set by the program before it first hands over. */

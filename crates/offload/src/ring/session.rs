@@ -1,4 +1,4 @@
-//! What the kernel and the program share of one switch's connection: `struct ring_session` of `bpf/ring_session.h`, field by
+//! What the kernel and the program share of one switch's connection: `struct session` of `bpf/ring_session.h`, field by
 //! field.
 
 use crate::owner::Owner;

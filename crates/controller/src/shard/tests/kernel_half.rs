@@ -97,13 +97,19 @@ fn scripted() -> (Bench, Arc<Mutex<Log>>, Arc<OwnedFd>) {
     (bench, log, wakeup)
 }
 
+/// Reads once: the first read after which a kernel half can be attached. Returns the connection's key.
+fn read_once(bench: &mut Bench, switch: &mut UnixStream) -> usize {
+    switch.write_all(&[1, 3, 0, 8, 0, 0, 0, 0]).unwrap();
+    let key = bench.shards[0].by_token[&1];
+    bench.shards[0].serve(key, epoll::EventFlags::IN);
+    key
+}
+
 #[test]
 fn it_gets_nothing_of_a_switch_that_another_controller_has_taken_over() {
     let (mut bench, log, _) = scripted();
     let mut switch = bench.join(1, 7);
-    switch.write_all(&[1, 3, 0, 8, 0, 0, 0, 0]).unwrap();
-    let key = bench.shards[0].by_token[&1];
-    bench.shards[0].serve(key, epoll::EventFlags::IN);
+    let key = read_once(&mut bench, &mut switch);
     received(&mut switch);
     assert_eq!(log.lock().calls, ["attach", "hand over"]);
     let mut lost = Vec::new();
@@ -119,10 +125,7 @@ fn it_gets_nothing_of_a_switch_that_another_controller_has_taken_over() {
 fn it_is_woken_in_the_shard_that_it_moved_to() {
     let (mut bench, log, wakeup) = scripted();
     let mut switch = bench.join(1, 7);
-    // It is attached after a read that began after the switch had joined, and brought all there was.
-    switch.write_all(&[1, 3, 0, 8, 0, 0, 0, 0]).unwrap();
-    let key = bench.shards[0].by_token[&1];
-    bench.shards[0].serve(key, epoll::EventFlags::IN);
+    let key = read_once(&mut bench, &mut switch);
     received(&mut switch);
     assert_eq!(log.lock().calls, ["attach", "hand over"]);
 
@@ -175,13 +178,6 @@ fn that_notes(log: &Arc<Mutex<Log>>) -> Scripted {
         log: Arc::clone(log),
         wakeup: Arc::new(eventfd(0, EventfdFlags::NONBLOCK).unwrap()),
     }
-}
-
-/// Reads once, as the first read after which it can be attached.
-fn read_once(bench: &mut Bench, switch: &mut UnixStream) {
-    switch.write_all(&[1, 3, 0, 8, 0, 0, 0, 0]).unwrap();
-    let key = bench.shards[0].by_token[&1];
-    bench.shards[0].serve(key, epoll::EventFlags::IN);
 }
 
 #[test]
@@ -268,9 +264,7 @@ fn handlers_see_events_before_what_was_passed_after_them() {
         wakeup,
     }));
     let mut switch = bench.join(1, 7);
-    switch.write_all(&[1, 3, 0, 8, 0, 0, 0, 0]).unwrap();
-    let key = bench.shards[0].by_token[&1];
-    bench.shards[0].serve(key, epoll::EventFlags::IN);
+    let key = read_once(&mut bench, &mut switch);
     received(&mut switch);
     assert_eq!(log.lock().calls, ["attach", "hand over"]);
 
@@ -316,9 +310,7 @@ fn a_switch_whose_echo_requests_are_answered_in_the_kernel_is_alive() {
         wakeup,
     }));
     let mut switch = bench.join(1, 7);
-    switch.write_all(&[1, 3, 0, 8, 0, 0, 0, 0]).unwrap();
-    let key = bench.shards[0].by_token[&1];
-    bench.shards[0].serve(key, epoll::EventFlags::IN);
+    read_once(&mut bench, &mut switch);
     let counters = bench.network.counters(DatapathId(7)).unwrap();
     let before = counters.received.get();
     for _ in 0..10 {
