@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod config;
+mod control_socket;
 mod decode;
 mod demo;
 mod flows;

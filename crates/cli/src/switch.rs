@@ -1,10 +1,14 @@
 //! `urtica switch`: a software switch.
 
+mod control;
+mod ctl;
 mod explain;
 
+use crate::control_socket::ControlSocket;
 use crate::log::log_to_stderr;
 use crate::{service, status};
 use clap::ValueEnum;
+use control::ControlPlace;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -30,12 +34,14 @@ Examples:
   urtica switch eth1 eth2 eth3 eth4 --threads 2 --cores 2,3 --controller tcp:127.0.0.1:6653
   urtica switch --port 1=tap:t0 --port 2=afxdp:eth1 --controller ptcp:6654
   urtica switch --explain flows.txt
+  urtica switch ctl show
+  urtica switch ctl add-port eth3
 
 The ports' interfaces should be up and have no IP addresses. Logging: set RUST_LOG, as in RUST_LOG=debug.";
 
 /// Options of `urtica switch`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct SwitchArgs {
     /// Network interfaces or other ports; they get the numbers 1, 2, …, as far as --port leaves them.
     #[arg(value_name = "PORT", required_unless_present_any = ["port", "explain", "explain_code"])]
@@ -76,13 +82,20 @@ pub struct SwitchArgs {
     /// How many packets are kept for controllers; 0 sends them whole.
     #[arg(long, value_name = "N", default_value_t = 256)]
     buffers: u32,
-    /// What to call the switch, in its description.
-    #[arg(long, value_name = "NAME", default_value = "urtica")]
-    name: String,
+    #[command(flatten)]
+    place: ControlPlace,
     #[command(flatten)]
     tls: TlsArgs,
     #[command(flatten)]
     explain: explain::ExplainArgs,
+    #[command(subcommand)]
+    command: Option<SwitchCommand>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum SwitchCommand {
+    /// Look into a running switch, or change it, by its control socket.
+    Ctl(ctl::CtlArgs),
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -107,6 +120,13 @@ enum ForwardingArg {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct NumberedPort {
     number: PortNo,
+    spec: PortSpec,
+}
+
+/// `[NUMBER=]PORT`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct NewPort {
+    number: Option<PortNo>,
     spec: PortSpec,
 }
 
@@ -143,8 +163,26 @@ impl FromStr for NumberedPort {
     }
 }
 
+impl FromStr for NewPort {
+    type Err = ArgsError;
+
+    fn from_str(text: &str) -> Result<Self, ArgsError> {
+        let begins_with_number = text.starts_with(|first: char| first.is_ascii_digit());
+        if begins_with_number && text.contains('=') {
+            let NumberedPort { number, spec } = text.parse()?;
+            let number = Some(number);
+            return Ok(Self { number, spec });
+        }
+        let (number, spec) = (None, text.parse()?);
+        Ok(Self { number, spec })
+    }
+}
+
 /// Runs until SIGINT or SIGTERM; explains, if that is all that was asked for.
 pub fn run(args: SwitchArgs) -> ExitCode {
+    if let Some(SwitchCommand::Ctl(args)) = &args.command {
+        return ctl::run(args);
+    }
     if let Some((file, with_code)) = args.explain.asked() {
         return explain::run(file, with_code);
     }
@@ -184,6 +222,7 @@ fn run_switch(args: SwitchArgs) -> Result<(), Box<dyn std::error::Error>> {
     for address in runner.listen_addresses() {
         tracing::info!(%address, "listening");
     }
+    let _control = args.open_control(&runner)?;
     stop_on_signal(runner.stop_handle())?;
     tracing::info!(dp_id = %datapath_id, "switching");
     service::ready();
@@ -205,6 +244,23 @@ impl SwitchArgs {
             ports.extend(free.map(|number| (number, spec.clone())));
         }
         Ok(ports)
+    }
+
+    /// Opens the control socket. Where it was not asked for, and there is no place for it, the switch goes without.
+    fn open_control(&self, runner: &Runner) -> Result<Option<ControlSocket>, String> {
+        let file = self.place.make();
+        let socket = file.and_then(|file| Ok((control::serve(&file, runner.remote())?, file)));
+        match socket {
+            Ok((socket, file)) => {
+                tracing::info!(file = %file.display(), "control socket");
+                Ok(Some(socket))
+            }
+            Err(error) if self.place.is_given() => Err(error),
+            Err(error) => {
+                tracing::info!("there is no control socket: {error}");
+                Ok(None)
+            }
+        }
     }
 
     fn threads(&self) -> Result<Threads, ArgsError> {
@@ -233,7 +289,7 @@ impl SwitchArgs {
                 ForwardingArg::Plain => Forwarding::Plain,
             },
             description: Description {
-                datapath: self.name.clone(),
+                datapath: self.place.name().to_owned(),
                 ..Description::default()
             },
             ..SwitchConfig::default()

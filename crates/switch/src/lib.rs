@@ -32,5 +32,8 @@ mod uplink;
 
 pub use agent::ConnectionId;
 pub use port::{FrameMemory, LentFrame, PortError, PortIo, PortSender, PortSpec, Received};
-pub use runner::{RunError, Runner, StopHandle, Target, Threads};
+pub use runner::{
+    ConnectionStatus, ControllerState, ControllerStatus, DropCounts, Flows, PortStatus, Remote,
+    RemoteError, RunError, Runner, StopHandle, SwitchStatus, Target, Threads,
+};
 pub use switch::{Description, FailMode, Forwarding, Switch, SwitchConfig};

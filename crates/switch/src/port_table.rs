@@ -81,7 +81,10 @@ struct PortRecord {
 struct Counters {
     rx_packets: AtomicU64,
     rx_bytes: AtomicU64,
+    /// For want of room.
     rx_dropped: AtomicU64,
+    /// Because of the port's configuration.
+    rx_blocked: AtomicU64,
     rx_errors: AtomicU64,
     tx_packets: AtomicU64,
     tx_bytes: AtomicU64,
@@ -275,7 +278,7 @@ impl SwitchPort {
             let counter = if frame.len() < ethernet::HEADER_LEN {
                 &counters.rx_errors
             } else if is_deaf {
-                &counters.rx_dropped
+                &counters.rx_blocked
             } else {
                 return handle(frame);
             };
@@ -426,18 +429,14 @@ impl SwitchPort {
     /// What went through the port.
     pub fn stats(&self, now: Duration) -> PortStats {
         let age = now.saturating_sub(self.record.added);
-        let all = self.record.counters.lock();
-        let sum = |counter: fn(&Counters) -> &AtomicU64| {
-            let counts = all.iter().map(|counters| counter(counters).load(Relaxed));
-            counts.sum()
-        };
+        let sum = |counter| self.record.sum(counter);
         PortStats {
             port_no: self.port_no,
             rx_packets: sum(|counters| &counters.rx_packets),
             tx_packets: sum(|counters| &counters.tx_packets),
             rx_bytes: sum(|counters| &counters.rx_bytes),
             tx_bytes: sum(|counters| &counters.tx_bytes),
-            rx_dropped: sum(|counters| &counters.rx_dropped),
+            rx_dropped: sum(|counters| &counters.rx_dropped) + self.blocked(),
             tx_dropped: sum(|counters| &counters.tx_dropped),
             rx_errors: sum(|counters| &counters.rx_errors),
             tx_errors: NOT_KEPT,
@@ -448,6 +447,11 @@ impl SwitchPort {
             duration_sec: age.as_secs() as u32,
             duration_nsec: age.subsec_nanos(),
         }
+    }
+
+    /// How many of the frames that came in were dropped because of the port's configuration.
+    pub fn blocked(&self) -> u64 {
+        self.record.sum(|counters| &counters.rx_blocked)
     }
 }
 
@@ -461,6 +465,13 @@ impl PortRecord {
             speed_kbps: AtomicU32::default(),
             counters: Mutex::default(),
         }
+    }
+
+    /// What all threads have counted.
+    fn sum(&self, counter: fn(&Counters) -> &AtomicU64) -> u64 {
+        let all = self.counters.lock();
+        let counts = all.iter().map(|counters| counter(counters).load(Relaxed));
+        counts.sum()
     }
 
     fn config(&self) -> PortConfig {

@@ -12,12 +12,18 @@
 //! **TLS.** Connections whose handshake is under way are apart, in [`Handshakes`], a few of which are served in an iteration, since
 //! each costs a millisecond of computing. The switch meets them when they are done.
 //!
+//! **Changes from outside.** A [`Remote`] has the runner's thread add and remove ports and controllers, between two iterations.
+//!
 //! **Thread-safety.** Everything belongs to the thread that calls [`Runner::run`], but for what workers are given; a
-//! [`StopHandle`] may live anywhere.
+//! [`StopHandle`] or [`Remote`] may live anywhere.
 
 mod accepting;
+mod addresses;
 mod backoff;
 mod busy_poll;
+mod ports;
+mod remote;
+mod status;
 mod target;
 mod worker;
 
@@ -27,10 +33,17 @@ use crate::uplink::ControllerPacket;
 use crate::{ConnectionId, Switch};
 use accepting::Accepting;
 use busy_poll::BusyPoll;
+use ports::RunPorts;
+use remote::Tasks;
+pub use remote::{Flows, Remote, RemoteError};
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use slab::Slab;
+pub use status::{
+    ConnectionStatus, ControllerState, ControllerStatus, DropCounts, PortStatus, SwitchStatus,
+};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -143,9 +156,11 @@ pub struct Runner {
     epoll: OwnedFd,
     stop: Arc<OwnedFd>,
     started: Instant,
-    listeners: Vec<Listener>,
+    /// By numbers that are not used again, as those of `targets`: what is said of one that is gone concerns nobody.
+    listeners: BTreeMap<usize, Listener>,
     accepting: Accepting,
-    targets: Vec<Target>,
+    targets: BTreeMap<usize, Target>,
+    next_address: usize,
     connections: Slab<Connection>,
     /// Connections that are not there yet, where TLS is spoken.
     handshakes: Option<Handshakes>,
@@ -157,6 +172,9 @@ pub struct Runner {
     /// Where reads go.
     input: Vec<u8>,
     next_tick: Duration,
+    ports: RunPorts,
+    /// What other threads want done.
+    tasks: Tasks,
 }
 
 /// Ends a [`Runner`], from any thread.
@@ -176,8 +194,9 @@ struct Connection {
     stream: Stream,
     id: ConnectionId,
     peer: String,
-    /// The place in the runner's targets, if we connected.
+    /// The number among the runner's targets, if we connected.
     target: Option<usize>,
+    since: Duration,
     /// What it is watched for.
     interest: epoll::EventFlags,
 }
@@ -193,6 +212,8 @@ enum Source {
     Handshakes,
     /// Network interfaces have changed.
     Links,
+    /// Other threads want something done.
+    Tasks,
     Listener(usize),
     Target(usize),
     Connection(usize),
@@ -209,6 +230,7 @@ impl Source {
             Self::Packets => (5, 0),
             Self::Handshakes => (6, 0),
             Self::Links => (7, 0),
+            Self::Tasks => (8, 0),
         };
         epoll::EventData::new_u64(kind << 32 | index as u64)
     }
@@ -223,6 +245,7 @@ impl Source {
             5 => Self::Packets,
             6 => Self::Handshakes,
             7 => Self::Links,
+            8 => Self::Tasks,
             _ => Self::Connection(index),
         }
     }
@@ -239,7 +262,8 @@ impl Runner {
             controllers.iter().partition(|address| address.is_passive());
         let stop = eventfd(0, EventfdFlags::CLOEXEC).map_err(RunError::io("make an event"))?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
-        Ok(Self {
+        let ports = RunPorts::new(&switch);
+        let mut runner = Self {
             switch,
             workers: Vec::new(),
             packets: None,
@@ -247,12 +271,10 @@ impl Runner {
             epoll: epoll.map_err(RunError::io("make an epoll"))?,
             stop: Arc::new(stop),
             started: Instant::now(),
-            listeners: passive
-                .into_iter()
-                .map(Listener::bind)
-                .collect::<Result<_, _>>()?,
+            listeners: BTreeMap::new(),
             accepting: Accepting::default(),
-            targets: active.into_iter().map(look_up).collect::<Result<_, _>>()?,
+            targets: BTreeMap::new(),
+            next_address: 0,
             connections: Slab::new(),
             handshakes: None,
             next_refresh: Duration::ZERO,
@@ -260,7 +282,16 @@ impl Runner {
             busy_poll: BusyPoll::default(),
             input: vec![0; READ_BYTES],
             next_tick: Duration::ZERO,
-        })
+            ports,
+            tasks: Tasks::new().map_err(RunError::io("make an event"))?,
+        };
+        for address in passive {
+            runner.insert_listener(Listener::bind(address)?);
+        }
+        for address in active {
+            runner.insert_target(look_up(address)?);
+        }
+        Ok(runner)
     }
 
     /// Speaks TLS at `ssl:` and `pssl:` by these files, which are read again when they change: new connections use the new ones.
@@ -288,6 +319,7 @@ impl Runner {
         let stop = self.stop_handle();
         let mut cores = threads.cores.iter().copied().cycle();
         for part in spread.parts {
+            self.ports.note_worker(&part);
             let worker = Worker::new(part, cores.next(), &stop, self.started)?;
             self.workers.push(worker);
         }
@@ -303,7 +335,12 @@ impl Runner {
 
     /// Where it listens, with the ports that the system chose.
     pub fn listen_addresses(&self) -> impl Iterator<Item = &Address> {
-        self.listeners.iter().map(Listener::address)
+        self.listeners.values().map(Listener::address)
+    }
+
+    /// What looks into it and changes it, from any thread.
+    pub fn remote(&self) -> Remote {
+        Remote::new(&self.tasks, Arc::clone(&self.switch.shared))
     }
 
     /// What ends it.
@@ -333,14 +370,16 @@ impl Runner {
     }
 
     fn check_tls(&self) -> Result<(), RunError> {
-        let active = self.targets.iter().map(|target| &target.address);
-        let tls = self
-            .listen_addresses()
-            .chain(active)
-            .find(|address| address.is_tls());
-        match (tls, &self.handshakes) {
-            (Some(address), None) => Err(NoTlsConfig(address.clone()).into()),
-            _ => Ok(()),
+        let active = self.targets.values().map(|target| &target.address);
+        let mut all = self.listen_addresses().chain(active);
+        all.try_for_each(|address| self.check_speaks(address))
+    }
+
+    /// Whether what an address takes is there.
+    fn check_speaks(&self, address: &Address) -> Result<(), RunError> {
+        match address.is_tls() && self.handshakes.is_none() {
+            true => Err(NoTlsConfig(address.clone()).into()),
+            false => Ok(()),
         }
     }
 
@@ -355,9 +394,12 @@ impl Runner {
             let has_more = self.switch.poll_output(self.now());
             let timeout = self.timeout(is_busy || has_more);
             wait(&self.epoll, &mut events, timeout).map_err(RunError::io("wait for events"))?;
+            let mut has_tasks = false;
             for event in &events {
                 match Source::from_data(event.data.u64()) {
                     Source::Stop => return Ok(()),
+                    // They may remove what other events are about.
+                    Source::Tasks => has_tasks = true,
                     // All ports are asked in each iteration.
                     Source::Port => {}
                     Source::Packets => self.packets.iter().for_each(|packets| packets.silence()),
@@ -367,6 +409,9 @@ impl Runner {
                     Source::Target(index) => self.finish_connect(index),
                     Source::Connection(key) => self.read(key),
                 }
+            }
+            if has_tasks {
+                self.carry_out_tasks();
             }
         }
     }
@@ -392,7 +437,13 @@ impl Runner {
         if let Some(links) = &self.links {
             epoll::add(&self.epoll, links, Source::Links.to_data(), input)?;
         }
-        for (index, listener) in self.listeners.iter().enumerate() {
+        epoll::add(
+            &self.epoll,
+            self.tasks.bell(),
+            Source::Tasks.to_data(),
+            input,
+        )?;
+        for (&index, listener) in &self.listeners {
             let source = Source::Listener(index);
             epoll::add(&self.epoll, listener, source.to_data(), input)?;
         }
@@ -485,11 +536,18 @@ impl Runner {
         if self.switch.is_behind(now) {
             self.next_tick = now;
         }
-        for index in 0..self.targets.len() {
-            if self.targets[index].is_overdue(now) {
+        self.try_targets();
+    }
+
+    /// Gives up controllers that do not answer, and tries those whose time has come.
+    fn try_targets(&mut self) {
+        let now = self.now();
+        let numbers: Vec<_> = self.targets.keys().copied().collect();
+        for index in numbers {
+            if self.targets[&index].is_overdue(now) {
                 self.retry_later(index, "it does not answer");
             }
-            if self.targets[index].is_due(now) {
+            if self.targets[&index].is_due(now) {
                 self.connect(index);
             }
         }
@@ -497,7 +555,10 @@ impl Runner {
 
     fn connect(&mut self, index: usize) {
         let now = self.now();
-        let connecting = self.targets[index].connect(now);
+        let Some(target) = self.targets.get_mut(&index) else {
+            return;
+        };
+        let connecting = target.connect(now);
         let data = Source::Target(index).to_data();
         let watched = connecting.and_then(|socket| {
             let flags = epoll::EventFlags::OUT;
@@ -510,7 +571,9 @@ impl Runner {
 
     fn finish_connect(&mut self, index: usize) {
         let now = self.now();
-        let target = &mut self.targets[index];
+        let Some(target) = self.targets.get_mut(&index) else {
+            return;
+        };
         match target.finish(now) {
             Ok(socket) => {
                 let peer = target.address.to_string();
@@ -530,7 +593,10 @@ impl Runner {
 
     fn retry_later(&mut self, index: usize, reason: &str) {
         let now = self.now();
-        let target = &mut self.targets[index];
+        let Some(target) = self.targets.get_mut(&index) else {
+            return;
+        };
+        target.note_failure(reason);
         let delay = target.fail(now);
         let retry_in_ms = delay.as_millis() as u64;
         urtica_log::info!(about: index, controller = %target.address, reason, retry_in_ms, "no connection to the controller");
@@ -538,7 +604,9 @@ impl Runner {
 
     fn accept(&mut self, index: usize) {
         let now = self.now();
-        let listener = &self.listeners[index];
+        let Some(listener) = self.listeners.get(&index) else {
+            return;
+        };
         let is_tls = listener.address().is_tls();
         let accepted = listener.accept();
         if self.accepting.note(accepted.as_ref().err(), now) {
@@ -555,7 +623,7 @@ impl Runner {
 
     /// Sets what listeners are watched for.
     fn watch_listeners(&self, interest: epoll::EventFlags) {
-        for (index, listener) in self.listeners.iter().enumerate() {
+        for (&index, listener) in &self.listeners {
             let data = Source::Listener(index).to_data();
             // Fails only where the listener was not watched.
             let _ = epoll::modify(&self.epoll, listener, data, interest);
@@ -569,6 +637,7 @@ impl Runner {
         };
         for Ended { peer, tag, outcome } in handshakes.poll(Instant::now()) {
             match (outcome, tag) {
+                (_, Some(index)) if !self.targets.contains_key(&index) => {}
                 (Ok(stream), tag) => self.adopt(stream, peer, tag),
                 (Err(reason), Some(index)) => self.retry_later(index, &reason.to_string()),
                 (Err(reason), None) if reason.is_noise() => {
@@ -597,12 +666,14 @@ impl Runner {
         let certificate = stream.certificate().map(Certificate::to_string);
         urtica_log::info!(about: urtica_log::without_port(&peer), controller = peer, certificate, "connected");
         let has_input = stream.has_input();
-        let id = self.switch.connect(peer.clone(), self.now());
+        let since = self.now();
+        let id = self.switch.connect(peer.clone(), since);
         let key = self.connections.insert(Connection {
             stream,
             id,
             peer,
             target,
+            since,
             interest: epoll::EventFlags::IN,
         });
         let connection = &self.connections[key];
@@ -848,6 +919,7 @@ mod tests {
             Source::Port,
             Source::Packets,
             Source::Links,
+            Source::Tasks,
             Source::Handshakes,
             Source::Listener(1),
             Source::Target(2),

@@ -25,15 +25,33 @@ use crate::port_table::{PortTable, SwitchPort};
 use crate::uplink::{self, ControllerPacket, Uplink};
 use std::io;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
+use urtica_wire::PortNo;
 
 /// What one thread needs to carry packets.
 pub(crate) struct Part {
     pub forwarder: Forwarder,
     /// Frames that other threads send by the ports of this one.
     pub inbox: Arc<Inbox>,
+    /// Ports that come and go.
+    pub changes: Arc<Mailbox<PortChange>>,
     pub uplink: Uplink,
 }
+
+/// What a thread is told of ports, its own and others', in a mailbox that is looked at only when its bell rings: packets do not
+/// pay for it.
+pub(crate) enum PortChange {
+    Add(SwitchPort),
+    Remove {
+        port_no: PortNo,
+        /// Dropped when it is done.
+        _done: Sender<()>,
+    },
+}
+
+/// How many changes of ports can wait for a thread.
+const MAX_CHANGES: usize = 1024;
 
 /// All that comes of dealing the ports out.
 pub(crate) struct Spread {
@@ -43,8 +61,8 @@ pub(crate) struct Spread {
 }
 
 impl Switch {
-    /// Deals the ports out to `count` forwarders, round-robin, so that neighbours are on different ones. No port may be added
-    /// or removed after that.
+    /// Deals the ports out to `count` forwarders, round-robin, so that neighbours are on different ones. Ports that come later
+    /// are added by [`Switch::add_port_elsewhere`], and those that go are taken from each forwarder, too.
     ///
     /// # Errors
     /// The system's, if it gives no eventfds.
@@ -52,6 +70,8 @@ impl Switch {
         let packets = Arc::new(Mailbox::new(uplink::MAX_WAITING)?);
         let inboxes = (0..count).map(|_| Inbox::new(parcel::MAX_WAITING).map(Arc::new));
         let inboxes: Vec<_> = inboxes.collect::<Result<_, _>>()?;
+        let changes = (0..count).map(|_| Mailbox::new(MAX_CHANGES).map(Arc::new));
+        let changes: Vec<_> = changes.collect::<Result<_, _>>()?;
         // Two readers of the compiled tables have to count in another way than one.
         if count > 1 {
             self.compile(true);
@@ -68,9 +88,12 @@ impl Switch {
             }
             tables[owner].insert(port);
         }
-        let parts = tables.into_iter().zip(inboxes).map(|(ports, inbox)| Part {
+        let mailboxes = inboxes.into_iter().zip(changes);
+        let parts = tables.into_iter().zip(mailboxes);
+        let parts = parts.map(|(ports, (inbox, changes))| Part {
             forwarder: Forwarder::new(Arc::clone(&self.shared), ports, self.reader()),
             inbox,
+            changes,
             uplink: Uplink {
                 packets: Arc::clone(&packets),
                 shared: Arc::clone(&self.shared),
@@ -80,6 +103,21 @@ impl Switch {
             parts: parts.collect(),
             packets,
         })
+    }
+
+    /// Adds a port that the `owner`th thread is to have. Returns, for each inbox in their order, the port as its thread is
+    /// to have it.
+    pub(crate) fn add_port_elsewhere(
+        &mut self,
+        port: SwitchPort,
+        owner: usize,
+        inboxes: &[Arc<Inbox>],
+    ) -> Vec<SwitchPort> {
+        let elsewhere = || port.elsewhere(Arc::clone(&inboxes[owner]));
+        self.forwarder.ports.insert(elsewhere());
+        let mut all: Vec<_> = inboxes.iter().skip(1).map(|_| elsewhere()).collect();
+        all.insert(owner, port);
+        all
     }
 
     /// Hands packets that other threads sent up to the controllers that want them.

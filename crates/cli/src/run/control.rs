@@ -2,12 +2,12 @@
 //!
 //! A question is a line with the file's path. The answer is a line, `ok` or `error`, and text for people after it.
 
+use crate::control_socket::{ControlSocket, bind};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use std::{fs, io, thread};
+use std::{io, thread};
 
 /// The longest question.
 const MAX_LINE: u64 = 8 << 10;
@@ -35,26 +35,6 @@ impl Question {
     }
 }
 
-/// The socket, which is removed at the end, unless another controller has put its own there.
-pub struct ControlSocket {
-    file: PathBuf,
-    id: Option<(u64, u64)>,
-}
-
-impl Drop for ControlSocket {
-    fn drop(&mut self) {
-        if id_of(&self.file) == self.id {
-            let _ = fs::remove_file(&self.file);
-        }
-    }
-}
-
-/// What tells a file from another in its place.
-fn id_of(file: &Path) -> Option<(u64, u64)> {
-    let metadata = fs::symlink_metadata(file).ok()?;
-    Some((metadata.dev(), metadata.ino()))
-}
-
 /// Listens there, and passes questions on as they come, until `pass_on` does not want them. A socket of an earlier controller, which may be
 /// handing over its connections at the moment, is replaced.
 ///
@@ -66,12 +46,7 @@ pub fn listen(
 ) -> Result<ControlSocket, String> {
     let cannot =
         |error: io::Error| format!("--control: cannot listen at {}: {error}", file.display());
-    remove_socket(file).map_err(cannot)?;
-    // For this user alone, from the beginning.
-    let mask = rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
-    let listener = UnixListener::bind(file);
-    rustix::process::umask(mask);
-    let listener = listener.map_err(cannot)?;
+    let (listener, socket) = bind(file).map_err(cannot)?;
     let serve = move || {
         for stream in listener.incoming() {
             // One who asks nothing, or nothing sensible, gets no answer.
@@ -83,18 +58,7 @@ pub fn listen(
     };
     let thread = thread::Builder::new().name("control".into()).spawn(serve);
     thread.map_err(cannot)?;
-    Ok(ControlSocket {
-        file: file.to_owned(),
-        id: id_of(file),
-    })
-}
-
-/// Removes a socket, and nothing else.
-fn remove_socket(file: &Path) -> io::Result<()> {
-    match fs::symlink_metadata(file).is_ok_and(|it| it.file_type().is_socket()) {
-        true => fs::remove_file(file),
-        false => Ok(()),
-    }
+    Ok(socket)
 }
 
 fn read_question(stream: UnixStream) -> io::Result<Question> {

@@ -38,7 +38,7 @@ use std::ops::Bound;
 use std::time::Duration;
 use turn::Turn;
 use urtica_pipeline::{Pipeline, RemovedEntry};
-use urtica_wire::{ConfigFlags, Message, Port, PortReason, PortStatus, Version};
+use urtica_wire::{ConfigFlags, ControllerRole, Message, Port, PortReason, PortStatus, Version};
 
 /// Names a controller's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -124,6 +124,12 @@ impl Agent {
     /// Whether a controller is to be told of packets that no entry matches: 1.0's are, 1.3's have table-miss entries.
     pub fn wants_table_misses(&self) -> bool {
         self.sessions.values().any(Session::wants_table_misses)
+    }
+
+    /// A controller's version, once its hello was answered, and its role.
+    pub fn describe(&self, id: ConnectionId) -> Option<(Version, ControllerRole)> {
+        let session = self.sessions.get(&id)?;
+        Some((session.version()?, session.controller.role))
     }
 
     /// Whether fragments are to be dropped.

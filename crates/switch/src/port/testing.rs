@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-const DEADLINE: Duration = Duration::from_secs(5);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Runs `test` on a thread in a network namespace of its own, which goes when the thread ends. Without root it says so, and
 /// that is all, except where `CI=true` is set.

@@ -1,6 +1,7 @@
 //! A controller that the switch connects to, again and again: `tcp:`, `ssl:` and `unix:`.
 
 use super::backoff::Backoff;
+use super::status::ControllerState;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::io;
@@ -25,6 +26,8 @@ pub struct Target {
     next_place: usize,
     backoff: Backoff,
     state: State,
+    /// Why it did not work the last time.
+    last_failure: Option<String>,
 }
 
 enum State {
@@ -47,6 +50,7 @@ impl Target {
             state: State::Waiting {
                 until: Duration::ZERO,
             },
+            last_failure: None,
         })
     }
 
@@ -97,6 +101,23 @@ impl Target {
             Some(error) => Err(error),
             None => Ok(socket.into()),
         }
+    }
+
+    /// How far it is, for people.
+    pub(super) fn status(&self, now: Duration) -> ControllerState {
+        match &self.state {
+            State::Connecting { .. } => ControllerState::Connecting,
+            State::Connected { .. } => ControllerState::Connected,
+            State::Waiting { until } => ControllerState::Waiting {
+                retry_in: until.saturating_sub(now),
+                last_failure: self.last_failure.clone(),
+            },
+        }
+    }
+
+    /// Notes why it did not work, for people.
+    pub(super) fn note_failure(&mut self, reason: &str) {
+        self.last_failure = Some(reason.to_owned());
     }
 
     /// It did not work, or does not work any more. Returns how long to wait: not at all while there are other places to try.

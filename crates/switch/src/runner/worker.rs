@@ -7,19 +7,23 @@
 
 use super::busy_poll::BusyPoll;
 use super::{ASK, BURSTS, EVENTS, RunError, StopHandle, TICK, wait};
+use crate::PortIo;
 use crate::forwarder::Polled;
 use crate::parcel::Parcel;
-use crate::spread::Part;
+use crate::port_table::SwitchPort;
+use crate::spread::{Part, PortChange};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use urtica_wire::PortNo;
 
 const STOP: u64 = 0;
 const PORT: u64 = 1;
 const BELL: u64 = 2;
+const CHANGES: u64 = 3;
 
 /// One such thread, before it starts.
 pub(super) struct Worker {
@@ -79,6 +83,7 @@ impl Worker {
         let data = epoll::EventData::new_u64;
         epoll::add(epoll, &*stop.0, data(STOP), input)?;
         epoll::add(epoll, self.part.inbox.bell(), data(BELL), input)?;
+        epoll::add(epoll, self.part.changes.bell(), data(CHANGES), input)?;
         let ports = self.part.forwarder.ports.iter();
         for io in ports.filter_map(|port| port.io()) {
             match io.as_fd() {
@@ -91,6 +96,7 @@ impl Worker {
 
     fn run(mut self) -> Result<(), RunError> {
         self.bind()?;
+        self.change_ports();
         let mut events = Vec::with_capacity(EVENTS);
         loop {
             let is_busy = self.poll();
@@ -104,11 +110,57 @@ impl Worker {
                 match event.data.u64() {
                     STOP => return Ok(()),
                     BELL => self.part.inbox.silence(),
+                    CHANGES => self.change_ports(),
                     // All ports are asked in each iteration.
                     _ => {}
                 }
             }
         }
+    }
+
+    /// Takes in that ports were added and removed, until the bell will ring for more.
+    fn change_ports(&mut self) {
+        self.part.changes.silence();
+        while !self.part.changes.may_wait() {
+            let mut changes = Vec::new();
+            self.part.changes.exchange(&mut changes);
+            for change in changes {
+                match change {
+                    PortChange::Add(port) => self.add_port(port),
+                    PortChange::Remove { port_no, .. } => self.remove_port(port_no),
+                }
+            }
+        }
+    }
+
+    fn add_port(&mut self, port: SwitchPort) {
+        match port.io().map(PortIo::as_fd) {
+            None => {}
+            Some(None) => self.has_silent_ports = true,
+            Some(Some(fd)) => {
+                let data = epoll::EventData::new_u64(PORT);
+                let watched = epoll::add(&self.epoll, fd, data, epoll::EventFlags::IN);
+                if let Err(error) = watched {
+                    let port_no = port.port_no;
+                    tracing::warn!(%port_no, %error, "the port cannot be watched, and is asked every {ASK:?}");
+                    self.has_silent_ports = true;
+                }
+            }
+        }
+        self.part.forwarder.ports.insert(port);
+    }
+
+    fn remove_port(&mut self, port_no: PortNo) {
+        let ports = &mut self.part.forwarder.ports;
+        let Some(port) = ports.remove(port_no) else {
+            return;
+        };
+        if let Some(fd) = port.io().and_then(PortIo::as_fd) {
+            // Fails only where it was not watched.
+            let _ = epoll::delete(&self.epoll, fd);
+        }
+        let mut left = ports.iter().filter_map(SwitchPort::io);
+        self.has_silent_ports = left.any(|io| io.as_fd().is_none());
     }
 
     fn now(&self) -> Duration {
@@ -157,6 +209,7 @@ impl Worker {
             forwarder,
             inbox,
             uplink,
+            ..
         } = &mut self.part;
         inbox.exchange(&mut self.parcels);
         self.parcels

@@ -1,0 +1,54 @@
+//! The Unix socket at which a program of ours is asked things while it runs.
+
+use std::fs::Permissions;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// The socket's file, which is removed at the end, unless another program has put its own there.
+pub struct ControlSocket {
+    file: PathBuf,
+    id: Option<(u64, u64)>,
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        if id_of(&self.file) == self.id {
+            let _ = fs::remove_file(&self.file);
+        }
+    }
+}
+
+/// What tells a file from another in its place.
+fn id_of(file: &Path) -> Option<(u64, u64)> {
+    let metadata = fs::symlink_metadata(file).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+/// Listens there, for this user alone. A socket that is there is replaced, and nothing else.
+///
+/// # Errors
+/// The system's.
+pub fn bind(file: &Path) -> io::Result<(UnixListener, ControlSocket)> {
+    remove_socket(file)?;
+    // For this user alone, from the beginning.
+    let mask = rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
+    let listener = UnixListener::bind(file);
+    rustix::process::umask(mask);
+    let listener = listener?;
+    fs::set_permissions(file, Permissions::from_mode(0o600))?;
+    let socket = ControlSocket {
+        file: file.to_owned(),
+        id: id_of(file),
+    };
+    Ok((listener, socket))
+}
+
+/// Removes a socket, and nothing else.
+fn remove_socket(file: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(file).is_ok_and(|it| it.file_type().is_socket()) {
+        true => fs::remove_file(file),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,163 @@
+//! The socket at which a running switch is asked things, and told to change: `urtica switch ctl` is at the other end.
+//!
+//! **Protocol.** A request is a line of JSON, a [`Request`]. The answer is lines of JSON, each an [`Answer`]: items, and `done` or
+//! `error` at last. Then the connection is closed.
+//!
+//! **Limits.** Each conversation has a thread of its own, and there are few at a time. One that takes too long is ended; whoever is
+//! slow, or has died, holds up nothing but its own thread.
+
+mod answer;
+mod place;
+mod protocol;
+
+pub use place::ControlPlace;
+pub use protocol::{Answer, Controller, Counter, Flow, Port, Request, Show, Table, Templates};
+
+use crate::control_socket::{ControlSocket, bind};
+use answer::answer;
+use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
+use std::thread;
+use std::time::{Duration, Instant};
+use urtica_switch::Remote;
+
+/// The longest request.
+const MAX_LINE: u64 = 8 << 10;
+
+/// How many conversations there are at a time.
+const MAX_CONVERSATIONS: usize = 8;
+
+/// How long one who asks has to do so, and to take each part of the answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a conversation may take.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// How long accepting pauses where there are no descriptors left.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Listens there, and answers for the switch, as long as the program runs. The file is removed when what is returned is dropped.
+///
+/// # Errors
+/// A sentence, where it cannot, or another switch answers there.
+pub fn serve(file: &Path, remote: Remote) -> Result<ControlSocket, String> {
+    if UnixStream::connect(file).is_ok() {
+        return Err(format!(
+            "a switch answers at {} already; expected another --control, or another --name",
+            file.display()
+        ));
+    }
+    let cannot = |error: io::Error| format!("cannot listen at {}: {error}", file.display());
+    let (listener, socket) = bind(file).map_err(cannot)?;
+    let thread = thread::Builder::new().name("control".into());
+    thread
+        .spawn(move || accept(&listener, &remote))
+        .map_err(cannot)?;
+    Ok(socket)
+}
+
+fn accept(listener: &UnixListener, remote: &Remote) {
+    let places = Arc::new(AtomicUsize::new(MAX_CONVERSATIONS));
+    for stream in listener.incoming() {
+        let Ok(stream) = stream else {
+            // There are no descriptors left, which passes.
+            thread::sleep(PAUSE);
+            continue;
+        };
+        let place = Place::take(&places);
+        let remote = remote.clone();
+        let thread = thread::Builder::new().name("control client".into());
+        // Whom the system gives no thread is told by the end of the connection.
+        let _ = thread.spawn(move || converse(stream, place, &remote));
+    }
+}
+
+/// One of the conversations that there may be at a time.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn take(places: &Arc<AtomicUsize>) -> Option<Self> {
+        let taken = places.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1));
+        taken.is_ok().then(|| Self(Arc::clone(places)))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+/// Answers one request. Whoever asked may have gone.
+fn converse(stream: UnixStream, place: Option<Place>, remote: &Remote) {
+    let deadline = Instant::now() + LONGEST;
+    let mut replies = Replies(BufWriter::new(Patient { stream, deadline }));
+    let request = match place {
+        Some(_) => read_request(&replies.0.get_ref().stream),
+        None => Err(format!(
+            "the switch answers {MAX_CONVERSATIONS} others at the moment; expected one who tries again"
+        )),
+    };
+    let outcome = request.and_then(|request| answer(&request, remote, &mut replies));
+    let last = match outcome {
+        Ok(()) => Answer::Done(true),
+        Err(sentence) => Answer::Error(sentence),
+    };
+    let _ = replies.send(&last).and_then(|()| replies.0.flush());
+}
+
+fn read_request(stream: &UnixStream) -> Result<Request, String> {
+    let mut line = String::new();
+    let mut read = || {
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        BufReader::new(stream.take(MAX_LINE)).read_line(&mut line)
+    };
+    let expected = "expected a line of JSON, such as {\"command\":\"show\"}";
+    match read() {
+        Err(error) => Err(format!("the request cannot be read: {error}; {expected}")),
+        Ok(_) if !line.ends_with('\n') => Err(format!(
+            "the request does not end, or is longer than {MAX_LINE} bytes; {expected}"
+        )),
+        Ok(_) => serde_json::from_str(&line).map_err(|error| {
+            format!("the request is none that this switch knows: {error}; {expected}")
+        }),
+    }
+}
+
+/// Where answers go.
+pub struct Replies(BufWriter<Patient>);
+
+impl Replies {
+    /// Sends a part of an answer, at the latest at the end.
+    ///
+    /// # Errors
+    /// Where whoever asked does not take it.
+    fn send(&mut self, answer: &Answer) -> io::Result<()> {
+        serde_json::to_writer(&mut self.0, answer)?;
+        self.0.write_all(b"\n")
+    }
+}
+
+/// A stream that ends at a time, however much the other end takes.
+struct Patient {
+    stream: UnixStream,
+    deadline: Instant,
+}
+
+impl Write for Patient {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match Instant::now() < self.deadline {
+            true => self.stream.write(bytes),
+            false => Err(ErrorKind::TimedOut.into()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}

@@ -1,0 +1,88 @@
+//! Where a switch's control socket is.
+
+use std::path::{Path, PathBuf};
+
+/// The folder of sockets in the system's runtime directory. It is none of the controller's service, which removes its own.
+const FOLDER: &str = "urtica-switch";
+
+/// Options that say where a switch's control socket is.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ControlPlace {
+    /// The control socket [default: urtica-switch/NAME.ctl in /run, or in $XDG_RUNTIME_DIR where not run by root].
+    #[arg(long, value_name = "FILE")]
+    control: Option<PathBuf>,
+    /// What to call the switch, in its description, and by its control socket.
+    #[arg(long, value_name = "NAME", default_value = "urtica")]
+    name: String,
+}
+
+impl ControlPlace {
+    /// What the switch is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether the file was named.
+    pub fn is_given(&self) -> bool {
+        self.control.is_some()
+    }
+
+    /// The socket's file.
+    ///
+    /// # Errors
+    /// A sentence, where there is no place that needs no name.
+    pub fn file(&self) -> Result<PathBuf, String> {
+        if let Some(file) = &self.control {
+            return Ok(file.clone());
+        }
+        let folder = folder().ok_or(
+            "XDG_RUNTIME_DIR is not set, and there is no place for the control socket; expected its name, as in --control \
+             /tmp/mine/switch.ctl",
+        )?;
+        Ok(folder.join(file_name(&self.name)))
+    }
+
+    /// The same, and its folder is made where that needs no name.
+    ///
+    /// # Errors
+    /// A sentence, where that fails.
+    pub fn make(&self) -> Result<PathBuf, String> {
+        let file = self.file()?;
+        if !self.is_given() {
+            let folder = file.parent().unwrap_or(Path::new("/"));
+            let made = std::fs::create_dir_all(folder);
+            made.map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+        }
+        Ok(file)
+    }
+}
+
+/// The service manager's, for a service; else the system's or the user's.
+fn folder() -> Option<PathBuf> {
+    if let Some(folder) = std::env::var_os("RUNTIME_DIRECTORY") {
+        return Some(PathBuf::from(folder));
+    }
+    let runtime = match rustix::process::geteuid().is_root() {
+        true => Some(PathBuf::from("/run")),
+        false => std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from),
+    };
+    Some(runtime?.join(FOLDER))
+}
+
+/// A file's name for any switch's.
+fn file_name(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let plain = name.chars().map(|c| if is_plain(c) { c } else { '_' });
+    format!("{}.ctl", plain.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_name_gives_a_file_in_the_folder() {
+        assert_eq!(file_name("s1"), "s1.ctl");
+        assert_eq!(file_name("../rack 7/s1"), ".._rack_7_s1.ctl");
+    }
+}

@@ -1,0 +1,304 @@
+//! `urtica switch` while it runs: its control socket. The ports are capture files, so that no root is needed.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+fn urtica(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_urtica"));
+    command.args(arguments).env_remove("RUST_LOG");
+    command.stdin(Stdio::null());
+    command
+}
+
+/// A running switch with a control socket, a port that records, and an address at which controllers may connect.
+struct Switch {
+    child: Child,
+    log: BufReader<ChildStderr>,
+    folder: PathBuf,
+}
+
+impl Switch {
+    /// Starts it in this folder with these further options, and waits until it switches.
+    fn start(folder: &Path, options: &[&str]) -> Self {
+        let mut child = Self::command(folder, options).spawn().unwrap();
+        let log = BufReader::new(child.stderr.take().unwrap());
+        let folder = folder.to_owned();
+        let mut switch = Self { child, log, folder };
+        switch.wait_for("switching");
+        switch
+    }
+
+    fn command(folder: &Path, options: &[&str]) -> Command {
+        let mut command = urtica(&["switch", "--port", "1=pcap:,one.pcap"]);
+        command
+            .args(["--datapath-id", "0x2a", "--control", "ctl"])
+            .args(["--controller", "punix:of.sock"])
+            .args(options)
+            .current_dir(folder)
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Reads its log up to a line with this text.
+    fn wait_for(&mut self, text: &str) {
+        let mut line = String::new();
+        while !line.contains(text) {
+            line.clear();
+            let count = self.log.read_line(&mut line).unwrap();
+            assert!(count > 0, "the switch ended before it said '{text}'");
+        }
+    }
+
+    fn ctl(&self, arguments: &[&str]) -> Output {
+        let mut command = urtica(&["switch", "ctl", "--control", "ctl"]);
+        let command = command.args(arguments).current_dir(&self.folder);
+        command.output().unwrap()
+    }
+
+    /// What a command prints.
+    fn told(&self, arguments: &[&str]) -> String {
+        let output = self.ctl(arguments);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {stderr}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The items of an answer.
+    fn items(&self, arguments: &[&str]) -> Vec<Value> {
+        let told = self.told(&[&["--json"], arguments].concat());
+        let lines = told.lines();
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    /// The sentence with which a command is refused.
+    fn refusal(&self, arguments: &[&str]) -> String {
+        let output = self.ctl(arguments);
+        assert!(!output.status.success(), "{arguments:?} was accepted");
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    /// Changes flow entries, as a controller would.
+    fn flows(&self, arguments: &[&str]) {
+        let output = urtica(&["flows"])
+            .args(arguments)
+            .current_dir(&self.folder)
+            .output();
+        let output = output.unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {stderr}");
+    }
+
+    /// Sends a signal, and waits for the end.
+    fn stop(mut self, signal: Signal) -> ExitStatus {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+        let _ = self.log.read_to_end(&mut Vec::new());
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_running_switch_tells_of_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let switch = Switch::start(folder.path(), &["--name", "s1"]);
+    let show = switch.told(&["show"]);
+    assert!(
+        show.starts_with("s1 dpid=000000000000002a uptime="),
+        "{show}"
+    );
+    assert!(show.contains(" punix:of.sock listening\n"), "{show}");
+    let [show] = &switch.items(&["show"])[..] else {
+        panic!("expected one item");
+    };
+    assert_eq!(show["ports"][0]["number"], 1);
+    assert_eq!(show["controllers"][0]["state"], "listening");
+    let causes: Vec<_> = switch.items(&["counters"]);
+    assert!(
+        causes
+            .iter()
+            .any(|one| one["cause"] == "table_misses" && one["packets"] == 0)
+    );
+    assert_eq!(switch.told(&["tables"]), "");
+    assert_eq!(switch.told(&["flows"]), "");
+}
+
+#[test]
+fn entries_tables_and_templates_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let switch = Switch::start(folder.path(), &[]);
+    let entries = [
+        "priority=5,in_port=1,actions=output:1",
+        "table=3,priority=6,tcp,actions=drop",
+    ];
+    switch.flows(&["add", "unix:of.sock", entries[0], entries[1]]);
+    let told = switch.told(&["flows"]);
+    assert_eq!(told.lines().count(), 2, "{told}");
+    assert!(
+        told.contains("table=0, n_packets=0, n_bytes=0, priority=5,in_port=1 actions=output:1"),
+        "{told}"
+    );
+    let of_table = switch.items(&["flows", "--table", "3"]);
+    assert_eq!(of_table.len(), 1);
+    assert_eq!(of_table[0]["priority"], 6);
+    assert!(switch.told(&["tables"]).contains(" table=3: active=1, "));
+    let templates = switch.items(&["templates"]);
+    assert_eq!(templates[0]["tables"][1]["table"], 3);
+    assert!(!switch.told(&["templates"]).is_empty());
+    assert!(
+        switch
+            .refusal(&["flows", "--table", "254"])
+            .contains("urtica: ")
+    );
+}
+
+#[test]
+fn ports_and_controllers_come_and_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let switch = Switch::start(folder.path(), &[]);
+    assert_eq!(
+        switch.told(&["add-port", "pcap:,two.pcap"]),
+        "port 2 added\n"
+    );
+    assert_eq!(
+        switch.told(&["add-port", "7=pcap:,seven.pcap"]),
+        "port 7 added\n"
+    );
+    assert_eq!(switch.told(&["remove-port", "2"]), "port 2 removed\n");
+    switch.told(&["add-controller", "punix:more.sock"]);
+    switch.flows(&["show", "unix:more.sock"]);
+    switch.told(&["remove-controller", "punix:more.sock"]);
+    assert!(!folder.path().join("more.sock").exists());
+    let show = &switch.items(&["show"])[0];
+    let numbers: Vec<_> = show["ports"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|port| &port["number"])
+        .collect();
+    assert_eq!(numbers, [1, 7]);
+    assert_eq!(show["controllers"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_with_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let switch = Switch::start(folder.path(), &[]);
+    for (arguments, expected) in [
+        (&["add-port", "dpdk:0"][..], "expected INTERFACE"),
+        (
+            &["add-port", "1=pcap:,two.pcap"],
+            "expected a number that no port has",
+        ),
+        (&["add-port", "0=pcap:,two.pcap"], "expected 1 to"),
+        (&["remove-port", "nine"], "no port 'nine'"),
+        (&["add-controller", "here"], "tcp:HOST"),
+        (&["add-controller", "pssl:0"], "--private-key"),
+        (
+            &["remove-controller", "tcp:127.0.0.1"],
+            "not among the controllers",
+        ),
+    ] {
+        let sentence = switch.refusal(arguments);
+        assert!(sentence.contains(expected), "{arguments:?}: {sentence}");
+    }
+}
+
+/// What is sent to the socket, and what comes back until it is closed.
+fn conversation(socket: &Path, request: &[u8]) -> String {
+    let mut stream = UnixStream::connect(socket).unwrap();
+    // The switch may hang up before it has read all.
+    let _ = stream.write_all(request);
+    let _ = stream.shutdown(std::net::Shutdown::Write);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8(answer).unwrap()
+}
+
+#[test]
+fn malformed_requests_get_a_sentence_and_silent_clients_hold_up_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let switch = Switch::start(folder.path(), &[]);
+    let socket = folder.path().join("ctl");
+    let long = vec![b'x'; 64 << 10];
+    for request in [
+        &b"\n"[..],
+        b"show\n",
+        b"{\"command\":\"show\"}",
+        b"{\"command\":\"explode\"}\n",
+        b"{\"command\":\"flows\",\"table\":-1}\n",
+        b"\xff\xfe\n",
+        b"",
+    ] {
+        let answer = conversation(&socket, request);
+        assert!(
+            answer.contains("expected a line of JSON"),
+            "{request:?}: {answer}"
+        );
+    }
+    conversation(&socket, &long);
+    let _silent: Vec<_> = (0..4)
+        .map(|_| UnixStream::connect(&socket).unwrap())
+        .collect();
+    assert!(switch.told(&["show"]).contains("dpid="));
+}
+
+#[test]
+fn the_socket_is_ones_own_and_goes_with_the_switch() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("ctl");
+    // One that a killed switch has left.
+    drop(UnixListener::bind(&socket).unwrap());
+    let switch = Switch::start(folder.path(), &[]);
+    let mode = std::fs::metadata(&socket).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "{mode:o}");
+    let second = Switch::command(folder.path(), &[]).output().unwrap();
+    assert!(!second.status.success());
+    assert!(switch.told(&["show"]).contains("dpid="));
+    assert!(switch.stop(Signal::TERM).success());
+    assert!(!socket.exists());
+    let mut command = urtica(&["switch", "ctl", "--control"]);
+    let output = command.arg(&socket).arg("show").output().unwrap();
+    let sentence = String::from_utf8(output.stderr).unwrap();
+    assert!(sentence.contains("no switch answers at"), "{sentence}");
+}
+
+#[test]
+fn a_switch_with_the_name_of_another_goes_without_a_socket() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = |port: &str| {
+        let mut command = urtica(&["switch", "--port", port, "--name", "twin"]);
+        command
+            .env("RUNTIME_DIRECTORY", folder.path())
+            .current_dir(folder.path());
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let log = BufReader::new(child.stderr.take().unwrap());
+        let folder = folder.path().to_owned();
+        Switch { child, log, folder }
+    };
+    let mut first = start("1=pcap:,one.pcap");
+    first.wait_for("switching");
+    let mut second = start("1=pcap:,two.pcap");
+    second.wait_for("there is no control socket: a switch answers at");
+    second.wait_for("switching");
+    drop(second);
+    let mut command = urtica(&["switch", "ctl", "--name", "twin", "show"]);
+    let output = command
+        .env("RUNTIME_DIRECTORY", folder.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success() && output.stdout.starts_with(b"twin dpid="));
+}

@@ -1,0 +1,150 @@
+//! Controllers that come and go while a switch runs: those that it connects to, and the addresses at which it listens.
+
+use super::{RemoteError, RunError, Runner, Source, Target};
+use rustix::event::epoll;
+use rustix::fd::AsFd;
+use socket2::{SockAddr, SockRef};
+use std::io;
+use urtica_socket::{Address, Listener};
+
+impl Runner {
+    /// Listens at an address from now on, which is watched by [`Runner::watch_all`] or the caller. Returns its number.
+    pub(super) fn insert_listener(&mut self, listener: Listener) -> usize {
+        let index = self.take_number();
+        self.listeners.insert(index, listener);
+        index
+    }
+
+    /// Connects to a controller from now on.
+    pub(super) fn insert_target(&mut self, target: Target) {
+        let index = self.take_number();
+        self.targets.insert(index, target);
+    }
+
+    fn take_number(&mut self) -> usize {
+        let index = self.next_address;
+        self.next_address += 1;
+        index
+    }
+
+    /// Listens at one more address.
+    ///
+    /// # Errors
+    /// [`RemoteError`] where there is no TLS for it, or the system refuses to watch it.
+    pub(super) fn add_listener(&mut self, listener: Listener) -> Result<(), RemoteError> {
+        self.check_speaks(listener.address())?;
+        let index = self.insert_listener(listener);
+        let data = Source::Listener(index).to_data();
+        let watched = epoll::add(
+            &self.epoll,
+            &self.listeners[&index],
+            data,
+            epoll::EventFlags::IN,
+        );
+        if let Err(error) = watched {
+            self.listeners.remove(&index);
+            return Err(RunError::io("watch its listener")(error).into());
+        }
+        tracing::info!(address = %self.listeners[&index].address(), "listening");
+        Ok(())
+    }
+
+    /// Connects to one more controller.
+    ///
+    /// # Errors
+    /// [`RemoteError`] where it is among the controllers, or there is no TLS for it.
+    pub(super) fn add_target(&mut self, target: Target) -> Result<(), RemoteError> {
+        self.check_speaks(&target.address)?;
+        if self
+            .targets
+            .values()
+            .any(|one| one.address == target.address)
+        {
+            return Err(RemoteError::ControllerTwice(target.address));
+        }
+        tracing::info!(controller = %target.address, "controller added");
+        self.insert_target(target);
+        // It is tried at once.
+        self.next_tick = self.now();
+        Ok(())
+    }
+
+    /// Connects to a controller no more, or does not listen any more, and closes the connections that came of it.
+    ///
+    /// # Errors
+    /// [`RemoteError::NoController`] where there is no such address.
+    pub(super) fn remove_controller(&mut self, address: &Address) -> Result<(), RemoteError> {
+        let mut targets = self.targets.iter();
+        let target = targets.find(|(_, target)| target.address == *address);
+        let target = target.map(|(&index, _)| index);
+        let mut listeners = self.listeners.iter();
+        let listener = listeners.find(|(_, listener)| listener.address() == address);
+        let listener = listener.map(|(&index, _)| index);
+        match (target, listener) {
+            (Some(index), _) => {
+                self.close_those(|connection| connection.target == Some(index));
+                self.targets.remove(&index);
+            }
+            (None, Some(index)) => self.remove_listener(index),
+            (None, None) => return Err(RemoteError::NoController(address.clone())),
+        }
+        tracing::info!(%address, "controller removed");
+        Ok(())
+    }
+
+    /// Its connections are known by having its own address.
+    fn remove_listener(&mut self, index: usize) {
+        let Some(listener) = self.listeners.remove(&index) else {
+            return;
+        };
+        let Ok(local) = SockRef::from(&listener.as_fd()).local_addr() else {
+            return;
+        };
+        drop(listener);
+        self.close_those(|connection| {
+            let own = SockRef::from(&connection.stream.as_fd()).local_addr();
+            connection.target.is_none() && own.is_ok_and(|own| is_of_listener(&own, &local))
+        });
+    }
+
+    /// Closes some connections.
+    fn close_those(&mut self, is_meant: impl Fn(&super::Connection) -> bool) {
+        let meant = self.connections.iter();
+        let meant = meant.filter(|(_, connection)| is_meant(connection));
+        let keys: Vec<_> = meant.map(|(key, _)| key).collect();
+        for key in keys {
+            self.close(key, "its address was removed");
+        }
+    }
+}
+
+/// Whether an accepted connection's own address is one of a listener's: its port, or its file.
+fn is_of_listener(own: &SockAddr, listener: &SockAddr) -> bool {
+    match (own.as_socket(), listener.as_socket()) {
+        (Some(own), Some(listener)) => own.port() == listener.port(),
+        _ => own.as_pathname().is_some() && own.as_pathname() == listener.as_pathname(),
+    }
+}
+
+/// What an address becomes: it is looked up, or listened at, by whoever adds it, since that may take long.
+pub(super) enum NewAddress {
+    Listener(Listener),
+    Target(Target),
+}
+
+impl NewAddress {
+    /// Looks up the host of an active address, or binds a passive one.
+    ///
+    /// # Errors
+    /// [`RunError`] where that fails.
+    pub fn open(address: &Address) -> Result<Self, RunError> {
+        if address.is_passive() {
+            return Ok(Self::Listener(Listener::bind(address)?));
+        }
+        let look_up = Target::new(address).map_err(|error: io::Error| RunError::LookUp {
+            address: address.clone(),
+            error,
+        });
+        Ok(Self::Target(look_up?))
+    }
+}

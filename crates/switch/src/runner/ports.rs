@@ -1,0 +1,194 @@
+//! Ports that come and go while a switch runs.
+//!
+//! **Numbers.** Flow entries name ports by their numbers, and stay when a port goes. So a number belongs to the name that had it
+//! first: a port that comes again under its name gets it again, and one of another name never does, unless it is asked for by that
+//! number.
+//!
+//! **Threads.** Each forwarding thread has a table of all ports, and is told of what changes in it ([`PortChange`]). The new port's
+//! own thread is the one that has the fewest.
+
+use super::{RemoteError, Runner, Source};
+use crate::mailbox::Mailbox;
+use crate::parcel::Inbox;
+use crate::port_table::SwitchPort;
+use crate::spread::{Part, PortChange};
+use crate::{PortIo, Switch};
+use rustix::event::epoll;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use urtica_wire::{PortNo, PortReason};
+
+/// How many names are remembered.
+const MAX_NAMES: usize = 1 << 16;
+
+/// What is known of ports beyond what packets need.
+pub(super) struct RunPorts {
+    /// The number that each name has, or had.
+    numbers: BTreeMap<String, PortNo>,
+    workers: Vec<WorkerPorts>,
+}
+
+/// The ports of one forwarding thread.
+struct WorkerPorts {
+    inbox: Arc<Inbox>,
+    changes: Arc<Mailbox<PortChange>>,
+    own: BTreeSet<PortNo>,
+}
+
+impl RunPorts {
+    /// Those of a switch that has not been spread over threads.
+    pub fn new(switch: &Switch) -> Self {
+        let ports = switch.ports();
+        Self {
+            numbers: ports.map(|(no, io)| (io.name().to_owned(), no)).collect(),
+            workers: Vec::new(),
+        }
+    }
+
+    /// Notes what a thread begins with.
+    pub fn note_worker(&mut self, part: &Part) {
+        let own = part.forwarder.ports.iter();
+        let own = own.filter(|port| port.io().is_some());
+        self.workers.push(WorkerPorts {
+            inbox: Arc::clone(&part.inbox),
+            changes: Arc::clone(&part.changes),
+            own: own.map(|port| port.port_no).collect(),
+        });
+    }
+
+    /// The number for a port of this name, if no other is asked for.
+    ///
+    /// # Errors
+    /// [`RemoteError::TooManyNames`] where there were too many names.
+    fn number_for(
+        &self,
+        name: &str,
+        is_taken: impl Fn(PortNo) -> bool,
+    ) -> Result<PortNo, RemoteError> {
+        match self.numbers.get(name) {
+            Some(&number) if !is_taken(number) => return Ok(number),
+            None if self.numbers.len() >= MAX_NAMES => return Err(RemoteError::TooManyNames),
+            _ => {}
+        }
+        let used: BTreeSet<_> = self.numbers.values().copied().collect();
+        let mut free = (1..).map(PortNo);
+        let free = free.find(|number| !used.contains(number) && !is_taken(*number));
+        free.ok_or(RemoteError::TooManyNames)
+    }
+}
+
+impl Runner {
+    /// Adds a port with this number, or one that no other name has had. Controllers are told.
+    ///
+    /// # Errors
+    /// [`RemoteError`] where the name or number is taken.
+    pub(super) fn add_port(
+        &mut self,
+        number: Option<PortNo>,
+        io: Box<dyn PortIo>,
+    ) -> Result<PortNo, RemoteError> {
+        let port_no = self.choose_number(number, io.name())?;
+        if let Some(fd) = io.as_fd().filter(|_| self.ports.workers.is_empty()) {
+            let (data, input) = (Source::Port.to_data(), epoll::EventFlags::IN);
+            let watched = epoll::add(&self.epoll, fd, data, input);
+            watched.map_err(super::RunError::io("watch the port"))?;
+        }
+        tracing::info!(port = %port_no, name = io.name(), hw_addr = %io.hw_addr(), "port added");
+        self.ports.numbers.insert(io.name().to_owned(), port_no);
+        match self.ports.workers.is_empty() {
+            true => {
+                self.has_silent_ports |= io.as_fd().is_none();
+                self.switch.add_port(port_no, io, self.now());
+            }
+            false => self.add_port_to_workers(port_no, io),
+        }
+        Ok(port_no)
+    }
+
+    fn choose_number(&self, number: Option<PortNo>, name: &str) -> Result<PortNo, RemoteError> {
+        let pipeline = self.switch.shared.pipeline();
+        let mut ports = pipeline.ports();
+        if let Some(port) = ports.find(|port| port.name.to_string() == name) {
+            return Err(RemoteError::NameTaken(name.to_owned(), port.port_no));
+        }
+        match number {
+            Some(number) if number.0 == 0 || number.is_reserved() => {
+                Err(RemoteError::BadNumber(number))
+            }
+            Some(number) if pipeline.port(number).is_some() => {
+                Err(RemoteError::NumberTaken(number))
+            }
+            Some(number) => Ok(number),
+            None => {
+                let is_taken = |number| pipeline.port(number).is_some();
+                self.ports.number_for(name, is_taken)
+            }
+        }
+    }
+
+    fn add_port_to_workers(&mut self, port_no: PortNo, io: Box<dyn PortIo>) {
+        let workers = &mut self.ports.workers;
+        let fewest = (0..workers.len()).min_by_key(|&at| workers[at].own.len());
+        let owner = fewest.unwrap_or(0);
+        workers[owner].own.insert(port_no);
+        let inboxes: Vec<_> = workers.iter().map(|one| Arc::clone(&one.inbox)).collect();
+        let (port, description) = SwitchPort::new(port_no, io, self.started.elapsed());
+        let all = self.switch.add_port_elsewhere(port, owner, &inboxes);
+        for (worker, port) in self.ports.workers.iter().zip(all) {
+            worker.tell(PortChange::Add(port));
+        }
+        self.switch.set_port(PortReason::Add, description);
+    }
+
+    /// Takes away the port of this number or name. Controllers are told. What is returned ends when all threads have done so, and
+    /// the port is closed.
+    ///
+    /// # Errors
+    /// [`RemoteError::NoPort`].
+    pub(super) fn remove_port(
+        &mut self,
+        port: &str,
+    ) -> Result<(PortNo, Receiver<()>), RemoteError> {
+        let port_no = self.find_port(port)?;
+        if let Some(fd) = self.own_port(port_no).and_then(PortIo::as_fd) {
+            // Fails only where it was not watched.
+            let _ = epoll::delete(&self.epoll, fd);
+        }
+        let now = self.now();
+        drop(self.switch.remove_port(port_no, now));
+        self.has_silent_ports = self.switch.ports().any(|(_, io)| io.as_fd().is_none());
+        let (done, is_done) = channel();
+        for worker in &mut self.ports.workers {
+            worker.own.remove(&port_no);
+            worker.tell(PortChange::Remove {
+                port_no,
+                _done: done.clone(),
+            });
+        }
+        tracing::info!(port = %port_no, "port removed");
+        Ok((port_no, is_done))
+    }
+
+    fn find_port(&self, port: &str) -> Result<PortNo, RemoteError> {
+        let pipeline = self.switch.shared.pipeline();
+        let by_number = port.parse().ok().and_then(|no| pipeline.port(PortNo(no)));
+        let mut ports = pipeline.ports();
+        let found = by_number.or_else(|| ports.find(|one| one.name.to_string() == port));
+        let found = found.map(|found| found.port_no);
+        found.ok_or_else(|| RemoteError::NoPort(port.to_owned()))
+    }
+
+    /// The port, if this thread has it.
+    fn own_port(&self, port_no: PortNo) -> Option<&dyn PortIo> {
+        let mut ports = self.switch.ports();
+        ports.find(|&(no, _)| no == port_no).map(|(_, io)| io)
+    }
+}
+
+impl WorkerPorts {
+    fn tell(&self, change: PortChange) {
+        // So many changes wait only for a thread that has ended, and the switch with it.
+        let _ = self.changes.put(change, 1);
+    }
+}

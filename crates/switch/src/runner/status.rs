@@ -1,0 +1,226 @@
+//! What a running switch tells of itself.
+
+use super::Runner;
+use std::time::Duration;
+use urtica_pipeline::Pipeline;
+use urtica_socket::Address;
+use urtica_wire::{ControllerRole, DatapathId, MeterBand, Port, PortStats, Version};
+
+/// A switch at one moment.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SwitchStatus {
+    /// Its identity.
+    pub datapath_id: DatapathId,
+    /// What people call it.
+    pub name: String,
+    /// How long it has been running.
+    pub uptime: Duration,
+    /// Its ports, in the order of their numbers.
+    pub ports: Vec<PortStatus>,
+    /// The controllers that it was told of, in the order in which it was.
+    pub controllers: Vec<ControllerStatus>,
+    /// The connections to controllers.
+    pub connections: Vec<ConnectionStatus>,
+    /// Packets that it has dropped.
+    pub drops: DropCounts,
+}
+
+/// A port at one moment.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PortStatus {
+    /// As controllers are told.
+    pub description: Port,
+    /// What went through it.
+    pub stats: PortStats,
+}
+
+/// An address of controllers, and what has come of it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ControllerStatus {
+    /// As it was given; with the port that the system chose.
+    pub address: Address,
+    /// How far it is.
+    pub state: ControllerState,
+}
+
+/// How far a switch is with a controller's address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ControllerState {
+    /// Controllers may connect.
+    Listening,
+    /// The host has not answered yet.
+    Connecting,
+    /// The connection is there.
+    Connected,
+    /// It is tried again later.
+    Waiting {
+        /// In how long.
+        retry_in: Duration,
+        /// Why it did not work the last time.
+        last_failure: Option<String>,
+    },
+}
+
+/// A connection to a controller.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ConnectionStatus {
+    /// The controller.
+    pub peer: String,
+    /// The version agreed on, and the controller's role; `None` before its hello.
+    pub agreed: Option<(Version, ControllerRole)>,
+    /// How long it has been there.
+    pub age: Duration,
+}
+
+/// How many packets a switch has dropped, by cause. Those that entries without actions drop are counted by these entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DropCounts {
+    /// Came faster than they were received.
+    pub receive_overruns: u64,
+    /// Came by a port that is configured to take nothing in (OFPPC_PORT_DOWN, OFPPC_NO_RECV).
+    pub port_blocked: u64,
+    /// Were too short to have an Ethernet header, or could not be read.
+    pub receive_errors: u64,
+    /// Matched no entry of a table. 1.0's controllers are sent them.
+    pub table_misses: u64,
+    /// Were more than a meter's drop band lets pass.
+    pub meters: u64,
+    /// Found no room in the port that was to send them.
+    pub send_overruns: u64,
+    /// Packet-ins beyond what controllers are sent in a second, or have read.
+    pub packet_ins_limited: u64,
+    /// Packet-ins that found no room on their way from the thread that had the packet.
+    pub packet_ins_overruns: u64,
+}
+
+impl DropCounts {
+    /// Each cause, what it means, and how many packets.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+        [
+            (
+                "receive_overruns",
+                "came faster than they were received",
+                self.receive_overruns,
+            ),
+            (
+                "port_blocked",
+                "came by a port that is configured to take nothing in",
+                self.port_blocked,
+            ),
+            (
+                "receive_errors",
+                "too short for an Ethernet header, or not readable",
+                self.receive_errors,
+            ),
+            (
+                "table_misses",
+                "matched no entry of a table; OpenFlow 1.0's controllers are sent them",
+                self.table_misses,
+            ),
+            ("meters", "dropped by a band of a meter", self.meters),
+            (
+                "send_overruns",
+                "found no room in the port that was to send them",
+                self.send_overruns,
+            ),
+            (
+                "packet_ins_limited",
+                "packet-ins beyond the rate limit, or beyond what controllers have read",
+                self.packet_ins_limited,
+            ),
+            (
+                "packet_ins_overruns",
+                "packet-ins that found no room between threads",
+                self.packet_ins_overruns,
+            ),
+        ]
+        .into_iter()
+    }
+}
+
+impl Runner {
+    /// The switch as it is now. What takes a look at tables and meters is left to [`count_in_pipeline`].
+    pub(super) fn status(&self) -> SwitchStatus {
+        let now = self.now();
+        SwitchStatus {
+            datapath_id: self.switch.config.datapath_id,
+            name: self.switch.config.description.datapath.clone(),
+            uptime: now,
+            ports: self.port_statuses(now),
+            controllers: self.controller_statuses(now),
+            connections: self.connection_statuses(now),
+            drops: self.count_drops(now),
+        }
+    }
+
+    fn port_statuses(&self, now: Duration) -> Vec<PortStatus> {
+        let pipeline = self.switch.shared.pipeline();
+        let ports = self.switch.forwarder.ports.iter();
+        let statuses = ports.filter_map(|port| {
+            Some(PortStatus {
+                description: *pipeline.port(port.port_no)?,
+                stats: port.stats(now),
+            })
+        });
+        statuses.collect()
+    }
+
+    fn controller_statuses(&self, now: Duration) -> Vec<ControllerStatus> {
+        let listeners = self.listeners.iter().map(|(&index, listener)| {
+            let (address, state) = (listener.address().clone(), ControllerState::Listening);
+            (index, ControllerStatus { address, state })
+        });
+        let targets = self.targets.iter().map(|(&index, target)| {
+            let (address, state) = (target.address.clone(), target.status(now));
+            (index, ControllerStatus { address, state })
+        });
+        let mut all: Vec<_> = listeners.chain(targets).collect();
+        all.sort_unstable_by_key(|&(index, _)| index);
+        all.into_iter().map(|(_, status)| status).collect()
+    }
+
+    fn connection_statuses(&self, now: Duration) -> Vec<ConnectionStatus> {
+        let connections = self.connections.iter();
+        let statuses = connections.map(|(_, connection)| ConnectionStatus {
+            peer: connection.peer.clone(),
+            agreed: self.switch.agent.describe(connection.id),
+            age: now.saturating_sub(connection.since),
+        });
+        statuses.collect()
+    }
+
+    fn count_drops(&self, now: Duration) -> DropCounts {
+        let mut drops = DropCounts {
+            packet_ins_limited: self.switch.agent.packet_ins_dropped(),
+            packet_ins_overruns: self.switch.shared.packet_ins_dropped(),
+            ..DropCounts::default()
+        };
+        for port in self.switch.forwarder.ports.iter() {
+            let (stats, blocked) = (port.stats(now), port.blocked());
+            drops.port_blocked += blocked;
+            drops.receive_overruns += stats.rx_dropped - blocked;
+            drops.receive_errors += stats.rx_errors;
+            drops.send_overruns += stats.tx_dropped;
+        }
+        drops
+    }
+}
+
+/// Adds what tables and meters have counted.
+pub(super) fn count_in_pipeline(drops: &mut DropCounts, pipeline: &Pipeline) {
+    let tables = pipeline.table_stats();
+    // Threads count meanwhile, and the two numbers are not read at once.
+    let misses = tables.map(|table| table.lookup_count.saturating_sub(table.matched_count));
+    drops.table_misses = misses.sum();
+    let bands = pipeline.meters().iter();
+    let bands = bands.flat_map(|(_, meter)| &meter.bands);
+    let dropping = bands.filter(|band| matches!(band.band, MeterBand::Drop { .. }));
+    drops.meters = dropping
+        .map(|band| band.packets.load(std::sync::atomic::Ordering::Relaxed))
+        .sum();
+}
