@@ -1,6 +1,6 @@
 //! The files for TLS: whether they can be used, and whether the bridges of this machine and the controller accept each other.
 
-use super::finding::quoted;
+use super::finding::{capital, quoted};
 use super::openvswitch::OpenVswitch;
 use super::plan::Plan;
 use super::{Facts, Finding};
@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
-use urtica_socket::{Address, Handshakes, NoTlsConfig, Stream, Tls, TlsConfig, TlsError};
+use urtica_socket::{Address, Handshakes, NoTlsConfig, Notice, Stream, Tls, TlsConfig, TlsError};
 
 /// How long two programs on one machine may take to come to an understanding.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -53,16 +53,17 @@ fn without_files(plan: &Plan) -> Vec<Finding> {
         return vec![Finding::note("no-tls", sentence)];
     };
     let sentence = format!("{}.", NoTlsConfig(Address::clone(address)));
-    let pki = Path::new(PKI);
-    let options = format!(
-        "--private-key ctl-privkey.pem --certificate ctl-cert.pem --ca-cert {}",
-        pki.join("switchca/cacert.pem").display()
-    );
+    let authority = format!("{PKI}/switchca/cacert.pem");
+    let files = [
+        ("--private-key", "ctl-privkey.pem"),
+        ("--certificate", "ctl-cert.pem"),
+        ("--ca-cert", authority.as_str()),
+    ];
     let finding = Finding::problem("certificates-not-given", sentence);
     vec![
         finding
             .command("ovs-pki req+sign ctl controller")
-            .command(plan.run_with(&options)),
+            .command(plan.run_with(&files)),
     ]
 }
 
@@ -166,13 +167,14 @@ fn own_authority(plan: &Plan, config: &TlsConfig) -> Option<Finding> {
         "The file of CA certificates {} has the CA that signs controllers, and not the one that signs switches: every switch is refused.",
         config.ca_cert.display()
     );
-    let options = format!(
-        "--private-key {} --certificate {} --ca-cert {}",
-        shown(&config.private_key),
-        shown(&config.certificate),
-        shown(&right)
-    );
-    Some(Finding::problem("wrong-ca", sentence).command(plan.run_with(&options)))
+    let [key, certificate, right] =
+        [&config.private_key, &config.certificate, &right].map(|path| path.display().to_string());
+    let files = [
+        ("--private-key", key.as_str()),
+        ("--certificate", certificate.as_str()),
+        ("--ca-cert", right.as_str()),
+    ];
+    Some(Finding::problem("wrong-ca", sentence).command(plan.run_with(&files)))
 }
 
 /// What the controller itself would say as it starts.
@@ -180,10 +182,7 @@ fn unusable(config: &TlsConfig, error: &TlsError) -> Finding {
     let sentence = format!("The controller would not start: {error}.");
     match error {
         TlsError::File { path, .. } if *path == config.ca_cert => {
-            Finding::problem("ca-unusable", sentence).command(format!(
-                "openssl x509 -noout -subject -dates -in {}",
-                shown(path)
-            ))
+            Finding::problem("ca-unusable", sentence).command(dates_of(path))
         }
         _ => make_anew(Finding::problem("certificate-unusable", sentence), config),
     }
@@ -202,13 +201,20 @@ fn dates(config: &TlsConfig, tls: &Tls) -> Vec<Finding> {
         findings.push(make_anew(finding, config));
     }
     for notice in tls.clone().refresh(now) {
-        let finding = Finding::warning(
-            "certificate-expires",
-            format!("{}.", super::ports::capital(&notice.to_string())),
-        );
-        findings.push(make_anew(finding, config));
+        let sentence = capital(&format!("{notice}."));
+        findings.push(match notice {
+            Notice::Expires { path, .. } if path == config.ca_cert => {
+                Finding::warning("ca-expires", sentence).command(dates_of(&path))
+            }
+            _ => make_anew(Finding::warning("certificate-expires", sentence), config),
+        });
     }
     findings
+}
+
+/// The command that shows until when a certificate is valid.
+fn dates_of(path: &Path) -> String {
+    format!("openssl x509 -noout -subject -dates -in {}", shown(path))
 }
 
 /// Has Open vSwitch's files and ours shake hands, as a bridge and the controller would.
@@ -254,10 +260,7 @@ fn bridges(
         .unwrap_or(Path::new(PKI));
     Some(
         match config.peer_name.is_some() && error.contains("has the name") {
-            true => {
-                let options = format!("--peer-name {}", quoted(&name_of(&theirs)));
-                finding.command(plan.run_with(&options))
-            }
+            true => finding.command(plan.run_with(&[("--peer-name", &name_of(&theirs))])),
             false => finding
                 .command(format!(
                     "ovs-pki --force {}req+sign s1 switch",

@@ -83,6 +83,13 @@ fn printable(text: &str) -> String {
     text.chars().map(clean).collect()
 }
 
+/// A sentence that begins with a capital letter.
+pub fn capital(sentence: &str) -> String {
+    let mut chars = sentence.chars();
+    let first = chars.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(chars).collect()
+}
+
 /// A word of a shell's command, in quotes where it needs them.
 pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);

@@ -68,6 +68,7 @@ fn judge(plan: &Plan, ruleset: &Ruleset) -> Vec<Finding> {
         let probe = Probe {
             port: socket.port(),
             is_local: socket.ip().is_loopback(),
+            version: if socket.is_ipv4() { 4 } else { 6 },
         };
         for (chain, fate) in ruleset.fates(probe) {
             let port = probe.port;

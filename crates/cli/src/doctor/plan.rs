@@ -28,13 +28,18 @@ pub struct Plan {
     pub config: Option<PathBuf>,
     /// The control programs, separated by commas.
     pub programs: String,
+    /// What the command line says of it.
+    pub options: Vec<(&'static str, String)>,
 }
 
 impl Plan {
     /// What command line, environment and file say together, as for `urtica run`, and what is wrong in them: the plan is then what the
     /// command line says.
     pub fn of(args: &DoctorArgs) -> (Self, Option<LoadError>) {
-        let sources = Sources::of_run(arguments_of_run(args));
+        let options = options_of_run(args);
+        let words = options.iter().flat_map(|(name, value)| [*name, value]);
+        let words = ["urtica", "run"].into_iter().chain(words);
+        let sources = Sources::of_run(words.map(OsString::from).collect());
         let loaded = sources.map(|sources| sources.load());
         let mut plan = Self {
             listen: args.listen.clone(),
@@ -42,6 +47,7 @@ impl Plan {
             switches: args.switches,
             devices: args.device.clone(),
             config: args.config.clone(),
+            options,
             ..Self::default()
         };
         let error = match loaded {
@@ -84,37 +90,42 @@ impl Plan {
         addresses.filter_map(|address| Some((address.listen_addr()?, address)))
     }
 
-    /// The command that runs the controller with these options in place of others.
-    pub fn run_with(&self, options: &str) -> String {
-        let file = self.config.as_deref().map_or_else(String::new, |file| {
-            format!("--config {} ", quoted(&file.display().to_string()))
+    /// The command that runs the controller as the user wants it, but for these options, each with its value.
+    pub fn run_with(&self, changed: &[(&str, &str)]) -> String {
+        let given = self
+            .options
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()));
+        let kept = given.filter(|(name, _)| changed.iter().all(|(other, _)| name != other));
+        let options = kept.chain(changed.iter().copied());
+        let options = options.map(|(name, value)| match name {
+            // A value of its own is optional.
+            "--northbound" => format!(" {name}={}", quoted(value)),
+            _ => format!(" {name} {}", quoted(value)),
         });
-        format!("urtica run {} {file}{options}", quoted(&self.programs))
+        let options: String = options.collect();
+        format!("urtica run {}{options}", quoted(&self.programs))
     }
 }
 
-/// The command line of `urtica run` that has the same options.
-fn arguments_of_run(args: &DoctorArgs) -> Vec<OsString> {
-    let mut arguments: Vec<OsString> = vec!["urtica".into(), "run".into()];
-    let mut add = |option: &str, value: OsString| arguments.extend([option.into(), value]);
-    for address in &args.listen {
-        add("--listen", address.to_string().into());
-    }
-    let files = [
-        ("--private-key", &args.tls.private_key),
-        ("--certificate", &args.tls.certificate),
-        ("--ca-cert", &args.tls.ca_cert),
-        ("--config", &args.config),
+/// What the command line says of the controller, by the names of its options.
+fn options_of_run(args: &DoctorArgs) -> Vec<(&'static str, String)> {
+    let path = |path: &PathBuf| path.display().to_string();
+    let options = [
+        ("--config", args.config.as_ref().map(path)),
+        ("--private-key", args.tls.private_key.as_ref().map(path)),
+        ("--certificate", args.tls.certificate.as_ref().map(path)),
+        ("--ca-cert", args.tls.ca_cert.as_ref().map(path)),
+        ("--peer-name", args.tls.peer_name.clone()),
     ];
-    for (option, file) in files {
-        if let Some(file) = file {
-            add(option, file.into());
-        }
-    }
-    if let Some(name) = &args.tls.peer_name {
-        add("--peer-name", name.into());
-    }
-    arguments
+    let listen = args
+        .listen
+        .iter()
+        .map(|address| ("--listen", address.to_string()));
+    let options = options.into_iter();
+    listen
+        .chain(options.filter_map(|(name, value)| Some((name, value?))))
+        .collect()
 }
 
 fn default_addresses(for_tls: bool) -> Vec<Address> {

@@ -1,6 +1,6 @@
 //! Whether the controller can listen where it is to.
 
-use super::finding::quoted;
+use super::finding::{capital, quoted};
 use super::plan::Plan;
 use super::sockets::{Listening, listening};
 use super::{Facts, Finding};
@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use urtica_socket::{Address, ListenError};
+use urtica_socket::{Address, DEFAULT_PORT, ListenError};
 
 /// Where HTTP is served without another address.
 const HTTP: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
@@ -40,12 +40,6 @@ pub fn look(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-pub fn capital(sentence: &str) -> String {
-    let mut chars = sentence.chars();
-    let first = chars.next().map(|first| first.to_ascii_uppercase());
-    first.into_iter().chain(chars).collect()
-}
-
 fn look_at_port(
     plan: &Plan,
     listening: &[Listening],
@@ -54,14 +48,14 @@ fn look_at_port(
 ) -> Option<Finding> {
     let error = try_to_bind(socket).err()?;
     let next = socket.port().saturating_add(1);
-    let elsewhere = format!("--listen {}", quoted(&address_at(address, next)));
+    let elsewhere = address_at(address, next);
     Some(match Errno::from_io_error(&error) {
         Some(Errno::ADDRINUSE) => taken(plan, listening, address, socket, &elsewhere),
         Some(Errno::ACCESS) => Finding::problem(
             "port-forbidden",
             format!("{address}: only root may listen at ports below 1024, so the controller cannot."),
         )
-        .command(plan.run_with(&format!("--listen {}", address_at(address, 6653)))),
+        .command(plan.run_with(&[("--listen", &address_at(address, DEFAULT_PORT))])),
         Some(Errno::ADDRNOTAVAIL) => Finding::problem(
             "address-not-here",
             format!(
@@ -69,7 +63,7 @@ fn look_at_port(
                 socket.ip()
             ),
         )
-        .command(plan.run_with(&format!("--listen {}", everywhere(address)))),
+        .command(plan.run_with(&[("--listen", &everywhere(address))])),
         _ => Finding::problem("port-unusable", format!("{address}: it cannot be listened at: {error}.")),
     })
 }
@@ -116,7 +110,7 @@ fn taken(
         );
         return Finding::problem("port-taken", sentence)
             .command(format!("ss -ltnp 'sport = :{}'", socket.port()))
-            .command(plan.run_with(elsewhere));
+            .command(plan.run_with(&[("--listen", elsewhere)]));
     };
     let (name, id) = (&process.name, process.id);
     if name == "urtica" {
@@ -147,7 +141,7 @@ fn look_at_http(plan: &Plan, listening: &[Listening]) -> Option<Finding> {
     Some(match plan.northbound {
         Some(_) => Finding::problem("http-port-taken", sentence).command(holder.command_to_end()),
         None => Finding::note("http-port-taken", sentence)
-            .command(plan.run_with(&format!("--northbound={other}"))),
+            .command(plan.run_with(&[("--northbound", &other.to_string())])),
     })
 }
 

@@ -12,6 +12,7 @@ pub fn parse(printed: &str) -> Ruleset {
                 let chain = chains.entry((*name).to_owned()).or_default();
                 chain.is_base = *name == "INPUT";
                 chain.drops_the_rest = *policy == "DROP";
+                chain.version = Some(4);
             }
             ["-A", name, rest @ ..] => {
                 let chain = chains.entry((*name).to_owned()).or_default();
@@ -112,6 +113,7 @@ mod tests {
         let probe = Probe {
             port: 6653,
             is_local: false,
+            version: 4,
         };
         let ruleset = parse(rules);
         let (chain, fate) = ruleset.fates(probe).next().unwrap();

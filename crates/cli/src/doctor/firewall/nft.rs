@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 /// Where packets to this machine come through.
 const HOOKS: [&str; 2] = ["input", "prerouting"];
 
+/// The families whose chains see TCP over the one or the other version of IP.
+const FAMILIES: [&str; 3] = ["inet", "ip", "ip6"];
+
 /// `None` for what is no ruleset.
 pub fn parse(printed: &str) -> Option<Ruleset> {
     let printed: Value = serde_json::from_str(printed).ok()?;
@@ -51,7 +54,14 @@ fn name_of(object: &Value, key: &str) -> Option<String> {
 impl Chain {
     fn take(&mut self, object: &Value) {
         let hook = text(object, "hook").unwrap_or_default();
+        let family = text(object, "family").unwrap_or_default();
         self.is_base = HOOKS.contains(&hook) && text(object, "type") == Some("filter");
+        self.is_base &= FAMILIES.contains(&family);
+        self.version = match family {
+            "ip" => Some(4),
+            "ip6" => Some(6),
+            _ => None,
+        };
         self.drops_the_rest = text(object, "policy") == Some("drop");
     }
 }
@@ -181,6 +191,7 @@ mod tests {
         let probe = Probe {
             port: 6653,
             is_local: false,
+            version: 4,
         };
         let (chain, fate) = ruleset.fates(probe).next().unwrap();
         let command = "nft insert rule inet f in tcp dport 6653 accept";

@@ -11,6 +11,8 @@ pub struct Probe {
     pub port: u16,
     /// From this machine itself.
     pub is_local: bool,
+    /// Of IP.
+    pub version: u8,
 }
 
 /// Whether a rule is for a packet.
@@ -95,6 +97,8 @@ pub struct Rule {
 pub struct Chain {
     /// Whether packets to this machine come here first.
     pub is_base: bool,
+    /// The only version of IP whose packets come here, where there is one.
+    pub version: Option<u8>,
     pub drops_the_rest: bool,
     pub rules: Vec<Rule>,
 }
@@ -134,7 +138,10 @@ struct Walk<'a> {
 impl Ruleset {
     /// What becomes of a packet in each chain where packets to this machine come first.
     pub fn fates(&self, probe: Probe) -> impl Iterator<Item = (&str, Fate)> {
-        let bases = self.chains.iter().filter(|(_, chain)| chain.is_base);
+        let sees =
+            move |chain: &Chain| chain.version.is_none_or(|version| version == probe.version);
+        let bases = self.chains.iter();
+        let bases = bases.filter(move |(_, chain)| chain.is_base && sees(chain));
         bases.map(move |(name, chain)| (name.as_str(), self.fate(name, chain, probe)))
     }
 
@@ -217,6 +224,7 @@ mod tests {
     fn fate(drops_the_rest: bool, rules: &[Rule], more: &[Rule], is_local: bool) -> Fate {
         let chain = |is_base, drops_the_rest, rules: &[Rule]| Chain {
             is_base,
+            version: Some(4),
             drops_the_rest,
             rules: rules.to_vec(),
         };
@@ -230,9 +238,15 @@ mod tests {
         let probe = Probe {
             port: PORT,
             is_local,
+            version: 4,
         };
         let (name, fate) = ruleset.fates(probe).next().unwrap();
         assert_eq!(name, "in");
+        let other = Probe {
+            version: 6,
+            ..probe
+        };
+        assert!(ruleset.fates(other).next().is_none());
         fate
     }
 

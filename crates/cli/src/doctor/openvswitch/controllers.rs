@@ -109,7 +109,7 @@ impl Bridge<'_> {
             Some(error) if error.contains("refused") && is_here(&host) => Advice::new(
                 "bridge-not-connected",
                 "no controller listens there; start it.",
-                self.plan.run_with("").trim_end(),
+                self.plan.run_with(&[]),
             ),
             _ => Advice::new(
                 "bridge-not-connected",
@@ -220,7 +220,7 @@ impl Bridge<'_> {
             targets.join(" and ")
         );
         let finding = Finding::warning("bridge-equal-controllers", sentence);
-        Some(finding.command(self.plan.run_with("--role primary")))
+        Some(finding.command(self.plan.run_with(&[("--role", "primary")])))
     }
 }
 

@@ -215,7 +215,7 @@ fn a_switch_with_another_name_than_is_expected() {
         let found = examine(&shell, &options);
         let words = ["has the name 's1 id:", "expected 's2'"];
         let commands = found.commands("certificates-refused", "problem", &words);
-        assert_eq!(commands, [format!("urtica run l2 --peer-name s1")]);
+        assert!(commands[0].ends_with(" --peer-name s1"), "{commands:?}");
         options.pop();
         options.push("--peer-name=s1");
         assert_eq!(examine(&shell, &options).problems(), 0);

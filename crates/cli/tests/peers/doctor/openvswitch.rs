@@ -4,7 +4,7 @@ use super::{Report, examine, find_and_mend};
 use crate::controller::{Controller, LISTEN, TARGET};
 use crate::namespace::{Host, Namespace};
 use crate::openvswitch::{OpenVswitch, TOOLS};
-use crate::process::run;
+use crate::process::{DEADLINE, eventually, run};
 use crate::require;
 
 const OPTIONS: [&str; 3] = ["openvswitch", "--listen", LISTEN];
@@ -166,19 +166,17 @@ fn two_controllers_that_are_equal() {
     let found = examine_in(&switch);
     let words = [TARGET, "tcp:127.0.0.1:6654", "twice"];
     let commands = found.commands("bridge-equal-controllers", "warning", &words);
-    assert_eq!(commands, ["urtica run l2 --role primary"]);
-    // As the command says, but where this test has its controllers.
+    assert_eq!(
+        commands,
+        ["urtica run l2 --listen ptcp:6653:127.0.0.1 --role primary"]
+    );
     one.interrupt();
     let _primary = Controller::urtica_with(&room, "l2", &["--role", "primary"]);
-    crate::process::eventually(
-        "one controller is the primary",
-        crate::process::DEADLINE,
-        || {
-            let found = examine_in(&switch);
-            found.find("bridge-equal-controllers").is_none()
-                && found.find("bridge-not-connected").is_none()
-        },
-    );
+    eventually("one controller is the primary", DEADLINE, || {
+        let found = examine_in(&switch);
+        found.find("bridge-equal-controllers").is_none()
+            && found.find("bridge-not-connected").is_none()
+    });
 }
 
 #[test]
@@ -195,7 +193,7 @@ fn a_controller_that_does_not_run() {
             .find("bridge-not-connected")
             .is_some_and(|found| found.to_string().contains("refused"))
     };
-    crate::process::eventually("a connection is refused", crate::process::DEADLINE, refused);
+    eventually("a connection is refused", DEADLINE, refused);
     let words = ["Connection refused", "start it"];
     let commands = examine(&shell, &OPTIONS).commands("bridge-not-connected", "problem", &words);
     assert_eq!(commands, ["urtica run l2 --listen ptcp:6653:127.0.0.1"]);
@@ -223,7 +221,7 @@ fn ports_of_a_bridge_with_different_mtus() {
         .args(["link", "set", ports[0], "mtu", "1400"]));
     let shell = || switch.command("sh");
     let found = || examine(&shell, &["mtu"]).find("mtu-differs").is_some();
-    crate::process::eventually("Open vSwitch sees the MTU", crate::process::DEADLINE, found);
+    eventually("Open vSwitch sees the MTU", DEADLINE, found);
     find_and_mend(
         &shell,
         &["mtu"],
