@@ -52,7 +52,7 @@ pub fn run(args: CheckArgs) -> ExitCode {
 }
 
 /// What a controller that starts with this would do; refuses what it could not do.
-fn check(sources: &Sources) -> Result<Effective, LoadError> {
+pub fn check(sources: &Sources) -> Result<Effective, LoadError> {
     let effective = sources.load()?;
     if let Command::Run(args) = &effective.cli.command {
         let apps = Apps::new(&args.apps, &args.options);

@@ -6,6 +6,7 @@ mod config;
 mod control_socket;
 mod decode;
 mod demo;
+mod doctor;
 mod flows;
 mod generate;
 mod hold;
@@ -40,6 +41,8 @@ enum Command {
     Run(Box<run::RunArgs>),
     /// Look whether a configuration file of urtica run can be used, and say what is wrong in it.
     Check(check::CheckArgs),
+    /// Find out why switches do not connect, or packets do not pass: ports, firewall, Open vSwitch, certificates, clock, kernel, limits, MTU.
+    Doctor(doctor::DoctorArgs),
     /// Keep the connections of urtica run --hold while that is replaced; started by it where there is none.
     Hold(hold::HoldArgs),
     /// Look into a switch, or change its flow entries, groups and meters, as ovs-ofctl does.
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         // Its help has been asked for, and printed.
         Command::Run(_) => ExitCode::SUCCESS,
         Command::Check(args) => check::run(args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Hold(args) => hold::run(args),
         Command::Flows(args) => flows::run(args),
         Command::Trace(args) => trace::run(args),

@@ -39,6 +39,11 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
 }
 
 impl NorthboundArgs {
+    /// Where it is served, if it is wanted.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.northbound
+    }
+
     /// Adds the interface, if it is wanted.
     pub fn add_to(
         &self,

@@ -15,6 +15,7 @@ use crate::{Cli, Command, service, status};
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use live::Live;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -79,6 +80,24 @@ impl RunArgs {
     /// What to log, where that was said.
     pub fn log_filter(&self) -> Option<&str> {
         self.log.as_deref()
+    }
+
+    /// The options that every controller has.
+    pub fn controller_args(&self) -> &Args {
+        &self.controller
+    }
+
+    /// Whether the kernel has to answer, and not only where it can.
+    pub fn wants_kernel(&self) -> bool {
+        self.offload == Offload::Kernel
+    }
+
+    /// Where HTTP is served, if it is.
+    pub fn northbound_address(&self) -> Option<SocketAddr> {
+        #[cfg(feature = "northbound")]
+        return self.northbound.address();
+        #[cfg(not(feature = "northbound"))]
+        None
     }
 }
 

@@ -45,6 +45,27 @@ impl Fault {
     pub fn position(&self) -> (usize, usize) {
         (self.line, self.column)
     }
+
+    /// What was found, and what was expected.
+    pub fn problem(&self) -> &str {
+        &self.problem
+    }
+
+    /// The word that is wrong and the one that was probably meant, where that is clear. Both have letters, digits, `-` and `_` alone.
+    pub fn correction(&self) -> Option<(&str, &str)> {
+        let (_, meant) = self.problem.split_once("did you mean '")?;
+        let (meant, _) = meant.split_once('\'')?;
+        let from = self.source.char_indices().nth(self.column - 1)?.0;
+        let wrong = &self.source[from..];
+        let end = wrong.char_indices().nth(self.width);
+        let wrong = &wrong[..end.map_or(wrong.len(), |(end, _)| end)];
+        let wrong = wrong.trim_matches(['"', '\'']);
+        let is_plain = |word: &str| {
+            let mut chars = word.chars();
+            !word.is_empty() && chars.all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
+        };
+        (is_plain(wrong) && is_plain(meant)).then_some((wrong, meant))
+    }
 }
 
 /// The last boundary between characters up to this byte.
@@ -88,6 +109,16 @@ mod tests {
         let place = text.find('2').unwrap();
         let told = Fault::new(text, place..place + 1, "expected 3").to_string();
         assert_eq!(told, "2:6: expected 3\n    2 | öö = 2\n      |      ^");
+    }
+
+    #[test]
+    fn what_was_meant_is_known_where_the_sentence_says_so() {
+        let text = "a = 1\nlisen = 2\n";
+        let fault = |problem| Fault::new(text, 6..11, problem);
+        let meant = fault("there is no 'lisen'; did you mean 'listen'?");
+        assert_eq!(meant.correction(), Some(("lisen", "listen")));
+        assert_eq!(fault("expected a string").correction(), None);
+        assert_eq!(fault("did you mean 'a/b'?").correction(), None);
     }
 
     #[test]

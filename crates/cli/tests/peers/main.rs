@@ -9,6 +9,7 @@
 mod bulk;
 mod conformance;
 mod controller;
+mod doctor;
 mod figures;
 mod firewall;
 mod flows;

@@ -1,0 +1,196 @@
+//! `urtica doctor`: looks at the machine for what keeps switches and their controller apart.
+//!
+//! **What.** Each check is a file of this folder, and a function from the [`Plan`], which is what the user is going to run, to
+//! [`Finding`]s: a sentence, and the commands that mend it.
+//!
+//! **How.** It looks, and changes nothing: it reads `/proc`, `/sys` and files, asks `ovs-vsctl`, `nft` and `iptables`, binds addresses for a moment without
+//! listening, and loads the kernel's programs for a moment. What it may not see without root it says, with the command that shows it.
+
+#[cfg(feature = "tls")]
+mod certificates;
+mod clock;
+mod configuration;
+mod finding;
+mod firewall;
+mod kernel;
+mod limits;
+mod mtu;
+mod openvswitch;
+mod plan;
+mod ports;
+mod program;
+mod sockets;
+
+use crate::config::LoadError;
+use crate::log::log_filtered;
+use crate::say::say;
+use clap::ValueEnum;
+use finding::{Finding, Severity};
+use openvswitch::OpenVswitch;
+use plan::Plan;
+use program::NoAnswer;
+use serde::Serialize;
+use std::fmt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use urtica_socket::{Address, TlsArgs};
+
+/// Options of `urtica doctor`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Give it the options that urtica run has, or the same file: it looks at what they need. It changes nothing. Each finding has \
+                  the commands that mend it, to be typed by root. It ends with 1 where there is a problem, with 0 where there are \
+                  only warnings and notes; docs/operating.md lists the findings."
+)]
+pub struct DoctorArgs {
+    /// Check only this [default: everything].
+    #[arg(value_name = "CHECK", value_enum)]
+    checks: Vec<Check>,
+    /// The configuration file, as urtica run has it.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where the controller is to listen, as urtica run has it. May be repeated.
+    #[arg(long, value_name = "ADDR")]
+    listen: Vec<Address>,
+    /// How many switches are to connect.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    switches: u64,
+    /// A network device that is to be a port of urtica switch. May be repeated.
+    #[arg(long, value_name = "DEVICE")]
+    device: Vec<String>,
+    /// Print the findings as JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    tls: TlsArgs,
+}
+
+/// What is looked at, in this order: what others depend on comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Check {
+    /// The configuration file, the environment, and the options together.
+    Configuration,
+    /// Whether the controller can listen, and who is in its place.
+    Ports,
+    /// Whether packets reach it.
+    Firewall,
+    /// Open vSwitch on this machine: bridges and their controllers.
+    Openvswitch,
+    /// The files for TLS.
+    Certificates,
+    /// Whether the time is right.
+    Clock,
+    /// What the kernel half and the switch need of the kernel.
+    Kernel,
+    /// How much the process may have.
+    Limits,
+    /// Whether the longest packets fit everywhere.
+    Mtu,
+}
+
+/// What checks look at.
+struct Facts {
+    plan: Plan,
+    /// What is wrong in options, file or environment.
+    options: Option<LoadError>,
+    /// Its database, or why it could not be read.
+    openvswitch: Result<OpenVswitch, NoAnswer>,
+}
+
+impl Check {
+    fn look(self, facts: &Facts) -> Vec<Finding> {
+        match self {
+            Self::Configuration => configuration::look(facts),
+            Self::Ports => ports::look(facts),
+            Self::Firewall => firewall::look(facts),
+            Self::Openvswitch => openvswitch::look(facts),
+            #[cfg(feature = "tls")]
+            Self::Certificates => certificates::look(facts),
+            #[cfg(not(feature = "tls"))]
+            Self::Certificates => vec![Finding::note(
+                "tls-not-built",
+                "This program is built without TLS, so there are no certificates to look at.",
+            )],
+            Self::Clock => clock::look(facts),
+            Self::Kernel => kernel::look(facts),
+            Self::Limits => limits::look(facts),
+            Self::Mtu => mtu::look(facts),
+        }
+    }
+}
+
+/// All that was found.
+#[derive(Serialize)]
+struct Report {
+    findings: Vec<Row>,
+    problems: usize,
+    warnings: usize,
+}
+
+#[derive(Serialize)]
+struct Row {
+    check: Check,
+    #[serde(flatten)]
+    finding: Finding,
+}
+
+impl Report {
+    fn new(checks: &[Check], facts: &Facts) -> Self {
+        let findings = checks.iter().flat_map(|&check| {
+            let findings = check.look(facts).into_iter();
+            findings.map(move |finding| Row { check, finding })
+        });
+        let findings: Vec<Row> = findings.collect();
+        let count = |severity| {
+            let of = |row: &&Row| row.finding.severity == severity;
+            findings.iter().filter(of).count()
+        };
+        Self {
+            problems: count(Severity::Problem),
+            warnings: count(Severity::Warning),
+            findings,
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Row { finding, .. } in &self.findings {
+            let (word, name) = (finding.severity.word(), finding.name);
+            writeln!(f, "{word}: {} [{name}]", finding.sentence)?;
+            for command in &finding.commands {
+                writeln!(f, "    {command}")?;
+            }
+        }
+        let Self {
+            problems, warnings, ..
+        } = self;
+        write!(f, "problems: {problems}, warnings: {warnings}")
+    }
+}
+
+/// Looks, and prints what it has found. 1 where there is a problem.
+pub fn run(args: &DoctorArgs) -> ExitCode {
+    // What it asks logs, too.
+    let _ = log_filtered(Some("off"));
+    let (plan, options) = Plan::of(args);
+    let facts = Facts {
+        plan,
+        options,
+        openvswitch: OpenVswitch::read(),
+    };
+    let checks = match args.checks.as_slice() {
+        [] => Check::value_variants(),
+        some => some,
+    };
+    let report = Report::new(checks, &facts);
+    match args.json {
+        true => say(serde_json::json!(report)),
+        false => say(&report),
+    }
+    match report.problems {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}

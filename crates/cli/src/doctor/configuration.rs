@@ -1,0 +1,69 @@
+//! The configuration file, the environment and the options, by what `urtica check` says of them.
+
+use super::finding::quoted;
+use super::{Facts, Finding};
+use crate::check::check;
+use crate::config::{Fault, FileError, LoadError, Sources};
+use std::path::Path;
+
+pub fn look(facts: &Facts) -> Vec<Finding> {
+    if let Some(error) = &facts.options {
+        return findings_of(error);
+    }
+    let Some(file) = &facts.plan.config else {
+        return Vec::new();
+    };
+    match check(&Sources::of_file(file)) {
+        Ok(_) => vec![Finding::ok(
+            "configuration",
+            format!("{} has no fault.", file.display()),
+        )],
+        Err(error) => findings_of(&error),
+    }
+}
+
+fn findings_of(error: &LoadError) -> Vec<Finding> {
+    match error {
+        LoadError::File(FileError::Faults { file, faults }) => {
+            faults.iter().map(|fault| of_fault(file, fault)).collect()
+        }
+        LoadError::File(FileError::Read { file, .. } | FileError::TooLong { file }) => {
+            let command = format!("ls -l {}", quoted(&file.display().to_string()));
+            vec![Finding::problem("configuration-unreadable", sentence(error)).command(command)]
+        }
+        LoadError::Variable { variable, .. } => {
+            let command = format!("unset {}", quoted(variable));
+            vec![Finding::problem("variable-wrong", sentence(error)).command(command)]
+        }
+        LoadError::Programs(_) | LoadError::Arguments(_) => {
+            let command = "urtica run --help";
+            vec![Finding::problem("options-wrong", sentence(error)).command(command)]
+        }
+    }
+}
+
+fn sentence(error: &LoadError) -> String {
+    ended(&format!("The controller would not start: {error}"))
+}
+
+/// With a full stop, where it does not end in a question.
+fn ended(sentence: &str) -> String {
+    match sentence.ends_with('?') {
+        true => sentence.to_owned(),
+        false => format!("{sentence}."),
+    }
+}
+
+/// Where the fault says which word was meant, the command puts it there; otherwise it opens the file at the line.
+fn of_fault(file: &Path, fault: &Fault) -> Finding {
+    let (shown, line) = (file.display().to_string(), fault.position().0);
+    let command = match fault.correction() {
+        Some((wrong, right)) => {
+            format!("sed -i '{line}s/{wrong}/{right}/' {}", quoted(&shown))
+        }
+        None => format!("${{EDITOR:-vi}} +{line} {}", quoted(&shown)),
+    };
+    let problem = fault.problem();
+    let sentence = format!("The controller would not start with {shown}: line {line}: {problem}");
+    Finding::problem("configuration-wrong", ended(&sentence)).command(command)
+}

@@ -1,0 +1,116 @@
+//! What a check has found.
+
+use serde::Serialize;
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// It was looked at, and is right.
+    Ok,
+    /// Worth knowing; or it could not be looked at.
+    Note,
+    /// It works, and will fail some day or under load.
+    Warning,
+    /// It does not work like this.
+    Problem,
+}
+
+impl Severity {
+    /// What stands in front of the sentence.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Problem => "problem",
+        }
+    }
+}
+
+/// One thing that was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Its name in the table of findings, which stays the same from version to version.
+    pub name: &'static str,
+    pub severity: Severity,
+    /// What is so, and why it matters.
+    pub sentence: String,
+    /// What to type: commands of a shell, in this order.
+    pub commands: Vec<String>,
+}
+
+impl Finding {
+    fn new(name: &'static str, severity: Severity, sentence: impl AsRef<str>) -> Self {
+        Self {
+            name,
+            severity,
+            sentence: printable(sentence.as_ref()),
+            commands: Vec::new(),
+        }
+    }
+
+    pub fn ok(name: &'static str, sentence: impl AsRef<str>) -> Self {
+        Self::new(name, Severity::Ok, sentence)
+    }
+
+    pub fn note(name: &'static str, sentence: impl AsRef<str>) -> Self {
+        Self::new(name, Severity::Note, sentence)
+    }
+
+    pub fn warning(name: &'static str, sentence: impl AsRef<str>) -> Self {
+        Self::new(name, Severity::Warning, sentence)
+    }
+
+    pub fn problem(name: &'static str, sentence: impl AsRef<str>) -> Self {
+        Self::new(name, Severity::Problem, sentence)
+    }
+
+    /// The same with one more command to type.
+    pub fn command(mut self, command: impl AsRef<str>) -> Self {
+        self.commands.push(printable(command.as_ref()));
+        self
+    }
+}
+
+/// The text without what could disturb a terminal: names of programs, bridges and files are in it.
+fn printable(text: &str) -> String {
+    let clean = |c: char| match c {
+        '\n' => c,
+        c if c.is_control() => '\u{fffd}',
+        c => c,
+    };
+    text.chars().map(clean).collect()
+}
+
+/// A sentence that begins with a capital letter.
+pub fn capital(sentence: &str) -> String {
+    let mut chars = sentence.chars();
+    let first = chars.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(chars).collect()
+}
+
+/// A word of a shell's command, in quotes where it needs them.
+pub fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_become_commands_or_disturb_a_terminal() {
+        assert_eq!(quoted("br0"), "br0");
+        assert_eq!(quoted("/etc/a b.pem"), "'/etc/a b.pem'");
+        assert_eq!(quoted("x;rm -rf '"), r"'x;rm -rf '\'''");
+        assert_eq!(quoted(""), "''");
+        let finding = Finding::note("n", "a\u{1b}[2Jb").command("kill\r 1");
+        assert_eq!(finding.sentence, "a\u{fffd}[2Jb");
+        assert_eq!(finding.commands, ["kill\u{fffd} 1"]);
+    }
+}

@@ -1,0 +1,94 @@
+//! Whether packets of switches reach the controller: the rules of nftables and iptables.
+
+mod iptables;
+mod nft;
+mod rules;
+
+use super::plan::Plan;
+use super::program::{NoAnswer, ask};
+use super::{Facts, Finding};
+use rules::{Fate, Probe, Ruleset};
+use std::fs;
+
+/// The tables of the older half of iptables, which nft does not show.
+const LEGACY_TABLES: &str = "/proc/net/ip_tables_names";
+
+pub fn look(facts: &Facts) -> Vec<Finding> {
+    let plan = &facts.plan;
+    let (rulesets, unread) = read();
+    let judged = rulesets.iter().flat_map(|ruleset| judge(plan, ruleset));
+    let mut findings: Vec<Finding> = judged.chain(unread).collect();
+    if findings.is_empty() {
+        let sentence = "No firewall rule of this machine drops packets to the controller's ports.";
+        findings.push(Finding::ok("firewall", sentence));
+    }
+    findings
+}
+
+/// The rules, and what could not be read.
+fn read() -> (Vec<Ruleset>, Vec<Finding>) {
+    let mut answers = Vec::new();
+    let nft = ask("nft", &["-j", "list", "ruleset"]).map(|said| nft::parse(&said));
+    let has_nft = !matches!(nft, Err(NoAnswer::Missing(_)));
+    let is_legacy = fs::read_to_string(LEGACY_TABLES).is_ok_and(|names| !names.trim().is_empty());
+    let iptables = if is_legacy && has_nft {
+        "iptables-legacy"
+    } else {
+        "iptables"
+    };
+    if has_nft {
+        answers.push(("nft list ruleset", nft));
+    }
+    if !has_nft || is_legacy {
+        let rules = ask(iptables, &["-S"]).map(|said| Some(iptables::parse(&said)));
+        answers.push(("iptables -S", rules));
+    }
+    let (mut rulesets, mut unread) = (Vec::new(), Vec::new());
+    for (command, answer) in answers {
+        match answer {
+            Ok(Some(ruleset)) => rulesets.push(ruleset),
+            Ok(None) => unread.push(not_looked_at(
+                command,
+                "nft printed something that could not be read",
+            )),
+            Err(error) => unread.push(not_looked_at(command, &error.to_string())),
+        }
+    }
+    (rulesets, unread)
+}
+
+fn not_looked_at(command: &str, why: &str) -> Finding {
+    let sentence = format!("Firewall rules were not looked at: {why}.");
+    Finding::note("firewall-not-looked-at", sentence).command(format!("sudo {command}"))
+}
+
+fn judge(plan: &Plan, ruleset: &Ruleset) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (socket, address) in plan.sockets() {
+        let probe = Probe {
+            port: socket.port(),
+            is_local: socket.ip().is_loopback(),
+            version: if socket.is_ipv4() { 4 } else { 6 },
+        };
+        for (chain, fate) in ruleset.fates(probe) {
+            let port = probe.port;
+            let finding = match fate {
+                Fate::Passes => continue,
+                Fate::Dropped(by) => Finding::problem(
+                    "firewall-drops",
+                    format!(
+                        "{address}: {by} drops packets to port {port}, so no switch reaches the controller."
+                    ),
+                ),
+                Fate::DroppedForSome(by) => Finding::note(
+                    "firewall-drops-some",
+                    format!(
+                        "{address}: {by} may drop packets of some switches to port {port}, depending on more than the port."
+                    ),
+                ),
+            };
+            findings.push(finding.command(ruleset.command_to_accept(chain, port)));
+        }
+    }
+    findings
+}

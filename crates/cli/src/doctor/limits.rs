@@ -1,0 +1,55 @@
+//! How much the process may have.
+
+use super::{Facts, Finding};
+use rustix::process::{Resource, getrlimit};
+
+/// Descriptors beside those of switches: shards, timers, files, HTTP.
+const OTHER_FILES: u64 = 64;
+
+/// How many connections `Listener` lets wait to be accepted.
+const BACKLOG: u64 = 4096;
+
+const SOMAXCONN: &str = "/proc/sys/net/core/somaxconn";
+
+pub fn look(facts: &Facts) -> Vec<Finding> {
+    let switches = facts.plan.switches;
+    let mut findings = vec![open_files(switches)];
+    findings.extend(waiting_connections(switches));
+    findings
+}
+
+/// The controller raises the soft limit to the hard one by itself.
+fn open_files(switches: u64) -> Finding {
+    let needed = switches.saturating_add(OTHER_FILES);
+    match getrlimit(Resource::Nofile).maximum {
+        Some(most) if most < needed => Finding::problem(
+            "too-few-open-files",
+            format!(
+                "A process may have {most} files open here at most, and {switches} switches take about {needed}: some would not be \
+                 accepted. As a service: LimitNOFILE={needed}, by systemctl edit urtica."
+            ),
+        )
+        .command(format!("ulimit -n {needed}")),
+        _ => Finding::ok(
+            "open-files",
+            format!("A process may have as many files open as {switches} switches take."),
+        ),
+    }
+}
+
+fn waiting_connections(switches: u64) -> Option<Finding> {
+    let most: u64 = std::fs::read_to_string(SOMAXCONN)
+        .ok()?
+        .trim()
+        .parse()
+        .ok()?;
+    if most >= switches.min(BACKLOG) {
+        return None;
+    }
+    let sentence = format!(
+        "At most {most} connections may wait to be accepted (net.core.somaxconn): where {switches} switches connect at once, some \
+         try again a second later."
+    );
+    let command = format!("sysctl -w net.core.somaxconn={}", switches.min(BACKLOG));
+    Some(Finding::warning("short-accept-queue", sentence).command(command))
+}

@@ -1,0 +1,216 @@
+//! A bridge's own settings.
+
+use super::database::{OpenVswitch, Row};
+use crate::doctor::Finding;
+use crate::doctor::finding::quoted;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// The versions that Urtica speaks, as `protocols` names them.
+const SPOKEN: [&str; 2] = ["OpenFlow10", "OpenFlow13"];
+
+pub fn look(switch: &OpenVswitch, bridge: &Row) -> Vec<Finding> {
+    let name = bridge.text("name").unwrap_or_default();
+    if bridge.text("datapath_id").is_none() && switch.daemon().is_ok() {
+        return vec![not_made(bridge, name)];
+    }
+    let mut findings = Vec::new();
+    findings.extend(protocols(bridge, name));
+    let has_controller = !bridge.texts("controller").is_empty();
+    findings.extend(fail_mode(bridge, name, has_controller));
+    for interface in switch.interfaces(bridge) {
+        findings.extend(port(interface, name));
+    }
+    findings
+}
+
+/// ovs-vswitchd gives a bridge its datapath id when it has made it.
+fn not_made(bridge: &Row, name: &str) -> Finding {
+    let to_user_space = format!("ovs-vsctl set bridge {} datapath_type=netdev", quoted(name));
+    if bridge
+        .text("datapath_type")
+        .is_some_and(|kind| kind != "system")
+    {
+        let sentence = format!(
+            "Bridge {name} could not be made, so it forwards nothing; ovs-vswitchd's log says why."
+        );
+        return Finding::problem("bridge-not-made", sentence)
+            .command("tail /var/log/openvswitch/ovs-vswitchd.log");
+    }
+    let sentence = format!(
+        "Bridge {name} could not be made, so it forwards nothing: it is to use the kernel's datapath (datapath_type), and the kernel has no \
+         module openvswitch loaded; the datapath in user space needs none."
+    );
+    let finding = Finding::problem("bridge-without-kernel-module", sentence);
+    match has_module() {
+        true => finding.command("modprobe openvswitch"),
+        false => finding.command(to_user_space),
+    }
+}
+
+/// Whether the module is there to be loaded.
+fn has_module() -> bool {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let modules = Path::new("/lib/modules").join(release.trim());
+    modules.join("kernel/net/openvswitch").exists()
+}
+
+fn protocols(bridge: &Row, name: &str) -> Option<Finding> {
+    let protocols = bridge.texts("protocols");
+    if protocols.is_empty() || protocols.contains(&SPOKEN[1]) {
+        return None;
+    }
+    let quoted = quoted(name);
+    let shown = protocols.join(",");
+    if protocols.contains(&SPOKEN[0]) {
+        let sentence = format!(
+            "Bridge {name} speaks OpenFlow 1.0 alone (protocols={shown}): it has no groups, no meters and no tables but one for programs, and filters \
+             see every packet."
+        );
+        let command = format!(
+            "ovs-vsctl set bridge {quoted} protocols={}",
+            SPOKEN.join(",")
+        );
+        return Some(Finding::note("bridge-speaks-1.0-alone", sentence).command(command));
+    }
+    let sentence = format!(
+        "Bridge {name} speaks no version of OpenFlow that Urtica speaks (protocols={shown}), so it cannot come to an understanding with the controller; \
+         expected OpenFlow13 or OpenFlow10 among them."
+    );
+    let command = format!(
+        "ovs-vsctl set bridge {quoted} protocols={}",
+        SPOKEN.join(",")
+    );
+    Some(Finding::problem("bridge-protocols", sentence).command(command))
+}
+
+fn fail_mode(bridge: &Row, name: &str, has_controller: bool) -> Option<Finding> {
+    let is_secure = bridge.text("fail_mode") == Some("secure");
+    let bridge = quoted(name);
+    match (has_controller, is_secure) {
+        (true, true) => None,
+        (true, false) => {
+            let sentence = format!(
+                "Bridge {name} has the fail mode standalone: without its controller it forwards by itself, as a learning switch, past every firewall \
+                 rule, and in a loop endlessly. In fail mode secure it keeps its flow entries and nothing else."
+            );
+            let command = format!("ovs-vsctl set-fail-mode {bridge} secure");
+            Some(Finding::warning("bridge-fail-mode", sentence).command(command))
+        }
+        (false, true) => {
+            let sentence = format!(
+                "Bridge {name} has the fail mode secure and no controller: it drops every packet for which it has no flow entry."
+            );
+            let command = format!("ovs-vsctl set-controller {bridge} tcp:127.0.0.1:6653");
+            Some(Finding::warning("bridge-secure-without-controller", sentence).command(command))
+        }
+        (false, false) => {
+            let sentence = format!(
+                "Bridge {name} has no controller: it forwards by itself, as a learning switch."
+            );
+            let command = format!("ovs-vsctl set-controller {bridge} tcp:127.0.0.1:6653");
+            Some(Finding::note("bridge-without-controller", sentence).command(command))
+        }
+    }
+}
+
+/// A port that could not be added.
+fn port(interface: &Row, bridge: &str) -> Option<Finding> {
+    let error = interface.text("error")?;
+    let name = interface.text("name").unwrap_or_default();
+    let sentence = format!("Port {name} of bridge {bridge} does not work: {error}.");
+    let command = format!("ovs-vsctl del-port {} {}", quoted(bridge), quoted(name));
+    Some(Finding::problem("bridge-port-broken", sentence).command(command))
+}
+
+/// Bridges that a controller cannot tell apart.
+pub fn same_datapath_ids(switch: &OpenVswitch) -> Vec<Finding> {
+    let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut findings = Vec::new();
+    for bridge in switch.bridges() {
+        let (Some(id), Some(name)) = (bridge.text("datapath_id"), bridge.text("name")) else {
+            continue;
+        };
+        let Some(first) = owners.insert(id, name) else {
+            continue;
+        };
+        let sentence = format!(
+            "Bridges {first} and {name} have the same datapath id, {id}: a controller takes them for one switch, and they take the place from \
+             each other."
+        );
+        let other = u64::from_str_radix(id, 16)
+            .unwrap_or(0)
+            .wrapping_add(owners.len() as u64);
+        let command = format!(
+            "ovs-vsctl set bridge {} other_config:datapath-id={other:016x}",
+            quoted(name)
+        );
+        findings.push(Finding::problem("bridge-datapath-id", sentence).command(command));
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(bridge: &str) -> Vec<&'static str> {
+        let headings =
+            r#"["datapath_id","datapath_type","protocols","fail_mode","controller","name"]"#;
+        let tables =
+            format!(r#"{{"data":[],"headings":[]}}{{"data":[{bridge}],"headings":{headings}}}"#);
+        let switch = OpenVswitch::of(&tables);
+        let bridge = switch.bridges().next().unwrap();
+        look(&switch, bridge)
+            .iter()
+            .map(|finding| finding.name)
+            .collect()
+    }
+
+    #[test]
+    fn settings_are_judged_one_by_one() {
+        let none = r#"["set",[]]"#;
+        let controller = r#"["uuid","c"]"#;
+        for (bridge, expected) in [
+            (
+                format!(r#"["1","netdev",{none},"secure",{controller},"b"]"#),
+                vec![],
+            ),
+            (
+                format!(r#"["1","","OpenFlow13","secure",{controller},"b"]"#),
+                vec![],
+            ),
+            (
+                format!(r#"["1","","OpenFlow14","secure",{controller},"b"]"#),
+                vec!["bridge-protocols"],
+            ),
+            (
+                format!(r#"["1","","OpenFlow10","secure",{controller},"b"]"#),
+                vec!["bridge-speaks-1.0-alone"],
+            ),
+            (
+                format!(r#"["1","",{none},{none},{controller},"b"]"#),
+                vec!["bridge-fail-mode"],
+            ),
+            (
+                format!(r#"["1","",{none},{none},{none},"b"]"#),
+                vec!["bridge-without-controller"],
+            ),
+            (
+                format!(r#"["1","",{none},"secure",{none},"b"]"#),
+                vec!["bridge-secure-without-controller"],
+            ),
+            (
+                format!(r#"[{none},"",{none},"secure",{controller},"b"]"#),
+                vec!["bridge-without-kernel-module"],
+            ),
+            (
+                format!(r#"[{none},"netdev",{none},"secure",{controller},"b"]"#),
+                vec!["bridge-not-made"],
+            ),
+        ] {
+            assert_eq!(names(&bridge), expected, "{bridge}");
+        }
+    }
+}

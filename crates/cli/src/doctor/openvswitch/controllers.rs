@@ -1,0 +1,344 @@
+//! A bridge's controllers: whether it has them, and how it treats them.
+
+use super::database::{OpenVswitch, Row};
+use crate::doctor::Finding;
+use crate::doctor::finding::quoted;
+use crate::doctor::plan::Plan;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use urtica_socket::Address;
+
+/// What Open vSwitch does unless it is told otherwise, in milliseconds.
+const PROBE_MS: u64 = 5000;
+
+/// A bridge, and its controllers.
+struct Bridge<'a> {
+    name: &'a str,
+    controllers: Vec<&'a Row>,
+    has_files_for_tls: bool,
+    plan: &'a Plan,
+}
+
+pub fn look(switch: &OpenVswitch, bridge: &Row, plan: &Plan) -> Vec<Finding> {
+    let bridge = Bridge {
+        name: bridge.text("name").unwrap_or_default(),
+        controllers: switch.controllers(bridge),
+        has_files_for_tls: switch.ssl().is_some(),
+        plan,
+    };
+    let mut findings = Vec::new();
+    for controller in &bridge.controllers {
+        findings.extend(bridge.connection(controller));
+        findings.extend(bridge.probe(controller));
+        findings.extend(bridge.connection_mode(controller));
+    }
+    findings.extend(bridge.roles());
+    findings
+}
+
+impl Bridge<'_> {
+    /// The command that gives it this controller in the place of that one.
+    fn command_to_replace(&self, old: &str, new: &str) -> String {
+        let targets = self.controllers.iter().filter_map(|row| row.text("target"));
+        let targets = targets.map(|target| quoted(if target == old { new } else { target }));
+        let targets: Vec<_> = targets.collect();
+        format!(
+            "ovs-vsctl set-controller {} {}",
+            quoted(self.name),
+            targets.join(" ")
+        )
+    }
+
+    fn command_to_set(&self, controller: &Row, setting: &str) -> String {
+        let id = controller.text("_uuid").unwrap_or_default();
+        let record = if self.controllers.len() == 1 {
+            self.name
+        } else {
+            id
+        };
+        format!("ovs-vsctl set controller {} {setting}", quoted(record))
+    }
+
+    fn connection(&self, controller: &Row) -> Option<Finding> {
+        if controller.is_true("is_connected") {
+            return None;
+        }
+        let target = controller.text("target").unwrap_or_default();
+        let error = controller.entry("status", "last_error");
+        let state = controller.entry("status", "state").unwrap_or("not started");
+        let advice = self.advice(target, error);
+        let sentence = format!(
+            "Bridge {} is not connected to its controller {target} ({state}{}): {}",
+            self.name,
+            error.map_or_else(String::new, |error| format!(", {error}")),
+            advice.reason
+        );
+        Some(Finding::problem(advice.name, sentence).command(advice.command))
+    }
+
+    fn advice(&self, target: &str, error: Option<&str>) -> Advice {
+        let Some((address, host, port)) = parse(target) else {
+            let new = self.own_target("127.0.0.1", false);
+            return Advice::new(
+                "bridge-controller-address",
+                "that is no address to connect to; expected tcp:HOST:PORT or ssl:HOST:PORT.",
+                self.command_to_replace(target, &new),
+            );
+        };
+        if let Some(wrong) = self.wrong_protocol(target, &address, &host, port) {
+            return wrong;
+        }
+        if address.is_tls() && !self.has_files_for_tls {
+            return Advice::new(
+                "bridge-without-certificates",
+                "Open vSwitch has no key and no certificates for ssl:; ovs-pki makes them.",
+                "ovs-pki req+sign s1 switch && ovs-vsctl set-ssl \"$PWD/s1-privkey.pem\" \"$PWD/s1-cert.pem\" \
+                 /var/lib/openvswitch/pki/controllerca/cacert.pem",
+            );
+        }
+        let is_served = self.plan.sockets().any(|(socket, _)| socket.port() == port);
+        if is_here(&host) && !is_served {
+            let new = self.own_target(&host, address.is_tls());
+            let reason = format!(
+                "that is this machine, where the controller is to listen at {}, and not at port {port}.",
+                self.listening()
+            );
+            let command = self.command_to_replace(target, &new);
+            return Advice::new("bridge-controller-address", reason, command);
+        }
+        match error {
+            Some(error) if error.contains("refused") && is_here(&host) => Advice::new(
+                "bridge-not-connected",
+                "no controller listens there; start it.",
+                self.plan.run_with(&[]),
+            ),
+            _ => Advice::new(
+                "bridge-not-connected",
+                "the way there is blocked or long, or the controller refuses it, and its log says why.",
+                format!("nc -zv {} {port}", quoted(&host)),
+            ),
+        }
+    }
+
+    /// Where one end speaks TLS and the other does not.
+    fn wrong_protocol(
+        &self,
+        target: &str,
+        address: &Address,
+        host: &str,
+        port: u16,
+    ) -> Option<Advice> {
+        let mut sockets = self.plan.sockets();
+        let (_, listen) = sockets.find(|(socket, _)| socket.port() == port)?;
+        if !is_here(host) || listen.is_tls() == address.is_tls() {
+            return None;
+        }
+        let (reason, method) = match listen.is_tls() {
+            true => (
+                "the controller speaks TLS at that port; expected ssl:.",
+                "ssl",
+            ),
+            false => (
+                "the controller does not speak TLS at that port; expected tcp:.",
+                "tcp",
+            ),
+        };
+        let (_, rest) = target.split_once(':')?;
+        let command = self.command_to_replace(target, &format!("{method}:{rest}"));
+        Some(Advice::new("bridge-controller-tls", reason, command))
+    }
+
+    /// How the controller to be is reached by this host; with or without TLS, where it has both.
+    fn own_target(&self, host: &str, is_tls: bool) -> String {
+        let sockets: Vec<(SocketAddr, &Address)> = self.plan.sockets().collect();
+        let suitable = sockets
+            .iter()
+            .find(|(_, address)| address.is_tls() == is_tls);
+        let Some((socket, address)) = suitable.or(sockets.first()) else {
+            return format!("tcp:{host}:{}", urtica_socket::DEFAULT_PORT);
+        };
+        let method = if address.is_tls() { "ssl" } else { "tcp" };
+        match socket.ip().is_unspecified() {
+            true if host.contains(':') => format!("{method}:[{host}]:{}", socket.port()),
+            true => format!("{method}:{host}:{}", socket.port()),
+            false => format!("{method}:{socket}"),
+        }
+    }
+
+    fn listening(&self) -> String {
+        let addresses = self.plan.listen.iter().map(Address::to_string);
+        addresses.collect::<Vec<_>>().join(" and ")
+    }
+
+    fn probe(&self, controller: &Row) -> Option<Finding> {
+        let probe_ms = controller.number("inactivity_probe")?;
+        let target = controller.text("target").unwrap_or_default();
+        let why = match probe_ms {
+            0 => "it never notices that a controller is gone without a word".to_owned(),
+            1..1000 => "a controller that is busy for a moment is given up".to_owned(),
+            60_001.. => format!(
+                "it notices after {} s at the earliest that a controller is gone",
+                probe_ms / 1000
+            ),
+            _ => return None,
+        };
+        let sentence = format!(
+            "Bridge {} asks {target} for a sign of life after {probe_ms} ms (inactivity_probe): {why}. The default is {PROBE_MS}.",
+            self.name
+        );
+        let command = self.command_to_set(controller, &format!("inactivity_probe={PROBE_MS}"));
+        Some(Finding::warning("bridge-inactivity-probe", sentence).command(command))
+    }
+
+    fn connection_mode(&self, controller: &Row) -> Option<Finding> {
+        let (_, host, _) = parse(controller.text("target")?)?;
+        if controller.text("connection_mode") == Some("out-of-band") || !is_here(&host) {
+            return None;
+        }
+        let sentence = format!(
+            "Bridge {} expects to reach its controller through its own ports (connection_mode in-band), and has hidden flow entries for that, though \
+             the controller is on this machine.",
+            self.name
+        );
+        let command = self.command_to_set(controller, "connection_mode=out-of-band");
+        Some(Finding::note("bridge-in-band", sentence).command(command))
+    }
+
+    fn roles(&self) -> Option<Finding> {
+        let connected = self
+            .controllers
+            .iter()
+            .filter(|row| row.is_true("is_connected"));
+        let equal = connected.filter(|row| !matches!(row.text("role"), Some("master" | "slave")));
+        let targets: Vec<_> = equal.filter_map(|row| row.text("target")).collect();
+        if targets.len() < 2 {
+            return None;
+        }
+        let sentence = format!(
+            "Bridge {} has several controllers that are all equal ({}): each answers each packet-in, so packets arrive twice; one should be \
+             the primary, and the others secondaries.",
+            self.name,
+            targets.join(" and ")
+        );
+        let finding = Finding::warning("bridge-equal-controllers", sentence);
+        Some(finding.command(self.plan.run_with(&[("--role", "primary")])))
+    }
+}
+
+/// Why a bridge is not connected, and what to type.
+struct Advice {
+    name: &'static str,
+    reason: String,
+    command: String,
+}
+
+impl Advice {
+    fn new(name: &'static str, reason: impl Into<String>, command: impl Into<String>) -> Self {
+        Self {
+            name,
+            reason: reason.into(),
+            command: command.into(),
+        }
+    }
+}
+
+/// The host and port of a target.
+fn parse(target: &str) -> Option<(Address, String, u16)> {
+    let address: Address = target.parse().ok()?;
+    match &address {
+        Address::Tcp { host, port } | Address::Ssl { host, port } => {
+            let (host, port) = (host.clone(), *port);
+            Some((address, host, port))
+        }
+        _ => None,
+    }
+}
+
+/// Whether that is this machine.
+fn is_here(host: &str) -> bool {
+    let address = host.parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| UdpSocket::bind((address, 0)).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is found in a bridge with these controllers: target, connected, role, probe, mode.
+    fn found(listen: &str, controllers: &[&str]) -> Vec<Finding> {
+        let rows: Vec<_> = (0..)
+            .zip(controllers)
+            .map(|(id, row)| format!(r#"[["uuid","{id}"],{row}]"#))
+            .collect();
+        let ids: Vec<_> = (0..controllers.len())
+            .map(|id| format!(r#"["uuid","{id}"]"#))
+            .collect();
+        let printed = format!(
+            r#"{{"data":[],"headings":[]}}{{"data":[["b",["set",[{}]]]],"headings":["name","controller"]}}
+               {{"data":[{}],"headings":["_uuid","target","is_connected","role","inactivity_probe","connection_mode"]}}"#,
+            ids.join(","),
+            rows.join(",")
+        );
+        let switch = OpenVswitch::of(&printed);
+        let plan = Plan {
+            listen: vec![listen.parse().unwrap()],
+            ..Plan::default()
+        };
+        look(&switch, switch.bridges().next().unwrap(), &plan)
+    }
+
+    fn names(listen: &str, controllers: &[&str]) -> Vec<&'static str> {
+        found(listen, controllers)
+            .iter()
+            .map(|finding| finding.name)
+            .collect()
+    }
+
+    #[test]
+    fn why_a_bridge_is_alone_is_told() {
+        let with = |target: &str| format!(r#""{target}",false,"other",5000,"out-of-band""#);
+        for (target, name, command) in [
+            (
+                "tcp:127.0.0.1:7000",
+                "bridge-controller-address",
+                "ovs-vsctl set-controller b tcp:127.0.0.1:6653",
+            ),
+            (
+                "ssl:127.0.0.1:6653",
+                "bridge-controller-tls",
+                "ovs-vsctl set-controller b tcp:127.0.0.1:6653",
+            ),
+            (
+                "tcp:",
+                "bridge-controller-address",
+                "ovs-vsctl set-controller b tcp:127.0.0.1:6653",
+            ),
+            (
+                "tcp:192.0.2.1:6653",
+                "bridge-not-connected",
+                "nc -zv 192.0.2.1 6653",
+            ),
+        ] {
+            let found = found("ptcp:6653", &[&with(target)]);
+            assert_eq!((found.len(), found[0].name), (1, name), "{target}");
+            assert_eq!(found[0].commands, [command], "{target}");
+        }
+        let found = found("pssl:6653:127.0.0.1", &[&with("ssl:127.0.0.1:6653")]);
+        assert_eq!(found[0].name, "bridge-without-certificates");
+    }
+
+    #[test]
+    fn settings_of_the_connection_are_judged() {
+        let right = r#""tcp:127.0.0.1:6653",true,"master",["set",[]],"out-of-band""#;
+        assert!(names("ptcp:6653", &[right]).is_empty());
+        let mute = r#""tcp:127.0.0.1:6653",true,"other",0,"out-of-band""#;
+        assert_eq!(names("ptcp:6653", &[mute]), ["bridge-inactivity-probe"]);
+        let inside = r#""tcp:127.0.0.1:6653",true,"other",5000,["set",[]]"#;
+        assert_eq!(names("ptcp:6653", &[inside]), ["bridge-in-band"]);
+        let equal = right.replace("master", "other");
+        assert_eq!(
+            names("ptcp:6653", &[&equal, &equal]),
+            ["bridge-equal-controllers"]
+        );
+        assert!(names("ptcp:6653", &[right, &right.replace("master", "slave")]).is_empty());
+    }
+}

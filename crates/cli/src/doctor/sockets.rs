@@ -1,0 +1,175 @@
+//! Who listens where, from `/proc`.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// The state of a listening socket in `/proc/net/tcp`.
+const LISTEN: &str = "0A";
+
+/// A socket that listens.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Listening {
+    pub address: SocketAddr,
+    inode: u64,
+}
+
+/// A process that has a socket.
+#[derive(Debug)]
+pub struct Process {
+    pub id: u32,
+    pub name: String,
+    /// The unit of systemd that it is the main process of, as far as can be seen.
+    unit: Option<String>,
+}
+
+/// All sockets of TCP that listen in this network namespace.
+pub fn listening() -> Vec<Listening> {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(fs::read_to_string);
+    tables
+        .iter()
+        .flatten()
+        .flat_map(|table| parse(table))
+        .collect()
+}
+
+fn parse(table: &str) -> Vec<Listening> {
+    table.lines().filter_map(parse_line).collect()
+}
+
+/// `sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode …`
+fn parse_line(line: &str) -> Option<Listening> {
+    let fields: Vec<_> = line.split_whitespace().collect();
+    if *fields.get(3)? != LISTEN {
+        return None;
+    }
+    let (address, port) = fields.get(1)?.split_once(':')?;
+    Some(Listening {
+        address: SocketAddr::new(parse_ip(address)?, u16::from_str_radix(port, 16).ok()?),
+        inode: fields.get(9)?.parse().ok()?,
+    })
+}
+
+/// Words of 32 bits, each in the machine's byte order.
+fn parse_ip(digits: &str) -> Option<IpAddr> {
+    let word = |index: usize| {
+        let digits = digits.get(8 * index..8 * index + 8)?;
+        Some(u32::from_str_radix(digits, 16).ok()?.to_ne_bytes())
+    };
+    match digits.len() {
+        8 => Some(Ipv4Addr::from(word(0)?).into()),
+        32 => {
+            let words = [word(0)?, word(1)?, word(2)?, word(3)?].concat();
+            let bytes: [u8; 16] = words.try_into().ok()?;
+            Some(Ipv6Addr::from(bytes).into())
+        }
+        _ => None,
+    }
+}
+
+impl Listening {
+    /// Whether nobody else can listen at that address meanwhile.
+    pub fn is_in_the_way_of(&self, wanted: SocketAddr) -> bool {
+        let (own, other) = (self.address.ip(), wanted.ip());
+        self.address.port() == wanted.port()
+            && (own == other || own.is_unspecified() || other.is_unspecified())
+    }
+
+    /// Who has it; `None` where that is not for us to see.
+    pub fn process(&self) -> Option<Process> {
+        let socket = format!("socket:[{}]", self.inode);
+        let processes = fs::read_dir("/proc").ok()?.flatten();
+        let mut ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        ids.find(|id| has_open(*id, &socket)).map(Process::new)
+    }
+}
+
+fn has_open(process: u32, file: &str) -> bool {
+    let Ok(files) = fs::read_dir(format!("/proc/{process}/fd")) else {
+        return false;
+    };
+    let mut links = files
+        .flatten()
+        .filter_map(|entry| fs::read_link(entry.path()).ok());
+    links.any(|link| link.as_os_str() == file)
+}
+
+impl Process {
+    fn new(id: u32) -> Self {
+        let read =
+            |file: &str| fs::read_to_string(format!("/proc/{id}/{file}")).unwrap_or_default();
+        let is_main = parent(&read("stat")) == Some(1);
+        let unit = unit(&read("cgroup")).filter(|_| is_main);
+        Self {
+            id,
+            name: read("comm").trim_end().to_owned(),
+            unit,
+        }
+    }
+
+    /// The command that ends it for good: a service would be started again.
+    pub fn command_to_end(&self) -> String {
+        match &self.unit {
+            Some(unit) => format!("systemctl stop {}", super::finding::quoted(unit)),
+            None => format!("kill {}", self.id),
+        }
+    }
+}
+
+/// The fourth field, after a name in parentheses that may have spaces and parentheses itself.
+fn parent(stat: &str) -> Option<u32> {
+    let (_, after) = stat.rsplit_once(')')?;
+    after.split_whitespace().nth(1)?.parse().ok()
+}
+
+fn unit(cgroups: &str) -> Option<String> {
+    let mut units = cgroups.lines().filter_map(|line| line.rsplit('/').next());
+    units
+        .find(|name| name.ends_with(".service"))
+        .map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn listening_sockets_are_read() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+            0: 0100007F:19FD 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0\n\
+            1: 0100007F:19FD 0100007F:8000 01 00000000:00000000 00:00000000 00000000     0        0 4712 1 0\n\
+            2: 00000000000000000000000001000000:1F90 00000000000000000000000000000000:0000 0A 0:0 00:0 0 0 0 12 1\n\
+            nonsense 0 0 0A\n";
+        let found = parse(table);
+        let addresses: Vec<_> = found
+            .iter()
+            .map(|found| found.address.to_string())
+            .collect();
+        assert_eq!(addresses, ["127.0.0.1:6653", "[::1]:8080"]);
+        assert_eq!(found[0].inode, 4711);
+        assert!(found[0].is_in_the_way_of("0.0.0.0:6653".parse().unwrap()));
+        assert!(!found[0].is_in_the_way_of("127.0.0.2:6653".parse().unwrap()));
+        assert!(!found[0].is_in_the_way_of("127.0.0.1:6633".parse().unwrap()));
+    }
+
+    #[test]
+    fn our_own_socket_is_found() {
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        let found = listening()
+            .into_iter()
+            .find(|found| found.address == address);
+        let process = found.unwrap().process().unwrap();
+        assert_eq!(process.id, std::process::id());
+        assert!(process.command_to_end().ends_with(&process.id.to_string()));
+    }
+
+    #[test]
+    fn services_are_stopped_and_not_killed() {
+        assert_eq!(parent("12 (a b) c) S 1 12"), Some(1));
+        assert_eq!(parent("broken"), None);
+        let cgroup = "0::/system.slice/nginx.service\n";
+        assert_eq!(unit(cgroup).as_deref(), Some("nginx.service"));
+        assert_eq!(unit("0::/user.slice/session-1.scope\n"), None);
+    }
+}

@@ -1,0 +1,210 @@
+//! Mistakes on the machine: ports, firewall, limits, devices, and the configuration file.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::process::{self, Child, Command, Stdio};
+
+use super::{examine, examine_after, find_and_mend, shell, shown, type_in};
+use crate::namespace::{Host, Namespace};
+use crate::process::run;
+use crate::require;
+
+/// A program that has a listening socket; killed when dropped, where it still runs.
+struct Holder {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Holder {
+    /// Listens at an address of this test process alone, so that nobody else takes the port once it is free.
+    fn new(last: u8) -> Self {
+        let [.., high, low] = process::id().to_be_bytes();
+        let host = Ipv4Addr::new(127, high, low, last);
+        let listener = TcpListener::bind((host, 0)).expect("a socket can be had");
+        let address = listener.local_addr().expect("it has an address");
+        let mut command = Command::new("sleep");
+        let child = command
+            .arg("3600")
+            .stdin(Stdio::from(OwnedFd::from(listener)))
+            .spawn()
+            .expect("sleep starts");
+        Self { child, address }
+    }
+
+    fn listen(&self) -> String {
+        format!("ptcp:{}:{}", self.address.port(), self.address.ip())
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_port_that_another_program_has() {
+    let holder = Holder::new(77);
+    let listen = holder.listen();
+    let words = [listen.as_str(), "sleep (process "];
+    find_and_mend(
+        &shell,
+        &["ports", "--listen", &listen],
+        "port-taken",
+        "problem",
+        &words,
+    );
+}
+
+#[test]
+fn a_port_of_the_http_interface_that_another_program_has() {
+    let holder = Holder::new(78);
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let file = folder.path().join("urtica.toml");
+    let text = format!(
+        "programs = [\"l2\"]\nlisten = [\"ptcp:0:127.0.0.1\"]\nnorthbound = \"{}\"\n",
+        holder.address
+    );
+    fs::write(&file, text).expect("the file can be written");
+    let options = ["ports", "--config", shown(&file)];
+    find_and_mend(
+        &shell,
+        &options,
+        "http-port-taken",
+        "problem",
+        &["--northbound", "sleep"],
+    );
+}
+
+#[test]
+fn addresses_that_cannot_be_listened_at() {
+    let found = examine(&shell, &["ports", "--listen", "tcp:6653"]);
+    found.commands("address-to-connect-to", "problem", &["ptcp:6653"]);
+    let found = examine(&shell, &["ports", "--listen", "ptcp:6653:192.0.2.77"]);
+    let commands = found.commands("address-not-here", "problem", &["192.0.2.77"]);
+    assert_eq!(commands, ["urtica run l2 --listen ptcp:6653"]);
+}
+
+#[test]
+fn the_folder_of_a_socket_that_is_missing() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let socket = format!("punix:{}", shown(&folder.path().join("run/of.sock")));
+    let options = ["ports", "--listen", &socket];
+    find_and_mend(
+        &shell,
+        &options,
+        "socket-folder-missing",
+        "problem",
+        &["no folder"],
+    );
+    fs::write(folder.path().join("run/of.sock"), "").expect("a file can be written");
+    find_and_mend(
+        &shell,
+        &options,
+        "socket-file-taken",
+        "problem",
+        &["not a socket"],
+    );
+}
+
+#[test]
+fn a_mistake_in_the_configuration_file() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let file = folder.path().join("urtica.toml");
+    let text = "programs = [\"l2\"]\nlisen = [\"ptcp:0:127.0.0.1\"]\n";
+    fs::write(&file, text).expect("the file can be written");
+    let options = ["configuration", "--config", shown(&file)];
+    let words = ["line 2", "'lisen'", "did you mean 'listen'"];
+    find_and_mend(&shell, &options, "configuration-wrong", "problem", &words);
+    assert_eq!(examine(&shell, &options).names("ok"), ["configuration"]);
+    fs::write(&file, "programs = [\"l2\"]\nshards = \"many\"\n").expect("the file can be written");
+    let commands =
+        examine(&shell, &options).commands("configuration-wrong", "problem", &["line 2"]);
+    assert_eq!(commands, [format!("${{EDITOR:-vi}} +2 {}", shown(&file))]);
+}
+
+#[test]
+fn too_few_open_files_for_the_switches() {
+    let options = ["limits", "--switches", "100"];
+    let found = examine_after("ulimit -n 100", &shell, &options);
+    let words = ["100 files", "100 switches", "LimitNOFILE=164"];
+    let commands = found.commands("too-few-open-files", "problem", &words);
+    assert_eq!(commands, ["ulimit -n 164"]);
+    let mended = examine_after(&commands[0], &shell, &options);
+    assert_eq!(mended.names("ok"), ["open-files"]);
+}
+
+#[test]
+fn a_firewall_rule_that_drops_the_port() {
+    if !require::root_and(&["ip", "nft"]) {
+        return;
+    }
+    let room = Namespace::new();
+    let shell = || room.command("sh");
+    let rules = "nft add table inet guard && \
+                 nft 'add chain inet guard in { type filter hook input priority 0; policy accept; }' && \
+                 nft add table ip6 six && \
+                 nft 'add chain ip6 six in { type filter hook input priority 0; policy drop; }' && \
+                 nft add rule inet guard in iifname lo accept && \
+                 nft add rule inet guard in tcp dport 6000-6700 reject";
+    run(shell().args(["-c", rules]));
+    let options = ["firewall", "--listen", "ptcp:6653"];
+    let words = ["of chain inet guard in drops packets to port 6653"];
+    find_and_mend(&shell, &options, "firewall-drops", "problem", &words);
+    // From the machine itself they pass.
+    let local = examine(&shell, &["firewall", "--listen", "ptcp:6633:127.0.0.1"]);
+    assert_eq!(local.names("ok"), ["firewall"]);
+}
+
+#[test]
+fn a_firewall_that_drops_whatever_it_does_not_know() {
+    if !require::root_and(&["ip", "nft"]) {
+        return;
+    }
+    let room = Namespace::new();
+    let shell = || room.command("sh");
+    let rules = "nft add table ip filter && \
+                 nft 'add chain ip filter INPUT { type filter hook input priority 0; policy drop; }' && \
+                 nft add rule ip filter INPUT ct state established,related accept && \
+                 nft 'add rule ip filter INPUT tcp dport { 22, 80 } accept'";
+    run(shell().args(["-c", rules]));
+    let options = ["firewall", "--listen", "ptcp:6653"];
+    find_and_mend(
+        &shell,
+        &options,
+        "firewall-drops",
+        "problem",
+        &["the policy of"],
+    );
+}
+
+#[test]
+fn devices_of_a_switch_that_are_down_missing_or_short() {
+    if !require::root_and(&["ip"]) {
+        return;
+    }
+    let room = Namespace::new();
+    let hosts = [1, 2].map(|number| Host::new(&room, number));
+    let [first, second] = hosts.each_ref().map(|host| host.switch_port.as_str());
+    let shell = || room.command("sh");
+    run(room
+        .command("ip")
+        .args(["link", "set", second, "mtu", "1400"]));
+    run(room.command("ip").args(["link", "set", second, "down"]));
+    let options = ["mtu", "--device", first, "--device", second];
+    find_and_mend(
+        &shell,
+        &options,
+        "mtu-differs",
+        "warning",
+        &["1400 bytes", "1500"],
+    );
+    find_and_mend(&shell, &options, "device-down", "problem", &["p2 is down"]);
+    let found = examine(&shell, &["mtu", "--device", "p9"]);
+    type_in(
+        &shell,
+        &found.commands("device-missing", "problem", &["p9"]),
+    );
+}

@@ -1,0 +1,249 @@
+//! Mistakes in Open vSwitch's settings.
+
+use super::{Report, examine, find_and_mend};
+use crate::controller::{Controller, LISTEN, TARGET};
+use crate::namespace::{Host, Namespace};
+use crate::openvswitch::{OpenVswitch, TOOLS};
+use crate::process::{DEADLINE, eventually, run};
+use crate::require;
+
+const OPTIONS: [&str; 3] = ["openvswitch", "--listen", LISTEN];
+
+fn can_run() -> bool {
+    require::root_and(&[TOOLS, &["ss", "ovs-appctl"]].concat())
+}
+
+/// A bridge under our controller, which is right but for what this command of ovs-vsctl changes.
+fn with_bridge(change: &[&str], look: impl FnOnce(&OpenVswitch)) {
+    if !can_run() {
+        return;
+    }
+    let room = Namespace::new();
+    let _controller = Controller::urtica_l2(&room);
+    let switch = OpenVswitch::start(&room);
+    switch.add_bridge("s1", "OpenFlow13", TARGET, &[]);
+    switch.wait_connected();
+    if !change.is_empty() {
+        run(switch
+            .command("ovs-vsctl")
+            .arg("--timeout=120")
+            .args(change));
+    }
+    look(&switch);
+}
+
+/// A mistake that this command of ovs-vsctl makes is found, and mended.
+fn mistake(change: &[&str], name: &str, severity: &str, words: &[&str]) {
+    with_bridge(change, |switch| {
+        let shell = || switch.command("sh");
+        find_and_mend(&shell, &OPTIONS, name, severity, words);
+        switch.wait_connected();
+    });
+}
+
+fn examine_in(switch: &OpenVswitch) -> Report {
+    examine(&|| switch.command("sh"), &OPTIONS)
+}
+
+#[test]
+fn a_version_of_openflow_that_we_do_not_speak() {
+    let change = ["set", "bridge", "s1", "protocols=OpenFlow14"];
+    mistake(
+        &change,
+        "bridge-protocols",
+        "problem",
+        &["protocols=OpenFlow14", "expected OpenFlow13"],
+    );
+}
+
+#[test]
+fn a_bridge_that_forwards_by_itself() {
+    let change = ["set-fail-mode", "s1", "standalone"];
+    mistake(
+        &change,
+        "bridge-fail-mode",
+        "warning",
+        &["standalone", "past every firewall rule"],
+    );
+}
+
+#[test]
+fn a_controller_at_the_wrong_port() {
+    let change = ["set-controller", "s1", "tcp:127.0.0.1:7000"];
+    let words = ["tcp:127.0.0.1:7000", "is to listen at ptcp:6653:127.0.0.1"];
+    mistake(&change, "bridge-controller-address", "problem", &words);
+}
+
+#[test]
+fn tls_where_the_controller_does_not_speak_it() {
+    let change = ["set-controller", "s1", "ssl:127.0.0.1:6653"];
+    mistake(
+        &change,
+        "bridge-controller-tls",
+        "problem",
+        &["expected tcp:"],
+    );
+}
+
+#[test]
+fn a_bridge_that_never_notices_that_its_controller_is_gone() {
+    let change = ["set", "controller", "s1", "inactivity_probe=0"];
+    mistake(
+        &change,
+        "bridge-inactivity-probe",
+        "warning",
+        &["after 0 ms", "never notices"],
+    );
+}
+
+#[test]
+fn a_controller_that_is_looked_for_through_the_bridge() {
+    let change = ["set", "controller", "s1", "connection_mode=in-band"];
+    mistake(&change, "bridge-in-band", "note", &["hidden flow entries"]);
+}
+
+#[test]
+fn a_port_without_a_device() {
+    // The command itself says that there is no such device, and does the rest.
+    let change = ["--no-wait", "add-port", "s1", "eth77"];
+    mistake(
+        &change,
+        "bridge-port-broken",
+        "problem",
+        &["eth77", "No such device"],
+    );
+}
+
+#[test]
+fn an_upgrade_that_was_not_finished() {
+    let change = [
+        "--no-wait",
+        "set",
+        "open_vswitch",
+        ".",
+        "other_config:flow-restore-wait=true",
+    ];
+    mistake(
+        &change,
+        "ovs-waits-for-flows",
+        "problem",
+        &["flow-restore-wait"],
+    );
+}
+
+#[test]
+fn two_bridges_with_one_datapath_id() {
+    let id = "other_config:datapath-id=0000000000000007";
+    with_bridge(&["set", "bridge", "s1", id], |switch| {
+        switch.add_bridge("s2", "OpenFlow13", TARGET, &[]);
+        let same = ["--timeout=120", "set", "bridge", "s2", id];
+        run(switch.command("ovs-vsctl").args(same));
+        let shell = || switch.command("sh");
+        let words = ["s1", "s2", "0000000000000007"];
+        find_and_mend(&shell, &OPTIONS, "bridge-datapath-id", "problem", &words);
+    });
+}
+
+#[test]
+fn two_controllers_that_are_equal() {
+    if !can_run() {
+        return;
+    }
+    let room = Namespace::new();
+    let one = Controller::urtica_l2(&room);
+    let _other = Controller::urtica_at(&room, 6654, "l2", &[]);
+    let switch = OpenVswitch::start(&room);
+    switch.add_bridge("s1", "OpenFlow13", TARGET, &[]);
+    let both = [
+        "--timeout=120",
+        "set-controller",
+        "s1",
+        TARGET,
+        "tcp:127.0.0.1:6654",
+    ];
+    run(switch.command("ovs-vsctl").args(both));
+    switch.wait_connected();
+    let found = examine_in(&switch);
+    let words = [TARGET, "tcp:127.0.0.1:6654", "twice"];
+    let commands = found.commands("bridge-equal-controllers", "warning", &words);
+    assert_eq!(
+        commands,
+        ["urtica run l2 --listen ptcp:6653:127.0.0.1 --role primary"]
+    );
+    one.interrupt();
+    let _primary = Controller::urtica_with(&room, "l2", &["--role", "primary"]);
+    eventually("one controller is the primary", DEADLINE, || {
+        let found = examine_in(&switch);
+        found.find("bridge-equal-controllers").is_none()
+            && found.find("bridge-not-connected").is_none()
+    });
+}
+
+#[test]
+fn a_controller_that_does_not_run() {
+    if !can_run() {
+        return;
+    }
+    let room = Namespace::new();
+    let switch = OpenVswitch::start(&room);
+    switch.add_bridge("s1", "OpenFlow13", TARGET, &[]);
+    let shell = || switch.command("sh");
+    let refused = || {
+        examine(&shell, &OPTIONS)
+            .find("bridge-not-connected")
+            .is_some_and(|found| found.to_string().contains("refused"))
+    };
+    eventually("a connection is refused", DEADLINE, refused);
+    let words = ["Connection refused", "start it"];
+    let commands = examine(&shell, &OPTIONS).commands("bridge-not-connected", "problem", &words);
+    assert_eq!(commands, ["urtica run l2 --listen ptcp:6653:127.0.0.1"]);
+    let _controller = Controller::urtica_l2(&room);
+    switch.wait_connected();
+    assert!(
+        examine(&shell, &OPTIONS)
+            .find("bridge-not-connected")
+            .is_none()
+    );
+}
+
+#[test]
+fn ports_of_a_bridge_with_different_mtus() {
+    if !can_run() {
+        return;
+    }
+    let room = Namespace::new();
+    let hosts = [1, 2].map(|number| Host::new(&room, number));
+    let ports = hosts.each_ref().map(|host| host.switch_port.as_str());
+    let switch = OpenVswitch::start(&room);
+    switch.add_bridge("s1", "OpenFlow13", TARGET, &ports);
+    run(room
+        .command("ip")
+        .args(["link", "set", ports[0], "mtu", "1400"]));
+    let shell = || switch.command("sh");
+    let found = || examine(&shell, &["mtu"]).find("mtu-differs").is_some();
+    eventually("Open vSwitch sees the MTU", DEADLINE, found);
+    find_and_mend(
+        &shell,
+        &["mtu"],
+        "mtu-differs",
+        "warning",
+        &["p1 of bridge s1", "1400"],
+    );
+}
+
+#[test]
+fn open_vswitch_that_does_not_run() {
+    if !require::root_and(&["ovs-vsctl"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let shell = || {
+        let mut command = super::shell();
+        command.env("OVS_RUNDIR", folder.path());
+        command
+    };
+    let found = examine(&shell, &["openvswitch"]);
+    let commands = found.commands("ovs-database-unreachable", "warning", &["does not answer"]);
+    // To be typed where Open vSwitch is the machine's own.
+    assert!(commands[0].contains(" start "), "{commands:?}");
+}
