@@ -1,8 +1,10 @@
 //! The `urtica` binary: one file per subcommand.
 
 mod bench;
+mod capture;
 mod check;
 mod config;
+mod connect;
 mod decode;
 mod demo;
 mod flows;
@@ -12,6 +14,7 @@ mod log;
 mod net;
 #[cfg(feature = "northbound")]
 mod northbound;
+mod replay;
 mod run;
 mod say;
 mod service;
@@ -49,8 +52,12 @@ enum Command {
     Switch(switch::SwitchArgs),
     /// A whole network in this process: switches, hosts, and a controller; needs no root.
     Net(Box<net::NetArgs>),
+    /// Record what switches and a controller say to each other, for Wireshark, also under TLS.
+    Capture(capture::CaptureArgs),
     /// Print OpenFlow messages, from hex digits or a capture.
     Decode(decode::DecodeArgs),
+    /// Send what switches said in a recording to a controller, as a test or as load.
+    Replay(replay::ReplayArgs),
     /// Load an OpenFlow controller from emulated switches, and measure it.
     Bench(Box<bench::BenchArgs>),
     /// Print a completion script for a shell.
@@ -74,7 +81,9 @@ fn main() -> ExitCode {
         Command::Trace(args) => trace::run(args),
         Command::Switch(args) => switch::run(args),
         Command::Net(args) => net::run(*args),
+        Command::Capture(args) => capture::run(args),
         Command::Decode(args) => decode::run(args),
+        Command::Replay(args) => replay::run(args),
         Command::Bench(args) => bench::run(*args),
         Command::Completions(args) => generate::completions::<Cli>(&args),
         Command::Man(args) => generate::man::<Cli>(&args),
