@@ -20,6 +20,7 @@ mod say;
 mod service;
 mod status;
 mod switch;
+mod top;
 mod trace;
 mod version;
 
@@ -44,6 +45,8 @@ enum Command {
     Check(check::CheckArgs),
     /// Keep the connections of urtica run --hold while that is replaced; started by it where there is none.
     Hold(hold::HoldArgs),
+    /// Watch a running controller: its switches, packet-ins, latencies, queues and programs.
+    Top(top::TopArgs),
     /// Look into a switch, or change its flow entries, groups and meters, as ovs-ofctl does.
     Flows(flows::FlowsArgs),
     /// Tell what happens to a packet in a switch, table by table.
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         Command::Run(_) => ExitCode::SUCCESS,
         Command::Check(args) => check::run(args),
         Command::Hold(args) => hold::run(args),
+        Command::Top(args) => top::run(args),
         Command::Flows(args) => flows::run(args),
         Command::Trace(args) => trace::run(args),
         Command::Switch(args) => switch::run(args),
