@@ -4,8 +4,8 @@ mod boundary;
 mod capture;
 mod outcome;
 pub mod packets;
-mod reassembly;
-mod segment;
+pub mod reassembly;
+pub mod segment;
 mod stream;
 
 use crate::status;

@@ -1,9 +1,11 @@
 //! The `urtica` binary: one file per subcommand.
 
 mod bench;
+mod capture;
 mod check;
 mod config;
 mod control_socket;
+mod connect;
 mod decode;
 mod demo;
 mod doctor;
@@ -14,11 +16,13 @@ mod log;
 mod net;
 #[cfg(feature = "northbound")]
 mod northbound;
+mod replay;
 mod run;
 mod say;
 mod service;
 mod status;
 mod switch;
+mod top;
 mod trace;
 mod version;
 
@@ -45,6 +49,8 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Keep the connections of urtica run --hold while that is replaced; started by it where there is none.
     Hold(hold::HoldArgs),
+    /// Watch a running controller: its switches, packet-ins, latencies, queues and programs.
+    Top(top::TopArgs),
     /// Look into a switch, or change its flow entries, groups and meters, as ovs-ofctl does.
     Flows(flows::FlowsArgs),
     /// Tell what happens to a packet in a switch, table by table.
@@ -53,8 +59,12 @@ enum Command {
     Switch(switch::SwitchArgs),
     /// A whole network in this process: switches, hosts, and a controller; needs no root.
     Net(Box<net::NetArgs>),
+    /// Record what switches and a controller say to each other, for Wireshark, also under TLS.
+    Capture(capture::CaptureArgs),
     /// Print OpenFlow messages, from hex digits or a capture.
     Decode(decode::DecodeArgs),
+    /// Send what switches said in a recording to a controller, as a test or as load.
+    Replay(replay::ReplayArgs),
     /// Load an OpenFlow controller from emulated switches, and measure it.
     Bench(Box<bench::BenchArgs>),
     /// Print a completion script for a shell.
@@ -75,11 +85,14 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Hold(args) => hold::run(args),
+        Command::Top(args) => top::run(args),
         Command::Flows(args) => flows::run(args),
         Command::Trace(args) => trace::run(args),
         Command::Switch(args) => switch::run(args),
         Command::Net(args) => net::run(*args),
+        Command::Capture(args) => capture::run(args),
         Command::Decode(args) => decode::run(args),
+        Command::Replay(args) => replay::run(args),
         Command::Bench(args) => bench::run(*args),
         Command::Completions(args) => generate::completions::<Cli>(&args),
         Command::Man(args) => generate::man::<Cli>(&args),

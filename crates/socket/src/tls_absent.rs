@@ -35,6 +35,11 @@ impl Tls {
     pub fn load(_: TlsConfig) -> Result<Self, TlsError> {
         Err(TlsError)
     }
+
+    /// See the feature `tls`.
+    pub fn refresh(&mut self, _: SystemTime) -> Vec<Notice> {
+        match *self {}
+    }
 }
 
 /// What there is to tell about certificates: see the feature `tls`.

@@ -1,8 +1,12 @@
 //! The packets of a pcap or pcapng file, which may be truncated.
 
 use pcap_file::pcap::PcapParser;
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
 use pcap_file::pcapng::{Block, PcapNgParser};
-use pcap_file::{DataLink, PcapError};
+use pcap_file::{DataLink, PcapError, TsResolution};
+use std::time::Duration;
 
 /// The magic number of a pcapng file.
 const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
@@ -15,7 +19,7 @@ const PCAP: [[u8; 4]; 4] = [
 ];
 
 /// Whether these are the first bytes of a capture.
-pub(super) fn is_capture(bytes: &[u8]) -> bool {
+pub fn is_capture(bytes: &[u8]) -> bool {
     bytes
         .first_chunk()
         .is_some_and(|magic| *magic == PCAPNG || PCAP.contains(magic))
@@ -69,9 +73,11 @@ enum Form {
     PcapNg(PcapNgParser),
 }
 
-/// A packet's link type, and its captured bytes.
+/// A packet's link type and time, and its captured bytes.
 pub struct Packet<'a> {
     pub link: DataLink,
+    /// Since 1970; zero where the file does not tell.
+    pub time: Duration,
     pub data: std::borrow::Cow<'a, [u8]>,
 }
 
@@ -134,9 +140,16 @@ impl Form {
             Self::Pcap(parser) => {
                 // The raw form: the bytes are readable even if times and lengths are nonsense.
                 let (rest, packet) = parser.next_raw_packet(bytes)?;
-                let link = parser.header().datalink;
+                let header = parser.header();
+                let link = header.datalink;
+                let fraction_ns = match header.ts_resolution {
+                    TsResolution::MicroSecond => u64::from(packet.ts_frac) * 1000,
+                    TsResolution::NanoSecond => packet.ts_frac.into(),
+                };
+                let whole = Duration::from_secs(packet.ts_sec.into());
+                let time = whole + Duration::from_nanos(fraction_ns);
                 let data = packet.data;
-                Ok((rest, Some(Packet { link, data })))
+                Ok((rest, Some(Packet { link, time, data })))
             }
             Self::PcapNg(parser) => {
                 let (rest, block) = parser.next_block(bytes)?;
@@ -147,16 +160,36 @@ impl Form {
 }
 
 fn packet_of<'a>(parser: &PcapNgParser, block: Block<'a>) -> Option<Packet<'a>> {
-    let (interface, data) = match block {
-        Block::EnhancedPacket(packet) => (packet.interface_id, packet.data),
-        Block::Packet(packet) => (packet.interface_id.into(), packet.data),
+    let (interface, units, data) = match block {
+        // The library takes what the units are for nanoseconds.
+        Block::EnhancedPacket(packet) => {
+            let units = packet.timestamp.as_nanos() as u64;
+            (packet.interface_id, units, packet.data)
+        }
+        Block::Packet(packet) => (packet.interface_id.into(), packet.timestamp, packet.data),
         // It belongs to the first interface.
-        Block::SimplePacket(packet) => (0, packet.data),
+        Block::SimplePacket(packet) => (0, 0, packet.data),
         _ => return None,
     };
     let interface = parser.interfaces().get(interface as usize);
     let link = interface.map_or(DataLink::Unknown(u32::MAX), |interface| interface.linktype);
-    Some(Packet { link, data })
+    let time = interface.map_or(Duration::ZERO, |interface| time_of(units, interface));
+    Some(Packet { link, time, data })
+}
+
+/// How long a timestamp is after 1970: in microseconds, unless the interface says otherwise (`if_tsresol`).
+fn time_of(units: u64, interface: &InterfaceDescriptionBlock<'_>) -> Duration {
+    let resolution = interface.options.iter().find_map(|option| match option {
+        InterfaceDescriptionOption::IfTsResol(resolution) => Some(*resolution),
+        _ => None,
+    });
+    let resolution = resolution.unwrap_or(6);
+    let exponent = u32::from(resolution & 0x7f);
+    let base: u64 = if resolution & 0x80 == 0 { 10 } else { 2 };
+    // Nobody counts finer than 64 bits can.
+    let per_second = base.checked_pow(exponent).unwrap_or(u64::MAX);
+    let fraction = u128::from(units % per_second) * 1_000_000_000 / u128::from(per_second);
+    Duration::new(units / per_second, fraction as u32)
 }
 
 /// The library's message, without its "invalid field".

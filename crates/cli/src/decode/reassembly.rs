@@ -21,7 +21,7 @@ const FIRST: u64 = 1 << 32;
 
 /// The next piece of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Piece<'a> {
+pub enum Piece<'a> {
     /// The bytes of a segment, or the new part of them.
     Bytes(&'a [u8]),
     /// So many bytes are missing.
@@ -30,7 +30,7 @@ pub(super) enum Piece<'a> {
 
 /// The state of one direction.
 #[derive(Default)]
-pub(super) struct Reassembly {
+pub struct Reassembly {
     /// The SYN's sequence number, if the connection's start was captured.
     syn: Option<u32>,
     /// The position of the next byte, once a first segment has arrived.

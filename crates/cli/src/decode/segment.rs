@@ -9,7 +9,7 @@ use urtica_wire::packet::{
 
 /// One direction of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Direction {
+pub struct Direction {
     pub from: SocketAddr,
     pub to: SocketAddr,
 }
@@ -32,7 +32,7 @@ impl fmt::Display for Direction {
 
 /// The fields of a TCP segment that reassembly needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Segment<'a> {
+pub struct Segment<'a> {
     /// The sequence number of its first byte, or of the SYN before it.
     pub seq: u32,
     /// Whether a connection starts here.
@@ -46,7 +46,7 @@ pub(super) struct Segment<'a> {
 }
 
 /// The TCP segment in a packet, if it can be parsed.
-pub(super) fn tcp_segment(link: DataLink, data: &[u8]) -> Option<(Direction, Segment<'_>)> {
+pub fn tcp_segment(link: DataLink, data: &[u8]) -> Option<(Direction, Segment<'_>)> {
     let ip = match link {
         DataLink::ETHERNET => ip_in_ethernet(data)?,
         DataLink::RAW | DataLink::IPV4 | DataLink::IPV6 => data,

@@ -1,13 +1,11 @@
 //! One controller's connection to a switch that lets itself be asked: blocking, one request at a time.
 
+use crate::connect::connect;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use socket2::{SockAddr, Socket, Type};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
-use urtica_socket::{
-    Address, Stream, Tls, TlsArgs, TlsArgsError, TlsError, is_tls_record, look_up,
-};
+use urtica_socket::{Address, Stream, Tls, TlsArgs, TlsArgsError, TlsError, is_tls_record};
 use urtica_wire::{
     DecodeError, EncodeError, ErrorCode, ErrorMessage, Header, Hello, Message, MultipartFlags,
     MultipartRequest, MultipartRequestBody, Version, split_frame,
@@ -337,27 +335,6 @@ fn open(address: &Address, tls: Option<&Tls>, timeout: Duration) -> Result<Strea
         }
         None => Ok(OwnedFd::from(socket).into()),
     }
-}
-
-/// Tries the places that the address stands for, one after the other.
-fn connect(address: &Address, timeout: Duration) -> io::Result<Socket> {
-    let mut last = io::ErrorKind::NotFound.into();
-    for place in look_up(address)? {
-        match connect_to(&place, timeout) {
-            Ok(socket) => return Ok(socket),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
-}
-
-fn connect_to(place: &SockAddr, timeout: Duration) -> io::Result<Socket> {
-    let socket = Socket::new(place.domain(), Type::STREAM, None)?;
-    if !place.is_unix() {
-        socket.set_tcp_nodelay(true)?;
-    }
-    socket.connect_timeout(place, timeout)?;
-    Ok(socket)
 }
 
 #[cfg(test)]

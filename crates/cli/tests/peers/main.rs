@@ -7,6 +7,7 @@
 //! say so and pass, except where `CI=true` is set.
 
 mod bulk;
+mod capture;
 mod conformance;
 mod controller;
 mod doctor;

@@ -1,0 +1,345 @@
+//! Writes packets to a pcapng file in a thread of its own, from a queue with a bound.
+//!
+//! **Why a thread.** A disk may be slow or full, and nobody's connection should wait for it: what does not fit into the queue is
+//! left out of the file, and counted there.
+
+use crate::say::end_unread;
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+use pcap_file::pcapng::blocks::interface_statistics::{
+    InterfaceStatisticsBlock, InterfaceStatisticsOption,
+};
+use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
+use pcap_file::{DataLink, Endianness, PcapError};
+use std::borrow::Cow;
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+
+/// How many bytes may wait to be written.
+const QUEUE_BYTES_MAX: usize = 64 << 20;
+
+/// Timestamps are powers of ten of a second: nanoseconds.
+const NANOSECONDS: u8 = 9;
+
+/// Only the owner may read what switches and controllers say to each other.
+const OWNER_ONLY: u32 = 0o600;
+
+/// Where packets go: a handle for each thread.
+#[derive(Clone)]
+pub struct Recorder {
+    queue: Sender<Packet>,
+    tally: Arc<Tally>,
+}
+
+struct Packet {
+    /// Since 1970.
+    time: Duration,
+    bytes: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Tally {
+    queued_bytes: AtomicUsize,
+    dropped: AtomicU64,
+}
+
+/// The thread that writes.
+pub struct Writing {
+    thread: JoinHandle<Result<u64, PcapError>>,
+    tally: Arc<Tally>,
+}
+
+/// What has become of a recording.
+pub struct Recorded {
+    /// Packets in the file, or why it has not all that it should.
+    pub written: Result<u64, PcapError>,
+    /// Packets that were left out, since the queue was full or the file failed.
+    pub dropped: u64,
+}
+
+/// A file that only its owner can read, empty; standard output for `-`.
+pub fn create(path: &Path) -> io::Result<Box<dyn Write + Send>> {
+    if path.as_os_str() != "-" {
+        return Ok(Box::new(create_private(path)?));
+    }
+    let out = io::stdout();
+    match out.is_terminal() {
+        true => Err(io::Error::other(
+            "standard output is a terminal; expected a pipe, as in `| tshark -r -`",
+        )),
+        false => Ok(Box::new(out)),
+    }
+}
+
+fn create_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create(true).mode(OWNER_ONLY);
+    let file = options.open(path)?;
+    // Of a file that was there before, and before anything is in it. Pipes and devices stay as they are.
+    if file.metadata()?.is_file() {
+        file.set_permissions(Permissions::from_mode(OWNER_ONLY))?;
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
+/// Begins a recording.
+pub fn start(out: Box<dyn Write + Send>) -> Result<(Recorder, Writing), PcapError> {
+    let file = begin(BufWriter::new(out))?;
+    let (queue, packets) = channel();
+    let tally = Arc::<Tally>::default();
+    let counted = Arc::clone(&tally);
+    let thread = std::thread::Builder::new().name("recorder".to_owned());
+    let thread = thread.spawn(move || write_all(file, &packets, &counted));
+    let recorder = Recorder {
+        queue,
+        tally: Arc::clone(&tally),
+    };
+    let thread = thread.map_err(PcapError::IoError)?;
+    Ok((recorder, Writing { thread, tally }))
+}
+
+impl Recorder {
+    /// Has these written with the time that it is now; what does not fit into the queue is counted.
+    pub fn record(&self, packets: Vec<Vec<u8>>) {
+        let time = since_1970();
+        for bytes in packets {
+            let length = bytes.len();
+            let before = self.tally.queued_bytes.fetch_add(length, Relaxed);
+            let has_room = before + length <= QUEUE_BYTES_MAX;
+            if !has_room || self.queue.send(Packet { time, bytes }).is_err() {
+                self.tally.queued_bytes.fetch_sub(length, Relaxed);
+                self.tally.dropped.fetch_add(1, Relaxed);
+            }
+        }
+    }
+}
+
+impl Writing {
+    /// Waits until all is written. Every [`Recorder`] must be gone.
+    pub fn finish(self) -> Recorded {
+        let written = self.thread.join().unwrap_or_else(|_| {
+            let panicked = io::Error::other("the thread that writes has panicked");
+            Err(PcapError::IoError(panicked))
+        });
+        Recorded {
+            written,
+            dropped: self.tally.dropped.load(Relaxed),
+        }
+    }
+}
+
+fn since_1970() -> Duration {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.unwrap_or_default()
+}
+
+type Out = PcapNgWriter<BufWriter<Box<dyn Write + Send>>>;
+
+/// Says what comes.
+fn begin(out: BufWriter<Box<dyn Write + Send>>) -> Result<Out, PcapError> {
+    let application = concat!("urtica ", env!("CARGO_PKG_VERSION"));
+    let section = SectionHeaderBlock {
+        endianness: Endianness::Little,
+        options: vec![SectionHeaderOption::UserApplication(application.into())],
+        ..SectionHeaderBlock::default()
+    };
+    let mut file = PcapNgWriter::with_section_header(out, section)?;
+    let mut interface = InterfaceDescriptionBlock::new(DataLink::RAW, 0);
+    interface.options = vec![
+        InterfaceDescriptionOption::IfName("openflow".into()),
+        InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
+    ];
+    file.write_pcapng_block(interface)?;
+    file.get_mut().flush().map_err(PcapError::IoError)?;
+    Ok(file)
+}
+
+/// Writes until all senders are gone; returns how many packets. After an error it counts what comes, so that the queue does not
+/// fill up.
+fn write_all(mut file: Out, packets: &Receiver<Packet>, tally: &Tally) -> Result<u64, PcapError> {
+    let mut written = Ok(0);
+    while let Some(packet) = next(&mut file, packets) {
+        let length = packet.bytes.len();
+        written = match written {
+            Ok(count) => write(&mut file, packet).map(|()| count + 1),
+            Err(error) => {
+                tally.dropped.fetch_add(1, Relaxed);
+                Err(error)
+            }
+        };
+        tally.queued_bytes.fetch_sub(length, Relaxed);
+    }
+    let count = written?;
+    write_statistics(&mut file, count, tally.dropped.load(Relaxed))?;
+    file.get_mut().flush().map_err(PcapError::IoError)?;
+    Ok(count)
+}
+
+/// The next packet; what was written before is flushed where there is none yet, so that whoever reads along sees it. An error of
+/// that comes again with the next packet.
+fn next(file: &mut Out, packets: &Receiver<Packet>) -> Option<Packet> {
+    match packets.try_recv() {
+        Ok(packet) => Some(packet),
+        Err(TryRecvError::Disconnected) => None,
+        Err(TryRecvError::Empty) => {
+            if let Err(error) = file.get_mut().flush() {
+                complain_once(&error);
+            }
+            packets.recv().ok()
+        }
+    }
+}
+
+/// A reader of the pipe that has seen enough ends the program, as it ends others.
+fn complain_once(error: &io::Error) {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        end_unread();
+    }
+    urtica_log::error!(about: "recording", %error, "the capture cannot be written; connections are relayed all the same");
+}
+
+fn write(file: &mut Out, packet: Packet) -> Result<(), PcapError> {
+    let block = EnhancedPacketBlock {
+        interface_id: 0,
+        timestamp: packet.time,
+        original_len: packet.bytes.len() as u32,
+        data: Cow::Owned(packet.bytes),
+        options: Vec::new(),
+    };
+    let written = file.write_pcapng_block(block).map(drop);
+    if let Err(PcapError::IoError(error)) = &written {
+        complain_once(error);
+    }
+    written
+}
+
+/// How many there were, and how many are missing, in the file itself.
+fn write_statistics(file: &mut Out, written: u64, dropped: u64) -> Result<(), PcapError> {
+    let statistics = InterfaceStatisticsBlock {
+        interface_id: 0,
+        // The upper word comes first; the library writes one number, whose lower word comes first in this byte order.
+        timestamp: (since_1970().as_nanos() as u64).rotate_left(32),
+        options: vec![
+            InterfaceStatisticsOption::IsbIfRecv(written + dropped),
+            InterfaceStatisticsOption::IsbIfDrop(dropped),
+        ],
+    };
+    file.write_pcapng_block(statistics).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::packets::Packets;
+    use std::sync::mpsc::sync_channel;
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path)
+            .expect("it is there")
+            .permissions()
+            .mode()
+            & 0o777
+    }
+
+    #[test]
+    fn what_is_recorded_is_read_again_and_only_by_its_owner() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.pcapng");
+        std::fs::write(
+            &path,
+            "something longer, which anybody could read".repeat(99),
+        )
+        .expect("written");
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("permitted");
+        let (recorder, writing) = start(create(&path).expect("created")).expect("begun");
+        let began = since_1970();
+        recorder.record(vec![vec![1; 40], vec![2; 41]]);
+        drop(recorder);
+        let recorded = writing.finish();
+        assert_eq!(recorded.written.expect("written"), 2);
+        assert_eq!(recorded.dropped, 0);
+        assert_eq!(mode(&path), OWNER_ONLY);
+        let bytes = std::fs::read(&path).expect("read");
+        let mut packets = Packets::new(&bytes).expect("pcapng");
+        for length in [40, 41] {
+            let packet = packets.next().expect("readable").expect("a packet");
+            assert_eq!(packet.data.len(), length);
+            assert!(packet.time >= began, "{:?} {began:?}", packet.time);
+            assert!(packet.time < began + Duration::from_secs(3600));
+        }
+        assert!(packets.next().expect("readable").is_none());
+    }
+
+    /// A disk on which every write waits for somebody.
+    struct SlowDisk(std::sync::mpsc::Receiver<()>);
+
+    impl Write for SlowDisk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            // Fails once nobody holds it up any more.
+            let _ = self.0.recv();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_slow_disk_costs_packets_and_no_time_and_no_memory() {
+        let (go_on, wait) = sync_channel(1);
+        go_on.send(()).expect("received");
+        let (recorder, writing) = start(Box::new(SlowDisk(wait))).expect("begun");
+        let one = 1 << 20;
+        for _ in 0..100 {
+            recorder.record(vec![vec![0; one]]);
+        }
+        let queued = recorder.tally.queued_bytes.load(Relaxed);
+        assert!(queued <= QUEUE_BYTES_MAX);
+        drop((recorder, go_on));
+        let recorded = writing.finish();
+        let written = recorded.written.expect("written");
+        assert_eq!(written + recorded.dropped, 100);
+        assert!(recorded.dropped >= 100 - (QUEUE_BYTES_MAX / one) as u64 - 1);
+    }
+
+    /// A full disk, as soon as there is more than the headers.
+    struct FullDisk(usize);
+
+    impl Write for FullDisk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if bytes.len() > self.0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.0 -= bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_disk_ends_the_recording_and_what_is_missing_is_counted() {
+        let (recorder, writing) = start(Box::new(FullDisk(200))).expect("begun");
+        for _ in 0..10 {
+            recorder.record(vec![vec![0; 20_000]]);
+        }
+        drop(recorder);
+        let recorded = writing.finish();
+        assert!(recorded.written.is_err());
+        assert!(recorded.dropped >= 8, "{}", recorded.dropped);
+    }
+}

@@ -1,0 +1,297 @@
+//! One switch's connection, handed on to the controller and back.
+
+use super::recorder::Recorder;
+use super::transcript::{Side, Transcript};
+use crate::connect::connect;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use socket2::SockRef;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use urtica_socket::{Address, DEFAULT_PORT, Stream, Tls, TlsError};
+
+/// How long the controller may take to accept a connection, and again for its TLS handshake.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Once so many bytes wait for a side, the other one is not read from: it gets to feel what TCP's window would tell it.
+const WAITING_BYTES_MAX: usize = 1 << 20;
+
+/// What is read at once.
+const READ_BYTES: usize = 256 << 10;
+
+/// How long a side has, after the other's end, to take what waits for it.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The first of the ports that peers on Unix sockets are given in the recording.
+const DYNAMIC_PORT: u16 = 49152;
+
+/// Where connections lead.
+#[derive(Clone)]
+pub struct Target {
+    pub address: Address,
+    pub tls: Option<Tls>,
+}
+
+/// What a connection's thread is given.
+pub struct Relay {
+    /// The how-manieth connection it is.
+    pub number: u32,
+    /// The switch's name.
+    pub peer: String,
+    pub target: Target,
+    /// Becomes readable when the program is to stop.
+    pub stop: Arc<UnixStream>,
+    pub recorder: Recorder,
+}
+
+/// A side of the connection, and what it has not taken yet.
+struct Half {
+    stream: Stream,
+    waiting: Vec<u8>,
+}
+
+/// Why a switch's connection could not be handed on.
+#[derive(Debug, thiserror::Error)]
+enum Refusal {
+    #[error("cannot connect to the controller at {address}: {error}")]
+    Connect { address: Address, error: io::Error },
+    #[error("no TLS connection with the controller at {address}: {error}")]
+    Tls { address: Address, error: TlsError },
+    #[error("a socket cannot be set up: {0}")]
+    Socket(#[from] io::Error),
+}
+
+impl Relay {
+    /// Relays to the end of either side.
+    pub fn run(self, switch: Stream) {
+        let peer = &self.peer;
+        let controller = match self.target.connect() {
+            Ok(controller) => controller,
+            Err(reason) => {
+                urtica_log::warn!(about: "controller", peer, %reason, "connection closed");
+                return;
+            }
+        };
+        let places = self.places(&switch, &controller);
+        let transcript = Transcript::new(places.0, places.1, self.number);
+        tracing::info!(peer, recorded_as = %places.0, "connection relayed");
+        let mut connection = Connection {
+            switch: Half::new(switch),
+            controller: Half::new(controller),
+            transcript,
+            recorder: &self.recorder,
+            buffer: vec![0; READ_BYTES],
+        };
+        let ended_by = connection.relay(&self.stop);
+        let by = match ended_by {
+            Some(Side::Switch) => "the switch",
+            Some(Side::Controller) => "the controller",
+            None => "the capture",
+        };
+        tracing::info!(peer, by, "connection closed");
+    }
+
+    /// What stands in the recording: the two ends as they would be without a relay, the controller at OpenFlow's port, so that
+    /// Wireshark knows what it is.
+    fn places(&self, switch: &Stream, controller: &Stream) -> (SocketAddr, SocketAddr) {
+        let of = |stream: &Stream| SockRef::from(stream).peer_addr().ok()?.as_socket();
+        let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let unnamed = DYNAMIC_PORT + (self.number % u32::from(u16::MAX - DYNAMIC_PORT)) as u16;
+        let switch = of(switch).unwrap_or_else(|| local(unnamed));
+        let mut controller = of(controller).unwrap_or_else(|| local(DEFAULT_PORT));
+        controller.set_port(DEFAULT_PORT);
+        (switch, controller)
+    }
+}
+
+impl Target {
+    /// A connection that does not block.
+    fn connect(&self) -> Result<Stream, Refusal> {
+        let address = || self.address.clone();
+        let socket = connect(&self.address, CONNECT_TIMEOUT).map_err(|error| Refusal::Connect {
+            address: address(),
+            error,
+        })?;
+        socket.set_nonblocking(true)?;
+        let socket = OwnedFd::from(socket);
+        match self.tls.as_ref().filter(|_| self.address.is_tls()) {
+            None => Ok(socket.into()),
+            Some(tls) => {
+                let connected = Stream::connect_tls(socket, tls, CONNECT_TIMEOUT);
+                connected.map_err(|error| Refusal::Tls {
+                    address: address(),
+                    error,
+                })
+            }
+        }
+    }
+}
+
+/// Both sides, and the recording.
+struct Connection<'a> {
+    switch: Half,
+    controller: Half,
+    transcript: Transcript,
+    recorder: &'a Recorder,
+    buffer: Vec<u8>,
+}
+
+impl Connection<'_> {
+    /// Hands on what comes until one side ends, and returns which; `None` where the program is to stop.
+    fn relay(&mut self, stop: &UnixStream) -> Option<Side> {
+        self.recorder.record(self.transcript.open());
+        let mut ended = self.move_all();
+        while ended.is_none() {
+            match self.wait(stop) {
+                Ok(false) => ended = self.move_all(),
+                Ok(true) => break,
+                Err(error) => {
+                    urtica_log::error!(about: "waiting", %error, "connection closed");
+                    break;
+                }
+            }
+        }
+        if let Some(side) = ended {
+            self.half(side.peer()).drain();
+        }
+        let by = ended.unwrap_or(Side::Controller);
+        self.recorder.record(self.transcript.close(by));
+        ended
+    }
+
+    fn half(&mut self, side: Side) -> &mut Half {
+        match side {
+            Side::Switch => &mut self.switch,
+            Side::Controller => &mut self.controller,
+        }
+    }
+
+    /// Waits until something can be moved; returns whether the program is to stop.
+    fn wait(&self, stop: &UnixStream) -> io::Result<bool> {
+        let mut fds = vec![PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN)];
+        for (half, peer) in [
+            (&self.switch, &self.controller),
+            (&self.controller, &self.switch),
+        ] {
+            // Of a side that nothing is wanted from its end is not wanted either, which poll(2) would tell of again and again.
+            let interest = half.interest(peer);
+            if !interest.is_empty() {
+                fds.push(PollFd::new(&half.stream, interest));
+            }
+        }
+        match poll(&mut fds, None) {
+            Ok(_) => Ok(!fds[0].revents().is_empty()),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Moves what can be moved; returns which side has ended.
+    fn move_all(&mut self) -> Option<Side> {
+        for side in [Side::Switch, Side::Controller] {
+            if self.half(side).flush().is_err() {
+                return Some(side);
+            }
+        }
+        for side in [Side::Switch, Side::Controller] {
+            if let Err(Gone(side)) = self.move_from(side) {
+                return Some(side);
+            }
+        }
+        None
+    }
+
+    /// Reads from a side as long as there is something, and the other one takes it.
+    fn move_from(&mut self, side: Side) -> Result<(), Gone> {
+        while self.half(side.peer()).has_room() {
+            let mut buffer = std::mem::take(&mut self.buffer);
+            let read = self.half(side).stream.read(&mut buffer);
+            let moved = match read {
+                Ok(0) => Err(Gone(side)),
+                Ok(count) => {
+                    let bytes = &buffer[..count];
+                    self.recorder.record(self.transcript.data(side, bytes));
+                    let peer = self.half(side.peer());
+                    peer.waiting.extend_from_slice(bytes);
+                    peer.flush().map_err(|_| Gone(side.peer())).map(|()| true)
+                }
+                Err(error) if is_for_later(&error) => Ok(false),
+                Err(_) => Err(Gone(side)),
+            };
+            self.buffer = buffer;
+            if !moved? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// This side has ended the connection.
+struct Gone(Side);
+
+impl Half {
+    fn new(stream: Stream) -> Self {
+        Self {
+            stream,
+            waiting: Vec::new(),
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.waiting.len() < WAITING_BYTES_MAX
+    }
+
+    fn has_output(&self) -> bool {
+        !self.waiting.is_empty() || self.stream.has_unsent()
+    }
+
+    /// What to wait for on this side, whose bytes the other one takes.
+    fn interest(&self, peer: &Self) -> PollFlags {
+        let mut interest = PollFlags::empty();
+        interest.set(PollFlags::IN, peer.has_room());
+        interest.set(PollFlags::OUT, self.has_output());
+        interest
+    }
+
+    /// Sends what the side takes.
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()?;
+        let mut sent = 0;
+        while sent < self.waiting.len() {
+            match self.stream.write(&self.waiting[sent..]) {
+                Ok(count) => sent += count,
+                Err(error) if is_for_later(&error) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        self.waiting.drain(..sent);
+        Ok(())
+    }
+
+    /// Sends all that waits, as long as the side takes it.
+    fn drain(&mut self) {
+        let deadline = Instant::now() + DRAIN_TIMEOUT;
+        while self.flush().is_ok() && self.has_output() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let timeout = Timespec {
+                tv_sec: left.as_secs() as i64,
+                tv_nsec: left.subsec_nanos().into(),
+            };
+            let mut fds = [PollFd::new(&self.stream, PollFlags::OUT)];
+            match poll(&mut fds, Some(&timeout)) {
+                Ok(0) => return,
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+fn is_for_later(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, WouldBlock};
+    matches!(error.kind(), WouldBlock | Interrupted)
+}

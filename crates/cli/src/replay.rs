@@ -1,0 +1,202 @@
+//! `urtica replay`: takes the switches' part of a recording against a controller.
+//!
+//! `recording` finds the connections in a capture, `script` makes of each what its switch says unasked, and what it answers;
+//! `player` says it to a controller.
+
+mod kind;
+mod played;
+mod player;
+mod recording;
+mod script;
+
+use crate::say::{complain, say};
+use crate::status;
+use played::{PlayError, Played};
+use player::{Pace, Player};
+use recording::{Recording, RecordingError, Session};
+use script::Script;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use urtica_socket::{Address, Tls, TlsArgs, TlsArgsError};
+use urtica_wire::DatapathId;
+
+const EXAMPLES: &str = "\
+Examples:
+  urtica replay of.pcapng tcp:127.0.0.1:6653
+  urtica replay of.pcapng tcp:127.0.0.1:6653 --as-test
+  urtica replay of.pcapng tcp:127.0.0.1:6653 --load --loops 1000
+
+A recording is made by urtica capture, or, without TLS, by tcpdump or Wireshark.";
+
+/// Options of `urtica replay`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ReplayArgs {
+    /// The recording: a pcap or pcapng file with OpenFlow connections, at whatever ports.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The controller: tcp:HOST:PORT, ssl:HOST:PORT or unix:FILE.
+    #[arg(value_name = "ADDR")]
+    controller: Address,
+    /// Compare the controller's messages with the recorded ones, by their types and order; the exit status is 1 where they differ.
+    /// Nothing waits for the time at which it was recorded.
+    #[arg(long, conflicts_with = "load")]
+    as_test: bool,
+    /// Send what switches say unasked as fast as the controller takes it.
+    #[arg(long)]
+    load: bool,
+    /// Send it so many times, one after the other.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "load",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    loops: u64,
+    /// So many times as fast as it was recorded.
+    #[arg(long, value_name = "N", default_value_t = 1.0, conflicts_with_all = ["as_test", "load"], value_parser = parse_speed)]
+    speed: f64,
+    /// How long to wait for a message of the controller that came in the recording, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    timeout: u64,
+    #[command(flatten)]
+    tls: TlsArgs,
+}
+
+fn parse_speed(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(speed) if (0.001..=1e6).contains(&speed) => Ok(speed),
+        _ => Err("expected a number from 0.001 to 1000000, such as 1 or 2.5".to_owned()),
+    }
+}
+
+/// Replays, and tells of each connection; the exit status is 1 where one failed, or differs in a test.
+pub fn run(args: ReplayArgs) -> ExitCode {
+    status::of_printed(replay(&args), |_| None)
+}
+
+/// Why nothing could be replayed.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("{path}: {error}")]
+    File { path: String, error: io::Error },
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+    #[error(
+        "{0} is a place to listen at; expected one to connect to, such as tcp:HOST:PORT, ssl:HOST:PORT or unix:FILE"
+    )]
+    Passive(Address),
+    #[error(transparent)]
+    Tls(#[from] TlsArgsError),
+}
+
+fn replay(args: &ReplayArgs) -> Result<ExitCode, Error> {
+    if args.controller.is_passive() {
+        return Err(Error::Passive(args.controller.clone()));
+    }
+    let tls = args.tls.load_for([&args.controller])?;
+    let bytes = std::fs::read(&args.file).map_err(|error| Error::File {
+        path: args.file.display().to_string(),
+        error,
+    })?;
+    let recording = Recording::read(&bytes)?;
+    drop(bytes);
+    let is_whole = recording.problems.is_empty();
+    for problem in &recording.problems {
+        complain(format_args!("urtica: {problem}"));
+    }
+    let all_went_well = play_all(args, tls.as_ref(), recording.sessions);
+    Ok(match all_went_well && (is_whole || !args.as_test) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+/// Replays the connections of each switch one after the other, those of different switches at once. Returns whether all went
+/// well.
+fn play_all(args: &ReplayArgs, tls: Option<&Tls>, sessions: Vec<Session>) -> bool {
+    let begin = sessions
+        .iter()
+        .map(Session::begin)
+        .min()
+        .unwrap_or_default();
+    let mut by_switch: BTreeMap<DatapathId, Vec<Session>> = BTreeMap::new();
+    for session in sessions {
+        by_switch
+            .entry(session.datapath_id)
+            .or_default()
+            .push(session);
+    }
+    let started = Instant::now();
+    std::thread::scope(|scope| {
+        let switches: Vec<_> = by_switch
+            .into_values()
+            .map(|sessions| scope.spawn(move || play_in_turn(args, tls, sessions, begin, started)))
+            .collect();
+        // All are waited for, whatever becomes of the first.
+        let outcomes: Vec<bool> = switches
+            .into_iter()
+            .map(|switch| switch.join().unwrap_or(false))
+            .collect();
+        outcomes.into_iter().all(|went_well| went_well)
+    })
+}
+
+fn play_in_turn(
+    args: &ReplayArgs,
+    tls: Option<&Tls>,
+    sessions: Vec<Session>,
+    begin: Duration,
+    started: Instant,
+) -> bool {
+    let mut all_went_well = true;
+    for session in sessions {
+        let pace = args.pace();
+        if let Pace::AsRecorded { speed } = pace {
+            let due = started + (session.begin() - begin).div_f64(speed);
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        }
+        let (id, place) = (session.datapath_id, session.switch);
+        let script = Script::new(session);
+        let timeout = Duration::from_secs(args.timeout);
+        let played = Player::connect(&args.controller, tls, &script, timeout)
+            .and_then(|player| player.play(pace));
+        let (line, went_well) = report(&played, args.as_test);
+        say(format_args!("{id} ({place} in the recording): {line}"));
+        all_went_well &= went_well;
+    }
+    all_went_well
+}
+
+impl ReplayArgs {
+    fn pace(&self) -> Pace {
+        match (self.as_test, self.load) {
+            (true, _) => Pace::AsAnswered,
+            (_, true) => Pace::Load { loops: self.loops },
+            _ => Pace::AsRecorded { speed: self.speed },
+        }
+    }
+}
+
+/// A line about what has become of a connection, and whether that is well.
+fn report(played: &Result<Played, PlayError>, is_test: bool) -> (String, bool) {
+    let played = match played {
+        Ok(played) => played,
+        Err(error) => return (error.to_string(), false),
+    };
+    let mut line = played.to_string();
+    let went_well = match &played.difference {
+        Some(difference) if is_test => {
+            line.push_str(&format!("; {difference}"));
+            false
+        }
+        None if is_test => {
+            line.push_str("; types and order as recorded");
+            true
+        }
+        _ => true,
+    };
+    (line, went_well)
+}
+
+#[cfg(test)]
+mod tests;

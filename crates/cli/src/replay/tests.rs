@@ -1,0 +1,429 @@
+//! Recordings of one switch, and controllers that do what they should or not.
+
+use super::played::{PlayError, Played};
+use super::player::{Pace, Player};
+use super::recording::{Recording, RecordingError};
+use super::script::Script;
+use crate::capture::transcript::{Side, Transcript};
+use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
+use pcap_file::{DataLink, TsResolution};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+use urtica_socket::Address;
+use urtica_wire::{Version, split_frame};
+
+/// What nobody waits for unless something is wrong.
+const LONG: Duration = Duration::from_secs(60);
+
+/// What some tests have to wait for.
+const SHORT: Duration = Duration::from_secs(1);
+
+const SWITCH: &str = "192.0.2.1:40000";
+const CONTROLLER: &str = "192.0.2.2:9999";
+
+fn message(message_type: u8, xid: u32, body: &[u8]) -> Vec<u8> {
+    let length = 8 + body.len() as u16;
+    let head = [&[4, message_type], &length.to_be_bytes()[..]].concat();
+    [&head, &xid.to_be_bytes()[..], body].concat()
+}
+
+fn hello() -> Vec<u8> {
+    message(0, 1, &[0, 1, 0, 8, 0, 0, 0, 0x10])
+}
+
+/// A features reply of the datapath 7.
+fn features_reply(xid: u32) -> Vec<u8> {
+    let mut body = [0; 24];
+    body[7] = 7;
+    message(6, xid, &body)
+}
+
+fn packet_in(reason: u8) -> Vec<u8> {
+    let head = [
+        0xff, 0xff, 0xff, 0xff, 0, 4, reason, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    ];
+    let matched = [0, 1, 0, 4, 0, 0, 0, 0];
+    message(
+        10,
+        0,
+        &[&head[..], &matched, &[0, 0], &[1, 2, 3, 4]].concat(),
+    )
+}
+
+fn flow_mod(xid: u32) -> Vec<u8> {
+    let mut body = [0; 48];
+    body[41] = 1;
+    body[43] = 4;
+    message(14, xid, &body)
+}
+
+/// A conversation: handshake, a barrier, and two packet-ins that a flow mod each answers, the first with an error.
+fn conversation() -> Vec<(Side, Vec<u8>)> {
+    use Side::{Controller, Switch};
+    vec![
+        (Switch, hello()),
+        (Controller, [hello(), message(5, 100, &[])].concat()),
+        (Switch, features_reply(100)),
+        (Controller, message(20, 101, &[])),
+        (Switch, message(21, 101, &[])),
+        (Switch, message(2, 55, b"alive")),
+        (Controller, message(3, 55, b"alive")),
+        (Switch, packet_in(0)),
+        (Controller, flow_mod(102)),
+        (Switch, message(1, 102, &[0, 5, 0, 1])),
+        (Switch, packet_in(1)),
+        (Controller, flow_mod(103)),
+    ]
+}
+
+fn packets(conversation: &[(Side, Vec<u8>)]) -> Vec<Vec<u8>> {
+    let place = |text: &str| text.parse().expect("a place");
+    let mut transcript = Transcript::new(place(SWITCH), place(CONTROLLER), 1);
+    let mut packets = transcript.open();
+    for (side, bytes) in conversation {
+        packets.extend(transcript.data(*side, bytes));
+    }
+    packets.extend(transcript.close(Side::Switch));
+    packets
+}
+
+/// A file with these packets, a millisecond apart.
+fn file(packets: &[Vec<u8>]) -> Vec<u8> {
+    let header = PcapHeader {
+        datalink: DataLink::RAW,
+        ts_resolution: TsResolution::MicroSecond,
+        ..PcapHeader::default()
+    };
+    let mut writer = PcapWriter::with_header(Vec::new(), header).expect("a header");
+    for (packet, time_ms) in packets.iter().zip(1_000_000..) {
+        let time = Duration::from_millis(time_ms);
+        let packet = PcapPacket::new(time, packet.len() as u32, packet);
+        writer.write_packet(&packet).expect("written");
+    }
+    writer.into_writer()
+}
+
+fn read(packets: &[Vec<u8>]) -> Recording {
+    Recording::read(&file(packets)).expect("a recording")
+}
+
+fn script() -> Script {
+    let mut recording = read(&packets(&conversation()));
+    assert_eq!(recording.problems, [""; 0]);
+    Script::new(recording.sessions.remove(0))
+}
+
+#[test]
+fn a_conversation_is_what_was_answered_and_what_was_not() {
+    let recording = read(&packets(&conversation()));
+    let session = &recording.sessions[0];
+    assert_eq!(session.switch, SWITCH.parse().expect("a place"));
+    assert_eq!((session.datapath_id.0, session.version), (7, Version::Of13));
+    let script = script();
+    assert_eq!(script.expected.len(), 4);
+    let unasked: Vec<_> = script
+        .unasked
+        .iter()
+        .map(|unasked| (unasked.after, unasked.frame.clone()))
+        .collect();
+    assert_eq!(unasked, [(2, packet_in(0)), (3, packet_in(1))]);
+    let apart = script.unasked[1].offset - script.unasked[0].offset;
+    assert_eq!(apart, Duration::from_millis(3));
+}
+
+#[test]
+fn packets_that_come_twice_or_late_change_nothing() {
+    let in_order = packets(&conversation());
+    let mut disordered = in_order.clone();
+    disordered.insert(6, in_order[5].clone());
+    let last = disordered.len() - 4;
+    disordered.swap(last, last - 2);
+    let (expected, found) = (read(&in_order), read(&disordered));
+    assert_eq!(found.problems, [""; 0]);
+    let of_switch = |recording: &Recording| {
+        let steps = recording.sessions[0].steps.iter();
+        let steps = steps.filter(|step| step.from == Side::Switch);
+        steps.map(|step| step.frame.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(of_switch(&found), of_switch(&expected));
+}
+
+#[test]
+fn a_session_ends_where_bytes_are_missing_and_that_is_told() {
+    let mut packets = packets(&conversation());
+    // The first packet-in: three packets of the handshake, and seven before it.
+    packets.remove(10);
+    let recording = read(&packets);
+    let script = Script::new(read(&packets).sessions.remove(0));
+    assert_eq!(script.unasked.len(), 0);
+    let [problem] = &recording.problems[..] else {
+        panic!("{:?}", recording.problems);
+    };
+    let words = format!(
+        "bytes of {SWITCH} are missing from the recording: {}",
+        packet_in(0).len()
+    );
+    assert!(problem.contains(&words), "{problem}");
+}
+
+#[test]
+fn a_file_that_is_cut_off_anywhere_is_told_of() {
+    let whole = file(&packets(&conversation()));
+    let mut sessions = 0;
+    for length in 0..whole.len() {
+        match Recording::read(&whole[..length]) {
+            Ok(recording) => {
+                let session = &recording.sessions[0];
+                assert!(session.steps.len() < 12);
+                sessions += 1;
+            }
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+    assert!(sessions > 100, "{sessions}");
+    let cut = Recording::read(&whole[..whole.len() - 1]).expect("a recording");
+    assert!(
+        cut.problems[0].contains("ends in the middle of a packet"),
+        "{:?}",
+        cut.problems
+    );
+}
+
+/// Why a conversation has nothing to replay.
+fn refusal(conversation: &[(Side, Vec<u8>)]) -> String {
+    match Recording::read(&file(&packets(conversation))) {
+        Err(error @ RecordingError::Nothing(_)) => error.to_string(),
+        other => panic!("{:?}", other.map(|recording| recording.problems)),
+    }
+}
+
+#[test]
+fn what_is_no_openflow_is_refused_with_a_reason() {
+    use Side::{Controller, Switch};
+    let http = [
+        (Switch, b"GET / HTTP/1.1\r\n\r\n".to_vec()),
+        (Controller, b"HTTP/1.1 200 OK\r\n\r\n".to_vec()),
+    ];
+    assert!(refusal(&http).contains("do not begin with OpenFlow's hello in the recording: 1"));
+    let tls = [(Switch, vec![0x16, 3, 1, 0, 5, 1, 2, 3, 4, 5])];
+    assert!(refusal(&tls).contains("it is TLS, which urtica capture records in plain"));
+    let no_features = &conversation()[..2];
+    assert!(refusal(no_features).contains("neither side has sent a features reply"));
+    let mut newer = conversation();
+    for (_, bytes) in &mut newer {
+        bytes[0] = 6;
+        if bytes.len() > 24 && bytes[1] == 0 {
+            bytes[16] = 6;
+        }
+    }
+    assert!(refusal(&newer).contains("it speaks OpenFlow 1.5; expected 1.0 or 1.3"));
+    let no_capture = Recording::read(b"no capture")
+        .map(|_| ())
+        .expect_err("refused");
+    assert!(
+        no_capture
+            .to_string()
+            .contains("expected a pcap or pcapng file")
+    );
+}
+
+/// A controller's end of a connection.
+struct Controller {
+    stream: TcpStream,
+    input: Vec<u8>,
+}
+
+impl Controller {
+    fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).expect("sent");
+    }
+
+    /// The next message; `None` at the end.
+    fn next(&mut self) -> Option<Vec<u8>> {
+        loop {
+            if let Some((frame, _)) = split_frame(&self.input).expect("OpenFlow") {
+                let frame = frame.to_vec();
+                self.input.drain(..frame.len());
+                return Some(frame);
+            }
+            let mut buffer = [0; 4096];
+            match self.stream.read(&mut buffer).expect("read") {
+                0 => return None,
+                count => self.input.extend_from_slice(&buffer[..count]),
+            }
+        }
+    }
+
+    fn expect(&mut self, message: &[u8]) {
+        assert_eq!(self.next().as_deref(), Some(message));
+    }
+
+    /// The handshake, as in the recording, with other xids.
+    fn shake_hands(&mut self) {
+        self.send(&hello());
+        assert_eq!(self.next().map(|frame| frame[1]), Some(0));
+        self.send(&message(5, 900, &[]));
+        self.expect(&features_reply(900));
+        self.send(&message(20, 901, &[]));
+        self.expect(&message(21, 901, &[]));
+    }
+
+    /// Replies to the echo request at the end.
+    fn finish(&mut self) {
+        let mut fence = self.next().expect("an echo request");
+        assert_eq!(fence[1], 2);
+        fence[1] = 3;
+        self.send(&fence);
+        assert_eq!(self.next(), None);
+    }
+}
+
+/// Replays the conversation against a controller that does this.
+fn replay(
+    pace: Pace,
+    timeout: Duration,
+    controller: impl FnOnce(&mut Controller) + Send,
+) -> Result<Played, PlayError> {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+    let address: Address = format!("tcp:{}", listener.local_addr().expect("an address"))
+        .parse()
+        .expect("an address");
+    let script = script();
+    std::thread::scope(|scope| {
+        let controller = scope.spawn(move || {
+            let (stream, _) = listener.accept().expect("accepted");
+            stream.set_read_timeout(Some(LONG)).expect("set");
+            let input = Vec::new();
+            controller(&mut Controller { stream, input });
+        });
+        let player = Player::connect(&address, None, &script, timeout);
+        let played = player.and_then(|player| player.play(pace));
+        controller
+            .join()
+            .expect("the controller has seen what it should");
+        played
+    })
+}
+
+#[test]
+fn a_controller_that_does_the_same_sees_the_same() {
+    let played = replay(Pace::AsAnswered, LONG, |controller| {
+        controller.shake_hands();
+        controller.send(&message(2, 77, b"there?"));
+        controller.expect(&packet_in(0));
+        controller.expect(&message(3, 77, b"there?"));
+        controller.send(&flow_mod(902));
+        // The error that the recorded switch sent, with our xid, and then what it said next.
+        controller.expect(&message(1, 902, &[0, 5, 0, 1]));
+        controller.expect(&packet_in(1));
+        controller.send(&flow_mod(903));
+        controller.finish();
+    });
+    let played = played.expect("played");
+    assert_eq!(played.difference, None);
+    assert_eq!((played.sent, played.received, played.answered), (2, 4, 3));
+    assert_eq!((played.unknown, played.missed), (0, 0));
+}
+
+#[test]
+fn a_controller_that_does_something_else_is_told_of() {
+    let played = replay(Pace::AsAnswered, LONG, |controller| {
+        controller.shake_hands();
+        controller.expect(&packet_in(0));
+        // What nobody recorded: it is refused, and the message in question comes back.
+        let tables = message(18, 904, &[0, 3, 0, 0, 0, 0, 0, 0]);
+        controller.send(&tables);
+        let refused = [&[0, 1, 0, 2][..], &tables].concat();
+        controller.expect(&message(1, 904, &refused));
+        controller.expect(&packet_in(1));
+        // Once more the barrier, which is answered as before.
+        controller.send(&message(20, 905, &[]));
+        controller.expect(&message(21, 905, &[]));
+        controller.finish();
+    });
+    let played = played.expect("played");
+    let difference = played.difference.expect("a difference");
+    assert_eq!(
+        difference,
+        "the controller's message 3 is OFPST_TABLE request; expected OFPT_FLOW_MOD, as recorded"
+    );
+    assert_eq!((played.received, played.unknown), (4, 1));
+}
+
+#[test]
+fn what_a_controller_leaves_out_is_told_of_and_not_waited_for_without_end() {
+    let played = replay(Pace::AsAnswered, SHORT, |controller| {
+        controller.shake_hands();
+        controller.expect(&packet_in(0));
+        controller.expect(&packet_in(1));
+        controller.finish();
+    });
+    let played = played.expect("played");
+    let difference = played.difference.expect("a difference");
+    let words = "expected OFPT_FLOW_MOD as the controller's message 3, and nothing came within 1 s";
+    assert_eq!(difference, words);
+    assert_eq!(played.missed, 2);
+}
+
+#[test]
+fn load_is_sent_again_and_again_after_one_handshake() {
+    let played = replay(Pace::Load { loops: 500 }, LONG, |controller| {
+        controller.shake_hands();
+        for _ in 0..500 {
+            controller.expect(&packet_in(0));
+            controller.expect(&packet_in(1));
+        }
+        controller.finish();
+    });
+    assert_eq!(played.expect("played").sent, 1000);
+}
+
+#[test]
+fn times_are_kept_as_they_were_recorded() {
+    // Three milliseconds were between the packet-ins; they are fifty times as long now.
+    let played = replay(Pace::AsRecorded { speed: 0.02 }, LONG, |controller| {
+        controller.shake_hands();
+        controller.expect(&packet_in(0));
+        let began = std::time::Instant::now();
+        controller.send(&flow_mod(902));
+        controller.expect(&message(1, 902, &[0, 5, 0, 1]));
+        controller.expect(&packet_in(1));
+        assert!(began.elapsed() > Duration::from_millis(50));
+        controller.send(&flow_mod(903));
+        controller.finish();
+    });
+    assert_eq!(played.expect("played").difference, None);
+}
+
+#[test]
+fn a_controller_that_closes_refuses_or_speaks_something_else_ends_it_with_a_sentence() {
+    let ended = |controller: fn(&mut Controller)| {
+        let played = replay(Pace::AsAnswered, LONG, controller);
+        played.expect_err("it cannot go on").to_string()
+    };
+    let closed = ended(|controller| {
+        controller.shake_hands();
+        controller.expect(&packet_in(0));
+    });
+    let words = "the controller closed the connection after 1 of 2 messages";
+    assert!(closed.starts_with(words), "{closed}");
+    let refused = ended(|controller| {
+        controller.send(&message(1, 0, b"\0\0\0\0no \x1b[31m please"));
+        controller.next();
+    });
+    assert_eq!(
+        refused,
+        "the controller refused: OFPHFC_INCOMPATIBLE (no \\u{1b}[31m please)"
+    );
+    let older = ended(|controller| {
+        controller.send(&[1, 0, 0, 8, 0, 0, 0, 1]);
+        controller.next();
+    });
+    assert!(older.contains("expected 1.3"), "{older}");
+    let other = ended(|controller| {
+        controller.send(&[4, 0, 0, 3, 0, 0, 0, 1]);
+        controller.next();
+    });
+    assert!(other.contains("is not OpenFlow"), "{other}");
+}

@@ -1,0 +1,93 @@
+//! `urtica top`: a running controller at a glance.
+//!
+//! `client` asks its HTTP interface, `exposition` reads the metrics, `figures` makes rates of two samples of them, and `table` and
+//! `screen` show these.
+
+mod client;
+mod exposition;
+mod figures;
+mod screen;
+mod table;
+
+use crate::say::{Told, say_bare};
+use crate::status;
+use client::{Client, ClientError, Place};
+use figures::Figures;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  urtica run l2 --northbound      in another terminal: it serves what is shown here
+  urtica top
+  urtica top 192.0.2.1:8080 --token /etc/urtica/tokens
+  urtica top --once | sort -k5 -n
+
+Keys: up and down move through the switches, q ends.";
+
+/// Options of `urtica top`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct TopArgs {
+    /// Where the controller serves HTTP: HOST:PORT, a port of this machine, or http://HOST:PORT.
+    #[arg(value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    address: Place,
+    /// A file with the bearer token, in its first line: that of --northbound-tokens will do.
+    #[arg(long, value_name = "FILE")]
+    token: Option<PathBuf>,
+    /// How long to wait between two samples, in seconds.
+    #[arg(short, long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    interval: u64,
+    /// Print a table of one interval, and end; so it does where standard output is not a terminal, too.
+    #[arg(long)]
+    once: bool,
+}
+
+/// Shows it until the user quits.
+pub fn run(args: TopArgs) -> ExitCode {
+    let shown = top(&args).map(|()| ExitCode::SUCCESS);
+    status::of_printed(shown, |error| match error {
+        Error::Output(error) => Some(error),
+        _ => None,
+    })
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("{path}: {error}; expected a file with a token in its first line")]
+    Token { path: String, error: io::Error },
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error("the terminal cannot be used: {0}")]
+    Output(#[from] io::Error),
+}
+
+fn top(args: &TopArgs) -> Result<(), Error> {
+    let token = args.token.as_ref().map(read_token).transpose()?;
+    let client = Client::new(&args.address, token);
+    // What is wrong is told before the terminal is taken.
+    let first = client.sample()?;
+    let interval = Duration::from_secs(args.interval);
+    if !args.once && io::stdout().is_terminal() {
+        return Ok(screen::run(client, first, interval)?);
+    }
+    std::thread::sleep(interval);
+    let figures = Figures::between(&first, &client.sample()?);
+    say_bare(table::plain(&figures));
+    Ok(Told.flush()?)
+}
+
+fn read_token(path: &PathBuf) -> Result<String, Error> {
+    let text = std::fs::read_to_string(path);
+    let text = text.and_then(|text| {
+        let mut tokens = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let first = tokens.next().map(str::to_owned);
+        first.ok_or_else(|| io::Error::other("it is empty"))
+    });
+    text.map_err(|error| Error::Token {
+        path: path.display().to_string(),
+        error,
+    })
+}

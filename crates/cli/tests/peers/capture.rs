@@ -1,0 +1,143 @@
+//! What `urtica capture` records between Open vSwitch and our controller is OpenFlow to tshark, also under TLS.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::controller::{Controller, TLS_TARGET};
+use crate::namespace::{Host, Namespace};
+use crate::openvswitch::{self, OpenVswitch};
+use crate::pki::{self, Pki};
+use crate::process::{DEADLINE, Daemon, Signal, eventually, run};
+use crate::require;
+
+const URTICA: &str = env!("CARGO_BIN_EXE_urtica");
+const BRIDGE: &str = "s1";
+
+/// Where the capture listens.
+const PORT: u16 = 6654;
+
+/// What every session has, in tshark's numbers of OpenFlow 1.3: hellos, features, packet-ins, flow mods.
+const TYPES: [&str; 5] = ["0", "5", "6", "10", "14"];
+
+fn can_run() -> bool {
+    require::root_and(&[openvswitch::TOOLS, &[pki::TOOL, "ping", "ss", "tshark"]].concat())
+}
+
+/// `urtica capture` in front of the controller.
+fn start_capture(room: &Namespace, file: &Path, options: &[String]) -> Daemon {
+    let mut command = room.command(URTICA);
+    command.arg("capture").arg("-w").arg(file).args(options);
+    let mut capture = Daemon::start(&mut command, &file.with_extension("log"));
+    eventually("the capture listens", DEADLINE, || {
+        assert!(capture.is_running(), "it ended: {}", capture.log());
+        let listening = run(room.command("ss").args(["-H", "-l", "-t", "-n"]));
+        listening.contains(&format!("127.0.0.1:{PORT}"))
+    });
+    capture
+}
+
+/// What tshark says of each packet of the file, with no hint at what it is.
+fn dissected(file: &Path, options: &[&str]) -> String {
+    let mut tshark = Command::new("tshark");
+    tshark.arg("-n").arg("-r").arg(file).args(options);
+    run(&mut tshark)
+}
+
+/// Nothing is malformed, out of order or missing, checksums are right, and the messages are there.
+fn assert_dissected(file: &Path) {
+    let checked = [
+        "-o",
+        "tcp.check_checksum:TRUE",
+        "-o",
+        "ip.check_checksum:TRUE",
+    ];
+    let faults = "_ws.malformed || tcp.analysis.flags || tcp.checksum.status == 0 || ip.checksum.status == 0";
+    let faulty = dissected(file, &[&checked[..], &["-Y", faults]].concat());
+    assert_eq!(faulty, "");
+    let fields = [
+        "-Y",
+        "openflow_v4",
+        "-T",
+        "fields",
+        "-e",
+        "openflow_v4.type",
+    ];
+    let types = dissected(file, &fields);
+    let mut types = types.split([',', '\n']);
+    let missing: Vec<_> = TYPES
+        .iter()
+        .filter(|&&expected| !types.clone().any(|found| found == expected))
+        .collect();
+    assert_eq!(
+        missing,
+        [&""; 0],
+        "in {:?}",
+        types.by_ref().collect::<Vec<_>>()
+    );
+}
+
+/// Records while hosts ping; then a replay of that is what the controller knows.
+fn record_a_ping(room: &Namespace, switch: &OpenVswitch, target: &str, capture: &mut Daemon) {
+    let hosts: Vec<Host> = (1..=2).map(|number| Host::new(room, number)).collect();
+    let ports: Vec<&str> = hosts.iter().map(|host| host.switch_port.as_str()).collect();
+    switch.add_bridge(BRIDGE, "OpenFlow13", target, &ports);
+    switch.wait_connected();
+    hosts[0].ping(&hosts[1]);
+    let status = capture.stop(Signal::INT).expect("it ends after SIGINT");
+    assert!(status.success(), "{}", capture.log());
+    assert!(capture.log().contains("; 0 left out"), "{}", capture.log());
+}
+
+#[test]
+fn a_ping_through_ovs_is_recorded_and_replayed() {
+    if !can_run() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("of.pcapng");
+    let room = Namespace::new();
+    let controller = Controller::urtica_l2(&room);
+    let mut capture = start_capture(&room, &file, &[]);
+    let switch = OpenVswitch::start(&room);
+    record_a_ping(&room, &switch, "tcp:127.0.0.1:6654", &mut capture);
+    drop(switch);
+    assert_dissected(&file);
+    let mut replay = room.command(URTICA);
+    replay.arg("replay").arg(&file);
+    let told = run(replay.args(["tcp:127.0.0.1:6653", "--as-test"]));
+    assert!(told.contains("types and order as recorded"), "{told}");
+    controller.interrupt();
+}
+
+#[test]
+fn tls_is_recorded_in_plain() {
+    if !can_run() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("of.pcapng");
+    let pki = Pki::new(&[("ctl", "controller"), ("s1", "switch")]);
+    // It is a controller to switches, and a switch to the controller: so it knows both authorities.
+    let [key, certificate, switches] = pki.controller("ctl");
+    let [.., controllers] = pki.switch("s1");
+    let read = |path| std::fs::read_to_string(path).expect("a certificate");
+    let both = pki.write("both.pem", &[read(switches), read(controllers)].concat());
+    let files = pki::options(&[key, certificate, both.into()]);
+    let room = Namespace::new();
+    let options: Vec<&str> = files.iter().map(String::as_str).collect();
+    let controller = Controller::urtica_tls(&room, &options);
+    let addresses = [
+        "--listen=pssl:6654:127.0.0.1".to_owned(),
+        format!("--controller={TLS_TARGET}"),
+    ];
+    let mut capture = start_capture(&room, &file, &[&addresses[..], &files].concat());
+    let switch = OpenVswitch::start(&room);
+    let mut set_ssl = switch.command("ovs-vsctl");
+    run(set_ssl
+        .args(["--timeout=120", "set-ssl"])
+        .args(pki.switch("s1")));
+    record_a_ping(&room, &switch, "ssl:127.0.0.1:6654", &mut capture);
+    drop(switch);
+    assert_dissected(&file);
+    controller.interrupt();
+}
