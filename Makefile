@@ -9,7 +9,7 @@ SHARD ?= 0/8
 PUBLIC_API = $(CARGO) run --quiet --locked --manifest-path tools/public-api/Cargo.toml --target-dir target/public-api --
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test rivals simulate conformance lint fmt doc fuzz fuzz-quick mutants bench figures network-figures figure-16 figure-20 kernel-half-figures switch-figures msrv publish-check public-api public-api-bless deb package-test miri ci
+.PHONY: help setup demo test rivals simulate conformance lint fmt doc fuzz fuzz-quick mutants bench figures network-figures figure-16 figure-20 kernel-half-figures northbound-figures switch-figures msrv publish-check public-api public-api-bless deb package-test miri ci
 
 help: ## List the verbs
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -32,6 +32,7 @@ rivals: ## Whether what measures other programs beside ours works, in tiny runs;
 	python3 tools/network-figures --quick --rows 4 --program target/debug/urtica
 	python3 tools/veth-figures --quick --program target/debug/urtica
 	python3 tools/kernel-half-figures --quick --rows figure-4,table-1,discovery --program target/debug/urtica
+	python3 tools/northbound-figures --quick --rows 1,2,4,6 --program target/debug/urtica
 
 simulate: ## Drawn networks with drawn faults: so many seeds of each set of programs (SEEDS=500), in release
 	tools/simulate $(SEEDS)
@@ -93,6 +94,9 @@ figure-20: ## McNettle's Figure 20 redrawn: what sharing state costs
 
 kernel-half-figures: ## What answering in the kernel gains and loses: docs/kernel-half-figures.md; root, under twenty minutes
 	python3 tools/kernel-half-figures
+
+northbound-figures: ## What operating costs: HTTP, metrics, TLS, changes: docs/northbound-figures.md; half an hour
+	python3 tools/northbound-figures
 
 switch-figures: ## The switch beside Open vSwitch: docs/switch-figures.md; root, ovs-bench (OVS_BENCH=DIR), an hour and a half
 	OVS_BENCH='$(OVS_BENCH)' python3 tools/switch-figures

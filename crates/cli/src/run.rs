@@ -400,7 +400,10 @@ impl LoadedForm {
     ) -> Result<Controller, Box<dyn std::error::Error>> {
         match self {
             Self::L2(kernel, _) => {
-                let controller = controller.program(LearningSwitch::new(kernel).mode(mode));
+                let controller = controller.program(urtica_controller::Named::new(
+                    "l2",
+                    LearningSwitch::new(kernel).mode(mode),
+                ));
                 add_northbound(controller, args, &apps::Services::default())
             }
             Self::L3(kernel) => {

@@ -146,3 +146,94 @@ fn the_switch_notifies_the_service_manager() {
     let switch = ["switch", &port, "--controller", "ptcp:0:127.0.0.1"];
     notifies(&switch, &["READY=1\n"]);
 }
+
+/// The container's file, with lines that go on joined.
+fn container_file() -> String {
+    let file =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/container/Containerfile");
+    std::fs::read_to_string(file).unwrap().replace("\\\n", "")
+}
+
+/// What stands behind this instruction of the container's file.
+fn instruction<'a>(file: &'a str, name: &str) -> &'a str {
+    let mut lines = file.lines().filter_map(|line| line.strip_prefix(name));
+    lines.next().unwrap_or_else(|| panic!("no {name}"))
+}
+
+/// The words of an instruction in its JSON form.
+fn words(text: &str) -> Vec<String> {
+    serde_json::from_str(text.trim()).unwrap()
+}
+
+const CONTAINERS_CONFIGURATION: &str = "/etc/urtica/urtica.toml";
+
+#[test]
+fn the_containers_command_serves_and_its_health_check_notices_when_it_does_not() {
+    let file = container_file();
+    let directory = tempfile::tempdir().unwrap();
+    let (toml, control) = (
+        directory.path().join("urtica.toml"),
+        directory.path().join("control"),
+    );
+    let path = |text: &str| text.replace(CONTAINERS_CONFIGURATION, toml.to_str().unwrap());
+    // The package's own configuration, but for where it listens and is asked.
+    let packaged = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/debian/urtica.toml");
+    let packaged = std::fs::read_to_string(packaged).unwrap();
+    let own = packaged
+        .replace("ptcp:6653:127.0.0.1", "ptcp:0:127.0.0.1")
+        .replace("/run/urtica/control", control.to_str().unwrap());
+    std::fs::write(&toml, &own).unwrap();
+
+    let [program] = &words(instruction(&file, "ENTRYPOINT "))[..] else {
+        panic!("expected the program alone");
+    };
+    assert_eq!(program, "/usr/bin/urtica");
+    let arguments: Vec<_> = words(instruction(&file, "CMD "));
+    let arguments: Vec<_> = arguments.iter().map(|word| path(word)).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut running = Running(urtica(&arguments).stderr(Stdio::null()).spawn().unwrap());
+    let health = instruction(&file, "HEALTHCHECK ")
+        .split_once("CMD ")
+        .unwrap();
+    let folder = Path::new(env!("CARGO_BIN_EXE_urtica")).parent().unwrap();
+    let mut health_check = Command::new("sh");
+    health_check
+        .args(["-c", &path(health.1)])
+        .env("PATH", format!("{}:/usr/bin:/bin", folder.display()));
+    let is_healthy = |command: &mut Command| command.output().unwrap().status.success();
+    while !control.exists() {
+        assert!(running.0.try_wait().unwrap().is_none(), "it has ended");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(is_healthy(&mut health_check));
+    std::fs::write(&toml, "programs = [").unwrap();
+    assert!(is_healthy(&mut health_check), "a fault in the file alone");
+    std::fs::write(&toml, &own).unwrap();
+    drop(running);
+    assert!(!is_healthy(&mut health_check));
+}
+
+#[test]
+fn the_container_is_made_of_what_the_package_has() {
+    let file = container_file();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
+    let package = read("tools/debian-package");
+    let (from, to) = instruction(&file, "COPY ").split_once(' ').unwrap();
+    assert_eq!(from, "target/debian/urtica_*.deb");
+    assert!(package.contains("readonly OUT=target/debian") && package.contains("$OUT/urtica_"));
+    assert!(package.contains("$TREE/usr/bin/urtica"));
+    assert!(package.contains(&format!("$TREE{CONTAINERS_CONFIGURATION}")));
+    let user = instruction(&file, "USER ");
+    assert!(
+        read("packaging/debian/postinst")
+            .contains(&format!("/var/lib/urtica --no-create-home {user}"))
+    );
+    let steps = instruction(&file, "RUN ");
+    assert!(steps.contains(&format!("{to}urtica_*.deb")));
+    let checked = Command::new("sh").args(["-n", "-c", steps]).status();
+    assert!(checked.unwrap().success(), "the shell takes the steps");
+    // Where the packaged configuration has its socket, that user may write.
+    assert!(read("packaging/debian/urtica.toml").contains("\"/run/urtica/control\""));
+    assert!(steps.contains("--owner=urtica --group=urtica /run/urtica"));
+}

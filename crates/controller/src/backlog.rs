@@ -18,10 +18,24 @@ const FULL_BYTES: usize = 4 << 20;
 /// Senders that wait for room are woken when only so many bytes are left, so that one wake-up serves many messages.
 const ROOM_BYTES: usize = FULL_BYTES / 2;
 
+/// How many bytes wait on a switch's connection, beside messages from outside of handlers
+/// ([`Network::queued_bytes`](crate::Network::queued_bytes)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WaitingBytes {
+    /// Replies of handlers that the switch does not take: it is not read from meanwhile.
+    pub replies: usize,
+    /// What was received and not handled: the packet-ins that came before the switch stopped reading, or the beginning of a message.
+    pub received: usize,
+}
+
 /// How many bytes wait for a switch, and the senders that wait for room.
 #[derive(Default)]
 pub(crate) struct Backlog {
     bytes: AtomicUsize,
+    /// What waits beside them, when the connection last looked.
+    replies: AtomicUsize,
+    received: AtomicUsize,
     /// The connection has ended.
     is_closed: AtomicBool,
     /// Notified when there is room again, or the connection has ended.
@@ -44,6 +58,20 @@ impl Backlog {
     /// How many bytes wait.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Notes what waits beside these bytes. For the connection's owner alone.
+    pub fn note_waiting(&self, waiting: WaitingBytes) {
+        self.replies.store(waiting.replies, Ordering::Relaxed);
+        self.received.store(waiting.received, Ordering::Relaxed);
+    }
+
+    /// What waited beside these bytes when the connection last looked.
+    pub fn waiting(&self) -> WaitingBytes {
+        WaitingBytes {
+            replies: self.replies.load(Ordering::Relaxed),
+            received: self.received.load(Ordering::Relaxed),
+        }
     }
 
     /// Bytes that were counted have been written.

@@ -13,6 +13,8 @@ pub(crate) struct BatchContext {
     pub now: Instant,
     /// Whole seconds since the shard started.
     pub now_s: u32,
+    /// When the input that is handled was read; `None` where packet-ins are not timed.
+    pub read_at: Option<Instant>,
     pub network: Network,
     /// The programs of switches that join.
     pub programs: Arc<ProgramList>,
@@ -39,12 +41,21 @@ impl BatchContext {
             out,
             now,
             now_s: 0,
+            read_at: None,
             network,
             programs,
             kernel_halves: None,
             shard,
             started: now,
             discarded: Vec::new(),
+        }
+    }
+
+    /// What is handled next was read now.
+    #[inline]
+    pub fn note_read(&mut self) {
+        if let Some(read_at) = &mut self.read_at {
+            *read_at = Instant::now();
         }
     }
 }

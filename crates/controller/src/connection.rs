@@ -17,7 +17,7 @@ use crate::session::{Event, PortsProblem, Session, SessionConfig, SessionError, 
 use crate::stage::Tables;
 use crate::switch::{FLUSH_BYTES, Identity};
 use crate::xid::{Origin, Sender, Xids};
-use crate::{MAX_PORTS, Switch, SwitchCounters, SwitchHandler, SwitchInfo};
+use crate::{MAX_PORTS, Switch, SwitchCounters, SwitchHandler, SwitchInfo, WaitingBytes};
 use auxiliary::Auxiliary;
 use hold::Hold;
 pub(crate) use holding::Resumption;
@@ -262,6 +262,33 @@ fn pass(handlers: &mut [Box<dyn SwitchHandler>], switch: &mut Switch, packet: &P
         handler.packet_in(switch, packet);
         if switch.consumed {
             return;
+        }
+    }
+}
+
+/// Passes packet-ins as [`pass`] does, and notes for each program when it had answered the last that it saw of them.
+fn pass_timed(
+    handlers: &mut [Box<dyn SwitchHandler>],
+    switch: &mut Switch,
+    packets: &mut PacketIns,
+    shard: usize,
+    read_at: Instant,
+) {
+    let mut next = packets.next(switch);
+    while let Some(packet) = next {
+        next = packets.next(switch);
+        if next.is_some() {
+            pass(handlers, switch, &packet);
+            continue;
+        }
+        for (program, handler) in handlers.iter_mut().enumerate() {
+            switch.begin(program);
+            handler.packet_in(switch, &packet);
+            let times = &switch.programs[program].times;
+            times.add(shard, packets.taken(), read_at);
+            if switch.consumed {
+                return;
+            }
         }
     }
 }
@@ -550,6 +577,7 @@ impl<C: Channel> Connection<C> {
             self.keep_input(messages);
             return Ok(());
         }
+        batch.note_read();
         self.handle_input(messages, batch)?;
         self.flush(batch)
     }
@@ -778,13 +806,23 @@ impl<C: Channel> Connection<C> {
         let _series = Series::new();
         let mut packets = PacketIns::new(version, rest);
         let (programs, xids) = (&joined.programs.identities, &mut self.session.xids);
+        let (shard, read_at) = (batch.shard, batch.read_at);
         let mut switch = joined.info.as_switch(programs, xids, &self.counters, batch);
-        if let [handler] = &mut joined.handlers[..] {
-            switch.begin(0);
-            handler.packet_ins(&mut switch, &mut packets);
-        } else {
-            while let Some(packet) = packets.next(&switch) {
-                pass(&mut joined.handlers, &mut switch, &packet);
+        match (&mut joined.handlers[..], read_at) {
+            ([handler], _) => {
+                switch.begin(0);
+                handler.packet_ins(&mut switch, &mut packets);
+                if let (Some(read_at), count @ 1..) = (read_at, packets.taken()) {
+                    programs[0].times.add(shard, count, read_at);
+                }
+            }
+            (handlers, None) => {
+                while let Some(packet) = packets.next(&switch) {
+                    pass(handlers, &mut switch, &packet);
+                }
+            }
+            (handlers, Some(read_at)) => {
+                pass_timed(handlers, &mut switch, &mut packets, shard, read_at);
             }
         }
         drop(switch);
@@ -1222,6 +1260,10 @@ impl<C: Channel> Connection<C> {
         {
             self.do_without_ports(&problem, batch);
         }
+        self.backlog.note_waiting(WaitingBytes {
+            replies: self.output.len() - self.counted,
+            received: self.input.len(),
+        });
         self.note_roles(&[], batch);
         if !self.reconciliations.is_empty() {
             self.settle(batch);

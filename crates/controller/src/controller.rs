@@ -58,6 +58,7 @@ pub struct Controller {
     programs: Vec<Arc<dyn Program>>,
     rings: Option<Arc<dyn InputRings>>,
     kernel_halves: Option<Arc<dyn KernelHalves>>,
+    times_packet_ins: bool,
     starters: Vec<Starter>,
 }
 
@@ -77,6 +78,7 @@ impl Default for Controller {
             programs: Vec::new(),
             rings: None,
             kernel_halves: None,
+            times_packet_ins: false,
             starters: Vec::new(),
         }
     }
@@ -193,6 +195,14 @@ impl Controller {
         self
     }
 
+    /// Whether it is noted how long packet-ins take in each program: see
+    /// [`Network::packet_in_times`](crate::Network::packet_in_times). It costs two readings of the clock for each read from a
+    /// switch. Not done in an [`Embedded`] controller, whose time is its caller's.
+    pub fn time_packet_ins(mut self, times: bool) -> Self {
+        self.times_packet_ins = times;
+        self
+    }
+
     /// Runs background programs that have no handlers, such as an HTTP interface: `start` [spawns](Background::spawn) them. A
     /// [`Program`] has a handler for each switch, which each message passes through; these cost a message nothing.
     ///
@@ -266,6 +276,7 @@ impl Controller {
             programs,
             rings: self.rings,
             kernel_halves: self.kernel_halves,
+            times_packet_ins: self.times_packet_ins,
             starters: self.starters,
         })
     }

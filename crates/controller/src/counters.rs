@@ -154,15 +154,28 @@ impl BusyTimes {
     /// Counts one. For the owning thread alone.
     #[inline]
     pub(crate) fn add(&self, nanoseconds: u64) {
+        self.add_all(nanoseconds, 1);
+    }
+
+    /// Counts as many that were equally long. For the owning thread alone.
+    #[inline]
+    pub(crate) fn add_all(&self, nanoseconds: u64, count: u64) {
         let class = (u64::BITS - nanoseconds.leading_zeros()) as usize;
-        self.classes[class.min(Self::CLASSES - 1)].add(1);
+        self.classes[class.min(Self::CLASSES - 1)].add(count);
     }
 
     /// For each class, in order: the nanoseconds that all in it fall short of, and how many there are. Those of the last have
     /// no such bound.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
-        let classes = self.classes.iter().enumerate();
-        classes.map(|(class, count)| (1 << class, count.get()))
+        Self::sums(std::iter::once(self))
+    }
+
+    /// The same for several together.
+    pub(crate) fn sums<'a>(
+        all: impl Iterator<Item = &'a Self> + Clone,
+    ) -> impl Iterator<Item = (u64, u64)> {
+        let sum = move |class: usize| all.clone().map(|it| it.classes[class].get()).sum();
+        (0..Self::CLASSES).map(move |class| (1 << class, sum(class)))
     }
 }
 

@@ -220,6 +220,11 @@ pub trait Program: Send + Sync {
         Ok(())
     }
 
+    /// What the program is called, in metrics; several may have one name. Called once, before the program starts.
+    fn program_name(&self) -> Option<&str> {
+        None
+    }
+
     /// When this program sees messages, relative to others. Called whenever a switch joins; has to return the same each time.
     fn stage(&self) -> Stage {
         Stage::Forward
@@ -346,6 +351,12 @@ impl<'a> PacketIns<'a> {
         self.bytes = after;
         self.taken += 1;
         Some(ManuallyDrop::into_inner(packet))
+    }
+
+    /// How many packet-ins were taken.
+    #[inline]
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken
     }
 
     /// The bytes that were not taken, and how many packet-ins were.

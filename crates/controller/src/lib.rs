@@ -87,8 +87,10 @@ mod handler;
 mod input_ring;
 mod kernel_half;
 mod mailbox;
+mod named;
 mod network;
 mod on_packet;
+mod packet_in_times;
 mod panics;
 mod permanent;
 mod ports;
@@ -115,6 +117,7 @@ pub use actions::Actions;
 #[cfg(feature = "args")]
 pub use args::Args;
 pub use background::{Background, STALL, Sleep};
+pub use backlog::WaitingBytes;
 pub use broadcast::{Broadcast, Events};
 pub use controller::Controller;
 pub use counters::{BackgroundCounters, BusyTimes, Counter, ShardCounters, SwitchCounters};
@@ -127,8 +130,10 @@ pub use input_ring::{InputRing, InputRings, RingCounts, RingEntry, RingInput};
 pub use kernel_half::{
     Handover, HeldHalf, HeldHalves, Keeper, KernelHalf, KernelHalves, Reclaimed, Resumed, Taken,
 };
+pub use named::Named;
 pub use network::Network;
 pub use on_packet::on_packet;
+pub use packet_in_times::PacketInTimes;
 pub use ports::{MAX_PORTS, Ports};
 pub use preview::FlowChange;
 pub use program_id::{OWN_COOKIE_BITS, ProgramId};

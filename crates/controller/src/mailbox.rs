@@ -85,6 +85,11 @@ impl Mailbox {
         self.lock().commands.is_empty()
     }
 
+    /// How many commands wait to be drained.
+    pub fn len(&self) -> usize {
+        self.lock().commands.len()
+    }
+
     /// Pushes a command; returns it where the mailbox is closed.
     pub fn push(&self, command: Command) -> Result<(), Command> {
         let mut queue = self.lock();

@@ -14,8 +14,8 @@ use crate::stage::Tables;
 use crate::unsent::Unsent;
 use crate::xid::Origin;
 use crate::{
-    BusyTimes, PendingReply, ProgramId, RequestError, ShardCounters, Stage, SwitchCounters,
-    SwitchInfo,
+    BusyTimes, PacketInTimes, PendingReply, ProgramId, RequestError, ShardCounters, Stage,
+    SwitchCounters, SwitchInfo, WaitingBytes,
 };
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::collections::{HashMap, VecDeque, hash_map};
@@ -66,6 +66,8 @@ struct Shared {
     /// Locked alone.
     roles: Arc<WantedRoles>,
     tables: Tables,
+    /// How long packet-ins take in each program. Locked alone.
+    times: Mutex<Vec<Arc<PacketInTimes>>>,
     /// Names the ports that packets are flooded to, if a service does, and whose program that is.
     flood_ports: Snapshot<Option<(Origin, Arc<dyn FloodPorts>)>>,
     /// Whether one does: to ask the other costs an atomic addition.
@@ -152,6 +154,7 @@ impl Network {
             events: Broadcast::new(NetworkEvent::Missed),
             roles: Arc::default(),
             tables,
+            times: Mutex::default(),
             flood_ports: Snapshot::new(None),
             has_flood_ports: AtomicBool::new(false),
         };
@@ -225,6 +228,29 @@ impl Network {
     /// How long each shard was busy each time it woke up.
     pub fn busy_times(&self) -> impl Iterator<Item = &BusyTimes> {
         self.shared.shards.iter().map(|shard| &shard.busy_times)
+    }
+
+    /// How long packet-ins took in each program that runs, in the order in which programs see messages, where the controller was told
+    /// to [time](crate::Controller::time_packet_ins) them. One that takes another's place begins anew.
+    pub fn packet_in_times(&self) -> Vec<Arc<PacketInTimes>> {
+        self.shared.times.lock().clone()
+    }
+
+    /// These are the programs that run.
+    pub(crate) fn show_times(&self, times: Vec<Arc<PacketInTimes>>) {
+        *self.shared.times.lock() = times;
+    }
+
+    /// How many commands wait for each shard: messages from outside of handlers, connections to take on, and the like.
+    pub fn mailbox_lengths(&self) -> impl Iterator<Item = usize> {
+        self.shared.shards.iter().map(|shard| shard.mailbox.len())
+    }
+
+    /// What waited on a switch's connection a quarter of a second ago or later, while it is connected.
+    pub fn waiting_bytes(&self, datapath_id: DatapathId) -> Option<WaitingBytes> {
+        self.read()
+            .get(&datapath_id)
+            .map(|entry| entry.backlog.waiting())
     }
 
     /// How many bytes from outside of handlers wait to be written to a switch, while it is connected: at 4 MiB senders get

@@ -12,7 +12,7 @@ use crate::network::Network;
 use crate::stage::{Stage, Tables};
 use crate::switch::Identity;
 use crate::xid::{MAX_PROGRAMS, Origin};
-use crate::{Background, Program, ProgramId};
+use crate::{Background, PacketInTimes, Program, ProgramId};
 use std::sync::Arc;
 use urtica_state::Snapshot;
 
@@ -39,8 +39,15 @@ pub(crate) struct Listed {
 
 impl Listed {
     fn new(program: Arc<dyn Program>, run: u64, index: usize, network: &Network) -> Self {
+        let origin = Origin::program(index);
+        let times = PacketInTimes::new(
+            ProgramId::of_handler(origin),
+            program.program_name(),
+            network.shards().len(),
+        );
         let identity = Identity {
-            origin: Origin::program(index),
+            times: Arc::new(times),
+            origin,
             network: network.for_program(index),
             own_table: network.tables().own_table(program.stage()),
         };
@@ -88,7 +95,15 @@ impl ProgramList {
         let programs = programs.into_iter().enumerate();
         let programs =
             programs.map(|(index, program)| Listed::new(program, index as u64, index, network));
-        Self::new(0, programs.collect())
+        let first = Self::new(0, programs.collect());
+        network.show_times(first.times());
+        first
+    }
+
+    /// How long packet-ins take in each program, in the same order.
+    fn times(&self) -> Vec<Arc<PacketInTimes>> {
+        let times = self.identities.iter().map(|it| Arc::clone(&it.times));
+        times.collect()
     }
 
     /// Where the program with this number is.
@@ -170,6 +185,7 @@ impl Programs {
         self.backgrounds = backgrounds;
         let programs = in_order.into_iter().map(|(listed, _)| listed);
         self.list = ProgramList::new(self.list.version + 1, programs.collect());
+        self.network.show_times(self.list.times());
         Ok(Prepared {
             list: Arc::clone(&self.list),
             ids,

@@ -59,6 +59,8 @@ pub(crate) struct Plan {
     pub programs: Vec<Arc<dyn Program>>,
     pub rings: Option<Arc<dyn InputRings>>,
     pub kernel_halves: Option<Arc<dyn KernelHalves>>,
+    /// Whether programs' answers to packet-ins are timed.
+    pub times_packet_ins: bool,
     /// Background programs without handlers.
     pub starters: Vec<Starter>,
 }
@@ -236,11 +238,12 @@ fn spawn_threads(
         let (network, queues) = (network.clone(), Arc::clone(&queues));
         let (programs, drain_timeout) = (Arc::clone(programs), plan.drain_timeout);
         let (rings, halves) = (plan.rings.clone(), plan.kernel_halves.clone());
+        let times = plan.times_packet_ins;
         let run = move || {
             pin_shard(index, core);
             let shard = || {
                 let shard = Shard::new(index, network.clone(), queues, programs)?;
-                let shard = shard.with_kernel_halves(halves);
+                let shard = shard.with_kernel_halves(halves).with_times(times);
                 with_ring(index, shard, rings.as_deref())?.run(drain_timeout)
             };
             let served = contain_thread(shard);

@@ -119,6 +119,12 @@ impl Shard {
         Ok(self)
     }
 
+    /// Notes for each program how long packet-ins take in it.
+    pub fn with_times(mut self, are_wanted: bool) -> Self {
+        self.batch.read_at = are_wanted.then_some(self.batch.now);
+        self
+    }
+
     /// Has these settle messages in front of all programs.
     pub fn with_kernel_halves(mut self, halves: Option<Arc<dyn KernelHalves>>) -> Self {
         self.batch.kernel_halves = halves;
@@ -726,6 +732,7 @@ fn read(
         Some(count) => count,
         None => 0,
     };
+    batch.note_read();
     batch
         .network
         .shard(batch.shard)
@@ -754,6 +761,7 @@ fn resume(connection: &mut Connection, batch: &mut BatchContext) -> Result<(), C
         // What there is to handle waits in the socket's queue; this is the beginning of a message that goes on there.
         connection.keep_input(&input);
     } else if !input.is_empty() {
+        batch.note_read();
         connection.handle_input(&input, batch)?;
     }
     connection.flush(batch)

@@ -6,7 +6,8 @@ use crate::flooding;
 use crate::permanent::Full;
 use crate::role::is_write;
 use crate::xid::{Origin, Xids};
-use crate::{Network, OWN_COOKIE_BITS, ProgramId, SwitchCounters, SwitchInfo};
+use crate::{Network, OWN_COOKIE_BITS, PacketInTimes, ProgramId, SwitchCounters, SwitchInfo};
+use std::sync::Arc;
 use std::time::Instant;
 use urtica_wire::{
     Action, BufferId, DatapathId, EncodeError, EntryOptions, ExactFlowMod, FlowMod, List, Match,
@@ -49,6 +50,8 @@ pub struct Switch<'a> {
 /// What a program's messages and entries are its by.
 #[derive(Clone)]
 pub(crate) struct Identity {
+    /// How long packet-ins take in it.
+    pub times: Arc<PacketInTimes>,
     pub origin: Origin,
     /// What its handlers send by to other switches.
     pub network: Network,

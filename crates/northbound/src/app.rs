@@ -12,6 +12,7 @@ use serde_json::Value;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 use urtica_controller::{Background, Network, Reply, RequestError, SwitchInfo};
@@ -43,10 +44,13 @@ pub(crate) struct App {
     replies: Arc<Semaphore>,
     served: AtomicU64,
     refused: AtomicU64,
+    /// When it started, in seconds since 1970.
+    pub started_s: u64,
 }
 
 impl App {
     pub fn new(config: NorthboundConfig, background: &Background, sources: Sources) -> Self {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
         let network = background.network().with_deadline(config.reply_timeout);
         Self {
             watchers: Arc::new(Semaphore::new(config.max_watchers)),
@@ -59,6 +63,7 @@ impl App {
             replies: Arc::new(Semaphore::new(MAX_REPLIES)),
             served: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            started_s: since_1970.map_or(0, |since| since.as_secs()),
         }
     }
 

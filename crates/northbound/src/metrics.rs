@@ -18,6 +18,7 @@ use axum::routing::get;
 use futures_util::{StreamExt, stream};
 use names::{dp_name, switch_metric};
 use page::{Labels, Page};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -45,6 +46,7 @@ async fn metrics(State(app): State<Arc<App>>) -> impl IntoResponse {
     add_ports(&mut page, &switches);
     add_port_stats(&mut page, &ports);
     add_shards(&mut page, &app);
+    add_programs(&mut page, &app);
     add_background(&mut page, &app);
     add_services(&mut page, &app);
     ([(header::CONTENT_TYPE, CONTENT_TYPE)], page.text())
@@ -112,6 +114,7 @@ fn add_switches(page: &mut Page, app: &App, switches: &[Arc<SwitchInfo>]) {
         help,
         switches.iter().filter_map(queued),
     );
+    add_waiting(page, app, switches);
     let counters = switches.iter().filter_map(|info| {
         let counters = app.network.counters(info.datapath_id)?;
         Some((info, counters))
@@ -120,6 +123,28 @@ fn add_switches(page: &mut Page, app: &App, switches: &[Arc<SwitchInfo>]) {
         for (field, count) in counters.iter() {
             let (name, help) = switch_metric(field);
             page.counter(name, help, [(switch_labels(info), count)]);
+        }
+    }
+}
+
+fn add_waiting(page: &mut Page, app: &App, switches: &[Arc<SwitchInfo>]) {
+    for info in switches {
+        let Some(waiting) = app.network.waiting_bytes(info.datapath_id) else {
+            continue;
+        };
+        for (name, help, bytes) in [
+            (
+                "switch_waiting_reply_bytes",
+                "Bytes of replies that the switch does not take; it is not read from meanwhile",
+                waiting.replies,
+            ),
+            (
+                "switch_waiting_received_bytes",
+                "Bytes received and not handled: what came before the switch stopped reading",
+                waiting.received,
+            ),
+        ] {
+            page.gauge(name, help, [(switch_labels(info), bytes as u64)]);
         }
     }
 }
@@ -237,6 +262,12 @@ fn add_shards(page: &mut Page, app: &App) {
             page.counter(name, help, [(labels(), counter.get())]);
         }
     }
+    let lengths = app.network.mailbox_lengths().enumerate();
+    page.gauge(
+        "shard_waiting_commands",
+        "Messages from outside of handlers and other work that wait for a shard",
+        lengths.map(|(shard, length)| (vec![("shard", shard.to_string())], length as u64)),
+    );
     let help = "How long a shard was busy each time it woke up: no packet-in takes longer in the controller";
     let busy = app
         .network
@@ -252,6 +283,26 @@ fn add_shards(page: &mut Page, app: &App) {
         )
     });
     page.histogram("shard_wakeup_duration_seconds", help, rows);
+}
+
+/// How long packet-ins took in each program; programs of one name together.
+fn add_programs(page: &mut Page, app: &App) {
+    let mut by_name: BTreeMap<String, (Duration, Vec<(u64, u64)>)> = BTreeMap::new();
+    for times in app.network.packet_in_times() {
+        let name = times.name().map(str::to_owned);
+        let name = name.unwrap_or_else(|| times.program().to_string());
+        let (sum, classes) = by_name.entry(name).or_default();
+        *sum += times.sum();
+        classes.resize(times.iter().count(), (0, 0));
+        for (class, (bound, count)) in classes.iter_mut().zip(times.iter()) {
+            *class = (bound, class.1 + count);
+        }
+    }
+    let rows = by_name
+        .into_iter()
+        .map(|(name, (sum, classes))| (vec![("program", name)], sum, classes));
+    let help = "How long packet-ins took in a program, from being read to being answered: the last of each read counts for all of it";
+    page.histogram("packet_in_duration_seconds", help, rows);
 }
 
 fn add_background(page: &mut Page, app: &App) {
@@ -280,6 +331,11 @@ fn add_background(page: &mut Page, app: &App) {
         "northbound_watchers",
         "Clients that watch events",
         [(none(), watchers as u64)],
+    );
+    page.gauge(
+        "start_time_seconds",
+        "When the program started, in seconds since 1970",
+        [(none(), app.started_s)],
     );
     let name = |name: &String| (vec![("program", name.clone())], 1);
     page.gauge(

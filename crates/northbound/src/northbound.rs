@@ -26,7 +26,7 @@ use urtica_services::{Discovery, Hosts};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 /// It listens from [`Northbound::bind`] on, and answers as soon as the controller runs. It has no handler, so it costs the
-/// messages of switches nothing.
+/// messages of switches nothing; that packet-ins are timed for the metrics costs two readings of the clock for each read from a switch.
 pub struct Northbound {
     config: NorthboundConfig,
     listener: TcpListener,
@@ -105,6 +105,7 @@ impl Northbound {
     /// # Panics
     /// Where a path that was [merged](Self::merge) is one that the interface has.
     pub fn add_to(self, controller: Controller) -> Controller {
+        let controller = controller.time_packet_ins(true);
         controller.background(move |background| self.start(background))
     }
 

@@ -8,14 +8,21 @@ use std::path::PathBuf;
 #[command(next_help_heading = "TLS, for ssl: and pssl: (docs/operating.md)")]
 pub struct TlsArgs {
     /// Our private key.
-    #[arg(long, value_name = "FILE", requires_all = ["certificate", "ca_cert"])]
+    #[arg(long, value_name = "FILE", requires_all = ["certificate", "authorities"])]
     pub private_key: Option<PathBuf>,
     /// Our certificate.
-    #[arg(long, value_name = "FILE", requires_all = ["private_key", "ca_cert"])]
+    #[arg(long, value_name = "FILE", requires_all = ["private_key", "authorities"])]
     pub certificate: Option<PathBuf>,
     /// The certificates of those who sign our peers' certificates.
-    #[arg(long, value_name = "FILE", requires_all = ["private_key", "certificate"])]
+    #[arg(long, value_name = "FILE", group = "authorities", requires_all = ["private_key", "certificate"])]
     pub ca_cert: Option<PathBuf>,
+    /// The same; where there is no such file, the CA certificate that the first peer shows is saved there. Whoever answers first is
+    /// believed.
+    #[arg(long, value_name = "FILE", group = "authorities", requires_all = ["private_key", "certificate"])]
+    pub bootstrap_ca_cert: Option<PathBuf>,
+    /// Lists of certificates that were revoked, one of each CA.
+    #[arg(long, value_name = "FILE", requires = "private_key")]
+    pub crl: Option<PathBuf>,
     /// Accept only the peer whose certificate has this name, or this fingerprint: sha256:… [default: any that is signed].
     #[arg(long, value_name = "NAME", requires = "private_key")]
     pub peer_name: Option<String>,
@@ -35,12 +42,13 @@ pub enum TlsArgsError {
 impl TlsArgs {
     /// The files that were given, if they were.
     pub fn config(&self) -> Option<TlsConfig> {
-        Some(TlsConfig {
-            private_key: self.private_key.clone()?,
-            certificate: self.certificate.clone()?,
-            ca_cert: self.ca_cert.clone()?,
-            peer_name: self.peer_name.clone(),
-        })
+        let authorities = self.ca_cert.as_ref().or(self.bootstrap_ca_cert.as_ref());
+        let (key, certificate) = (self.private_key.as_ref()?, self.certificate.as_ref()?);
+        let config = TlsConfig::new(key, certificate, authorities?)
+            .bootstrap(self.bootstrap_ca_cert.is_some())
+            .crl(self.crl.clone())
+            .peer_name(self.peer_name.clone());
+        Some(config)
     }
 
     /// What is needed to speak with these addresses; `None` where that is nothing.
@@ -88,10 +96,23 @@ mod tests {
             ("--certificate=c", "--private-key"),
             ("--ca-cert=a", "--certificate"),
             ("--peer-name=n", "--private-key"),
+            ("--crl=l", "--private-key"),
+            ("--bootstrap-ca-cert=a", "--certificate"),
         ] {
             let sentence = parse(&[some]).unwrap_err();
             assert!(sentence.contains(missing), "{sentence}");
         }
+    }
+
+    #[test]
+    fn a_ca_is_known_or_taken_from_the_first_peer() {
+        let own = ["--private-key=k", "--certificate=c"];
+        let first = parse(&[own[0], own[1], "--bootstrap-ca-cert=a", "--crl=l"]);
+        let config = first.unwrap().config().unwrap();
+        let expected = TlsConfig::new("k", "c", "a").bootstrap(true);
+        assert_eq!(config, expected.crl(Some("l".into())));
+        let both = parse(&[own[0], own[1], "--bootstrap-ca-cert=a", "--ca-cert=b"]);
+        assert!(both.unwrap_err().contains("cannot be used with"));
     }
 
     #[test]

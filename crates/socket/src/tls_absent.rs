@@ -65,6 +65,11 @@ impl TlsError {
     pub fn is_noise(&self) -> bool {
         false
     }
+
+    /// Whether somebody has to look at what it tells.
+    pub fn is_warning(&self) -> bool {
+        false
+    }
 }
 
 /// A TLS connection.

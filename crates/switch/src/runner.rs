@@ -639,7 +639,12 @@ impl Runner {
             match (outcome, tag) {
                 (_, Some(index)) if !self.targets.contains_key(&index) => {}
                 (Ok(stream), tag) => self.adopt(stream, peer, tag),
-                (Err(reason), Some(index)) => self.retry_later(index, &reason.to_string()),
+                (Err(reason), Some(index)) => {
+                    if reason.is_warning() {
+                        tracing::warn!("TLS: {reason}");
+                    }
+                    self.retry_later(index, &reason.to_string());
+                }
                 (Err(reason), None) if reason.is_noise() => {
                     urtica_log::debug!(about: urtica_log::without_port(&peer), controller = peer, %reason, "connection closed before its TLS handshake");
                 }

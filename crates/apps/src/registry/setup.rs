@@ -2,7 +2,7 @@
 
 use super::{Options, Row, forwarders};
 use std::sync::Arc;
-use urtica_controller::Program;
+use urtica_controller::{Named, Program};
 use urtica_services::{Discovery, Hosts, NeighbourProxy, ProvisionConfig, Provisioner, Routes};
 
 /// The services that programs have brought along: for what tells about them, such as an HTTP interface.
@@ -132,7 +132,7 @@ impl<'a> Setup<'a> {
     }
 
     fn add_as(&mut self, name: &'static str, program: impl Program + 'static) {
-        let program: Arc<dyn Program> = Arc::new(program);
+        let program: Arc<dyn Program> = Arc::new(Named::new(name, program));
         match self.apps.iter_mut().find(|app| app.name == name) {
             Some(app) => app.programs.push(program),
             None => self.apps.push(App {

@@ -21,7 +21,12 @@ fn the_tools_own_tests_pass() {
     if !require::all(&["python3"]) {
         return;
     }
-    for tool in ["figures", "network-figures", "kernel-half-figures"] {
+    for tool in [
+        "figures",
+        "network-figures",
+        "kernel-half-figures",
+        "northbound-figures",
+    ] {
         run(Command::new("python3")
             .args(["-m", "unittest", "discover"])
             .arg(Path::new(TOOLS).join(tool)));
@@ -67,6 +72,27 @@ fn network_figures_are_measured_and_written() {
     let plot = folder.path().join("network-figures-shared-state.svg");
     let svg = fs::read_to_string(plot).expect("a plot is drawn");
     assert_eq!(svg.matches("<polyline points=").count(), 4, "{svg}");
+}
+
+#[test]
+fn northbound_figures_are_measured_and_written() {
+    if !require::all(&["python3", "taskset", "ovs-pki"]) {
+        return;
+    }
+    let _turn = turn();
+    let folder = TempDir::new().expect("a temporary folder can be made");
+    run(quick("northbound-figures")
+        .args(["--rows", "1,2,4", "--out"])
+        .arg(folder.path()));
+
+    let (lines, rows) = lines_of(folder.path(), "northbound-figures");
+    assert_eq!(rows, ["1", "1", "2", "4", "4"]);
+    assert!(
+        lines
+            .iter()
+            .all(|line| line["figure"].as_f64() >= Some(0.0)),
+        "{lines:?}"
+    );
 }
 
 #[test]

@@ -53,6 +53,28 @@ impl Pki {
         self.files(name, "switch")
     }
 
+    /// The path of a file of the test's own in the same folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Has the authority of switches revoke a certificate, as docs/operating.md says; returns its list of revoked ones.
+    pub fn revoke_switch(&self, name: &str) -> PathBuf {
+        let [_, certificate, _] = self.switch(name);
+        let list = self.path("crl.pem");
+        let script = format!(
+            "printf '[ crl ]\\nauthorityKeyIdentifier = keyid:always\\n' >> ca.cnf
+             openssl ca -config ca.cnf -revoke {} && openssl ca -config ca.cnf -gencrl -crlexts crl -out {}",
+            shown(&certificate),
+            shown(&list)
+        );
+        let mut command = Command::new("sh");
+        run(command
+            .args(["-ec", &script])
+            .current_dir(self.0.path().join("pki/switchca")));
+        list
+    }
+
     /// A file of the test's own in the same folder.
     pub fn write(&self, name: &str, text: &str) -> String {
         let path = self.0.path().join(name);

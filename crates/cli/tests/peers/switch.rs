@@ -155,6 +155,11 @@ impl Switch {
         switch
     }
 
+    /// What it has logged.
+    pub fn log(&self) -> String {
+        self.daemon.log()
+    }
+
     /// Ends it as an operator would, with Ctrl-C.
     /// # Panics
     /// If it does not end in time or does not end with status 0.

@@ -1,5 +1,6 @@
 //! TLS between us and Open vSwitch, both ways, by the commands of docs/operating.md.
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use crate::controller::{Controller, TLS_TARGET};
@@ -225,4 +226,70 @@ fn files_that_are_missing_are_named() {
             "{arguments:?}: {sentence}"
         );
     }
+}
+
+#[test]
+fn an_open_vswitch_whose_certificate_was_revoked_stays_out() {
+    if !can_run(&["openssl"]) {
+        return;
+    }
+    let pki = Pki::new(&[("ctl", "controller"), ("s1", "switch"), ("s2", "switch")]);
+    let list = format!("--crl={}", pki.revoke_switch("s1").display());
+    let files = pki::options(&pki.controller("ctl"));
+    let room = Namespace::new();
+    let hosts: Vec<Host> = (1..=2).map(|number| Host::new(&room, number)).collect();
+    let controller = Controller::urtica_tls(&room, &[&strings(&files)[..], &[&list]].concat());
+    let switch = OpenVswitch::start(&room);
+    set_ssl(&switch, &pki, "s1");
+    let ports: Vec<&str> = hosts.iter().map(|host| host.switch_port.as_str()).collect();
+    switch.add_bridge(BRIDGE, "OpenFlow13", TLS_TARGET, &ports);
+    eventually("it is refused", DEADLINE, || {
+        let log = controller.log();
+        log.contains("was revoked") && log.contains("crl.pem")
+    });
+    assert!(!controller.log().contains("switch joined"));
+    set_ssl(&switch, &pki, "s2");
+    switch.wait_connected();
+    hosts[0].ping(&hosts[1]);
+    drop(switch);
+    controller.interrupt();
+}
+
+#[test]
+fn our_switch_takes_the_ca_that_open_vswitchs_controller_shows() {
+    if !can_run(&["ovs-testcontroller"]) {
+        return;
+    }
+    let pki = Pki::new(&[("ctl", "controller"), ("s1", "switch")]);
+    let [key, certificate, authority] = pki.switch("s1");
+    let shows = format!("--peer-ca-cert={}", authority.display());
+    let files = pki::options(&pki.controller("ctl"));
+    let room = Namespace::new();
+    let hosts: Vec<Host> = (1..=2).map(|number| Host::new(&room, number)).collect();
+    let _controller =
+        Controller::ovs_testcontroller_tls(&room, &[&strings(&files)[..], &[&shows]].concat());
+    let ports: Vec<String> = hosts
+        .iter()
+        .map(|host| format!("afpacket:{}", host.switch_port))
+        .collect();
+    let taken = pki.path("taken.pem");
+    let options = [
+        format!("--controller={TLS_TARGET}"),
+        format!("--private-key={}", key.display()),
+        format!("--certificate={}", certificate.display()),
+        format!("--bootstrap-ca-cert={}", taken.display()),
+    ];
+    let mut switch = Switch::start(&room, &ports, &strings(&options));
+    hosts[0].reach(&hosts[1]);
+    let log = switch.log();
+    let told = log.lines().find(|line| line.contains("taken on trust"));
+    assert!(told.is_some_and(|line| line.contains("WARN")), "{log}");
+    let text = std::fs::read_to_string(&taken).expect("it was saved");
+    let whole = std::fs::read_to_string(&authority).expect("it is there");
+    assert!(whole.ends_with(&text), "{text}");
+    let mode = std::fs::metadata(&taken)
+        .expect("it is there")
+        .permissions();
+    assert_eq!(mode.mode() & 0o777, 0o600);
+    switch.interrupt();
 }

@@ -4,7 +4,9 @@ use crate::support::*;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::Write;
 use std::time::Duration;
-use urtica_controller::{RequestError, Running, SessionConfig, Switch, SwitchHandler, SwitchInfo};
+use urtica_controller::{
+    RequestError, Running, SessionConfig, Switch, SwitchHandler, SwitchInfo, WaitingBytes,
+};
 use urtica_wire::{DatapathId, ErrorCode, Message, MultipartFlags, PacketIn, PacketOut, Version};
 
 fn hub(shards: usize) -> Running {
@@ -250,6 +252,10 @@ fn a_switch_that_never_reads_is_not_read_from() {
     let counters = running.network().counters(DatapathId(1)).unwrap();
     eventually("reading stops", || counters.stalls.get() > 0);
     assert!(counters.received.get() < count as u64, "it read to the end");
+    let waiting = || running.network().waiting_bytes(DatapathId(1)).unwrap();
+    eventually("what waits is told", || {
+        waiting().replies > 0 && waiting().received > 0
+    });
     other.send(1, &Message::PacketIn(packet_in(&UDP)));
     assert!(matches!(other.receive().message(), Message::PacketOut(_)));
     // Once it reads, it gets an answer to every packet.
@@ -257,6 +263,7 @@ fn a_switch_that_never_reads_is_not_read_from() {
         assert!(matches!(deaf.receive().message(), Message::PacketOut(_)));
     }
     assert_eq!(counters.received.get(), WORDS_TO_JOIN + count as u64);
+    eventually("nothing waits", || waiting() == WaitingBytes::default());
     running.stop().unwrap();
 }
 

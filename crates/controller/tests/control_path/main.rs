@@ -23,4 +23,5 @@ mod stages;
 mod stopping;
 mod support;
 mod threads;
+mod times;
 mod tls;

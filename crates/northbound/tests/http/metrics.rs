@@ -28,7 +28,19 @@ fn counters_gauges_and_histograms_are_told() {
             .iter()
             .all(|count| count.is_some_and(|count| count > 0.0))
     });
+    wait("packet-ins are timed in each program", || {
+        ["discovery", "hub"].iter().all(|program| {
+            let row = format!("urtica_packet_in_duration_seconds_count{{program=\"{program}\"}}");
+            value(&lab, &row).is_some_and(|count| count > 0.0)
+        })
+    });
     assert_eq!(value(&lab, "urtica_switches"), Some(2.0));
+    for waiting in ["reply", "received"] {
+        let row = format!("urtica_switch_waiting_{waiting}_bytes{{{s1}}}");
+        assert!(value(&lab, &row).is_some(), "{row}");
+    }
+    assert!(value(&lab, "urtica_shard_waiting_commands{shard=\"0\"}").is_some());
+    assert!(value(&lab, "urtica_start_time_seconds").is_some_and(|time| time > 1.7e9));
     assert_eq!(
         value(&lab, &format!("urtica_switch_role{{{s1},role=\"equal\"}}")),
         Some(1.0)

@@ -41,7 +41,7 @@ impl Certificate {
         let issuer = parsed.issuer();
         Some(Self {
             names,
-            issuer: common_name(issuer).unwrap_or_else(|| printable(&issuer.to_string())),
+            issuer: name_of(issuer),
             fingerprint: Sha256::digest(der).into(),
             not_before: parsed.validity().not_before.to_system_time(),
             not_after: parsed.validity().not_after.to_system_time(),
@@ -98,6 +98,11 @@ impl fmt::Display for Certificate {
             None => write!(f, "sha256:{}", self.fingerprint()),
         }
     }
+}
+
+/// What somebody is called: by the common name, or by all there is.
+pub(super) fn name_of(name: &Name) -> String {
+    common_name(name).unwrap_or_else(|| printable(&name.to_string()))
 }
 
 fn common_name(name: &Name) -> Option<String> {

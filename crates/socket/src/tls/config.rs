@@ -2,11 +2,11 @@
 
 use super::certificate::{Certificate, date};
 use super::error::TlsError;
-use super::verify::{PeerVerifier, Trust};
+use super::verify::{Names, PeerVerifier, Trust, Unusable};
 use crate::{FileWatch, TlsConfig};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::server::NoServerSessionStorage;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, ServerConfig, client::Resumption};
@@ -14,6 +14,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use x509_cert::certificate::Rfc5280;
+use x509_cert::crl::CertificateList;
 use x509_cert::der::{Decode, Encode};
 
 /// From how long before a certificate of ours expires this is told, each day.
@@ -21,9 +23,10 @@ pub const EXPIRY_WARNING: Duration = Duration::from_secs(14 * 24 * 3600);
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
+const CRL: &str = "file of revoked certificates";
 const KEY: &str = "private key";
 const CERTIFICATE: &str = "certificate";
-const AUTHORITIES: &str = "file of CA certificates";
+pub(super) const AUTHORITIES: &str = "file of CA certificates";
 
 /// What a program needs to speak TLS: files that were read and found right.
 #[derive(Clone)]
@@ -40,6 +43,8 @@ pub(super) struct Loaded {
     key: Arc<SingleCertAndKey>,
     own: Certificate,
     authorities: Vec<Certificate>,
+    /// Of each list of revoked certificates, who made it and when the next was to come.
+    lists: Vec<(String, SystemTime)>,
     trust: Arc<Trust>,
 }
 
@@ -74,6 +79,21 @@ pub enum Notice {
         /// Whether it has expired.
         is_over: bool,
     },
+    /// There should be a newer list of revoked certificates.
+    #[error(
+        "the list of revoked certificates of '{issuer}' in {} was to be replaced on {}: it stays in use; expected a newer one, such as \
+         `openssl ca -gencrl` makes",
+        path.display(),
+        date(*next_update)
+    )]
+    OldList {
+        /// Whose list it is.
+        issuer: String,
+        /// Where it is.
+        path: PathBuf,
+        /// When a newer one was to come.
+        next_update: SystemTime,
+    },
 }
 
 impl Notice {
@@ -101,7 +121,8 @@ impl Tls {
 
     pub(super) fn load_at(config: TlsConfig, now: SystemTime) -> Result<Self, TlsError> {
         let paths = [&config.private_key, &config.certificate, &config.ca_cert];
-        let files = FileWatch::new(paths.map(PathBuf::clone).into());
+        let paths = paths.into_iter().chain(&config.crl);
+        let files = FileWatch::new(paths.cloned().collect());
         let loaded = Arc::new(Loaded::read(&config, now)?);
         Ok(Self {
             config,
@@ -124,6 +145,7 @@ impl Tls {
         if now >= self.next_warning {
             self.next_warning = now + DAY;
             notices.extend(self.expiring(now));
+            notices.extend(self.old_lists(now));
         }
         notices
     }
@@ -161,6 +183,19 @@ impl Tls {
     }
 }
 
+impl Tls {
+    fn old_lists(&self, now: SystemTime) -> impl Iterator<Item = Notice> {
+        let path = self.config.crl.clone().unwrap_or_default();
+        let old = self.loaded.lists.iter();
+        old.filter(move |(_, next_update)| *next_update < now)
+            .map(move |(issuer, next_update)| Notice::OldList {
+                issuer: issuer.clone(),
+                path: path.clone(),
+                next_update: *next_update,
+            })
+    }
+}
+
 impl Loaded {
     fn read(config: &TlsConfig, now: SystemTime) -> Result<Self, TlsError> {
         let provider = Arc::new(ring::default_provider());
@@ -175,36 +210,27 @@ impl Loaded {
         })?;
         let certified = CertifiedKey::new(chain, key);
         check_match(&certified, config)?;
-        let shown = read_certificates(AUTHORITIES, &config.ca_cert)?;
-        let authorities = shown
-            .iter()
-            .map(|der| parse(AUTHORITIES, &config.ca_cert, der))
-            .collect::<Result<Vec<_>, _>>()?;
-        if authorities
-            .iter()
-            .all(|authority| authority.not_after() < now)
-        {
-            let expired = date(authorities[0].not_after());
-            let problem = format!(
-                "has no certificate that is still valid: {} expired on {expired}",
-                authorities[0]
-            );
-            return Err(TlsError::file(AUTHORITIES, &config.ca_cert, problem));
-        }
-        let ours = format!("{own} in {}", config.certificate.display());
-        let trust = Trust::new(
-            config.ca_cert.clone(),
-            ours,
-            config.peer_name.clone(),
-            shown,
-            &provider,
-        );
-        let trust = trust.ok_or_else(|| no_certificate(AUTHORITIES, &config.ca_cert))?;
+        let shown = read_authorities(config)?;
+        let authorities = parse_authorities(&shown, &config.ca_cert, now)?;
+        let crls = config.crl.as_deref().map(read_crls).transpose()?;
+        let crls = crls.unwrap_or_default();
+        let names = Names {
+            authorities: config.ca_cert.clone(),
+            crl: config.crl.clone(),
+            ours: format!("{own} in {}", config.certificate.display()),
+            peer: config.peer_name.clone(),
+        };
+        let lists = crls.iter().filter_map(about_list).collect();
+        let trust = Trust::new(names, shown, crls, &provider).map_err(|reason| match reason {
+            Unusable::Authority => no_certificate(AUTHORITIES, &config.ca_cert),
+            Unusable::Crl => no_crl(config.crl.as_deref().unwrap_or(Path::new(""))),
+        })?;
         Ok(Self {
             provider,
             key: Arc::new(SingleCertAndKey::from(certified)),
             own,
             authorities,
+            lists,
             trust: Arc::new(trust),
         })
     }
@@ -259,6 +285,61 @@ fn read_certificates(
         Ok(found) if !found.is_empty() => Ok(found),
         _ => Err(no_certificate(what, path)),
     }
+}
+
+/// The authorities' certificates; none where the first peer is to show its own, and none has yet.
+fn read_authorities(config: &TlsConfig) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let is_missing = matches!(config.ca_cert.try_exists(), Ok(false));
+    match config.bootstrap && is_missing {
+        true => Ok(Vec::new()),
+        false => read_certificates(AUTHORITIES, &config.ca_cert),
+    }
+}
+
+fn parse_authorities(
+    shown: &[CertificateDer],
+    path: &Path,
+    now: SystemTime,
+) -> Result<Vec<Certificate>, TlsError> {
+    let authorities = shown.iter().map(|der| parse(AUTHORITIES, path, der));
+    let authorities = authorities.collect::<Result<Vec<_>, _>>()?;
+    let are_over = authorities.iter().all(|it| it.not_after() < now);
+    if let Some(first) = authorities.first().filter(|_| are_over) {
+        let expired = date(first.not_after());
+        let problem =
+            format!("has no certificate that is still valid: {first} expired on {expired}");
+        return Err(TlsError::file(AUTHORITIES, path, problem));
+    }
+    Ok(authorities)
+}
+
+/// One list of revoked certificates or more.
+fn read_crls(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
+    let text = std::fs::read(path).map_err(|error| {
+        let problem =
+            format!("cannot be read: {error}; `openssl ca -gencrl` makes one, or leave --crl out");
+        TlsError::file(CRL, path, problem)
+    })?;
+    let found: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(&text).collect();
+    match found {
+        Ok(found) if !found.is_empty() => Ok(found),
+        _ => Err(no_crl(path)),
+    }
+}
+
+fn no_crl(path: &Path) -> TlsError {
+    let problem = "has no list of revoked certificates, or one that cannot be read; expected PEM, which begins with \
+                   -----BEGIN X509 CRL-----, of version 2, such as `openssl ca -gencrl -crlexts EXTENSIONS` makes";
+    TlsError::file(CRL, path, problem)
+}
+
+/// Who made a list, and when the next was to come, if it says so.
+fn about_list(der: &CertificateRevocationListDer) -> Option<(String, SystemTime)> {
+    let list = CertificateList::<Rfc5280>::from_der(der)
+        .ok()?
+        .tbs_cert_list;
+    let issuer = super::certificate::name_of(&list.issuer);
+    Some((issuer, list.next_update?.to_system_time()))
 }
 
 fn no_certificate(what: &'static str, path: &Path) -> TlsError {

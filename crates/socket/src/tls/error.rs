@@ -22,6 +22,19 @@ pub enum TlsError {
     /// The peer's certificate is not accepted.
     #[error("the peer is refused: {0}")]
     Certificate(String),
+    /// The CA certificate that the peer has shown was saved ([`TlsConfig::bootstrap`](crate::TlsConfig::bootstrap)), and the connection
+    /// ended.
+    #[error(
+        "the CA certificate {authority} of the peer was taken on trust and saved in {}: compare its fingerprint with the CA's own; \
+         the next connection is checked by it",
+        path.display()
+    )]
+    Bootstrapped {
+        /// Where it is.
+        path: PathBuf,
+        /// Its name and its fingerprint.
+        authority: String,
+    },
     /// The peer does not accept us.
     #[error("the peer refuses us: {0}")]
     Refused(String),
@@ -63,6 +76,11 @@ impl TlsError {
     /// Whether this is the background noise of an open port and not worth an operator's attention.
     pub fn is_noise(&self) -> bool {
         matches!(self, Self::Closed { spoke: false })
+    }
+
+    /// Whether somebody has to look at what it tells before all goes on as if nothing had been: a CA was taken on trust.
+    pub fn is_warning(&self) -> bool {
+        matches!(self, Self::Bootstrapped { .. })
     }
 
     /// What an error of the protocol means to people. `verifier` knows what is wrong with the peer's certificate, if anything is.

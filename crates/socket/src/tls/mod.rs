@@ -15,6 +15,7 @@
 //! **Cost.** A handshake takes about a millisecond, most of it for RSA, on the thread of whoever owns [`Handshakes`]. Bytes are
 //! encrypted in batches as large as what is written. There is no session resumption: each connection proves anew who it is.
 
+mod bootstrap;
 mod certificate;
 mod config;
 mod error;

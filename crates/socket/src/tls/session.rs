@@ -4,9 +4,10 @@
 //! not complete: so a socket that says nothing has nothing. What was encrypted leaves before more is encrypted: so no more waits
 //! in here than one call of [`Session::write`] takes.
 
+use super::bootstrap;
 use super::config::Loaded;
 use super::error::TlsError;
-use super::verify::PeerVerifier;
+use super::verify::{ANYBODY, PeerVerifier};
 use super::{Certificate, Tls};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::IoSlice;
@@ -21,9 +22,6 @@ const WRITE_BYTES: usize = 256 << 10;
 
 /// Room for what a record brings whose beginning came earlier: more than any has.
 const RECORD_BYTES: usize = 20 << 10;
-
-/// The name of whom we connect to, which nothing depends on: certificates of ovs-pki tell none, and none is sent.
-const ANYBODY: &str = "openflow.invalid";
 
 /// A TLS connection, without its socket.
 pub(crate) struct Session {
@@ -96,7 +94,11 @@ impl Session {
             }
             self.flush(socket)?;
         }
-        Ok(!self.tls.is_handshaking() && !self.has_unsent())
+        let is_over = !self.tls.is_handshaking() && !self.has_unsent();
+        match self.verifier.introduction() {
+            Some((path, authority)) if is_over => Err(bootstrap::save(path, authority)),
+            _ => Ok(is_over),
+        }
     }
 
     /// Handles what came. The peer learns of an error where the socket takes it.

@@ -1,11 +1,17 @@
 //! Authorities and certificates for tests.
 
-use super::Tls;
-use crate::TlsConfig;
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SigningKey};
+use super::{Tls, TlsError};
+use crate::tls::session::Session;
+use crate::{Stream, TlsConfig};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType, IsCa, Issuer,
+    KeyIdMethod, KeyPair, RevokedCertParams, SigningKey,
+};
+use rustix::fd::OwnedFd;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
@@ -70,6 +76,29 @@ impl Authority {
         }
     }
 
+    /// Its list of certificates that were revoked, valid for a year from the beginning of `year`.
+    pub fn revoke(&self, revoked: &[&Made], year: i32) -> String {
+        let serial = |made: &&Made| {
+            let parsed = x509_cert::Certificate::from_der(&made.der).unwrap();
+            let serial = parsed.tbs_certificate().serial_number().as_bytes().to_vec();
+            RevokedCertParams {
+                serial_number: serial.into(),
+                revocation_time: rcgen::date_time_ymd(year, 1, 1),
+                reason_code: None,
+                invalidity_date: None,
+            }
+        };
+        let list = CertificateRevocationListParams {
+            this_update: rcgen::date_time_ymd(year, 1, 1),
+            next_update: rcgen::date_time_ymd(year + 1, 1, 1),
+            crl_number: 1.into(),
+            issuing_distribution_point: None,
+            revoked_certs: revoked.iter().map(serial).collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        list.signed_by(&self.issuer).unwrap().pem().unwrap()
+    }
+
     /// Signs a certificate with this common name.
     pub fn sign_name(&self, name: &str) -> Made {
         self.sign(|params| params.distinguished_name.push(DnType::CommonName, name))
@@ -101,16 +130,68 @@ impl Files {
     }
 
     pub fn config(&self) -> TlsConfig {
-        TlsConfig {
-            private_key: self.path("key.pem"),
-            certificate: self.path("cert.pem"),
-            ca_cert: self.path("ca.pem"),
-            peer_name: None,
-        }
+        TlsConfig::new(
+            self.path("key.pem"),
+            self.path("cert.pem"),
+            self.path("ca.pem"),
+        )
     }
 
     pub fn load(&self) -> Tls {
         Tls::load(self.config()).unwrap()
+    }
+}
+
+/// The sockets of one end.
+pub fn pair() -> (OwnedFd, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    theirs.set_nonblocking(true).unwrap();
+    (ours.into(), theirs)
+}
+
+/// Two ends that shake hands through the test.
+pub struct Ends {
+    pub client: (Session, OwnedFd),
+    pub server: (Session, OwnedFd),
+}
+
+/// How a handshake ended.
+pub type Outcome = Result<(), String>;
+
+impl Ends {
+    /// On one pair of sockets.
+    pub fn new(client: &Tls, server: &Tls) -> Self {
+        let (one, other) = pair();
+        Self {
+            client: (Session::client(client).unwrap(), one),
+            server: (Session::server(server).unwrap(), other.into()),
+        }
+    }
+
+    /// Shakes hands; returns how it ended for the client and for the server.
+    pub fn shake_hands(&mut self) -> (Outcome, Outcome) {
+        let (mut client, mut server) = (Ok(false), Ok(false));
+        for _ in 0..20 {
+            step(&mut client, &mut self.client);
+            step(&mut server, &mut self.server);
+        }
+        let settle = |outcome: Result<bool, TlsError>| match outcome {
+            Ok(true) => Ok(()),
+            Ok(false) => Err("still under way".to_owned()),
+            Err(error) => Err(error.to_string()),
+        };
+        (settle(client), settle(server))
+    }
+
+    pub fn into_streams(self) -> [Stream; 2] {
+        [self.client, self.server].map(|(session, socket)| Stream::with_tls(socket, session))
+    }
+}
+
+fn step(outcome: &mut Result<bool, TlsError>, (session, socket): &mut (Session, OwnedFd)) {
+    if matches!(outcome, Ok(false)) {
+        *outcome = session.handshake(socket);
     }
 }
 

@@ -5,36 +5,68 @@
 
 use super::certificate::{Certificate, date};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::verify_server_cert_signed_by_trust_anchor;
+use rustls::client::{WebPkiServerVerifier, verify_server_cert_signed_by_trust_anchor};
 use rustls::crypto::{
     CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature,
     verify_tls13_signature_with_raw_key,
 };
-use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::pki_types::{
+    CertificateDer, CertificateRevocationListDer, ServerName, SubjectPublicKeyInfoDer, UnixTime,
+};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use rustls::server::{ParsedCertificate, VerifierBuilderError, WebPkiClientVerifier};
 use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore,
     SignatureScheme,
 };
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 use x509_cert::certificate::Version;
 use x509_cert::der::{Decode, Encode};
 
+/// The name of whom we connect to, which nothing depends on: certificates of ovs-pki tell none, and none is sent.
+pub(super) const ANYBODY: &str = "openflow.invalid";
+
 /// By what peers are known.
 #[derive(Debug)]
 pub(super) struct Trust {
-    /// The file of the authorities, for sentences.
-    path: PathBuf,
-    /// Our own certificate, for sentences.
-    ours: String,
-    peer_name: Option<String>,
+    /// Who we are and whom we expect, for sentences.
+    names: Names,
     authorities: Vec<CertificateDer<'static>>,
+    /// `None` where there is no authority yet: the first peer shows it.
+    chains: Option<Chains>,
+    provider: Arc<CryptoProvider>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+/// What a verdict is put in words with.
+#[derive(Clone, Debug)]
+pub(super) struct Names {
+    /// The file of the authorities.
+    pub authorities: PathBuf,
+    /// The file of the lists of revoked certificates.
+    pub crl: Option<PathBuf>,
+    /// Our own certificate.
+    pub ours: String,
+    pub peer: Option<String>,
+}
+
+/// What checks chains of certificates up to an authority.
+#[derive(Debug)]
+struct Chains {
     roots: Arc<RootCertStore>,
     clients: Arc<dyn ClientCertVerifier>,
-    algorithms: WebPkiSupportedAlgorithms,
+    /// What knows which certificates were revoked, where somebody has said so.
+    servers: Option<Arc<WebPkiServerVerifier>>,
+}
+
+/// Why peers cannot be judged.
+pub(super) enum Unusable {
+    /// An authority's certificate.
+    Authority,
+    /// A list of revoked certificates.
+    Crl,
 }
 
 /// Which end the peer is of the connection.
@@ -44,30 +76,114 @@ enum Peer {
     Server,
 }
 
-impl Trust {
-    /// `None` where one of `authorities` is no certificate.
-    pub fn new(
-        path: PathBuf,
-        ours: String,
-        peer_name: Option<String>,
-        authorities: Vec<CertificateDer<'static>>,
+impl Chains {
+    fn new(
+        authorities: &[CertificateDer<'static>],
+        crls: Vec<CertificateRevocationListDer<'static>>,
         provider: &Arc<CryptoProvider>,
-    ) -> Option<Self> {
+    ) -> Result<Self, Unusable> {
         let mut roots = RootCertStore::empty();
-        for authority in &authorities {
-            roots.add(authority.clone()).ok()?;
+        for authority in authorities {
+            let added = roots.add(authority.clone());
+            added.map_err(|_| Unusable::Authority)?;
         }
         let roots = Arc::new(roots);
-        let clients = WebPkiClientVerifier::builder_with_provider(roots.clone(), provider.clone());
-        Some(Self {
-            path,
-            ours,
-            peer_name,
-            authorities,
-            clients: clients.build().ok()?,
+        let reason = |error| match error {
+            VerifierBuilderError::InvalidCrl(_) => Unusable::Crl,
+            _ => Unusable::Authority,
+        };
+        let clients = WebPkiClientVerifier::builder_with_provider(roots.clone(), provider.clone())
+            .with_crls(crls.clone())
+            .build()
+            .map_err(reason)?;
+        let servers = || {
+            WebPkiServerVerifier::builder_with_provider(roots.clone(), provider.clone())
+                .with_crls(crls.clone())
+                .build()
+        };
+        let servers = (!crls.is_empty()).then(servers).transpose();
+        Ok(Self {
+            servers: servers.map_err(reason)?,
             roots,
+            clients,
+        })
+    }
+
+    fn check(
+        &self,
+        shown: &CertificateDer,
+        intermediates: &[CertificateDer],
+        now: UnixTime,
+        peer: Peer,
+        algorithms: &WebPkiSupportedAlgorithms,
+    ) -> Result<(), Error> {
+        match (peer, &self.servers) {
+            (Peer::Client, _) => {
+                let verified = self.clients.verify_client_cert(shown, intermediates, now);
+                verified.map(|_| ())
+            }
+            (Peer::Server, None) => verify_server_cert_signed_by_trust_anchor(
+                &ParsedCertificate::try_from(shown)?,
+                &self.roots,
+                intermediates,
+                now,
+                algorithms.all,
+            ),
+            (Peer::Server, Some(servers)) => {
+                let anybody = ServerName::try_from(ANYBODY)
+                    .map_err(|error| Error::General(error.to_string()))?;
+                use CertificateError as E;
+                match servers.verify_server_cert(shown, intermediates, &anybody, &[], now) {
+                    // The name is looked at last, when all else is right; certificates of ovs-pki tell none.
+                    Err(Error::InvalidCertificate(
+                        E::NotValidForName | E::NotValidForNameContext { .. },
+                    )) => Ok(()),
+                    verified => verified.map(|_| ()),
+                }
+            }
+        }
+    }
+}
+
+impl Trust {
+    /// Without authorities, the first peer shows its own.
+    pub fn new(
+        names: Names,
+        authorities: Vec<CertificateDer<'static>>,
+        crls: Vec<CertificateRevocationListDer<'static>>,
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Self, Unusable> {
+        let chains = match authorities[..] {
+            [] => None,
+            _ => Some(Chains::new(&authorities, crls, provider)?),
+        };
+        Ok(Self {
+            names,
+            authorities,
+            chains,
+            provider: provider.clone(),
             algorithms: provider.signature_verification_algorithms,
         })
+    }
+
+    /// The authority that a peer shows behind its own certificate, where that has signed it. Nobody vouches for it.
+    fn introduce(
+        &self,
+        shown: &CertificateDer,
+        intermediates: &[CertificateDer],
+        now: UnixTime,
+        peer: Peer,
+    ) -> Result<CertificateDer<'static>, Error> {
+        let last = intermediates.last().unwrap_or(shown).clone().into_owned();
+        let authority = parse(&last)?;
+        if !self.has_signed(&authority, &authority) {
+            return Err(CertificateError::InvalidPurpose.into());
+        }
+        let names = self.names.clone();
+        let trust = Self::new(names, vec![last.clone()], Vec::new(), &self.provider)
+            .map_err(|_| Error::from(CertificateError::BadEncoding))?;
+        trust.check(shown, intermediates, now, peer)?;
+        Ok(last)
     }
 
     fn check(
@@ -83,23 +199,17 @@ impl Trust {
         if is_version_1(shown)? {
             return self.check_version_1(shown, now);
         }
-        match peer {
-            Peer::Client => self
-                .clients
-                .verify_client_cert(shown, intermediates, now)
-                .map(|_| ()),
-            Peer::Server => verify_server_cert_signed_by_trust_anchor(
-                &ParsedCertificate::try_from(shown)?,
-                &self.roots,
-                intermediates,
-                now,
-                self.algorithms.all,
-            ),
+        match &self.chains {
+            Some(chains) => chains.check(shown, intermediates, now, peer, &self.algorithms),
+            None => Err(CertificateError::UnknownIssuer.into()),
         }
     }
 
-    /// One of the authorities must have signed it.
+    /// One of the authorities must have signed it. `webpki` does not look for it in lists of revoked ones: with them, it is refused.
     fn check_version_1(&self, shown: &CertificateDer, now: UnixTime) -> Result<(), Error> {
+        if self.names.crl.is_some() {
+            return Err(CertificateError::UnknownRevocationStatus.into());
+        }
         let certificate = parse(shown)?;
         let issuer = self.authorities.iter().find(|authority| {
             parse(authority).is_ok_and(|authority| self.has_signed(&authority, &certificate))
@@ -138,11 +248,33 @@ impl Trust {
 
     /// What is wrong with a certificate, for people.
     fn explain(&self, error: &Error, certificate: &Certificate) -> String {
-        let Error::InvalidCertificate(error) = error else {
-            return format!("its certificate {certificate} cannot be used: {error}");
+        let crl = self.names.crl.as_deref().unwrap_or(Path::new("")).display();
+        let error = match error {
+            Error::InvalidCertificate(error) => error,
+            Error::InvalidCertRevocationList(problem) => {
+                return format!(
+                    "nobody knows whether its certificate {certificate} was revoked: the list of '{}' in {crl} cannot be used: \
+                     {problem:?}; expected one that this CA has made",
+                    certificate.issuer()
+                );
+            }
+            error => return format!("its certificate {certificate} cannot be used: {error}"),
         };
         use CertificateError as E;
         match error {
+            E::InvalidPurpose if self.chains.is_none() => format!(
+                "it does not show the certificate of its CA, which would be saved as {}; expected that its file of certificates has \
+                 the CA's behind its own, or a file of CA certificates here",
+                self.names.authorities.display()
+            ),
+            E::Revoked => format!(
+                "its certificate {certificate} was revoked, as {crl} says; expected another one, such as `ovs-pki req+sign NAME` makes"
+            ),
+            E::UnknownRevocationStatus => format!(
+                "nobody knows whether its certificate {certificate} was revoked: expected that {crl} has a list of '{}', such as \
+                 `openssl ca -gencrl` makes, and a certificate of X.509's version 3",
+                certificate.issuer()
+            ),
             E::Expired | E::ExpiredContext { .. } => format!(
                 "its certificate {certificate} expired on {}; expected a newer one, such as `ovs-pki req+sign NAME` makes",
                 date(certificate.not_after())
@@ -155,7 +287,7 @@ impl Trust {
                 "its certificate {certificate} was signed by '{}', whose certificate is not in {}; expected one that is: \
                  ovs-pki keeps that of switches in switchca/cacert.pem and that of controllers in controllerca/cacert.pem",
                 certificate.issuer(),
-                self.path.display()
+                self.names.authorities.display()
             ),
             E::ApplicationVerificationFailure => format!(
                 "its certificate has the name {}; expected '{}'",
@@ -165,7 +297,7 @@ impl Trust {
                     .map(|name| format!("'{name}'"))
                     .collect::<Vec<_>>()
                     .join(", "),
-                self.peer_name.as_deref().unwrap_or_default()
+                self.names.peer.as_deref().unwrap_or_default()
             ),
             other => format!("its certificate {certificate} cannot be used: {other}"),
         }
@@ -206,6 +338,8 @@ pub(super) struct PeerVerifier {
     trust: Arc<Trust>,
     /// The certificate, or what is wrong with it.
     verdict: OnceLock<Result<Certificate, String>>,
+    /// The authority that it has shown, where none was known.
+    introduced: OnceLock<CertificateDer<'static>>,
 }
 
 impl PeerVerifier {
@@ -213,7 +347,14 @@ impl PeerVerifier {
         Self {
             trust,
             verdict: OnceLock::new(),
+            introduced: OnceLock::new(),
         }
+    }
+
+    /// Where to save which authority, where none was known and the peer has shown one. To be done when the peer has proven that its
+    /// certificate is its own.
+    pub fn introduction(&self) -> Option<(&Path, &CertificateDer<'static>)> {
+        Some((&self.trust.names.authorities, self.introduced.get()?))
     }
 
     /// The peer's certificate, once it is accepted.
@@ -228,7 +369,7 @@ impl PeerVerifier {
 
     /// Our own certificate, for sentences.
     pub fn ours(&self) -> &str {
-        &self.trust.ours
+        &self.trust.names.ours
     }
 
     fn verify(
@@ -241,8 +382,7 @@ impl PeerVerifier {
         let certificate =
             Certificate::from_der(shown).ok_or(Error::from(CertificateError::BadEncoding))?;
         let checked = self
-            .trust
-            .check(shown, intermediates, now, peer)
+            .check_chain(shown, intermediates, now, peer)
             .and_then(|()| self.check_name(&certificate));
         let verdict = match &checked {
             Ok(()) => Ok(certificate),
@@ -253,8 +393,24 @@ impl PeerVerifier {
         checked
     }
 
+    fn check_chain(
+        &self,
+        shown: &CertificateDer,
+        intermediates: &[CertificateDer],
+        now: UnixTime,
+        peer: Peer,
+    ) -> Result<(), Error> {
+        if self.trust.chains.is_some() {
+            return self.trust.check(shown, intermediates, now, peer);
+        }
+        let authority = self.trust.introduce(shown, intermediates, now, peer)?;
+        // A peer shows its certificate once.
+        let _ = self.introduced.set(authority);
+        Ok(())
+    }
+
     fn check_name(&self, certificate: &Certificate) -> Result<(), Error> {
-        match &self.trust.peer_name {
+        match &self.trust.names.peer {
             Some(name) if !certificate.is_called(name) => {
                 Err(CertificateError::ApplicationVerificationFailure.into())
             }

@@ -34,12 +34,11 @@ impl Pki {
     pub fn sign(&self, holder: &str, name: &str) -> TlsConfig {
         let key = KeyPair::generate().unwrap();
         let certificate = named(name).signed_by(&key, &self.authority).unwrap();
-        let config = TlsConfig {
-            private_key: self.path(&format!("{holder}-key.pem")),
-            certificate: self.path(&format!("{holder}-cert.pem")),
-            ca_cert: self.path("ca.pem"),
-            peer_name: None,
-        };
+        let config = TlsConfig::new(
+            self.path(&format!("{holder}-key.pem")),
+            self.path(&format!("{holder}-cert.pem")),
+            self.path("ca.pem"),
+        );
         std::fs::write(&config.private_key, key.serialize_pem()).unwrap();
         std::fs::write(&config.certificate, certificate.pem()).unwrap();
         config

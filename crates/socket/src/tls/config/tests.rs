@@ -116,3 +116,29 @@ fn a_certificate_that_will_expire_is_told_each_day_from_two_weeks_before() {
     let notices = tls.refresh(end + DAY);
     assert!(notices[0].to_string().contains("has expired on 3000-01-01"));
 }
+
+#[test]
+fn lists_of_revoked_certificates_are_read_when_they_change_and_old_ones_told() {
+    let ca = Authority::new("ca");
+    let (made, lost) = (ca.sign_name("ctl"), ca.sign_name("lost"));
+    let files = Files::new(&made, &ca.pem);
+    files.write("crl.pem", &ca.revoke(&[], 2026));
+    let config = files.config().crl(Some(files.path("crl.pem")));
+    let mut tls = Tls::load(config).unwrap();
+    assert!(tls.refresh(year(2026) + 100 * DAY).is_empty());
+    let notices = tls.refresh(year(2027) + DAY);
+    let [notice @ Notice::OldList { .. }] = &notices[..] else {
+        panic!("expected that the list is old, not {notices:?}");
+    };
+    let sentence = notice.to_string();
+    assert!(notice.is_warning());
+    assert!(
+        sentence.contains("of 'ca'") && sentence.contains("replaced on 2027-01-01"),
+        "{sentence}"
+    );
+    files.write("crl.pem", &ca.revoke(&[&lost], 2027));
+    assert!(tls.refresh(year(2027) + DAY).is_empty());
+    let [Notice::Reloaded { .. }] = &tls.refresh(year(2027) + DAY)[..] else {
+        panic!("expected the new list");
+    };
+}

@@ -2,61 +2,9 @@
 
 use super::*;
 use crate::Stream;
-use crate::tls::testing::{Authority, Files, Made, version_1};
+use crate::tls::testing::{Authority, Ends, Files, Made, Outcome, pair, version_1};
 use rcgen::DnType;
 use std::os::unix::net::UnixStream;
-
-/// The sockets of one end.
-fn pair() -> (OwnedFd, UnixStream) {
-    let (ours, theirs) = UnixStream::pair().unwrap();
-    ours.set_nonblocking(true).unwrap();
-    theirs.set_nonblocking(true).unwrap();
-    (ours.into(), theirs)
-}
-
-/// Two ends that shake hands through the test.
-struct Ends {
-    client: (Session, OwnedFd),
-    server: (Session, OwnedFd),
-}
-
-type Outcome = Result<(), String>;
-
-impl Ends {
-    /// On one pair of sockets.
-    fn new(client: &Tls, server: &Tls) -> Self {
-        let (one, other) = pair();
-        Self {
-            client: (Session::client(client).unwrap(), one),
-            server: (Session::server(server).unwrap(), other.into()),
-        }
-    }
-
-    /// Shakes hands; returns how it ended for the client and for the server.
-    fn shake_hands(&mut self) -> (Outcome, Outcome) {
-        let (mut client, mut server) = (Ok(false), Ok(false));
-        for _ in 0..20 {
-            step(&mut client, &mut self.client);
-            step(&mut server, &mut self.server);
-        }
-        let settle = |outcome: Result<bool, TlsError>| match outcome {
-            Ok(true) => Ok(()),
-            Ok(false) => Err("still under way".to_owned()),
-            Err(error) => Err(error.to_string()),
-        };
-        (settle(client), settle(server))
-    }
-
-    fn into_streams(self) -> [Stream; 2] {
-        [self.client, self.server].map(|(session, socket)| Stream::with_tls(socket, session))
-    }
-}
-
-fn step(outcome: &mut Result<bool, TlsError>, (session, socket): &mut (Session, OwnedFd)) {
-    if matches!(outcome, Ok(false)) {
-        *outcome = session.handshake(socket);
-    }
-}
 
 /// Authorities as ovs-pki has them, and the ends that they have signed.
 struct Pki {
@@ -373,5 +321,84 @@ fn a_handshake_that_nobody_asked_for_ends_the_connection() {
     assert!(
         error.to_string().contains("TLS connection failed"),
         "{error}"
+    );
+}
+
+/// The same end, which looks at these lists of revoked certificates.
+fn with_lists(files: &Files, lists: &str) -> Result<Tls, String> {
+    files.write("crl.pem", lists);
+    let config = files.config().crl(Some(files.path("crl.pem")));
+    Tls::load(config).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_revoked_certificate_is_refused_at_both_ends() {
+    let pki = Pki::new();
+    let (s1, s2) = (pki.switches.sign_name("s1"), pki.switches.sign_name("s2"));
+    let ctl = pki.controllers.sign_name("ctl");
+    let lists = pki.switches.revoke(&[&s1], 2026);
+    let controller = with_lists(&pki.controller(&ctl), &lists).unwrap();
+    let (_, told) = Ends::new(&pki.switch(&s1).load(), &controller).shake_hands();
+    expect(&told, &["'s1' was revoked", "crl.pem"]);
+    let outcome = Ends::new(&pki.switch(&s2).load(), &controller).shake_hands();
+    assert_eq!(outcome, (Ok(()), Ok(())));
+    let lists = pki.controllers.revoke(&[&ctl], 2026);
+    let switch = with_lists(&pki.switch(&s2), &lists).unwrap();
+    let (told, _) = Ends::new(&switch, &pki.controller(&ctl).load()).shake_hands();
+    expect(&told, &["'ctl' was revoked", "crl.pem"]);
+    let lists = pki.controllers.revoke(&[], 2026);
+    let switch = with_lists(&pki.switch(&s2), &lists).unwrap();
+    let outcome = Ends::new(&switch, &pki.controller(&ctl).load()).shake_hands();
+    assert_eq!(outcome, (Ok(()), Ok(())));
+}
+
+#[test]
+fn without_a_list_of_its_authority_a_certificate_is_refused() {
+    let pki = Pki::new();
+    let (s1, ctl) = (
+        pki.switches.sign_name("s1"),
+        pki.controllers.sign_name("ctl"),
+    );
+    let lists = pki.controllers.revoke(&[], 2026);
+    let controller = with_lists(&pki.controller(&ctl), &lists).unwrap();
+    let (_, told) = Ends::new(&pki.switch(&s1).load(), &controller).shake_hands();
+    expect(&told, &["'s1'", "crl.pem has a list of 'switchca'"]);
+    // Of version 1: the lists are not looked at for it.
+    let lists = pki.switches.revoke(&[], 2026);
+    let controller = with_lists(&pki.controller(&ctl), &lists).unwrap();
+    let old = pki.switch(&version_1(&pki.switches, "old"));
+    let (_, told) = Ends::new(&old.load(), &controller).shake_hands();
+    expect(&told, &["'old'", "version 3"]);
+}
+
+#[test]
+fn a_list_that_somebody_else_made_is_worth_nothing() {
+    let pki = Pki::new();
+    let (s1, ctl) = (
+        pki.switches.sign_name("s1"),
+        pki.controllers.sign_name("ctl"),
+    );
+    let forged = Authority::new("switchca").revoke(&[], 2026);
+    let controller = with_lists(&pki.controller(&ctl), &forged).unwrap();
+    let (_, told) = Ends::new(&pki.switch(&s1).load(), &controller).shake_hands();
+    expect(
+        &told,
+        &["'s1'", "list of 'switchca' in", "crl.pem cannot be used"],
+    );
+}
+
+#[test]
+fn lists_that_cannot_be_read_are_told() {
+    let pki = Pki::new();
+    let files = pki.controller(&pki.controllers.sign_name("ctl"));
+    for text in ["", "no list", &pki.switches.pem] {
+        let sentence = with_lists(&files, text).unwrap_err();
+        assert!(sentence.contains("BEGIN X509 CRL"), "{sentence}");
+    }
+    let config = files.config().crl(Some("/none/crl.pem".into()));
+    let sentence = Tls::load(config).unwrap_err().to_string();
+    assert!(
+        sentence.contains("/none/crl.pem cannot be read"),
+        "{sentence}"
     );
 }

@@ -1,0 +1,100 @@
+//! How long packet-ins take in each program.
+//!
+//! **What.** From when a read from the switch's socket returned until the program had answered, with the answer in the output
+//! that leaves at the end of the batch. Time in the socket's queues, or in a kernel half, is not in it.
+//!
+//! **How.** The clock is read when a read returns, and after the last packet-in of each run: that one waited longest, and
+//! counts for all of the run. Where several programs see it, the clock is read after each of them.
+//!
+//! **Cost.** Two readings of the clock for a batch, however many messages it has; nothing where they are not wanted
+//! ([`Controller::time_packet_ins`](crate::Controller::time_packet_ins)).
+
+use crate::ProgramId;
+use crate::counters::{BusyTimes, Counter};
+use std::time::{Duration, Instant};
+
+/// How long packet-ins took in one program, from being read to being answered.
+///
+/// Thread-safety: each shard writes its own part; whoever asks adds them up.
+#[derive(Debug)]
+pub struct PacketInTimes {
+    program: ProgramId,
+    name: Option<String>,
+    shards: Box<[OfShard]>,
+}
+
+/// What one shard has counted, in cache lines of its own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct OfShard {
+    classes: BusyTimes,
+    sum_ns: Counter,
+}
+
+impl PacketInTimes {
+    pub(crate) fn new(program: ProgramId, name: Option<&str>, shards: usize) -> Self {
+        Self {
+            program,
+            name: name.map(str::to_owned),
+            shards: (0..shards).map(|_| OfShard::default()).collect(),
+        }
+    }
+
+    /// Counts packet-ins that were read at this time and are answered now. For the thread of this shard alone.
+    pub(crate) fn add(&self, shard: usize, count: u64, read_at: Instant) {
+        let nanoseconds = read_at.elapsed().as_nanos() as u64;
+        let shard = &self.shards[shard];
+        shard.sum_ns.add(nanoseconds.saturating_mul(count));
+        shard.classes.add_all(nanoseconds, count);
+    }
+
+    /// The program.
+    pub fn program(&self) -> ProgramId {
+        self.program
+    }
+
+    /// Its name, where it has one ([`Program::program_name`](crate::Program::program_name)).
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// How long all took together.
+    pub fn sum(&self) -> Duration {
+        let shards = self.shards.iter();
+        Duration::from_nanos(shards.map(|shard| shard.sum_ns.get()).sum())
+    }
+
+    /// For each class, in order: the nanoseconds that all in it fall short of, and how many there are. Those of the last have
+    /// no such bound.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        BusyTimes::sums(self.shards.iter().map(|shard| &shard.classes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_are_added_up() {
+        let id = ProgramId::of_cookie(1 << 56).unwrap();
+        let times = PacketInTimes::new(id, Some("l2"), 2);
+        let second_ago = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
+        times.add(0, 3, second_ago);
+        times.add(1, 2, second_ago);
+        assert_eq!(times.iter().map(|(_, count)| count).sum::<u64>(), 5);
+        assert!(times.sum() >= Duration::from_secs(5));
+        let shortest = times.iter().find(|(_, count)| *count > 0).unwrap();
+        assert!(shortest.0 >= 1_000_000_000, "{shortest:?}");
+        assert_eq!(times.name(), Some("l2"));
+        assert_eq!(times.program(), id);
+    }
+
+    #[test]
+    fn a_program_that_has_answered_nothing_has_empty_classes() {
+        let id = ProgramId::of_cookie(2 << 56).unwrap();
+        let times = PacketInTimes::new(id, None, 1);
+        assert!(times.iter().all(|(_, count)| count == 0));
+        assert_eq!(times.sum(), Duration::ZERO);
+    }
+}
