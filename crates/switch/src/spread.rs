@@ -43,8 +43,8 @@ pub(crate) struct Spread {
 }
 
 impl Switch {
-    /// Deals the ports out to `count` forwarders, round-robin, so that neighbours are on different ones. No port may be added
-    /// or removed after that.
+    /// Deals the ports out to `count` forwarders, round-robin, so that neighbours are on different ones. Of a port that several can
+    /// receive by, the forwarders behind its own get shares of what comes in. No port may be added or removed after that.
     ///
     /// # Errors
     /// The system's, if it gives no eventfds.
@@ -59,12 +59,16 @@ impl Switch {
         let none = Forwarder::new(Arc::clone(&self.shared), PortTable::default(), None);
         let own = std::mem::replace(&mut self.forwarder, none);
         let mut tables: Vec<_> = inboxes.iter().map(|_| PortTable::default()).collect();
-        for (port, owner) in own.ports.into_ports().zip((0..count).cycle()) {
-            let inbox = &inboxes[owner];
-            let elsewhere = || SwitchPort::elsewhere(&port, Arc::clone(inbox));
+        for (mut port, owner) in own.ports.into_ports().zip((0..count).cycle()) {
+            let shares = match count {
+                1 => Vec::new(),
+                _ => port.split(count),
+            };
+            let mut shares = shares.into_iter();
+            let elsewhere = || SwitchPort::elsewhere(&port, Arc::clone(&inboxes[owner]));
             self.forwarder.ports.insert(elsewhere());
-            for (_, table) in tables.iter_mut().enumerate().filter(|(at, _)| *at != owner) {
-                table.insert(elsewhere());
+            for at in (owner + 1..owner + count).map(|at| at % count) {
+                tables[at].insert(shares.next().unwrap_or_else(elsewhere));
             }
             tables[owner].insert(port);
         }
@@ -80,6 +84,12 @@ impl Switch {
             parts: parts.collect(),
             packets,
         })
+    }
+
+    /// How many threads could receive, if each port is dealt out to as many as can receive by it.
+    pub(crate) fn max_threads(&self) -> usize {
+        let ports = self.forwarder.ports.iter().map(SwitchPort::max_threads);
+        ports.fold(0, usize::saturating_add)
     }
 
     /// Hands packets that other threads sent up to the controllers that want them.
