@@ -65,8 +65,8 @@ pub struct SwitchArgs {
     /// List the machine code of compiled tables in /tmp/perf-PID.map, so that perf(1) can name it.
     #[arg(long)]
     perf_map: bool,
-    /// How many threads carry packets, each those of some of the ports; 0 for the one that talks to controllers
-    /// [default: 1, or 0 where there is one processor].
+    /// How many threads carry packets: all receive by each AF_PACKET port, and by an AF_XDP port as many as it has queues; 0 for the one
+    /// that talks to controllers [default: 1, or 0 where there is one processor].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(..=256))]
     threads: Option<u16>,
     /// The processors that these threads are bound to, in turn, as in 1,2 [default: the system chooses].

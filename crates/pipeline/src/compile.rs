@@ -3,8 +3,8 @@
 
 use crate::fast::{Compiler, TableTotals};
 use crate::{
-    Backend, CompileConfig, Compiled, Explanation, Packet, Pipeline, PlainReason, Processed,
-    RemovedEntry, Sink, TemplateKind,
+    CompileConfig, Compiled, Explanation, Packet, Pipeline, PlainReason, Processed, RemovedEntry,
+    Sink, TemplateKind,
 };
 use std::io;
 use std::ops::Range;
@@ -18,19 +18,14 @@ impl Pipeline {
     /// Compiling again replaces the form there was: its readers leave every frame to the plain form from then on.
     ///
     /// Where the system allows no machine code, as SELinux without `execmem` and systemd's `MemoryDenyWriteExecute` do not, the
-    /// interpreter carries the tables out: see [`Compiled::backend`].
+    /// interpreter carries the tables out: see [`Compiled::backend`]. So it does from then on where the system refuses memory for
+    /// code later; readers follow by themselves.
     ///
     /// # Errors
     /// The system's, if it has no memory for it; then all is as it was.
     pub fn compile(&mut self, config: CompileConfig) -> io::Result<Arc<Compiled>> {
         let n_tables = self.tables.len();
-        let mut compiler = match Compiler::new(n_tables, config) {
-            Err(error) if may_interpret(&error, config) => {
-                let backend = Backend::Interpreter;
-                Compiler::new(n_tables, CompileConfig { backend, ..config })?
-            }
-            outcome => outcome?,
-        };
+        let mut compiler = Compiler::new(n_tables, config)?;
         // Not before: where there is no memory, the form there was goes on.
         self.stop_compiling();
         compiler.begin(&mut self.tables);
@@ -146,11 +141,6 @@ impl Pipeline {
         let compiler = self.compiler.as_ref()?;
         Some(compiler.lock().unwrap_or_else(PoisonError::into_inner))
     }
-}
-
-/// Whether what was refused is machine code, which the interpreter does without.
-fn may_interpret(error: &io::Error, config: CompileConfig) -> bool {
-    error.kind() == io::ErrorKind::PermissionDenied && config.backend == Backend::MachineCode
 }
 
 impl Drop for Pipeline {

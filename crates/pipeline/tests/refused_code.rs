@@ -1,9 +1,16 @@
 //! Where the system allows no machine code, as SELinux without `execmem` and systemd's `MemoryDenyWriteExecute` do not.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
+use std::io::{self, Write};
+use std::process::Command;
 use std::time::Duration;
-use urtica_pipeline::{Backend, Burst, CompileConfig, Pipeline, PipelineConfig, Verdict};
+use urtica_pipeline::{
+    Backend, Burst, CompileConfig, Pipeline, PipelineConfig, Reader, TemplateKind, Verdict,
+};
 use urtica_wire::{FlowMod, FlowModCommand, MacAddr, Port, PortNo};
+
+/// Tells a process of this test that it is the one that gives machine code up for good.
+const IS_CHILD: &str = "URTICA_TEST_MDWE";
 
 /// Has the system refuse the calling thread all memory that code could run in (seccomp(2)).
 fn refuse_executable_memory() {
@@ -40,7 +47,7 @@ fn refuse_executable_memory() {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
             && libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program) == 0
     };
-    assert!(is_done, "{}", std::io::Error::last_os_error());
+    assert!(is_done, "{}", io::Error::last_os_error());
 }
 
 fn pipeline() -> Pipeline {
@@ -67,15 +74,115 @@ fn tables_are_compiled_for_the_interpreter() {
         let compiled = pipeline.compile(CompileConfig::default()).unwrap();
         assert_eq!(compiled.backend(), Backend::Interpreter);
         add(&mut pipeline, "in_port=2,actions=output:1");
-        let mut burst = Burst::new();
-        for in_port in [1, 2] {
-            assert!(burst.push(PortNo(in_port), &[0; 60]));
-        }
-        compiled.reader().process(&mut burst, Duration::ZERO);
-        let verdicts: Vec<_> = burst.iter().map(|frame| frame.verdict()).collect();
-        assert_eq!(verdicts, [2, 1].map(|port| Verdict::Output(PortNo(port))));
+        assert_eq!(verdicts(&mut compiled.reader()), outputs([2, 1]));
+        let explanation = pipeline.explain(false).unwrap();
+        assert!(explanation.is_code_refused);
     };
     std::thread::spawn(in_jail).join().unwrap();
+}
+
+/// What becomes of a frame from port 1 and of one from port 2.
+fn verdicts(reader: &mut Reader) -> Vec<Verdict> {
+    let mut burst = Burst::new();
+    for in_port in [1, 2] {
+        assert!(burst.push(PortNo(in_port), &[0; 60]));
+    }
+    reader.process(&mut burst, Duration::ZERO);
+    burst.iter().map(|frame| frame.verdict()).collect()
+}
+
+fn outputs(ports: [u32; 2]) -> [Verdict; 2] {
+    ports.map(|port| Verdict::Output(PortNo(port)))
+}
+
+/// Has tables compiled to machine code, calls `refuse`, and goes on with what takes more code.
+fn goes_on_without_code(is_shared: bool, refuse: fn()) {
+    let mut pipeline = pipeline();
+    add(&mut pipeline, "in_port=1,actions=output:2");
+    let config = CompileConfig {
+        is_shared,
+        ..CompileConfig::default()
+    };
+    let compiled = pipeline.compile(config).unwrap();
+    compiled.set_misses_punt(false);
+    let mut reader = compiled.reader();
+    assert_eq!(compiled.backend(), Backend::MachineCode);
+    let only_first = [Verdict::Output(PortNo(2)), Verdict::Drop];
+    assert_eq!(verdicts(&mut reader), only_first);
+    refuse();
+    add(
+        &mut pipeline,
+        "in_port=2,actions=set_field:02:00:00:00:00:09->eth_src,output:1",
+    );
+    assert_eq!(compiled.backend(), Backend::Interpreter);
+    assert_ne!(pipeline.template(0), Some(TemplateKind::PlainForm));
+    let explanation = pipeline.explain(false).unwrap().to_string();
+    assert!(
+        explanation.contains("tables are interpreted: the system refused memory"),
+        "{explanation}"
+    );
+    // The one that there was, and one made from what was compiled at first.
+    for reader in [&mut reader, &mut compiled.reader()] {
+        assert_eq!(verdicts(reader), outputs([2, 1]));
+    }
+    let counted: u64 = pipeline.tables()[0]
+        .entries()
+        .map(|entry| entry.counted().packets)
+        .sum();
+    assert_eq!(counted, 1 + 2 * 2, "what the first form counted is kept");
+    // Misses are dropped as before.
+    let delete = FlowMod::parse(FlowModCommand::Delete, "in_port=2").unwrap();
+    pipeline
+        .flow_mod(&delete, Duration::ZERO, &mut Vec::new())
+        .unwrap();
+    assert_eq!(verdicts(&mut reader), only_first);
+}
+
+#[test]
+fn refused_later_the_interpreter_goes_on() {
+    for is_shared in [false, true] {
+        let in_jail = move || goes_on_without_code(is_shared, refuse_executable_memory);
+        std::thread::spawn(in_jail).join().unwrap();
+    }
+}
+
+/// In a process of its own, since there is no way back.
+#[test]
+fn refused_later_by_mdwe_the_interpreter_goes_on() {
+    if std::env::var_os(IS_CHILD).is_some() {
+        return goes_on_without_code(false, || assert!(set_mdwe()));
+    }
+    if !knows_mdwe() {
+        let skipped = "skipped: needs Linux 6.3 (PR_SET_MDWE)";
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "{skipped}");
+        // Not println!, which cargo hides for tests that pass.
+        let _ = writeln!(io::stderr(), "{skipped}");
+        return;
+    }
+    let test = "refused_later_by_mdwe_the_interpreter_goes_on";
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test])
+        .env(IS_CHILD, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success(), "{text}");
+    assert!(text.contains("1 passed"), "{text}");
+}
+
+/// Has the system refuse the process what systemd's `MemoryDenyWriteExecute` refuses.
+fn set_mdwe() -> bool {
+    let refuse = libc::c_ulong::from(libc::PR_MDWE_REFUSE_EXEC_GAIN);
+    let zero: libc::c_ulong = 0;
+    // SAFETY: no pointers.
+    unsafe { libc::prctl(libc::PR_SET_MDWE, refuse, zero, zero, zero) == 0 }
+}
+
+/// Whether the kernel has it.
+fn knows_mdwe() -> bool {
+    let zero: libc::c_ulong = 0;
+    // SAFETY: no pointers.
+    unsafe { libc::prctl(libc::PR_GET_MDWE, zero, zero, zero, zero) >= 0 }
 }
 
 #[test]

@@ -126,9 +126,13 @@ impl Forwarder {
         }
     }
 
-    /// Asks the ports' back ends how they are.
-    pub fn look_at_links(&mut self) {
-        self.ports.iter_mut().for_each(SwitchPort::look);
+    /// Asks the ports' back ends how they are. Returns whether some were opened again, which are to be watched anew.
+    pub fn look_at_links(&mut self) -> bool {
+        let reopened = self
+            .ports
+            .iter_mut()
+            .filter_map(|port| port.look().then_some(()));
+        reopened.count() > 0
     }
 
     /// Takes in a burst from the port at this place; returns how many frames came.

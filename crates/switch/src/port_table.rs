@@ -1,11 +1,12 @@
 //! The switch's ports: their back ends, and what went through them.
 //!
 //! Each thread of a switch has a table of all ports. Of its own ports it has the back ends, of the others ways to send: past the
-//! thread that has the port where the back end has such a way, else outlets to that thread. What all need to know of a port is in one
+//! thread that has the port where the back end has such a way, else outlets to that thread. A port whose flows several threads share is
+//! each one's own: each has a back end. What all need to know of a port is in one
 //! [`PortRecord`]. Each thread counts by itself, and who asks adds up.
 
 use crate::parcel::{Inbox, Outlet, Parcel};
-use crate::{LentFrame, PortIo, PortSender, Received};
+use crate::{LentFrame, PortError, PortIo, PortSender, Received};
 use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::time::Duration;
 use urtica_wire::packet::ethernet;
-use urtica_wire::{Port, PortConfig, PortFeatures, PortNo, PortState, PortStats};
+use urtica_wire::{MacAddr, Port, PortConfig, PortFeatures, PortNo, PortState, PortStats};
 
 /// The shortest frame that Ethernet carries, without the check sequence.
 const SHORTEST: usize = 60;
@@ -64,8 +65,10 @@ enum Backend {
 #[derive(Debug)]
 struct PortRecord {
     added: Duration,
-    /// The number of the network interface, if it is one.
-    link_index: Option<u32>,
+    /// The number of the network interface, or 0 if it is none.
+    link_index: AtomicU32,
+    /// Its Ethernet address, as a number.
+    hw_addr: AtomicU64,
     /// [`PortConfig`]'s bits, as in the pipeline's description of the port.
     config: AtomicU32,
     has_link: AtomicBool,
@@ -89,6 +92,17 @@ struct Counters {
     tx_packets: AtomicU64,
     tx_bytes: AtomicU64,
     tx_dropped: AtomicU64,
+}
+
+/// What one thread has received by a port, to be asked for by another.
+#[cfg(test)]
+pub(crate) struct ReceivedHere(Arc<Counters>);
+
+#[cfg(test)]
+impl ReceivedHere {
+    pub fn packets(&self) -> u64 {
+        self.0.rx_packets.load(Relaxed)
+    }
 }
 
 impl PortTable {
@@ -196,11 +210,40 @@ impl SwitchPort {
     /// A port that this thread has, and its description.
     pub fn new(port_no: PortNo, io: Box<dyn PortIo>, now: Duration) -> (Self, Port) {
         let mut description = Port::new(port_no, io.hw_addr(), io.name());
-        let record = PortRecord::new(now, io.link_index());
+        let record = PortRecord::new(now, &*io);
         let mut port = Self::with(port_no, Backend::Here(io), Arc::new(record));
         port.look();
         port.describe(&mut description);
         (port, description)
+    }
+
+    /// The same port for other threads, each of which receives a share of its flows: for as many as can, of `count` altogether.
+    pub fn split(&mut self, count: usize) -> Vec<Self> {
+        let Backend::Here(io) = &mut self.backend else {
+            return Vec::new();
+        };
+        let others = match io.split(count) {
+            Ok(others) => others,
+            Err(error) => {
+                tracing::warn!(port_no = %self.port_no, %error, "one thread receives by the port");
+                Vec::new()
+            }
+        };
+        let others = others.into_iter();
+        others
+            .map(|io| Self::with(self.port_no, Backend::Here(io), Arc::clone(&self.record)))
+            .collect()
+    }
+
+    /// How many frames this thread receives by it, for whoever asks.
+    #[cfg(test)]
+    pub fn received_here(&self) -> ReceivedHere {
+        ReceivedHere(Arc::clone(&self.counters))
+    }
+
+    /// How many threads could receive by it.
+    pub fn max_threads(&self) -> usize {
+        self.io().map_or(0, PortIo::max_threads)
     }
 
     /// The same port for a thread that does not have it, but the inbox of the one that does.
@@ -385,12 +428,13 @@ impl SwitchPort {
         };
     }
 
-    /// Asks the back end, if this thread has it, how it is.
-    pub fn look(&mut self) {
+    /// Asks the back end, if this thread has it, how it is. Returns whether it was opened again: then it is to be watched anew.
+    pub fn look(&mut self) -> bool {
+        let reopened = self.reopen();
         let Backend::Here(io) = &mut self.backend else {
-            return;
+            return false;
         };
-        let has_link = io.is_up();
+        let has_link = reopened.is_ok() && io.is_up();
         self.failed &= !has_link;
         self.record.has_link.store(has_link, Relaxed);
         self.record.speed_kbps.store(io.speed_kbps(), Relaxed);
@@ -400,15 +444,42 @@ impl SwitchPort {
             add(&self.counters.rx_dropped, dropped);
             urtica_log::warn!(about: port_no, %port_no, dropped, "frames were lost: more came than were received in time");
         }
+        reopened.unwrap_or(false)
+    }
+
+    /// Has the back end open an interface again that was taken away. Returns whether it did.
+    fn reopen(&mut self) -> Result<bool, PortError> {
+        let port_no = self.port_no;
+        let reopened = match &mut self.backend {
+            Backend::Here(io) => io.reopen(),
+            Backend::Beside(sender) => sender.reopen(),
+            Backend::Elsewhere(_) => return Ok(false),
+        };
+        match (&reopened, &self.backend) {
+            (Ok(true), Backend::Here(io)) => {
+                self.record.identify(&**io);
+                tracing::info!(%port_no, name = io.name(), "the interface is there again");
+            }
+            (Err(error), _) => {
+                urtica_log::warn!(about: port_no, %port_no, %error, "the interface is there again and cannot be opened");
+            }
+            _ => {}
+        }
+        reopened
     }
 
     /// Takes in that the system has told of the link of this network interface. Returns whether it is this port's.
     pub fn note_link(&mut self, link_index: u32, has_link: bool) -> bool {
-        if self.record.link_index != Some(link_index) {
+        if self.record.link_index.load(Relaxed) != link_index {
             return false;
         }
         match &self.backend {
-            Backend::Here(_) => self.look(),
+            // Opening it again is left to whoever looks at all, and watches it then.
+            Backend::Here(io) => {
+                let has_link = io.is_up();
+                self.failed &= !has_link;
+                self.record.has_link.store(has_link, Relaxed);
+            }
             Backend::Beside(_) | Backend::Elsewhere(_) => {
                 self.record.has_link.store(has_link, Relaxed)
             }
@@ -420,6 +491,7 @@ impl SwitchPort {
     pub fn describe(&self, port: &mut Port) -> bool {
         let before = *port;
         let has_link = self.record.has_link.load(Relaxed);
+        port.hw_addr = MacAddr::from_u64(self.record.hw_addr.load(Relaxed));
         port.state.set(PortState::LINK_DOWN, !has_link);
         set_liveness(port);
         set_speed(port, self.record.speed_kbps.load(Relaxed));
@@ -456,15 +528,24 @@ impl SwitchPort {
 }
 
 impl PortRecord {
-    fn new(added: Duration, link_index: Option<u32>) -> Self {
-        Self {
+    fn new(added: Duration, io: &dyn PortIo) -> Self {
+        let record = Self {
             added,
-            link_index,
+            link_index: AtomicU32::default(),
+            hw_addr: AtomicU64::default(),
             config: AtomicU32::default(),
             has_link: AtomicBool::default(),
             speed_kbps: AtomicU32::default(),
             counters: Mutex::default(),
-        }
+        };
+        record.identify(io);
+        record
+    }
+
+    /// Notes which interface it is.
+    fn identify(&self, io: &dyn PortIo) {
+        self.link_index.store(io.link_index().unwrap_or(0), Relaxed);
+        self.hw_addr.store(io.hw_addr().to_u64(), Relaxed);
     }
 
     /// What all threads have counted.

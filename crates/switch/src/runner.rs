@@ -30,7 +30,7 @@ mod worker;
 use crate::mailbox::Mailbox;
 use crate::port::link_watch::LinkWatch;
 use crate::uplink::ControllerPacket;
-use crate::{ConnectionId, Switch};
+use crate::{ConnectionId, PortIo, Switch};
 use accepting::Accepting;
 use busy_poll::BusyPoll;
 use ports::RunPorts;
@@ -124,8 +124,8 @@ impl RunError {
 /// Which threads carry packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Threads {
-    /// How many there are beside the one that talks to controllers; with 0, that one does it. There are never more than
-    /// ports.
+    /// How many there are beside the one that talks to controllers; with 0, that one does it. By an AF_PACKET port all of them receive,
+    /// by an AF_XDP port as many as it has queues, by any other one; there are never more than can receive.
     pub count: usize,
     /// The processors that they are bound to, one after the other, counted from 0; with none, the system chooses.
     pub cores: Vec<usize>,
@@ -309,7 +309,7 @@ impl Runner {
     /// # Errors
     /// [`RunError::Io`] where the system refuses what they need.
     pub fn with_threads(mut self, threads: &Threads) -> Result<Self, RunError> {
-        let count = threads.count.min(self.switch.ports().count());
+        let count = threads.count.min(self.switch.max_threads());
         if count == 0 {
             return Ok(self);
         }
@@ -447,12 +447,13 @@ impl Runner {
             let source = Source::Listener(index);
             epoll::add(&self.epoll, listener, source.to_data(), input)?;
         }
-        for (_, port) in self.switch.ports() {
-            match port.as_fd() {
-                Some(fd) => epoll::add(&self.epoll, fd, Source::Port.to_data(), input)?,
-                None => self.has_silent_ports = true,
-            }
-        }
+        self.watch_ports()
+    }
+
+    /// Watches the ports, or those that were opened again.
+    fn watch_ports(&mut self) -> Result<(), Errno> {
+        let ports = self.switch.ports().map(|(_, port)| port);
+        self.has_silent_ports = watch_ports(&self.epoll, ports, Source::Port.to_data())?;
         Ok(())
     }
 
@@ -516,7 +517,13 @@ impl Runner {
     fn tick(&mut self) {
         let now = self.now();
         self.next_tick = now + TICK;
-        for (id, reason) in self.switch.handle_timeout(now) {
+        let ended = self.switch.handle_timeout(now);
+        if self.switch.take_reopened() {
+            if let Err(error) = self.watch_ports() {
+                tracing::warn!(%error, "a port cannot be watched any more");
+            }
+        }
+        for (id, reason) in ended {
             let found = self
                 .connections
                 .iter()
@@ -745,6 +752,26 @@ impl Runner {
     }
 }
 
+/// Watches these ports, as far as they are not watched yet. Returns whether some have nothing to watch.
+fn watch_ports<'a>(
+    epoll: &OwnedFd,
+    ports: impl Iterator<Item = &'a dyn PortIo>,
+    data: epoll::EventData,
+) -> Result<bool, Errno> {
+    let mut has_silent = false;
+    for port in ports {
+        let Some(fd) = port.as_fd() else {
+            has_silent = true;
+            continue;
+        };
+        match epoll::add(epoll, fd, data, epoll::EventFlags::IN) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(has_silent)
+}
+
 /// Waits until something is ready, at most for so long.
 fn wait(epoll: &OwnedFd, events: &mut Vec<epoll::Event>, timeout: Duration) -> Result<(), Errno> {
     let timeout = Timespec {
@@ -827,9 +854,11 @@ fn is_try_again(error: &io::Error) -> bool {
 }
 
 #[cfg(test)]
+mod shared_ports;
+
+#[cfg(test)]
 mod tests {
     use super::*;
-    use crate::port::PortIo;
     use crate::port::af_packet::AfPacketPort;
     use crate::port::memory::{self, MemoryPort};
     use crate::port::testing::{frame, receive};

@@ -62,7 +62,7 @@ pub(crate) struct Spread {
 
 impl Switch {
     /// Deals the ports out to `count` forwarders, round-robin, so that neighbours are on different ones. Ports that come later
-    /// are added by [`Switch::add_port_elsewhere`], and those that go are taken from each forwarder, too.
+    /// are added by [`Switch::deal`], and those that go are taken from each forwarder, too.
     ///
     /// # Errors
     /// The system's, if it gives no eventfds.
@@ -80,13 +80,10 @@ impl Switch {
         let own = std::mem::replace(&mut self.forwarder, none);
         let mut tables: Vec<_> = inboxes.iter().map(|_| PortTable::default()).collect();
         for (port, owner) in own.ports.into_ports().zip((0..count).cycle()) {
-            let inbox = &inboxes[owner];
-            let elsewhere = || SwitchPort::elsewhere(&port, Arc::clone(inbox));
-            self.forwarder.ports.insert(elsewhere());
-            for (_, table) in tables.iter_mut().enumerate().filter(|(at, _)| *at != owner) {
-                table.insert(elsewhere());
+            let all = self.deal(port, owner, &inboxes);
+            for (table, port) in tables.iter_mut().zip(all) {
+                table.insert(port);
             }
-            tables[owner].insert(port);
         }
         let mailboxes = inboxes.into_iter().zip(changes);
         let parts = tables.into_iter().zip(mailboxes);
@@ -105,19 +102,33 @@ impl Switch {
         })
     }
 
-    /// Adds a port that the `owner`th thread is to have. Returns, for each inbox in their order, the port as its thread is
-    /// to have it.
-    pub(crate) fn add_port_elsewhere(
+    /// Adds a port that the `owner`th thread is to have. Of one that several threads can receive by, those behind it get shares of
+    /// what comes in. Returns, for each inbox in their order, the port as its thread is to have it.
+    pub(crate) fn deal(
         &mut self,
-        port: SwitchPort,
+        mut port: SwitchPort,
         owner: usize,
         inboxes: &[Arc<Inbox>],
     ) -> Vec<SwitchPort> {
+        let count = inboxes.len();
+        let shares = match count {
+            1 => Vec::new(),
+            _ => port.split(count),
+        };
         let elsewhere = || port.elsewhere(Arc::clone(&inboxes[owner]));
         self.forwarder.ports.insert(elsewhere());
-        let mut all: Vec<_> = inboxes.iter().skip(1).map(|_| elsewhere()).collect();
-        all.insert(owner, port);
+        let mut shares = shares.into_iter();
+        let others = (1..count).map(|_| shares.next().unwrap_or_else(elsewhere));
+        let mut all: Vec<_> = others.collect();
+        all.insert(0, port);
+        all.rotate_right(owner);
         all
+    }
+
+    /// How many threads could receive, if each port is dealt out to as many as can receive by it.
+    pub(crate) fn max_threads(&self) -> usize {
+        let ports = self.forwarder.ports.iter().map(SwitchPort::max_threads);
+        ports.fold(0, usize::saturating_add)
     }
 
     /// Hands packets that other threads sent up to the controllers that want them.

@@ -122,6 +122,10 @@ pub struct Switch {
     /// Also what the threads have in common that carry its packets, if others do.
     pub(crate) shared: Arc<Shared>,
     compiled: Option<Arc<Compiled>>,
+    /// Whether nobody was told yet that tables are interpreted.
+    tells_of_interpreter: bool,
+    /// Whether ports were opened again, and are to be watched anew.
+    has_reopened: bool,
     pub(crate) forwarder: Forwarder,
     pub(crate) agent: Agent,
 }
@@ -144,6 +148,8 @@ impl Switch {
             forwarder: Forwarder::new(Arc::clone(&shared), PortTable::default(), None),
             shared,
             compiled: None,
+            tells_of_interpreter: true,
+            has_reopened: false,
             agent: Agent::new(versions, config.n_buffers, config.packet_ins_per_second),
             config,
         };
@@ -291,13 +297,19 @@ impl Switch {
             self.shared.pipeline().settle(now);
         }
         self.agent.send_flow_removed(&removed, now);
-        self.forwarder.look_at_links();
+        self.tell_if_interpreted();
+        self.has_reopened |= self.forwarder.look_at_links();
         self.tell_of_links();
         self.poll_output(now);
         let mut ended = self.agent.take_ended();
         let silent = self.agent.handle_timeout(now).into_iter();
         ended.extend(silent.map(|(connection, error)| (connection, error.to_string())));
         ended
+    }
+
+    /// Whether ports were opened again since this was last asked; they are to be watched anew.
+    pub(crate) fn take_reopened(&mut self) -> bool {
+        std::mem::take(&mut self.has_reopened)
     }
 
     /// Takes in that the system has told of the link of a network interface ([`PortIo::link_index`]): a port that has lost its
@@ -522,20 +534,27 @@ impl Switch {
             is_shared,
             ..CompileConfig::default()
         });
-        match &compiled {
-            Err(error) => {
-                tracing::warn!(%error, "tables are not compiled, and packets go the plain way");
-            }
-            Ok(compiled) if compiled.backend() != backend => {
-                tracing::warn!(
-                    "the system allows no machine code (SELinux's execmem, systemd's MemoryDenyWriteExecute), or there is none for this \
-                     processor; compiled tables are interpreted, which is slower"
-                );
-            }
-            Ok(_) => {}
+        if let Err(error) = &compiled {
+            tracing::warn!(%error, "tables are not compiled, and packets go the plain way");
         }
         self.compiled = compiled.ok();
+        self.tell_if_interpreted();
         self.update_modes();
+    }
+
+    /// Says once that the interpreter carries out what machine code was to: from the start on, or since the system refused memory
+    /// for code.
+    fn tell_if_interpreted(&mut self) {
+        let wanted = matches!(self.config.forwarding, Forwarding::Compiled(backend) if backend == Backend::MachineCode);
+        let is_interpreted = |compiled: &Arc<Compiled>| compiled.backend() == Backend::Interpreter;
+        if self.tells_of_interpreter && wanted && self.compiled.as_ref().is_some_and(is_interpreted)
+        {
+            self.tells_of_interpreter = false;
+            tracing::warn!(
+                "the system allows no machine code (SELinux's execmem, systemd's MemoryDenyWriteExecute), or there is none for this \
+                 processor; compiled tables are interpreted, which is slower"
+            );
+        }
     }
 
     /// A thread's way into the compiled tables, if they are.

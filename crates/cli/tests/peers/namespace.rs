@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::process::{DEADLINE, eventually, run};
 
-/// How long `ping` waits for the last answers.
+/// How long `ping` waits for answers.
 const PATIENCE_SECONDS: &str = "60";
 
 /// A network namespace with its loopback up and IPv6 off (its neighbour discovery would be noise).
@@ -100,10 +100,11 @@ impl Host {
         self.namespace.command(program)
     }
 
-    /// Pings `peer` five times within a second. Answers may take as long as they like.
+    /// Pings `peer` until there are five answers. These may take as long as they like: with `-w`, ping goes on meanwhile, where with `-c`
+    /// alone, after the last request, it waits for twice the longest time that an answer took so far.
     ///
     /// # Panics
-    /// If any of the pings is lost.
+    /// If any of the first five pings is lost.
     pub fn ping(&self, peer: &Host) {
         let output = run(self.namespace.command("ping").args([
             "-n",
@@ -111,12 +112,13 @@ impl Host {
             "5",
             "-i",
             "0.2",
-            "-W",
+            "-w",
             PATIENCE_SECONDS,
             &peer.address,
         ]));
+        let is_answered = |number: u8| output.contains(&format!("icmp_seq={number} "));
         assert!(
-            output.contains(" 0% packet loss"),
+            (1..=5).all(is_answered),
             "{} to {}: {output}",
             self.address,
             peer.address

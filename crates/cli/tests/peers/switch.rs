@@ -1,10 +1,11 @@
 //! Hosts in namespaces reach each other through our switch, under our controller and under others.
 
+use std::process::Stdio;
 use tempfile::TempDir;
 
 use crate::controller::{Controller, PYTHON, TARGET};
 use crate::namespace::{Host, Namespace};
-use crate::process::{DEADLINE, Daemon, Signal, eventually};
+use crate::process::{DEADLINE, Daemon, Signal, eventually, run};
 use crate::require;
 
 const HOSTS: u8 = 3;
@@ -93,6 +94,66 @@ fn switch_with_af_xdp() {
     let start = Controller::urtica_l2;
     hosts_reach_each_other_by("afxdp", &[], start, Host::ping, &under_controller("1.3"));
 }
+
+/// A local sender leaves checksums and segments to the switch, which completes and cuts them: on one thread, and where several share each
+/// port.
+#[test]
+fn switch_carries_tcp_whole() {
+    if !require::root_and(&[TOOLS, &["python3"]].concat()) {
+        return;
+    }
+    for threads in ["0", "1", "3"] {
+        let room = Namespace::new();
+        let [from, to] = [1, 2].map(|number| Host::new(&room, number));
+        let ports = [&from, &to].map(|host| format!("afpacket:{}", host.switch_port));
+        let options = ["--fail-mode", "standalone", "--threads", threads];
+        let mut switch = Switch::start(&room, &ports, &options);
+        from.reach(&to);
+        let mut receiver = to.command("python3");
+        let mut receiver = receiver
+            .args(["-c", RECEIVE, &to.address])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let sent = run(from.command("python3").args(["-c", SEND, &to.address]));
+        let output = receiver.stdout.take().map(std::io::read_to_string);
+        assert!(receiver.wait().unwrap().success());
+        assert_eq!(output.unwrap().unwrap(), sent, "with {threads} threads");
+        switch.interrupt();
+    }
+}
+
+/// Takes four streams, and prints the sum of each; [`SEND`] sends them.
+const RECEIVE: &str = "\
+import hashlib, socket, sys
+listener = socket.create_server((sys.argv[1], 5000))
+sums = []
+for _ in range(4):
+    stream, got = listener.accept()[0], hashlib.sha256()
+    while part := stream.recv(1 << 16):
+        got.update(part)
+    sums.append(got.hexdigest())
+print(sorted(sums))
+";
+
+const SEND: &str = "\
+import hashlib, random, socket, sys, time
+sums = []
+for seed in range(4):
+    data = random.Random(seed).randbytes(4 << 20)
+    start = time.monotonic()
+    while True:
+        try:
+            stream = socket.create_connection((sys.argv[1], 5000))
+            break
+        except ConnectionRefusedError:
+            assert time.monotonic() < start + 60, 'nobody listens'
+            time.sleep(0.05)
+    stream.sendall(data)
+    stream.close()
+    sums.append(hashlib.sha256(data).hexdigest())
+print(sorted(sums))
+";
 
 fn under_controller(versions: &str) -> [&str; 4] {
     ["--controller", TARGET, "--openflow", versions]

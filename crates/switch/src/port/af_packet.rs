@@ -12,17 +12,25 @@
 //! **Why no send ring.** PACKET_TX_RING takes a system call for a burst, too, and a slot is taken until whoever receives the frame
 //! is done with it: on a veth that may be long.
 //!
-//! **Cost.** `RING_BYTES` of memory for each port; receiving a frame that fits into a slot is no system call and one copy,
-//! by the kernel. Sending is a copy, and a system call for `BATCH` frames.
+//! **Threads.** Several can receive by one interface, each by a port with a socket and a ring of its own (see the module `fanout`).
+//!
+//! **Cost.** `RING_BYTES` of memory for each port, and for each thread that receives by it; receiving a frame that fits into a
+//! slot is no system call and one copy, by the kernel. Sending is a copy, and a system call for `BATCH` frames.
+//!
+//! **An interface that goes and comes.** One that is made again under the name of one that was deleted is another one to the kernel: the
+//! sockets have lost theirs, by which that is found out, and are opened anew ([`PortIo::reopen`]).
 //!
 //! **Limits.** The machine's own network stack sees the frames too: the interface should have no IP address. Large
 //! segments are cut, never passed on whole, so that bulk TCP between local hosts is slower than by a bridge in the kernel.
 //! A frame may be longer than the MTU by a customer's VLAN tag (0x8100), but not by a service tag (0x88a8): the kernel
 //! refuses it.
 
+mod fanout;
+
 use super::interface::Interface;
 use super::offload::{Offload, Segmenter};
 use super::{Opening, PortError, PortIo, PortSender};
+use fanout::{Group, GroupId, MAX_MEMBERS};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -32,6 +40,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::mem::size_of;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use urtica_wire::MacAddr;
 use urtica_wire::packet::ether_type;
@@ -68,6 +77,8 @@ pub struct AfPacketPort {
     cut: u64,
     segmenter: Segmenter,
     sender: Sender,
+    /// The sockets that it shares the interface's frames with, and under which number, if there are others.
+    shared: Option<(Arc<Group>, GroupId)>,
 }
 
 impl AfPacketPort {
@@ -76,21 +87,44 @@ impl AfPacketPort {
     /// # Errors
     /// Where there is no such interface, or we may not.
     pub fn open(name: &str) -> Result<Self, PortError> {
+        Self::open_in(name, None)
+    }
+
+    /// The same, in this group if there is one; with the number of the group that was left.
+    fn open_in(
+        name: &str,
+        group: Option<(&Arc<Group>, Option<GroupId>)>,
+    ) -> Result<Self, PortError> {
         let interface = Interface::find(name)?;
-        let opening = Opening {
-            port: name,
-            needs: "CAP_NET_RAW",
+        let opening = opening(name);
+        let (ring, shared) = match group {
+            Some((group, left)) => {
+                let (ring, id) = Ring::open_in(&interface, &opening, group, left)?;
+                (ring, Some((Arc::clone(group), id)))
+            }
+            None => (Ring::open(&interface, &opening)?, None),
         };
         Ok(Self {
             _promiscuity: Promiscuity::begin(&interface)
                 .map_err(opening.failed("listen to all of the interface"))?,
-            ring: Ring::open(&interface, &opening)?,
+            ring,
             large: vec![0; MAX_FRAME_BYTES],
             cut: 0,
             segmenter: Segmenter::default(),
             sender: Sender::open(&interface, &opening)?,
+            shared,
             interface,
         })
+    }
+
+    /// Has others share its frames from now on.
+    fn share(&mut self) -> Result<Arc<Group>, PortError> {
+        let group = Arc::new(Group::default());
+        let id = group
+            .join(&self.ring.socket, None)
+            .map_err(opening(&self.interface.name).failed("share its frames among threads"))?;
+        self.shared = Some((Arc::clone(&group), id));
+        Ok(group)
     }
 
     /// Hands over what is in the next slot: a frame, or, where it is to be cut, nothing but work for the segmenter.
@@ -146,6 +180,29 @@ impl PortIo for AfPacketPort {
 
     fn speed_kbps(&self) -> u32 {
         self.interface.speed_kbps()
+    }
+
+    fn max_threads(&self) -> usize {
+        MAX_MEMBERS
+    }
+
+    fn split(&mut self, count: usize) -> Result<Vec<Box<dyn PortIo>>, PortError> {
+        let group = self.share()?;
+        let others = (1..count).map(|_| {
+            let other = Self::open_in(&self.interface.name, Some((&group, None)))?;
+            Ok(Box::new(other) as Box<dyn PortIo>)
+        });
+        others.collect()
+    }
+
+    fn reopen(&mut self) -> Result<bool, PortError> {
+        if !has_lost_interface(&self.ring.socket) || !is_there(&self.interface.name) {
+            return Ok(false);
+        }
+        let group = self.shared.as_ref();
+        let group = group.map(|(group, left)| (group, Some(*left)));
+        *self = Self::open_in(&self.interface.name, group)?;
+        Ok(true)
     }
 
     fn receive(&mut self, max: usize, handle: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
@@ -235,6 +292,27 @@ unsafe impl Send for Slots {}
 
 impl Ring {
     fn open(interface: &Interface, opening: &Opening) -> Result<Self, PortError> {
+        let ring = Self::make(interface, opening)?;
+        ring.listen(interface, opening)?;
+        Ok(ring)
+    }
+
+    /// One that shares the interface's frames with others.
+    fn open_in(
+        interface: &Interface,
+        opening: &Opening,
+        group: &Group,
+        left: Option<GroupId>,
+    ) -> Result<(Self, GroupId), PortError> {
+        let what = "share its frames among threads";
+        let ring = Self::make(interface, opening)?;
+        fanout::deafen(&ring.socket).map_err(opening.failed(what))?;
+        ring.listen(interface, opening)?;
+        let id = group.join(&ring.socket, left);
+        Ok((ring, id.map_err(opening.failed(what))?))
+    }
+
+    fn make(interface: &Interface, opening: &Opening) -> Result<Self, PortError> {
         let socket = packet_socket().map_err(opening.failed("make a packet socket"))?;
         let mtu = interface.mtu().map_err(opening.failed("read the MTU"))?;
         // Large MTUs get larger slots, up to the size of a block.
@@ -249,11 +327,13 @@ impl Ring {
             count: RING_BYTES / slot_bytes,
             next: 0,
         };
-        let ring = Self { slots, socket };
-        // Last, so that all frames come into the ring.
-        bind(&ring.socket, interface.index, libc::ETH_P_ALL as u16)
-            .map_err(opening.failed("listen to the interface"))?;
-        Ok(ring)
+        Ok(Self { slots, socket })
+    }
+
+    /// After all else, so that all frames come into the ring.
+    fn listen(&self, interface: &Interface, opening: &Opening) -> Result<(), PortError> {
+        bind(&self.socket, interface.index, libc::ETH_P_ALL as u16)
+            .map_err(opening.failed("listen to the interface"))
     }
 }
 
@@ -368,6 +448,7 @@ struct Sender {
     /// Where each of them ends.
     ends: Vec<usize>,
     index: u32,
+    name: String,
 }
 
 impl Sender {
@@ -381,6 +462,7 @@ impl Sender {
             bytes: Vec::new(),
             ends: Vec::with_capacity(BATCH),
             index: interface.index,
+            name: interface.name.clone(),
         })
     }
 
@@ -459,15 +541,43 @@ impl PortSender for Sender {
     fn has_unsent(&self) -> bool {
         !self.ends.is_empty()
     }
+
+    fn reopen(&mut self) -> Result<bool, PortError> {
+        if !has_lost_interface(&self.socket) || !is_there(&self.name) {
+            return Ok(false);
+        }
+        *self = Self::open(&Interface::find(&self.name)?, &opening(&self.name))?;
+        Ok(true)
+    }
 }
 
 /// A way to send by an interface beside others.
 pub(super) fn open_sender(interface: &Interface) -> Result<Box<dyn PortSender>, PortError> {
-    let opening = Opening {
-        port: &interface.name,
+    let sender = Sender::open(interface, &opening(&interface.name))?;
+    Ok(Box::new(sender))
+}
+
+fn opening(name: &str) -> Opening<'_> {
+    Opening {
+        port: name,
         needs: "CAP_NET_RAW",
-    };
-    Ok(Box::new(Sender::open(interface, &opening)?))
+    }
+}
+
+/// Whether there is an interface of this name now.
+fn is_there(name: &str) -> bool {
+    !matches!(Interface::find(name), Err(PortError::NoInterface(_)))
+}
+
+/// Whether the interface that a socket was bound to is gone. One that is made under its name is another one to the kernel.
+fn has_lost_interface(socket: &OwnedFd) -> bool {
+    // SAFETY: an address of zeros is one.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    let mut len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes, as many as there are.
+    let done =
+        unsafe { libc::getsockname(socket.as_raw_fd(), (&raw mut address).cast(), &mut len) };
+    done == 0 && address.sll_ifindex == -1
 }
 
 /// A packet socket that receives nothing until it is bound to a protocol.
@@ -630,6 +740,7 @@ mod tests {
             bytes: Vec::new(),
             ends: Vec::new(),
             index: 1,
+            name: "v0".into(),
         };
         let marks = 0..=255_u8;
         let accepted: Vec<_> = marks

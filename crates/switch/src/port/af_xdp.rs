@@ -8,6 +8,8 @@
 //! **Cost.** 13 MiB of memory for each queue. Receiving is no system call. Sending is one for a burst; where the kernel copies,
 //! it does 32 frames at a time.
 //!
+//! **Threads.** Queues can be dealt out to several. The first sends by the rings of the first queue, the others by AF_PACKET.
+//!
 //! **Limits.** Frames leave by the first queue. Where the kernel has no frames of several parts (before Linux 6.6), frames up to
 //! `MAX_MTU` and their headers. Partial checksums of local senders are completed; segments that are larger than the MTU do not
 //! come, natively because the kernel then has the sender cut them, generically because it drops them. A VLAN tag that the
@@ -44,13 +46,13 @@ const MAX_MTU: usize = FRAME_BYTES - HEADROOM_BYTES - 22;
 /// A port on a network interface.
 pub struct AfXdpPort {
     interface: Interface,
-    // Declared before the sockets: no frame may be redirected to a socket that is gone.
-    _redirect: Redirect,
-    _promiscuity: Promiscuity,
+    // Declared before the sockets: no frame may be redirected to a socket that is gone. Shared by those that were split.
+    _redirect: Arc<Redirect>,
+    _promiscuity: Arc<Promiscuity>,
     receivers: Vec<Receiver>,
     /// The one whose turn it is.
     next_receiver: usize,
-    sender: Sender,
+    sender: Outgoing,
     /// What watches all receivers, if there are several.
     watch: Option<OwnedFd>,
     /// Free frames, by address.
@@ -58,6 +60,28 @@ pub struct AfXdpPort {
     /// Lent frames that their receiver has not passed on.
     unused: Vec<LentFrame>,
     memory: Arc<Memory>,
+}
+
+/// How frames leave.
+enum Outgoing {
+    /// By the rings of the first queue, which take one thread.
+    Rings(Sender),
+    /// By AF_PACKET.
+    Beside(Box<dyn PortSender>),
+}
+
+/// What it takes to send by the interface beside the port.
+struct Way {
+    interface: Interface,
+    sender: Box<dyn PortSender>,
+}
+
+impl Way {
+    fn open(name: &str) -> Result<Self, PortError> {
+        let interface = Interface::find(name)?;
+        let sender = open_sender(&interface)?;
+        Ok(Self { interface, sender })
+    }
 }
 
 impl AfXdpPort {
@@ -75,10 +99,7 @@ impl AfXdpPort {
     /// As [`AfXdpPort::open`].
     pub fn open_sharing(name: &str, memory: &mut FrameMemory) -> Result<Self, PortError> {
         let interface = Interface::find(name)?;
-        let opening = Opening {
-            port: name,
-            needs: "CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF",
-        };
+        let opening = opening(name);
         let mtu = interface.mtu().map_err(opening.failed("read the MTU"))?;
         let count = interface.rx_queues().unwrap_or(1).max(1);
         let opened = opening::open(interface.index, count, mtu > MAX_MTU, memory);
@@ -114,11 +135,11 @@ impl AfXdpPort {
     ) -> Self {
         let mut port = Self {
             interface,
-            _redirect: redirect,
-            _promiscuity: promiscuity,
+            _redirect: Arc::new(redirect),
+            _promiscuity: Arc::new(promiscuity),
             receivers: queues.receivers,
             next_receiver: 0,
-            sender: queues.sender,
+            sender: Outgoing::Rings(queues.sender),
             watch,
             spare: Vec::new(),
             unused: Vec::new(),
@@ -126,6 +147,22 @@ impl AfXdpPort {
         };
         port.refill();
         port
+    }
+
+    /// The port for another thread, with these of the queues.
+    fn part(&self, way: Way, receivers: Vec<Receiver>, watch: Option<OwnedFd>) -> Self {
+        Self {
+            interface: way.interface,
+            _redirect: Arc::clone(&self._redirect),
+            _promiscuity: Arc::clone(&self._promiscuity),
+            receivers,
+            next_receiver: 0,
+            sender: Outgoing::Beside(way.sender),
+            watch,
+            spare: Vec::new(),
+            unused: Vec::new(),
+            memory: Arc::clone(&self.memory),
+        }
     }
 
     fn refill(&mut self) {
@@ -155,6 +192,37 @@ impl PortIo for AfXdpPort {
 
     fn speed_kbps(&self) -> u32 {
         self.interface.speed_kbps()
+    }
+
+    fn max_threads(&self) -> usize {
+        self.receivers.len()
+    }
+
+    /// Deals its queues out, round-robin.
+    fn split(&mut self, count: usize) -> Result<Vec<Box<dyn PortIo>>, PortError> {
+        let count = count.min(self.receivers.len());
+        let ways = (1..count).map(|_| Way::open(&self.interface.name));
+        let ways = ways.collect::<Result<Vec<_>, _>>()?;
+        let mut shares = deal(std::mem::take(&mut self.receivers), count);
+        let watches = shares.iter().map(|share| watch_all(share));
+        let mut watches = match watches.collect::<Result<Vec<_>, _>>() {
+            Ok(watches) => watches.into_iter(),
+            Err(error) => {
+                self.receivers = shares.into_iter().flatten().collect();
+                return Err(opening(&self.interface.name).failed("watch its queues")(
+                    error,
+                ));
+            }
+        };
+        let others = shares.split_off(1);
+        self.receivers = shares.remove(0);
+        self.watch = watches.next().flatten();
+        self.next_receiver = 0;
+        let parts = ways.into_iter().zip(others).zip(watches);
+        let parts = parts.map(|((way, receivers), watch)| self.part(way, receivers, watch));
+        Ok(parts
+            .map(|part| Box::new(part) as Box<dyn PortIo>)
+            .collect())
     }
 
     fn receive(&mut self, max: usize, handle: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
@@ -206,22 +274,33 @@ impl PortIo for AfXdpPort {
     }
 
     fn send(&mut self, frame: &[u8]) -> bool {
-        self.sender.send(frame, &self.memory, &mut self.spare)
+        match &mut self.sender {
+            Outgoing::Rings(sender) => sender.send(frame, &self.memory, &mut self.spare),
+            Outgoing::Beside(sender) => sender.send(frame),
+        }
     }
 
     fn send_lent(&mut self, frame: LentFrame) -> Result<(), LentFrame> {
-        if frame.memory() != self.memory.id() {
-            return Err(frame);
+        match &mut self.sender {
+            Outgoing::Rings(sender) if frame.memory() == self.memory.id() => {
+                sender.send_lent(frame, &self.memory, &mut self.spare)
+            }
+            _ => Err(frame),
         }
-        self.sender.send_lent(frame, &self.memory, &mut self.spare)
     }
 
     fn flush(&mut self) {
-        self.sender.flush(&self.memory, &mut self.spare);
+        match &mut self.sender {
+            Outgoing::Rings(sender) => sender.flush(&self.memory, &mut self.spare),
+            Outgoing::Beside(sender) => sender.flush(),
+        }
     }
 
     fn has_unsent(&self) -> bool {
-        self.sender.is_congested()
+        match &self.sender {
+            Outgoing::Rings(sender) => sender.is_congested(),
+            Outgoing::Beside(sender) => sender.has_unsent(),
+        }
     }
 
     /// By AF_PACKET: a socket's rings take one thread.
@@ -238,6 +317,22 @@ impl PortIo for AfXdpPort {
             Some(watch) => Some(watch.as_fd()),
             None => self.receivers.first().map(AsFd::as_fd),
         }
+    }
+}
+
+/// `count` shares of all queues, as equal as can be.
+fn deal(receivers: Vec<Receiver>, count: usize) -> Vec<Vec<Receiver>> {
+    let mut shares: Vec<_> = (0..count).map(|_| Vec::new()).collect();
+    for (number, receiver) in receivers.into_iter().enumerate() {
+        shares[number % count].push(receiver);
+    }
+    shares
+}
+
+fn opening(name: &str) -> Opening<'_> {
+    Opening {
+        port: name,
+        needs: "CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF",
     }
 }
 
@@ -260,8 +355,8 @@ mod tests {
     use super::*;
     use crate::port::af_packet::AfPacketPort;
     use crate::port::testing::{
-        eventually, frame, in_namespace, ip, is_quiet_without_interface, is_readable, receive,
-        tcp_passes, veth,
+        FLOWS, by_flow, eventually, frame, in_namespace, ip, is_quiet_without_interface,
+        is_readable, receive, receive_from_all, send_flows, tcp_passes, veth,
     };
     use crate::{Switch, SwitchConfig};
     use std::time::{Duration, Instant};
@@ -361,19 +456,54 @@ mod tests {
         });
     }
 
+    /// A host, and a port with four queues.
+    fn with_queues() -> (AfPacketPort, AfXdpPort) {
+        ip(
+            "link add w0 numrxqueues 4 numtxqueues 1 type veth peer name w1 numtxqueues 4 numrxqueues 1",
+        );
+        for end in ["w0", "w1"] {
+            ip(&format!("link set {end} addrgenmode none"));
+            ip(&format!("link set {end} up"));
+        }
+        let host = AfPacketPort::open("w1").unwrap();
+        let port = AfXdpPort::open("w0").unwrap();
+        assert_eq!(port.receivers.len(), 4);
+        (host, port)
+    }
+
+    #[test]
+    fn queues_are_dealt_out_to_threads() {
+        for count in [2, 3, 9] {
+            in_namespace(move || {
+                let (mut a, mut b) = with_queues();
+                let others = b.split(count).unwrap();
+                let mut ports: Vec<Box<dyn PortIo>> = vec![Box::new(b)];
+                ports.extend(others);
+                assert_eq!(ports.len(), count.min(4));
+                let sent = usize::from(FLOWS) * 20;
+                for number in 0..20 {
+                    send_flows(&mut a, number);
+                }
+                let received = receive_from_all(&mut ports, sent);
+                // The peer's queue is that of the processor which sends, so that a flow may come by several.
+                for mut numbers in by_flow(&received.concat()).into_values() {
+                    numbers.sort_unstable();
+                    assert!(numbers.into_iter().eq(0..20));
+                }
+                for (mark, port) in (1..).zip(&mut ports) {
+                    assert!(!is_readable(&**port, 0));
+                    assert!(port.send(&frame(100, mark)));
+                    port.flush();
+                    assert_eq!(receive(&mut a, 1), [frame(100, mark)]);
+                }
+            });
+        }
+    }
+
     #[test]
     fn all_queues_are_received_from() {
         in_namespace(|| {
-            ip(
-                "link add w0 numrxqueues 4 numtxqueues 1 type veth peer name w1 numtxqueues 4 numrxqueues 1",
-            );
-            for end in ["w0", "w1"] {
-                ip(&format!("link set {end} addrgenmode none"));
-                ip(&format!("link set {end} up"));
-            }
-            let mut a = AfPacketPort::open("w1").unwrap();
-            let mut b = AfXdpPort::open("w0").unwrap();
-            assert_eq!(b.receivers.len(), 4);
+            let (mut a, mut b) = with_queues();
             assert!(!is_readable(&b, 0));
             let sent: Vec<_> = (0..64)
                 .map(|mark| frame(60 + usize::from(mark), mark))

@@ -48,6 +48,31 @@ pub trait PortIo: Send {
     /// Its rate in kb/s; 0 where that means nothing.
     fn speed_kbps(&self) -> u32;
 
+    /// How many threads could receive by it.
+    fn max_threads(&self) -> usize {
+        1
+    }
+
+    /// Shares what comes in with other back ends of the same port, for `count` threads altogether; two at least. Each frame comes to
+    /// one of them, and all frames of a flow to the same. Called once, before anything was received. There may be fewer than asked for, if there are
+    /// not so many queues.
+    ///
+    /// # Errors
+    /// Where the system refuses it; then all comes to this one.
+    fn split(&mut self, count: usize) -> Result<Vec<Box<dyn PortIo>>, PortError> {
+        let _ = count;
+        Ok(Vec::new())
+    }
+
+    /// Opens a network interface again that was taken away, if there is one of its name again. Returns whether it has: then
+    /// [`PortIo::as_fd`] and [`PortIo::link_index`] are others than before. Asked for now and then.
+    ///
+    /// # Errors
+    /// Where it cannot be opened.
+    fn reopen(&mut self) -> Result<bool, PortError> {
+        Ok(false)
+    }
+
     /// Hands over frames that have come in, at most `max`; returns how many.
     ///
     /// # Errors
@@ -118,6 +143,14 @@ pub trait PortSender: Send {
 
     /// As [`PortIo::has_unsent`].
     fn has_unsent(&self) -> bool;
+
+    /// As [`PortIo::reopen`].
+    ///
+    /// # Errors
+    /// Where it cannot be opened.
+    fn reopen(&mut self) -> Result<bool, PortError> {
+        Ok(false)
+    }
 }
 
 /// Why a port could not be opened.

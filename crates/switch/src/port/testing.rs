@@ -1,6 +1,7 @@
 //! What the tests of back ends share: a network namespace to be alone in, and frames.
 
 use super::PortIo;
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
@@ -49,6 +50,57 @@ pub fn frame(len: usize, mark: u8) -> Vec<u8> {
     let mut frame = vec![mark; len];
     frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5]);
     frame
+}
+
+/// How many flows [`send_flows`] sends.
+pub const FLOWS: u16 = 64;
+
+/// Sends a datagram of each of [`FLOWS`] flows, to the ports 1, 2, … and from one; `number` tells it from others of its flow.
+pub fn send_flows(host: &mut dyn PortIo, number: u16) {
+    for flow in 0..FLOWS {
+        assert!(host.send(&datagram(flow, number)));
+    }
+    host.flush();
+}
+
+/// An IPv4 packet with UDP, from 10.0.0.1 to 10.0.0.2.
+fn datagram(flow: u16, number: u16) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
+    frame.extend([0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0]);
+    frame.extend([10, 0, 0, 1, 10, 0, 0, 2]);
+    frame.extend([0x30, 0x39]);
+    frame.extend((flow + 1).to_be_bytes());
+    frame.extend([0, 26, 0, 0]);
+    frame.extend(number.to_be_bytes());
+    frame.resize(60, 0);
+    frame
+}
+
+/// The numbers of datagrams by flow, in the order in which they came.
+pub fn by_flow(frames: &[Vec<u8>]) -> BTreeMap<u16, Vec<u16>> {
+    let mut flows = BTreeMap::<_, Vec<_>>::new();
+    for frame in frames {
+        let word = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
+        flows.entry(word(36) - 1).or_default().push(word(42));
+    }
+    flows
+}
+
+/// Asks all ports in turn until `count` frames have come altogether, and once more for what should not come; what came by each.
+pub fn receive_from_all(ports: &mut [Box<dyn PortIo>], count: usize) -> Vec<Vec<Vec<u8>>> {
+    let start = Instant::now();
+    let mut frames = vec![Vec::new(); ports.len()];
+    let mut are_all = false;
+    while !are_all {
+        let sum: usize = frames.iter().map(Vec::len).sum();
+        assert!(start.elapsed() < DEADLINE, "{sum} of {count} frames came");
+        are_all = sum >= count;
+        for (port, frames) in ports.iter_mut().zip(&mut frames) {
+            port.receive(32, &mut |frame| frames.push(frame.to_vec()))
+                .unwrap();
+        }
+    }
+    frames
 }
 
 /// Asks the port for frames until there are `count`.

@@ -134,7 +134,7 @@ impl Runner {
         workers[owner].own.insert(port_no);
         let inboxes: Vec<_> = workers.iter().map(|one| Arc::clone(&one.inbox)).collect();
         let (port, description) = SwitchPort::new(port_no, io, self.started.elapsed());
-        let all = self.switch.add_port_elsewhere(port, owner, &inboxes);
+        let all = self.switch.deal(port, owner, &inboxes);
         for (worker, port) in self.ports.workers.iter().zip(all) {
             worker.tell(PortChange::Add(port));
         }

@@ -6,7 +6,7 @@
 //! **Thread-safety.** See the module `shared`: it asks for the pipeline only for frames that go the plain way.
 
 use super::busy_poll::BusyPoll;
-use super::{ASK, BURSTS, EVENTS, RunError, StopHandle, TICK, wait};
+use super::{ASK, BURSTS, EVENTS, RunError, StopHandle, TICK, wait, watch_ports};
 use crate::PortIo;
 use crate::forwarder::Polled;
 use crate::parcel::Parcel;
@@ -73,6 +73,12 @@ impl Worker {
         Ok(worker)
     }
 
+    /// The ports, as its thread has them.
+    #[cfg(test)]
+    pub fn ports(&self) -> &crate::port_table::PortTable {
+        &self.part.forwarder.ports
+    }
+
     /// Waits by this from now on.
     pub fn set_busy_poll(&mut self, busy_poll: BusyPoll) {
         self.busy_poll = busy_poll;
@@ -85,11 +91,17 @@ impl Worker {
         epoll::add(epoll, self.part.inbox.bell(), data(BELL), input)?;
         epoll::add(epoll, self.part.changes.bell(), data(CHANGES), input)?;
         let ports = self.part.forwarder.ports.iter();
-        for io in ports.filter_map(|port| port.io()) {
-            match io.as_fd() {
-                Some(fd) => epoll::add(epoll, fd, data(PORT), input)?,
-                None => self.has_silent_ports = true,
-            }
+        let ports = ports.filter_map(SwitchPort::io);
+        self.has_silent_ports = watch_ports(epoll, ports, epoll::EventData::new_u64(PORT))?;
+        Ok(())
+    }
+
+    /// Watches ports that were opened again, if they were.
+    fn look_at_links(&mut self) -> Result<(), Errno> {
+        if self.part.forwarder.look_at_links() {
+            let ports = self.part.forwarder.ports.iter();
+            let ports = ports.filter_map(SwitchPort::io);
+            watch_ports(&self.epoll, ports, epoll::EventData::new_u64(PORT))?;
         }
         Ok(())
     }
@@ -102,7 +114,8 @@ impl Worker {
             let is_busy = self.poll();
             if self.now() >= self.next_look {
                 self.next_look = self.now() + TICK;
-                self.part.forwarder.look_at_links();
+                self.look_at_links()
+                    .map_err(RunError::io("watch its ports"))?;
             }
             let timeout = self.timeout(is_busy);
             wait(&self.epoll, &mut events, timeout).map_err(RunError::io("wait for events"))?;

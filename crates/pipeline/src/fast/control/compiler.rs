@@ -9,7 +9,7 @@ use super::store::Store;
 use crate::fast::datapath::compiled::{Compiled, TableTotals};
 use crate::fast::memory::arena::Arena;
 use crate::flow_table::Change;
-use crate::{FlowTable, RemovedEntry};
+use crate::{Backend, FlowTable, RemovedEntry};
 use std::io;
 use std::mem;
 use std::ops::Range;
@@ -22,6 +22,9 @@ use std::time::Duration;
 pub(crate) struct Compiler {
     pub(super) store: Store,
     pub(super) forms: Vec<TableForm>,
+    config: CompileConfig,
+    /// Whether machine code was asked for, and the system refused memory for it.
+    pub(super) is_code_refused: bool,
     /// What has changed in tables and was not followed yet.
     changes: Vec<(usize, Vec<Change>)>,
     /// Whether that has removed entries about which controllers want to hear.
@@ -32,15 +35,42 @@ pub(crate) struct Compiler {
 unsafe impl Send for Compiler {}
 
 impl Compiler {
-    /// One for so many tables, none of which is compiled before [`Compiler::begin`].
+    /// One for so many tables, none of which is compiled before [`Compiler::begin`]; for the interpreter, if machine code is
+    /// asked for and not permitted.
     ///
     /// # Errors
     /// The system's, if it has no memory for it.
     pub fn new(tables: usize, config: CompileConfig) -> io::Result<Self> {
+        match Self::with(tables, config) {
+            Err(error)
+                if error.kind() == io::ErrorKind::PermissionDenied
+                    && config.backend == Backend::MachineCode =>
+            {
+                Self::interpreting(tables, config)
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// One for the interpreter, as machine code was refused.
+    fn interpreting(tables: usize, config: CompileConfig) -> io::Result<Self> {
+        let config = CompileConfig {
+            backend: Backend::Interpreter,
+            ..config
+        };
+        Ok(Self {
+            is_code_refused: true,
+            ..Self::with(tables, config)?
+        })
+    }
+
+    fn with(tables: usize, config: CompileConfig) -> io::Result<Self> {
         let arena = Arena::new(config.max_bytes)?;
         Ok(Self {
             store: Store::new(arena, config)?,
             forms: (0..tables).map(TableForm::new).collect(),
+            config,
+            is_code_refused: false,
             changes: Vec::new(),
             removes: false,
         })
@@ -48,10 +78,31 @@ impl Compiler {
 
     /// Compiles the tables as they are, and has them keep what changes from now on.
     pub fn begin(&mut self, tables: &mut [FlowTable]) {
+        tables.iter_mut().for_each(FlowTable::keep_changes);
+        self.compile(tables);
+    }
+
+    fn compile(&mut self, tables: &[FlowTable]) {
         for (form, table) in self.forms.iter_mut().zip(tables) {
-            table.keep_changes();
             form.begin(&mut self.store, table);
         }
+        self.go_on_without_code(tables);
+    }
+
+    /// Compiles all tables for the interpreter once memory for machine code was refused, which leaves a table to the plain form.
+    /// Readers find the new form by themselves. Where there is no memory for it, all stays as it is.
+    fn go_on_without_code(&mut self, tables: &[FlowTable]) {
+        if !self.store.is_code_refused() {
+            return;
+        }
+        let Ok(next) = Self::interpreting(self.forms.len(), self.config) else {
+            return;
+        };
+        let before = mem::replace(self, next);
+        let replaced = before.compiled().clone();
+        before.end(tables);
+        self.compile(tables);
+        replaced.replace_by(self.compiled());
     }
 
     /// What readers share.
@@ -96,12 +147,14 @@ impl Compiler {
             true => self.store.settle(),
             false => self.store.collect(),
         }
+        self.go_on_without_code(tables);
     }
 
     /// Searches a table in a better way that has not changed for some time, if there is one; each call one, as that takes long.
     pub fn settle(&mut self, tables: &[FlowTable], now: Duration) {
         let mut forms = self.forms.iter_mut().zip(tables);
         forms.any(|(form, table)| form.settle(&mut self.store, table, now));
+        self.go_on_without_code(tables);
     }
 
     /// Leaves all packets to the plain form; entries and tables keep what they have counted.

@@ -30,6 +30,8 @@ pub use sub_tables::{ExplainedCut, ExplainedSubTables};
 pub struct Explanation {
     /// As far as this frames are parsed before the first table, in words.
     pub parsed_to: &'static str,
+    /// Whether machine code was asked for and the system refused memory for it, so that the interpreter carries the tables out.
+    pub is_code_refused: bool,
     /// The tables that have entries.
     pub tables: Vec<ExplainedTable>,
 }
@@ -146,6 +148,7 @@ impl Compiler {
         let used = tables.filter(|(_, table)| table.entries().len() > 0);
         Explanation {
             parsed_to: words::depth(self.store.compiled.depth()),
+            is_code_refused: self.is_code_refused,
             tables: used
                 .map(|(table_id, table)| explain_table(self, table_id, table, with_code))
                 .collect(),

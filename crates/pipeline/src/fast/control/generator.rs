@@ -56,6 +56,8 @@ pub(super) enum Generator {
     Machine {
         assembler: Assembler,
         cache: CodeCache,
+        /// Whether the system has refused memory for code.
+        is_refused: bool,
     },
 }
 
@@ -67,6 +69,7 @@ impl Generator {
             Backend::MachineCode => Self::Machine {
                 assembler: Assembler::new(CODE_BYTES_MAX, is_shared),
                 cache: CodeCache::default(),
+                is_refused: false,
             },
             _ => Self::Interpreter,
         }
@@ -81,6 +84,15 @@ impl Generator {
         }
     }
 
+    /// Whether the system has refused memory for code, which the interpreter does without.
+    pub fn is_refused(&self) -> bool {
+        match self {
+            Self::Interpreter => false,
+            #[cfg(target_arch = "x86_64")]
+            Self::Machine { is_refused, .. } => *is_refused,
+        }
+    }
+
     /// What carries out actions.
     ///
     /// # Errors
@@ -89,8 +101,13 @@ impl Generator {
         match self {
             Self::Interpreter => Ok(Executor::Program(Arc::new(program.clone()))),
             #[cfg(target_arch = "x86_64")]
-            Self::Machine { assembler, cache } => {
+            Self::Machine {
+                assembler,
+                cache,
+                is_refused,
+            } => {
                 let code = cache.get(assembler, &CodeKey::Actions(program.clone()));
+                *is_refused |= matches!(code, Err(CodeError::Refused(_)));
                 finish(code, || {
                     format!("actions {:?} {:?}", program.ops, program.end)
                 })
@@ -110,7 +127,11 @@ impl Generator {
         match self {
             Self::Interpreter => Ok(Executor::Template),
             #[cfg(target_arch = "x86_64")]
-            Self::Machine { assembler, cache } => {
+            Self::Machine {
+                assembler,
+                cache,
+                is_refused,
+            } => {
                 let code = match template {
                     Template::Direct(rules) if rules.is_empty() => {
                         cache.get(assembler, &CodeKey::Nothing)
@@ -125,6 +146,7 @@ impl Generator {
                     Template::Merged(_) => cache.get(assembler, &CodeKey::Merged),
                     Template::Plain => cache.get(assembler, &CodeKey::Plain),
                 };
+                *is_refused |= matches!(code, Err(CodeError::Refused(_)));
                 finish(code, || kind(template).to_owned())
             }
         }

@@ -169,6 +169,11 @@ impl Store {
         self.generator.used_bytes()
     }
 
+    /// Whether the system has refused memory for machine code.
+    pub fn is_code_refused(&self) -> bool {
+        self.generator.is_refused()
+    }
+
     /// A flow record for an entry, behind these words; nobody sees it yet. `None` where there is no memory.
     pub fn make_record(
         &mut self,

@@ -14,7 +14,7 @@ use std::any::Any;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// The compiled form of a [`Pipeline`](crate::Pipeline): what [`Pipeline::compile`](crate::Pipeline::compile) makes.
@@ -33,6 +33,8 @@ pub struct Compiled {
     /// Where threads count for flow records, if there may be several.
     pub(in crate::fast) thread_counts: Option<ThreadCounts>,
     counts: Mutex<AllCounts>,
+    /// What its readers go on with, once it was replaced.
+    successor: OnceLock<Arc<Compiled>>,
     /// What every header shows while there is no table behind it.
     pub(in crate::fast) plain: Box<Body>,
     /// What owns the code of `plain`.
@@ -77,9 +79,20 @@ impl TableTotals {
 }
 
 impl Compiled {
-    /// What carries it out: the interpreter also where machine code was asked for, but cannot be had.
+    /// What carries it out now: the interpreter also where machine code was asked for, but cannot be had, or not any more.
     pub fn backend(&self) -> Backend {
-        self.backend
+        self.newest().backend
+    }
+
+    /// Has readers go on with another form of the same tables, from their next burst on. In this one all tables are plain.
+    pub(in crate::fast) fn replace_by(&self, successor: &Arc<Self>) {
+        successor.set_misses_punt(self.misses_punt.load(Relaxed));
+        let replaced = self.successor.set(Arc::clone(successor));
+        debug_assert!(replaced.is_ok(), "a form is replaced once");
+    }
+
+    fn newest(&self) -> &Self {
+        self.successor.get().map_or(self, |next| next.newest())
     }
 
     /// One in which every table is plain.
@@ -110,6 +123,7 @@ impl Compiled {
             backend,
             thread_counts,
             counts: Mutex::default(),
+            successor: OnceLock::new(),
             plain,
             _plain_code: plain_code,
         }
@@ -118,7 +132,7 @@ impl Compiled {
     /// Whether frames that no entry matches are left to the plain form, which tells its sink, rather than counted and
     /// dropped at once. They are, unless told otherwise.
     pub fn set_misses_punt(&self, misses_punt: bool) {
-        self.misses_punt.store(misses_punt, Relaxed);
+        self.newest().misses_punt.store(misses_punt, Relaxed);
     }
 
     /// What a thread needs to process packets.
@@ -189,6 +203,9 @@ impl Reader {
     ///
     /// Never waits, and keeps nothing of the pipeline when it returns.
     pub fn process(&mut self, burst: &mut Burst, now: Duration) {
+        if let Some(successor) = self.compiled.successor.get() {
+            *self = successor.reader();
+        }
         self.context.now_ns = crate::entry::nanoseconds(now);
         self.context.misses_punt = self.compiled.misses_punt.load(Relaxed).into();
         self.participant.begin();

@@ -17,6 +17,12 @@ impl Display for Explanation {
     /// All tables, with the code as far as it was asked for. Code that several share is written once.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "frames are parsed as far as {}", self.parsed_to)?;
+        if self.is_code_refused {
+            writeln!(
+                f,
+                "tables are interpreted: the system refused memory for machine code"
+            )?;
+        }
         if self.tables.is_empty() {
             return writeln!(f, "no table has entries");
         }
