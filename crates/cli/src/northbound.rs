@@ -58,7 +58,9 @@ impl NorthboundArgs {
             tokens,
             ..NorthboundConfig::default()
         };
-        let mut northbound = Northbound::bind(config)?.programs(programs);
+        let mut northbound = Northbound::bind(config)?
+            .programs(programs)
+            .ryu(&services.ryu);
         if let Some(discovery) = &services.discovery {
             northbound = northbound.discovery(discovery);
         }

@@ -4,6 +4,7 @@ use crate::config::NorthboundConfig;
 use crate::error::ApiError;
 use crate::literal;
 use crate::rates::Rates;
+use crate::ryu::conf_switch::ConfSwitches;
 use axum::body::{Body, Bytes};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
+use urtica_apps::RyuApps;
 use urtica_controller::{Background, Network, Reply, RequestError, SwitchInfo};
 use urtica_services::{Discovery, Hosts};
 use urtica_wire::{DatapathId, Message};
@@ -28,6 +30,8 @@ pub(crate) struct Sources {
     pub hosts: Option<Hosts>,
     /// The names of the programs that run.
     pub programs: Vec<String>,
+    /// What stands for Ryu's REST applications.
+    pub ryu: RyuApps,
 }
 
 /// What all requests share.
@@ -37,6 +41,7 @@ pub(crate) struct App {
     pub background: Background,
     pub sources: Sources,
     pub rates: Rates,
+    pub conf: ConfSwitches,
     pub watchers: Arc<Semaphore>,
     /// Held by who scrapes metrics.
     pub scrape: tokio::sync::Mutex<()>,
@@ -55,6 +60,7 @@ impl App {
             background: background.clone(),
             sources,
             rates: Rates::default(),
+            conf: ConfSwitches::default(),
             scrape: tokio::sync::Mutex::default(),
             replies: Arc::new(Semaphore::new(MAX_REPLIES)),
             served: AtomicU64::new(0),

@@ -10,6 +10,8 @@ mod learning;
 mod liars;
 mod neighbours;
 mod rejoining;
+mod rest_firewall;
+mod rest_router;
 mod routing;
 mod security;
 mod support;

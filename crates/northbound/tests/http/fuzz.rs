@@ -16,7 +16,11 @@ fn no_request_that_the_description_allows_does_harm() {
     if !require::tool(PYTHON) {
         return;
     }
-    let lab = Lab::new("linear,2", Version::Of13, &["discovery", "hosts", "hub"]);
+    let lab = Lab::new(
+        "linear,2",
+        Version::Of13,
+        &["discovery", "hosts", "rest_qos", "rest_firewall"],
+    );
     let url = format!("http://{}", lab.address);
     let output = Command::new(TOOL)
         .args(["--url", &url, "--examples", FEW, "--seed", "1"])
