@@ -1,10 +1,10 @@
 //! What all requests share.
 
+use crate::conf_switches::ConfSwitches;
 use crate::config::NorthboundConfig;
 use crate::error::ApiError;
 use crate::literal;
 use crate::rates::Rates;
-use crate::ryu::conf_switch::ConfSwitches;
 use axum::body::{Body, Bytes};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};

@@ -22,6 +22,7 @@ struct Guide;
 
 mod api;
 mod app;
+mod conf_switches;
 mod config;
 mod error;
 mod events;

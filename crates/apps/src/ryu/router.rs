@@ -8,8 +8,10 @@
 //! **Where it differs from Ryu.** What is neither ARP nor IPv4 comes to the controller, which has the switch forward it (`NORMAL`): Ryu's
 //! entry for it would be in the place of the framework's table-miss entry.
 //!
-//! **Bounds.** 50 packets wait for each switch. Its hosts get 100 ICMP errors a second. `router/vlan.rs` has the others.
+//! **Bounds.** 50 packets wait for each switch. Its hosts get 100 ICMP errors a second. `router/vlan.rs` has the others, and `router/entries.rs` the entries.
 
+mod entries;
+mod handler;
 mod packets;
 mod vlan;
 
@@ -17,30 +19,16 @@ pub use vlan::{RouterAddress, RouterError, RouterRoute};
 
 use super::store::{RyuError, Store, confirmed};
 use crate::registry::Setup;
-use packets::Waiting;
+use handler::RouterHandler;
+use packets::{Waiting, packet_out};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 use urtica_controller::{
-    Background, EntryOptions, Network, PendingReply, Program, RequestError, Switch, SwitchHandler,
-    SwitchInfo,
+    Background, Network, PendingReply, Program, RequestError, SwitchHandler, SwitchInfo,
 };
-use urtica_wire::packet::ether_type;
-use urtica_wire::{
-    Action, BufferId, DatapathId, ErrorMessage, Ipv4Prefix, List, Match, Message, PacketIn,
-    PacketOut, PortNo, Version,
-};
-use vlan::{VlanRouter, entry};
-
-/// The priority of the entry that sends ARP packets to the controller.
-const ARP_PRIORITY: u16 = 1;
-
-/// How often waiting packets are looked at.
-const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-
-/// How often gateways are asked whether they are still there.
-const ASK_INTERVAL: Duration = Duration::from_secs(1_800);
+use urtica_wire::{DatapathId, Ipv4Prefix, Message, PortNo};
+use vlan::VlanRouter;
 
 /// The router that requests control, one for each switch. Clones share what is kept.
 #[derive(Clone, Default)]
@@ -83,6 +71,33 @@ impl Default for Routed {
 }
 
 impl Routed {
+    /// Adds an address and has the switch know of it, or leaves everything as it was.
+    fn add_address(
+        &mut self,
+        network: &Network,
+        id: DatapathId,
+        vlan_id: u16,
+        (address, subnet): (Ipv4Addr, Ipv4Prefix),
+    ) -> Result<(RouterAddress, PendingReply), RyuError> {
+        let is_new = !self.vlans.contains_key(&vlan_id);
+        let router = self.vlans.entry(vlan_id);
+        let router = router.or_insert_with(|| VlanRouter::new(vlan_id));
+        let added = router.add_address(address, subnet)?;
+        let sent = info_of(network, id).and_then(|info| {
+            let entries = match is_new {
+                true => router.entries(info.version),
+                false => router.address_entries(&added),
+            };
+            // All are to know who has the address now.
+            let asking = packets::ask_all(&info, vlan_id, address, address, None);
+            Ok((added, confirm(network, id, entries, asking)?))
+        });
+        if sent.is_err() {
+            router.delete_address(added.id, network.program());
+        }
+        sent
+    }
+
     /// Forgets the router of a VLAN where it has nothing left. Returns what deletes its last entry.
     fn close(&mut self, vlan_id: u16, network: &Network) -> Option<Message<'static>> {
         let is_empty = vlan_id != 0 && self.vlans.get(&vlan_id)?.is_empty();
@@ -138,32 +153,14 @@ impl RestRouter {
         address: Ipv4Addr,
         subnet: Ipv4Prefix,
     ) -> Result<u16, RyuError> {
-        let (added, pending) = self.0.with(id, |routed, network| {
-            let is_new = !routed.vlans.contains_key(&vlan_id);
-            let router = routed
-                .vlans
-                .entry(vlan_id)
-                .or_insert_with(|| VlanRouter::new(vlan_id));
-            let added = router.add_address(address, subnet);
-            let sent = added.map_err(RyuError::from).and_then(|added| {
-                let info = info_of(network, id)?;
-                let opening = if is_new {
-                    router.entries(info.version)
-                } else {
-                    router.address_entries(&added)
-                };
-                // All are to know who has the address now.
-                let asking = packets::ask_all(&info, vlan_id, address, address, None);
-                Ok((added, confirm(network, id, opening, asking)?))
-            });
-            if sent.is_err() {
-                if let Ok(added) = added {
-                    router.delete_address(added.id, network.program());
-                }
+        let act = |routed: &mut Routed, network: &Network| {
+            let added = routed.add_address(network, id, vlan_id, (address, subnet));
+            if added.is_err() {
                 routed.close(vlan_id, network);
             }
-            sent
-        })?;
+            added
+        };
+        let (added, pending) = self.0.with(id, act)?;
         let done = confirmed(pending).await;
         if let Err(RyuError::Request(RequestError::Refused(_))) = done {
             self.undo(
@@ -316,136 +313,12 @@ fn confirm(
     network.confirm(id, &all)
 }
 
-/// A frame of the router's own, out of a port.
-fn packet_out(port: PortNo, frame: &[u8]) -> Message<'_> {
-    Message::PacketOut(PacketOut {
-        buffer_id: BufferId::NONE,
-        in_port: PortNo::CONTROLLER,
-        actions: List::from(vec![Action::output(port)]),
-        data: frame,
-    })
-}
-
 impl Program for RestRouter {
     fn handler(&self, _: &SwitchInfo) -> Box<dyn SwitchHandler> {
-        Box::new(RouterHandler {
-            router: self.clone(),
-            connection: None,
-            errors: (0, 0),
-            asked: None,
-        })
+        Box::new(RouterHandler::new(self))
     }
 
     fn start(&self, background: &Background) {
         self.0.start(background.network());
-    }
-}
-
-/// The handler of one switch.
-struct RouterHandler {
-    router: RestRouter,
-    /// The number of its connection, while it is among the switches that requests are about.
-    connection: Option<u64>,
-    /// The current second, and how many ICMP errors were sent in it.
-    errors: (u32, u32),
-    /// When the gateways were asked last.
-    asked: Option<Instant>,
-}
-
-impl RouterHandler {
-    fn leave(&mut self, id: DatapathId) {
-        if let Some(connection) = self.connection.take() {
-            self.router.0.leave(id, connection);
-        }
-    }
-}
-
-impl SwitchHandler for RouterHandler {
-    fn switch_up(&mut self, switch: &mut Switch) {
-        let id = switch.datapath_id();
-        let connection = self.router.0.join(id, |routed| install(routed, switch));
-        self.connection = Some(connection);
-        tracing::info!(dp_id = %id, "rest_router has the switch");
-    }
-
-    fn tick_interval(&self) -> Option<Duration> {
-        Some(LOOK_INTERVAL)
-    }
-
-    fn tick(&mut self, switch: &mut Switch) {
-        let (id, now) = (switch.datapath_id(), switch.now());
-        let asks = self.asked.is_none_or(|asked| now >= asked + ASK_INTERVAL);
-        if asks {
-            self.asked = Some(now);
-        }
-        let store = Arc::clone(&self.router.0);
-        store.correct(id, |routed| {
-            if asks {
-                ask_gateways(routed, switch);
-            }
-            self.give_up(routed, switch, now);
-        });
-    }
-
-    fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
-        switch.consume();
-        let store = Arc::clone(&self.router.0);
-        let id = switch.datapath_id();
-        if packets::is_routed(packet) {
-            store.correct(id, |routed| self.take(routed, switch, packet));
-        } else {
-            switch.forward(packet, PortNo::NORMAL);
-        }
-    }
-
-    fn error(&mut self, switch: &mut Switch, _xid: u32, error: &ErrorMessage) {
-        let code = error.code;
-        urtica_log::warn!(about: switch.datapath_id(), dp_id = %switch.datapath_id(), %code, "the switch refused an entry or a packet of rest_router");
-    }
-
-    fn role_changed(&mut self, switch: &mut Switch) {
-        if !switch.info().role.may_write() {
-            self.leave(switch.datapath_id());
-        }
-    }
-
-    fn switch_down(&mut self, info: &SwitchInfo) {
-        self.leave(info.datapath_id);
-    }
-}
-
-/// Sends a switch all entries, and asks for the gateways. It has no entries of an earlier connection then.
-fn install(routed: &mut Routed, switch: &mut Switch) {
-    let (id, version) = (switch.datapath_id(), switch.info().version);
-    routed.waiting.clear();
-    // OpenFlow 1.0 cannot configure this, and does not decrement TTLs.
-    if version != Version::Of10 {
-        let _ = switch.send(&Message::SetAsync(crate::l3::ALL_AND_EXPIRED));
-    }
-    let options = EntryOptions::PERMANENT.priority(ARP_PRIORITY);
-    let arp = Match::any().eth_type(ether_type::ARP);
-    let mut all = vec![entry(arp, options, vec![Action::controller()])];
-    for router in routed.vlans.values_mut() {
-        router.forget_neighbours();
-        all.extend(router.entries(version));
-    }
-    let sent = switch.delete(Match::any()).map(drop);
-    let sent = sent.and_then(|()| {
-        all.iter()
-            .try_for_each(|message| switch.send(message).map(drop))
-    });
-    if let Err(error) = sent {
-        urtica_log::error!(about: id, dp_id = %id, %error, "rest_router cannot set up the switch");
-    }
-    ask_gateways(routed, switch);
-}
-
-/// Asks for all gateways at all ports.
-fn ask_gateways(routed: &Routed, switch: &mut Switch) {
-    for (vlan_id, router) in &routed.vlans {
-        for (own, gateway) in router.gateways() {
-            let asking = packets::ask_all(switch.info(), *vlan_id, own.address, gateway, None);
-            packets::send_frames(switch, asking);
-        }
     }
 }

@@ -11,6 +11,7 @@ mod liars;
 mod neighbours;
 mod rejoining;
 mod rest_firewall;
+mod rest_qos;
 mod rest_router;
 mod routing;
 mod security;

@@ -28,9 +28,12 @@ struct Bench {
     heard: Heard,
 }
 
+/// A frame, and the host that it has come to.
+type Arrived = (HostId, Vec<u8>);
+
 /// What comes to hosts.
 #[derive(Clone, Default)]
-struct Heard(Rc<RefCell<Vec<(HostId, Vec<u8>)>>>);
+struct Heard(Rc<RefCell<Vec<Arrived>>>);
 
 impl Watcher for Heard {
     fn see(&mut self, _: Duration, event: &Event<'_>) -> Result<(), String> {
@@ -84,7 +87,7 @@ impl Bench {
     }
 
     /// A frame from host 1 through its gateway.
-    fn from_h1(&self, header: &Ipv4, payload: &[u8]) -> Vec<u8> {
+    fn frame_from_h1(&self, header: &Ipv4, payload: &[u8]) -> Vec<u8> {
         let mut packet = Vec::new();
         header.write(&mut packet, payload).unwrap();
         frame(1, self.port_mac(1).to_u64(), ether_type::IPV4, &packet)
@@ -96,7 +99,7 @@ impl Bench {
             ttl,
             ..Ipv4::new(host(1), dst, ip_proto::UDP)
         };
-        self.from_h1(&header, &[0x10, 0, 0x10, 1, 0, 12, 0, 0, 1, 2, 3, 4])
+        self.frame_from_h1(&header, &[0x10, 0, 0x10, 1, 0, 12, 0, 0, 1, 2, 3, 4])
     }
 
     /// The IPv4 packets from others than itself that come to a host when this frame comes from host 1: sender and receiver of the frame, and the packet.
@@ -205,7 +208,7 @@ fn a_router_answers_for_itself() {
     for address in [gateway(1), gateway(2)] {
         let mut request = Vec::new();
         ping.write(&mut request, b"payload");
-        let sent = bench.from_h1(&Ipv4::new(host(1), address, ip_proto::ICMPV4), &request);
+        let sent = bench.frame_from_h1(&Ipv4::new(host(1), address, ip_proto::ICMPV4), &request);
         assert_eq!(
             bench.told(address, sent, ms(500)),
             [(icmpv4::ECHO_REPLY, 0)]

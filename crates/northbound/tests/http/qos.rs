@@ -55,7 +55,7 @@ fn flows_get_a_queue_as_in_the_book() {
     let lab = lab();
     // Everything goes on to the table of the programs that forward.
     let default = (1, json!({}), json!(["GOTO_TABLE:1"]));
-    assert_eq!(entries(&lab), [default.clone()]);
+    assert_eq!(entries(&lab), std::slice::from_ref(&default));
     let match_ = json!({"nw_dst": "10.0.0.1", "nw_proto": "UDP", "tp_dst": "5002"});
     add(
         &lab,

@@ -1,7 +1,8 @@
 //! Packets that come to the controller: ARP, packets for the router itself, and packets that wait for ARP.
 
+use super::Routed;
+use super::handler::RouterHandler;
 use super::vlan::{Neighbour, VlanRouter};
-use super::{Routed, RouterHandler, packet_out};
 use crate::l3::MAX_ERRORS_PER_S;
 use crate::l3::frames::{self, Failure};
 use crate::{Interface, Subnet};
@@ -9,7 +10,9 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 use urtica_controller::{Switch, SwitchInfo};
 use urtica_wire::packet::{Arp, EthernetView, Headers, Ipv4View, arp, ether_type, ip_proto};
-use urtica_wire::{MacAddr, PacketIn, PacketInReason, PortNo};
+use urtica_wire::{
+    Action, BufferId, List, MacAddr, Message, PacketIn, PacketInReason, PacketOut, PortNo,
+};
 
 /// How many packets of a switch wait at most.
 const MAX_WAITING: usize = 50;
@@ -85,6 +88,16 @@ pub(super) fn ask_all(
     ports.map(request).collect()
 }
 
+/// A frame of the router's own, out of a port.
+pub(super) fn packet_out(port: PortNo, frame: &[u8]) -> Message<'_> {
+    Message::PacketOut(PacketOut {
+        buffer_id: BufferId::NONE,
+        in_port: PortNo::CONTROLLER,
+        actions: List::from(vec![Action::output(port)]),
+        data: frame,
+    })
+}
+
 /// Sends frames of the router's own.
 pub(super) fn send_frames(
     switch: &mut Switch,
@@ -148,8 +161,7 @@ impl RouterHandler {
         let Some((own, next_hop)) = router.next_hop(packet.dst()) else {
             return;
         };
-        let is_full = routed.waiting.len() >= MAX_WAITING;
-        if is_full {
+        if routed.waiting.len() >= MAX_WAITING {
             return;
         }
         routed.waiting.push(Waiting {
