@@ -22,7 +22,7 @@
 //! [`Network`].
 
 mod config;
-mod frames;
+pub(crate) mod frames;
 mod kernel;
 
 pub use config::{Interface, L3Config, L3ConfigError, Subnet};
@@ -74,13 +74,13 @@ const MAX_UNRESOLVED: usize = 1024;
 const MAX_WAITING: usize = 32;
 
 /// The limit of ICMP errors per second to a switch's hosts (RFC 1812 section 4.3.2.8).
-const MAX_ERRORS_PER_S: u32 = 100;
+pub(crate) const MAX_ERRORS_PER_S: u32 = 100;
 
 /// The maximum number of flows with entries; the controller forwards the packets of others.
 const MAX_FLOWS: usize = 1 << 17;
 
 /// All events that switches report by default (1.3.5 section 7.3.10), and packets whose TTL expired.
-const ALL_AND_EXPIRED: AsyncConfig = AsyncConfig {
+pub(crate) const ALL_AND_EXPIRED: AsyncConfig = AsyncConfig {
     packet_in_mask: [0b111, 0],
     port_status_mask: [0b111, 0b111],
     flow_removed_mask: [0b1111, 0],

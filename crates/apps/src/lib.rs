@@ -29,6 +29,7 @@ mod mac_table;
 mod paths;
 mod registry;
 mod routing;
+mod ryu;
 mod security;
 
 pub use bandwidth::{
@@ -54,4 +55,8 @@ pub use registry::{
     add_by_name, is_l3_first, names, overview,
 };
 pub use routing::Routing;
+pub use ryu::{
+    Deleted, FirewallStatus, MAX_RULES_PER_SWITCH, QosAction, RestFirewall, RestQos, RestRouter,
+    RouterAddress, RouterError, RouterRoute, RouterView, RyuApps, RyuError, RyuRule,
+};
 pub use security::{Dropped, Offence, Security, SecurityArgs, SecurityConfig};

@@ -21,7 +21,7 @@ use crate::firewall::{self, FirewallArgs};
 use crate::global::{self, GlobalArgs};
 use crate::l3::{self, L3Args, L3Kernel};
 use crate::security::{self, SecurityArgs};
-use crate::{Hub, LockFree, Locked, Transactional, l2, routing};
+use crate::{Hub, LockFree, Locked, Transactional, l2, routing, ryu};
 use std::sync::Arc;
 use urtica_controller::{Controller, SwitchInfo};
 use urtica_services::{DiscoveryConfig, HostsConfig};
@@ -192,6 +192,24 @@ const ROWS: &[Row] = &[
         about: "moves large flows that share a link by bad luck; needs routing",
         forwards: Forwards::Nothing,
         add: elephants::add,
+    },
+    Row {
+        name: "rest_firewall",
+        about: "lets pass what requests to --northbound allow, as Ryu's did",
+        forwards: Forwards::All,
+        add: ryu::add_firewall,
+    },
+    Row {
+        name: "rest_router",
+        about: "routes between the subnets that requests to --northbound name, as Ryu's did",
+        forwards: Forwards::All,
+        add: ryu::add_router,
+    },
+    Row {
+        name: "rest_qos",
+        about: "marks, meters and queues packets as requests to --northbound say, as Ryu's did",
+        forwards: Forwards::Nothing,
+        add: ryu::add_qos,
     },
 ];
 

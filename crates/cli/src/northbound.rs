@@ -52,6 +52,7 @@ impl NorthboundArgs {
         services: &Services,
     ) -> Result<Controller, NorthboundError> {
         let Some(address) = self.northbound else {
+            warn_of_nobody_who_asks(programs);
             return Ok(controller);
         };
         let tokens = match &self.northbound_tokens {
@@ -63,7 +64,9 @@ impl NorthboundArgs {
             tokens,
             ..NorthboundConfig::default()
         };
-        let mut northbound = Northbound::bind(config)?.programs(programs);
+        let mut northbound = Northbound::bind(config)?
+            .programs(programs)
+            .ryu(&services.ryu);
         if let Some(discovery) = &services.discovery {
             northbound = northbound.discovery(discovery);
         }
@@ -71,5 +74,15 @@ impl NorthboundArgs {
             northbound = northbound.hosts(hosts);
         }
         Ok(northbound.add_to(controller))
+    }
+}
+
+/// Some programs do nothing but what requests tell them.
+fn warn_of_nobody_who_asks(programs: &[String]) {
+    let asked = programs.iter().find(|name| name.starts_with("rest_"));
+    if let Some(name) = asked {
+        tracing::warn!(
+            "{name} does what requests tell it, and nobody can send any: expected --northbound, too"
+        );
     }
 }

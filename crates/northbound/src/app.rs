@@ -1,5 +1,6 @@
 //! What all requests share.
 
+use crate::conf_switches::ConfSwitches;
 use crate::config::NorthboundConfig;
 use crate::error::ApiError;
 use crate::literal;
@@ -15,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
+use urtica_apps::RyuApps;
 use urtica_controller::{Background, Network, Reply, RequestError, SwitchInfo};
 use urtica_services::{Discovery, Hosts};
 use urtica_wire::{DatapathId, Message};
@@ -29,6 +31,8 @@ pub(crate) struct Sources {
     pub hosts: Option<Hosts>,
     /// The names of the programs that run.
     pub programs: Vec<String>,
+    /// What stands for Ryu's REST applications.
+    pub ryu: RyuApps,
 }
 
 /// What all requests share.
@@ -38,6 +42,7 @@ pub(crate) struct App {
     pub background: Background,
     pub sources: Sources,
     pub rates: Rates,
+    pub conf: ConfSwitches,
     pub watchers: Arc<Semaphore>,
     /// Held by who scrapes metrics.
     pub scrape: tokio::sync::Mutex<()>,
@@ -59,6 +64,7 @@ impl App {
             background: background.clone(),
             sources,
             rates: Rates::default(),
+            conf: ConfSwitches::default(),
             scrape: tokio::sync::Mutex::default(),
             replies: Arc::new(Semaphore::new(MAX_REPLIES)),
             served: AtomicU64::new(0),

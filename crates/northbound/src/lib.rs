@@ -1,6 +1,6 @@
 //! The HTTP interface of a controller: what operators, scripts and dashboards use.
 //!
-//! **What.** The paths of Ryu's `ofctl_rest` and `rest_topology`, answered as Ryu answered them; an interface
+//! **What.** The paths of Ryu's REST applications, answered as Ryu answered them; an interface
 //! of its own below `/api/v1`, described by `/openapi.json`; events; metrics for Prometheus. `docs/northbound.md` is the guide.
 //!
 //! **Why it exists apart.** It alone needs an HTTP server. A controller without it compiles none of that.
@@ -22,6 +22,7 @@ struct Guide;
 
 mod api;
 mod app;
+mod conf_switches;
 mod config;
 mod error;
 mod events;

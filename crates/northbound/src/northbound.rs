@@ -9,6 +9,7 @@ use axum::http::{Method, StatusCode, Uri};
 use axum::middleware;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use urtica_apps::RyuApps;
 use urtica_controller::{Background, Controller};
 use urtica_services::{Discovery, Hosts};
 
@@ -75,6 +76,12 @@ impl Northbound {
         self
     }
 
+    /// Has requests control what stands for Ryu's REST applications. Without this, no switch is connected to them.
+    pub fn ryu(mut self, ryu: &RyuApps) -> Self {
+        self.sources.ryu = ryu.clone();
+        self
+    }
+
     /// The names of the programs that run.
     pub fn programs<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.sources.programs = names.into_iter().map(Into::into).collect();
@@ -126,6 +133,10 @@ fn router(app: Arc<App>, own: Router) -> Router {
     Router::new()
         .merge(ryu::ofctl::routes())
         .merge(ryu::topology::routes())
+        .merge(ryu::conf_switch::routes())
+        .merge(ryu::firewall::routes())
+        .merge(ryu::qos::routes())
+        .merge(ryu::router::routes())
         .merge(api::routes())
         .merge(events::routes())
         .merge(metrics::routes())

@@ -22,8 +22,8 @@ pub(crate) fn routes() -> Router<Arc<App>> {
 #[openapi(
     info(
         title = "Urtica's northbound interface",
-        description = "Switches, entries, topology and metrics of an OpenFlow controller. The paths of Ryu's ofctl_rest and \
-            rest_topology answer as Ryu's did.",
+        description = "Switches, entries, topology and metrics of an OpenFlow controller. The paths of Ryu's REST \
+            applications answer as Ryu's did.",
         license(name = "Apache-2.0 OR MIT")
     ),
     components(schemas(
@@ -53,6 +53,8 @@ enum Asked {
     Named(&'static str),
     /// An object of Ryu's: an example tells its form.
     Ryu(&'static str),
+    /// Any JSON, such as this.
+    Any(&'static str),
 }
 
 /// What a response has for a body.
@@ -61,6 +63,10 @@ enum Told {
     Nothing,
     /// No content, which the status says.
     NoContent,
+    /// Something is there now.
+    Created,
+    /// Something is or will be gone.
+    Accepted,
     One(&'static str),
     Many(&'static str),
     Texts,
@@ -73,7 +79,7 @@ enum Told {
 /// A path: its method, what it is for, its body, and what it answers. `?` begins the parameters of a query.
 type Operation = (HttpMethod, &'static str, &'static str, Asked, Told);
 
-use HttpMethod::{Delete, Get, Post};
+use HttpMethod::{Delete, Get, Post, Put};
 
 #[rustfmt::skip]
 const OPERATIONS: &[Operation] = &[
@@ -132,7 +138,48 @@ const OPERATIONS: &[Operation] = &[
     (Get, "/v1.0/topology/links/{dpid}", "Ryu: links of a switch", Asked::Nothing, Told::Ryu),
     (Get, "/v1.0/topology/hosts", "Ryu: hosts", Asked::Nothing, Told::Ryu),
     (Get, "/v1.0/topology/hosts/{dpid}", "Ryu: hosts of a switch", Asked::Nothing, Told::Ryu),
+    (Get, "/v1.0/conf/switches", "Ryu: the switches for which values are kept", Asked::Nothing, Told::Ryu),
+    (Get, "/v1.0/conf/switches/{switch_id}", "Ryu: the keys of a switch", Asked::Nothing, Told::Ryu),
+    (Delete, "/v1.0/conf/switches/{switch_id}", "Ryu: delete what is kept for a switch", Asked::Nothing, Told::Accepted),
+    (Get, "/v1.0/conf/switches/{switch_id}/{key}", "Ryu: a value", Asked::Nothing, Told::Ryu),
+    (Put, "/v1.0/conf/switches/{switch_id}/{key}", "Ryu: keep a value", Asked::Any(r#""tcp:127.0.0.1:6632""#), Told::Created),
+    (Delete, "/v1.0/conf/switches/{switch_id}/{key}", "Ryu: delete a value", Asked::Nothing, Told::Nothing),
+    (Get, "/firewall/module/status", "Ryu: whether the firewall is enabled", Asked::Nothing, Told::Ryu),
+    (Put, "/firewall/module/enable/{switch_id}", "Ryu: enable the firewall", Asked::Nothing, Told::Ryu),
+    (Put, "/firewall/module/disable/{switch_id}", "Ryu: disable the firewall: the switch drops everything", Asked::Nothing, Told::Ryu),
+    (Get, "/firewall/log/status", "Ryu: whether the log tells of blocked packets", Asked::Nothing, Told::Ryu),
+    (Put, "/firewall/log/enable/{switch_id}", "Ryu: have the log tell of blocked packets", Asked::Nothing, Told::Ryu),
+    (Put, "/firewall/log/disable/{switch_id}", "Ryu: have the log tell nothing of them", Asked::Nothing, Told::Ryu),
+    (Get, "/firewall/rules/{switch_id}", "Ryu: the rules for packets whatever their VLAN", Asked::Nothing, Told::Ryu),
+    (Post, "/firewall/rules/{switch_id}", "Ryu: make a rule", Asked::Ryu(FIREWALL_RULE), Told::Ryu),
+    (Delete, "/firewall/rules/{switch_id}", "Ryu: delete rules", Asked::Ryu(r#"{"rule_id": "all"}"#), Told::Ryu),
+    (Get, "/firewall/rules/{switch_id}/{vlan_id}", "Ryu: the rules for a VLAN", Asked::Nothing, Told::Ryu),
+    (Post, "/firewall/rules/{switch_id}/{vlan_id}", "Ryu: make a rule for a VLAN", Asked::Ryu(FIREWALL_RULE), Told::Ryu),
+    (Delete, "/firewall/rules/{switch_id}/{vlan_id}", "Ryu: delete rules for a VLAN", Asked::Ryu(r#"{"rule_id": "1"}"#), Told::Ryu),
+    (Get, "/router/{switch_id}", "Ryu: the addresses and routes for packets without a VLAN", Asked::Nothing, Told::Ryu),
+    (Post, "/router/{switch_id}", "Ryu: add an address or a route", Asked::Ryu(r#"{"address": "172.16.20.1/24"}"#), Told::Ryu),
+    (Delete, "/router/{switch_id}", "Ryu: delete addresses or routes", Asked::Ryu(r#"{"route_id": "all"}"#), Told::Ryu),
+    (Get, "/router/{switch_id}/{vlan_id}", "Ryu: the addresses and routes for a VLAN", Asked::Nothing, Told::Ryu),
+    (Post, "/router/{switch_id}/{vlan_id}", "Ryu: add an address or a route for a VLAN", Asked::Ryu(r#"{"destination": "192.168.30.0/24", "gateway": "172.16.20.2"}"#), Told::Ryu),
+    (Delete, "/router/{switch_id}/{vlan_id}", "Ryu: delete addresses or routes for a VLAN", Asked::Ryu(r#"{"address_id": "1"}"#), Told::Ryu),
+    (Get, "/qos/queue/{switch_id}", "Ryu: the queues that were set up here: none", Asked::Nothing, Told::Ryu),
+    (Post, "/qos/queue/{switch_id}", "Ryu: set up queues, which fails", Asked::Ryu(r#"{"type": "linux-htb", "max_rate": "1000000", "queues": [{"max_rate": "500000"}]}"#), Told::Ryu),
+    (Delete, "/qos/queue/{switch_id}", "Ryu: delete queues, which fails", Asked::Nothing, Told::Ryu),
+    (Get, "/qos/queue/status/{switch_id}", "Ryu: counters of queues", Asked::Nothing, Told::Ryu),
+    (Get, "/qos/rules/{switch_id}", "Ryu: the rules for packets whatever their VLAN", Asked::Nothing, Told::Ryu),
+    (Post, "/qos/rules/{switch_id}", "Ryu: make a rule", Asked::Ryu(QOS_RULE), Told::Ryu),
+    (Delete, "/qos/rules/{switch_id}", "Ryu: delete rules", Asked::Ryu(r#"{"qos_id": "all"}"#), Told::Ryu),
+    (Get, "/qos/rules/{switch_id}/{vlan_id}", "Ryu: the rules for a VLAN", Asked::Nothing, Told::Ryu),
+    (Post, "/qos/rules/{switch_id}/{vlan_id}", "Ryu: make a rule for a VLAN", Asked::Ryu(QOS_RULE), Told::Ryu),
+    (Delete, "/qos/rules/{switch_id}/{vlan_id}", "Ryu: delete rules for a VLAN", Asked::Ryu(r#"{"qos_id": "1"}"#), Told::Ryu),
+    (Get, "/qos/meter/{switch_id}", "Ryu: counters of meters", Asked::Nothing, Told::Ryu),
+    (Post, "/qos/meter/{switch_id}", "Ryu: set up a meter", Asked::Ryu(r#"{"meter_id": "1", "flags": "KBPS", "bands": [{"type": "DROP", "rate": "400"}]}"#), Told::Ryu),
+    (Delete, "/qos/meter/{switch_id}", "Ryu: delete a meter", Asked::Ryu(r#"{"meter_id": "1"}"#), Told::Ryu),
 ];
+
+const QOS_RULE: &str = r#"{"match": {"nw_dst": "10.0.0.1", "nw_proto": "UDP", "tp_dst": "5002"}, "actions": {"queue": "1"}}"#;
+
+const FIREWALL_RULE: &str = r#"{"nw_src": "10.0.0.1/32", "nw_dst": "10.0.0.2/32", "nw_proto": "ICMP", "actions": "DENY", "priority": "10"}"#;
 
 fn document() -> utoipa::openapi::OpenApi {
     let mut document = Described::openapi();
@@ -191,6 +238,17 @@ fn parameter(name: &str, place: ParameterIn) -> ParameterBuilder {
             "^([0-9]{1,19}|0x[0-9a-fA-F]{1,16}|[0-9a-fA-F]{16}|[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){7})$",
             "1",
         ),
+        "switch_id" => (
+            "A datapath id: 16 hexadecimal digits; for commands and rules also all",
+            "^([0-9a-f]{16}|all)$",
+            "0000000000000001",
+        ),
+        "vlan_id" => (
+            "A VLAN id, or all: from 2 to 4094, or 0 for none",
+            "^([0-9]{1,4}|all)$",
+            "2",
+        ),
+        "key" => ("A key", "^[0-9A-Za-z_.-]{1,64}$", "ovsdb_addr"),
         "command" => (
             "What is to be done",
             "^(add|modify|modify_strict|delete|delete_strict)$",
@@ -216,17 +274,19 @@ fn request_body(asked: Asked) -> Option<utoipa::openapi::request_body::RequestBo
     let content = match asked {
         Asked::Nothing => return None,
         Asked::Named(name) => content(Ref::from_schema_name(name)),
-        Asked::Ryu(example) => {
-            let example = serde_json::from_str(example).unwrap_or_default();
-            let object = ObjectBuilder::new().schema_type(SchemaType::Type(Type::Object));
-            ContentBuilder::new()
-                .schema(Some(object))
-                .example(Some(example))
-                .build()
-        }
+        Asked::Ryu(example) => content_like(SchemaType::Type(Type::Object), example),
+        Asked::Any(example) => content_like(SchemaType::AnyValue, example),
     };
     let body = RequestBodyBuilder::new().content("application/json", content);
     Some(body.required(Some(Required::True)).build())
+}
+
+fn content_like(schema: SchemaType, example: &str) -> utoipa::openapi::Content {
+    let example = serde_json::from_str(example).unwrap_or_default();
+    ContentBuilder::new()
+        .schema(Some(ObjectBuilder::new().schema_type(schema)))
+        .example(Some(example))
+        .build()
 }
 
 fn response(told: Told) -> (&'static str, ResponseBuilder) {
@@ -239,6 +299,8 @@ fn response(told: Told) -> (&'static str, ResponseBuilder) {
     match told {
         Told::Nothing => ("200", done),
         Told::NoContent => ("204", done),
+        Told::Created => ("201", done),
+        Told::Accepted => ("202", done),
         Told::One(name) => json(Ref::from_schema_name(name).into()),
         Told::Many(name) => json(many(Ref::from_schema_name(name).into())),
         Told::Texts => json(many(text())),

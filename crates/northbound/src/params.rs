@@ -38,6 +38,16 @@ impl Params {
         parse_switch(self.get("dpid").unwrap_or_default())
     }
 
+    /// The switch that a path of Ryu's names which has 16 hexadecimal digits for it; the other forms are taken, too.
+    pub fn ryu_switch(&self) -> Result<DatapathId, ApiError> {
+        let text = self.get("switch_id").unwrap_or_default();
+        let is_hex = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match u64::from_str_radix(text, 16) {
+            Ok(id) if is_hex => Ok(DatapathId(id)),
+            _ => parse_switch(text),
+        }
+    }
+
     /// A number; `None` where the path ends before it.
     pub fn number(&self, key: &str) -> Result<Option<u32>, ApiError> {
         let Some(text) = self.get(key) else {
@@ -69,6 +79,20 @@ pub(crate) fn parse_switch(text: &str) -> Result<DatapathId, ApiError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sixteen_digits_are_hexadecimal_where_ryu_has_them_so() {
+        for (text, id) in [
+            ("1000000000000001", Some(0x1000_0000_0000_0001)),
+            ("0000000000000010", Some(0x10)),
+            ("12", Some(12)),
+            ("+000000000000001", None),
+            ("all", None),
+        ] {
+            let params = Params(vec![("switch_id".to_owned(), text.to_owned())]);
+            assert_eq!(params.ryu_switch().ok().map(|id| id.0), id, "{text}");
+        }
+    }
 
     #[test]
     fn switches_are_named_in_each_form_that_users_know() {

@@ -9,7 +9,7 @@ use urtica_wire::packet::{
 
 /// Why a packet was not forwarded: type and code of ICMP (RFC 792).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     NetUnreachable,
     HostUnreachable,
     PortUnreachable,
@@ -47,21 +47,21 @@ fn frame(interface: &Interface, dst: MacAddr, ether_type: u16, payload: &[u8]) -
 }
 
 /// An interface's reply to an ARP request.
-pub(super) fn arp_reply(interface: &Interface, question: &Arp) -> Vec<u8> {
+pub(crate) fn arp_reply(interface: &Interface, question: &Arp) -> Vec<u8> {
     let mut reply = Vec::new();
     question.reply(interface.mac).write(&mut reply);
     frame(interface, question.sha, ether_type::ARP, &reply)
 }
 
 /// An interface's ARP request for an address.
-pub(super) fn arp_request(interface: &Interface, address: Ipv4Addr) -> Vec<u8> {
+pub(crate) fn arp_request(interface: &Interface, address: Ipv4Addr) -> Vec<u8> {
     let mut request = Vec::new();
     Arp::request(interface.mac, interface.address, address).write(&mut request);
     frame(interface, MacAddr::BROADCAST, ether_type::ARP, &request)
 }
 
 /// The reply to an echo request; `None` for all else.
-pub(super) fn echo_reply(
+pub(crate) fn echo_reply(
     interface: &Interface,
     dst: MacAddr,
     request: &Ipv4View,
@@ -87,7 +87,7 @@ pub(super) fn echo_reply(
 }
 
 /// An ICMP error for a packet's sender; `None` for packets that must not be answered (RFC 1812 section 4.3.2.7).
-pub(super) fn icmp_error(
+pub(crate) fn icmp_error(
     interface: &Interface,
     dst: MacAddr,
     failure: Failure,
@@ -130,7 +130,7 @@ fn ipv4_frame(
 }
 
 /// A packet on its way to the next hop, with its TTL decremented; `None` if that expired.
-pub(super) fn forwarded(interface: &Interface, dst: MacAddr, packet: &Ipv4View) -> Option<Vec<u8>> {
+pub(crate) fn forwarded(interface: &Interface, dst: MacAddr, packet: &Ipv4View) -> Option<Vec<u8>> {
     let header = Ipv4 {
         ttl: packet.ttl().checked_sub(1)?,
         ..packet.to_header()

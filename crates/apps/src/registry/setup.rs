@@ -1,6 +1,7 @@
 //! Programs that are being set up, and the services that they bring along.
 
 use super::{Options, Row, forwarders};
+use crate::RyuApps;
 use std::sync::Arc;
 use urtica_controller::{Named, Program};
 use urtica_services::{Discovery, Hosts, NeighbourProxy, ProvisionConfig, Provisioner, Routes};
@@ -19,6 +20,8 @@ pub struct Services {
     pub provisioner: Option<Provisioner>,
     /// Shortest paths.
     pub routes: Option<Routes>,
+    /// What Ryu's REST applications were: they know themselves whether they run.
+    pub ryu: RyuApps,
 }
 
 /// A program of the registry, as it was set up.
@@ -80,7 +83,10 @@ impl<'a> Setup<'a> {
             current: "",
             reasons: Reasons::default(),
             apps: Vec::new(),
-            services: Services::default(),
+            services: Services {
+                ryu: running.ryu.clone(),
+                ..Services::default()
+            },
             running,
             options,
         }
@@ -232,6 +238,11 @@ impl<'a> Setup<'a> {
             |services| &mut services.provisioner,
             || Provisioner::new(ProvisionConfig::default()),
         )
+    }
+
+    /// What stands for Ryu's REST applications. Who tells them what to do may have them from an earlier list of programs.
+    pub fn ryu(&self) -> &RyuApps {
+        &self.services.ryu
     }
 
     /// Has a service that a program uses, which goes on, go on.

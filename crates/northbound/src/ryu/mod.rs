@@ -1,16 +1,21 @@
-//! The paths of Ryu's `ofctl_rest` and `rest_topology`, answered as Ryu answered them.
+//! The paths of Ryu's REST applications, answered as Ryu answered them.
 //!
-//! What Ryu took and printed was recorded by os-ken, which has Ryu's libraries: `recorded.rs` compares every body and
-//! every answer with that.
+//! What Ryu took and printed for `ofctl_rest` was recorded by os-ken, which has Ryu's libraries: `recorded.rs` compares every body and
+//! every answer with that. What the others answer is compared with Ryu's documentation in `tests/http`.
 
 mod action13;
+pub(crate) mod conf_switch;
 mod field;
+pub(crate) mod firewall;
 mod match13;
 mod of10;
 pub(crate) mod ofctl;
 mod payload;
+pub(crate) mod qos;
 mod read;
 #[cfg(test)]
 mod recorded;
+pub(crate) mod router;
+mod rule;
 pub(crate) mod topology;
 mod write;

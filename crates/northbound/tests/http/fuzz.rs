@@ -11,18 +11,31 @@ const TOOL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/api-fuzz");
 /// How many requests for each path: `tools/api-fuzz` by itself sends many more.
 const FEW: &str = "5";
 
-#[test]
-fn no_request_that_the_description_allows_does_harm() {
+/// Has it send requests for the paths that a regular expression finds, to the interface of these programs.
+fn send_requests(programs: &[&str], paths: &str) {
     if !require::tool(PYTHON) {
         return;
     }
-    let lab = Lab::new("linear,2", Version::Of13, &["discovery", "hosts", "hub"]);
+    let lab = Lab::new("linear,2", Version::Of13, programs);
     let url = format!("http://{}", lab.address);
     let output = Command::new(TOOL)
         .args(["--url", &url, "--examples", FEW, "--seed", "1"])
+        .args(["--paths", paths])
         .output()
         .unwrap();
     let told = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{told}");
     assert_eq!(lab.get("/stats/switches").body, "[1,2]");
+}
+
+#[test]
+fn no_request_that_the_description_allows_does_harm() {
+    let programs = ["discovery", "hosts", "rest_qos", "rest_firewall"];
+    send_requests(&programs, ".");
+}
+
+/// It forwards everything, as the firewall does, and cannot run beside it.
+#[test]
+fn nor_does_one_for_a_router() {
+    send_requests(&["rest_router"], "^/router");
 }

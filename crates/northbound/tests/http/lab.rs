@@ -59,7 +59,8 @@ impl Lab {
             add_all_with_services(controller, programs, &Options::default()).unwrap();
         let mut northbound = Northbound::bind(config)
             .unwrap()
-            .programs(programs.iter().copied());
+            .programs(programs.iter().copied())
+            .ryu(&services.ryu);
         if let Some(discovery) = &services.discovery {
             northbound = northbound.discovery(discovery);
         }
@@ -127,6 +128,16 @@ impl Lab {
     /// POST.
     pub fn post(&self, path: &str, body: &str) -> Response {
         self.send("POST", path, "", body)
+    }
+
+    /// PUT.
+    pub fn put(&self, path: &str, body: &str) -> Response {
+        self.send("PUT", path, "", body)
+    }
+
+    /// DELETE.
+    pub fn delete(&self, path: &str, body: &str) -> Response {
+        self.send("DELETE", path, "", body)
     }
 
     /// A request with these headers, of which each ends in a line break.

@@ -2,11 +2,15 @@
 
 mod api;
 mod bounds;
+mod conf_switch;
 mod events;
+mod firewall;
 mod fuzz;
 mod lab;
 mod metrics;
 mod ofctl;
 mod prometheus;
+mod qos;
 mod require;
+mod router;
 mod topology;

@@ -1,0 +1,316 @@
+//! Ryu's `rest_firewall`: each switch lets pass what its rules allow, and forwards that by itself.
+//!
+//! **What.** A switch drops everything until the firewall is enabled there; then it forwards what a rule allows, and ARP, as a learning
+//! switch (`NORMAL`). Everything else is dropped, and the log tells of it while logging is on, which it is to begin with.
+//!
+//! ```text
+//! priority 65535     everything       drop, while disabled
+//! priority 65534     ARP              NORMAL
+//! priority 1..65533  rules            NORMAL, or to the controller for the log, or drop
+//! priority 0         everything else  to the controller, which drops it
+//! ```
+//! **Where it differs from Ryu.** What a switch had when it disconnected, it has again when it is back; Ryu forgot it. Where logging is
+//! off, what no rule matches still comes to the controller, where it is dropped: the entry that sends it is the framework's.
+
+use super::rules::{self, Rules, RyuRule};
+use super::store::{Ruled, RyuError, Store, confirmed};
+use crate::Verdict;
+use crate::registry::Setup;
+use std::sync::Arc;
+use urtica_controller::{Background, EntryOptions, Program, Switch, SwitchHandler, SwitchInfo};
+use urtica_wire::packet::{Headers, ether_type};
+use urtica_wire::{
+    Action, DatapathId, ErrorMessage, FlowMod, Instruction, List, Match, Message, PacketIn, PortNo,
+};
+
+/// The priority of the entry that drops everything.
+const STATUS_PRIORITY: u16 = u16::MAX;
+
+/// The priority of the entry for ARP.
+const ARP_PRIORITY: u16 = STATUS_PRIORITY - 1;
+
+/// How much of a packet goes to the controller for its log.
+const LOGGED_BYTES: u16 = 128;
+
+/// The firewall that requests control, one for each switch. Clones share what is kept.
+#[derive(Clone, Default)]
+pub struct RestFirewall(Arc<Store<Guarded>>);
+
+/// Whether a switch forwards, and whether the log tells what it does not forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FirewallStatus {
+    /// Whether the switch forwards what rules allow. If not, it drops everything.
+    pub is_enabled: bool,
+    /// Whether the log tells of what is dropped.
+    pub logs: bool,
+}
+
+/// What is kept for a switch.
+struct Guarded {
+    status: FirewallStatus,
+    rules: Rules<Verdict>,
+}
+
+impl Default for Guarded {
+    fn default() -> Self {
+        Self {
+            status: FirewallStatus {
+                is_enabled: false,
+                logs: true,
+            },
+            rules: Rules::default(),
+        }
+    }
+}
+
+impl Ruled for Guarded {
+    type Action = Verdict;
+    const RAISED_BY: u16 = 0;
+
+    fn rules(&mut self) -> &mut Rules<Verdict> {
+        &mut self.rules
+    }
+
+    fn entry(&self, rule: &RyuRule<Verdict>) -> Message<'static> {
+        let action = match (rule.action, self.status.logs) {
+            (Verdict::Allow, _) => Some(Action::output(PortNo::NORMAL)),
+            (Verdict::Deny, true) => Some(Action::Output {
+                port: PortNo::CONTROLLER,
+                max_len: LOGGED_BYTES,
+            }),
+            (Verdict::Deny, false) => None,
+        };
+        flow_mod(rule.match_.clone(), rule.options(Self::RAISED_BY), action)
+    }
+}
+
+/// How `urtica run` adds it.
+pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
+    let firewall = setup.ryu().firewall.clone();
+    setup.add(firewall);
+    Ok(())
+}
+
+impl RestFirewall {
+    /// The least priority of a rule, and its default.
+    pub const MIN_PRIORITY: u16 = 1;
+
+    /// The greatest priority of a rule.
+    pub const MAX_PRIORITY: u16 = ARP_PRIORITY - 1;
+
+    /// The switches that it guards, in order.
+    pub fn switches(&self) -> Vec<DatapathId> {
+        self.0.switches()
+    }
+
+    /// What a switch does.
+    ///
+    /// # Errors
+    /// [`RyuError::NotConnected`].
+    pub fn status(&self, id: DatapathId) -> Result<FirewallStatus, RyuError> {
+        self.0.with(id, |guarded, _| Ok(guarded.status))
+    }
+
+    /// Has a switch forward what rules allow, or nothing. It does when this resolves.
+    ///
+    /// # Errors
+    /// [`RyuError`]. Where the switch has not answered, it is told again when it connects.
+    pub async fn enable(&self, id: DatapathId, is_enabled: bool) -> Result<(), RyuError> {
+        let pending = self.0.with(id, |guarded, network| {
+            let message = match is_enabled {
+                true => Message::FlowMod(rules::deletion(
+                    network.program(),
+                    STATUS_PRIORITY,
+                    Match::any(),
+                )),
+                false => stop(),
+            };
+            let pending = network.confirm(id, &[message])?;
+            guarded.status.is_enabled = is_enabled;
+            Ok(pending)
+        })?;
+        confirmed(pending).await
+    }
+
+    /// Has the log tell of what a switch drops, or not.
+    ///
+    /// # Errors
+    /// As [`RestFirewall::enable`].
+    pub async fn log(&self, id: DatapathId, logs: bool) -> Result<(), RyuError> {
+        let pending = self.0.with(id, |guarded, network| {
+            let before = std::mem::replace(&mut guarded.status.logs, logs);
+            let denying = guarded.rules.iter();
+            let denying = denying.filter(|rule| rule.action == Verdict::Deny);
+            let entries: Vec<_> = denying.map(|rule| guarded.entry(rule)).collect();
+            let sent = network.confirm(id, &entries);
+            sent.map_err(|error| {
+                guarded.status.logs = before;
+                error.into()
+            })
+        })?;
+        confirmed(pending).await
+    }
+
+    /// The VLANs for which a switch has rules, and 0.
+    ///
+    /// # Errors
+    /// [`RyuError::NotConnected`].
+    pub fn vlans(&self, id: DatapathId) -> Result<Vec<u16>, RyuError> {
+        self.0.vlans(id)
+    }
+
+    /// The rules of a switch, in the order in which they were made.
+    ///
+    /// # Errors
+    /// [`RyuError::NotConnected`].
+    pub fn rules(&self, id: DatapathId) -> Result<Vec<RyuRule<Verdict>>, RyuError> {
+        self.0.rules(id)
+    }
+
+    /// Makes a rule for packets that `match_` matches, which has to name the VLAN unless that is 0. It takes the place of one with the same
+    /// match and priority. Returns its number; the switch has it then.
+    ///
+    /// # Errors
+    /// [`RyuError`]. What the switch refuses is not kept.
+    pub async fn add_rule(
+        &self,
+        id: DatapathId,
+        vlan_id: u16,
+        priority: u16,
+        match_: Match<'static>,
+        verdict: Verdict,
+    ) -> Result<u32, RyuError> {
+        let store = &self.0;
+        store.add_rule(id, vlan_id, priority, match_, verdict).await
+    }
+
+    /// Deletes the rules with this number of this VLAN; of all, where one is not named. Returns them.
+    ///
+    /// # Errors
+    /// [`RyuError`].
+    pub async fn delete_rules(
+        &self,
+        id: DatapathId,
+        vlan_id: Option<u16>,
+        rule_id: Option<u32>,
+    ) -> Result<Vec<RyuRule<Verdict>>, RyuError> {
+        self.0.delete_rules(id, vlan_id, rule_id).await
+    }
+}
+
+/// The entry that drops everything.
+fn stop() -> Message<'static> {
+    let options = EntryOptions::PERMANENT.priority(STATUS_PRIORITY);
+    Message::FlowMod(options.flow_mod())
+}
+
+/// The entry that lets ARP pass.
+fn arp() -> Message<'static> {
+    let options = EntryOptions::PERMANENT.priority(ARP_PRIORITY);
+    flow_mod(
+        Match::any().eth_type(ether_type::ARP),
+        options,
+        Some(Action::output(PortNo::NORMAL)),
+    )
+}
+
+fn flow_mod(
+    match_: Match<'static>,
+    options: EntryOptions,
+    action: Option<Action<'static>>,
+) -> Message<'static> {
+    let apply = action.map(|action| Instruction::apply(vec![action]));
+    Message::FlowMod(FlowMod {
+        match_,
+        instructions: List::from(Vec::from_iter(apply)),
+        ..options.flow_mod()
+    })
+}
+
+impl Program for RestFirewall {
+    fn handler(&self, _: &SwitchInfo) -> Box<dyn SwitchHandler> {
+        Box::new(FirewallHandler {
+            firewall: self.clone(),
+            connection: None,
+        })
+    }
+
+    fn start(&self, background: &Background) {
+        self.0.start(background.network());
+    }
+}
+
+/// The handler of one switch.
+struct FirewallHandler {
+    firewall: RestFirewall,
+    /// The number of its connection, while it is among the switches that requests are about.
+    connection: Option<u64>,
+}
+
+impl FirewallHandler {
+    fn leave(&mut self, id: DatapathId) {
+        if let Some(connection) = self.connection.take() {
+            self.firewall.0.leave(id, connection);
+        }
+    }
+}
+
+impl SwitchHandler for FirewallHandler {
+    fn switch_up(&mut self, switch: &mut Switch) {
+        let id = switch.datapath_id();
+        let connection = self.firewall.0.join(id, |guarded| install(guarded, switch));
+        self.connection = Some(connection);
+        tracing::info!(dp_id = %id, "rest_firewall guards the switch");
+    }
+
+    fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        // Whoever comes after the firewall must not forward it.
+        switch.consume();
+        let id = switch.datapath_id();
+        let status = self.firewall.status(id);
+        if !status.is_ok_and(|status| status.logs) {
+            return;
+        }
+        let (in_port, headers) = (packet.in_port(), Headers::parse(packet.data));
+        let (eth_src, eth_dst) = (packet.eth_src(), packet.eth_dst());
+        let Headers {
+            ip_src,
+            ip_dst,
+            ip_proto,
+            dst_port,
+            ..
+        } = headers;
+        urtica_log::info!(about: id, dp_id = %id, %in_port, %eth_src, %eth_dst, ?ip_src, ?ip_dst, ip_proto, dst_port, "rest_firewall has blocked a packet");
+    }
+
+    fn error(&mut self, switch: &mut Switch, _xid: u32, error: &ErrorMessage) {
+        let code = error.code;
+        urtica_log::error!(about: switch.datapath_id(), dp_id = %switch.datapath_id(), %code, "the switch refused an entry of rest_firewall, which it had taken before it disconnected");
+    }
+
+    fn role_changed(&mut self, switch: &mut Switch) {
+        if !switch.info().role.may_write() {
+            self.leave(switch.datapath_id());
+        }
+    }
+
+    fn switch_down(&mut self, info: &SwitchInfo) {
+        self.leave(info.datapath_id);
+    }
+}
+
+/// Sends a switch all entries. It has none of an earlier connection then.
+fn install(guarded: &Guarded, switch: &mut Switch) {
+    let id = switch.datapath_id();
+    let rules = guarded.rules.iter();
+    let entries = rules.map(|rule| guarded.entry(rule));
+    // First what closes: packets may come at any time.
+    let stopped = (!guarded.status.is_enabled).then(stop);
+    let sent = switch.delete(Match::any()).map(drop);
+    let mut all = stopped.into_iter().chain([arp()]).chain(entries);
+    let sent = sent.and_then(|()| all.try_for_each(|message| switch.send(&message).map(drop)));
+    if let Err(error) = sent {
+        urtica_log::error!(about: id, dp_id = %id, %error, "rest_firewall cannot guard the switch");
+    }
+}

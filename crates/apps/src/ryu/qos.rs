@@ -1,0 +1,318 @@
+//! Ryu's `rest_qos`: marks packets, meters them and gives them queues before others forward them.
+//!
+//! **What.** A filter: its entries are in table 0, and whatever they do to a packet, it goes on to table 1, where the programs that forward
+//! have their entries. Ryu's forwarding programs had to be changed for that; here every program is in its table by itself.
+//!
+//! **Priorities.** An entry's is one above its rule's, so that there is room for the entry that lets everything else pass.
+//!
+//! **Meters.** Rules may name a meter before it is there, as in Ryu's book: they are installed with it.
+//!
+//! **What it leaves out.** Queues: those that a switch has can be used, and how they are set up is the switch's business. OpenFlow 1.0 has
+//! neither meters nor a second table: such a switch is left alone, and programs behind a filter answer each of its packets themselves.
+
+use super::rules::{Rules, RyuRule};
+use super::store::{Ruled, RyuError, Store, confirmed};
+use crate::registry::Setup;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use urtica_controller::{
+    Background, EntryOptions, Program, RequestError, Stage, Switch, SwitchHandler, SwitchInfo,
+};
+use urtica_wire::{
+    Action, DatapathId, ErrorMessage, FlowMod, Instruction, List, Match, Message, MeterMod,
+    MeterModCommand, Version,
+};
+
+/// The table of the programs that forward.
+const NEXT_TABLE: u8 = 1;
+
+/// The priority of the entry that lets everything else pass.
+const DEFAULT_PRIORITY: u16 = 1;
+
+/// The maximum number of meters of one switch.
+const MAX_METERS: usize = 4_096;
+
+/// The quality of service that requests control, one set of rules for each switch. Clones share what is kept.
+#[derive(Clone, Default)]
+pub struct RestQos(Arc<Store<Shaped>>);
+
+/// What happens to the packets of a rule before they go on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QosAction {
+    /// They get this DSCP.
+    pub mark: Option<u8>,
+    /// They pass this meter.
+    pub meter: Option<u32>,
+    /// They leave by this queue of whichever port they go to.
+    pub queue: Option<u32>,
+}
+
+/// What is kept for a switch.
+#[derive(Default)]
+struct Shaped {
+    rules: Rules<QosAction>,
+    meters: BTreeMap<u32, MeterMod<'static>>,
+}
+
+impl Ruled for Shaped {
+    type Action = QosAction;
+    const RAISED_BY: u16 = DEFAULT_PRIORITY;
+
+    fn rules(&mut self) -> &mut Rules<QosAction> {
+        &mut self.rules
+    }
+
+    fn entry(&self, rule: &RyuRule<QosAction>) -> Message<'static> {
+        let QosAction { mark, meter, queue } = rule.action;
+        let actions = [mark.map(Action::set_ip_dscp), queue.map(Action::SetQueue)];
+        let actions: Vec<_> = actions.into_iter().flatten().collect();
+        let apply = (!actions.is_empty()).then(|| Instruction::apply(actions));
+        let instructions = [meter.map(Instruction::Meter), apply];
+        entry(
+            rule.match_.clone(),
+            rule.options(Self::RAISED_BY),
+            instructions.into_iter().flatten(),
+        )
+    }
+
+    fn may_wait(&self, rule: &RyuRule<QosAction>) -> bool {
+        let meter = rule.action.meter;
+        meter.is_some_and(|meter| !self.meters.contains_key(&meter))
+    }
+}
+
+/// An entry that does this, and has the packets go on.
+fn entry(
+    match_: Match<'static>,
+    options: EntryOptions,
+    first: impl Iterator<Item = Instruction<'static>>,
+) -> Message<'static> {
+    let instructions: Vec<_> = first.chain([Instruction::GotoTable(NEXT_TABLE)]).collect();
+    Message::FlowMod(FlowMod {
+        match_,
+        instructions: List::from(instructions),
+        ..options.flow_mod()
+    })
+}
+
+/// The entry that lets pass what no rule is about.
+fn default_entry() -> Message<'static> {
+    let options = EntryOptions::PERMANENT.priority(DEFAULT_PRIORITY);
+    entry(Match::any(), options, std::iter::empty())
+}
+
+/// How `urtica run` adds it.
+pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
+    let qos = setup.ryu().qos.clone();
+    setup.add(qos);
+    Ok(())
+}
+
+impl RestQos {
+    /// The least priority of a rule, and its default.
+    pub const MIN_PRIORITY: u16 = 1;
+
+    /// The greatest priority of a rule.
+    pub const MAX_PRIORITY: u16 = u16::MAX - 1;
+
+    /// The switches that have rules or may get some, in order.
+    pub fn switches(&self) -> Vec<DatapathId> {
+        self.0.switches()
+    }
+
+    /// The VLANs for which a switch has rules, and 0.
+    ///
+    /// # Errors
+    /// [`RyuError::NotConnected`].
+    pub fn vlans(&self, id: DatapathId) -> Result<Vec<u16>, RyuError> {
+        self.0.vlans(id)
+    }
+
+    /// The rules of a switch, in the order in which they were made.
+    ///
+    /// # Errors
+    /// [`RyuError::NotConnected`].
+    pub fn rules(&self, id: DatapathId) -> Result<Vec<RyuRule<QosAction>>, RyuError> {
+        self.0.rules(id)
+    }
+
+    /// Makes a rule for packets that `match_` matches, which has to name the VLAN unless that is 0. It takes the place of one with the same
+    /// match and priority. Returns its number; the switch has it then, unless it names a meter that is not there yet.
+    ///
+    /// # Errors
+    /// [`RyuError`]. What the switch refuses is not kept.
+    pub async fn add_rule(
+        &self,
+        id: DatapathId,
+        vlan_id: u16,
+        priority: u16,
+        match_: Match<'static>,
+        action: QosAction,
+    ) -> Result<u32, RyuError> {
+        let store = &self.0;
+        store.add_rule(id, vlan_id, priority, match_, action).await
+    }
+
+    /// Deletes the rules with this number of this VLAN; of all, where one is not named. Returns them.
+    ///
+    /// # Errors
+    /// [`RyuError`].
+    pub async fn delete_rules(
+        &self,
+        id: DatapathId,
+        vlan_id: Option<u16>,
+        rule_id: Option<u32>,
+    ) -> Result<Vec<RyuRule<QosAction>>, RyuError> {
+        self.0.delete_rules(id, vlan_id, rule_id).await
+    }
+
+    /// Sets up a meter, or changes it, and installs the rules that wait for it.
+    ///
+    /// # Errors
+    /// [`RyuError`]. What the switch refuses is not kept.
+    pub async fn set_meter(
+        &self,
+        id: DatapathId,
+        meter: MeterMod<'static>,
+    ) -> Result<(), RyuError> {
+        let meter_id = meter.meter_id;
+        let (before, pending) = self.0.with(id, |shaped, network| {
+            let before = shaped.meters.get(&meter_id).cloned();
+            if before.is_none() && shaped.meters.len() == MAX_METERS {
+                return Err(RyuError::TooManyMeters);
+            }
+            let command = match before {
+                Some(_) => MeterModCommand::Modify,
+                None => MeterModCommand::Add,
+            };
+            let rules = shaped.rules.iter();
+            let waiting = rules.filter(|rule| rule.action.meter == Some(meter_id));
+            let meter_mod = Message::MeterMod(MeterMod {
+                command,
+                ..meter.clone()
+            });
+            let entries = waiting.map(|rule| shaped.entry(rule));
+            let all: Vec<_> = [meter_mod].into_iter().chain(entries).collect();
+            let pending = network.confirm(id, &all)?;
+            shaped.meters.insert(meter_id, meter);
+            Ok((before, pending))
+        })?;
+        let done = confirmed(pending).await;
+        if let Err(RyuError::Request(RequestError::Refused(_))) = done {
+            self.0.correct(id, |shaped| match before {
+                Some(before) => drop(shaped.meters.insert(meter_id, before)),
+                None => drop(shaped.meters.remove(&meter_id)),
+            });
+        }
+        done
+    }
+
+    /// Deletes a meter, and the rules that use it: the switch deletes their entries, too (1.3.5 section 6.4). Returns whether it was there.
+    ///
+    /// # Errors
+    /// [`RyuError`].
+    pub async fn delete_meter(&self, id: DatapathId, meter_id: u32) -> Result<bool, RyuError> {
+        let pending = self.0.with(id, |shaped, network| {
+            if !shaped.meters.contains_key(&meter_id) {
+                return Ok(None);
+            }
+            let deletion = MeterMod {
+                command: MeterModCommand::Delete,
+                ..MeterMod::kbps(meter_id, [])
+            };
+            let pending = network.confirm(id, &[Message::MeterMod(deletion)])?;
+            shaped.meters.remove(&meter_id);
+            shaped
+                .rules
+                .retain(|rule| rule.action.meter != Some(meter_id));
+            Ok(Some(pending))
+        })?;
+        match pending {
+            None => Ok(false),
+            Some(pending) => confirmed(pending).await.map(|()| true),
+        }
+    }
+}
+
+impl Program for RestQos {
+    fn handler(&self, _: &SwitchInfo) -> Box<dyn SwitchHandler> {
+        Box::new(QosHandler {
+            qos: self.clone(),
+            connection: None,
+        })
+    }
+
+    fn start(&self, background: &Background) {
+        self.0.start(background.network());
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Filter
+    }
+}
+
+/// The handler of one switch.
+struct QosHandler {
+    qos: RestQos,
+    /// The number of its connection, while it is among the switches that requests are about.
+    connection: Option<u64>,
+}
+
+impl QosHandler {
+    fn leave(&mut self, id: DatapathId) {
+        if let Some(connection) = self.connection.take() {
+            self.qos.0.leave(id, connection);
+        }
+    }
+}
+
+impl SwitchHandler for QosHandler {
+    fn switch_up(&mut self, switch: &mut Switch) {
+        let (id, info) = (switch.datapath_id(), switch.info());
+        if info.version == Version::Of10 || info.n_tables <= NEXT_TABLE {
+            urtica_log::error!(about: id, dp_id = %id, "rest_qos leaves the switch alone: expected OpenFlow 1.3 and two flow tables");
+            return;
+        }
+        let connection = self.qos.0.join(id, |shaped| install(shaped, switch));
+        self.connection = Some(connection);
+        tracing::info!(dp_id = %id, "rest_qos has the switch");
+    }
+
+    fn error(&mut self, switch: &mut Switch, _xid: u32, error: &ErrorMessage) {
+        let code = error.code;
+        urtica_log::warn!(about: switch.datapath_id(), dp_id = %switch.datapath_id(), %code, "the switch refused an entry or a meter of rest_qos when it connected");
+    }
+
+    fn role_changed(&mut self, switch: &mut Switch) {
+        if !switch.info().role.may_write() {
+            self.leave(switch.datapath_id());
+        }
+    }
+
+    fn switch_down(&mut self, info: &SwitchInfo) {
+        self.leave(info.datapath_id);
+    }
+}
+
+/// Sends a switch all meters and entries. It has no entries of an earlier connection then.
+fn install(shaped: &Shaped, switch: &mut Switch) {
+    let id = switch.datapath_id();
+    // It may have a meter of an earlier connection, or not: as it is to be, whichever is so.
+    let meters = shaped.meters.values().flat_map(|meter| {
+        let command = |command| MeterMod {
+            command,
+            ..meter.clone()
+        };
+        [
+            Message::MeterMod(command(MeterModCommand::Delete)),
+            Message::MeterMod(command(MeterModCommand::Add)),
+        ]
+    });
+    let rules = shaped.rules.iter().map(|rule| shaped.entry(rule));
+    let mut all = [default_entry()].into_iter().chain(meters).chain(rules);
+    let sent = switch.delete(Match::any()).map(drop);
+    let sent = sent.and_then(|()| all.try_for_each(|message| switch.send(&message).map(drop)));
+    if let Err(error) = sent {
+        urtica_log::error!(about: id, dp_id = %id, %error, "rest_qos cannot set up the switch");
+    }
+}

@@ -1,0 +1,324 @@
+//! Ryu's `rest_router`: each switch is a router between the subnets that requests name, and a switch within each of them.
+//!
+//! **What.** For each VLAN, and for packets whatever theirs, a router has addresses, each of which is the gateway of a subnet, and static
+//! routes. It answers ARP requests and pings for its addresses, and learns hosts and gateways from their ARP packets. Packets to
+//! those follow an entry; the first to others wait until ARP has found them, for two seconds, and their senders are told where nobody
+//! answers. Its MAC address in a subnet is that of the port.
+//!
+//! **Where it differs from Ryu.** What is neither ARP nor IPv4 comes to the controller, which has the switch forward it (`NORMAL`): Ryu's
+//! entry for it would be in the place of the framework's table-miss entry.
+//!
+//! **Bounds.** 50 packets wait for each switch. Its hosts get 100 ICMP errors a second. `router/vlan.rs` has the others, and `router/entries.rs` the entries.
+
+mod entries;
+mod handler;
+mod packets;
+mod vlan;
+
+pub use vlan::{RouterAddress, RouterError, RouterRoute};
+
+use super::store::{RyuError, Store, confirmed};
+use crate::registry::Setup;
+use handler::RouterHandler;
+use packets::{Waiting, packet_out};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use urtica_controller::{
+    Background, Network, PendingReply, Program, RequestError, SwitchHandler, SwitchInfo,
+};
+use urtica_wire::{DatapathId, Ipv4Prefix, Message, PortNo};
+use vlan::VlanRouter;
+
+/// The router that requests control, one for each switch. Clones share what is kept.
+#[derive(Clone, Default)]
+pub struct RestRouter(Arc<Store<Routed>>);
+
+/// What the router of a VLAN has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RouterView {
+    /// Its addresses, in the order in which they were added.
+    pub addresses: Vec<RouterAddress>,
+    /// Its routes, in the order in which they were added.
+    pub routes: Vec<RouterRoute>,
+}
+
+/// What was deleted, by numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Deleted {
+    /// These.
+    pub ids: Vec<u16>,
+    /// Not these addresses: gateways of routes are in their subnets.
+    pub skipped: Vec<u16>,
+}
+
+/// What is kept for a switch.
+pub(super) struct Routed {
+    /// The routers of VLANs; 0 is that of packets whatever their VLAN.
+    vlans: BTreeMap<u16, VlanRouter>,
+    waiting: Vec<Waiting>,
+}
+
+impl Default for Routed {
+    fn default() -> Self {
+        Self {
+            vlans: BTreeMap::from([(0, VlanRouter::new(0))]),
+            waiting: Vec::new(),
+        }
+    }
+}
+
+impl Routed {
+    /// Adds an address and has the switch know of it, or leaves everything as it was.
+    fn add_address(
+        &mut self,
+        network: &Network,
+        id: DatapathId,
+        vlan_id: u16,
+        (address, subnet): (Ipv4Addr, Ipv4Prefix),
+    ) -> Result<(RouterAddress, PendingReply), RyuError> {
+        let is_new = !self.vlans.contains_key(&vlan_id);
+        let router = self.vlans.entry(vlan_id);
+        let router = router.or_insert_with(|| VlanRouter::new(vlan_id));
+        let added = router.add_address(address, subnet)?;
+        let sent = info_of(network, id).and_then(|info| {
+            let entries = match is_new {
+                true => router.entries(info.version),
+                false => router.address_entries(&added),
+            };
+            // All are to know who has the address now.
+            let asking = packets::ask_all(&info, vlan_id, address, address, None);
+            Ok((added, confirm(network, id, entries, asking)?))
+        });
+        if sent.is_err() {
+            router.delete_address(added.id, network.program());
+        }
+        sent
+    }
+
+    /// Forgets the router of a VLAN where it has nothing left. Returns what deletes its last entry.
+    fn close(&mut self, vlan_id: u16, network: &Network) -> Option<Message<'static>> {
+        let is_empty = vlan_id != 0 && self.vlans.get(&vlan_id)?.is_empty();
+        let gone = is_empty.then(|| self.vlans.remove(&vlan_id)).flatten()?;
+        Some(gone.close(network.program()))
+    }
+}
+
+/// How `urtica run` adds it.
+pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
+    let router = setup.ryu().router.clone();
+    setup.add(router);
+    Ok(())
+}
+
+impl RestRouter {
+    /// The switches that are routers, in order.
+    pub fn switches(&self) -> Vec<DatapathId> {
+        self.0.switches()
+    }
+
+    /// The VLANs that a switch has routers for, and 0.
+    ///
+    /// # Errors
+    /// [`RyuError::NotConnected`].
+    pub fn vlans(&self, id: DatapathId) -> Result<Vec<u16>, RyuError> {
+        self.0
+            .with(id, |routed, _| Ok(routed.vlans.keys().copied().collect()))
+    }
+
+    /// What the router of a VLAN has; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`RyuError::NotConnected`].
+    pub fn view(&self, id: DatapathId, vlan_id: u16) -> Result<Option<RouterView>, RyuError> {
+        self.0.with(id, |routed, _| {
+            let router = routed.vlans.get(&vlan_id);
+            Ok(router.map(|router| RouterView {
+                addresses: router.addresses().to_vec(),
+                routes: router.routes().collect(),
+            }))
+        })
+    }
+
+    /// Adds an address, the gateway of the hosts of its subnet. Returns its number; the switch has its entries then.
+    ///
+    /// # Errors
+    /// [`RyuError`]; [`RyuError::Router`] where it does not go with what is there.
+    pub async fn add_address(
+        &self,
+        id: DatapathId,
+        vlan_id: u16,
+        address: Ipv4Addr,
+        subnet: Ipv4Prefix,
+    ) -> Result<u16, RyuError> {
+        let act = |routed: &mut Routed, network: &Network| {
+            let added = routed.add_address(network, id, vlan_id, (address, subnet));
+            if added.is_err() {
+                routed.close(vlan_id, network);
+            }
+            added
+        };
+        let (added, pending) = self.0.with(id, act)?;
+        let done = confirmed(pending).await;
+        if let Err(RyuError::Request(RequestError::Refused(_))) = done {
+            self.undo(
+                id,
+                |routed, network| {
+                    let router = routed.vlans.get_mut(&vlan_id);
+                    router.map_or_else(Vec::new, |router| {
+                        router.delete_address(added.id, network.program())
+                    })
+                },
+                vlan_id,
+            );
+        }
+        done.map(|()| added.id)
+    }
+
+    /// Adds a route to a destination. Returns its number; the switch has its entry then. Packets follow it as soon as its gateway has
+    /// answered an ARP request.
+    ///
+    /// # Errors
+    /// As [`RestRouter::add_address`].
+    pub async fn add_route(
+        &self,
+        id: DatapathId,
+        vlan_id: u16,
+        destination: Ipv4Prefix,
+        gateway: Ipv4Addr,
+    ) -> Result<u16, RyuError> {
+        let (route_id, pending) = self.0.with(id, |routed, network| {
+            let not_registered = RouterError::NotRegistered(gateway);
+            let router = routed.vlans.get_mut(&vlan_id).ok_or(not_registered)?;
+            let (route_id, own) = router.add_route(destination, gateway)?;
+            let sent = info_of(network, id).and_then(|info| {
+                let entry = Vec::from_iter(router.route_entry_of(route_id, info.version));
+                let asking = packets::ask_all(&info, vlan_id, own.address, gateway, None);
+                Ok((route_id, confirm(network, id, entry, asking)?))
+            });
+            if sent.is_err() {
+                router.delete_routes(Some(route_id), network.program());
+            }
+            sent
+        })?;
+        let done = confirmed(pending).await;
+        if let Err(RyuError::Request(RequestError::Refused(_))) = done {
+            self.undo(
+                id,
+                |routed, network| {
+                    let router = routed.vlans.get_mut(&vlan_id);
+                    router.map_or_else(Vec::new, |router| {
+                        router.delete_routes(Some(route_id), network.program()).1
+                    })
+                },
+                vlan_id,
+            );
+        }
+        done.map(|()| route_id)
+    }
+
+    /// The switch has refused a part of something: what it has taken of it goes, too.
+    fn undo(
+        &self,
+        id: DatapathId,
+        take_back: impl FnOnce(&mut Routed, &Network) -> Vec<Message<'static>>,
+        vlan_id: u16,
+    ) {
+        let undone = self.0.with(id, |routed, network| {
+            let mut messages = take_back(routed, network);
+            messages.extend(routed.close(vlan_id, network));
+            Ok(network.send_all(id, &messages)?)
+        });
+        if let Err(error) = undone {
+            urtica_log::warn!(about: id, dp_id = %id, %error, "the switch may have entries left of what it has refused");
+        }
+    }
+
+    /// Deletes the address with this number, or all. Those stay in whose subnets gateways of routes are.
+    ///
+    /// # Errors
+    /// [`RyuError`].
+    pub async fn delete_addresses(
+        &self,
+        id: DatapathId,
+        vlan_id: u16,
+        address_id: Option<u16>,
+    ) -> Result<Deleted, RyuError> {
+        self.delete(id, vlan_id, |router, network| {
+            let (ids, skipped) = router.deletable(address_id);
+            let gone = ids.iter();
+            let messages = gone
+                .flat_map(|id| router.delete_address(*id, network.program()))
+                .collect();
+            (Deleted { ids, skipped }, messages)
+        })
+        .await
+    }
+
+    /// Deletes the route with this number, or all.
+    ///
+    /// # Errors
+    /// [`RyuError`].
+    pub async fn delete_routes(
+        &self,
+        id: DatapathId,
+        vlan_id: u16,
+        route_id: Option<u16>,
+    ) -> Result<Deleted, RyuError> {
+        self.delete(id, vlan_id, |router, network| {
+            let (ids, messages) = router.delete_routes(route_id, network.program());
+            let skipped = Vec::new();
+            (Deleted { ids, skipped }, messages)
+        })
+        .await
+    }
+
+    async fn delete(
+        &self,
+        id: DatapathId,
+        vlan_id: u16,
+        act: impl FnOnce(&mut VlanRouter, &Network) -> (Deleted, Vec<Message<'static>>),
+    ) -> Result<Deleted, RyuError> {
+        let (deleted, pending) = self.0.with(id, |routed, network| {
+            let Some(router) = routed.vlans.get_mut(&vlan_id) else {
+                return Ok((Deleted::default(), None));
+            };
+            // Where that cannot be sent, the connection is about to end or does not keep up: nothing is kept that was deleted.
+            let (deleted, mut messages) = act(router, network);
+            messages.extend(routed.close(vlan_id, network));
+            Ok((deleted, Some(network.confirm(id, &messages)?)))
+        })?;
+        if let Some(pending) = pending {
+            confirmed(pending).await?;
+        }
+        Ok(deleted)
+    }
+}
+
+fn info_of(network: &Network, id: DatapathId) -> Result<Arc<SwitchInfo>, RyuError> {
+    network.info(id).ok_or(RyuError::NotConnected(id))
+}
+
+/// Sends these entries and packets, and waits for the switch to confirm them.
+fn confirm(
+    network: &Network,
+    id: DatapathId,
+    entries: Vec<Message<'static>>,
+    frames: Vec<(PortNo, Vec<u8>)>,
+) -> Result<PendingReply, RequestError> {
+    let mut all: Vec<Message<'_>> = entries;
+    all.extend(frames.iter().map(|(port, frame)| packet_out(*port, frame)));
+    network.confirm(id, &all)
+}
+
+impl Program for RestRouter {
+    fn handler(&self, _: &SwitchInfo) -> Box<dyn SwitchHandler> {
+        Box::new(RouterHandler::new(self))
+    }
+
+    fn start(&self, background: &Background) {
+        self.0.start(background.network());
+    }
+}

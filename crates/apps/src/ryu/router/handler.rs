@@ -1,0 +1,136 @@
+//! The handler of one switch of routers.
+
+use super::entries::entry;
+use super::{RestRouter, Routed, packets};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use urtica_controller::{EntryOptions, Switch, SwitchHandler, SwitchInfo};
+use urtica_wire::packet::ether_type;
+use urtica_wire::{Action, DatapathId, ErrorMessage, Match, Message, PacketIn, PortNo, Version};
+
+/// The priority of the entry that sends ARP packets to the controller.
+const ARP_PRIORITY: u16 = 1;
+
+/// How often waiting packets are looked at.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How often gateways are asked whether they are still there.
+const ASK_INTERVAL: Duration = Duration::from_secs(1_800);
+
+/// The handler of one switch.
+pub(super) struct RouterHandler {
+    router: RestRouter,
+    /// The number of its connection, while it is among the switches that requests are about.
+    connection: Option<u64>,
+    /// The current second, and how many ICMP errors were sent in it.
+    pub(super) errors: (u32, u32),
+    /// When the gateways were asked last.
+    asked: Option<Instant>,
+}
+
+impl RouterHandler {
+    pub fn new(router: &RestRouter) -> Self {
+        Self {
+            router: router.clone(),
+            connection: None,
+            errors: (0, 0),
+            asked: None,
+        }
+    }
+
+    fn leave(&mut self, id: DatapathId) {
+        if let Some(connection) = self.connection.take() {
+            self.router.0.leave(id, connection);
+        }
+    }
+}
+
+impl SwitchHandler for RouterHandler {
+    fn switch_up(&mut self, switch: &mut Switch) {
+        let id = switch.datapath_id();
+        let connection = self.router.0.join(id, |routed| install(routed, switch));
+        self.connection = Some(connection);
+        tracing::info!(dp_id = %id, "rest_router has the switch");
+    }
+
+    fn tick_interval(&self) -> Option<Duration> {
+        Some(LOOK_INTERVAL)
+    }
+
+    fn tick(&mut self, switch: &mut Switch) {
+        let (id, now) = (switch.datapath_id(), switch.now());
+        let asks = self.asked.is_none_or(|asked| now >= asked + ASK_INTERVAL);
+        if asks {
+            self.asked = Some(now);
+        }
+        let store = Arc::clone(&self.router.0);
+        store.correct(id, |routed| {
+            if asks {
+                ask_gateways(routed, switch);
+            }
+            self.give_up(routed, switch, now);
+        });
+    }
+
+    fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        switch.consume();
+        let store = Arc::clone(&self.router.0);
+        let id = switch.datapath_id();
+        if packets::is_routed(packet) {
+            store.correct(id, |routed| self.take(routed, switch, packet));
+        } else {
+            switch.forward(packet, PortNo::NORMAL);
+        }
+    }
+
+    fn error(&mut self, switch: &mut Switch, _xid: u32, error: &ErrorMessage) {
+        let code = error.code;
+        urtica_log::warn!(about: switch.datapath_id(), dp_id = %switch.datapath_id(), %code, "the switch refused an entry or a packet of rest_router");
+    }
+
+    fn role_changed(&mut self, switch: &mut Switch) {
+        if !switch.info().role.may_write() {
+            self.leave(switch.datapath_id());
+        }
+    }
+
+    fn switch_down(&mut self, info: &SwitchInfo) {
+        self.leave(info.datapath_id);
+    }
+}
+
+/// Sends a switch all entries, and asks for the gateways. It has no entries of an earlier connection then.
+fn install(routed: &mut Routed, switch: &mut Switch) {
+    let (id, version) = (switch.datapath_id(), switch.info().version);
+    routed.waiting.clear();
+    // OpenFlow 1.0 cannot configure this, and does not decrement TTLs.
+    if version != Version::Of10 {
+        let _ = switch.send(&Message::SetAsync(crate::l3::ALL_AND_EXPIRED));
+    }
+    let options = EntryOptions::PERMANENT.priority(ARP_PRIORITY);
+    let arp = Match::any().eth_type(ether_type::ARP);
+    let mut all = vec![entry(arp, options, vec![Action::controller()])];
+    for router in routed.vlans.values_mut() {
+        router.forget_neighbours();
+        all.extend(router.entries(version));
+    }
+    let sent = switch.delete(Match::any()).map(drop);
+    let sent = sent.and_then(|()| {
+        all.iter()
+            .try_for_each(|message| switch.send(message).map(drop))
+    });
+    if let Err(error) = sent {
+        urtica_log::error!(about: id, dp_id = %id, %error, "rest_router cannot set up the switch");
+    }
+    ask_gateways(routed, switch);
+}
+
+/// Asks for all gateways at all ports.
+fn ask_gateways(routed: &Routed, switch: &mut Switch) {
+    for (vlan_id, router) in &routed.vlans {
+        for (own, gateway) in router.gateways() {
+            let asking = packets::ask_all(switch.info(), *vlan_id, own.address, gateway, None);
+            packets::send_frames(switch, asking);
+        }
+    }
+}

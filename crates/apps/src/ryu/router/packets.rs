@@ -1,0 +1,311 @@
+//! Packets that come to the controller: ARP, packets for the router itself, and packets that wait for ARP.
+
+use super::Routed;
+use super::handler::RouterHandler;
+use super::vlan::{Neighbour, VlanRouter};
+use crate::l3::MAX_ERRORS_PER_S;
+use crate::l3::frames::{self, Failure};
+use crate::{Interface, Subnet};
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+use urtica_controller::{Switch, SwitchInfo};
+use urtica_wire::packet::{Arp, EthernetView, Headers, Ipv4View, arp, ether_type, ip_proto};
+use urtica_wire::{
+    Action, BufferId, List, MacAddr, Message, PacketIn, PacketInReason, PacketOut, PortNo,
+};
+
+/// How many packets of a switch wait at most.
+const MAX_WAITING: usize = 50;
+
+/// How long a packet waits.
+const WAITS_FOR: Duration = Duration::from_secs(2);
+
+/// Where the tag of a frame is.
+const TAG: std::ops::Range<usize> = 12..16;
+
+/// A packet whose next hop has not been heard.
+pub(super) struct Waiting {
+    vlan_id: u16,
+    next_hop: Ipv4Addr,
+    in_port: PortNo,
+    since: Instant,
+    /// Who sent it.
+    src: MacAddr,
+    /// The IPv4 packet.
+    bytes: Vec<u8>,
+}
+
+/// An IPv4 packet as it came in.
+struct Came<'a> {
+    vlan_id: u16,
+    in_port: PortNo,
+    src: MacAddr,
+    bytes: &'a [u8],
+}
+
+/// Whether a packet is one that routers are about: ARP or IPv4.
+pub(super) fn is_routed(packet: &PacketIn) -> bool {
+    let eth_type = Headers::parse(packet.data).eth_type;
+    matches!(eth_type, Some(ether_type::ARP | ether_type::IPV4))
+}
+
+/// The frame with the tag of a VLAN, unless that is 0.
+fn tagged(vlan_id: u16, mut frame: Vec<u8>) -> Vec<u8> {
+    if vlan_id != 0 {
+        let tag = [ether_type::VLAN.to_be_bytes(), vlan_id.to_be_bytes()].concat();
+        frame.splice(TAG.start..TAG.start, tag);
+    }
+    frame
+}
+
+/// The router as its neighbours at a port see it.
+fn interface(address: Ipv4Addr, mac: MacAddr) -> Interface {
+    let subnet = Subnet {
+        network: address,
+        prefix_len: 32,
+    };
+    Interface {
+        address,
+        subnet,
+        mac,
+    }
+}
+
+/// ARP requests for an address, one for each port but this one, from an address of the router's.
+pub(super) fn ask_all(
+    info: &SwitchInfo,
+    vlan_id: u16,
+    own: Ipv4Addr,
+    wanted: Ipv4Addr,
+    but: Option<PortNo>,
+) -> Vec<(PortNo, Vec<u8>)> {
+    let ports = info.ports.iter();
+    let ports = ports.filter(|port| !port.port_no.is_reserved() && Some(port.port_no) != but);
+    let request = |port: &urtica_wire::Port| {
+        let request = frames::arp_request(&interface(own, port.hw_addr), wanted);
+        (port.port_no, tagged(vlan_id, request))
+    };
+    ports.map(request).collect()
+}
+
+/// A frame of the router's own, out of a port.
+pub(super) fn packet_out(port: PortNo, frame: &[u8]) -> Message<'_> {
+    Message::PacketOut(PacketOut {
+        buffer_id: BufferId::NONE,
+        in_port: PortNo::CONTROLLER,
+        actions: List::from(vec![Action::output(port)]),
+        data: frame,
+    })
+}
+
+/// Sends frames of the router's own.
+pub(super) fn send_frames(
+    switch: &mut Switch,
+    frames: impl IntoIterator<Item = (PortNo, Vec<u8>)>,
+) {
+    for (port, frame) in frames {
+        if let Err(error) = switch.send(&packet_out(port, &frame)) {
+            let id = switch.datapath_id();
+            urtica_log::debug!(about: id, dp_id = %id, %error, "a packet was not sent");
+        }
+    }
+}
+
+fn port_mac(switch: &Switch, port_no: PortNo) -> Option<MacAddr> {
+    Some(switch.info().port(port_no)?.hw_addr)
+}
+
+impl RouterHandler {
+    /// Handles an ARP or IPv4 packet.
+    pub(super) fn take(&mut self, routed: &mut Routed, switch: &mut Switch, packet: &PacketIn) {
+        let headers = Headers::parse(packet.data);
+        let vlan_id = headers.vlan.map_or(0, |tag| tag.vid);
+        if let Some(asked) = headers.arp {
+            take_arp(routed, switch, packet, vlan_id, &asked);
+            return;
+        }
+        let untagged = match headers.vlan {
+            Some(_) => [&packet.data[..TAG.start], &packet.data[TAG.end..]].concat(),
+            None => packet.data.to_vec(),
+        };
+        let Ok(ethernet) = EthernetView::new(&untagged) else {
+            return;
+        };
+        let came = Came {
+            vlan_id,
+            in_port: packet.in_port,
+            src: packet.eth_src(),
+            bytes: ethernet.payload(),
+        };
+        let expired = packet.reason == PacketInReason::InvalidTtl;
+        self.take_ipv4(routed, switch, &came, expired);
+    }
+
+    fn take_ipv4(&mut self, routed: &mut Routed, switch: &mut Switch, came: &Came, expired: bool) {
+        let (Ok(packet), Some(router)) =
+            (Ipv4View::new(came.bytes), routed.vlans.get(&came.vlan_id))
+        else {
+            return;
+        };
+        if !packet.is_checksum_valid() {
+            return;
+        }
+        if router.is_own(packet.dst()) {
+            self.deliver(router, switch, came, &packet);
+            return;
+        }
+        if expired || packet.ttl() <= 1 {
+            self.tell(router, switch, came, Failure::TimeExceeded);
+            return;
+        }
+        let Some((own, next_hop)) = router.next_hop(packet.dst()) else {
+            return;
+        };
+        if routed.waiting.len() >= MAX_WAITING {
+            return;
+        }
+        routed.waiting.push(Waiting {
+            vlan_id: came.vlan_id,
+            next_hop,
+            in_port: came.in_port,
+            since: switch.now(),
+            src: came.src,
+            bytes: came.bytes.to_vec(),
+        });
+        let asking = ask_all(
+            switch.info(),
+            came.vlan_id,
+            own.address,
+            next_hop,
+            Some(came.in_port),
+        );
+        send_frames(switch, asking);
+    }
+
+    /// A packet for the router itself.
+    fn deliver(
+        &mut self,
+        router: &VlanRouter,
+        switch: &mut Switch,
+        came: &Came,
+        packet: &Ipv4View,
+    ) {
+        let Some(mac) = port_mac(switch, came.in_port) else {
+            return;
+        };
+        if matches!(packet.proto(), ip_proto::TCP | ip_proto::UDP) {
+            self.tell(router, switch, came, Failure::PortUnreachable);
+        } else if let Some(reply) =
+            frames::echo_reply(&interface(packet.dst(), mac), came.src, packet)
+        {
+            send_frames(switch, [(came.in_port, tagged(came.vlan_id, reply))]);
+        }
+    }
+
+    /// Tells a packet's sender why it goes no further.
+    fn tell(&mut self, router: &VlanRouter, switch: &mut Switch, came: &Came, failure: Failure) {
+        let Ok(packet) = Ipv4View::new(came.bytes) else {
+            return;
+        };
+        let (own, mac) = (
+            router.next_hop(packet.src()),
+            port_mac(switch, came.in_port),
+        );
+        let (Some((own, _)), Some(mac)) = (own, mac) else {
+            return;
+        };
+        let now_s = switch.now_s();
+        if self.errors.0 != now_s {
+            self.errors = (now_s, 0);
+        }
+        self.errors.1 += 1;
+        if self.errors.1 > MAX_ERRORS_PER_S {
+            return;
+        }
+        let from = interface(own.address, mac);
+        let error = frames::icmp_error(&from, came.src, failure, &packet, came.bytes);
+        send_frames(
+            switch,
+            error.map(|error| (came.in_port, tagged(came.vlan_id, error))),
+        );
+    }
+
+    /// Tells the senders of packets that have waited long enough.
+    pub(super) fn give_up(&mut self, routed: &mut Routed, switch: &mut Switch, now: Instant) {
+        let all = std::mem::take(&mut routed.waiting);
+        let is_over = |waiting: &Waiting| now >= waiting.since + WAITS_FOR;
+        let (over, waiting): (Vec<_>, Vec<_>) = all.into_iter().partition(is_over);
+        routed.waiting = waiting;
+        for packet in over {
+            let came = Came {
+                vlan_id: packet.vlan_id,
+                in_port: packet.in_port,
+                src: packet.src,
+                bytes: &packet.bytes,
+            };
+            if let Some(router) = routed.vlans.get(&packet.vlan_id) {
+                self.tell(router, switch, &came, Failure::HostUnreachable);
+            }
+        }
+    }
+}
+
+/// Learns from an ARP packet, and answers it, or has the switch forward it within its subnet.
+fn take_arp(
+    routed: &mut Routed,
+    switch: &mut Switch,
+    packet: &PacketIn,
+    vlan_id: u16,
+    asked: &Arp,
+) {
+    let in_port = packet.in_port;
+    let Some(mac) = port_mac(switch, in_port) else {
+        return;
+    };
+    let Some(router) = routed.vlans.get_mut(&vlan_id) else {
+        return;
+    };
+    let Some(own) = router.subnet_of(asked.spa) else {
+        return;
+    };
+    let neighbour = Neighbour {
+        mac: asked.sha,
+        port_no: in_port,
+        port_mac: mac,
+    };
+    // Nobody else is the router.
+    if own.address != asked.spa {
+        for entry in router.learn(asked.spa, neighbour, switch.info().version) {
+            let _ = switch.send(&entry);
+        }
+    }
+    let is_for_us = router.is_own(asked.tpa);
+    if asked.spa == asked.tpa || !is_for_us && own.subnet.contains(asked.tpa) {
+        switch.forward(packet, PortNo::NORMAL);
+    } else if is_for_us && asked.op == arp::REQUEST {
+        let reply = frames::arp_reply(&interface(asked.tpa, mac), asked);
+        send_frames(switch, [(in_port, tagged(vlan_id, reply))]);
+    }
+    send_waiting(routed, switch, vlan_id, asked.spa, neighbour);
+}
+
+/// Sends on what waits for a neighbour that has been heard.
+fn send_waiting(
+    routed: &mut Routed,
+    switch: &mut Switch,
+    vlan_id: u16,
+    address: Ipv4Addr,
+    neighbour: Neighbour,
+) {
+    let all = std::mem::take(&mut routed.waiting);
+    let is_for = |it: &Waiting| it.vlan_id == vlan_id && it.next_hop == address;
+    let (ready, waiting): (Vec<_>, Vec<_>) = all.into_iter().partition(is_for);
+    routed.waiting = waiting;
+    let from = interface(address, neighbour.port_mac);
+    let on = ready.iter().filter_map(|packet| {
+        let view = Ipv4View::new(&packet.bytes).ok()?;
+        let frame = frames::forwarded(&from, neighbour.mac, &view)?;
+        Some((neighbour.port_no, tagged(vlan_id, frame)))
+    });
+    send_frames(switch, on.collect::<Vec<_>>());
+}

@@ -1,0 +1,314 @@
+//! The router of one VLAN of a switch: its addresses and routes, and whom it has heard.
+
+use crate::ryu::rules;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use urtica_controller::ProgramId;
+use urtica_wire::{Ipv4Prefix, MacAddr, Message, PortNo, Version};
+
+/// How many addresses the router of a VLAN has at most.
+pub(super) const MAX_ADDRESSES: usize = 256;
+
+/// How many routes it has at most.
+pub(super) const MAX_ROUTES: usize = 4_096;
+
+/// How many hosts it has entries for. The controller itself forwards packets to others.
+const MAX_HOSTS: usize = 4_096;
+
+/// An address of a router, which is the gateway of the hosts of a subnet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RouterAddress {
+    /// Its number, among the addresses of its VLAN.
+    pub id: u16,
+    /// The address.
+    pub address: Ipv4Addr,
+    /// The subnet.
+    pub subnet: Ipv4Prefix,
+}
+
+/// Where packets go that are for no subnet of a router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RouterRoute {
+    /// Its number, among the routes of its VLAN.
+    pub id: u16,
+    /// What packets are for that take it.
+    pub destination: Ipv4Prefix,
+    /// The router that they go to.
+    pub gateway: Ipv4Addr,
+    /// Whether that has been heard.
+    pub is_resolved: bool,
+}
+
+/// Who has an address, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Neighbour {
+    pub mac: MacAddr,
+    pub port_no: PortNo,
+    /// The port's own address.
+    pub port_mac: MacAddr,
+}
+
+/// A route, and its gateway where that has been heard.
+#[derive(Clone, Copy)]
+pub(super) struct Route {
+    pub id: u16,
+    pub destination: Ipv4Prefix,
+    gateway: Ipv4Addr,
+    pub neighbour: Option<Neighbour>,
+}
+
+/// Why an address or a route cannot be added, in Ryu's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RouterError {
+    /// Another address has hosts in common with it.
+    #[error("Address overlaps [address_id={0}]")]
+    AddressOverlaps(u16),
+    /// Another route is to the same destination.
+    #[error("Destination overlaps [route_id={0}]")]
+    DestinationOverlaps(u16),
+    /// The gateway is in no subnet.
+    #[error("Gateway={0}'s address is not registered.")]
+    NotRegistered(Ipv4Addr),
+    /// The gateway is the router itself.
+    #[error("Gateway={gateway} is used as default gateway of address_id={address_id}")]
+    Own {
+        /// The gateway.
+        gateway: Ipv4Addr,
+        /// The address that it is.
+        address_id: u16,
+    },
+    /// There is no room.
+    #[error(
+        "there are {MAX_ADDRESSES} addresses or {MAX_ROUTES} routes already: expected fewer, so delete some first"
+    )]
+    Full,
+}
+
+/// A router: addresses, routes, and whom it has heard.
+pub(super) struct VlanRouter {
+    pub(super) vlan_id: u16,
+    pub(super) addresses: Vec<RouterAddress>,
+    pub(super) routes: Vec<Route>,
+    hosts: BTreeMap<Ipv4Addr, Neighbour>,
+    last_address_id: u16,
+    last_route_id: u16,
+}
+
+/// The number after the last that is free; never 0.
+fn next_id(last: u16, is_used: impl Fn(u16) -> bool) -> u16 {
+    let following = (1..=u16::MAX).map(|step| last.wrapping_add(step));
+    let mut free = following.filter(|id| *id != 0 && !is_used(*id));
+    // There are fewer addresses and routes than numbers.
+    free.next().unwrap_or(1)
+}
+
+impl VlanRouter {
+    pub fn new(vlan_id: u16) -> Self {
+        Self {
+            vlan_id,
+            addresses: Vec::new(),
+            routes: Vec::new(),
+            hosts: BTreeMap::new(),
+            last_address_id: 0,
+            last_route_id: 0,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.addresses.is_empty() && self.routes.is_empty()
+    }
+
+    pub fn addresses(&self) -> &[RouterAddress] {
+        &self.addresses
+    }
+
+    pub fn routes(&self) -> impl Iterator<Item = RouterRoute> {
+        self.routes.iter().map(|route| RouterRoute {
+            id: route.id,
+            destination: route.destination,
+            gateway: route.gateway,
+            is_resolved: route.neighbour.is_some(),
+        })
+    }
+
+    /// The address of the subnet that one is in.
+    pub fn subnet_of(&self, address: Ipv4Addr) -> Option<RouterAddress> {
+        let mut subnets = self.addresses.iter();
+        subnets.find(|it| it.subnet.contains(address)).copied()
+    }
+
+    pub fn is_own(&self, address: Ipv4Addr) -> bool {
+        self.addresses.iter().any(|it| it.address == address)
+    }
+
+    /// Where packets for an address go next, and the router's address in that subnet.
+    pub fn next_hop(&self, address: Ipv4Addr) -> Option<(RouterAddress, Ipv4Addr)> {
+        if let Some(own) = self.subnet_of(address) {
+            return Some((own, address));
+        }
+        let routes = self.routes.iter();
+        let routes = routes.filter(|route| route.destination.contains(address));
+        let route = routes.max_by_key(|route| route.destination.length())?;
+        Some((self.subnet_of(route.gateway)?, route.gateway))
+    }
+
+    /// The gateways, each with the router's address in its subnet.
+    pub fn gateways(&self) -> impl Iterator<Item = (RouterAddress, Ipv4Addr)> {
+        let routes = self.routes.iter();
+        routes.filter_map(|route| Some((self.subnet_of(route.gateway)?, route.gateway)))
+    }
+
+    pub fn add_address(
+        &mut self,
+        address: Ipv4Addr,
+        subnet: Ipv4Prefix,
+    ) -> Result<RouterAddress, RouterError> {
+        let overlaps = |it: &&RouterAddress| {
+            it.subnet.contains(subnet.address()) || subnet.contains(it.subnet.address())
+        };
+        if let Some(other) = self.addresses.iter().find(overlaps) {
+            return Err(RouterError::AddressOverlaps(other.id));
+        }
+        if self.addresses.len() == MAX_ADDRESSES {
+            return Err(RouterError::Full);
+        }
+        let is_used = |id| self.addresses.iter().any(|it| it.id == id);
+        let id = next_id(self.last_address_id, is_used);
+        self.last_address_id = id;
+        let added = RouterAddress {
+            id,
+            address,
+            subnet,
+        };
+        self.addresses.push(added);
+        Ok(added)
+    }
+
+    /// Adds a route. Returns its number, and the router's address in the subnet of the gateway.
+    pub fn add_route(
+        &mut self,
+        destination: Ipv4Prefix,
+        gateway: Ipv4Addr,
+    ) -> Result<(u16, RouterAddress), RouterError> {
+        let own = self.subnet_of(gateway);
+        let own = own.ok_or(RouterError::NotRegistered(gateway))?;
+        if own.address == gateway {
+            let address_id = own.id;
+            return Err(RouterError::Own {
+                gateway,
+                address_id,
+            });
+        }
+        let mut routes = self.routes.iter();
+        if let Some(other) = routes.find(|route| route.destination == destination) {
+            return Err(RouterError::DestinationOverlaps(other.id));
+        }
+        if self.routes.len() == MAX_ROUTES {
+            return Err(RouterError::Full);
+        }
+        let is_used = |id| self.routes.iter().any(|it| it.id == id);
+        let id = next_id(self.last_route_id, is_used);
+        self.last_route_id = id;
+        self.routes.push(Route {
+            id,
+            destination,
+            gateway,
+            neighbour: None,
+        });
+        Ok((id, own))
+    }
+
+    /// The addresses with this number, or all, but for those in whose subnets gateways are: first those, then these.
+    pub fn deletable(&self, id: Option<u16>) -> (Vec<u16>, Vec<u16>) {
+        let wanted = self.addresses.iter();
+        let wanted = wanted.filter(|it| id.is_none_or(|id| it.id == id));
+        let (used, unused): (Vec<_>, Vec<_>) = wanted.partition(|it| {
+            let mut routes = self.routes.iter();
+            routes.any(|route| it.subnet.contains(route.gateway))
+        });
+        let ids = |addresses: Vec<&RouterAddress>| addresses.iter().map(|it| it.id).collect();
+        (ids(unused), ids(used))
+    }
+
+    /// Deletes an address; returns what deletes its entries, and those of the hosts of its subnet.
+    pub fn delete_address(&mut self, id: u16, program: ProgramId) -> Vec<Message<'static>> {
+        let index = self.addresses.iter().position(|it| it.id == id);
+        let Some(gone) = index.map(|index| self.addresses.remove(index)) else {
+            return Vec::new();
+        };
+        let hosts = std::mem::take(&mut self.hosts);
+        let (there, kept): (BTreeMap<_, _>, _) = hosts
+            .into_iter()
+            .partition(|(host, _)| gone.subnet.contains(*host));
+        self.hosts = kept;
+        let hosts = there.keys().map(|host| self.host_place(*host));
+        let places = self.address_places(&gone).into_iter().chain(hosts);
+        let deletion =
+            |(match_, priority)| Message::FlowMod(rules::deletion(program, priority, match_));
+        places.map(deletion).collect()
+    }
+
+    /// Deletes the routes with this number, or all. Returns their numbers, and what makes it so in the switch.
+    pub fn delete_routes(
+        &mut self,
+        id: Option<u16>,
+        program: ProgramId,
+    ) -> (Vec<u16>, Vec<Message<'static>>) {
+        let all = std::mem::take(&mut self.routes);
+        let is_meant = |route: &Route| id.is_none_or(|id| route.id == id);
+        let (gone, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(is_meant);
+        self.routes = kept;
+        let undo = |route: &Route| match route.destination.length() {
+            // Everything else is dropped again.
+            0 => self.drop_entry(),
+            _ => {
+                let (match_, priority) = self.route_place(route.destination);
+                Message::FlowMod(rules::deletion(program, priority, match_))
+            }
+        };
+        let messages = gone.iter().map(undo).collect();
+        (gone.iter().map(|route| route.id).collect(), messages)
+    }
+
+    /// What was heard at a port: the entries that follow from it.
+    pub fn learn(
+        &mut self,
+        address: Ipv4Addr,
+        neighbour: Neighbour,
+        version: Version,
+    ) -> Vec<Message<'static>> {
+        let is_via = |route: &Route| route.gateway == address;
+        if self.routes.iter().any(is_via) {
+            let mut changed = Vec::new();
+            for route in self.routes.iter_mut().filter(|route| is_via(route)) {
+                if route.neighbour.replace(neighbour) != Some(neighbour) {
+                    changed.push(*route);
+                }
+            }
+            return changed
+                .iter()
+                .map(|route| self.route_entry(route, version))
+                .collect();
+        }
+        let Some(own) = self.subnet_of(address) else {
+            return Vec::new();
+        };
+        let is_full = self.hosts.len() == MAX_HOSTS && !self.hosts.contains_key(&address);
+        if is_full || own.address == address {
+            return Vec::new();
+        }
+        self.hosts.insert(address, neighbour);
+        vec![self.host_entry(address, own.id, neighbour, version)]
+    }
+
+    /// Nobody has been heard yet, since the switch has connected anew.
+    pub fn forget_neighbours(&mut self) {
+        self.hosts.clear();
+        self.routes
+            .iter_mut()
+            .for_each(|route| route.neighbour = None);
+    }
+}

@@ -1,0 +1,250 @@
+//! What a program keeps for switches, and the way to them.
+
+use super::router::RouterError;
+use super::rules::{Full, Rules, RyuRule, deletion};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use urtica_controller::{Network, PendingReply, RequestError};
+use urtica_wire::{DatapathId, EncodeError, Match, Message};
+
+/// How long a switch may take to confirm what a request changes.
+const REPLY_WITHIN: Duration = Duration::from_secs(10);
+
+/// Why a request could not be carried out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RyuError {
+    /// The program does not run, or no such switch has connected to it.
+    #[error(
+        "switch {0} is not connected, or the program does not run: expected a switch that is, and the program among those of urtica run"
+    )]
+    NotConnected(DatapathId),
+    /// There is no room for another rule.
+    #[error(transparent)]
+    Full(#[from] Full),
+    /// There is no room for another meter.
+    #[error("the switch has 4,096 meters already: expected fewer, so delete some first")]
+    TooManyMeters,
+    /// An address or a route does not go with those that a router has.
+    #[error(transparent)]
+    Router(#[from] RouterError),
+    /// The switch was not told, or has refused it.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+}
+
+impl From<EncodeError> for RyuError {
+    fn from(error: EncodeError) -> Self {
+        Self::Request(error.into())
+    }
+}
+
+/// What is kept for each switch. What is kept for one stays when it disconnects.
+pub(super) struct Store<S>(Mutex<Kept<S>>);
+
+struct Kept<S> {
+    /// Known once the program runs.
+    network: Option<Network>,
+    /// The switches that are connected, each with the number of its connection.
+    up: BTreeMap<DatapathId, u64>,
+    connections: u64,
+    states: BTreeMap<DatapathId, S>,
+}
+
+impl<S> Default for Store<S> {
+    fn default() -> Self {
+        Self(Mutex::new(Kept {
+            network: None,
+            up: BTreeMap::new(),
+            connections: 0,
+            states: BTreeMap::new(),
+        }))
+    }
+}
+
+impl<S: Default> Store<S> {
+    /// The program runs.
+    pub fn start(&self, network: &Network) {
+        self.0.lock().network = Some(network.with_deadline(REPLY_WITHIN));
+    }
+
+    /// A switch is there. `install` sends it what is kept for it, before anyone can change that. Returns the number of the connection.
+    pub fn join(&self, id: DatapathId, install: impl FnOnce(&mut S)) -> u64 {
+        let mut kept = self.0.lock();
+        kept.connections += 1;
+        let connection = kept.connections;
+        kept.up.insert(id, connection);
+        match kept.states.get_mut(&id) {
+            Some(state) => install(state),
+            None => install(&mut S::default()),
+        }
+        connection
+    }
+
+    /// A connection has ended. One that the switch has made since goes on.
+    pub fn leave(&self, id: DatapathId, connection: u64) {
+        let mut kept = self.0.lock();
+        if kept.up.get(&id) == Some(&connection) {
+            kept.up.remove(&id);
+        }
+    }
+
+    /// The switches that are there.
+    pub fn switches(&self) -> Vec<DatapathId> {
+        self.0.lock().up.keys().copied().collect()
+    }
+
+    /// Changes what is kept for a switch, or looks at it. `act` has to hand over to the network what makes it so in the switch, and where
+    /// that fails to leave things as they were.
+    pub fn with<R>(
+        &self,
+        id: DatapathId,
+        act: impl FnOnce(&mut S, &Network) -> Result<R, RyuError>,
+    ) -> Result<R, RyuError> {
+        let mut kept = self.0.lock();
+        let Kept {
+            network,
+            up,
+            states,
+            ..
+        } = &mut *kept;
+        match network {
+            Some(network) if up.contains_key(&id) => act(states.entry(id).or_default(), network),
+            _ => Err(RyuError::NotConnected(id)),
+        }
+    }
+
+    /// Changes what is kept for a switch, if anything is, whether the switch is there or not: what it has refused, say.
+    pub fn correct(&self, id: DatapathId, act: impl FnOnce(&mut S)) {
+        if let Some(state) = self.0.lock().states.get_mut(&id) {
+            act(state);
+        }
+    }
+}
+
+/// What is kept for a switch, where that has rules.
+pub(super) trait Ruled: Default {
+    /// What rules do.
+    type Action: Clone;
+
+    /// How far the priority of an entry is above that of its rule.
+    const RAISED_BY: u16;
+
+    fn rules(&mut self) -> &mut Rules<Self::Action>;
+
+    /// The entry of a rule.
+    fn entry(&self, rule: &RyuRule<Self::Action>) -> Message<'static>;
+
+    /// Whether a rule is kept that the switch refuses: it lacks what a later request may bring.
+    fn may_wait(&self, _rule: &RyuRule<Self::Action>) -> bool {
+        false
+    }
+}
+
+impl<S: Ruled> Store<S> {
+    /// Makes a rule, and returns its number once the switch has it. What the switch refuses is not kept.
+    pub async fn add_rule(
+        &self,
+        id: DatapathId,
+        vlan_id: u16,
+        priority: u16,
+        match_: Match<'static>,
+        action: S::Action,
+    ) -> Result<u32, RyuError> {
+        let (rule, replaced, pending, may_wait) = self.with(id, |state, network| {
+            let (rule, replaced) = state.rules().add(vlan_id, priority, match_, action)?;
+            match network.confirm(id, &[state.entry(&rule)]) {
+                Ok(pending) => {
+                    let may_wait = state.may_wait(&rule);
+                    Ok((rule, replaced, pending, may_wait))
+                }
+                Err(error) => {
+                    state.rules().take_back(&rule, replaced);
+                    Err(error.into())
+                }
+            }
+        })?;
+        match confirmed(pending).await {
+            Err(RyuError::Request(RequestError::Refused(_))) if may_wait => Ok(rule.id),
+            Err(error @ RyuError::Request(RequestError::Refused(_))) => {
+                self.correct(id, |state| state.rules().take_back(&rule, replaced));
+                Err(error)
+            }
+            done => done.map(|()| rule.id),
+        }
+    }
+
+    /// Deletes the rules with this number of this VLAN; of all, where one is not named. Returns them once the switch has none of them.
+    pub async fn delete_rules(
+        &self,
+        id: DatapathId,
+        vlan_id: Option<u16>,
+        rule_id: Option<u32>,
+    ) -> Result<Vec<RyuRule<S::Action>>, RyuError> {
+        let (deleted, pending) = self.with(id, |state, network| {
+            let deleted = state.rules().delete(vlan_id, rule_id);
+            let deletions: Vec<_> = deleted
+                .iter()
+                .map(|rule| {
+                    let priority = rule.priority + S::RAISED_BY;
+                    let entry = deletion(network.program(), priority, rule.match_.clone());
+                    Message::FlowMod(entry)
+                })
+                .collect();
+            match network.confirm(id, &deletions) {
+                Ok(pending) => {
+                    state.rules().forget_vlans();
+                    Ok((deleted, pending))
+                }
+                Err(error) => {
+                    state.rules().restore(deleted);
+                    Err(error.into())
+                }
+            }
+        })?;
+        confirmed(pending).await?;
+        Ok(deleted)
+    }
+
+    /// The VLANs for which a switch has rules, and 0.
+    pub fn vlans(&self, id: DatapathId) -> Result<Vec<u16>, RyuError> {
+        self.with(id, |state, _| Ok(state.rules().vlans()))
+    }
+
+    /// The rules of a switch, in the order in which they were made.
+    pub fn rules(&self, id: DatapathId) -> Result<Vec<RyuRule<S::Action>>, RyuError> {
+        self.with(id, |state, _| Ok(state.rules().iter().cloned().collect()))
+    }
+}
+
+/// Waits until a switch has done what it was told.
+pub(super) async fn confirmed(pending: PendingReply) -> Result<(), RyuError> {
+    Ok(pending.await.map(drop)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_connection_that_ends_late_takes_no_newer_one_along() {
+        let store: Store<u8> = Store::default();
+        let id = DatapathId(1);
+        let old = store.join(id, |_| {});
+        let new = store.join(id, |_| {});
+        store.leave(id, old);
+        assert_eq!(store.switches(), [id]);
+        store.leave(id, new);
+        assert_eq!(store.switches(), []);
+    }
+
+    #[test]
+    fn nothing_is_kept_for_a_switch_that_was_never_there() {
+        let store: Store<u8> = Store::default();
+        let id = DatapathId(1);
+        let refused = store.with(id, |_, _| Ok(()));
+        assert_eq!(refused, Err(RyuError::NotConnected(id)));
+        assert!(store.0.lock().states.is_empty());
+    }
+}
