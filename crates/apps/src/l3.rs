@@ -41,9 +41,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use std::{fs, io};
+use urtica_controller::hold::Id;
 use urtica_controller::{
-    Background, EntryOptions, KernelHalf, Network, Ports, Program, Switch, SwitchHandler,
-    SwitchInfo,
+    Background, EntryOptions, KernelHalf, Network, Ports, Program, ProgramId, Switch,
+    SwitchHandler, SwitchInfo,
 };
 use urtica_services::{Discovery, Flow, Host, Hosts, PortRole, Provisioner, Routes};
 use urtica_topology::{Path, PortId};
@@ -216,6 +217,8 @@ struct Shared {
     table_id: AtomicU8,
     /// What answers in the kernel, where something does.
     kernel: OnceLock<Arc<dyn L3Kernel>>,
+    /// Which of the controller's programs this is, once it has started.
+    program: OnceLock<ProgramId>,
 }
 
 struct State {
@@ -243,6 +246,7 @@ impl L3 {
             }),
             table_id: AtomicU8::new(0),
             kernel: OnceLock::new(),
+            program: OnceLock::new(),
         }))
     }
 
@@ -288,14 +292,29 @@ pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
 
 impl Program for L3 {
     fn handler(&self, _info: &SwitchInfo) -> Box<dyn SwitchHandler> {
-        Box::new(L3Handler {
-            shared: Arc::clone(&self.0),
-            errors: (0, 0),
-            session: None,
-        })
+        Box::new(L3Handler::new(&self.0, None))
+    }
+
+    /// Of what the earlier program told its kernel half, that stays which this one would tell.
+    fn resume_for_all(
+        &self,
+        info: &SwitchInfo,
+        held: Id,
+        _started: Instant,
+    ) -> Option<Box<dyn SwitchHandler>> {
+        let (shared, program) = (&self.0, *self.0.program.get()?);
+        let mut session = shared
+            .kernel
+            .get()?
+            .resume(info, held, program, &shared.hosts)?;
+        session.begin();
+        session.retain(&mut |fact| shared.is_so(info.datapath_id, fact));
+        Some(Box::new(L3Handler::new(shared, Some(session))))
     }
 
     fn start(&self, background: &Background) {
+        // The first controller keeps it.
+        let _ = self.0.program.set(background.network().program());
         let (shared, own) = (Arc::clone(&self.0), background.clone());
         background.spawn("l3", shared.resolve(own));
         let (shared, own) = (Arc::clone(&self.0), background.clone());
@@ -314,7 +333,8 @@ struct L3Handler {
 
 impl SwitchHandler for L3Handler {
     fn switch_up(&mut self, switch: &mut Switch) {
-        if let Some(kernel) = self.shared.kernel.get() {
+        let kernel = self.shared.kernel.get();
+        if let Some(kernel) = kernel.filter(|_| self.session.is_none()) {
             let program = switch.network().program();
             self.session = kernel.open(switch.info(), program, &self.shared.hosts);
         }
@@ -401,6 +421,15 @@ impl L3Handler {
         session.tell(host);
         session.tell(handed.gateway.fact());
         session.tell(hop);
+        let next = match hop {
+            L3Fact::NextHop { dst, .. } => Some(dst),
+            _ => None,
+        };
+        for mac in [Some(handed.src), next].into_iter().flatten() {
+            if let Some(own) = self.shared.own_hop(handed.at.switch, mac) {
+                session.tell(own);
+            }
+        }
         let key = handed.key(packet.dst());
         // In 1.0 there are none, and the controller forwards each packet.
         if self.shared.state().paths.get(&key).is_some() {
@@ -414,6 +443,14 @@ impl L3Handler {
 }
 
 impl L3Handler {
+    fn new(shared: &Arc<Shared>, session: Option<Box<dyn L3Session>>) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            errors: (0, 0),
+            session,
+        }
+    }
+
     /// Handles a packet sent to a gateway.
     fn take(&mut self, switch: &Switch, handed: &Handed) {
         let Ok(packet) = Ipv4View::new(handed.bytes) else {
@@ -579,6 +616,30 @@ impl Shared {
             src: hop.interface.mac,
             is_owner: hop.address == address,
         })
+    }
+
+    /// How packets for a host itself go, if it is at this switch: by this fact the program after this one knows where the host is.
+    fn own_hop(&self, switch: DatapathId, mac: MacAddr) -> Option<L3Fact> {
+        let host = self.hosts.find_in(None, mac)?;
+        self.next_hop_at(switch, *host.ipv4s.first()?)
+    }
+
+    /// Whether what a kernel half was told of this switch would be told now.
+    fn is_so(&self, switch: DatapathId, fact: L3Fact) -> bool {
+        match fact {
+            L3Fact::Gateway { address, .. } => {
+                let gateway = self.config.by_address(address);
+                gateway.map(Interface::fact) == Some(fact)
+            }
+            L3Fact::Host { mac, port } => {
+                self.host_at(PortId::new(switch, port), mac) == Some(fact)
+            }
+            L3Fact::NextHop { address, .. } => self.next_hop_at(switch, address) == Some(fact),
+            L3Fact::Flow { src, gateway, dst } => {
+                let key = FlowKey { src, gateway, dst };
+                self.state().paths.get(&key).is_some()
+            }
+        }
     }
 
     /// What was told of the first switch of a path may be wrong.

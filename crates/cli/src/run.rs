@@ -189,11 +189,6 @@ impl KernelForm {
             Self::L3 => "l3",
         }
     }
-
-    /// Whether a holder can keep its tables.
-    fn is_held(self) -> bool {
-        matches!(self, Self::L2)
-    }
 }
 
 /// What answers in the kernel, and how, if something does.
@@ -201,15 +196,8 @@ fn kernel_mode(args: &RunArgs) -> Result<Option<(KernelForm, Mode)>, String> {
     let form = KernelForm::of(&args.apps);
     match args.offload {
         Offload::None | Offload::Driven | Offload::Ring => Ok(None),
-        Offload::Auto => {
-            let form = form.filter(|form| form.is_held() || !args.hold.is_given());
-            Ok(form.map(|form| (form, Mode::Auto)))
-        }
+        Offload::Auto => Ok(form.map(|form| (form, Mode::Auto))),
         Offload::Kernel => match form {
-            Some(form) if !form.is_held() && args.hold.is_given() => Err(format!(
-                "--hold does not work with --offload kernel and {} yet; expected one of them, or l2 alone",
-                form.name()
-            )),
             Some(form) => Ok(Some((form, Mode::Kernel))),
             None => Err(format!(
                 "--offload kernel: {} has no kernel form; expected l2, alone, or l3 before a program that forwards the rest, or --offload none",
@@ -324,16 +312,11 @@ fn add_offloaded(
     form: KernelForm,
     mode: Mode,
 ) -> Result<Prepared, Box<dyn std::error::Error>> {
-    if let KernelForm::L2 = form {
-        // What is wrong with options is otherwise found when programs are added.
-        add_apps(Controller::new(), args, &args.options)?;
-    }
+    // What is wrong with options is otherwise found when programs are added.
+    add_apps(Controller::new(), args, &args.options)?;
     // After that, since an earlier program stops for it.
     let held = args.hold.attach()?;
-    let (controller, started) = match form {
-        KernelForm::L2 => start_learning_switch(controller, held, mode),
-        KernelForm::L3 => (controller, RouterKernel::start().map(LoadedForm::L3)),
-    };
+    let (controller, started) = start_form(controller, form, held, mode);
     match started {
         Ok(loaded) => {
             let (name, when, tables) = (form.name(), when_it_answers(mode), loaded.tables());
@@ -356,38 +339,55 @@ fn add_offloaded(
     }
 }
 
-/// Loads the learning switch's programs, for the tables of an earlier program where a holder has them.
-fn start_learning_switch(
+/// Loads a form's programs, for the tables of an earlier program where a holder has them.
+fn start_form(
     controller: Controller,
+    form: KernelForm,
     held: Option<Held>,
     mode: Mode,
 ) -> (Controller, Result<LoadedForm, Unavailable>) {
     let Some(mut held) = held else {
-        let started = Kernel::start().map(|kernel| LoadedForm::L2(kernel, None));
+        let loaded = match form {
+            KernelForm::L2 => Kernel::start().map(LoadedKernel::L2),
+            KernelForm::L3 => RouterKernel::start().map(LoadedKernel::L3),
+        };
+        let started = loaded.map(|kernel| LoadedForm { kernel, held: None });
         return (controller, started);
     };
     let mut halves = Halves::of(&mut held).mode(mode);
-    let started = halves.start(&held.link);
-    let started = started.map(|kernel| LoadedForm::L2(kernel, Some(halves.going_on())));
+    let loaded = match form {
+        KernelForm::L2 => halves.start(&held.link).map(LoadedKernel::L2),
+        KernelForm::L3 => halves.start_router(&held.link).map(LoadedKernel::L3),
+    };
+    let going_on = Some(halves.going_on());
+    let started = loaded.map(|kernel| LoadedForm {
+        kernel,
+        held: going_on,
+    });
     (controller.held_halves(halves).hold(held), started)
 }
 
 /// A program's part in the kernel.
-enum LoadedForm {
+struct LoadedForm {
+    kernel: LoadedKernel,
     /// With how many tables of an earlier program it goes on, where a holder keeps them.
-    L2(Kernel, Option<usize>),
+    held: Option<usize>,
+}
+
+enum LoadedKernel {
+    L2(Kernel),
     L3(RouterKernel),
 }
 
 impl LoadedForm {
     /// What becomes of its tables.
     fn tables(&self) -> String {
-        match self {
-            Self::L2(_, Some(0)) => "; its tables are held".to_owned(),
-            Self::L2(_, Some(count)) => {
+        match self.held {
+            None => String::new(),
+            Some(0) => "; its tables are held".to_owned(),
+            Some(count) => {
                 format!("; its tables are held, and go on with {count} of an earlier program")
             }
-            Self::L2(_, None) | Self::L3(_) => String::new(),
         }
     }
 
@@ -398,15 +398,15 @@ impl LoadedForm {
         args: &RunArgs,
         mode: Mode,
     ) -> Result<Controller, Box<dyn std::error::Error>> {
-        match self {
-            Self::L2(kernel, _) => {
+        match self.kernel {
+            LoadedKernel::L2(kernel) => {
                 let controller = controller.program(urtica_controller::Named::new(
                     "l2",
                     LearningSwitch::new(kernel).mode(mode),
                 ));
                 add_northbound(controller, args, &apps::Services::default())
             }
-            Self::L3(kernel) => {
+            LoadedKernel::L3(kernel) => {
                 let mut options = args.options.clone();
                 options.l3_kernel = Some(Arc::new(kernel.mode(mode)));
                 let (controller, services) =

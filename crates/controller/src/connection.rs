@@ -915,28 +915,20 @@ impl<C: Channel> Connection<C> {
             is_up: false,
             timers: Vec::new(),
         });
-        let half = self.kernel.as_mut().filter(|half| !half.is_let_go());
-        let resumed = match (half, &self.hold, &programs.programs[..]) {
-            (Some(half), Some(hold), [only]) => {
-                let handler = only.program.resume(&info, hold.id(), batch.started);
-                if handler.is_none() {
-                    half.set_let_go();
-                }
-                handler
-            }
-            (Some(half), ..) => {
-                half.set_let_go();
-                None
+        let mut resumed = match (&self.kernel, &self.hold) {
+            (Some(half), Some(hold)) if !half.is_let_go() => {
+                resume_handler(&programs, &info, hold.id(), batch.started)
             }
             _ => None,
         };
-        match resumed {
-            Some(handler) => joined.handlers.push(handler),
-            None => {
-                let listed = programs.programs.iter();
-                let handlers = listed.map(|listed| listed.program.handler(&info));
-                joined.handlers.extend(handlers);
-            }
+        if let (Some(half), None) = (&mut self.kernel, &resumed) {
+            half.set_let_go();
+        }
+        for (index, listed) in programs.programs.iter().enumerate() {
+            let handler = resumed.take_if(|(of, _)| *of == index);
+            let handler = handler.map(|(_, handler)| handler);
+            let handler = handler.unwrap_or_else(|| listed.program.handler(&info));
+            joined.handlers.push(handler);
         }
         let entry = Entry {
             shard: batch.shard,
@@ -1390,6 +1382,23 @@ fn set_xids(bytes: &mut [u8], xid: u32) {
         let length = u16::from_be_bytes([header[2], header[3]]);
         rest = &mut rest[usize::from(length)..];
     }
+}
+
+/// The handler that goes on with the kernel half of an earlier program, and its place among the programs; `None` where there is none.
+fn resume_handler(
+    programs: &ProgramList,
+    info: &SwitchInfo,
+    held: urtica_hold::Id,
+    started: Instant,
+) -> Option<(usize, Box<dyn SwitchHandler>)> {
+    if let [only] = &programs.programs[..] {
+        return Some((0, only.program.resume(info, held, started)?));
+    }
+    let mut listed = programs.programs.iter().enumerate();
+    listed.find_map(|(index, listed)| {
+        let handler = listed.program.resume_for_all(info, held, started)?;
+        Some((index, handler))
+    })
 }
 
 /// Warns of a switch that has no table for entries behind a filter's.

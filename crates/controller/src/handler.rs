@@ -207,6 +207,17 @@ pub trait Program: Send + Sync {
         None
     }
 
+    /// The same, where this program is one of several: see [`SwitchHandler::kernel_half_for_all`]. Of the others, handlers are made as
+    /// always. The first program that goes on with it has it.
+    fn resume_for_all(
+        &self,
+        _info: &SwitchInfo,
+        _held: urtica_hold::Id,
+        _started: Instant,
+    ) -> Option<Box<dyn SwitchHandler>> {
+        None
+    }
+
     /// The program starts: the place to [spawn](Background::spawn) background programs. Called once, before handlers are made: before any
     /// switch joins, or when the program is [added](crate::Running::set_programs) later; what is spawned begins after that. [`Background::network`] reports the
     /// switches that are there, and others as they come ([`Network::events`](crate::Network::events)).

@@ -8,12 +8,13 @@
 //! last program was ([`Link::resume`]); then it hands the connection over again. Maps of another layout are let go: once all that
 //! was passed has been read and all that was answered is written, the connection leaves them.
 
-use crate::kernel::{Kernel, MAX_SESSIONS, Unavailable};
+use crate::kernel::{Application, Kernel, MAX_SESSIONS, Unavailable};
 use crate::link::Link;
 use crate::loaded::code;
 use crate::maps::Maps;
 use crate::mode::Mode;
-use crate::session::{LAYOUT, Memory};
+use crate::router::RouterKernel;
+use crate::session::Memory;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::AtomicBool;
@@ -36,13 +37,16 @@ pub struct Halves {
 struct Set {
     /// The maps' id at the holder.
     id: Id,
-    layout: u32,
+    /// Whose they are, and of which layout.
+    form: String,
     /// Tells which programs were loaded for them.
     code: u64,
     kernel: Kernel,
     maps: Option<Maps>,
     /// The slots of its sessions, in order.
     used: Vec<u32>,
+    /// What goes on with them.
+    application: Option<Application>,
 }
 
 impl Halves {
@@ -50,9 +54,10 @@ impl Halves {
     pub fn of(held: &mut Held) -> Self {
         let mut sets = Vec::new();
         for common in std::mem::take(&mut held.commons) {
-            let Some((layout, code)) = parse(&common.attachment.label) else {
+            let Some((form, code)) = parse(&common.attachment.label) else {
                 continue;
             };
+            let form = form.to_owned();
             let used = used_slots(&held.connections, common.id);
             let fds = common.attachment.fds;
             let copies: io::Result<Vec<_>> = fds.iter().map(|fd| fd.try_clone()).collect();
@@ -60,11 +65,12 @@ impl Halves {
             match Maps::from_fds(fds) {
                 Some(earlier) if !used.is_empty() => sets.push(Set {
                     id: common.id,
-                    layout,
+                    form,
                     code,
                     kernel: Kernel::of_earlier(earlier),
                     maps,
                     used,
+                    application: None,
                 }),
                 _ => held.link.forget(common.id),
             }
@@ -81,21 +87,44 @@ impl Halves {
         Self { mode, ..self }
     }
 
-    /// Loads the programs, for the maps of the earlier program where there are such and they are of the same layout, and has the
-    /// holder keep them.
+    /// Loads the programs of the learning switch, for the maps of the earlier program where there are such and they are of the same
+    /// layout, and has the holder keep them.
     ///
     /// # Errors
     /// As [`Kernel::start`]. What the earlier program left is let go then.
     pub fn start(&mut self, holder: &HolderLink) -> Result<Kernel, Unavailable> {
+        self.start_application(Application::LearningSwitch, holder)
+    }
+
+    /// The same for the router.
+    ///
+    /// # Errors
+    /// As [`RouterKernel::start`]. What the earlier program left is let go then.
+    pub fn start_router(&mut self, holder: &HolderLink) -> Result<RouterKernel, Unavailable> {
+        let kernel = self.start_application(Application::L3, holder)?;
+        Ok(RouterKernel::of(kernel).mode(self.mode))
+    }
+
+    fn start_application(
+        &mut self,
+        application: Application,
+        holder: &HolderLink,
+    ) -> Result<Kernel, Unavailable> {
+        let form = application.form();
         let mut sets = self.sets.iter_mut();
-        if let Some(set) = sets.find(|set| set.layout == LAYOUT) {
+        if let Some(set) = sets.find(|set| set.form == form) {
             if let Some(maps) = set.maps.take() {
-                set.kernel = Kernel::start_again(maps, &set.used, set.id, set.code)?;
+                let label = label(&form, set.id);
+                set.kernel = Kernel::start_again(application, maps, &set.used, label, set.code)?;
+                set.application = Some(application);
                 return Ok(set.kernel.clone());
             }
         }
-        let kernel = Kernel::start()?;
-        let keep = |fds: &[BorrowedFd]| holder.keep_common(label(code()), fds);
+        let kernel = Kernel::load(application)?;
+        let keep = |fds: &[BorrowedFd]| {
+            let id = holder.keep_common(label(&form, code(application)), fds)?;
+            Ok(label(&form, id))
+        };
         if let Err(error) = kernel.hold(keep) {
             tracing::warn!(%error, "the holder cannot keep the kernel half's tables: switches are answered by the program alone");
         }
@@ -104,7 +133,7 @@ impl Halves {
 
     /// How many connections have tables that go on.
     pub fn going_on(&self) -> usize {
-        let going_on = self.sets.iter().filter(|set| set.goes_on());
+        let going_on = self.sets.iter().filter(|set| set.application.is_some());
         going_on.map(|set| set.used.len()).sum()
     }
 
@@ -113,22 +142,15 @@ impl Halves {
         if self.has_said.swap(true, Relaxed) {
             return;
         }
-        match set.layout == LAYOUT {
+        match Application::HELD.map(Application::form).contains(&set.form) {
             true => tracing::info!(
                 "this program does not go on with the tables that an earlier one left in the kernel: they are let go, and it answers alone"
             ),
             false => tracing::warn!(
-                found = set.layout,
-                expected = LAYOUT,
+                found = set.form,
                 "the tables that an earlier program left in the kernel are of another version: they are let go, and hosts are learnt anew"
             ),
         }
-    }
-}
-
-impl Set {
-    fn goes_on(&self) -> bool {
-        self.kernel.held_as().is_some()
     }
 }
 
@@ -137,13 +159,12 @@ impl HeldHalves for Halves {
         let named = parse(&kept.label);
         let set = named.and_then(|(_, maps)| self.sets.iter().find(|set| set.id == maps));
         let set = set.ok_or_else(|| io::Error::other("the holder does not have its maps"))?;
-        let is_same = set.layout == LAYOUT;
-        let link = Link::resume(set.kernel.clone(), kept, socket, is_same, self.mode)?;
-        let memory = link.memory();
+        let kernel = set.kernel.clone();
+        let (link, session) = Link::resume(kernel, kept, socket, set.application, self.mode)?;
         let mut resumed = link.into_resumed(socket)?;
-        match set.goes_on() {
-            true => set.kernel.put_resumed(id, memory),
-            false => {
+        match set.application {
+            Some(_) => set.kernel.put_resumed(id, session),
+            None => {
                 resumed.is_let_go = true;
                 self.say_let_go(set);
             }
@@ -152,16 +173,16 @@ impl HeldHalves for Halves {
     }
 }
 
-/// What a session is labelled with, of which the holder has the maps under this id; and maps, with what tells the programs that were
-/// loaded for them.
-pub(crate) fn label(number: u64) -> String {
-    format!("{LABEL} {LAYOUT} {number}")
+/// What a session of this form is labelled with, of which the holder has the maps under this id; and maps, with what tells the
+/// programs that were loaded for them.
+fn label(form: &str, number: u64) -> String {
+    format!("{LABEL} {form} {number}")
 }
 
-/// The layout and the number in a label.
-fn parse(label: &str) -> Option<(u32, u64)> {
-    let (layout, number) = label.strip_prefix(LABEL)?.trim_start().split_once(' ')?;
-    Some((layout.parse().ok()?, number.parse().ok()?))
+/// The form and the number in a label.
+fn parse(label: &str) -> Option<(&str, u64)> {
+    let (form, number) = label.strip_prefix(LABEL)?.trim_start().split_once(' ')?;
+    Some((form, number.parse().ok()?))
 }
 
 /// The slots of the sessions that are in these maps, in order.

@@ -1,11 +1,12 @@
 //! The programs in the kernel: whether it takes them, and what of it connections share.
 
 use crate::l3_tables::Tables;
+use crate::link::LateTurns;
 use crate::loaded::Loaded;
 use crate::maps::Maps;
 use crate::places::Table;
 use crate::services::Part;
-use crate::session::Memory;
+use crate::session::{LAYOUT, Memory};
 use crate::waker::Waker;
 use parking_lot::{Mutex, MutexGuard};
 use rustix::thread::CapabilitySet;
@@ -92,6 +93,9 @@ pub(crate) enum Application {
 }
 
 impl Application {
+    /// Those of which a holder can keep the maps.
+    pub const HELD: [Self; 2] = [Self::LearningSwitch, Self::L3];
+
     /// The size of its part of a session: that of its `struct application`.
     pub fn bytes(self) -> usize {
         match self {
@@ -99,6 +103,16 @@ impl Application {
             Self::L3 => size_of::<Tables>(),
             Self::Services { .. } => size_of::<Part>(),
         }
+    }
+
+    /// What its maps and sessions are called where a holder keeps them: another name for each layout of them.
+    pub fn form(self) -> String {
+        let name = match self {
+            Self::LearningSwitch => "l2",
+            Self::L3 => "l3",
+            Self::Services { .. } => "services",
+        };
+        format!("{name}.{LAYOUT}")
     }
 }
 
@@ -114,10 +128,10 @@ struct Slots {
     /// What makes new sessions: nothing where the maps are an earlier program's, and to be let go.
     loaded: Option<Loaded>,
     maps: Maps,
-    /// The maps' id at a holder that keeps them.
-    held_as: Option<Id>,
+    /// What sessions are labelled with at a holder that keeps the maps.
+    label: Option<String>,
     /// The sessions of an earlier program whose handlers have not been made anew, by their connections' ids at the holder.
-    resumed: HashMap<Id, Arc<Memory>>,
+    resumed: HashMap<Id, ResumedSession>,
     /// Slots that were used and are free again.
     free: Vec<u32>,
     /// Slots from here on were never used.
@@ -134,6 +148,13 @@ pub(crate) struct Way<'a> {
     pub relay: BorrowedFd<'a>,
     pub exit: BorrowedFd<'a>,
     pub relay_cookie: u64,
+}
+
+/// A session of an earlier program, for its new handler.
+pub(crate) struct ResumedSession {
+    pub memory: Arc<Memory>,
+    /// Where the handler says what it does when the owner changes.
+    pub turns: LateTurns,
 }
 
 /// A session that has just been made.
@@ -165,22 +186,23 @@ impl Kernel {
         Ok(Self::with(Some(loaded), maps, &[], None))
     }
 
-    /// Goes on with these maps of an earlier program's learning switch, which the holder has under this id, and in which these slots
-    /// are used. Loads the programs, unless `code` says that those that are there are the same: the kernel takes long to check them.
+    /// Goes on with these maps of the same application in an earlier program, which the holder has under this id, and in which these
+    /// slots are used. Loads the programs, unless `code` says that those that are there are the same: the kernel takes long to check
+    /// them.
     pub(crate) fn start_again(
+        application: Application,
         maps: Maps,
         used: &[u32],
-        held_as: Id,
+        label: String,
         code: u64,
     ) -> Result<Self, Unavailable> {
         check_system()?;
-        let (loaded, maps) = match Loaded::earlier(code) {
+        let (loaded, maps) = match Loaded::earlier(application, code) {
             Some(loaded) => (loaded, maps),
-            None => Loaded::load(Application::LearningSwitch, Some(maps))
-                .map_err(Unavailable::because)?,
+            None => Loaded::load(application, Some(maps)).map_err(Unavailable::because)?,
         };
         maps.forget_others(used, MAX_SESSIONS);
-        Ok(Self::with(Some(loaded), maps, used, Some(held_as)))
+        Ok(Self::with(Some(loaded), maps, used, Some(label)))
     }
 
     /// Maps of an earlier program, in which no new sessions are made.
@@ -188,12 +210,12 @@ impl Kernel {
         Self::with(None, maps, &[], None)
     }
 
-    fn with(loaded: Option<Loaded>, maps: Maps, used: &[u32], held_as: Option<Id>) -> Self {
+    fn with(loaded: Option<Loaded>, maps: Maps, used: &[u32], label: Option<String>) -> Self {
         let unused = used.last().map_or(0, |last| last + 1);
         let slots = Slots {
             loaded,
             maps,
-            held_as,
+            label,
             resumed: HashMap::new(),
             free: (0..unused)
                 .filter(|slot| used.binary_search(slot).is_err())
@@ -206,29 +228,34 @@ impl Kernel {
         }
     }
 
-    /// The maps' id at the holder, if it keeps them.
-    pub(crate) fn held_as(&self) -> Option<Id> {
-        self.lock().held_as
+    /// What sessions are labelled with at a holder that keeps the maps; `None` where none does.
+    pub(crate) fn label(&self) -> Option<String> {
+        self.lock().label.clone()
     }
 
-    /// Has a holder keep the maps, by this function, which is given their descriptors.
+    /// Whether a holder keeps the maps.
+    pub(crate) fn is_held(&self) -> bool {
+        self.lock().label.is_some()
+    }
+
+    /// Has a holder keep the maps, by this function, which is given their descriptors and returns what sessions are labelled with.
     pub(crate) fn hold(
         &self,
-        keep: impl FnOnce(&[BorrowedFd]) -> io::Result<Id>,
+        keep: impl FnOnce(&[BorrowedFd]) -> io::Result<String>,
     ) -> io::Result<()> {
         let mut slots = self.lock();
-        let id = keep(&slots.maps.fds())?;
-        slots.held_as = Some(id);
+        let label = keep(&slots.maps.fds())?;
+        slots.label = Some(label);
         Ok(())
     }
 
     /// Notes a session of an earlier program, until its handler is made.
-    pub(crate) fn put_resumed(&self, connection: Id, memory: Arc<Memory>) {
-        self.lock().resumed.insert(connection, memory);
+    pub(crate) fn put_resumed(&self, connection: Id, session: ResumedSession) {
+        self.lock().resumed.insert(connection, session);
     }
 
     /// A session of an earlier program, for its new handler.
-    pub(crate) fn take_resumed(&self, connection: Id) -> Option<Arc<Memory>> {
+    pub(crate) fn take_resumed(&self, connection: Id) -> Option<ResumedSession> {
         self.lock().resumed.remove(&connection)
     }
 

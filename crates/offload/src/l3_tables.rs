@@ -5,9 +5,11 @@
 
 use crate::session::Memory;
 use std::cell::UnsafeCell;
+use std::collections::HashSet;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicU32, compiler_fence};
 use urtica_apps::L3Fact;
 use urtica_wire::{MacAddr, PortNo};
 
@@ -78,6 +80,9 @@ trait Entry: Copy {
     fn key(&self) -> u64;
     fn generation(&self) -> u32;
 
+    /// Of generation 0 is what is free.
+    fn set_generation(&mut self, generation: u32);
+
     /// Whether it is about the same as another.
     fn is_about(&self, other: &Self) -> bool;
 }
@@ -91,8 +96,30 @@ impl Entry for Host {
         self.generation
     }
 
+    fn set_generation(&mut self, generation: u32) {
+        self.generation = generation;
+    }
+
     fn is_about(&self, other: &Self) -> bool {
         self.key() == other.key()
+    }
+}
+
+impl NextHop {
+    /// What the program told.
+    fn fact(&self) -> L3Fact {
+        let address = Ipv4Addr::from_bits(self.address);
+        let dst = MacAddr::from_u64(self.dst);
+        match self.kind {
+            HOP_GATEWAY => L3Fact::Gateway { address, mac: dst },
+            kind => L3Fact::NextHop {
+                address,
+                port: PortNo(self.port),
+                dst,
+                src: MacAddr::from_u64(self.src),
+                is_owner: kind == HOP_OWNER,
+            },
+        }
     }
 }
 
@@ -105,8 +132,23 @@ impl Entry for NextHop {
         self.generation
     }
 
+    fn set_generation(&mut self, generation: u32) {
+        self.generation = generation;
+    }
+
     fn is_about(&self, other: &Self) -> bool {
         self.address == other.address
+    }
+}
+
+impl Flow {
+    /// What the program told.
+    fn fact(&self) -> L3Fact {
+        L3Fact::Flow {
+            src: MacAddr::from_u64(self.src),
+            gateway: MacAddr::from_u64(self.gateway),
+            dst: Ipv4Addr::from_bits(self.dst),
+        }
     }
 }
 
@@ -117,6 +159,10 @@ impl Entry for Flow {
 
     fn generation(&self) -> u32 {
         self.generation
+    }
+
+    fn set_generation(&mut self, generation: u32) {
+        self.generation = generation;
     }
 
     fn is_about(&self, other: &Self) -> bool {
@@ -135,7 +181,29 @@ fn put<E: Entry>(table: &mut [E], entry: E) {
         .position(|place| is_valid(place) && place.is_about(&entry));
     let place = same.or_else(|| bucket.iter().position(|place| !is_valid(place)));
     if let Some(place) = place {
-        bucket[place] = entry;
+        write(&mut bucket[place], entry);
+    }
+}
+
+/// Whenever the program dies, the next one finds the entry there as a whole, or a free place.
+fn write<E: Entry>(place: &mut E, mut entry: E) {
+    let generation = entry.generation();
+    place.set_generation(0);
+    compiler_fence(SeqCst);
+    entry.set_generation(0);
+    *place = entry;
+    compiler_fence(SeqCst);
+    place.set_generation(generation);
+}
+
+/// Frees the places of what is known and is not to be kept.
+fn retain<E: Entry>(table: &mut [E], generation: u32, mut keep: impl FnMut(&E) -> bool) {
+    let known = table.iter_mut();
+    let known = known.filter(|place| place.generation() == generation);
+    for place in known {
+        if !keep(place) {
+            place.set_generation(0);
+        }
     }
 }
 
@@ -150,6 +218,13 @@ impl SharedTables {
         shared.tables().xid.store(xid, Relaxed);
         shared.tables().generation.store(1, Relaxed);
         shared
+    }
+
+    /// Those that an earlier program left; `None` where they make no sense.
+    pub fn resume(memory: Arc<Memory>, xid: u32) -> Option<Self> {
+        let shared = Self(memory);
+        shared.tables().xid.store(xid, Relaxed);
+        (shared.tables().generation.load(Relaxed) != 0).then_some(shared)
     }
 
     fn tables(&self) -> &Tables {
@@ -221,6 +296,36 @@ impl SharedTables {
         }
     }
 
+    /// Where packets for the addresses go that are known.
+    pub fn next_hops(&mut self) -> Vec<L3Fact> {
+        let generation = self.tables().generation.load(Relaxed);
+        let hops = self.known().next_hops.iter();
+        let known = hops.filter(|hop| hop.generation == generation);
+        known.map(NextHop::fact).collect()
+    }
+
+    /// Forgets what is not so.
+    pub fn retain(&mut self, is_so: &mut dyn FnMut(L3Fact) -> bool) {
+        let generation = self.tables().generation.load(Relaxed);
+        let known = self.known();
+        let mut gateways = HashSet::new();
+        retain(&mut known.next_hops, generation, |hop| {
+            let keep = is_so(hop.fact());
+            if keep && hop.kind == HOP_GATEWAY {
+                gateways.insert(hop.dst);
+            }
+            keep
+        });
+        retain(&mut known.hosts, generation, |host| match host.key() {
+            mac if mac & MAC_IS_GATEWAY != 0 => gateways.contains(&(mac & !MAC_IS_GATEWAY)),
+            mac => is_so(L3Fact::Host {
+                mac: MacAddr::from_u64(mac),
+                port: PortNo(host.port),
+            }),
+        });
+        retain(&mut known.flows, generation, |flow| is_so(flow.fact()));
+    }
+
     /// Calls `hear` with each host that the kernel has heard since the last time.
     pub fn take_heard(&mut self, mut hear: impl FnMut(MacAddr, PortNo)) {
         let count = self.tables().heard_count.swap(0, Relaxed) as usize;
@@ -256,9 +361,12 @@ impl SharedTables {
     }
 }
 
-/// What was told of the session may be wrong from now on. From any thread.
+/// What was told of the session may be wrong from now on. From any thread. Does nothing where the session is left to the next program,
+/// which checks what was told.
 pub fn forget(memory: &Memory) {
-    tables_of(memory).is_stale.store(1, Release);
+    if !memory.is_left.load(Relaxed) {
+        tables_of(memory).is_stale.store(1, Release);
+    }
 }
 
 fn tables_of(memory: &Memory) -> &Tables {
@@ -308,6 +416,29 @@ mod tests {
             assert!(count > 48 && count <= 64, "{count} are known");
             assert!(refused > 0);
             assert!((0..200).all(|src| find(&table, src, generation + 1).is_none()));
+        }
+    }
+    #[test]
+    fn what_is_not_kept_frees_its_place() {
+        let mut table = [flow(0, 0); 64];
+        for src in 0..40 {
+            put(&mut table, flow(src, 2));
+        }
+        // Of an older generation, which nobody is asked about.
+        put(&mut table, flow(100, 1));
+        let known = |table: &[Flow]| table.iter().filter(|place| place.generation == 2).count();
+        let before = known(&table);
+        let mut dropped = 0;
+        retain(&mut table, 2, |flow| {
+            assert!(flow.src < 40);
+            dropped += usize::from(flow.src % 2 == 1);
+            flow.src % 2 == 0
+        });
+        assert!(dropped > 0);
+        assert_eq!(known(&table), before - dropped);
+        for src in 0..40 {
+            let found = find(&table, src, 2);
+            assert!(found.is_none_or(|_| src % 2 == 0), "{src} is kept");
         }
     }
 }

@@ -84,7 +84,7 @@ impl Program for LearningSwitch {
         held: Id,
         started: Instant,
     ) -> Option<Box<dyn SwitchHandler>> {
-        let memory = self.kernel.take_resumed(held)?;
+        let memory = self.kernel.take_resumed(held)?.memory;
         let version = memory.shared().version.load(Relaxed);
         if version != u32::from(info.version.to_wire()) {
             return None;

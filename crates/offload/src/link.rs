@@ -5,8 +5,7 @@
 //! that was, less the kernel's replies, and while these are on their way, what it had written when it last handed over. What it
 //! has read is what is off the queue, less what the kernel half has taken.
 
-use crate::halves::label;
-use crate::kernel::{Application, Kernel, Opened, Way};
+use crate::kernel::{Application, Kernel, Opened, ResumedSession, Way};
 use crate::mode::{Mode, Pace};
 use crate::session::{CARRY_BYTES, Memory, Shared, next_place};
 use crate::socket::{
@@ -17,23 +16,48 @@ use crate::waker::Waker;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
 use urtica_controller::hold::{Attachment, Progress};
 use urtica_controller::{Handover, HeldHalf, Keeper, KernelHalf, Reclaimed, Resumed, Taken};
 
 /// What an application does when the owner of its tables changes.
-pub(crate) trait Turns: Send {
+pub(crate) trait Turns: Send + Sync {
     /// The program is about to hand the connection over.
-    fn before_kernel(&mut self) {}
+    fn before_kernel(&self) {}
 
     /// The program has the connection back.
-    fn after_kernel(&mut self) {}
+    fn after_kernel(&self) {}
 }
 
 /// Tables that kernel and program use alike.
 impl Turns for () {}
+
+/// Those of a session of an earlier program: what is to be done is said when its handler is made.
+#[derive(Clone, Default)]
+pub(crate) struct LateTurns(Arc<OnceLock<Box<dyn Turns>>>);
+
+impl LateTurns {
+    /// Says what is to be done, once.
+    pub fn set(&self, turns: impl Turns + 'static) {
+        let _ = self.0.set(Box::new(turns));
+    }
+}
+
+impl Turns for LateTurns {
+    fn before_kernel(&self) {
+        if let Some(turns) = self.0.get() {
+            turns.before_kernel();
+        }
+    }
+
+    fn after_kernel(&self) {
+        if let Some(turns) = self.0.get() {
+            turns.after_kernel();
+        }
+    }
+}
 
 /// One connection's kernel half.
 pub(crate) struct Link {
@@ -204,25 +228,24 @@ impl Link {
         self
     }
 
-    /// Takes back a connection from what an earlier program left of its kernel half, in these maps; `is_same` where that is of this
-    /// program's layout.
+    /// Takes back a connection from what an earlier program left of its kernel half, in these maps. Returns the session as well, for
+    /// the handler, with this application's part; without one, it can only be let go.
     pub fn resume(
         kernel: Kernel,
         kept: &Attachment,
         socket: BorrowedFd,
-        is_same: bool,
+        application: Option<Application>,
         mode: Mode,
-    ) -> io::Result<Self> {
+    ) -> io::Result<(Self, ResumedSession)> {
         let copies = kept.fds.iter().map(OwnedFd::try_clone);
         let copies: Vec<_> = copies.collect::<io::Result<_>>()?;
         let Ok::<[_; 4], _>([session, waker, relay, exit]) = copies.try_into() else {
             return Err(io::ErrorKind::InvalidData.into());
         };
-        let memory = match is_same {
-            // A holder keeps the learning switch's alone.
-            true => Memory::map(session.as_fd(), Application::LearningSwitch.bytes())?,
-            false => Memory::map_front(session.as_fd())?,
-        };
+        let memory = Arc::new(match application {
+            Some(application) => Memory::map(session.as_fd(), application.bytes())?,
+            None => Memory::map_front(session.as_fd())?,
+        });
         let shared = memory.shared();
         if !shared.owner.is_sound() {
             return Err(io::Error::other("what it left makes no sense"));
@@ -231,12 +254,13 @@ impl Link {
         let waker = Waker::map(waker)?;
         waker.clear();
         let (slot, place) = (shared.slot.load(Relaxed), 0);
+        let turns = LateTurns::default();
         let mut link = Self {
             kernel,
-            turns: Box::new(()),
+            turns: Box::new(turns.clone()),
             slot,
             taken_before: shared.taken_bytes.load(Relaxed),
-            memory: Arc::new(memory),
+            memory: Arc::clone(&memory),
             waker,
             attached: None,
             pace: Pace::new(mode),
@@ -251,7 +275,7 @@ impl Link {
         if link.shared().is_attached.load(Relaxed) != 0 {
             link.attach_again(socket)?;
         }
-        Ok(link)
+        Ok((link, ResumedSession { memory, turns }))
     }
 
     /// Finds out where the earlier program was with a connection that it had begun to attach.
@@ -322,11 +346,6 @@ impl Link {
         let mut resumed = Resumed::new(Box::new(self), progress, reclaimed, fragment);
         resumed.is_attached = is_attached;
         Ok(resumed)
-    }
-
-    /// The session.
-    pub fn memory(&self) -> Arc<Memory> {
-        Arc::clone(&self.memory)
     }
 
     fn shared(&self) -> &Shared {
@@ -579,14 +598,14 @@ impl KernelHalf for Link {
     }
 
     fn held(&mut self) -> Option<&mut dyn HeldHalf> {
-        let has_maps = self.is_kept || self.kernel.held_as().is_some();
+        let has_maps = self.is_kept || self.kernel.is_held();
         has_maps.then_some(self)
     }
 }
 
 impl HeldHalf for Link {
     fn keep(&mut self, keeper: &Keeper) -> io::Result<()> {
-        let maps = self.kernel.held_as().ok_or(io::ErrorKind::Unsupported)?;
+        let label = self.kernel.label().ok_or(io::ErrorKind::Unsupported)?;
         self.shared().slot.store(self.slot, Relaxed);
         if self.relay.is_none() {
             self.relay = Some(Relay::new()?);
@@ -600,7 +619,7 @@ impl HeldHalf for Link {
             relay.relay.as_fd(),
             relay.exit.as_fd(),
         ];
-        keeper.keep(label(maps), &fds)?;
+        keeper.keep(label, &fds)?;
         self.is_kept = true;
         Ok(())
     }
@@ -632,6 +651,7 @@ impl HeldHalf for Link {
 
     fn leave(&mut self) {
         self.is_left = true;
+        self.memory.is_left.store(true, Relaxed);
     }
 
     fn let_go(&mut self, socket: BorrowedFd) -> io::Result<Option<Progress>> {

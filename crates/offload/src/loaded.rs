@@ -28,10 +28,10 @@ pub(crate) struct Loaded {
     application: Application,
 }
 
-/// Tells one build of the learning switch's programs from another.
-pub(crate) fn code() -> u64 {
+/// Tells one build of an application's programs from another.
+pub(crate) fn code(application: Application) -> u64 {
     let mut hasher = DefaultHasher::new();
-    hasher.write(object_of(Application::LearningSwitch));
+    hasher.write(object_of(application));
     hasher.finish()
 }
 
@@ -40,11 +40,11 @@ pub(crate) fn code() -> u64 {
 unsafe impl Send for Loaded {}
 
 impl Loaded {
-    /// What an earlier process has loaded for the learning switch, and its maps keep in the kernel, where that is this code.
-    pub fn earlier(earlier_code: u64) -> Option<Self> {
-        (earlier_code == code()).then_some(Self {
+    /// What an earlier process has loaded for the application, and its maps keep in the kernel, where that is this code.
+    pub fn earlier(application: Application, earlier_code: u64) -> Option<Self> {
+        (earlier_code == code(application)).then_some(Self {
             object: None,
-            application: Application::LearningSwitch,
+            application,
         })
     }
 

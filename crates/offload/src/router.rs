@@ -1,6 +1,6 @@
 //! `l3` with a kernel half.
 
-use crate::kernel::{Application, Kernel, Unavailable};
+use crate::kernel::{Application, Kernel, ResumedSession, Unavailable};
 use crate::l3_tables::{SharedTables, forget};
 use crate::link::{Link, Turns};
 use crate::mode::Mode;
@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 use urtica_apps::{L3Fact, L3Kernel, L3Session};
+use urtica_controller::hold::Id;
 use urtica_controller::{KernelHalf, ProgramId, SwitchInfo};
 use urtica_services::Hosts;
 use urtica_topology::PortId;
@@ -65,11 +66,16 @@ impl RouterKernel {
     /// # Errors
     /// [`Unavailable`] where there are none, or the kernel does not take them.
     pub fn start() -> Result<Self, Unavailable> {
-        Ok(Self {
-            kernel: Kernel::load(Application::L3)?,
+        Ok(Self::of(Kernel::load(Application::L3)?))
+    }
+
+    /// With the programs loaded.
+    pub(crate) fn of(kernel: Kernel) -> Self {
+        Self {
+            kernel,
             mode: Mode::default(),
             sessions: Arc::default(),
-        })
+        }
     }
 
     /// The same in this mode.
@@ -114,22 +120,33 @@ impl L3Kernel for RouterKernel {
         let version = switch.version.to_wire().into();
         memory.shared().version.store(version, Relaxed);
         let tables = SharedTables::new(Arc::clone(&memory), xid_of(program));
-        let tables = Arc::new(Mutex::new(tables));
         self.add_session(switch.datapath_id, &memory);
-        let turns = RouterTurns {
-            tables: Arc::clone(&tables),
-            hosts: hosts.clone(),
-            switch: switch.datapath_id,
-        };
+        let mut session = Session::new(switch, tables);
+        let turns = session.turns(switch, hosts);
         let link = Link::with_turns(self.kernel.clone(), opened, self.mode, turns);
-        Some(Box::new(Session {
-            tables,
-            link: Some(link),
-            last_port: match switch.version {
-                Version::Of10 => LAST_PORT_OF10,
-                Version::Of13 => PortNo(u32::MAX),
-            },
-        }))
+        session.link = Some(link);
+        Some(Box::new(session))
+    }
+
+    fn resume(
+        &self,
+        switch: &SwitchInfo,
+        held: Id,
+        program: ProgramId,
+        hosts: &Hosts,
+    ) -> Option<Box<dyn L3Session>> {
+        let ResumedSession { memory, turns } = self.kernel.take_resumed(held)?;
+        if memory.shared().version.load(Relaxed) != u32::from(switch.version.to_wire()) {
+            return None;
+        }
+        let mut tables = SharedTables::resume(Arc::clone(&memory), xid_of(program))?;
+        tables.forget_stale();
+        restore_hosts(&mut tables, switch.datapath_id, hosts);
+        // After that, since what is restored counts as a change.
+        self.add_session(switch.datapath_id, &memory);
+        let session = Session::new(switch, tables);
+        turns.set(session.turns(switch, hosts));
+        Some(Box::new(session))
     }
 
     fn forget(&self, switch: DatapathId) {
@@ -138,6 +155,22 @@ impl L3Kernel for RouterKernel {
             if let Some(memory) = session.upgrade() {
                 forget(&memory);
             }
+        }
+    }
+}
+
+/// Has hosts known of which the tables tell an address.
+fn restore_hosts(tables: &mut SharedTables, switch: DatapathId, hosts: &Hosts) {
+    for hop in tables.next_hops() {
+        if let L3Fact::NextHop {
+            address,
+            port,
+            dst,
+            is_owner: true,
+            ..
+        } = hop
+        {
+            hosts.restore(dst, PortId::new(switch, port), address);
         }
     }
 }
@@ -159,6 +192,28 @@ struct Session {
     last_port: PortNo,
 }
 
+impl Session {
+    /// Without what answers on the connection.
+    fn new(switch: &SwitchInfo, tables: SharedTables) -> Self {
+        Self {
+            tables: Arc::new(Mutex::new(tables)),
+            link: None,
+            last_port: match switch.version {
+                Version::Of10 => LAST_PORT_OF10,
+                Version::Of13 => PortNo(u32::MAX),
+            },
+        }
+    }
+
+    fn turns(&self, switch: &SwitchInfo, hosts: &Hosts) -> RouterTurns {
+        RouterTurns {
+            tables: Arc::clone(&self.tables),
+            hosts: hosts.clone(),
+            switch: switch.datapath_id,
+        }
+    }
+}
+
 impl L3Session for Session {
     fn begin(&mut self) {
         self.tables.lock().forget_stale();
@@ -169,6 +224,10 @@ impl L3Session for Session {
             L3Fact::Host { port, .. } | L3Fact::NextHop { port, .. } if port > self.last_port => {}
             _ => self.tables.lock().tell(fact),
         }
+    }
+
+    fn retain(&mut self, is_so: &mut dyn FnMut(L3Fact) -> bool) {
+        self.tables.lock().retain(is_so);
     }
 
     fn kernel_half(&mut self) -> Option<Box<dyn KernelHalf>> {
@@ -185,11 +244,11 @@ struct RouterTurns {
 }
 
 impl Turns for RouterTurns {
-    fn before_kernel(&mut self) {
+    fn before_kernel(&self) {
         self.tables.lock().forget_stale();
     }
 
-    fn after_kernel(&mut self) {
+    fn after_kernel(&self) {
         let (now, switch) = (Instant::now(), self.switch);
         self.tables.lock().take_heard(|mac, port| {
             self.hosts.note_heard(mac, PortId::new(switch, port), now);

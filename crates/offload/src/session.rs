@@ -6,12 +6,12 @@ use memmap2::{MmapOptions, MmapRaw};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
 
 /// The longest beginning of a message that is carried over.
 pub const CARRY_BYTES: usize = 2048;
 
-/// The number of this layout of sessions, with the learning switch's part, and of maps: to be changed with them. Up to the end of
+/// The number of this layout of sessions, with the applications' parts, and of maps: to be changed with them. Up to the end of
 /// `input` a session is the same in all layouts, so that a program can let go what another one left.
 pub const LAYOUT: u32 = 2;
 
@@ -114,6 +114,8 @@ pub struct Memory {
     application_bytes: usize,
     /// The application's clock less the program's, in seconds: what had passed when an earlier program ended.
     pub clock_ahead_s: AtomicU32,
+    /// Whether it is the next program's: what this one forgets as its connections end stays so there.
+    pub is_left: AtomicBool,
 }
 
 impl Memory {
@@ -133,6 +135,7 @@ impl Memory {
             mapping,
             application_bytes,
             clock_ahead_s: AtomicU32::new(0),
+            is_left: AtomicBool::new(false),
         })
     }
 

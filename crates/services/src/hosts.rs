@@ -57,7 +57,8 @@ use urtica_controller::{
 };
 use urtica_topology::PortId;
 use urtica_wire::{
-    Action, DatapathId, MacAddr, PacketIn, PortConfig, PortNo, PortReason, PortState, PortStatus,
+    Action, DatapathId, MacAddr, PacketIn, Port, PortConfig, PortNo, PortReason, PortState,
+    PortStatus,
 };
 
 /// How many sightings with news per second are examined from each port, beyond a burst large enough for all hosts that a
@@ -289,6 +290,19 @@ impl Hosts {
         }
     }
 
+    /// An untagged host was at this port with this address when an earlier program ended, which left what it knew. Does nothing where
+    /// something else is known by now, and before the controller starts. Once the switch has told its ports, hosts at those that are
+    /// not there, or are down, are given up.
+    pub fn restore(&self, mac: MacAddr, port: PortId, address: Ipv4Addr) {
+        let is_host = !mac.is_multicast() && mac != MacAddr::ZERO;
+        let Some(background) = self.0.background.get().filter(|_| is_host) else {
+            return;
+        };
+        let (address, now) = (address.into(), background.now());
+        let effects = self.0.table.restore((None, mac), port, address, now);
+        self.0.learn(effects, port, background.network(), now);
+    }
+
     /// Floods a frame without using any link: sends it out of the host ports of all these switches except the ingress port.
     /// This costs one packet-out per switch and no packet-in. Does nothing if flooded packets are not accepted at the
     /// ingress port ([`FloodTree::is_open`]), or if the same frame was flooded less than 100 ms ago: then it has come back.
@@ -413,6 +427,17 @@ struct Handler {
 }
 
 impl SwitchHandler for Handler {
+    /// Hosts are known already where they were [restored](Hosts::restore), or the controller may write again.
+    fn switch_up(&mut self, switch: &mut Switch) {
+        for port in self.hosts.table.ports_of(self.switch) {
+            let described = switch.info().port(port.port_no);
+            if described.is_none_or(is_down) {
+                let effects = self.hosts.table.port_down(port, switch.now());
+                self.hosts.carry_out(effects, switch.network());
+            }
+        }
+    }
+
     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
         let Some(frame) = Frame::parse(packet.data) else {
             return;
@@ -444,9 +469,7 @@ impl SwitchHandler for Handler {
     }
 
     fn port_status(&mut self, switch: &mut Switch, status: &PortStatus) {
-        let is_down = status.reason == PortReason::Delete
-            || status.port.config.contains(PortConfig::PORT_DOWN)
-            || status.port.state.contains(PortState::LINK_DOWN);
+        let is_down = status.reason == PortReason::Delete || is_down(&status.port);
         if status.reason == PortReason::Delete {
             self.news.forget(status.port.port_no);
         }
@@ -460,6 +483,11 @@ impl SwitchHandler for Handler {
     fn switch_down(&mut self, info: &SwitchInfo) {
         self.hosts.switch_left(info.datapath_id);
     }
+}
+
+/// Whether nothing can come in there.
+fn is_down(port: &Port) -> bool {
+    port.config.contains(PortConfig::PORT_DOWN) || port.state.contains(PortState::LINK_DOWN)
 }
 
 /// Frames between bridges, which they do not forward (IEEE 802.1D section 7.12.6): LLDP, spanning tree.
@@ -485,13 +513,17 @@ impl Shared {
 
     fn see(&self, sighting: &Sighting, network: &Network, now: Instant) {
         let effects = self.table.see(sighting, now);
+        self.learn(effects, sighting.port, network, now);
+    }
+
+    /// Carries out what follows from something that was learnt at a port.
+    fn learn(&self, effects: Effects, port: PortId, network: &Network, now: Instant) {
         if effects.is_empty() {
             return;
         }
         self.carry_out(effects, network);
-        // The port may have been classified as a link port after we looked, and the correction may have come before this
-        // sighting.
-        if self.discovery.is_link_port(sighting.port) {
+        // The port may have been classified as a link port after we looked, and the correction may have come before this.
+        if self.discovery.is_link_port(port) {
             self.correct(network, now);
         }
     }

@@ -9,6 +9,7 @@
 
 use std::fmt::Debug;
 use std::net::Ipv4Addr;
+use urtica_controller::hold::Id;
 use urtica_controller::{KernelHalf, ProgramId, SwitchInfo};
 use urtica_services::{Hosts, HostsWatcher};
 use urtica_topology::PortId;
@@ -24,6 +25,18 @@ pub trait L3Kernel: Debug + Send + Sync {
         hosts: &Hosts,
     ) -> Option<Box<dyn L3Session>>;
 
+    /// The session that an earlier program left for this switch, whose connection has this id at the holder; `None` where there is none
+    /// to go on with. Hosts that it was told of are [restored](Hosts::restore). What was told must be [checked](L3Session::retain) next.
+    fn resume(
+        &self,
+        _switch: &SwitchInfo,
+        _held: Id,
+        _program: ProgramId,
+        _hosts: &Hosts,
+    ) -> Option<Box<dyn L3Session>> {
+        None
+    }
+
     /// What was told of this switch may be wrong from now on. Must not wait.
     fn forget(&self, switch: DatapathId);
 }
@@ -35,6 +48,9 @@ pub trait L3Session: Send {
 
     /// Something is so until the switch is [forgotten](L3Kernel::forget) about. Where there is no room for it, the program is asked again.
     fn tell(&mut self, fact: L3Fact);
+
+    /// Forgets what is not so.
+    fn retain(&mut self, _is_so: &mut dyn FnMut(L3Fact) -> bool) {}
 
     /// What answers on the switch's connection. Returns it once.
     fn kernel_half(&mut self) -> Option<Box<dyn KernelHalf>>;

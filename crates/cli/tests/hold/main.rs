@@ -3,6 +3,7 @@
 
 mod kernel;
 mod room;
+mod router;
 mod switch;
 
 use crate::room::*;
@@ -196,11 +197,6 @@ fn what_makes_no_sense_is_refused() {
             "{text}"
         );
     }
-    let text = run(&["run", "l3", "--hold=/tmp/x", "--offload", "kernel"]);
-    assert!(
-        text.contains("--hold does not work with --offload kernel and l3"),
-        "{text}"
-    );
     let text = run(&["run", "l2", "--hold-seconds=3"]);
     assert!(text.contains("--hold"), "{text}");
     let text = run(&["hold", "/nowhere/at/all"]);

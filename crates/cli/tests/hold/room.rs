@@ -68,6 +68,17 @@ impl Room {
 
     /// The same for a program that is killed before one of its threads makes its `nth` call of these.
     pub fn start_traced(&self, name: &str, calls: &str, nth: usize) -> Program {
+        self.start_traced_with(name, calls, nth, &[])
+    }
+
+    /// The same with these options.
+    pub fn start_traced_with(
+        &self,
+        name: &str,
+        calls: &str,
+        nth: usize,
+        options: &[&str],
+    ) -> Program {
         let mut strace = Command::new("strace");
         let kill = format!("inject={calls}:signal=SIGKILL:when={nth}");
         strace.args([
@@ -80,7 +91,7 @@ impl Room {
             "-e",
         ]);
         strace.args([&kill, URTICA]);
-        self.spawn(strace, name, &[])
+        self.spawn(strace, name, options)
     }
 
     fn spawn(&self, mut program: Command, name: &str, options: &[&str]) -> Program {

@@ -3,6 +3,7 @@
 //! Needs root and a kernel that takes the programs; without, each test says so in a line, and with CI=true it fails.
 
 mod facts;
+mod holding;
 mod order;
 mod pair;
 mod plan;

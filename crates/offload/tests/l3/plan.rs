@@ -13,7 +13,7 @@ use urtica_wire::packet::{Arp, Ethernet, Ipv4, ether_type, ethernet};
 use crate::switch::silent_controller;
 
 /// Three subnets, and a router in the first one that leads to others.
-const CONFIG: &str = r#"
+pub const CONFIG: &str = r#"
 [[interface]]
 address = "10.0.1.254/24"
 mac = "02:00:00:00:01:fe"
@@ -52,11 +52,16 @@ pub fn router_kernel(mode: Mode) -> Option<RouterKernel> {
 
 /// A controller that runs the router with its services, and what it knows of hosts.
 pub fn router(kernel: Option<RouterKernel>) -> (Controller, Hosts) {
+    router_of(CONFIG, kernel)
+}
+
+/// The same with another plan of subnets.
+pub fn router_of(config: &str, kernel: Option<RouterKernel>) -> (Controller, Hosts) {
     let discovery = Discovery::new(DiscoveryConfig::default());
     let hosts = Hosts::new(&discovery, HostsConfig::default());
     let routes = Routes::new(&discovery);
     let provisioner = Provisioner::new(ProvisionConfig::default());
-    let config: L3Config = CONFIG.parse().unwrap();
+    let config: L3Config = config.parse().unwrap();
     let l3 = L3::new(&discovery, &hosts, &routes, &provisioner, config);
     let l3 = match kernel {
         Some(kernel) => l3.in_kernel(std::sync::Arc::new(kernel)),

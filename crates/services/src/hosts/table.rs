@@ -195,6 +195,11 @@ impl HostTable {
         self.change(now, |change| change.see(sighting))
     }
 
+    /// A host that was known before: see [`Hosts::restore`](super::Hosts::restore).
+    pub fn restore(&self, id: HostId, port: PortId, address: IpAddr, now: Instant) -> Effects {
+        self.change(now, |change| change.restore(id, port, address))
+    }
+
     /// A sighting is ignored: there were too many.
     pub fn refuse_unread(&self) {
         self.unread.fetch_add(1, Ordering::Relaxed);
@@ -213,6 +218,16 @@ impl HostTable {
     /// A port went down or was removed.
     pub fn port_down(&self, port: PortId, now: Instant) -> Effects {
         self.change(now, |change| change.clear(port, LeftReason::PortDown))
+    }
+
+    /// The ports of a switch that have hosts.
+    pub fn ports_of(&self, switch: urtica_wire::DatapathId) -> Vec<PortId> {
+        let writer = self.lock();
+        let ports = writer.at_port.keys();
+        ports
+            .filter(|port| port.switch == switch)
+            .copied()
+            .collect()
     }
 
     /// A switch disconnected.
@@ -295,6 +310,20 @@ impl Change<'_> {
             Some(host) => host.touch(self.now),
         }
         self.learn_addresses(id, sighting);
+    }
+
+    /// Does nothing where something else is known by now.
+    fn restore(&mut self, id: HostId, port: PortId, address: IpAddr) {
+        if self.owner(id.0, address).is_some() {
+            return;
+        }
+        let is_there = match self.find(id) {
+            Some(host) => host.attached == port,
+            None => self.join(id, port),
+        };
+        if is_there {
+            self.add_address(id, address);
+        }
     }
 
     /// An unknown host. Returns whether it is known now.

@@ -364,6 +364,43 @@ fn a_host_that_others_hear_is_not_silent() {
     assert!(hosts.find(mac(1)).is_none());
 }
 
+/// Where an earlier program has left hosts: unless something else is known by now, and until a port turns out to be down.
+#[test]
+fn hosts_of_an_earlier_program_are_known_again() {
+    let (mut net, hosts) = line(2);
+    let told = Arc::new(Told::default());
+    assert!(hosts.watch(told.clone()));
+    hosts.restore(mac(1), port(1, 3), ip(1));
+    hosts.restore(mac(1), port(1, 3), ip(5));
+    let host = hosts.find_ipv4(ip(1)).unwrap();
+    assert_eq!((host.mac, host.attached), (mac(1), port(1, 3)));
+    assert_eq!(hosts.find_ipv4(ip(5)).unwrap().mac, mac(1));
+    // What is known is not changed by what was.
+    hosts.restore(mac(2), port(1, 3), ip(1));
+    assert!(hosts.find(mac(2)).is_none());
+    hosts.restore(mac(1), port(2, 3), ip(7));
+    assert_eq!(hosts.find(mac(1)).unwrap().attached, port(1, 3));
+    assert!(hosts.find_ipv4(ip(7)).is_none());
+    hosts.restore(MacAddr::BROADCAST, port(1, 3), ip(8));
+    hosts.restore(MacAddr::ZERO, port(1, 3), ip(8));
+    assert_eq!(hosts.count(), 1);
+    told.names(port(1, 3));
+    // It is there: nothing is new.
+    net.packet_in(port(1, 3), &arp_request(1, 9, None));
+    assert!(told.0.lock().unwrap().is_empty());
+    // A switch that joins has no such port, or it is down.
+    hosts.restore(mac(3), port(9, 77), ip(3));
+    assert_eq!(hosts.find_ipv4(ip(3)).unwrap().attached, port(9, 77));
+    net.add_switch(9, Version::Of13, 3);
+    net.connect(9);
+    assert!(hosts.find(mac(3)).is_none());
+    assert!(told.names(port(9, 77)));
+    assert!(hosts.find(mac(1)).is_some());
+    // It does not stay for ever if it is not there.
+    net.advance(2 * HostsConfig::default().max_age);
+    assert!(hosts.find(mac(1)).is_none());
+}
+
 /// Notes when packets come.
 struct Clock(Arc<Mutex<Option<std::time::Instant>>>);
 

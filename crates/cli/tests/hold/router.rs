@@ -1,0 +1,513 @@
+//! The same with `l3` and its kernel half: it goes on with the hosts and routes of the program before.
+
+use crate::room::*;
+use rustix::process::Signal;
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::os::unix::process::ExitStatusExt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+use urtica_wire::packet::{
+    Arp, Ethernet, EthernetView, Headers, Ipv4, Ipv4View, arp, ether_type, ethernet, ip_proto,
+};
+use urtica_wire::{
+    BufferId, Capabilities, DatapathId, Features, Header, List, MacAddr, Match, Message,
+    MultipartFlags, MultipartReply, MultipartReplyBody, MultipartRequestBody, PacketIn,
+    PacketInReason, Port, PortNo, Version, split_frame,
+};
+
+const PLAN: &str = r#"
+[[interface]]
+address = "10.0.1.254/24"
+mac = "02:00:00:00:01:fe"
+
+[[interface]]
+address = "10.0.2.254/24"
+mac = "02:00:00:00:02:fe"
+"#;
+
+/// How many packets of a switch wait for the router at a time.
+const OUTSTANDING: u64 = 32;
+
+/// After so long without an answer, a packet was lost with its program, and the next one is sent.
+const LOST_AFTER: Duration = Duration::from_millis(500);
+
+/// A room with the router's plan of subnets.
+struct Scene {
+    room: Room,
+    plan: String,
+}
+
+impl Scene {
+    /// Without a kernel half here, a line that says so, or a failure with CI=true.
+    fn new(program: &'static [&'static str]) -> Option<Self> {
+        let room = Room::running(program);
+        let plan = room.folder.path().join("subnets.toml");
+        fs::write(&plan, PLAN).unwrap();
+        let plan = format!("--l3-config={}", plan.display());
+        let scene = Self { room, plan };
+        let probe = scene.start("probe.log");
+        let log = probe.log();
+        probe.interrupt(&scene.room);
+        if log.contains("the kernel half is active") {
+            assert!(log.contains("; its tables are held"), "{log}");
+            return Some(scene);
+        }
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "{log}");
+        println!("skipped: the kernel half cannot be tested here");
+        None
+    }
+
+    fn start(&self, name: &str) -> Program {
+        self.room.start(name, &[&self.plan])
+    }
+}
+
+/// A switch with two hosts: at port 1, in the first subnet, and at port 2, in the second one. The first sends numbered packets to the
+/// second.
+struct RoutedSwitch {
+    socket: TcpStream,
+    version: Version,
+    id: u8,
+    received: Vec<u8>,
+    sent: u64,
+    /// The numbers of the packets that were forwarded, since somebody has looked.
+    forwarded: Vec<u64>,
+    highest: u64,
+    /// How many times the router has asked for a host, and answered one.
+    questions: u64,
+    answers: u64,
+    has_joined: bool,
+}
+
+impl RoutedSwitch {
+    /// Connects; both hosts have asked for their gateways.
+    fn join(port: u16, version: Version, id: u8) -> Self {
+        let socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        socket.set_nodelay(true).unwrap();
+        socket.set_read_timeout(Some(DEADLINE)).unwrap();
+        let mut switch = Self {
+            socket,
+            version,
+            id,
+            received: Vec::new(),
+            sent: 0,
+            forwarded: Vec::new(),
+            highest: 0,
+            questions: 0,
+            answers: 0,
+            has_joined: false,
+        };
+        switch.write(&[version.to_wire(), 0, 0, 8, 0, 0, 0, 0]);
+        while !switch.has_joined {
+            assert!(switch.take_frame(), "it joins");
+        }
+        for host in [1, 2] {
+            let before = switch.answers;
+            while switch.answers == before {
+                // What comes before the router hears of the ports is not for it.
+                switch.ask_for_gateway(host);
+                assert!(switch.take_frame(), "it is answered");
+            }
+        }
+        switch.questions = 0;
+        switch
+    }
+
+    fn mac(&self, host: u8) -> MacAddr {
+        MacAddr::new([2, 0, 0, self.id, 0, host])
+    }
+
+    fn address(&self, host: u8) -> Ipv4Addr {
+        Ipv4Addr::new(10, 0, host, self.id)
+    }
+
+    fn ask_for_gateway(&mut self, host: u8) {
+        let gateway = Ipv4Addr::new(10, 0, host, 254);
+        let request = Arp::request(self.mac(host), self.address(host), gateway);
+        self.come_arp(host, MacAddr::BROADCAST, &request);
+    }
+
+    fn come_arp(&mut self, host: u8, dst: MacAddr, packet: &Arp) {
+        let mut bytes = Vec::new();
+        packet.write(&mut bytes);
+        self.come(host, dst, ether_type::ARP, &bytes);
+    }
+
+    /// The next numbered packet.
+    fn send_packet(&mut self) {
+        self.sent += 1;
+        let mut packet = Vec::new();
+        let header = Ipv4::new(self.address(1), self.address(2), ip_proto::UDP);
+        header.write(&mut packet, &self.sent.to_be_bytes()).unwrap();
+        let gateway = MacAddr::new([2, 0, 0, 0, 1, 0xfe]);
+        self.come(1, gateway, ether_type::IPV4, &packet);
+    }
+
+    fn come(&mut self, host: u8, dst: MacAddr, ether_type: u16, payload: &[u8]) {
+        let mut frame = Vec::new();
+        let src = self.mac(host);
+        let header = Ethernet {
+            dst,
+            src,
+            ether_type,
+        };
+        header.write(&mut frame);
+        frame.extend_from_slice(payload);
+        ethernet::pad_frame(&mut frame, 0);
+        let in_port = PortNo(host.into());
+        let packet = PacketIn {
+            buffer_id: BufferId::NONE,
+            total_len: frame.len() as u16,
+            reason: PacketInReason::NoMatch,
+            table_id: 0,
+            cookie: u64::MAX,
+            in_port,
+            match_: Match::any().in_port(in_port),
+            data: &frame,
+        };
+        self.say(0, &Message::PacketIn(packet));
+    }
+
+    fn say(&mut self, xid: u32, message: &Message) {
+        let mut bytes = Vec::new();
+        message.encode(self.version, xid, &mut bytes).unwrap();
+        self.write(&bytes);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.socket.write_all(bytes).expect("it stays connected");
+    }
+
+    /// Handles the next message. Returns whether one came in time.
+    fn take_frame(&mut self) -> bool {
+        loop {
+            if let Some((frame, rest)) = split_frame(&self.received).unwrap() {
+                let (frame, rest) = (frame.to_vec(), rest.to_vec());
+                self.received = rest;
+                self.handle(&frame);
+                return true;
+            }
+            let mut buffer = [0; 16 << 10];
+            match self.socket.read(&mut buffer) {
+                Ok(0) => panic!("the connection has ended"),
+                Ok(count) => self.received.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    fn handle(&mut self, frame: &[u8]) {
+        let xid = Header::peek(frame).unwrap().xid;
+        let reply = match Message::decode(frame).unwrap().1 {
+            Message::PacketOut(packet_out) => return self.handle_packet_out(packet_out.data),
+            Message::FeaturesRequest => {
+                self.has_joined |= self.version == Version::Of10;
+                self.features()
+            }
+            Message::MultipartRequest(request) => {
+                let is_for_ports = matches!(request.body, MultipartRequestBody::PortDesc);
+                self.has_joined |= is_for_ports;
+                let body = match is_for_ports {
+                    true => MultipartReplyBody::PortDesc(List::from(ports())),
+                    false => MultipartReplyBody::Flow(List::default()),
+                };
+                let flags = MultipartFlags::empty();
+                Message::MultipartReply(MultipartReply { flags, body })
+            }
+            Message::EchoRequest(data) => return self.say(xid, &Message::EchoReply(data)),
+            Message::BarrierRequest => Message::BarrierReply,
+            _ => return,
+        };
+        self.say(xid, &reply);
+    }
+
+    fn features(&self) -> Message<'static> {
+        Message::FeaturesReply(Features {
+            datapath_id: DatapathId(self.id.into()),
+            n_buffers: 0,
+            n_tables: 1,
+            auxiliary_id: 0,
+            capabilities: Capabilities::empty(),
+            actions: 0,
+            ports: match self.version {
+                Version::Of10 => List::from(ports()),
+                Version::Of13 => List::default(),
+            },
+        })
+    }
+
+    fn handle_packet_out(&mut self, data: &[u8]) {
+        let Ok(frame) = EthernetView::new(data) else {
+            return;
+        };
+        if let Some(said) = Headers::parse(data).arp {
+            return self.handle_arp(&said);
+        }
+        let packet = Ipv4View::new(frame.payload());
+        if let Some(packet) = packet.ok().filter(|packet| packet.dst() == self.address(2)) {
+            assert_eq!((packet.ttl(), packet.proto()), (63, ip_proto::UDP));
+            assert_eq!(data[..6], self.mac(2).octets());
+            let number = u64::from_be_bytes(frame.payload()[20..28].try_into().unwrap());
+            assert!(number <= self.sent);
+            self.highest = self.highest.max(number);
+            self.forwarded.push(number);
+        }
+    }
+
+    /// The hosts answer who asks for them.
+    fn handle_arp(&mut self, said: &Arp) {
+        if said.op == arp::REPLY {
+            self.answers += 1;
+        }
+        for host in [1, 2] {
+            if said.op == arp::REQUEST && said.tpa == self.address(host) {
+                self.questions += 1;
+                let reply = Arp {
+                    op: arp::REPLY,
+                    sha: self.mac(host),
+                    spa: said.tpa,
+                    tha: said.sha,
+                    tpa: said.spa,
+                };
+                self.come_arp(host, said.sha, &reply);
+            }
+        }
+    }
+
+    /// Sends so many packets one by one, each of which is forwarded once.
+    fn forward(&mut self, count: u64) {
+        self.catch_up();
+        for _ in 0..count {
+            self.forwarded.clear();
+            self.send_packet();
+            self.catch_up();
+            assert_eq!(self.forwarded, [self.sent]);
+        }
+    }
+
+    /// Waits until all packets were forwarded.
+    fn catch_up(&mut self) {
+        while self.highest < self.sent {
+            assert!(self.take_frame(), "packet {} is forwarded", self.sent);
+        }
+    }
+
+    /// Whether the next packet is forwarded although there is no program.
+    fn is_forwarded_by_kernel(&mut self) -> bool {
+        self.socket
+            .set_read_timeout(Some(Duration::from_secs(2)))
+            .unwrap();
+        self.send_packet();
+        while self.highest < self.sent && self.take_frame() {}
+        self.socket.set_read_timeout(Some(DEADLINE)).unwrap();
+        self.highest == self.sent
+    }
+
+    /// Has packets outstanding until it is told to stop. What a program that dies has not answered itself may be lost with it.
+    fn load(mut self, stop: &AtomicBool, answered: &AtomicU64) {
+        self.socket.set_read_timeout(Some(LOST_AFTER)).unwrap();
+        let mut expected = 0;
+        while !stop.load(Ordering::Relaxed) {
+            while self.sent < expected + OUTSTANDING {
+                self.send_packet();
+            }
+            match self.take_frame() {
+                true => expected = expected.max(self.highest),
+                false => expected = self.sent,
+            }
+            answered.fetch_add(self.forwarded.len() as u64, Ordering::Relaxed);
+            self.forwarded.clear();
+        }
+    }
+}
+
+fn ports() -> Vec<Port> {
+    let port = |number: u32| {
+        let mac = MacAddr::from_u64(0x0600_0000_0000 + u64::from(number));
+        Port::new(PortNo(number), mac, &format!("eth{number}"))
+    };
+    [1, 2].map(port).to_vec()
+}
+
+/// Nobody complains of what was left, and all is taken over.
+fn check_taken_over(program: &Program, count: usize) {
+    let log = program.log();
+    assert!(!log.contains("cannot be used"), "{log}");
+    assert!(log.contains(&format!("taken={count} closed=0")), "{log}");
+    let going_on = format!("go on with {count} of an earlier program");
+    assert!(log.contains(&going_on), "{log}");
+}
+
+/// Loads a program with switches of both versions while `disturb` does something to it, as in `room.rs`.
+fn under_load(scene: &Scene, disturb: impl FnOnce(Program, &dyn Fn(u64)) -> Program) {
+    let program = scene.start("first.log");
+    let port = program.port().unwrap();
+    let (stop, answered) = (AtomicBool::new(false), AtomicU64::new(0));
+    let progress = |count: u64| {
+        let before = answered.load(Ordering::Relaxed);
+        eventually("packets are forwarded", || {
+            answered.load(Ordering::Relaxed) >= before + count
+        });
+    };
+    let last = thread::scope(|scope| {
+        let switches = [1, 2, 3, 4].map(|id| {
+            let switch = RoutedSwitch::join(port, Version::ALL[usize::from(id) % 2], id);
+            scope.spawn(|| switch.load(&stop, &answered))
+        });
+        // Also where this panics, the switches are to end.
+        let last = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            progress(1000);
+            let last = disturb(program, &progress);
+            progress(1000);
+            last
+        }));
+        stop.store(true, Ordering::Relaxed);
+        for switch in switches {
+            switch.join().expect("its connection stays");
+        }
+        last.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    last.interrupt(&scene.room);
+}
+
+#[test]
+fn a_router_that_is_killed_at_any_moment_keeps_its_connections_and_goes_on() {
+    for offload in [
+        &["l3", "--offload", "kernel"],
+        &["l3", "--offload", "auto"][..],
+    ] {
+        let Some(scene) = Scene::new(offload) else {
+            return;
+        };
+        under_load(&scene, |mut program, progress| {
+            for round in 0..15_u64 {
+                if round % 4 != 0 {
+                    progress(round * 170 % 1000);
+                }
+                program.kill();
+                program = scene.start(&format!("after-{round}.log"));
+                check_taken_over(&program, 4);
+            }
+            program
+        });
+    }
+}
+
+/// Before it looks, notes, discards, sends, or asks the kernel how far the last program was.
+#[test]
+fn a_router_that_is_killed_at_any_system_call_keeps_its_connections_and_goes_on() {
+    let Some(scene) = Scene::new(&["l3", "--offload", "kernel"]) else {
+        return;
+    };
+    if !has_strace() {
+        return;
+    }
+    under_load(&scene, |mut program, progress| {
+        let moments = [
+            ("recvfrom", [1, 4]),
+            ("pwrite64,pwritev", [1, 5]),
+            ("sendto", [1, 3]),
+            ("ioctl", [1, 6]),
+        ];
+        for (calls, times) in moments {
+            for nth in times {
+                program.kill();
+                let name = format!("{calls}-{nth}.log");
+                let mut traced = scene
+                    .room
+                    .start_traced_with(&name, calls, nth, &[&scene.plan]);
+                assert_eq!(traced.wait().signal(), Some(9), "{}", traced.log());
+                program = scene.start(&format!("after-{calls}-{nth}.log"));
+                check_taken_over(&program, 4);
+                progress(500);
+            }
+        }
+        program
+    });
+}
+
+/// The kernel answers while the program is stopped.
+#[test]
+fn a_router_that_is_stopped_forwards() {
+    let Some(scene) = Scene::new(&["l3", "--offload", "kernel"]) else {
+        return;
+    };
+    under_load(&scene, |program, progress| {
+        program.signal(Signal::STOP);
+        progress(1000);
+        program.signal(Signal::CONT);
+        program
+    });
+}
+
+#[test]
+fn a_second_router_takes_over_and_the_first_one_ends() {
+    let Some(scene) = Scene::new(&["l3", "--offload", "auto"]) else {
+        return;
+    };
+    under_load(&scene, |mut first, progress| {
+        let second = scene.start("second.log");
+        assert!(first.wait().success(), "{}", first.log());
+        check_taken_over(&second, 4);
+        progress(1000);
+        second
+    });
+}
+
+/// While there is no program the kernel forwards each packet once, and the next program need not ask for any host.
+#[test]
+fn the_next_router_knows_the_hosts() {
+    let Some(scene) = Scene::new(&["l3", "--offload", "kernel"]) else {
+        return;
+    };
+    for version in Version::ALL {
+        let mut program = scene.start("first.log");
+        let mut switch = RoutedSwitch::join(program.port().unwrap(), version, 7);
+        let (mut rounds, mut attempts) = (0, 0..20);
+        while rounds < 3 {
+            switch.forward(200);
+            program.signal(Signal::TERM);
+            assert!(program.wait().success(), "{}", program.log());
+            // Where the program has asked something just before, all waits for the next one.
+            if switch.is_forwarded_by_kernel() {
+                rounds += 1;
+                switch.forward(200);
+                let answers = switch.answers;
+                switch.ask_for_gateway(2);
+                while switch.answers == answers {
+                    assert!(switch.take_frame(), "the kernel answers for the gateway");
+                }
+            }
+            let attempt = attempts.next().expect("the kernel forwards");
+            program = scene.start(&format!("after-{attempt}.log"));
+            check_taken_over(&program, 1);
+            switch.forward(200);
+            assert_eq!(switch.questions, 0, "{version:?} {attempt}");
+        }
+        program.interrupt(&scene.room);
+    }
+}
+
+/// It forwards alone from then on, and so does the one after it.
+#[test]
+fn a_router_without_a_kernel_half_lets_it_go() {
+    let Some(mut scene) = Scene::new(&["l3", "--offload", "kernel"]) else {
+        return;
+    };
+    let program = scene.start("first.log");
+    let mut switch = RoutedSwitch::join(program.port().unwrap(), Version::Of10, 7);
+    switch.forward(200);
+    program.kill();
+    scene.room.with(&["l3", "--offload", "none"]);
+    let without = scene.start("without.log");
+    switch.send_packet();
+    switch.catch_up();
+    let log = without.log();
+    assert!(log.contains("they are let go"), "{log}");
+    switch.forward(500);
+    without.interrupt(&scene.room);
+}
