@@ -520,6 +520,7 @@ impl Switch {
         let compiled = self.shared.pipeline_mut().compile(CompileConfig {
             backend,
             is_shared,
+            plans_beside: true,
             ..CompileConfig::default()
         });
         match &compiled {
