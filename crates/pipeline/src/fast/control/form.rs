@@ -12,7 +12,7 @@
 //!
 //! A table of more than [`PLANNED_AT_ONCE`] entries is looked at only when time passes, and rests after that: no change has to wait for
 //! it, nor does a change to very many entries that is made in parts begin it again and again. Where a thread may be had for it
-//! ([`Search`](super::search::Search)), that holds for all but the smallest tables, and only what the look has found is carried out here.
+//! ([`Search`]), that holds for all but the smallest tables, and only what the look has found is carried out here.
 
 mod build;
 mod merged;
