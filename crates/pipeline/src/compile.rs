@@ -53,10 +53,12 @@ impl Pipeline {
     }
 
     /// Has the compiled form search a table in a better way that changed much before, and has not changed for some time; each call
-    /// one.
+    /// one. With [`CompileConfig::plans_beside`] a call begins to look for that way, and later ones go on with it: how much time
+    /// passes between them does not matter.
     /// [`Pipeline::expire`] does it unless following is deferred.
     pub fn settle(&self, now: Duration) {
         if let Some(mut compiler) = self.compiler() {
+            compiler.follow(&self.tables);
             compiler.settle(&self.tables, now);
         }
     }

@@ -3,7 +3,9 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::Duration;
-use urtica_pipeline::{Backend, Burst, CompileConfig, Packet, Pipeline, PipelineConfig, Verdict};
+use urtica_pipeline::{
+    Backend, Burst, CompileConfig, Packet, Pipeline, PipelineConfig, TemplateKind, Verdict,
+};
 use urtica_wire::{Action, Field, FlowMod, Instruction, List, Match, OxmField, PortNo};
 
 /// What one entry with one field and one action may take.
@@ -12,6 +14,12 @@ const ENTRY_BYTES_MAX: usize = 400;
 /// What its compiled form may take besides: a flow record with its key, and its part of a hash table that is at least a quarter
 /// full.
 const COMPILED_BYTES_MAX: usize = 128;
+
+/// The same of a route: a flow record, its part of the trie's nodes, and what the writer knows of its prefix.
+const COMPILED_ROUTE_BYTES_MAX: usize = 192;
+
+/// What one more field takes.
+const FIELD_BYTES: usize = 48;
 
 thread_local! {
     /// Bytes that this thread holds, and how often it asked for some.
@@ -53,7 +61,17 @@ fn add(pipeline: &mut Pipeline, match_: Match<'static>) {
 }
 
 fn add_with(pipeline: &mut Pipeline, match_: Match<'static>, instruction: Instruction<'static>) {
+    add_at(pipeline, FlowMod::default().priority, match_, instruction);
+}
+
+fn add_at(
+    pipeline: &mut Pipeline,
+    priority: u16,
+    match_: Match<'static>,
+    instruction: Instruction<'static>,
+) {
     let flow_mod = FlowMod {
+        priority,
         match_,
         instructions: List::from(vec![instruction]),
         ..FlowMod::default()
@@ -95,22 +113,57 @@ fn a_search_allocates_nothing() {
     assert!(found.is_some());
 }
 
+/// What so many entries take that are added one by one to a compiled table: in the compiled form, and on the heap, each.
+fn compiled_entry_bytes(
+    add_entry: impl Fn(&mut Pipeline, u32),
+    template: TemplateKind,
+) -> [usize; 2] {
+    const COUNT: u32 = 100_000;
+    let mut pipeline = Pipeline::new(PipelineConfig::default());
+    let compiled = pipeline.compile(CompileConfig::default());
+    let compiled = compiled.expect("there is memory");
+    let (heap_before, before) = (HELD.get(), pipeline.compiled_bytes());
+    (0..COUNT).for_each(|number| add_entry(&mut pipeline, number));
+    assert_eq!(pipeline.template(0), Some(template));
+    let bytes = pipeline.compiled_bytes() - before;
+    let heap_bytes = (HELD.get() - heap_before) as usize;
+    drop(compiled);
+    [bytes, heap_bytes].map(|bytes| bytes / COUNT as usize)
+}
+
 #[test]
 fn a_compiled_entry_takes_few_bytes() {
-    const COUNT: usize = 100_000;
-    let mut pipeline = Pipeline::new(PipelineConfig::default());
-    let config = CompileConfig::default();
-    let compiled = pipeline.compile(config).expect("there is memory");
-    let heap_before = HELD.get();
-    let before = pipeline.compiled_bytes();
-    (0..COUNT).for_each(|number| add(&mut pipeline, to_host(number as u64)));
-    let bytes = (pipeline.compiled_bytes() - before) / COUNT;
-    let heap_bytes = (HELD.get() - heap_before) as usize / COUNT;
+    let add_host = |pipeline: &mut Pipeline, number: u32| add(pipeline, to_host(number.into()));
+    let [bytes, heap_bytes] = compiled_entry_bytes(add_host, TemplateKind::CompoundHash);
     println!("{bytes} bytes an entry, beside {heap_bytes} of which the slots are some");
     assert!(bytes <= COMPILED_BYTES_MAX, "an entry takes {bytes} bytes");
     // On the heap there are the entry as it is without a compiled form, and its part of the slots.
     assert!(heap_bytes <= ENTRY_BYTES_MAX + COMPILED_BYTES_MAX / 2);
-    drop(compiled);
+}
+
+/// Twenty prefixes for each that a node of the trie is needed for, of 21 to 24 bits, much as in the routing tables of the Internet.
+#[test]
+fn a_compiled_route_takes_few_bytes() {
+    let add_route = |pipeline: &mut Pipeline, number: u32| {
+        let len = 21 + number % 4;
+        let network = (number / 20) << 16 | (number % 20) << 11;
+        let mask = u128::from(u32::MAX << (32 - len));
+        let match_ = Match::from(vec![
+            Field::exact(OxmField::EthType, 0x0800),
+            Field::masked(OxmField::Ipv4Dst, u128::from(network) & mask, mask),
+        ]);
+        let instruction = Instruction::apply(vec![Action::output(PortNo::CONTROLLER)]);
+        add_at(pipeline, len as u16, match_, instruction);
+    };
+    let [bytes, heap_bytes] = compiled_entry_bytes(add_route, TemplateKind::LongestPrefixMatch);
+    println!(
+        "{bytes} bytes a route, beside {heap_bytes} of which what the writer knows of prefixes is some"
+    );
+    assert!(
+        bytes <= COMPILED_ROUTE_BYTES_MAX,
+        "a route takes {bytes} bytes"
+    );
+    assert!(heap_bytes <= ENTRY_BYTES_MAX + FIELD_BYTES + COMPILED_BYTES_MAX / 2);
 }
 
 #[test]

@@ -532,6 +532,7 @@ impl Switch {
         let compiled = self.shared.pipeline_mut().compile(CompileConfig {
             backend,
             is_shared,
+            plans_beside: true,
             ..CompileConfig::default()
         });
         if let Err(error) = &compiled {

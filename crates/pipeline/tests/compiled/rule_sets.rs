@@ -10,7 +10,7 @@ use urtica_wire::{FlowMod, FlowModCommand, MacAddr, Port, PortNo};
 /// So often a switch looks what is due.
 const TICK: Duration = Duration::from_millis(100);
 
-fn pipeline() -> Pipeline {
+pub fn pipeline() -> Pipeline {
     let mut pipeline = Pipeline::new(PipelineConfig {
         n_tables: 1,
         ..PipelineConfig::default()
@@ -22,7 +22,7 @@ fn pipeline() -> Pipeline {
     pipeline
 }
 
-fn add(pipeline: &mut Pipeline, entries: &[FlowMod]) {
+pub fn add(pipeline: &mut Pipeline, entries: &[FlowMod]) {
     for entry in entries {
         let added = pipeline.flow_mod(entry, Duration::ZERO, &mut Vec::new());
         added.expect("the flow mod is right");
@@ -30,7 +30,7 @@ fn add(pipeline: &mut Pipeline, entries: &[FlowMod]) {
 }
 
 /// What is told of how it was compiled.
-fn explained(pipeline: &Pipeline) -> String {
+pub fn explained(pipeline: &Pipeline) -> String {
     let explanation = pipeline.explain(false).expect("it is compiled");
     explanation.to_string()
 }

@@ -5,6 +5,7 @@ mod tests;
 
 use super::config::CompileConfig;
 use super::form::TableForm;
+use super::search::{Progress, Search};
 use super::store::Store;
 use crate::fast::datapath::compiled::{Compiled, TableTotals};
 use crate::fast::memory::arena::Arena;
@@ -29,6 +30,8 @@ pub(crate) struct Compiler {
     changes: Vec<(usize, Vec<Change>)>,
     /// Whether that has removed entries about which controllers want to hear.
     removes: bool,
+    /// The look for a better way to search a table that is under way.
+    search: Option<Search>,
 }
 
 // SAFETY: the pointers in it lead to what its store and `Compiled` own, which does not care what thread that is done in.
@@ -73,6 +76,7 @@ impl Compiler {
             is_code_refused: false,
             changes: Vec::new(),
             removes: false,
+            search: None,
         })
     }
 
@@ -152,9 +156,34 @@ impl Compiler {
 
     /// Searches a table in a better way that has not changed for some time, if there is one; each call one, as that takes long.
     pub fn settle(&mut self, tables: &[FlowTable], now: Duration) {
-        let mut forms = self.forms.iter_mut().zip(tables);
-        forms.any(|(form, table)| form.settle(&mut self.store, table, now));
+        self.look_for_better(tables, now);
         self.go_on_without_code(tables);
+    }
+
+    fn look_for_better(&mut self, tables: &[FlowTable], now: Duration) {
+        if let Some(search) = self.search.take() {
+            return self.go_on(search, tables);
+        }
+        let is_due = |&index: &usize| self.forms[index].is_due(&tables[index], now);
+        let Some(index) = (0..tables.len()).find(is_due) else {
+            return;
+        };
+        let (form, table) = (&mut self.forms[index], &tables[index]);
+        match form.begin_search(&self.store, table, now) {
+            Some(search) => self.go_on(search, tables),
+            None => form.settle(&mut self.store, table, now),
+        }
+    }
+
+    /// Goes on with a search, and takes over what it has found.
+    fn go_on(&mut self, search: Search, tables: &[FlowTable]) {
+        let (index, since) = (search.index, search.since);
+        let (form, table) = (&mut self.forms[index], &tables[index]);
+        match search.go_on(table) {
+            Progress::Goes(search) => self.search = Some(search),
+            Progress::Ends(found) => form.take_over(&mut self.store, table, found, since),
+            Progress::Fails => {}
+        }
     }
 
     /// Leaves all packets to the plain form; entries and tables keep what they have counted.

@@ -14,6 +14,10 @@ pub struct CompileConfig {
     pub max_bytes: usize,
     /// Whether tables are cut into sub-tables where that pays; without, each is searched as a whole.
     pub decomposes: bool,
+    /// Whether a thread of its own looks for a better way to search a table of more than 64 entries that has changed, while the
+    /// table changes further. What it has found is taken over by a later [`Pipeline::settle`](crate::Pipeline::settle); without, one
+    /// call of that does all.
+    pub plans_beside: bool,
 }
 
 impl Default for CompileConfig {
@@ -24,6 +28,7 @@ impl Default for CompileConfig {
             is_shared: false,
             max_bytes: 4 << 30,
             decomposes: true,
+            plans_beside: false,
         }
     }
 }

@@ -1,8 +1,10 @@
 //! By what a table is cut into sub-tables, and which sub-tables an entry belongs to.
 
 use super::match_key::Key;
+use super::planned::Planned;
 use crate::EntryMatch;
 use crate::fast::datapath::kinds::Kinds;
+use std::collections::BTreeMap;
 use urtica_wire::OxmField;
 
 /// By what a table is cut: the value of a field under a mask.
@@ -12,6 +14,14 @@ pub(super) struct Cut {
     pub mask: u128,
     /// The headers of packets that have the field.
     pub require: Kinds,
+}
+
+/// Entries by the sub-tables that they belong to, in their order.
+#[derive(Debug)]
+pub(super) struct Split<T> {
+    /// By value: how many belong to this sub-table alone, and all.
+    pub of_value: BTreeMap<u128, (usize, Vec<T>)>,
+    pub rest: Vec<T>,
 }
 
 /// Where an entry of a table that was cut belongs.
@@ -50,6 +60,36 @@ impl Cut {
                 mask: mask & self.mask,
             },
         }
+    }
+
+    /// Which sub-tables entries belong to, in their order. `None` where they would be in more than so many places.
+    pub fn split<T: Copy>(
+        &self,
+        entries: &[T],
+        places_max: usize,
+        planned: impl Fn(&T) -> &Planned,
+    ) -> Option<Split<T>> {
+        let mut of_value: BTreeMap<u128, (usize, Vec<T>)> = BTreeMap::new();
+        let mut several = Vec::new();
+        for entry in entries {
+            match self.side(&planned(entry).entry.match_) {
+                Side::One(value) => of_value.entry(value).or_default().1.push(*entry),
+                side => several.push((side, *entry)),
+            }
+        }
+        let mut places = several.len();
+        for (&value, (own, entries)) in &mut of_value {
+            *own = entries.len();
+            let others = several.iter().filter(|(side, _)| side.is_in(value));
+            entries.extend(others.map(|&(_, entry)| entry));
+            entries.sort_unstable_by_key(|entry| planned(entry).rank);
+            places += entries.len();
+            if places > places_max {
+                return None;
+            }
+        }
+        let rest = several.into_iter().map(|(_, entry)| entry).collect();
+        Some(Split { of_value, rest })
     }
 
     /// Whether each packet of a sub-table has what an entry of it asks for in this field.

@@ -11,7 +11,8 @@
 //! whatever order its entries came.
 //!
 //! A table of more than [`PLANNED_AT_ONCE`] entries is looked at only when time passes, and rests after that: no change has to wait for
-//! it, nor does a change to very many entries that is made in parts begin it again and again.
+//! it, nor does a change to very many entries that is made in parts begin it again and again. Where a thread may be had for it
+//! ([`Search`]), that holds for all but the smallest tables, and only what the look has found is carried out here.
 
 mod build;
 mod merged;
@@ -19,11 +20,13 @@ mod part;
 mod routes;
 mod sub_tables;
 
+use super::choice::{Choice, Effort};
 use super::decompose::DIRECT_MAX;
 use super::match_key::Key;
 use super::plan::Plan;
 use super::planned::Planned;
 use super::record_place::RecordPlace;
+use super::search::{Found, Search};
 use super::store::{OldForm, OwnedBody, Store, record_of};
 use crate::classifier::Rank;
 use crate::fast::datapath::table::{FlowRecord, Rule, Template};
@@ -56,6 +59,9 @@ const CUT_WHILE_GROWING: usize = 128;
 
 /// A table of more entries is not looked at because of a change: that takes some milliseconds.
 const PLANNED_AT_ONCE: usize = 1024;
+
+/// The same where a thread may be had for it.
+const PLANNED_AT_ONCE_BESIDE_THREAD: usize = 64;
 
 /// So long there has to be no change before a table is looked at again.
 const QUIET: Duration = Duration::from_millis(500);
@@ -141,7 +147,8 @@ impl TableForm {
 
     /// Shows packets the table as it is.
     pub fn begin(&mut self, store: &mut Store, table: &FlowTable) {
-        self.rebuild(store, table, &[]);
+        let effort = self.effort(store, table);
+        self.rebuild_with(store, table, &[], effort);
     }
 
     /// Follows what has changed in the table.
@@ -176,9 +183,9 @@ impl TableForm {
         self.refresh(store, table);
     }
 
-    /// Looks at all of the table again, once changes have ended, or have been many, to search it as if they had come together.
-    /// Returns whether it did.
-    pub fn settle(&mut self, store: &mut Store, table: &FlowTable, now: Duration) -> bool {
+    /// Whether all of the table should be looked at again, because changes have ended, or have been many, to search it as if
+    /// they had come together.
+    pub fn is_due(&mut self, table: &FlowTable, now: Duration) -> bool {
         if self.changes == 0 || !self.may_be_better() {
             return false;
         }
@@ -186,13 +193,57 @@ impl TableForm {
         let seen = mem::replace(&mut self.seen_entries, entries);
         let is_loaded = entries > seen + seen / 32;
         let is_due = self.is_quiet(now) || self.until_plan == 0 && !is_loaded;
-        if !is_due || now < self.rests_until {
-            return false;
-        }
+        is_due && now >= self.rests_until
+    }
+
+    /// Looks at all of the table again, and searches it in the best way.
+    pub fn settle(&mut self, store: &mut Store, table: &FlowTable, now: Duration) {
+        let entries = table.entries().len();
         (self.planned_entries, self.patience, self.until_plan) = (entries, 0, 0);
-        self.rests_until = now + REST_OF_ENTRY * entries as u32;
-        self.rebuild(store, table, &[]);
-        true
+        self.rest(table, now);
+        let effort = self.effort(store, table);
+        self.rebuild_with(store, table, &[], effort);
+    }
+
+    /// Begins to have all of the table looked at by a thread; `None` where that takes too little time to need one.
+    pub fn begin_search(
+        &mut self,
+        store: &Store,
+        table: &FlowTable,
+        now: Duration,
+    ) -> Option<Search> {
+        if !is_for_thread(store, table) {
+            return None;
+        }
+        self.rest(table, now);
+        let effort = match store.decomposes {
+            true => Effort::All,
+            false => Effort::Uncut,
+        };
+        Some(Search::new(self.index, self.changes, effort))
+    }
+
+    /// Searches the table as a thread has found best for the entries that it had after `since` changes, unless it has changed too
+    /// much meanwhile.
+    pub fn take_over(&mut self, store: &mut Store, table: &FlowTable, found: Found, since: usize) {
+        let entries = table.entries().len();
+        let missed = self.changes.saturating_sub(since);
+        self.planned_entries = entries;
+        if missed > BULK.max(entries / BULK_SHARE) {
+            // It changes faster than it can be looked at: there have to be more changes each time.
+            self.patience = entries.max(2 * self.patience);
+        } else {
+            if let Ok(plan) = found.and_then(|plan| plan.for_present(table)) {
+                self.build_as(store, table, &[], Ok(plan));
+            }
+            self.patience = entries / 2;
+            (self.changes, self.quiet) = (missed, None);
+        }
+        self.until_plan = self.patience;
+    }
+
+    fn rest(&mut self, table: &FlowTable, now: Duration) {
+        self.rests_until = now + REST_OF_ENTRY * table.entries().len() as u32;
     }
 
     /// Whether there has been no change for some time, as far as was looked.
@@ -233,8 +284,10 @@ impl TableForm {
     ) -> Result<(), NeedsRebuild> {
         match &self.form {
             Form::Direct => return Err(NeedsRebuild),
-            Form::Plain(_) => return self.stay_plain(table),
-            Form::Hash(_) | Form::Lpm(_) | Form::Cut(_) | Form::Merged(_) => self.stay(table)?,
+            Form::Plain(_) => return self.stay_plain(store, table),
+            Form::Hash(_) | Form::Lpm(_) | Form::Cut(_) | Form::Merged(_) => {
+                self.stay(store, table)?
+            }
         }
         let (Change::Added(rank, entry)
         | Change::Replaced {
@@ -319,23 +372,24 @@ impl TableForm {
     }
 
     /// Tries again when the table is small, or it is time.
-    fn stay_plain(&mut self, table: &FlowTable) -> Result<(), NeedsRebuild> {
-        match table.entries().len() <= DIRECT_MAX || self.is_to_be_planned(table) {
+    fn stay_plain(&mut self, store: &Store, table: &FlowTable) -> Result<(), NeedsRebuild> {
+        match table.entries().len() <= DIRECT_MAX || self.is_to_be_planned(store, table) {
             true => Err(NeedsRebuild),
             false => Ok(()),
         }
     }
 
     /// Goes on as it is, unless it is time to look whether there is a better cut.
-    fn stay(&self, table: &FlowTable) -> Result<(), NeedsRebuild> {
-        match self.may_be_better() && self.is_to_be_planned(table) {
+    fn stay(&self, store: &Store, table: &FlowTable) -> Result<(), NeedsRebuild> {
+        match self.may_be_better() && self.is_to_be_planned(store, table) {
             true => Err(NeedsRebuild),
             false => Ok(()),
         }
     }
 
-    fn is_to_be_planned(&self, table: &FlowTable) -> bool {
-        self.until_plan == 0 && table.entries().len() <= PLANNED_AT_ONCE
+    fn is_to_be_planned(&self, store: &Store, table: &FlowTable) -> bool {
+        let entries = table.entries().len();
+        self.until_plan == 0 && entries <= PLANNED_AT_ONCE && !is_for_thread(store, table)
     }
 
     /// Whether another form may be better after changes that this one has followed.
@@ -468,16 +522,73 @@ impl TableForm {
 
     /// Builds the form that fits the table as it is now. `changes` have been made to the table, but not followed here.
     fn rebuild(&mut self, store: &mut Store, table: &FlowTable, changes: &[Change]) {
+        let effort = match is_for_thread(store, table) {
+            true => Effort::Least,
+            false => self.effort(store, table),
+        };
+        self.rebuild_with(store, table, changes, effort);
+    }
+
+    fn rebuild_with(
+        &mut self,
+        store: &mut Store,
+        table: &FlowTable,
+        changes: &[Change],
+        effort: Effort,
+    ) {
         let is_loaded = self.is_being_loaded(table);
-        let may_cut = store.decomposes && self.until_plan == 0 && !is_loaded;
-        let plan = Plan::new(table, may_cut);
-        let (is_planned, is_cut) = (plan.is_planned(), matches!(plan, Plan::Cut(..)));
-        let is_known = self.form.is_as_planned(&plan);
+        let plan = Plan::new(table.ranked(), effort);
+        let is_planned = plan.as_ref().map_or(true, Plan::is_planned);
+        let is_known = plan
+            .as_ref()
+            .is_ok_and(|plan| self.form.is_as_planned(plan));
+        self.build_as(store, table, changes, plan);
+        if self.until_plan == 0 && is_planned && effort != Effort::Least {
+            let has_grown = table.entries().len() >= 2 * self.planned_entries;
+            let twice = if is_known && !has_grown {
+                2 * self.patience
+            } else {
+                0
+            };
+            // One that is being loaded is still to be looked at for a cut when that has ended.
+            if !is_loaded {
+                (self.changes, self.quiet) = (0, None);
+            }
+            self.planned_entries = table.entries().len();
+            // One that grows is looked at again when it has doubled.
+            let share = if has_grown { 1 } else { 2 };
+            self.patience = twice.max(table.entries().len() / share);
+            self.until_plan = self.patience;
+        }
+    }
+
+    /// How thoroughly the table is to be looked at, if it is by the thread that changes it.
+    fn effort(&self, store: &Store, table: &FlowTable) -> Effort {
+        match store.decomposes && self.until_plan == 0 && !self.is_being_loaded(table) {
+            true => Effort::All,
+            false => Effort::Uncut,
+        }
+    }
+
+    /// Builds the form of a plan for the table as it is now, or leaves the table to the plain form.
+    fn build_as(
+        &mut self,
+        store: &mut Store,
+        table: &FlowTable,
+        changes: &[Change],
+        plan: Result<Plan, &'static str>,
+    ) {
+        let is_cut = matches!(&plan, Ok(plan) if plan.is_cut());
         let mut records = Vec::new();
-        let mut built = build(store, plan, &mut records);
+        let mut built = plan.and_then(|plan| build(store, plan, &mut records));
         if built.is_err() && is_cut {
             forget_records(store, &mut records);
-            built = build(store, Plan::new(table, false), &mut records);
+            let effort = match is_for_thread(store, table) {
+                true => Effort::Least,
+                false => Effort::Uncut,
+            };
+            let plan = Plan::new(table.ranked(), effort);
+            built = plan.and_then(|plan| build(store, plan, &mut records));
         }
         match built {
             Ok((form, body, default)) => {
@@ -494,23 +605,6 @@ impl TableForm {
                 forget_records(store, &mut records);
                 self.leave_to_plain(store, table, reason, changes);
             }
-        }
-        if self.until_plan == 0 && is_planned {
-            let has_grown = table.entries().len() >= 2 * self.planned_entries;
-            let twice = if is_known && !has_grown {
-                2 * self.patience
-            } else {
-                0
-            };
-            // One that is being loaded is still to be looked at for a cut when that has ended.
-            if !is_loaded {
-                (self.changes, self.quiet) = (0, None);
-            }
-            self.planned_entries = table.entries().len();
-            // One that grows is looked at again when it has doubled.
-            let share = if has_grown { 1 } else { 2 };
-            self.patience = twice.max(table.entries().len() / share);
-            self.until_plan = self.patience;
         }
     }
 
@@ -566,9 +660,9 @@ impl TableForm {
 impl Form {
     /// Whether a plan would make it as it is, but for its parts.
     fn is_as_planned(&self, plan: &Plan) -> bool {
-        match (self, plan) {
-            (Self::Hash(_), Plan::Hash(..)) | (Self::Merged(_), Plan::Merged(..)) => true,
-            (Self::Cut(sub_tables), Plan::Cut(cut, ..)) => sub_tables.cut() == *cut,
+        match (self, &plan.choice) {
+            (Self::Hash(_), Choice::Hash) | (Self::Merged(_), Choice::Merged(_)) => true,
+            (Self::Cut(sub_tables), Choice::Cut(chosen)) => sub_tables.cut() == chosen.cut,
             _ => false,
         }
     }
@@ -745,6 +839,11 @@ impl Form {
             Self::Hash(_) | Self::Direct | Self::Plain(_) => {}
         }
     }
+}
+
+/// Whether it takes so long to look at a table that a thread does it, where one may be had.
+fn is_for_thread(store: &Store, table: &FlowTable) -> bool {
+    store.plans_beside && table.entries().len() > PLANNED_AT_ONCE_BESIDE_THREAD
 }
 
 /// A flow record for an entry, behind so many words: those of its key, as far as there are so many, and zeros.

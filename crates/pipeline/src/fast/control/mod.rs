@@ -2,12 +2,13 @@
 //!
 //! - `compiler` follows what changes in a pipeline; `form` is one table's form, `plan` which template it gets, and
 //!   `decompose` by what it is cut, `merge` which entries share a hash table (`cut`, `route` and `planned` are what these
-//!   decide about).
+//!   decide about, `choice` is what they decide). `search` has this done by a thread of its own.
 //! - `match_key` makes a key of a match, `translate` an action program of instructions.
 //! - `store` has the flow records, `chains` the hash tables that entries share, `generator` the code; `machine` is the code generator for x86-64.
 //! - `explain` tells people what came of it.
 
 mod chains;
+mod choice;
 pub(crate) mod compiler;
 pub(crate) mod config;
 mod cut;
@@ -24,5 +25,6 @@ mod plan;
 mod planned;
 mod record_place;
 mod route;
+mod search;
 mod store;
 mod translate;

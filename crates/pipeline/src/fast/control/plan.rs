@@ -1,108 +1,122 @@
 //! Which template a table gets: the cheapest whose prerequisites its entries meet (ESWITCH section 3.1).
 
-use super::cut::Cut;
-use super::decompose::{DIRECT_MAX, PARTS_MIN};
+use super::choice::{Choice, Effort};
+use super::decompose::DIRECT_MAX;
 use super::match_key::Key;
 use super::planned::Planned;
-use super::route::RouteTable;
-use crate::FlowTable;
-use crate::fast::datapath::table::MAX_PARTS;
-use std::collections::HashSet;
+use crate::classifier::Rank;
+use crate::{FlowEntry, FlowTable};
+use std::sync::Arc;
+
+/// Why a table is left to the plain form, whatever else its entries look at.
+const UNKNOWN_FIELD: &str = "an entry looks at a field that only the plain form knows";
 
 /// How a table is to be searched.
 #[derive(Debug)]
-pub(super) enum Plan {
-    /// One after the other.
-    Direct(Vec<Planned>),
-    /// By hash tables. The last one is what matches everything, if an entry does.
-    Hash(Vec<Planned>, Option<Planned>),
-    /// By a trie.
-    Lpm(Vec<Planned>, Option<Planned>),
-    /// By sub-tables.
-    Cut(Cut, Vec<Planned>, Option<Planned>),
-    /// By hash tables that entries share which look at different sets of bits.
-    Merged(Vec<Planned>, Option<Planned>),
-    /// By the plain form, for this reason.
-    Plain(&'static str),
+pub(super) struct Plan {
+    /// The entries that packets may come to, in their order, but for the default.
+    pub entries: Vec<Planned>,
+    /// The entry that matches everything, if there is one, unless it is searched with the others.
+    pub default: Option<Planned>,
+    pub choice: Choice,
 }
 
 impl Plan {
-    /// The plan for a table's entries as they are now; `may_cut` is whether it may take the time to look for a cut.
-    pub fn new(table: &FlowTable, may_cut: bool) -> Self {
-        let mut entries = Vec::with_capacity(table.entries().len());
-        for (rank, entry) in table.ranked() {
-            let Some(key) = Key::new(&entry.match_) else {
-                return Self::Plain("an entry looks at a field that only the plain form knows");
-            };
-            let is_everything = key.mask.is_everything();
-            entries.push(Planned {
-                rank,
-                entry: entry.clone(),
-                key,
-            });
-            // No packet comes to what follows.
-            if is_everything {
-                break;
-            }
-        }
-        Self::of(entries, may_cut)
+    /// The plan for a table's entries, in their order.
+    ///
+    /// # Errors
+    /// Why the table is left to the plain form.
+    pub fn new<'a>(
+        ranked: impl Iterator<Item = (Rank, &'a Arc<FlowEntry>)>,
+        effort: Effort,
+    ) -> Result<Self, &'static str> {
+        let entries = reached(ranked, |_, entry| Key::new(&entry.match_))?;
+        Ok(Self::of(entries, |entries| Choice::new(entries, effort)))
     }
 
-    /// The entries in their order, and the one that matches everything behind them, where that is not one of them.
-    pub fn entries(&self) -> (&[Planned], Option<&Planned>) {
-        match self {
-            Self::Direct(entries) => (entries, None),
-            Self::Hash(entries, default)
-            | Self::Lpm(entries, default)
-            | Self::Merged(entries, default)
-            | Self::Cut(_, entries, default) => (entries, default.as_ref()),
-            Self::Plain(_) => (&[], None),
-        }
+    /// The same plan for the entries that the table has now, if it fits these.
+    ///
+    /// # Errors
+    /// Why the table is left to the plain form.
+    pub fn for_present(self, table: &FlowTable) -> Result<Self, &'static str> {
+        let mut known = self.entries.into_iter().chain(self.default).peekable();
+        let entries = reached(table.ranked(), |rank, entry| {
+            while known.next_if(|planned| planned.rank < rank).is_some() {}
+            // What has this rank has this match, as long as there is one.
+            let same = known.next_if(|planned| planned.rank == rank);
+            same.map_or_else(|| Key::new(&entry.match_), |planned| Some(planned.key))
+        })?;
+        Ok(Self::of(entries, |entries| {
+            match self.choice.fits(entries) {
+                true => self.choice,
+                false => Choice::new(entries, Effort::Least),
+            }
+        }))
     }
 
     /// Whether the entries are such that a look for a cut makes a difference.
     pub fn is_planned(&self) -> bool {
         matches!(
-            self,
-            Self::Hash(..) | Self::Cut(..) | Self::Merged(..) | Self::Plain(_)
+            self.choice,
+            Choice::Hash | Choice::Cut(_) | Choice::Merged(_)
         )
+    }
+
+    /// Whether it has sub-tables.
+    pub fn is_cut(&self) -> bool {
+        matches!(self.choice, Choice::Cut(_))
     }
 
     /// How many words there are to be before each flow record; `None` for those of its key.
     pub fn room(&self) -> Option<usize> {
-        match self {
-            Self::Hash(..) => None,
+        match self.choice {
+            Choice::Hash => None,
             // Sub-tables find the same flow records by different keys.
-            Self::Cut(_, entries, _) => {
-                let words = entries.iter().map(|planned| planned.key.values.len());
-                words.max()
+            Choice::Cut(_) => {
+                let entries = self.entries.iter();
+                entries.map(|planned| planned.key.values.len()).max()
             }
-            Self::Direct(_) | Self::Lpm(..) | Self::Merged(..) | Self::Plain(_) => Some(0),
+            Choice::Direct | Choice::Lpm | Choice::Merged(_) => Some(0),
         }
     }
 
-    fn of(mut entries: Vec<Planned>, may_cut: bool) -> Self {
+    fn of(mut entries: Vec<Planned>, choose: impl FnOnce(&[Planned]) -> Choice) -> Self {
         if entries.len() <= DIRECT_MAX {
-            return Self::Direct(entries);
+            return Self {
+                entries,
+                default: None,
+                choice: Choice::Direct,
+            };
         }
         let default = match entries.last() {
             Some(last) if last.key.mask.is_everything() => entries.pop(),
             _ => None,
         };
-        if RouteTable::of_compact(entries.iter(), &[]).is_some() {
-            return Self::Lpm(entries, default);
-        }
-        let masks: HashSet<_> = entries.iter().map(|planned| &planned.key.mask).collect();
-        let masks = masks.len();
-        if may_cut && masks >= PARTS_MIN {
-            let all: Vec<_> = entries.iter().collect();
-            if let Some(cut) = Cut::best(&all, &[], 0) {
-                return Self::Cut(cut, entries, default);
-            }
-        }
-        match masks {
-            0..=MAX_PARTS => Self::Hash(entries, default),
-            _ => Self::Merged(entries, default),
+        Self {
+            choice: choose(&entries),
+            entries,
+            default,
         }
     }
+}
+
+/// Entries as they are looked at, up to the first that matches everything: no packet comes to what follows.
+fn reached<'a>(
+    ranked: impl Iterator<Item = (Rank, &'a Arc<FlowEntry>)>,
+    mut key_of: impl FnMut(Rank, &FlowEntry) -> Option<Key>,
+) -> Result<Vec<Planned>, &'static str> {
+    let mut entries = Vec::with_capacity(ranked.size_hint().0);
+    for (rank, entry) in ranked {
+        let key = key_of(rank, entry).ok_or(UNKNOWN_FIELD)?;
+        let is_everything = key.mask.is_everything();
+        entries.push(Planned {
+            rank,
+            entry: entry.clone(),
+            key,
+        });
+        if is_everything {
+            break;
+        }
+    }
+    Ok(entries)
 }

@@ -40,6 +40,8 @@ pub(super) struct Store {
     pub arena: Arena,
     /// Whether tables may be cut.
     pub decomposes: bool,
+    /// Whether a thread may look for the best way to search a table.
+    pub plans_beside: bool,
     generator: Generator,
     programs: HashMap<ActionProgram, KnownProgram>,
     /// The program of each executor that stands in a flow record.
@@ -155,6 +157,7 @@ impl Store {
         Ok(Self {
             arena,
             decomposes: config.decomposes,
+            plans_beside: config.plans_beside,
             generator,
             programs: HashMap::new(),
             by_address: HashMap::new(),

@@ -24,6 +24,16 @@ pub struct ComparisonConfig {
     pub max_bytes: usize,
     /// Whether packets that no entry matches go to the controller.
     pub misses_to_controller: bool,
+    pub plans_beside: PlansBeside,
+}
+
+/// Which compiled pipelines have a thread look for better forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlansBeside {
+    None,
+    /// Those in which several threads may count.
+    Shared,
+    All,
 }
 
 impl Default for ComparisonConfig {
@@ -33,6 +43,7 @@ impl Default for ComparisonConfig {
             max_entries: 1 << 20,
             max_bytes: 64 << 20,
             misses_to_controller: false,
+            plans_beside: PlansBeside::None,
         }
     }
 }
@@ -147,6 +158,11 @@ impl Subject {
             backend,
             is_shared,
             max_bytes: config.max_bytes,
+            plans_beside: match config.plans_beside {
+                PlansBeside::None => false,
+                PlansBeside::Shared => is_shared,
+                PlansBeside::All => true,
+            },
             ..CompileConfig::default()
         };
         let compiled = pipeline.compile(config).expect("there is memory");

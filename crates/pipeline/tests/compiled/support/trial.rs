@@ -2,7 +2,7 @@
 
 use super::changes::{self, Profile, TABLES};
 use super::choices::Choices;
-use super::differential::{Comparison, ComparisonConfig};
+use super::differential::{Comparison, ComparisonConfig, PlansBeside};
 use super::frames;
 use std::time::Duration;
 use urtica_pipeline::BURST;
@@ -49,6 +49,7 @@ impl<'a> Trial<'a> {
             max_entries: choices.pick(&[200, 200, 200, 8]),
             max_bytes: choices.pick(&[16 << 20, 16 << 20, 16 << 20, 4096]),
             misses_to_controller,
+            plans_beside: PlansBeside::Shared,
         });
         if !misses_to_controller && choices.is_in(50) {
             comparison.set_misses_punt(false);
@@ -116,7 +117,10 @@ impl<'a> Trial<'a> {
     /// One with so many routes of each port that packets pause in the tries of these.
     pub fn with_many_routes_of_ports(seed: u64) -> Trial<'static> {
         let mut trial = Trial::new(Choices::from_seed(seed));
-        trial.comparison = Comparison::new(ComparisonConfig::default());
+        trial.comparison = Comparison::new(ComparisonConfig {
+            plans_beside: PlansBeside::Shared,
+            ..ComparisonConfig::default()
+        });
         trial.is_of10 = false;
         trial.profiles[0] = Profile::PortLists;
         for number in 0..900 {
@@ -133,7 +137,10 @@ impl<'a> Trial<'a> {
     /// One with so many entries that packets pause until memory has come: hosts, then routes, which go on behind them.
     pub fn with_many_entries(seed: u64) -> Trial<'static> {
         let mut trial = Trial::new(Choices::from_seed(seed));
-        trial.comparison = Comparison::new(ComparisonConfig::default());
+        trial.comparison = Comparison::new(ComparisonConfig {
+            plans_beside: PlansBeside::Shared,
+            ..ComparisonConfig::default()
+        });
         trial.is_of10 = false;
         trial.profiles[..2].copy_from_slice(&[Profile::Hosts, Profile::Routes]);
         for number in 0..4500_u32 {

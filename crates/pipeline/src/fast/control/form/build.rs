@@ -5,6 +5,7 @@ use super::routes::Routes;
 use super::sub_tables::{Common, SubTables};
 use super::{DefaultEntry, Form, Member, MergedTuples, NEAR_BYTES, NO_ROOM, make_record};
 use crate::FlowEntry;
+use crate::fast::control::choice::Choice;
 use crate::fast::control::plan::Plan;
 use crate::fast::control::planned::Planned;
 use crate::fast::control::record_place::RecordPlace;
@@ -26,12 +27,16 @@ pub(super) fn build(
     records: &mut NewRecords,
 ) -> Result<(Form, OwnedBody, DefaultEntry), &'static str> {
     let room = plan.room();
-    let (entries, default) = plan.entries();
-    for planned in entries {
+    let Plan {
+        entries,
+        default,
+        choice,
+    } = plan;
+    for planned in &entries {
         let words = room.unwrap_or(planned.key.values.len());
         records.push((planned.entry.clone(), new_record(store, planned, words)?));
     }
-    if let Some(planned) = default {
+    if let Some(planned) = &default {
         records.push((planned.entry.clone(), new_record(store, planned, 0)?));
     }
     let members = entries.iter().zip(&*records);
@@ -39,22 +44,24 @@ pub(super) fn build(
         .map(|(planned, &(_, place))| Member { planned, place })
         .collect();
     let default_record = default
+        .as_ref()
         .and(records.last())
         .map_or(null(), |(_, place)| place.record.cast_const());
-    let form = match &plan {
-        Plan::Plain(reason) => return Err(reason),
-        Plan::Direct(_) => Form::Direct,
-        Plan::Hash(..) => Form::Hash(hash_parts(store, &members)),
-        Plan::Lpm(..) => Form::Lpm(Box::new(Routes::new(store, &members, &[])?)),
-        Plan::Merged(..) => Form::Merged(Box::new(MergedTuples::new(store, &members)?)),
-        Plan::Cut(cut, ..) => {
+    let form = match choice {
+        Choice::Direct => Form::Direct,
+        Choice::Hash => Form::Hash(hash_parts(store, &members)),
+        Choice::Lpm => Form::Lpm(Box::new(Routes::new(store, &members, &[])?)),
+        Choice::Merged(tuples) => {
+            Form::Merged(Box::new(MergedTuples::new(store, &members, &tuples)?))
+        }
+        Choice::Cut(cut) => {
             let common = Common {
-                cuts: vec![*cut],
+                cuts: vec![cut.cut],
                 depth: 1,
                 room: room.unwrap_or_default(),
                 default: default_record,
             };
-            Form::Cut(Box::new(SubTables::new(store, &members, common)?))
+            Form::Cut(Box::new(SubTables::new(store, &members, common, &cut)?))
         }
     };
     let (form, body) = form.with_body(store, &members, default_record, NEAR_BYTES)?;

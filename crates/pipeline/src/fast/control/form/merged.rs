@@ -1,14 +1,16 @@
 //! A form's merged tuples: hash tables that entries share which look at different bits.
 //!
-//! Which entries share a tuple is decided when the form is built ([`merge`]). One that is added later goes where others
+//! Which entries share a tuple was chosen before ([`Choice`](crate::fast::control::choice::Choice)). One that is added later goes where others
 //! of its sort are, or into the first of [`LOOKED_AT_MAX`] tuples in which it finds a place, or makes a tuple of its own:
 //! at worst the table is a tuple space like others, until it is planned again.
 
 use super::{Member, NO_ROOM, NeedsRebuild};
 use crate::EntryMatch;
+use crate::classifier::Rank;
 use crate::fast::control::chains::Chains;
+use crate::fast::control::choice::MergedTuple;
 use crate::fast::control::match_key::Key;
-use crate::fast::control::merge::{self, CHAIN_MAX, Shape, merge};
+use crate::fast::control::merge::{CHAIN_MAX, Shape};
 use crate::fast::control::planned::Planned;
 use crate::fast::control::record_place::RecordPlace;
 use crate::fast::control::store::{OldForm, OldTuples, OwnedBody, Store};
@@ -42,22 +44,23 @@ struct OwnedTuple {
 }
 
 impl MergedTuples {
-    /// The tuples of these entries, in their order.
+    /// The tuples of these entries, in their order, that were chosen for them. Those for which none was are put where they find a
+    /// place.
     ///
     /// # Errors
     /// There is no room.
-    pub(super) fn new(store: &mut Store, members: &[Member]) -> Result<Self, &'static str> {
-        let planned: Vec<_> = members.iter().map(|member| member.planned).collect();
-        let mut plan = merge(&planned);
-        // By the best rank, which is that of the first entry.
-        plan.sort_by_key(|tuple| tuple.entries.first().copied());
+    pub(super) fn new(
+        store: &mut Store,
+        members: &[Member],
+        chosen: &[MergedTuple],
+    ) -> Result<Self, &'static str> {
         let mut merged = Self {
-            tuples: Vec::with_capacity(plan.len()),
-            shown: Box::new(Tuples::new(&[], 0, plan.len())),
+            tuples: Vec::with_capacity(chosen.len()),
+            shown: Box::new(Tuples::new(&[], 0, chosen.len())),
             homes: HashMap::new(),
             depth: Depth::default(),
         };
-        match merged.fill(store, &plan, members) {
+        match merged.fill(store, members, chosen) {
             Ok(()) => Ok(merged),
             Err(NeedsRebuild) => {
                 merged.free(&mut store.arena);
@@ -69,16 +72,22 @@ impl MergedTuples {
     fn fill(
         &mut self,
         store: &mut Store,
-        plan: &[merge::Tuple],
         members: &[Member],
+        chosen: &[MergedTuple],
     ) -> Result<(), NeedsRebuild> {
-        for merge::Tuple { shape, entries } in plan {
+        let mut is_left = vec![true; members.len()];
+        for (shape, entries) in present(members, chosen) {
             let first = &members[entries[0]].planned.entry.match_;
             let at = self.add_tuple(store, shape, first, None)?;
             // Each before those that are there, so that no chain has to be gone along.
             for &index in entries.iter().rev() {
                 self.put_into(store, at, &members[index])?;
+                is_left[index] = false;
             }
+        }
+        let left = members.iter().zip(is_left);
+        for (member, _) in left.filter(|&(_, is_left)| is_left) {
+            self.put(store, member, None)?;
         }
         // No packet has seen those without order.
         let count = self.tuples.len();
@@ -278,6 +287,23 @@ impl MergedTuples {
             }
         }
     }
+}
+
+/// The chosen tuples of which there are entries, by the best rank, with the places of these in `members`, which are in their
+/// order.
+fn present<'a>(members: &[Member], chosen: &'a [MergedTuple]) -> Vec<(&'a Shape, Vec<usize>)> {
+    let place = |rank: &Rank| {
+        let found = members.binary_search_by_key(rank, |member| member.planned.rank);
+        found.ok()
+    };
+    let tuples = chosen.iter().map(|tuple| {
+        let entries = tuple.ranks.iter().filter_map(place);
+        (&tuple.shape, entries.collect::<Vec<_>>())
+    });
+    let mut present: Vec<_> = tuples.filter(|(_, entries)| !entries.is_empty()).collect();
+    // The first entry has the best rank.
+    present.sort_by_key(|(_, entries)| entries[0]);
+    present
 }
 
 impl OwnedTuple {

@@ -24,6 +24,11 @@ pub(super) struct Routes {
 }
 
 impl Routes {
+    /// Whether entries can be searched by a trie: those of a table, or of a sub-table that these cuts have made.
+    pub fn may_be_of(members: &[Member], cuts: &[Cut]) -> bool {
+        RouteTable::of(members.iter().map(|member| member.planned), cuts).is_some()
+    }
+
     /// A trie of these entries, all of a table or of a sub-table that these cuts have made.
     ///
     /// # Errors

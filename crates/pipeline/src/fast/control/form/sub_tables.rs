@@ -17,14 +17,15 @@ use super::{
 };
 use crate::FlowEntry;
 use crate::classifier::Rank;
-use crate::fast::control::cut::{Cut, Side, is_everything};
+use crate::fast::control::choice::{Choice, CutChoice, count_masks};
+use crate::fast::control::cut::{Cut, Side, Split, is_everything};
 use crate::fast::control::decompose::{DIRECT_MAX, SUB_TABLES_MAX, Way, places_max};
 use crate::fast::control::match_key::Key;
 use crate::fast::control::planned::Planned;
 use crate::fast::control::record_place::RecordPlace;
 use crate::fast::control::store::{OldForm, OwnedBody, Store};
 use crate::fast::datapath::key::KeyMask;
-use crate::fast::datapath::table::{Body, FlowRecord, Template};
+use crate::fast::datapath::table::{Body, FlowRecord, MAX_PARTS, Template};
 use crate::fast::memory::arena::{Ref, UNIT_BYTES};
 use crate::fast::memory::hash_table::{HashTable, SlotArray};
 use std::collections::BTreeMap;
@@ -32,6 +33,9 @@ use std::sync::Arc;
 
 /// Why there is no cut. Cuts are made by fields that have a place only: see [`Cut::new`].
 const NO_PLACE: &str = "packets have no single place for the field that it would be cut by";
+
+/// Why a cut that was chosen is not made of entries that have changed since.
+const TOO_MANY_PLACES: &str = "its entries would be in too many sub-tables";
 
 /// The sub-tables that a cut has made.
 #[derive(Debug)]
@@ -134,7 +138,7 @@ impl Common {
 }
 
 impl SubTables {
-    /// The sub-tables of these entries, in their order.
+    /// The sub-tables of these entries, in their order, as was chosen for them.
     ///
     /// # Errors
     /// Why they cannot be.
@@ -142,19 +146,15 @@ impl SubTables {
         store: &mut Store,
         members: &[Member],
         common: Common,
+        chosen: &CutChoice,
     ) -> Result<Self, &'static str> {
-        let mut of_value: BTreeMap<u128, Vec<Member>> = BTreeMap::new();
-        let mut several = Vec::new();
-        for member in members {
-            match common.side(&member.planned.entry) {
-                Side::One(value) => of_value.entry(value).or_default().push(*member),
-                side => several.push((side, *member)),
-            }
-        }
-        let rest: Vec<_> = several.iter().map(|&(_, member)| member).collect();
+        let cut = common.cut();
+        let places_max = 2 * places_max(members.len());
+        let split = cut.split(members, places_max, |member| member.planned);
+        let Split { of_value, rest } = split.ok_or(TOO_MANY_PLACES)?;
         let count = of_value.len();
-        let mask = common.cut().key(0).ok_or(NO_PLACE)?.mask;
-        let made = Made::new(store, &rest, common.site_of_rest(count))?;
+        let mask = cut.key(0).ok_or(NO_PLACE)?.mask;
+        let made = Made::new(store, &rest, common.site_of_rest(count), &chosen.rest)?;
         let rest = SubTable::new(store, &rest, 0, &[], made)?;
         let mut sub_tables = Self {
             sub_pointers: HashTable::new(mask.words.len()),
@@ -166,12 +166,12 @@ impl SubTables {
             entries: members.len(),
             common,
         };
-        for (value, mut members) in of_value {
-            let own = members.len();
-            let others = several.iter().filter(|(side, _)| side.is_in(value));
-            members.extend(others.map(|&(_, member)| member));
-            members.sort_unstable_by_key(|member| member.planned.rank);
-            let made = Made::new(store, &members, sub_tables.common.site(count));
+        for (value, (own, members)) in of_value {
+            let site = sub_tables.common.site(count);
+            let made = match chosen.sub_tables.get(&value) {
+                Some(chosen) => Made::new(store, &members, site, chosen),
+                None => Made::merged(store, &members, site),
+            };
             let added = made.and_then(|made| sub_tables.add(store, value, &members, own, made));
             match added {
                 // No packet has seen the array that it may have outgrown.
@@ -540,7 +540,7 @@ impl SubTable {
         let planned = planned(self.members.iter())?;
         let members = members_of(store, &planned, site.room)?;
         let made = match self.members.is_empty() {
-            true => Made::new(store, &members, site),
+            true => Made::new(store, &members, site, &Choice::Direct),
             false => Made::merged(store, &members, site),
         };
         let made = made.map_err(|_| NeedsRebuild)?;
@@ -596,40 +596,51 @@ impl SubTable {
 impl Made {
     /// The form for the entries of a sub-table that takes changes best, in their order.
     fn merged(store: &mut Store, members: &[Member], site: Site) -> Result<Self, &'static str> {
-        let (members, default, last) = site.reached(members);
-        let form = Form::Merged(Box::new(MergedTuples::new(store, members)?));
-        let (form, shown) = form.with_body(store, members, default, near_bytes(site.count))?;
-        Ok(Self { form, shown, last })
+        let (reached, ..) = site.reached(members);
+        let planned: Vec<_> = reached.iter().map(|member| member.planned).collect();
+        Self::new(store, members, site, &Choice::merged(&planned))
     }
 
-    /// The best form for the entries of a sub-table, in their order, and what packets are to see of it.
-    fn new(store: &mut Store, members: &[Member], site: Site) -> Result<Self, &'static str> {
+    /// The form that was chosen for the entries of a sub-table, in their order, and what packets are to see of it. Where they
+    /// have changed since, and it does not fit, they share hash tables.
+    fn new(
+        store: &mut Store,
+        members: &[Member],
+        site: Site,
+        chosen: &Choice,
+    ) -> Result<Self, &'static str> {
         let (members, default, last) = site.reached(members);
-        let reached: Vec<_> = members.iter().map(|member| member.planned).collect();
-        let may_be_direct = Way::may_be_direct(site.count, site.depth);
-        let way = Way::of(&reached, site.cuts, may_be_direct);
-        let form = match way {
-            Way::Direct => Form::Direct,
-            Way::Lpm => Form::Lpm(Box::new(Routes::new(store, members, site.cuts)?)),
-            Way::Hash | Way::Merged => match Cut::best(&reached, site.cuts, site.depth) {
-                Some(cut) => {
-                    let common = Common {
-                        cuts: [site.cuts, &[cut]].concat(),
-                        depth: site.depth + 1,
-                        room: site.room,
-                        default,
-                    };
-                    Form::Cut(Box::new(SubTables::new(store, members, common)?))
-                }
-                None if way == Way::Merged => {
-                    Form::Merged(Box::new(MergedTuples::new(store, members)?))
-                }
-                None => Form::Hash(hash_parts(store, members)),
-            },
+        let form = match chosen {
+            Choice::Direct if members.len() <= DIRECT_MAX => Form::Direct,
+            Choice::Hash if is_for_hash(members) => Form::Hash(hash_parts(store, members)),
+            Choice::Lpm if Routes::may_be_of(members, site.cuts) => {
+                Form::Lpm(Box::new(Routes::new(store, members, site.cuts)?))
+            }
+            Choice::Cut(cut) => {
+                let common = Common {
+                    cuts: [site.cuts, &[cut.cut]].concat(),
+                    depth: site.depth + 1,
+                    room: site.room,
+                    default,
+                };
+                Form::Cut(Box::new(SubTables::new(store, members, common, cut)?))
+            }
+            Choice::Merged(tuples) => {
+                Form::Merged(Box::new(MergedTuples::new(store, members, tuples)?))
+            }
+            Choice::Direct | Choice::Hash | Choice::Lpm => {
+                Form::Merged(Box::new(MergedTuples::new(store, members, &[])?))
+            }
         };
         let (form, shown) = form.with_body(store, members, default, near_bytes(site.count))?;
         Ok(Self { form, shown, last })
     }
+}
+
+/// Whether these can have a hash table for each set of bits that some look at.
+fn is_for_hash(members: &[Member]) -> bool {
+    let masks = count_masks(members.iter().map(|member| member.planned));
+    (1..=MAX_PARTS).contains(&masks)
 }
 
 impl Site<'_> {
