@@ -1,6 +1,6 @@
 //! `urtica replay`: takes the switches' part of a recording against a controller.
 //!
-//! `recording` finds the connections in a capture, `script` makes of each what its switch says unasked, and what it answers;
+//! `recording` finds the connections in a capture, `script` makes of each what its switch answers, and what it sends without being asked;
 //! `player` says it to a controller.
 
 mod kind;
@@ -12,7 +12,7 @@ mod script;
 use crate::say::{complain, say};
 use crate::status;
 use played::{PlayError, Played};
-use player::{Pace, Player};
+use player::{Pace, Player, scaled};
 use recording::{Recording, RecordingError, Session};
 use script::Script;
 use std::collections::BTreeMap;
@@ -45,10 +45,10 @@ pub struct ReplayArgs {
     /// Nothing waits for the time at which it was recorded.
     #[arg(long, conflicts_with = "load")]
     as_test: bool,
-    /// Send what switches say unasked as fast as the controller takes it.
+    /// Send the switches' asynchronous messages, such as packet-ins, as fast as the controller takes them.
     #[arg(long)]
     load: bool,
-    /// Send it so many times, one after the other.
+    /// Send them so many times, one after the other.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "load",
           value_parser = clap::value_parser!(u64).range(1..))]
     loops: u64,
@@ -129,15 +129,20 @@ fn play_all(args: &ReplayArgs, tls: Option<&Tls>, sessions: Vec<Session>) -> boo
     let started = Instant::now();
     std::thread::scope(|scope| {
         let switches: Vec<_> = by_switch
-            .into_values()
-            .map(|sessions| scope.spawn(move || play_in_turn(args, tls, sessions, begin, started)))
+            .into_iter()
+            .map(|(id, sessions)| {
+                let play = move || play_in_turn(args, tls, sessions, begin, started);
+                let thread = std::thread::Builder::new().spawn_scoped(scope, play);
+                thread
+                    .map_err(|error| complain(format_args!("urtica: {id} has no thread: {error}")))
+            })
             .collect();
         // All are waited for, whatever becomes of the first.
-        let outcomes: Vec<bool> = switches
-            .into_iter()
-            .map(|switch| switch.join().unwrap_or(false))
-            .collect();
-        outcomes.into_iter().all(|went_well| went_well)
+        let outcomes = switches.into_iter().map(|switch| {
+            let joined = switch.map(|switch| switch.join().unwrap_or(false));
+            joined.unwrap_or(false)
+        });
+        outcomes.fold(true, |all, went_well| all & went_well)
     })
 }
 
@@ -152,7 +157,7 @@ fn play_in_turn(
     for session in sessions {
         let pace = args.pace();
         if let Pace::AsRecorded { speed } = pace {
-            let due = started + (session.begin() - begin).div_f64(speed);
+            let due = started + scaled(session.begin().saturating_sub(begin), speed);
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
         }
         let (id, place) = (session.datapath_id, session.switch);

@@ -117,7 +117,14 @@ fn what_is_recorded_is_decoded_and_replayed() {
         for name in ["HELLO", "FEATURES_REPLY", "PACKET_IN", "FLOW_MOD"] {
             assert!(messages.contains(&format!("OFPT_{name}")), "{name}");
         }
-        let (went_well, told) = said(&["replay", file, &controller.address, "--as-test"]);
+        let (went_well, told) = said(&[
+            "replay",
+            file,
+            &controller.address,
+            "--as-test",
+            "--timeout",
+            "300",
+        ]);
         assert!(went_well, "{told}");
         let same = told.matches("types and order as recorded").count();
         assert_eq!(same, 2, "{told}");

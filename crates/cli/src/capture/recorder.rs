@@ -28,6 +28,9 @@ use std::time::{Duration, SystemTime};
 /// How many bytes may wait to be written.
 const QUEUE_BYTES_MAX: usize = 64 << 20;
 
+/// What a packet takes beside its bytes, so that many small ones have a bound, too.
+const PACKET_BYTES: usize = 64;
+
 /// Timestamps are powers of ten of a second: nanoseconds.
 const NANOSECONDS: u8 = 9;
 
@@ -114,7 +117,7 @@ impl Recorder {
     pub fn record(&self, packets: Vec<Vec<u8>>) {
         let time = since_1970();
         for bytes in packets {
-            let length = bytes.len();
+            let length = bytes.len() + PACKET_BYTES;
             let before = self.tally.queued_bytes.fetch_add(length, Relaxed);
             let has_room = before + length <= QUEUE_BYTES_MAX;
             if !has_room || self.queue.send(Packet { time, bytes }).is_err() {
@@ -170,7 +173,7 @@ fn begin(out: BufWriter<Box<dyn Write + Send>>) -> Result<Out, PcapError> {
 fn write_all(mut file: Out, packets: &Receiver<Packet>, tally: &Tally) -> Result<u64, PcapError> {
     let mut written = Ok(0);
     while let Some(packet) = next(&mut file, packets) {
-        let length = packet.bytes.len();
+        let length = packet.bytes.len() + PACKET_BYTES;
         written = match written {
             Ok(count) => write(&mut file, packet).map(|()| count + 1),
             Err(error) => {

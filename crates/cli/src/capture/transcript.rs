@@ -207,6 +207,8 @@ mod tests {
     }
 
     proptest! {
+        // Each has up to a megabyte.
+        #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
         fn bytes_of_both_sides_come_out_as_they_went_in(
             writes in proptest::collection::vec((any::<bool>(), 0usize..130_000), 1..8),

@@ -13,7 +13,7 @@ pub enum PlayError {
     Connect { address: Address, error: io::Error },
     #[error("no TLS connection with {address}: {error}")]
     Tls { address: Address, error: TlsError },
-    #[error("the controller closed the connection after {sent} of {all} messages that the switch says unasked{}", because(.error))]
+    #[error("the controller closed the connection after {sent} of {all} asynchronous messages of the switch{}", because(.error))]
     Closed {
         sent: u64,
         all: u64,
@@ -52,7 +52,7 @@ fn reason(text: &str) -> String {
 /// What has become of a session.
 #[derive(Debug, Default)]
 pub struct Played {
-    /// What was said unasked.
+    /// Asynchronous messages that were sent.
     pub sent: u64,
     /// Messages of the controller, without keep-alives.
     pub received: u64,
@@ -62,7 +62,7 @@ pub struct Played {
     pub unknown: u64,
     /// How many times a message of the controller did not come.
     pub missed: u64,
-    /// From the first that was said unasked to the controller's end of it.
+    /// From the first of these to the controller's end of it.
     pub taken: Duration,
     /// Where the controller's messages differ first.
     pub difference: Option<String>,
@@ -73,7 +73,7 @@ impl fmt::Display for Played {
         let (sent, received, answered) = (self.sent, self.received, self.answered);
         write!(
             f,
-            "{sent} sent unasked in {:.3} s",
+            "{sent} asynchronous messages in {:.3} s",
             self.taken.as_secs_f64()
         )?;
         write!(f, ", {received} received, {answered} of them answered")?;

@@ -1,6 +1,6 @@
 //! One recorded switch in front of a controller.
 //!
-//! What the controller asks is answered at once, with its own xids. What the switch says unasked waits until the controller has
+//! What the controller asks is answered at once, with its own xids. What the switch sends without being asked (asynchronous messages) waits until the controller has
 //! sent as much as it had in the recording.
 
 use super::kind::{Kind, OFPT_ERROR, OFPT_HELLO, name};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use urtica_socket::{Address, Stream, Tls};
 use urtica_wire::{ErrorCode, ErrorMessage, Header, Hello, Message, split_frame};
 
-const READ_BYTES: usize = 256 << 10;
+const READ_BYTES: usize = 64 << 10;
 
 /// How long what every controller does may take: to say hello and what comes first, to take bytes, to reply to an echo request.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -58,7 +58,7 @@ pub struct Player<'s> {
     turns: HashMap<Kind, usize>,
     /// How many of the controller's messages were given up.
     skipped: usize,
-    /// What was to be said unasked, in all.
+    /// How many asynchronous messages were to be sent, in all.
     all: u64,
     played: Played,
 }
@@ -85,7 +85,7 @@ impl<'s> Player<'s> {
             is_fenced: false,
             turns: HashMap::new(),
             skipped: 0,
-            all: script.unasked.len() as u64,
+            all: script.asynchronous.len() as u64,
             played: Played::default(),
         })
     }
@@ -96,7 +96,11 @@ impl<'s> Player<'s> {
             return Err(silent("its hello"));
         }
         let began = Instant::now();
-        let first = self.script.unasked.first().map_or(0, |first| first.after);
+        let first = self
+            .script
+            .asynchronous
+            .first()
+            .map_or(0, |first| first.after);
         self.wait_for(first, self.timeout.max(PATIENCE))?;
         let said_from = Instant::now();
         match pace {
@@ -116,21 +120,21 @@ impl<'s> Player<'s> {
     fn say_fast(&mut self, loops: u64) -> Result<(), PlayError> {
         self.all = self.all.saturating_mul(loops);
         for _ in 0..loops {
-            for unasked in &self.script.unasked {
-                self.say(&unasked.frame)?;
+            for message in &self.script.asynchronous {
+                self.say(&message.frame)?;
             }
         }
         Ok(())
     }
 
     fn say_in_turn(&mut self, times: Option<(Instant, f64)>) -> Result<(), PlayError> {
-        for unasked in &self.script.unasked {
-            self.wait_for(unasked.after, self.timeout)?;
+        for message in &self.script.asynchronous {
+            self.wait_for(message.after, self.timeout)?;
             if let Some((began, speed)) = times {
-                let due = began + unasked.offset.div_f64(speed);
+                let due = began + scaled(message.offset, speed);
                 self.pump(due, |_| false)?;
             }
-            self.say(&unasked.frame)?;
+            self.say(&message.frame)?;
         }
         Ok(())
     }
@@ -421,6 +425,13 @@ fn open(address: &Address, tls: Option<&Tls>) -> Result<Stream, PlayError> {
             error,
         }),
     }
+}
+
+/// A recorded time, so many times as fast. A damaged recording may have any: a year is as good as for ever.
+pub fn scaled(time: Duration, speed: f64) -> Duration {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+    let scaled = Duration::try_from_secs_f64(time.as_secs_f64() / speed);
+    scaled.unwrap_or(YEAR).min(YEAR)
 }
 
 fn silent(expected: &'static str) -> PlayError {

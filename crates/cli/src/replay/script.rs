@@ -1,4 +1,4 @@
-//! What a recorded switch says: unasked, and in answer to what.
+//! What a recorded switch sends: asynchronous messages, and answers to what.
 //!
 //! An answer belongs to the message that it has the xid of, in the recording. Another controller, or the same one on another day,
 //! has other xids: there it belongs to the message of the same kind that came as the same one in turn.
@@ -13,8 +13,8 @@ use urtica_wire::{Header, Version};
 /// What to say to a controller.
 pub struct Script {
     pub version: Version,
-    /// What is said unasked.
-    pub unasked: Vec<Unasked>,
+    /// What it sends without being asked.
+    pub asynchronous: Vec<Asynchronous>,
     /// The recorded controller's messages, without keep-alives.
     pub expected: Vec<Vec<u8>>,
     /// What answered each of these.
@@ -24,7 +24,7 @@ pub struct Script {
 }
 
 /// A message that the switch sent by itself.
-pub struct Unasked {
+pub struct Asynchronous {
     /// Since the session's first message.
     pub offset: Duration,
     /// How many of the controller's messages had come before it.
@@ -37,7 +37,7 @@ impl Script {
         let begin = session.begin();
         let mut script = Self {
             version: session.version,
-            unasked: Vec::new(),
+            asynchronous: Vec::new(),
             expected: Vec::new(),
             answers: Vec::new(),
             of_kind: HashMap::new(),
@@ -80,7 +80,7 @@ impl Script {
             Some(index) => self.answers[index].push(frame),
             // Nobody would know what it answers: the question is not in the recording.
             None if replied_to(self.version, kind.message_type).is_some() => {}
-            None => self.unasked.push(Unasked {
+            None => self.asynchronous.push(Asynchronous {
                 offset,
                 after: self.expected.len(),
                 frame,

@@ -104,7 +104,7 @@ fn a_ping_through_ovs_is_recorded_and_replayed() {
     assert_dissected(&file);
     let mut replay = room.command(URTICA);
     replay.arg("replay").arg(&file);
-    let told = run(replay.args(["tcp:127.0.0.1:6653", "--as-test"]));
+    let told = run(replay.args(["tcp:127.0.0.1:6653", "--as-test", "--timeout=300"]));
     assert!(told.contains("types and order as recorded"), "{told}");
     controller.interrupt();
 }
@@ -139,5 +139,12 @@ fn tls_is_recorded_in_plain() {
     record_a_ping(&room, &switch, "ssl:127.0.0.1:6654", &mut capture);
     drop(switch);
     assert_dissected(&file);
+    let mut replay = room.command(URTICA);
+    replay
+        .arg("replay")
+        .arg(&file)
+        .args([TLS_TARGET, "--as-test", "--timeout=300"]);
+    let told = run(replay.args(pki::options(&pki.switch("s1"))));
+    assert!(told.contains("types and order as recorded"), "{told}");
     controller.interrupt();
 }
