@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -301,4 +302,105 @@ fn a_switch_with_the_name_of_another_goes_without_a_socket() {
         .output()
         .unwrap();
     assert!(output.status.success() && output.stdout.starts_with(b"twin dpid="));
+}
+
+/// Flow entries without what depends on the time.
+fn entries(switch: &Switch) -> Vec<String> {
+    let mut flows = switch.items(&["flows"]);
+    let told = flows.iter_mut().map(|flow| {
+        assert!(flow["duration_seconds"].as_f64().unwrap() >= 0.0);
+        let text = flow["flow"].as_str().unwrap();
+        let (before, after) = text.split_once("duration=").unwrap();
+        format!("{before}{}", after.split_once(", ").unwrap().1)
+    });
+    told.collect()
+}
+
+#[test]
+fn a_restart_keeps_entries_groups_and_meters() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = ["--state", "state"];
+    let switch = Switch::start(folder.path(), &options);
+    switch.flows(&[
+        "add-meter",
+        "unix:of.sock",
+        "meter=3,kbps,band=type=drop,rate=1000",
+    ]);
+    switch.flows(&[
+        "add-group",
+        "unix:of.sock",
+        "group_id=5,type=all,bucket=output:1",
+    ]);
+    let entry = "cookie=0x9,table=2,priority=5,idle_timeout=600,in_port=1,actions=meter:3,group:5";
+    switch.flows(&["add", "unix:of.sock", entry]);
+    assert_eq!(
+        switch.told(&["add-port", "pcap:,two.pcap"]),
+        "port 2 added\n"
+    );
+    // After the restart it names a port that is not there.
+    switch.flows(&["add", "unix:of.sock", "priority=6,actions=output:2"]);
+    let before = entries(&switch);
+    assert_eq!(before.len(), 2);
+    let age = switch.items(&["flows"])[0]["duration_seconds"]
+        .as_f64()
+        .unwrap();
+    assert!(switch.stop(Signal::TERM).success());
+    let switch = Switch::start(folder.path(), &options);
+    assert_eq!(entries(&switch), before);
+    assert!(
+        switch.items(&["flows"])[0]["duration_seconds"]
+            .as_f64()
+            .unwrap()
+            >= age
+    );
+    // The number of a port that is not there any more stays its own.
+    assert_eq!(
+        switch.told(&["add-port", "pcap:,three.pcap"]),
+        "port 3 added\n"
+    );
+    assert_eq!(
+        switch.told(&["add-port", "pcap:,two.pcap"]),
+        "port 2 added\n"
+    );
+}
+
+#[test]
+fn entries_are_saved_while_it_runs_and_outlive_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = ["--state", "state"];
+    let switch = Switch::start(folder.path(), &options);
+    switch.flows(&["add", "unix:of.sock", "priority=5,actions=drop"]);
+    let file = folder.path().join("state");
+    let start = std::time::Instant::now();
+    while !file.exists() {
+        assert!(
+            start.elapsed() < Duration::from_secs(120),
+            "nothing was saved"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    switch.stop(Signal::KILL);
+    let switch = Switch::start(folder.path(), &options);
+    assert_eq!(switch.items(&["flows"]).len(), 1);
+}
+
+#[test]
+fn a_state_file_that_cannot_be_used_keeps_the_switch_from_starting() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("state");
+    for (content, expected) in [
+        ("", "none that a switch has written"),
+        ("urtica switch state 9\n", "of another version"),
+        ("urtica switch state 1\n", "is not whole"),
+    ] {
+        std::fs::write(&file, content).unwrap();
+        let output = Switch::command(folder.path(), &["--state", "state"]).output();
+        let output = output.unwrap();
+        let sentence = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            !output.status.success() && sentence.contains(expected),
+            "{sentence}"
+        );
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), content);
+    }
 }
