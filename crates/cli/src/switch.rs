@@ -3,6 +3,8 @@
 mod control;
 mod ctl;
 mod explain;
+#[cfg(feature = "northbound")]
+mod metrics;
 
 use crate::control_socket::ControlSocket;
 use crate::log::log_to_stderr;
@@ -89,6 +91,9 @@ pub struct SwitchArgs {
     state: Option<PathBuf>,
     #[command(flatten)]
     place: ControlPlace,
+    #[cfg(feature = "northbound")]
+    #[command(flatten)]
+    metrics: metrics::MetricsArgs,
     #[command(flatten)]
     tls: TlsArgs,
     #[command(flatten)]
@@ -240,6 +245,8 @@ fn run_switch(args: SwitchArgs) -> Result<(), Box<dyn std::error::Error>> {
         tracing::info!(%address, "listening");
     }
     let _control = args.open_control(&runner)?;
+    #[cfg(feature = "northbound")]
+    let _metrics = args.metrics.serve(runner.remote())?;
     stop_on_signal(runner.stop_handle())?;
     tracing::info!(dp_id = %datapath_id, "switching");
     service::ready();

@@ -46,14 +46,15 @@ impl Switch {
         command
     }
 
-    /// Reads its log up to a line with this text.
-    fn wait_for(&mut self, text: &str) {
+    /// Reads its log up to a line with this text, and returns it.
+    fn wait_for(&mut self, text: &str) -> String {
         let mut line = String::new();
         while !line.contains(text) {
             line.clear();
             let count = self.log.read_line(&mut line).unwrap();
             assert!(count > 0, "the switch ended before it said '{text}'");
         }
+        line
     }
 
     fn ctl(&self, arguments: &[&str]) -> Output {
@@ -403,4 +404,49 @@ fn a_state_file_that_cannot_be_used_keeps_the_switch_from_starting() {
         );
         assert_eq!(std::fs::read_to_string(&file).unwrap(), content);
     }
+}
+
+/// The body of the page at this address, and its first line.
+#[cfg(feature = "northbound")]
+fn scrape(address: &str, path: &str) -> (String, String) {
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
+    (head.lines().next().unwrap().to_owned(), body.to_owned())
+}
+
+#[cfg(feature = "northbound")]
+#[test]
+fn a_switch_has_metrics() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = Switch::command(folder.path(), &["--metrics", "0", "--name", "s1"]).spawn();
+    let mut child = command.unwrap();
+    let log = BufReader::new(child.stderr.take().unwrap());
+    let folder = folder.path().to_owned();
+    let mut switch = Switch { child, log, folder };
+    let line = switch.wait_for(" metrics ");
+    let address = line
+        .trim_end()
+        .rsplit_once("address=")
+        .unwrap()
+        .1
+        .to_owned();
+    switch.wait_for("switching");
+    switch.flows(&["add", "unix:of.sock", "table=2,priority=5,actions=drop"]);
+    let (status, page) = scrape(&address, "/metrics");
+    assert_eq!(status, "HTTP/1.1 200 OK");
+    let labels = "dp_id=\"000000000000002a\",dp_name=\"s1\"";
+    for row in [
+        format!("urtica_port_received_packets_total{{{labels},port=\"1\"}} 0"),
+        format!("urtica_table_entries{{{labels},table=\"2\"}} 1"),
+        format!("urtica_switch_dropped_packets_total{{{labels},cause=\"table_misses\"}} 0"),
+    ] {
+        assert!(page.lines().any(|line| line == row), "{row}: {page}");
+    }
+    assert!(page.ends_with("# EOF\n"), "{page}");
+    assert_eq!(scrape(&address, "/").0, "HTTP/1.1 404 Not Found");
+    assert!(switch.stop(Signal::TERM).success());
 }
