@@ -26,7 +26,8 @@ pub struct NorthboundArgs {
     northbound_tokens: Option<PathBuf>,
 }
 
-fn parse_address(text: &str) -> Result<SocketAddr, String> {
+/// An address and a port, or a port of this machine.
+pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let port = || {
         text.parse()
             .map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)))

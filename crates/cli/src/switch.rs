@@ -3,6 +3,8 @@
 mod control;
 mod ctl;
 mod explain;
+#[cfg(feature = "northbound")]
+mod metrics;
 
 use crate::control_socket::ControlSocket;
 use crate::log::log_to_stderr;
@@ -10,13 +12,14 @@ use crate::{service, status};
 use clap::ValueEnum;
 use control::ControlPlace;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use urtica_pipeline::Backend;
 use urtica_socket::{Address, TlsArgs};
 use urtica_switch::{
-    Description, FailMode, Forwarding, FrameMemory, PortError, PortIo, PortSpec, Runner,
+    Description, FailMode, Forwarding, FrameMemory, PortError, PortIo, PortSpec, Runner, StateFile,
     StopHandle, Switch, SwitchConfig, Threads,
 };
 use urtica_wire::{DatapathId, PortNo, Version};
@@ -82,8 +85,15 @@ pub struct SwitchArgs {
     /// How many packets are kept for controllers; 0 sends them whole.
     #[arg(long, value_name = "N", default_value_t = 256)]
     buffers: u32,
+    /// Keep flow entries, groups and meters in this file, so that a restart finds them: they are saved after changes and at the end,
+    /// and put back before packets come and controllers connect.
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
     #[command(flatten)]
     place: ControlPlace,
+    #[cfg(feature = "northbound")]
+    #[command(flatten)]
+    metrics: metrics::MetricsArgs,
     #[command(flatten)]
     tls: TlsArgs,
     #[command(flatten)]
@@ -205,14 +215,26 @@ fn run_switch(args: SwitchArgs) -> Result<(), Box<dyn std::error::Error>> {
     for (place, (number, spec)) in specs.into_iter().enumerate() {
         ports.push((number, spec.open_sharing(&mut memories[place % owners])?));
     }
+    let state = args.state.as_deref().map(StateFile::open).transpose()?;
+    let started = state
+        .as_ref()
+        .map_or_else(Instant::now, StateFile::clock_start);
     let config = args.config(&ports);
     let datapath_id = config.datapath_id;
     let mut switch = Switch::new(config);
     for (number, port) in ports {
         tracing::info!(port = %number, name = port.name(), hw_addr = %port.hw_addr(), "port");
-        switch.add_port(number, port, Duration::ZERO);
+        switch.add_port(number, port, started.elapsed());
     }
-    let mut runner = Runner::new(switch, &args.controller)?.with_threads(&threads)?;
+    if let Some(state) = &state {
+        restore(&mut switch, state, started.elapsed());
+    }
+    let mut runner = Runner::new(switch, &args.controller)?
+        .with_clock(started)
+        .with_threads(&threads)?;
+    if let Some(state) = state {
+        runner = runner.with_state(state);
+    }
     if let Some(limit_us) = args.poll_us {
         runner = runner.with_busy_poll(Duration::from_micros(limit_us.into()));
     }
@@ -223,10 +245,25 @@ fn run_switch(args: SwitchArgs) -> Result<(), Box<dyn std::error::Error>> {
         tracing::info!(%address, "listening");
     }
     let _control = args.open_control(&runner)?;
+    #[cfg(feature = "northbound")]
+    let _metrics = args.metrics.serve(runner.remote())?;
     stop_on_signal(runner.stop_handle())?;
     tracing::info!(dp_id = %datapath_id, "switching");
     service::ready();
     Ok(runner.run()?)
+}
+
+/// Puts back what was saved, and tells of it.
+fn restore(switch: &mut Switch, state: &StateFile, now: Duration) {
+    let restored = switch.restore(state, now);
+    let (flows, groups, meters) = (restored.flows, restored.groups, restored.meters);
+    tracing::info!(flows, groups, meters, "restored");
+    if restored.refused > 0 {
+        tracing::warn!(
+            count = restored.refused,
+            "what was saved cannot all be put back: too few tables, or too little room in them; the rest is left out"
+        );
+    }
 }
 
 impl SwitchArgs {

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -45,14 +46,15 @@ impl Switch {
         command
     }
 
-    /// Reads its log up to a line with this text.
-    fn wait_for(&mut self, text: &str) {
+    /// Reads its log up to a line with this text, and returns it.
+    fn wait_for(&mut self, text: &str) -> String {
         let mut line = String::new();
         while !line.contains(text) {
             line.clear();
             let count = self.log.read_line(&mut line).unwrap();
             assert!(count > 0, "the switch ended before it said '{text}'");
         }
+        line
     }
 
     fn ctl(&self, arguments: &[&str]) -> Output {
@@ -301,4 +303,150 @@ fn a_switch_with_the_name_of_another_goes_without_a_socket() {
         .output()
         .unwrap();
     assert!(output.status.success() && output.stdout.starts_with(b"twin dpid="));
+}
+
+/// Flow entries without what depends on the time.
+fn entries(switch: &Switch) -> Vec<String> {
+    let mut flows = switch.items(&["flows"]);
+    let told = flows.iter_mut().map(|flow| {
+        assert!(flow["duration_seconds"].as_f64().unwrap() >= 0.0);
+        let text = flow["flow"].as_str().unwrap();
+        let (before, after) = text.split_once("duration=").unwrap();
+        format!("{before}{}", after.split_once(", ").unwrap().1)
+    });
+    told.collect()
+}
+
+#[test]
+fn a_restart_keeps_entries_groups_and_meters() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = ["--state", "state"];
+    let switch = Switch::start(folder.path(), &options);
+    switch.flows(&[
+        "add-meter",
+        "unix:of.sock",
+        "meter=3,kbps,band=type=drop,rate=1000",
+    ]);
+    switch.flows(&[
+        "add-group",
+        "unix:of.sock",
+        "group_id=5,type=all,bucket=output:1",
+    ]);
+    let entry = "cookie=0x9,table=2,priority=5,idle_timeout=600,in_port=1,actions=meter:3,group:5";
+    switch.flows(&["add", "unix:of.sock", entry]);
+    assert_eq!(
+        switch.told(&["add-port", "pcap:,two.pcap"]),
+        "port 2 added\n"
+    );
+    // After the restart it names a port that is not there.
+    switch.flows(&["add", "unix:of.sock", "priority=6,actions=output:2"]);
+    let before = entries(&switch);
+    assert_eq!(before.len(), 2);
+    let age = switch.items(&["flows"])[0]["duration_seconds"]
+        .as_f64()
+        .unwrap();
+    assert!(switch.stop(Signal::TERM).success());
+    let switch = Switch::start(folder.path(), &options);
+    assert_eq!(entries(&switch), before);
+    assert!(
+        switch.items(&["flows"])[0]["duration_seconds"]
+            .as_f64()
+            .unwrap()
+            >= age
+    );
+    // The number of a port that is not there any more stays its own.
+    assert_eq!(
+        switch.told(&["add-port", "pcap:,three.pcap"]),
+        "port 3 added\n"
+    );
+    assert_eq!(
+        switch.told(&["add-port", "pcap:,two.pcap"]),
+        "port 2 added\n"
+    );
+}
+
+#[test]
+fn entries_are_saved_while_it_runs_and_outlive_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = ["--state", "state"];
+    let switch = Switch::start(folder.path(), &options);
+    switch.flows(&["add", "unix:of.sock", "priority=5,actions=drop"]);
+    let file = folder.path().join("state");
+    let start = std::time::Instant::now();
+    while !file.exists() {
+        assert!(
+            start.elapsed() < Duration::from_secs(120),
+            "nothing was saved"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    switch.stop(Signal::KILL);
+    let switch = Switch::start(folder.path(), &options);
+    assert_eq!(switch.items(&["flows"]).len(), 1);
+}
+
+#[test]
+fn a_state_file_that_cannot_be_used_keeps_the_switch_from_starting() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("state");
+    for (content, expected) in [
+        ("", "none that a switch has written"),
+        ("urtica switch state 9\n", "of another version"),
+        ("urtica switch state 1\n", "is not whole"),
+    ] {
+        std::fs::write(&file, content).unwrap();
+        let output = Switch::command(folder.path(), &["--state", "state"]).output();
+        let output = output.unwrap();
+        let sentence = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            !output.status.success() && sentence.contains(expected),
+            "{sentence}"
+        );
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), content);
+    }
+}
+
+/// The body of the page at this address, and its first line.
+#[cfg(feature = "northbound")]
+fn scrape(address: &str, path: &str) -> (String, String) {
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
+    (head.lines().next().unwrap().to_owned(), body.to_owned())
+}
+
+#[cfg(feature = "northbound")]
+#[test]
+fn a_switch_has_metrics() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = Switch::command(folder.path(), &["--metrics", "0", "--name", "s1"]).spawn();
+    let mut child = command.unwrap();
+    let log = BufReader::new(child.stderr.take().unwrap());
+    let folder = folder.path().to_owned();
+    let mut switch = Switch { child, log, folder };
+    let line = switch.wait_for(" metrics ");
+    let address = line
+        .trim_end()
+        .rsplit_once("address=")
+        .unwrap()
+        .1
+        .to_owned();
+    switch.wait_for("switching");
+    switch.flows(&["add", "unix:of.sock", "table=2,priority=5,actions=drop"]);
+    let (status, page) = scrape(&address, "/metrics");
+    assert_eq!(status, "HTTP/1.1 200 OK");
+    let labels = "dp_id=\"000000000000002a\",dp_name=\"s1\"";
+    for row in [
+        format!("urtica_port_received_packets_total{{{labels},port=\"1\"}} 0"),
+        format!("urtica_table_entries{{{labels},table=\"2\"}} 1"),
+        format!("urtica_switch_dropped_packets_total{{{labels},cause=\"table_misses\"}} 0"),
+    ] {
+        assert!(page.lines().any(|line| line == row), "{row}: {page}");
+    }
+    assert!(page.ends_with("# EOF\n"), "{page}");
+    assert_eq!(scrape(&address, "/").0, "HTTP/1.1 404 Not Found");
+    assert!(switch.stop(Signal::TERM).success());
 }

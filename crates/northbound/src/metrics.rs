@@ -17,7 +17,7 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use futures_util::{StreamExt, stream};
 use names::{dp_name, switch_metric};
-use page::{Labels, Page};
+pub use page::{Labels, Page};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use urtica_controller::SwitchInfo;
 use urtica_wire::{PortConfig, PortState, PortStats};
 
 /// What a page is, in the format that `prometheus-client` writes.
-const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// How many switches are asked at a time, and how long one may take: Prometheus waits 10 s for all.
 const ASKED_AT_ONCE: usize = 64;
@@ -212,15 +212,25 @@ const PORT_METRICS: [PortMetric; 8] = [
     ),
 ];
 
-/// What switches count of their ports. A counter that a switch does not have is all ones (1.3.5 section 7.3.5.6).
-fn add_port_stats(page: &mut Page, asked: &[(Arc<SwitchInfo>, Vec<PortStats>)]) {
-    for (name, help, value) in PORT_METRICS {
-        for (info, ports) in asked {
-            let counted = ports.iter().filter(|port| value(port) != u64::MAX);
-            let row = |port: &PortStats| (port_labels(info, port.port_no), value(port));
-            page.counter(name, help, counted.map(row));
+impl Page {
+    /// What a switch counts of its ports, with the labels of each. A counter that it does not have is all ones (1.3.5 section 7.3.5.6), and
+    /// left out.
+    pub fn port_stats(&mut self, ports: &[(Labels, PortStats)]) {
+        for (name, help, value) in PORT_METRICS {
+            let counted = ports.iter().filter(|(_, port)| value(port) != u64::MAX);
+            let rows = counted.map(|(labels, port)| (labels.clone(), value(port)));
+            self.counter(name, help, rows);
         }
     }
+}
+
+fn add_port_stats(page: &mut Page, asked: &[(Arc<SwitchInfo>, Vec<PortStats>)]) {
+    let labelled = |(info, ports): &(Arc<SwitchInfo>, Vec<PortStats>)| -> Vec<_> {
+        let row = |port: &PortStats| (port_labels(info, port.port_no), *port);
+        ports.iter().map(row).collect()
+    };
+    let all: Vec<_> = asked.iter().flat_map(labelled).collect();
+    page.port_stats(&all);
 }
 
 fn add_shards(page: &mut Page, app: &App) {

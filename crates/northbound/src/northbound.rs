@@ -119,10 +119,11 @@ impl Northbound {
     fn start(self, background: &Background) {
         let address = self.listener.local_addr().unwrap_or(self.config.address);
         let app = Arc::new(App::new(self.config, background, self.sources));
-        let router = router(Arc::clone(&app), self.router);
+        let config = Arc::new(app.config.clone());
+        let router = router(app, self.router);
         tracing::info!(%address, "the northbound interface listens");
         background.spawn("northbound", async move {
-            if let Err(error) = server::serve(self.listener, app, router).await {
+            if let Err(error) = server::serve(self.listener, config, router).await {
                 tracing::error!(%error, "the northbound interface has ended; the controller goes on");
             }
         });

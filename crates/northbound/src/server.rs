@@ -1,6 +1,6 @@
 //! The HTTP server: connections, their time-outs, and the runtime that they live in.
 
-use crate::app::App;
+use crate::config::NorthboundConfig;
 use crate::guard::Peer;
 use axum::Router;
 use axum::body::Body;
@@ -14,7 +14,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinHandle;
 use tokio_io_timeout::TimeoutStream;
 
 /// Headers of a request: together this long, and so many.
@@ -27,22 +29,36 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Serves until it is dropped. The runtime, and all connections with it, ends with it.
 pub(crate) async fn serve(
     listener: std::net::TcpListener,
-    app: Arc<App>,
+    config: Arc<NorthboundConfig>,
     router: Router,
 ) -> io::Result<()> {
+    let (_runtime, served) = start(listener, config, router)?;
+    served.await.map_err(io::Error::other)?
+}
+
+/// Serves until the runtime is dropped.
+pub(crate) fn start(
+    listener: std::net::TcpListener,
+    config: Arc<NorthboundConfig>,
+    router: Router,
+) -> io::Result<(Runtime, JoinHandle<io::Result<()>>)> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime
         .worker_threads(1)
         .thread_name("northbound-http")
         .enable_all()
         .build()?;
-    let served = runtime.spawn(accept(listener, app, router));
-    served.await.map_err(io::Error::other)?
+    let served = runtime.spawn(accept(listener, config, router));
+    Ok((runtime, served))
 }
 
-async fn accept(listener: std::net::TcpListener, app: Arc<App>, router: Router) -> io::Result<()> {
+async fn accept(
+    listener: std::net::TcpListener,
+    config: Arc<NorthboundConfig>,
+    router: Router,
+) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
-    let places = Arc::new(Semaphore::new(app.config.max_connections));
+    let places = Arc::new(Semaphore::new(config.max_connections));
     loop {
         // Never closed.
         let place = Arc::clone(&places)
@@ -54,7 +70,7 @@ async fn accept(listener: std::net::TcpListener, app: Arc<App>, router: Router) 
                 tokio::spawn(serve_connection(
                     socket,
                     peer,
-                    Arc::clone(&app),
+                    Arc::clone(&config),
                     router.clone(),
                     place,
                 ));
@@ -70,13 +86,13 @@ async fn accept(listener: std::net::TcpListener, app: Arc<App>, router: Router) 
 async fn serve_connection(
     socket: TcpStream,
     peer: SocketAddr,
-    app: Arc<App>,
+    config: Arc<NorthboundConfig>,
     router: Router,
     _place: OwnedSemaphorePermit,
 ) {
     let _ = socket.set_nodelay(true);
     let mut socket = TimeoutStream::new(socket);
-    socket.set_write_timeout(Some(app.config.send_timeout));
+    socket.set_write_timeout(Some(config.send_timeout));
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(Peer(peer));
         let router = router.clone();
@@ -84,7 +100,7 @@ async fn serve_connection(
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(app.config.receive_timeout)
+        .header_read_timeout(config.receive_timeout)
         .max_buf_size(MAX_HEADER_BYTES)
         .max_headers(MAX_HEADERS)
         .serve_connection(TokioIo::new(Box::pin(socket)), service)

@@ -187,7 +187,7 @@ impl Pipeline {
             port,
             PortNo::IN_PORT | PortNo::NORMAL | PortNo::FLOOD | PortNo::ALL | PortNo::CONTROLLER
         );
-        match is_reserved || self.port(port).is_some() {
+        match is_reserved || self.has_port(port) {
             true => Ok(port),
             false => Err(ErrorCode::BadActionBadOutPort),
         }

@@ -49,21 +49,37 @@ impl Pipeline {
             Add | Modify | Delete if group_mod.group_id > GROUP_MAX => {
                 return Err(ErrorCode::GroupModFailedInvalidGroup);
             }
-            Add if is_known => return Err(ErrorCode::GroupModFailedGroupExists),
-            Add if self.groups.len() >= self.config().max_groups as usize => {
-                return Err(ErrorCode::GroupModFailedOutOfGroups);
+            Add => {
+                self.check_new_group(group_mod)?;
+                self.put_group(group_mod, now)?;
             }
             Modify if !is_known => return Err(ErrorCode::GroupModFailedUnknownGroup),
-            Add | Modify => self.put_group(group_mod, now)?,
+            Modify => self.put_group(group_mod, now)?,
             Delete => return Ok(Some(self.delete_group(group_mod.group_id)?)),
             Other(_) => return Err(ErrorCode::GroupModFailedBadCommand),
         }
         Ok(None)
     }
 
+    /// Whether there can be one more group, with this number.
+    pub(crate) fn check_new_group(&self, group_mod: &GroupMod) -> Result<(), ErrorCode> {
+        match group_mod.group_id {
+            id if id > GROUP_MAX => Err(ErrorCode::GroupModFailedInvalidGroup),
+            id if self.groups.get(id).is_some() => Err(ErrorCode::GroupModFailedGroupExists),
+            _ if self.groups.len() >= self.config().max_groups as usize => {
+                Err(ErrorCode::GroupModFailedOutOfGroups)
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn put_group(&mut self, group_mod: &GroupMod, now: Duration) -> Result<(), ErrorCode> {
-        let group_id = group_mod.group_id;
         let group = self.check_group(group_mod, now)?;
+        self.insert_group(group_mod.group_id, group)
+    }
+
+    /// Puts a group in, unless it would make a loop or too long a chain.
+    pub(crate) fn insert_group(&mut self, group_id: u32, group: Group) -> Result<(), ErrorCode> {
         let previous = self.groups.insert(group_id, group);
         let checked = self.groups.check_chains(group_id);
         if checked.is_err() {
@@ -76,7 +92,11 @@ impl Pipeline {
     }
 
     /// Takes over what a group mod says, but for how it stands to other groups.
-    fn check_group(&self, group_mod: &GroupMod, now: Duration) -> Result<Group, ErrorCode> {
+    pub(crate) fn check_group(
+        &self,
+        group_mod: &GroupMod,
+        now: Duration,
+    ) -> Result<Group, ErrorCode> {
         let (group_type, group_id) = (group_mod.group_type, group_mod.group_id);
         if let GroupType::Other(_) = group_type {
             return Err(ErrorCode::GroupModFailedBadType);
@@ -134,7 +154,7 @@ impl Pipeline {
 
     fn can_watch(&self, bucket: &Bucket) -> bool {
         let (port, group) = (bucket.watch_port, bucket.watch_group);
-        (port == PortNo::ANY || self.port(port).is_some())
+        (port == PortNo::ANY || self.has_port(port))
             && (group == GROUP_ANY || self.groups.get(group).is_some())
     }
 

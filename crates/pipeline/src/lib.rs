@@ -72,6 +72,7 @@ mod prerequisites;
 mod process;
 mod references;
 mod removed_entry;
+mod restore;
 mod rewrite;
 mod selection;
 mod stats;

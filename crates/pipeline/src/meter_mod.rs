@@ -88,7 +88,7 @@ impl Pipeline {
 }
 
 /// Takes over what a meter mod says. The unit is kb/s unless OFPMF_PKTPS is set.
-fn check_meter(meter_mod: &MeterMod, now: Duration) -> Result<Meter, ErrorCode> {
+pub(crate) fn check_meter(meter_mod: &MeterMod, now: Duration) -> Result<Meter, ErrorCode> {
     let flags = meter_mod.flags;
     if !METER_FLAGS.contains(flags) || flags.contains(MeterFlags::KBPS | MeterFlags::PKTPS) {
         return Err(ErrorCode::MeterModFailedBadFlags);

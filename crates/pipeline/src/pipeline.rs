@@ -46,6 +46,8 @@ pub struct Pipeline {
     pub(crate) meters: Meters,
     pub(crate) ports: BTreeMap<PortNo, Port>,
     misses_to_controller: bool,
+    /// Whether entries and groups may name ports that are not there yet.
+    pub(crate) ports_may_follow: bool,
     pub(crate) is_locked: bool,
     pub(crate) compiler: Option<Mutex<Compiler>>,
     /// Whether the compiled form follows changes only when it is told to.
@@ -70,6 +72,7 @@ impl Pipeline {
             meters: Meters::default(),
             ports: BTreeMap::new(),
             misses_to_controller: false,
+            ports_may_follow: false,
             is_locked: false,
             compiler: None,
             is_deferred: false,
@@ -125,6 +128,12 @@ impl Pipeline {
     /// The port with this number.
     pub fn port(&self, port_no: PortNo) -> Option<&Port> {
         self.ports.get(&port_no)
+    }
+
+    /// Whether entries and groups may name this port.
+    pub(crate) fn has_port(&self, port_no: PortNo) -> bool {
+        let may_follow = self.ports_may_follow && port_no.0 != 0 && !port_no.is_reserved();
+        may_follow || self.ports.contains_key(&port_no)
     }
 
     /// Adds a port, or changes it.

@@ -27,6 +27,7 @@ mod port_table;
 mod runner;
 mod shared;
 mod spread;
+mod state_file;
 mod switch;
 mod uplink;
 
@@ -36,4 +37,5 @@ pub use runner::{
     ConnectionStatus, ControllerState, ControllerStatus, DropCounts, Flows, PortStatus, Remote,
     RemoteError, RunError, Runner, StopHandle, SwitchStatus, Target, Threads,
 };
+pub use state_file::{Restored, StateError, StateFile};
 pub use switch::{Description, FailMode, Forwarding, Switch, SwitchConfig};

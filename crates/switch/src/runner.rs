@@ -23,6 +23,7 @@ mod backoff;
 mod busy_poll;
 mod ports;
 mod remote;
+mod saver;
 mod status;
 mod target;
 mod worker;
@@ -30,7 +31,7 @@ mod worker;
 use crate::mailbox::Mailbox;
 use crate::port::link_watch::LinkWatch;
 use crate::uplink::ControllerPacket;
-use crate::{ConnectionId, PortIo, Switch};
+use crate::{ConnectionId, PortIo, StateError, StateFile, Switch};
 use accepting::Accepting;
 use busy_poll::BusyPoll;
 use ports::RunPorts;
@@ -39,6 +40,7 @@ pub use remote::{Flows, Remote, RemoteError};
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
+use saver::{Saver, Saving};
 use slab::Slab;
 pub use status::{
     ConnectionStatus, ControllerState, ControllerStatus, DropCounts, PortStatus, SwitchStatus,
@@ -102,6 +104,9 @@ pub enum RunError {
         /// Why not.
         error: io::Error,
     },
+    /// Flow entries cannot be saved.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// The system refused something.
     #[error("the switch cannot {what}: {error}")]
     Io {
@@ -156,6 +161,8 @@ pub struct Runner {
     epoll: OwnedFd,
     stop: Arc<OwnedFd>,
     started: Instant,
+    /// When it began to run.
+    born: Duration,
     /// By numbers that are not used again, as those of `targets`: what is said of one that is gone concerns nobody.
     listeners: BTreeMap<usize, Listener>,
     accepting: Accepting,
@@ -173,6 +180,8 @@ pub struct Runner {
     input: Vec<u8>,
     next_tick: Duration,
     ports: RunPorts,
+    /// Where flow entries are saved, if they are.
+    state: Option<StateFile>,
     /// What other threads want done.
     tasks: Tasks,
 }
@@ -271,6 +280,7 @@ impl Runner {
             epoll: epoll.map_err(RunError::io("make an epoll"))?,
             stop: Arc::new(stop),
             started: Instant::now(),
+            born: Duration::ZERO,
             listeners: BTreeMap::new(),
             accepting: Accepting::default(),
             targets: BTreeMap::new(),
@@ -283,6 +293,7 @@ impl Runner {
             input: vec![0; READ_BYTES],
             next_tick: Duration::ZERO,
             ports,
+            state: None,
             tasks: Tasks::new().map_err(RunError::io("make an event"))?,
         };
         for address in passive {
@@ -302,6 +313,25 @@ impl Runner {
         let handshakes = Handshakes::new(Tls::load(config)?);
         self.handshakes = Some(handshakes.map_err(RunError::io("make an epoll"))?);
         Ok(self)
+    }
+
+    /// Counts times from this moment on, as who has added ports and restored entries before has done. It is for
+    /// [`Runner::with_threads`] to follow.
+    pub fn with_clock(mut self, started: Instant) -> Self {
+        self.started = started;
+        self
+    }
+
+    /// Saves flow entries, groups and meters in this file, and the numbers that ports' names have had: after changes, when it is quiet,
+    /// and at the end.
+    pub fn with_state(mut self, file: StateFile) -> Self {
+        let mut numbers = self.ports.numbers.lock();
+        for (name, number) in file.port_numbers() {
+            numbers.entry(name).or_insert(number);
+        }
+        drop(numbers);
+        self.state = Some(file);
+        self
     }
 
     /// Has these threads carry packets, if any.
@@ -363,10 +393,23 @@ impl Runner {
         for worker in &mut workers {
             worker.set_busy_poll(self.busy_poll.clone());
         }
+        let saving = self.saver().map(Saver::start).transpose()?;
         let crew = Crew::start(workers, self.stop_handle())?;
         let served = self.serve();
         self.close_all();
-        crew.join().and(served)
+        let joined = crew.join();
+        let saved = saving.map_or(Ok(()), Saving::finish);
+        joined.and(served).and(saved)
+    }
+
+    fn saver(&mut self) -> Option<Saver> {
+        let file = self.state.take()?;
+        Some(Saver {
+            file,
+            shared: Arc::clone(&self.switch.shared),
+            numbers: Arc::clone(&self.ports.numbers),
+            started: self.started,
+        })
     }
 
     fn check_tls(&self) -> Result<(), RunError> {
@@ -384,6 +427,7 @@ impl Runner {
     }
 
     fn serve(&mut self) -> Result<(), RunError> {
+        self.born = self.now();
         let mut events = Vec::with_capacity(EVENTS);
         loop {
             let is_busy = self.take_packets();

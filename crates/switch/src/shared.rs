@@ -23,6 +23,7 @@ pub(crate) struct Shared {
     matches_hidden: AtomicBool,
     wants_table_misses: AtomicBool,
     packet_ins_dropped: AtomicU64,
+    changes: AtomicU64,
 }
 
 /// What applies to all packets alike.
@@ -50,6 +51,7 @@ impl Shared {
             matches_hidden: AtomicBool::default(),
             wants_table_misses: AtomicBool::default(),
             packet_ins_dropped: AtomicU64::default(),
+            changes: AtomicU64::default(),
         }
     }
 
@@ -64,6 +66,16 @@ impl Shared {
         let outcome = change(&mut pipeline);
         RwLockWriteGuard::downgrade(pipeline).follow();
         outcome
+    }
+
+    /// Notes that there is something to save: entries, groups, meters or ports' numbers have changed.
+    pub fn note_change(&self) {
+        self.changes.fetch_add(1, Relaxed);
+    }
+
+    /// How often that was noted.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Relaxed)
     }
 
     /// The pipeline, to be changed in what packets do not meet in compiled tables: its ports and bounds, and whether it is compiled.

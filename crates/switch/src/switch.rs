@@ -291,8 +291,12 @@ impl Switch {
     /// Returns the connections that have to end, with why.
     pub fn handle_timeout(&mut self, now: Duration) -> Vec<(ConnectionId, String)> {
         let mut removed = Vec::new();
+        let expires = self.is_behind(now);
         self.shared
             .change(|pipeline| pipeline.expire(now, &mut removed));
+        if expires {
+            self.shared.note_change();
+        }
         if !self.agent.is_changing() {
             self.shared.pipeline().settle(now);
         }

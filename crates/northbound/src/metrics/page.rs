@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-/// Names and values, in order.
-pub(super) type Labels = Vec<(&'static str, String)>;
+/// The labels of a metric: names and values, in order.
+pub type Labels = Vec<(&'static str, String)>;
 
-/// Metrics by name, each with its rows.
+/// A page of metrics in the making: metrics by name, each with its rows. Names get the prefix `urtica_`.
 #[derive(Debug, Default)]
-pub(super) struct Page(BTreeMap<&'static str, Family>);
+pub struct Page(BTreeMap<&'static str, Family>);
 
 #[derive(Debug)]
 struct Family {

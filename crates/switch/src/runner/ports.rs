@@ -13,6 +13,7 @@ use crate::parcel::Inbox;
 use crate::port_table::SwitchPort;
 use crate::spread::{Part, PortChange};
 use crate::{PortIo, Switch};
+use parking_lot::Mutex;
 use rustix::event::epoll;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,8 +25,8 @@ const MAX_NAMES: usize = 1 << 16;
 
 /// What is known of ports beyond what packets need.
 pub(super) struct RunPorts {
-    /// The number that each name has, or had.
-    numbers: BTreeMap<String, PortNo>,
+    /// The number that each name has, or had. Whoever saves it reads it on another thread.
+    pub numbers: Arc<Mutex<BTreeMap<String, PortNo>>>,
     workers: Vec<WorkerPorts>,
 }
 
@@ -40,8 +41,9 @@ impl RunPorts {
     /// Those of a switch that has not been spread over threads.
     pub fn new(switch: &Switch) -> Self {
         let ports = switch.ports();
+        let numbers = ports.map(|(no, io)| (io.name().to_owned(), no)).collect();
         Self {
-            numbers: ports.map(|(no, io)| (io.name().to_owned(), no)).collect(),
+            numbers: Arc::new(Mutex::new(numbers)),
             workers: Vec::new(),
         }
     }
@@ -66,12 +68,13 @@ impl RunPorts {
         name: &str,
         is_taken: impl Fn(PortNo) -> bool,
     ) -> Result<PortNo, RemoteError> {
-        match self.numbers.get(name) {
+        let numbers = self.numbers.lock();
+        match numbers.get(name) {
             Some(&number) if !is_taken(number) => return Ok(number),
-            None if self.numbers.len() >= MAX_NAMES => return Err(RemoteError::TooManyNames),
+            None if numbers.len() >= MAX_NAMES => return Err(RemoteError::TooManyNames),
             _ => {}
         }
-        let used: BTreeSet<_> = self.numbers.values().copied().collect();
+        let used: BTreeSet<_> = numbers.values().copied().collect();
         let mut free = (1..).map(PortNo);
         let free = free.find(|number| !used.contains(number) && !is_taken(*number));
         free.ok_or(RemoteError::TooManyNames)
@@ -95,7 +98,9 @@ impl Runner {
             watched.map_err(super::RunError::io("watch the port"))?;
         }
         tracing::info!(port = %port_no, name = io.name(), hw_addr = %io.hw_addr(), "port added");
-        self.ports.numbers.insert(io.name().to_owned(), port_no);
+        let name = io.name().to_owned();
+        self.ports.numbers.lock().insert(name, port_no);
+        self.switch.shared.note_change();
         match self.ports.workers.is_empty() {
             true => {
                 self.has_silent_ports |= io.as_fd().is_none();

@@ -150,7 +150,7 @@ impl Runner {
         SwitchStatus {
             datapath_id: self.switch.config.datapath_id,
             name: self.switch.config.description.datapath.clone(),
-            uptime: now,
+            uptime: now.saturating_sub(self.born),
             ports: self.port_statuses(now),
             controllers: self.controller_statuses(now),
             connections: self.connection_statuses(now),

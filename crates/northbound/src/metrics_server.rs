@@ -1,0 +1,86 @@
+//! Metrics of a program that is no controller, such as a switch: `GET /metrics`, and nothing else.
+
+use crate::config::{NorthboundConfig, NorthboundError};
+use crate::metrics::{CONTENT_TYPE, Page};
+use crate::server;
+use axum::Router;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use tokio::runtime::Runtime;
+use tokio::sync::Mutex;
+
+/// How many clients may be connected: Prometheus, and who looks after it.
+const MAX_CONNECTIONS: usize = 16;
+
+/// Serves `GET /metrics` to anybody who reaches it.
+pub struct MetricsServer {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+/// A server at work; it ends when dropped, at the latest when a page that is being made is done.
+pub struct ServedMetrics {
+    _runtime: Runtime,
+}
+
+impl MetricsServer {
+    /// Listens.
+    ///
+    /// # Errors
+    /// [`NorthboundError::Listen`] where it cannot.
+    pub fn bind(address: SocketAddr) -> Result<Self, NorthboundError> {
+        let failed = |error| NorthboundError::Listen { address, error };
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        Ok(Self {
+            address: listener.local_addr().map_err(failed)?,
+            listener,
+        })
+    }
+
+    /// Where it listens, with the port that the system chose where 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves on threads of its own. `page` makes a page, one at a time; where it cannot, `None`, the client is told so (503).
+    ///
+    /// # Errors
+    /// The system's, where it gives no threads.
+    pub fn start(
+        self,
+        page: impl Fn() -> Option<Page> + Send + Sync + 'static,
+    ) -> io::Result<ServedMetrics> {
+        let page = Arc::new(Mutex::new(page));
+        let answer = move || {
+            let page = Arc::clone(&page);
+            async move {
+                let page = page.lock_owned().await;
+                // It may wait for another thread.
+                let made = tokio::task::spawn_blocking(move || page()).await;
+                response(made.ok().flatten())
+            }
+        };
+        let config = NorthboundConfig {
+            max_connections: MAX_CONNECTIONS,
+            ..NorthboundConfig::default()
+        };
+        let router = Router::new().route("/metrics", get(answer));
+        let (runtime, _served) = server::start(self.listener, Arc::new(config), router)?;
+        Ok(ServedMetrics { _runtime: runtime })
+    }
+}
+
+fn response(page: Option<Page>) -> Response {
+    match page {
+        Some(page) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], page.text()).into_response(),
+        None => {
+            let sentence = "it does not answer; expected a program that is not about to end\n";
+            (StatusCode::SERVICE_UNAVAILABLE, sentence).into_response()
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! What is written is read again, and nothing else is.
+
+use super::*;
+use crate::SwitchConfig;
+use proptest::prelude::*;
+use std::os::unix::fs::PermissionsExt;
+use tempfile::TempDir;
+use urtica_pipeline::PipelineConfig;
+use urtica_wire::{
+    FlowMod, FlowModCommand, FlowStatsRequest, GROUP_ALL, GroupMod, GroupModCommand, METER_ALL,
+    MacAddr, MeterMod, MeterModCommand, Port,
+};
+
+const NOW: Duration = Duration::from_secs(500);
+
+/// A switch with two entries, two groups, of which the first hands packets to the second, and a meter.
+fn filled() -> Switch {
+    let switch = Switch::new(SwitchConfig::default());
+    let at = NOW - Duration::from_secs(20);
+    let removed = &mut Vec::new();
+    let meter = "meter=4,kbps,burst,band=type=drop,rate=100,burst_size=7";
+    let meter = MeterMod::parse(MeterModCommand::Add, meter).unwrap();
+    let groups = [
+        "group_id=2,type=all,bucket=output:1,bucket=output:9",
+        "group_id=1,type=indirect,bucket=group:2",
+    ];
+    let groups = groups.map(|text| GroupMod::parse(GroupModCommand::Add, text).unwrap());
+    let flows = [
+        "table=1,cookie=0x7,priority=5,idle_timeout=10,hard_timeout=60,send_flow_rem,in_port=1,actions=meter:4,group:1",
+        "priority=9,tcp,tcp_dst=80,actions=set_field:1.2.3.4->ip_dst,goto_table:1",
+    ];
+    let flows = flows.map(|text| FlowMod::parse(FlowModCommand::Add, text).unwrap());
+    switch.shared.change(|pipeline| {
+        for number in [1, 9] {
+            pipeline.set_port(Port::new(PortNo(number), MacAddr::from_u64(1), "port"));
+        }
+        pipeline.meter_mod(&meter, at, removed).unwrap();
+        for group in &groups {
+            pipeline.group_mod(group, at, removed).unwrap();
+        }
+        for flow in &flows {
+            pipeline.flow_mod(flow, at, removed).unwrap();
+        }
+        let entries = pipeline.flow_stats(&FlowStatsRequest::default()).unwrap();
+        entries
+            .iter()
+            .for_each(|entry| entry.count(100, NOW - Duration::from_secs(3)));
+    });
+    switch
+}
+
+fn numbers() -> BTreeMap<String, PortNo> {
+    BTreeMap::from([("eth7".to_owned(), PortNo(7))])
+}
+
+/// A folder, and the name of a file in it.
+fn folder() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("state");
+    (folder, file)
+}
+
+/// A file that the filled switch has written.
+fn written() -> (TempDir, PathBuf) {
+    let (folder, file) = folder();
+    let state = StateFile::open(&file).unwrap();
+    state.write(&filled().shared, &numbers(), NOW).unwrap();
+    (folder, file)
+}
+
+/// All that a controller would be told.
+fn told(switch: &Switch, now: Duration) -> impl PartialEq + std::fmt::Debug + use<> {
+    let pipeline = switch.shared.pipeline();
+    (
+        switch
+            .flow_stats(&FlowStatsRequest::default(), now)
+            .unwrap(),
+        pipeline.group_descs(),
+        pipeline.group_stats(GROUP_ALL, now),
+        pipeline.meter_configs(METER_ALL).unwrap(),
+        pipeline.meter_stats(METER_ALL, now).unwrap(),
+    )
+}
+
+#[test]
+fn what_is_written_is_put_back() {
+    let (_folder, file) = written();
+    let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let state = StateFile::open(&file).unwrap();
+    assert_eq!(state.port_numbers(), [("eth7".to_owned(), PortNo(7))]);
+    let age = state.clock_start().elapsed();
+    assert!(age >= Duration::from_secs(20), "{age:?}");
+    let mut switch = Switch::new(SwitchConfig::default());
+    // Another clock, in which it is 25 s.
+    let now = Duration::from_secs(25);
+    let restored = switch.restore(&state, now);
+    let expected = Restored {
+        flows: 2,
+        groups: 2,
+        meters: 1,
+        refused: 0,
+    };
+    assert_eq!(restored, expected);
+    assert_eq!(told(&switch, now), told(&filled(), NOW));
+    // The last packet came 3 s ago: 7 s of 10 are left.
+    switch.handle_timeout(now + Duration::from_millis(6900));
+    assert_eq!(switch.entry_count(), 2);
+    switch.handle_timeout(now + Duration::from_secs(7));
+    assert_eq!(switch.entry_count(), 1);
+}
+
+#[test]
+fn what_a_switch_cannot_have_is_left_out_and_counted() {
+    let (_folder, file) = written();
+    let state = StateFile::open(&file).unwrap();
+    let mut switch = Switch::new(SwitchConfig {
+        pipeline: PipelineConfig {
+            n_tables: 1,
+            ..PipelineConfig::default()
+        },
+        ..SwitchConfig::default()
+    });
+    let restored = switch.restore(&state, NOW);
+    assert_eq!((restored.flows, restored.refused), (0, 2));
+}
+
+#[test]
+fn no_file_is_nothing_to_put_back() {
+    let (_folder, file) = folder();
+    let state = StateFile::open(&file).unwrap();
+    let mut switch = Switch::new(SwitchConfig::default());
+    assert_eq!(switch.restore(&state, NOW), Restored::default());
+}
+
+#[test]
+fn a_file_is_one_switchs_alone() {
+    let (_folder, file) = folder();
+    let first = StateFile::open(&file).unwrap();
+    let refused = StateFile::open(&file).unwrap_err().to_string();
+    assert!(refused.contains("another switch's"), "{refused}");
+    drop(first);
+    StateFile::open(&file).unwrap();
+}
+
+#[test]
+fn what_a_killed_switch_left_beside_is_in_nobodys_way() {
+    let (_folder, file) = folder();
+    std::fs::write(beside(&file, "new"), "half of a file").unwrap();
+    let state = StateFile::open(&file).unwrap();
+    state.write(&filled().shared, &numbers(), NOW).unwrap();
+    assert!(!beside(&file, "new").exists());
+}
+
+#[test]
+fn what_cannot_be_written_leaves_the_file_as_it_was() {
+    let (_folder, file) = written();
+    let before = std::fs::read(&file).unwrap();
+    // A folder cannot be replaced by a file.
+    std::fs::create_dir(beside(&file, "new")).unwrap();
+    let state = StateFile::open(&file).unwrap();
+    let error = state.write(&filled().shared, &BTreeMap::new(), NOW);
+    let sentence = error.unwrap_err().to_string();
+    assert!(
+        sentence.contains("cannot write the state file"),
+        "{sentence}"
+    );
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+}
+
+/// The sentence with which a file of these bytes is refused.
+fn refusal(bytes: &[u8]) -> String {
+    let (_folder, file) = folder();
+    std::fs::write(&file, bytes).unwrap();
+    StateFile::open(&file).unwrap_err().to_string()
+}
+
+#[test]
+fn a_file_that_is_cut_off_anywhere_is_refused() {
+    let (_folder, file) = written();
+    let whole = std::fs::read(&file).unwrap();
+    for length in 0..whole.len() {
+        assert!(
+            SavedState::parse(whole[..length].to_vec()).is_err(),
+            "{length}"
+        );
+    }
+    let sentence = refusal(&whole[..whole.len() - 1]);
+    assert!(
+        sentence.contains("is not whole") && sentence.contains("expected one that"),
+        "{sentence}"
+    );
+}
+
+#[test]
+fn a_file_with_any_bit_changed_is_refused() {
+    let (_folder, file) = written();
+    let whole = std::fs::read(&file).unwrap();
+    for at in 0..whole.len() {
+        let mut changed = whole.clone();
+        changed[at] ^= 1 << (at % 8);
+        assert!(SavedState::parse(changed).is_err(), "{at}");
+    }
+}
+
+#[test]
+fn files_of_others_and_of_later_versions_are_refused() {
+    let sentence = refusal(b"urtica switch state 2\nwho knows");
+    assert!(sentence.contains("of another version"), "{sentence}");
+    let sentence = refusal(b"#!/bin/sh\n");
+    assert!(
+        sentence.contains("none that a switch has written"),
+        "{sentence}"
+    );
+    let sentence = refusal(&with_digest(b"X\0\0\0\0"));
+    assert!(sentence.contains("cannot be read"), "{sentence}");
+}
+
+/// A file of these records, whose digest is right.
+fn with_digest(records: &[u8]) -> Vec<u8> {
+    let mut bytes = [MAGIC, records].concat();
+    let digest = Sha256::digest(&bytes);
+    bytes.extend_from_slice(&digest);
+    bytes
+}
+
+proptest! {
+    /// Records are checked although their digest is right: who can write the file must not be able to do more than set entries.
+    #[test]
+    fn no_records_make_it_panic(at in any::<prop::sample::Index>(), bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+        let (_folder, file) = written();
+        let whole = std::fs::read(&file).unwrap();
+        let mut records = whole[MAGIC.len()..whole.len() - DIGEST_BYTES].to_vec();
+        let at = at.index(records.len());
+        let end = records.len().min(at + bytes.len());
+        records.splice(at..end, bytes);
+        if let Ok(saved) = SavedState::parse(with_digest(&records)) {
+            let mut restored = Restored::default();
+            saved.restore(&mut Pipeline::new(PipelineConfig::default()), NOW, &mut restored);
+        }
+    }
+}
