@@ -1,21 +1,19 @@
 //! The files for TLS: whether they can be used, and whether the bridges of this machine and the controller accept each other.
 
+mod bridges;
+mod ovs_pki;
+
 use super::finding::{capital, quoted};
-use super::openvswitch::OpenVswitch;
 use super::plan::Plan;
 use super::{Facts, Finding};
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime};
-use urtica_socket::{Address, Handshakes, NoTlsConfig, Notice, Stream, Tls, TlsConfig, TlsError};
+use std::time::SystemTime;
+use urtica_socket::{Address, NoTlsConfig, Notice, Tls, TlsConfig, TlsError};
 
-/// How long two programs on one machine may take to come to an understanding.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Where ovs-pki keeps its CAs, unless it is told otherwise.
-const PKI: &str = "/var/lib/openvswitch/pki";
+/// What ovs-pki calls the holder of our certificate.
+const CONTROLLER: &str = "controller";
 
 pub fn look(facts: &Facts) -> Vec<Finding> {
     let plan = &facts.plan;
@@ -34,7 +32,9 @@ pub fn look(facts: &Facts) -> Vec<Finding> {
         match Tls::load(config.clone()) {
             Ok(tls) => {
                 findings.extend(dates(config, &tls));
-                findings.extend(bridges(facts.openvswitch.as_ref().ok(), plan, config, &tls));
+                if let Ok(switch) = &facts.openvswitch {
+                    findings.extend(bridges::look(switch, plan, config, &tls));
+                }
             }
             Err(error) => findings.push(unusable(config, &error)),
         }
@@ -53,7 +53,7 @@ fn without_files(plan: &Plan) -> Vec<Finding> {
         return vec![Finding::note("no-tls", sentence)];
     };
     let sentence = format!("{}.", NoTlsConfig(Address::clone(address)));
-    let authority = format!("{PKI}/switchca/cacert.pem");
+    let authority = format!("{}/switchca/cacert.pem", ovs_pki::FOLDER);
     let files = [
         ("--private-key", "ctl-privkey.pem"),
         ("--certificate", "ctl-cert.pem"),
@@ -89,70 +89,23 @@ fn unreadable(config: &TlsConfig, what: &str, path: &Path) -> Option<Finding> {
     let finding = Finding::problem("certificate-file", sentence);
     Some(match error.kind() {
         ErrorKind::NotFound if path == config.ca_cert => finding.command("ovs-pki init"),
-        ErrorKind::NotFound => make_anew(finding, config),
+        ErrorKind::NotFound => ovs_pki::make_anew(finding, config, CONTROLLER),
         _ => finding.command(format!("ls -l {}", shown(path))),
     })
 }
 
-/// Has ovs-pki make key and certificate anew, where they are.
-fn make_anew(finding: Finding, config: &TlsConfig) -> Finding {
-    let folder = config.certificate.parent().unwrap_or(Path::new(""));
-    let file = config.certificate.file_name().unwrap_or_default();
-    let name = file
-        .to_string_lossy()
-        .replace("-cert.pem", "")
-        .replace(".pem", "");
-    let made = |kind: &str| folder.join(format!("{name}-{kind}.pem"));
-    let go_there = match folder == Path::new("") {
-        true => String::new(),
-        false => format!("cd {} && ", shown(folder)),
-    };
-    let sign = format!(
-        "({go_there}ovs-pki --force {}req+sign {} controller)",
-        pki_option(config),
-        quoted(&name)
-    );
-    let mut finding = finding.command(sign);
-    for (kind, wanted) in [
-        ("privkey", &config.private_key),
-        ("cert", &config.certificate),
-    ] {
-        if made(kind) != *wanted {
-            finding = finding.command(format!("mv {} {}", shown(&made(kind)), shown(wanted)));
-        }
-    }
-    finding
-}
-
-/// Where the CAs are, by where the file of CA certificates is.
-fn pki_option(config: &TlsConfig) -> String {
-    let folder = config.ca_cert.parent();
-    let is_of_pki = folder
-        .is_some_and(|folder| folder.ends_with("switchca") || folder.ends_with("controllerca"));
-    match folder
-        .and_then(Path::parent)
-        .filter(|pki| is_of_pki && *pki != Path::new(PKI))
-    {
-        Some(pki) => {
-            let pki = std::path::absolute(pki).unwrap_or_else(|_| pki.to_owned());
-            format!("--dir={} ", shown(&pki))
-        }
-        None => String::new(),
-    }
-}
-
-/// Whoever can read the key can be the controller.
+/// Whoever can read the key can be the controller. A group may, such as that of the service.
 fn open_key(key: &Path) -> Option<Finding> {
     let mode = std::fs::metadata(key).ok()?.permissions().mode();
-    if mode & 0o077 == 0 {
+    if mode & 0o007 == 0 {
         return None;
     }
     let sentence = format!(
-        "The private key {} can be read by others than its owner (mode {:o}): each of them can pose as the controller.",
+        "The private key {} can be read by every user of this machine (mode {:o}): each of them can pose as the controller.",
         key.display(),
         mode & 0o777
     );
-    let command = format!("chmod 600 {}", shown(key));
+    let command = format!("chmod o= {}", shown(key));
     Some(Finding::warning("key-readable-by-others", sentence).command(command))
 }
 
@@ -184,7 +137,11 @@ fn unusable(config: &TlsConfig, error: &TlsError) -> Finding {
         TlsError::File { path, .. } if *path == config.ca_cert => {
             Finding::problem("ca-unusable", sentence).command(dates_of(path))
         }
-        _ => make_anew(Finding::problem("certificate-unusable", sentence), config),
+        _ => ovs_pki::make_anew(
+            Finding::problem("certificate-unusable", sentence),
+            config,
+            CONTROLLER,
+        ),
     }
 }
 
@@ -198,15 +155,20 @@ fn dates(config: &TlsConfig, tls: &Tls) -> Vec<Finding> {
             config.certificate.display()
         );
         let finding = Finding::problem("certificate-not-valid-yet", sentence);
-        findings.push(make_anew(finding, config));
+        findings.push(ovs_pki::make_anew(finding, config, CONTROLLER));
     }
     for notice in tls.clone().refresh(now) {
+        let Notice::Expires { path, .. } = &notice else {
+            continue;
+        };
         let sentence = capital(&format!("{notice}."));
-        findings.push(match notice {
-            Notice::Expires { path, .. } if path == config.ca_cert => {
-                Finding::warning("ca-expires", sentence).command(dates_of(&path))
-            }
-            _ => make_anew(Finding::warning("certificate-expires", sentence), config),
+        findings.push(match *path == config.ca_cert {
+            true => Finding::warning("ca-expires", sentence).command(dates_of(path)),
+            false => ovs_pki::make_anew(
+                Finding::warning("certificate-expires", sentence),
+                config,
+                CONTROLLER,
+            ),
         });
     }
     findings
@@ -215,106 +177,4 @@ fn dates(config: &TlsConfig, tls: &Tls) -> Vec<Finding> {
 /// The command that shows until when a certificate is valid.
 fn dates_of(path: &Path) -> String {
     format!("openssl x509 -noout -subject -dates -in {}", shown(path))
-}
-
-/// Has Open vSwitch's files and ours shake hands, as a bridge and the controller would.
-fn bridges(
-    switch: Option<&OpenVswitch>,
-    plan: &Plan,
-    config: &TlsConfig,
-    ours: &Tls,
-) -> Option<Finding> {
-    let files = switch?.ssl()?;
-    let file = |column| files.text(column).map(Into::into);
-    let theirs = TlsConfig {
-        private_key: file("private_key")?,
-        certificate: file("certificate")?,
-        ca_cert: file("ca_cert")?,
-        peer_name: None,
-    };
-    let set = |config: &TlsConfig, authority: &Path| {
-        format!(
-            "ovs-vsctl set-ssl {} {} {}",
-            shown(&config.private_key),
-            shown(&config.certificate),
-            shown(authority)
-        )
-    };
-    let their_tls = match Tls::load(theirs.clone()) {
-        Ok(tls) => tls,
-        Err(error) => {
-            let sentence = format!("Open vSwitch cannot speak TLS: {error}.");
-            let finding = Finding::problem("ovs-certificates", sentence);
-            return Some(finding.command(set(&theirs, &theirs.ca_cert)));
-        }
-    };
-    let error = shake_hands(ours, their_tls).err()?;
-    let sentence = format!(
-        "The bridges of this machine and the controller refuse each other's certificates: {error}."
-    );
-    let finding = Finding::problem("certificates-refused", sentence);
-    let pki = config
-        .ca_cert
-        .parent()
-        .and_then(Path::parent)
-        .unwrap_or(Path::new(PKI));
-    Some(
-        match config.peer_name.is_some() && error.contains("has the name") {
-            true => finding.command(plan.run_with(&[("--peer-name", &name_of(&theirs))])),
-            false => finding
-                .command(format!(
-                    "ovs-pki --force {}req+sign s1 switch",
-                    pki_option(config)
-                ))
-                .command(format!(
-                    "ovs-vsctl set-ssl \"$PWD/s1-privkey.pem\" \"$PWD/s1-cert.pem\" {}",
-                    shown(&pki.join("controllerca/cacert.pem"))
-                )),
-        },
-    )
-}
-
-fn name_of(config: &TlsConfig) -> String {
-    let tls = Tls::load(config.clone()).ok();
-    let name = tls.and_then(|tls| tls.certificate().names().first().cloned());
-    let name = name.unwrap_or_default();
-    name.split(" id:").next().unwrap_or_default().to_owned()
-}
-
-/// What one of them says of the other.
-fn shake_hands(ours: &Tls, theirs: Tls) -> Result<(), String> {
-    let (here, there) = UnixStream::pair().map_err(|error| error.to_string())?;
-    let bridge = std::thread::spawn(move || {
-        Stream::connect_tls(there.into(), &theirs, PATIENCE).map(|_| ())
-    });
-    let accepted = accept(ours, here);
-    let connected = bridge.join().unwrap_or(Ok(()));
-    accepted.map_err(|error| error.to_string())?;
-    connected.map_err(|error| format!("Open vSwitch says that {error}"))
-}
-
-fn accept(tls: &Tls, socket: UnixStream) -> Result<(), TlsError> {
-    socket.set_nonblocking(true)?;
-    let start = Instant::now();
-    let mut handshakes = Handshakes::new(tls.clone())?;
-    handshakes.accept(socket.into(), "Open vSwitch".into(), start);
-    loop {
-        let mut ended = handshakes.poll(Instant::now());
-        if let Some(ended) = ended.pop() {
-            return ended.outcome.map(|_| ());
-        }
-        wait_for(&handshakes)?;
-    }
-}
-
-/// Until something comes, or long enough to see that nothing does.
-fn wait_for(handshakes: &Handshakes) -> Result<(), TlsError> {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let second = Timespec {
-        tv_sec: 1,
-        tv_nsec: 0,
-    };
-    let mut descriptors = [PollFd::new(handshakes, PollFlags::IN)];
-    poll(&mut descriptors, Some(&second)).map_err(std::io::Error::from)?;
-    Ok(())
 }

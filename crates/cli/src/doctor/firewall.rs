@@ -51,6 +51,7 @@ fn read() -> (Vec<Ruleset>, Vec<Finding>) {
                 command,
                 "nft printed something that could not be read",
             )),
+            Err(NoAnswer::Missing(_)) => unread.push(not_installed()),
             Err(error) => unread.push(not_looked_at(command, &error.to_string())),
         }
     }
@@ -60,6 +61,12 @@ fn read() -> (Vec<Ruleset>, Vec<Finding>) {
 fn not_looked_at(command: &str, why: &str) -> Finding {
     let sentence = format!("Firewall rules were not looked at: {why}.");
     Finding::note("firewall-not-looked-at", sentence).command(format!("sudo {command}"))
+}
+
+fn not_installed() -> Finding {
+    let sentence = "Firewall rules were not looked at: neither nft nor iptables is installed.";
+    Finding::note("firewall-not-looked-at", sentence)
+        .command("apt-get install nftables && nft list ruleset")
 }
 
 fn judge(plan: &Plan, ruleset: &Ruleset) -> Vec<Finding> {

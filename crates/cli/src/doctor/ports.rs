@@ -14,6 +14,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use urtica_socket::{Address, DEFAULT_PORT, ListenError};
 
+/// What processes of this program are called.
+const URTICA: &str = "urtica";
+
 /// Where HTTP is served without another address.
 const HTTP: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
@@ -113,7 +116,7 @@ fn taken(
             .command(plan.run_with(&[("--listen", elsewhere)]));
     };
     let (name, id) = (&process.name, process.id);
-    if name == "urtica" {
+    if name == URTICA {
         let sentence = format!(
             "{address}: urtica listens there already (process {id}); a second controller cannot, and need not if that is the one \
              you ask about."
@@ -129,19 +132,27 @@ fn taken(
 
 fn look_at_http(plan: &Plan, listening: &[Listening]) -> Option<Finding> {
     let address = plan.northbound.unwrap_or(HTTP);
-    let mut holders = listening
-        .iter()
-        .filter(|listening| listening.is_in_the_way_of(address));
-    let holder = holders.find_map(Listening::process)?;
+    let mut sockets = listening.iter();
+    let process = sockets
+        .find(|socket| socket.is_in_the_way_of(address))?
+        .process();
+    let holder = match &process {
+        // It serves its own interface there.
+        Some(process) if process.name == URTICA => return None,
+        Some(process) => format!("{} (process {})", process.name, process.id),
+        None => "a program that only root can see".to_owned(),
+    };
     let sentence = format!(
-        "{address}: {} (process {}) listens there, so --northbound cannot serve HTTP at that address; end it, or use another port.",
-        holder.name, holder.id
+        "{address}: {holder} listens there, so --northbound cannot serve HTTP at that address; end it, or use another port."
     );
-    let other = address.port().saturating_add(1);
-    Some(match plan.northbound {
-        Some(_) => Finding::problem("http-port-taken", sentence).command(holder.command_to_end()),
-        None => Finding::note("http-port-taken", sentence)
-            .command(plan.run_with(&[("--northbound", &other.to_string())])),
+    let other = address.port().saturating_add(1).to_string();
+    let elsewhere = plan.run_with(&[("--northbound", &other)]);
+    Some(match (plan.northbound, process) {
+        (None, _) => Finding::note("http-port-taken", sentence).command(elsewhere),
+        (Some(_), None) => Finding::problem("http-port-taken", sentence).command(elsewhere),
+        (Some(_), Some(process)) => {
+            Finding::problem("http-port-taken", sentence).command(process.command_to_end())
+        }
     })
 }
 

@@ -1,5 +1,6 @@
 //! Other programs that are asked.
 
+use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::process::{Command, Stdio};
 
@@ -20,6 +21,7 @@ pub enum NoAnswer {
 pub fn ask(program: &str, arguments: &[&str]) -> Result<String, NoAnswer> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null());
+    command.env("PATH", search_path());
     let output = command
         .env("LC_ALL", "C")
         .output()
@@ -32,11 +34,20 @@ pub fn ask(program: &str, arguments: &[&str]) -> Result<String, NoAnswer> {
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let said: Vec<_> = said.lines().map(str::trim).collect();
-    Err(NoAnswer::Refused(said.join(" ")))
+    Err(NoAnswer::Refused(match said.join(" ") {
+        said if said.is_empty() => format!("{program} gave up ({})", output.status),
+        said => said,
+    }))
+}
+
+/// Where programs are. Those of administrators are not on the path of others.
+fn search_path() -> OsString {
+    let mut path = std::env::var_os("PATH").unwrap_or_default();
+    path.push(":/usr/sbin:/sbin");
+    path
 }
 
 /// Whether it is installed.
 pub fn is_installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+    std::env::split_paths(&search_path()).any(|folder| folder.join(program).is_file())
 }

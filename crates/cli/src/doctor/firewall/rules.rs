@@ -210,6 +210,7 @@ impl Walk<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::slice;
 
     const PORT: u16 = 6653;
 
@@ -272,7 +273,7 @@ mod tests {
         let old = rule(&[Condition::IsNew(false)], Verdict::Drop);
         assert_eq!(fate(false, &[udp, old], &[], false), Fate::Passes);
         let jump = rule(&[to_port()], Verdict::Jump("more".into()));
-        assert_eq!(fate(false, &[jump.clone()], &[drop], false), dropped);
+        assert_eq!(fate(false, slice::from_ref(&jump), &[drop], false), dropped);
         let back = rule(&[], Verdict::Return);
         assert_eq!(
             fate(false, &[jump], &[back, rule(&[], Verdict::Drop)], false),
@@ -289,7 +290,7 @@ mod tests {
         };
         let ssh = rule(&[other], Verdict::Accept);
         assert_eq!(
-            fate(true, &[ssh.clone()], &[], false),
+            fate(true, slice::from_ref(&ssh), &[], false),
             Fate::Dropped(policy.into())
         );
         let local = rule(&[Condition::IsLocal(true)], Verdict::Accept);

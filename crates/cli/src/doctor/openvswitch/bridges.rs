@@ -126,27 +126,30 @@ fn port(interface: &Row, bridge: &str) -> Option<Finding> {
 
 /// Bridges that a controller cannot tell apart.
 pub fn same_datapath_ids(switch: &OpenVswitch) -> Vec<Finding> {
-    let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
+    let bridges = switch
+        .bridges()
+        .filter_map(|bridge| Some((bridge.text("datapath_id")?, bridge.text("name")?)));
+    let mut owners: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (id, name) in bridges {
+        owners.entry(id).or_default().push(name);
+    }
     let mut findings = Vec::new();
-    for bridge in switch.bridges() {
-        let (Some(id), Some(name)) = (bridge.text("datapath_id"), bridge.text("name")) else {
-            continue;
-        };
-        let Some(first) = owners.insert(id, name) else {
-            continue;
-        };
+    for (id, names) in owners.iter().filter(|(_, names)| names.len() > 1) {
         let sentence = format!(
-            "Bridges {first} and {name} have the same datapath id, {id}: a controller takes them for one switch, and they take the place from \
-             each other."
+            "Bridges {} have the same datapath id, {id}: a controller takes them for one switch, and they take the place from each other.",
+            names.join(" and ")
         );
-        let other = u64::from_str_radix(id, 16)
-            .unwrap_or(0)
-            .wrapping_add(owners.len() as u64);
-        let command = format!(
-            "ovs-vsctl set bridge {} other_config:datapath-id={other:016x}",
-            quoted(name)
-        );
-        findings.push(Finding::problem("bridge-datapath-id", sentence).command(command));
+        let first = u64::from_str_radix(id, 16).unwrap_or(0);
+        let others = (1..=u64::MAX).map(|more| format!("{:016x}", first.wrapping_add(more)));
+        let unused = others.filter(|id| !owners.contains_key(id.as_str()));
+        let finding = Finding::problem("bridge-datapath-id", sentence);
+        let commands = names.iter().skip(1).zip(unused);
+        findings.push(commands.fold(finding, |finding, (name, id)| {
+            let name = quoted(name);
+            finding.command(format!(
+                "ovs-vsctl set bridge {name} other_config:datapath-id={id}"
+            ))
+        }));
     }
     findings
 }
@@ -212,5 +215,25 @@ mod tests {
         ] {
             assert_eq!(names(&bridge), expected, "{bridge}");
         }
+    }
+
+    #[test]
+    fn bridges_with_one_datapath_id_get_others_that_are_free() {
+        let rows = [
+            ("1", "a"),
+            ("0000000000000001", "b"),
+            ("0000000000000001", "c"),
+            ("0000000000000002", "d"),
+        ];
+        let rows = rows
+            .map(|(id, name)| format!(r#"["{id}","{name}"]"#))
+            .join(",");
+        let headings = r#"["datapath_id","name"]"#;
+        let tables =
+            format!(r#"{{"data":[],"headings":[]}}{{"data":[{rows}],"headings":{headings}}}"#);
+        let found = same_datapath_ids(&OpenVswitch::of(&tables));
+        assert_eq!(found.len(), 1);
+        let command = "ovs-vsctl set bridge c other_config:datapath-id=0000000000000003";
+        assert_eq!(found[0].commands, [command]);
     }
 }

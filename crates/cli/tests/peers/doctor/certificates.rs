@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::{examine, find_and_mend, shell, shown, type_in};
+use super::{examine, find_and_mend, shell, shown};
 use crate::namespace::Namespace;
 use crate::openvswitch::{OpenVswitch, TOOLS};
 use crate::pki::{self, Pki};
@@ -79,6 +79,26 @@ fn a_certificate_that_expires_soon() {
         "warning",
         &["expires on", "ctl"],
     );
+}
+
+#[test]
+fn a_certificate_that_is_not_valid_yet() {
+    let make = |files: &[PathBuf; 3]| {
+        let folder = files[1].parent().expect("it is in a folder");
+        let mut command = Command::new("openssl");
+        command.current_dir(folder.join("pki/controllerca"));
+        command.args(["ca", "-batch", "-notext", "-config", "ca.cnf"]);
+        command.args([
+            "-startdate",
+            "20800101000000Z",
+            "-enddate",
+            "20810101000000Z",
+        ]);
+        command.arg("-in").arg(folder.join("ctl-req.pem"));
+        run(command.arg("-out").arg(&files[1]));
+    };
+    let words = ["is not valid yet", "the clock is behind"];
+    mistake(make, "certificate-not-valid-yet", "problem", &words);
 }
 
 #[test]
@@ -187,17 +207,35 @@ fn a_switch_with_the_certificate_of_a_stranger() {
     let [key, certificate, _] = other.switch("s1");
     let [.., authority] = pki.switch("s1");
     with_switch(&[key, certificate, authority], |switch| {
-        // The commands make the switch's files where they are typed.
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let shell = || {
-            let mut command = switch.command("sh");
-            command.current_dir(folder.path());
-            command
-        };
+        let shell = || switch.command("sh");
         let options = options(&files);
         let options: Vec<_> = options.iter().map(String::as_str).collect();
-        let words = ["whose certificate is not in"];
-        find_and_mend(&shell, &options, "certificates-refused", "problem", &words);
+        let (name, words) = (
+            "certificate-of-bridges-refused",
+            ["whose certificate is not in"],
+        );
+        find_and_mend(&shell, &options, name, "problem", &words);
+        assert_eq!(examine(&shell, &options).problems(), 0);
+    });
+}
+
+#[test]
+fn a_switch_that_trusts_its_own_authority() {
+    if !can_run() {
+        return;
+    }
+    let (pki, files) = made();
+    let [key, certificate, _] = pki.switch("s1");
+    with_switch(&[key, certificate, files[2].clone()], |switch| {
+        let shell = || switch.command("sh");
+        let options = options(&files);
+        let options: Vec<_> = options.iter().map(String::as_str).collect();
+        let (name, words) = (
+            "certificate-refused-by-bridges",
+            ["whose certificate is not in"],
+        );
+        find_and_mend(&shell, &options, name, "problem", &words);
+        assert_eq!(examine(&shell, &options).problems(), 0);
     });
 }
 
@@ -214,7 +252,7 @@ fn a_switch_with_another_name_than_is_expected() {
         options.push("--peer-name=s2");
         let found = examine(&shell, &options);
         let words = ["has the name 's1 id:", "expected 's2'"];
-        let commands = found.commands("certificates-refused", "problem", &words);
+        let commands = found.commands("certificate-of-bridges-refused", "problem", &words);
         assert!(commands[0].ends_with(" --peer-name s1"), "{commands:?}");
         options.pop();
         options.push("--peer-name=s1");
@@ -230,19 +268,15 @@ fn open_vswitch_whose_files_are_gone() {
     let (pki, files) = made();
     let theirs = pki.switch("s1");
     with_switch(&theirs, |switch| {
-        let aside = theirs[1].with_extension("aside");
-        fs::rename(&theirs[1], &aside).expect("it can be renamed");
+        fs::remove_file(&theirs[1]).expect("it can be removed");
         let shell = || switch.command("sh");
         let options = options(&files);
         let options: Vec<_> = options.iter().map(String::as_str).collect();
-        let found = examine(&shell, &options);
         let words = [
             "Open vSwitch cannot speak TLS",
             "s1-cert.pem cannot be read",
         ];
-        let commands = found.commands("ovs-certificates", "problem", &words);
-        fs::rename(&aside, &theirs[1]).expect("it can be renamed");
-        type_in(&shell, &commands);
+        find_and_mend(&shell, &options, "ovs-certificates", "problem", &words);
         assert_eq!(examine(&shell, &options).problems(), 0);
     });
 }

@@ -1,5 +1,7 @@
 //! What is set up rightly, and what the doctor prints for people.
 
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use super::{URTICA, examine, shell};
@@ -101,4 +103,43 @@ fn bad_input_is_refused_in_a_sentence() {
         "problem",
         &["/none/urtica.toml", "expected a file"],
     );
+}
+
+/// The names of findings in a source: what follows where one is made.
+fn names_in(source: &str) -> Vec<String> {
+    let makers = [
+        "Finding::note(",
+        "Finding::warning(",
+        "Finding::problem(",
+        "Advice::new(",
+    ];
+    let places = makers.iter().flat_map(|maker| source.split(maker).skip(1));
+    let names = places.filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next());
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn the_guide_lists_every_finding() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let guide = fs::read_to_string(root.join("../../docs/operating.md")).expect("the guide");
+    let mut folders = vec![root.join("src/doctor")];
+    let mut names = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder").flatten() {
+            match entry.path() {
+                path if path.is_dir() => folders.push(path),
+                path => names.extend(names_in(&fs::read_to_string(path).expect("a source"))),
+            }
+        }
+    }
+    assert!(names.len() > 50, "{names:?}");
+    for name in names
+        .iter()
+        .filter(|name| !name.ends_with("-not-looked-at") && *name != "n")
+    {
+        assert!(
+            guide.contains(&format!("`{name}`")),
+            "docs/operating.md has no `{name}`"
+        );
+    }
 }

@@ -180,6 +180,24 @@ fn a_firewall_that_drops_whatever_it_does_not_know() {
     );
 }
 
+/// What only root may see is told, with the command that shows it.
+#[test]
+fn a_firewall_that_a_user_may_not_see() {
+    if !require::root_and(&["ip", "nft", "setpriv"]) {
+        return;
+    }
+    let room = Namespace::new();
+    let shell = || {
+        let mut command = room.command("setpriv");
+        command.args(["--bounding-set", "-all", "--inh-caps", "-all", "--", "sh"]);
+        command
+    };
+    let found = examine(&shell, &["firewall", "--listen", "ptcp:6653"]);
+    let words = ["were not looked at", "not permitted"];
+    let commands = found.commands("firewall-not-looked-at", "note", &words);
+    assert_eq!(commands, ["sudo nft list ruleset"]);
+}
+
 #[test]
 fn devices_of_a_switch_that_are_down_missing_or_short() {
     if !require::root_and(&["ip"]) {

@@ -232,6 +232,19 @@ fn ports_of_a_bridge_with_different_mtus() {
 }
 
 #[test]
+fn open_vswitch_that_does_not_answer() {
+    with_bridge(&[], |switch| {
+        switch.pause();
+        let found = examine_in(switch);
+        switch.resume();
+        let words = ["ovs-vswitchd does not answer", "no bridge forwards"];
+        let commands = found.commands("ovs-vswitchd-stopped", "problem", &words);
+        // To be typed where Open vSwitch is the machine's own.
+        assert!(commands[0].contains(" restart "), "{commands:?}");
+    });
+}
+
+#[test]
 fn open_vswitch_that_does_not_run() {
     if !require::root_and(&["ovs-vsctl"]) {
         return;
