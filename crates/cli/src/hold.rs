@@ -10,10 +10,13 @@ use std::path::{Path, PathBuf, absolute};
 use std::process::{Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use urtica_hold::{Held, HoldError, Holder, attach};
+use urtica_hold::{Held, HoldError, Holder, attach, attach_to_manager};
 
 /// What a holder says when it is ready.
 const READY: &str = "holding at";
+
+/// Named in the place of a holder's socket, where systemd is to keep the connections.
+const SYSTEMD: &str = "systemd";
 
 /// How long a holder of another version may take to end.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -33,10 +36,11 @@ pub struct HoldArgs {
 #[derive(clap::Args)]
 pub struct HoldOptions {
     /// Have a holder keep the connections while this program is killed, restarted or replaced; starts one where none is at FILE
-    /// [default FILE: urtica-hold.sock in /run, or in $XDG_RUNTIME_DIR where not run by root].
+    /// [default FILE: urtica-hold.sock in /run, or in $XDG_RUNTIME_DIR where not run by root]. With systemd as FILE, systemd keeps
+    /// them, which must have started this program.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     hold: Option<Option<PathBuf>>,
-    /// How long the holder waits for the next program, until it closes the connections.
+    /// How long the holder waits for the next program, until it closes the connections; systemd waits for as long as it restarts its unit.
     #[arg(long, value_name = "SECONDS", requires = "hold", default_value_t = 30)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     hold_seconds: u32,
@@ -73,6 +77,9 @@ impl HoldOptions {
         let Some(named) = &self.hold else {
             return Ok(None);
         };
+        if named.as_deref() == Some(Path::new(SYSTEMD)) {
+            return Ok(attach_to_systemd());
+        }
         let file = file(named.clone())?;
         let keep = Duration::from_secs(self.hold_seconds.into());
         match attach_or_start(&file, keep) {
@@ -85,6 +92,20 @@ impl HoldOptions {
                 tracing::warn!("connections end with this program, since {error}");
                 Ok(None)
             }
+        }
+    }
+}
+
+/// Has systemd keep the connections. `None`, after a warning, where it has not started this program.
+fn attach_to_systemd() -> Option<Held> {
+    match attach_to_manager() {
+        Ok(held) => {
+            tracing::info!("connections are held by systemd, and outlive this program");
+            Some(held)
+        }
+        Err(error) => {
+            tracing::warn!("connections end with this program, since {error}");
+            None
         }
     }
 }

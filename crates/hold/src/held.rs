@@ -2,7 +2,9 @@
 
 use crate::holder::new_socket;
 use crate::journal::Journal;
+use crate::left::{Attachment, HeldCommon, HeldConnection, HeldListener};
 use crate::message::{self, Id, LAYOUT, MAX_FDS, Message, raise_open_files, whole_seconds};
+use crate::store::{Store, passed};
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -51,6 +53,14 @@ pub enum HoldError {
         /// The difference.
         reason: String,
     },
+    /// No service manager keeps descriptors for this program.
+    #[error(
+        "no service manager keeps them: {reason}; expected a unit of systemd with Type=notify and FileDescriptorStoreMax="
+    )]
+    NoManager {
+        /// What is missing.
+        reason: String,
+    },
     /// It refuses.
     #[error("the holder at {path} refuses: {reason}", path = .path.display())]
     Refused {
@@ -67,50 +77,6 @@ pub enum HoldError {
         /// The problem.
         error: io::Error,
     },
-}
-
-/// A listening socket of an earlier program.
-#[derive(Debug)]
-pub struct HeldListener {
-    /// Its id at the holder.
-    pub id: Id,
-    /// The label that the earlier program gave it.
-    pub label: String,
-    /// The socket.
-    pub socket: OwnedFd,
-}
-
-/// A connection of an earlier program.
-#[derive(Debug)]
-pub struct HeldConnection {
-    /// Its id at the holder.
-    pub id: Id,
-    /// The label that the earlier program gave it.
-    pub label: String,
-    /// The socket.
-    pub socket: OwnedFd,
-    /// Its journal: see [`Journal::recover`].
-    pub journal: OwnedFd,
-    /// What else the earlier program kept for it: see [`Link::attach`].
-    pub attachment: Option<Attachment>,
-}
-
-/// Descriptors of an earlier program beside a connection's socket.
-#[derive(Debug)]
-pub struct Attachment {
-    /// The label that the earlier program gave them.
-    pub label: String,
-    /// The descriptors, in the order in which it gave them.
-    pub fds: Vec<OwnedFd>,
-}
-
-/// Descriptors of an earlier program that its connections have in common: see [`Link::keep_common`].
-#[derive(Debug)]
-pub struct HeldCommon {
-    /// Their id at the holder.
-    pub id: Id,
-    /// The descriptors, and their label.
-    pub attachment: Attachment,
 }
 
 /// What a program that uses a holder starts with: see [`attach`].
@@ -142,10 +108,52 @@ pub enum Notice {
 /// Thread-safety: any thread may use it; none ever waits for the holder.
 #[derive(Debug)]
 pub struct Link {
-    socket: OwnedFd,
+    keeper: Keeper,
     last_id: AtomicU64,
     /// Messages that the holder has not read yet.
     waiting: Mutex<VecDeque<(Message, Vec<OwnedFd>)>>,
+}
+
+/// Who keeps what is to outlive the program.
+#[derive(Debug)]
+enum Keeper {
+    /// A holder, by a connection to it.
+    Holder(OwnedFd),
+    Manager(Store),
+}
+
+impl Keeper {
+    fn send(&self, message: &Message, fds: &[BorrowedFd]) -> Result<(), Errno> {
+        match self {
+            Self::Holder(socket) => message::send(socket, message, fds),
+            Self::Manager(store) => store.send(message, fds),
+        }
+    }
+}
+
+/// Has the service manager that has started this program, systemd, keep its sockets in the place of a holder, and takes over those that
+/// it has of an earlier program. It keeps them until the unit is stopped, and not restarted.
+///
+/// The manager gives each program what it has when it starts it: to be called once.
+/// # Errors
+/// [`HoldError::NoManager`] if none has started this program.
+pub fn attach_to_manager() -> Result<Held, HoldError> {
+    let no_manager = |reason: String| HoldError::NoManager { reason };
+    let socket = std::env::var("NOTIFY_SOCKET");
+    let socket = socket.map_err(|_| no_manager("NOTIFY_SOCKET is not set".into()))?;
+    let store = Store::at(&socket).map_err(|error| no_manager(format!("{socket}: {error}")))?;
+    raise_open_files();
+    let left = store.take(passed());
+    Ok(Held {
+        link: Link {
+            keeper: Keeper::Manager(store),
+            last_id: AtomicU64::new(left.last_id),
+            waiting: Mutex::default(),
+        },
+        listeners: left.listeners,
+        connections: left.connections,
+        commons: left.commons,
+    })
 }
 
 /// Attaches this program to the holder at a Unix socket, and takes over the sockets of an earlier program. If that is still
@@ -210,7 +218,7 @@ pub fn attach(path: &Path, keep: Duration) -> Result<Held, HoldError> {
         }
     }
     let link = Link {
-        socket,
+        keeper: Keeper::Holder(socket),
         last_id: AtomicU64::new(last_id),
         waiting: Mutex::default(),
     };
@@ -324,7 +332,7 @@ impl Link {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         // Not queued here: whenever the program dies, the holder has it.
-        match message::send(&self.socket, &message, fds) {
+        match self.keeper.send(&message, fds) {
             Err(Errno::AGAIN | Errno::TOOMANYREFS) => Err(io::ErrorKind::WouldBlock.into()),
             sent => Ok(sent?),
         }
@@ -363,8 +371,11 @@ impl Link {
 
     /// The next notice from the holder, if there is one. Call it when the link becomes readable, until it returns `None`.
     pub fn next_notice(&self) -> Option<Notice> {
+        let Keeper::Holder(socket) = &self.keeper else {
+            return None;
+        };
         loop {
-            match message::receive(&self.socket) {
+            match message::receive(socket) {
                 Ok(Some((Message::LetGo, _))) => return Some(Notice::LetGo),
                 Ok(Some((Message::Unkept { .. }, _))) => return Some(Notice::Unkept),
                 Ok(Some(_)) | Err(Errno::INTR) => {}
@@ -384,7 +395,7 @@ impl Link {
         let mut waiting = self.waiting.lock();
         while let Some((message, fds)) = waiting.front() {
             let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
-            match message::send(&self.socket, message, &fds) {
+            match self.keeper.send(message, &fds) {
                 Err(Errno::AGAIN | Errno::TOOMANYREFS) => return,
                 // The holder is gone: nobody needs the message.
                 _ => drop(waiting.pop_front()),
@@ -395,7 +406,7 @@ impl Link {
     fn say(&self, message: Message, fds: &[BorrowedFd]) -> io::Result<()> {
         self.flush();
         let mut waiting = self.waiting.lock();
-        if waiting.is_empty() && message::send(&self.socket, &message, fds).is_ok() {
+        if waiting.is_empty() && self.keeper.send(&message, fds).is_ok() {
             return Ok(());
         }
         if waiting.len() >= MAX_WAITING {
@@ -420,10 +431,13 @@ fn count(fds: &[BorrowedFd]) -> io::Result<u8> {
     }
 }
 
-/// Becomes readable when there is a notice from the holder.
+/// Becomes readable when there is a notice from the holder: never, where a service manager is in its place.
 impl AsFd for Link {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        match &self.keeper {
+            Keeper::Holder(socket) => socket.as_fd(),
+            Keeper::Manager(store) => store.as_fd(),
+        }
     }
 }
 

@@ -9,6 +9,8 @@
 //! gone, by `kill -9` or because another one replaces it, the next program receives all of them, and continues each
 //! connection at the exact byte ([`Journal::recover`]). The holder neither reads from the sockets nor writes to them.
 //!
+//! systemd can be in the holder's place: it keeps descriptors for its services ([`attach_to_manager`]).
+//!
 //! **Access.** Only its owner and root can open the holder's socket, and both sides check each other's user.
 //!
 //! ```
@@ -31,13 +33,14 @@
 mod held;
 mod holder;
 mod journal;
+mod left;
 mod message;
 mod progress;
+mod store;
 
-pub use held::{
-    Attachment, Held, HeldCommon, HeldConnection, HeldListener, HoldError, Link, Notice, attach,
-};
+pub use held::{Held, HoldError, Link, Notice, attach, attach_to_manager};
 pub use holder::Holder;
 pub use journal::{Damaged, Journal, Note, RECORD_BYTES, Recovered, Words};
+pub use left::{Attachment, HeldCommon, HeldConnection, HeldListener};
 pub use message::Id;
 pub use progress::{Progress, discard};

@@ -9,12 +9,12 @@ use std::thread;
 use std::time::Duration;
 use urtica_wire::Version;
 
-const KERNEL: &[&str] = &["l2", "--offload", "kernel"];
-const AUTO: &[&str] = &["l2", "--offload", "auto"];
+pub const KERNEL: &[&str] = &["l2", "--offload", "kernel"];
+pub const AUTO: &[&str] = &["l2", "--offload", "auto"];
 const WITHOUT: &[&str] = &["l2", "--offload", "none"];
 
 /// A room for this program; without a kernel half here, a line that says so, or a failure with CI=true.
-fn room(program: &'static [&'static str]) -> Option<Room> {
+pub fn room(program: &'static [&'static str]) -> Option<Room> {
     let room = Room::running(program);
     let probe = room.start("probe.log", &[]);
     let log = probe.log();
@@ -29,7 +29,7 @@ fn room(program: &'static [&'static str]) -> Option<Room> {
 }
 
 /// Nobody complains of what was left, and all is taken over.
-fn check_taken_over(program: &Program) {
+pub fn check_taken_over(program: &Program) {
     let log = program.log();
     assert!(!log.contains("cannot be used"), "{log}");
     assert!(!log.contains("WARN"), "{log}");

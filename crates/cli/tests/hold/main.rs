@@ -2,6 +2,8 @@
 //! once and in order, and no connection ends.
 
 mod kernel;
+mod managed;
+mod manager;
 mod room;
 mod router;
 mod switch;

@@ -1,5 +1,6 @@
 //! Programs and their holder, and what disturbs them under load.
 
+use crate::manager::Manager;
 use crate::switch::FakeSwitch;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
@@ -31,6 +32,8 @@ pub struct Room {
     pub folder: Rc<tempfile::TempDir>,
     /// What to run.
     program: &'static [&'static str],
+    /// What keeps the connections, where that is no holder.
+    manager: Option<Rc<Manager>>,
 }
 
 impl Room {
@@ -42,7 +45,20 @@ impl Room {
     /// For a program with these options.
     pub fn running(program: &'static [&'static str]) -> Self {
         let folder = Rc::new(tempfile::tempdir().unwrap());
-        Self { folder, program }
+        Self {
+            folder,
+            program,
+            manager: None,
+        }
+    }
+
+    /// The same where a service manager starts the programs, and keeps the connections.
+    pub fn managed(self) -> Self {
+        let manager = Manager::start(&self.folder.path().join("notify.sock"));
+        Self {
+            manager: Some(Rc::new(manager)),
+            ..self
+        }
     }
 
     /// The same room, and from now on another program.
@@ -55,9 +71,18 @@ impl Room {
         self.folder.path().join("hold.sock")
     }
 
+    /// How many descriptors the service manager keeps.
+    pub fn stored(&self) -> usize {
+        self.manager.as_ref().map_or(0, |manager| manager.stored())
+    }
+
     /// Starts the program, and waits until it listens.
     pub fn start(&self, name: &str, options: &[&str]) -> Program {
-        let mut program = self.spawn(Command::new(URTICA), name, options);
+        let command = match &self.manager {
+            Some(manager) => manager.command(URTICA),
+            None => Command::new(URTICA),
+        };
+        let mut program = self.spawn(command, name, options);
         eventually("the program listens", || {
             let ended = program.child.try_wait().unwrap();
             assert!(ended.is_none(), "{}", program.log());
@@ -97,11 +122,15 @@ impl Room {
     fn spawn(&self, mut program: Command, name: &str, options: &[&str]) -> Program {
         let log = self.folder.path().join(name);
         let output = File::create(&log).unwrap();
+        let keeper = match &self.manager {
+            Some(_) => "systemd".to_owned(),
+            None => self.file().display().to_string(),
+        };
         let child = program
             .arg("run")
             .args(self.program)
             .args(["--listen", "ptcp:0:127.0.0.1", "--shards", "2"])
-            .arg(format!("--hold={}", self.file().display()))
+            .arg(format!("--hold={keeper}"))
             .args(options)
             .env("RUST_LOG", "info")
             .stdin(Stdio::null())
@@ -153,6 +182,7 @@ impl Program {
         self.signal(Signal::INT);
         assert!(self.wait().success(), "{}", self.log());
         eventually("the holder has ended", || !room.file().exists());
+        eventually("nothing is stored", || room.stored() == 0);
     }
 }
 

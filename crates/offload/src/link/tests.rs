@@ -138,7 +138,7 @@ fn hosts_do_not_become_younger_with_the_next_program() {
     bench.pass(200);
     bench.link.reclaim(&mut Vec::new());
     let started = Instant::now();
-    let memory = bench.link.memory();
+    let memory = Arc::clone(&bench.link.memory);
     let places = SharedPlaces::resume(memory, clock_ns_at(started)).unwrap();
     assert!(places.iter().any(|entry| entry.port() == Some(PortNo(1))));
     let handover = Handover::new(&[], 0, started);

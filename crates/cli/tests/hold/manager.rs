@@ -1,0 +1,142 @@
+//! A service manager as far as a program sees it: it keeps descriptors by name, and passes them to the next program, as systemd does.
+
+use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use rustix::io::{dup2, fcntl_dupfd_cloexec};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, recvmsg};
+use std::io::{self, IoSliceMut};
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::os::unix::net::UnixDatagram;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// The first descriptor that is passed.
+const FIRST_FD: RawFd = 3;
+
+/// Ends when dropped; what it keeps is closed then.
+pub struct Manager {
+    place: PathBuf,
+    shared: Arc<Shared>,
+    reader: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    socket: UnixDatagram,
+    store: Mutex<Vec<(String, OwnedFd)>>,
+    is_over: AtomicBool,
+}
+
+impl Manager {
+    /// With its socket there.
+    pub fn start(place: &Path) -> Self {
+        let socket = UnixDatagram::bind(place).unwrap();
+        let shared = Arc::new(Shared {
+            socket,
+            store: Mutex::default(),
+            is_over: AtomicBool::new(false),
+        });
+        let own = Arc::clone(&shared);
+        let reader = thread::spawn(move || {
+            while !own.is_over.load(Ordering::Relaxed) {
+                own.read();
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        Self {
+            place: place.to_owned(),
+            shared,
+            reader: Some(reader),
+        }
+    }
+
+    /// How many descriptors it keeps.
+    pub fn stored(&self) -> usize {
+        self.shared.read();
+        self.shared.store.lock().unwrap().len()
+    }
+
+    /// Runs a program that gets all that is stored.
+    pub fn command(&self, program: &str) -> Command {
+        // What an earlier program has said counts before its end.
+        self.shared.read();
+        let store = self.shared.store.lock().unwrap();
+        let names: Vec<_> = store.iter().map(|(name, _)| name.as_str()).collect();
+        // Out of the way of the numbers that they get.
+        let from = FIRST_FD + store.len() as RawFd;
+        let copies = store.iter().map(|(_, fd)| fcntl_dupfd_cloexec(fd, from));
+        let copies: Vec<_> = copies.collect::<Result<_, _>>().unwrap();
+        let mut command = Command::new("sh");
+        // The shell becomes the program, whose number this is.
+        command
+            .args(["-c", "export LISTEN_PID=$$; exec \"$@\"", "sh", program])
+            .env("NOTIFY_SOCKET", &self.place)
+            .env("LISTEN_FDS", names.len().to_string())
+            .env("LISTEN_FDNAMES", names.join(":"));
+        // SAFETY: between fork and exec this only makes system calls.
+        unsafe { command.pre_exec(move || place(&copies)) };
+        command
+    }
+}
+
+/// Gives descriptors the numbers from `FIRST_FD` on.
+fn place(fds: &[OwnedFd]) -> io::Result<()> {
+    for (number, fd) in (FIRST_FD..).zip(fds) {
+        // SAFETY: whatever has this number is replaced by a copy, in a process that is about to run another program; it is not closed.
+        let mut target = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(number) });
+        dup2(fd, &mut target)?;
+        assert_eq!(target.as_raw_fd(), number);
+    }
+    Ok(())
+}
+
+impl Shared {
+    /// Reads all that was said.
+    fn read(&self) {
+        let mut store = self.store.lock().unwrap();
+        while let Some((said, fds)) = self.receive() {
+            let of = |key: &str| {
+                let mut lines = said.lines();
+                lines.find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
+            };
+            match (of("FDNAME"), of("FDSTORE"), of("FDSTOREREMOVE")) {
+                (Some(name), Some("1"), None) => {
+                    assert!(name.len() <= 255 && !name.contains(':'), "{name}");
+                    store.extend(fds.into_iter().map(|fd| (name.to_owned(), fd)));
+                }
+                (Some(name), None, Some("1")) => store.retain(|(stored, _)| stored != name),
+                _ => assert!(fds.is_empty(), "{said}"),
+            }
+        }
+    }
+
+    fn receive(&self) -> Option<(String, Vec<OwnedFd>)> {
+        let mut bytes = [0; 4096];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+        let mut room = [IoSliceMut::new(&mut bytes)];
+        let received = recvmsg(self.socket.as_fd(), &mut room, &mut control, flags).ok()?;
+        assert!(!received.flags.contains(ReturnFlags::CTRUNC));
+        let mut fds = Vec::new();
+        for part in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(received) = part {
+                fds.extend(received);
+            }
+        }
+        let said = String::from_utf8(bytes[..received.bytes].to_vec()).unwrap();
+        Some((said, fds))
+    }
+}
+
+impl Drop for Manager {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::Relaxed);
+        if let Some(reader) = self.reader.take() {
+            let _ = reader.join();
+        }
+    }
+}
