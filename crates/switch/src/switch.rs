@@ -562,3 +562,6 @@ impl Switch {
         self.compiled.as_ref().map(Compiled::reader)
     }
 }
+
+#[cfg(test)]
+mod tests;
