@@ -567,3 +567,6 @@ impl Switch {
         self.compiled.as_ref().map(Compiled::reader)
     }
 }
+
+#[cfg(test)]
+mod tests;

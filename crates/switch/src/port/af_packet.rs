@@ -121,7 +121,7 @@ impl AfPacketPort {
     fn share(&mut self) -> Result<Arc<Group>, PortError> {
         let group = Arc::new(Group::default());
         let id = group
-            .join(&self.ring.socket, None)
+            .join(&self.ring.socket, self.interface.index, None)
             .map_err(opening(&self.interface.name).failed("share its frames among threads"))?;
         self.shared = Some((Arc::clone(&group), id));
         Ok(group)
@@ -308,7 +308,7 @@ impl Ring {
         let ring = Self::make(interface, opening)?;
         fanout::deafen(&ring.socket).map_err(opening.failed(what))?;
         ring.listen(interface, opening)?;
-        let id = group.join(&ring.socket, left);
+        let id = group.join(&ring.socket, interface.index, left);
         Ok((ring, id.map_err(opening.failed(what))?))
     }
 
