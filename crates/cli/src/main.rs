@@ -47,7 +47,7 @@ enum Command {
     /// Tell what happens to a packet in a switch, table by table.
     Trace(trace::TraceArgs),
     /// Switch frames between ports, as OpenFlow controllers say.
-    Switch(switch::SwitchArgs),
+    Switch(Box<switch::SwitchArgs>),
     /// A whole network in this process: switches, hosts, and a controller; needs no root.
     Net(Box<net::NetArgs>),
     /// Print OpenFlow messages, from hex digits or a capture.
@@ -73,7 +73,7 @@ fn main() -> ExitCode {
         Command::Hold(args) => hold::run(args),
         Command::Flows(args) => flows::run(args),
         Command::Trace(args) => trace::run(args),
-        Command::Switch(args) => switch::run(args),
+        Command::Switch(args) => switch::run(*args),
         Command::Net(args) => net::run(*args),
         Command::Decode(args) => decode::run(args),
         Command::Bench(args) => bench::run(*args),
