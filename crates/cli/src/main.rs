@@ -56,7 +56,7 @@ enum Command {
     /// Tell what happens to a packet in a switch, table by table.
     Trace(trace::TraceArgs),
     /// Switch frames between ports, as OpenFlow controllers say.
-    Switch(switch::SwitchArgs),
+    Switch(Box<switch::SwitchArgs>),
     /// A whole network in this process: switches, hosts, and a controller; needs no root.
     Net(Box<net::NetArgs>),
     /// Record what switches and a controller say to each other, for Wireshark, also under TLS.
@@ -88,7 +88,7 @@ fn main() -> ExitCode {
         Command::Top(args) => top::run(args),
         Command::Flows(args) => flows::run(args),
         Command::Trace(args) => trace::run(args),
-        Command::Switch(args) => switch::run(args),
+        Command::Switch(args) => switch::run(*args),
         Command::Net(args) => net::run(*args),
         Command::Capture(args) => capture::run(args),
         Command::Decode(args) => decode::run(args),

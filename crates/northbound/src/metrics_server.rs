@@ -60,8 +60,12 @@ impl MetricsServer {
             let page = Arc::clone(&page);
             async move {
                 let page = page.lock_owned().await;
-                // It may wait for another thread.
-                let made = tokio::task::spawn_blocking(move || page()).await;
+                // It may wait for another thread, and holds the lock until it is made.
+                let make = move || {
+                    let page = &*page;
+                    page()
+                };
+                let made = tokio::task::spawn_blocking(make).await;
                 response(made.ok().flatten())
             }
         };

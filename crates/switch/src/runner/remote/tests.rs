@@ -3,7 +3,7 @@
 use super::*;
 use crate::port::memory::{self, MemoryPort};
 use crate::port::testing::{eventually, frame};
-use crate::runner::{ControllerState, StopHandle, Threads};
+use crate::runner::{ControllerState, RunError, StopHandle, Threads};
 use crate::{FailMode, Switch, SwitchConfig};
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
