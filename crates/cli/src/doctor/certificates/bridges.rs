@@ -27,13 +27,8 @@ enum Refusal {
 
 pub fn look(switch: &OpenVswitch, plan: &Plan, config: &TlsConfig, ours: &Tls) -> Option<Finding> {
     let files = switch.ssl()?;
-    let file = |column| files.text(column).map(Into::into);
-    let theirs = TlsConfig {
-        private_key: file("private_key")?,
-        certificate: file("certificate")?,
-        ca_cert: file("ca_cert")?,
-        peer_name: None,
-    };
+    let file = |column| files.text(column);
+    let theirs = TlsConfig::new(file("private_key")?, file("certificate")?, file("ca_cert")?);
     if is_forbidden(&theirs.private_key) {
         let sentence = "Whether the bridges of this machine and the controller accept each other was not looked at: that takes Open vSwitch's key.";
         let finding = Finding::note("ovs-certificates-not-looked-at", sentence);

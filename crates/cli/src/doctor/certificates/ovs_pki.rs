@@ -59,12 +59,7 @@ mod tests {
     use super::*;
 
     fn commands(key: &str, certificate: &str, authority: &str) -> Vec<String> {
-        let files = TlsConfig {
-            private_key: key.into(),
-            certificate: certificate.into(),
-            ca_cert: authority.into(),
-            peer_name: None,
-        };
+        let files = TlsConfig::new(key, certificate, authority);
         make_anew(Finding::note("n", ""), &files, "controller").commands
     }
 

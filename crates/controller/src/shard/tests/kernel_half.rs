@@ -125,7 +125,7 @@ fn it_gets_nothing_of_a_switch_that_another_controller_has_taken_over() {
 fn it_is_woken_in_the_shard_that_it_moved_to() {
     let (mut bench, log, wakeup) = scripted();
     let mut switch = bench.join(1, 7);
-    let key = read_once(&mut bench, &mut switch);
+    read_once(&mut bench, &mut switch);
     received(&mut switch);
     assert_eq!(log.lock().calls, ["attach", "hand over"]);
 
