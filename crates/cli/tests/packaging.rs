@@ -1,6 +1,7 @@
 //! What packages are made of: version, completions, manual pages, and the notification of the service manager.
 
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -65,10 +66,17 @@ fn bash_takes_its_completions() {
     let complete = format!(
         "{script}\nCOMP_WORDS=(urtica sw)\nCOMP_CWORD=1\n_urtica urtica sw urtica\necho \"${{COMPREPLY[@]}}\""
     );
-    let Output { stdout, stderr, .. } = Command::new("bash")
-        .args(["-c", &complete])
-        .output()
+    // By standard input: the script is longer than an argument may be.
+    let mut bash = Command::new("bash")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
         .unwrap();
+    let mut stdin = bash.stdin.take().unwrap();
+    stdin.write_all(complete.as_bytes()).unwrap();
+    drop(stdin);
+    let Output { stdout, stderr, .. } = bash.wait_with_output().unwrap();
     let error = String::from_utf8_lossy(&stderr);
     assert_eq!(String::from_utf8(stdout).unwrap(), "switch\n", "{error}");
 }

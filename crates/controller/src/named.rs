@@ -43,6 +43,15 @@ impl<P: Program> Program for Named<P> {
         self.program.resume(info, held, started)
     }
 
+    fn resume_for_all(
+        &self,
+        info: &SwitchInfo,
+        held: urtica_hold::Id,
+        started: Instant,
+    ) -> Option<Box<dyn SwitchHandler>> {
+        self.program.resume_for_all(info, held, started)
+    }
+
     fn start(&self, background: &Background) {
         self.program.start(background);
     }
