@@ -161,20 +161,11 @@ impl RestRouter {
             added
         };
         let (added, pending) = self.0.with(id, act)?;
-        let done = confirmed(pending).await;
-        if let Err(RyuError::Request(RequestError::Refused(_))) = done {
-            self.undo(
-                id,
-                |routed, network| {
-                    let router = routed.vlans.get_mut(&vlan_id);
-                    router.map_or_else(Vec::new, |router| {
-                        router.delete_address(added.id, network.program())
-                    })
-                },
-                vlan_id,
-            );
-        }
-        done.map(|()| added.id)
+        self.confirmed_or_undone(id, vlan_id, pending, |router, network| {
+            router.delete_address(added.id, network.program())
+        })
+        .await?;
+        Ok(added.id)
     }
 
     /// Adds a route to a destination. Returns its number; the switch has its entry then. Packets follow it as soon as its gateway has
@@ -203,31 +194,37 @@ impl RestRouter {
             }
             sent
         })?;
-        let done = confirmed(pending).await;
-        if let Err(RyuError::Request(RequestError::Refused(_))) = done {
-            self.undo(
-                id,
-                |routed, network| {
-                    let router = routed.vlans.get_mut(&vlan_id);
-                    router.map_or_else(Vec::new, |router| {
-                        router.delete_routes(Some(route_id), network.program()).1
-                    })
-                },
-                vlan_id,
-            );
-        }
-        done.map(|()| route_id)
+        self.confirmed_or_undone(id, vlan_id, pending, |router, network| {
+            router.delete_routes(Some(route_id), network.program()).1
+        })
+        .await?;
+        Ok(route_id)
     }
 
-    /// The switch has refused a part of something: what it has taken of it goes, too.
+    /// Waits until the switch has done what it was told. Where it refuses a part of that, what it has taken of it goes, too.
+    async fn confirmed_or_undone(
+        &self,
+        id: DatapathId,
+        vlan_id: u16,
+        pending: PendingReply,
+        take_back: impl FnOnce(&mut VlanRouter, &Network) -> Vec<Message<'static>>,
+    ) -> Result<(), RyuError> {
+        let done = confirmed(pending).await;
+        if let Err(RyuError::Request(RequestError::Refused(_))) = done {
+            self.undo(id, vlan_id, take_back);
+        }
+        done
+    }
+
     fn undo(
         &self,
         id: DatapathId,
-        take_back: impl FnOnce(&mut Routed, &Network) -> Vec<Message<'static>>,
         vlan_id: u16,
+        take_back: impl FnOnce(&mut VlanRouter, &Network) -> Vec<Message<'static>>,
     ) {
         let undone = self.0.with(id, |routed, network| {
-            let mut messages = take_back(routed, network);
+            let router = routed.vlans.get_mut(&vlan_id);
+            let mut messages = router.map_or_else(Vec::new, |router| take_back(router, network));
             messages.extend(routed.close(vlan_id, network));
             Ok(network.send_all(id, &messages)?)
         });

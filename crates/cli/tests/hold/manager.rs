@@ -1,5 +1,6 @@
 //! A service manager as far as a program sees it: it keeps descriptors by name, and passes them to the next program, as systemd does.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use rustix::io::{dup2, fcntl_dupfd_cloexec};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, recvmsg};
@@ -42,8 +43,8 @@ impl Manager {
         let own = Arc::clone(&shared);
         let reader = thread::spawn(move || {
             while !own.is_over.load(Ordering::Relaxed) {
+                own.wait();
                 own.read();
-                thread::sleep(Duration::from_millis(1));
             }
         });
         Self {
@@ -95,6 +96,14 @@ fn place(fds: &[OwnedFd]) -> io::Result<()> {
 
 impl Shared {
     /// Reads all that was said.
+    /// Waits until there is something to read, or for as long as dropping may take.
+    fn wait(&self) {
+        let timeout = Timespec::try_from(Duration::from_millis(50)).unwrap();
+        let mut fds = [PollFd::new(&self.socket, PollFlags::IN)];
+        // A signal ends it early, which does no harm.
+        let _ = poll(&mut fds, Some(&timeout));
+    }
+
     fn read(&self) {
         let mut store = self.store.lock().unwrap();
         while let Some((said, fds)) = self.receive() {

@@ -64,8 +64,8 @@ pub trait PortIo: Send {
         Ok(Vec::new())
     }
 
-    /// Opens a network interface again that was taken away, if there is one of its name again. Returns whether it has: then
-    /// [`PortIo::as_fd`] and [`PortIo::link_index`] are others than before. Asked for now and then.
+    /// Opens a network interface again that was deleted and has been created again under its name. Returns whether it did: from
+    /// then on [`PortIo::as_fd`] and [`PortIo::link_index`] return other values than before. Called every 100 ms.
     ///
     /// # Errors
     /// Where it cannot be opened.
