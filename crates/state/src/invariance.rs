@@ -1,24 +1,24 @@
-//! What must not compile: a shared value that changes its type on the way.
+//! Shared values are invariant in their type: code that changes the type must not compile.
 //!
-//! A function over any lifetime is one over `'static`, too. A variable that holds the one is no variable of the other: who
-//! takes it for that could write a function that keeps its argument, and who reads it as it was made would hand it something
-//! that is freed soon.
+//! A function over any lifetime is also one over `'static`. A variable that holds the one is still no variable of the
+//! other: through the wider type a program could store a function that keeps its argument, and a reader of the original
+//! type would pass it a reference that is soon freed.
 
-/// A variable stays one of its own type,
+/// A variable keeps its exact type,
 ///
 /// ```
 /// use urtica_state::TVar;
 /// fn same(any: TVar<for<'a> fn(&'a str)>) -> TVar<for<'a> fn(&'a str)> { any }
 /// ```
 ///
-/// and is none of a supertype,
+/// and does not convert to a supertype
 ///
 /// ```compile_fail,E0308
 /// use urtica_state::TVar;
 /// fn wider(any: TVar<for<'a> fn(&'a str)>) -> TVar<fn(&'static str)> { any }
 /// ```
 ///
-/// or subtype.
+/// or a subtype.
 ///
 /// ```compile_fail,E0308
 /// use urtica_state::TVar;
@@ -42,7 +42,7 @@ struct OfTVar;
 /// ```
 struct OfSnapshot;
 
-/// Keys and values alike.
+/// Both the key type and the value type are invariant.
 ///
 /// ```
 /// use urtica_state::Table;

@@ -1,16 +1,16 @@
 //! State that control programs share: transactional variables, concurrent tables, snapshots.
 //!
-//! A control program's handlers run on many cores. The state of one switch needs no synchronisation; what remains is the
-//! state that switches share: where hosts are, how much bandwidth links have left, the topology (McNettle section 4). This
-//! crate has one structure for each such need. It is a crate of its own because it knows nothing of switches and networks:
-//! programs, services and tests use it alike, and it is model-checked on its own, in all interleavings of its threads.
+//! A control program's handlers run on many cores. The state of one switch needs no synchronisation; the rest is shared
+//! between switches: host locations, the bandwidth left on links, the topology (McNettle section 4). This crate has one
+//! structure for each such need. It is a separate crate because it knows nothing of switches and networks: programs,
+//! services and tests all use it, and it is model-checked on its own, in all interleavings of its threads.
 //!
 //! | structure | for | reading | changing |
 //! | --- | --- | --- | --- |
 //! | [`TVar`] and [`atomically`] | several values that change together | one cache line, and a check of its version; no lock | one atomic exchange per variable; after a conflict it runs again |
 //! | [`Table`] | small keys and values, looked up for each packet | one cache line; no lock | a lock that few others share; none if nothing changes |
-//! | [`Snapshot`] | one large value that is replaced as a whole | an `Arc` of it; no lock | makes a new one; nobody waits |
-//! | `Mutex`, of the standard library | what few threads change as often as they read it | waits for others | waits for others |
+//! | [`Snapshot`] | one large value that is replaced as a whole | an `Arc` of it; no lock | makes a new one; readers never wait |
+//! | `Mutex`, of the standard library | values that few threads change as often as they read them | waits for others | waits for others |
 //!
 //! All may be used from any number of threads. In one thread they are deterministic: no clock is read, and no order
 //! is random.
@@ -38,16 +38,18 @@
 //! assert_eq!((path[0].load(), path[1].load()), (6, 1));
 //! ```
 //!
-//! Without `or_else`, `check` waits until a link has enough, as [`retry`] does: [`atomically`] in a thread,
-//! [`atomically_async`] in a task. A handler must not wait: it calls [`try_atomically`], which returns why nothing was done.
+//! Without `or_else`, `check` waits until each link has enough, as [`retry`] does: [`atomically`] blocks the thread,
+//! [`atomically_async`] the task. A handler must not wait: it calls [`try_atomically`], which returns why the transaction
+//! was not carried out.
 //!
-//! A transaction runs again after a conflict. So it must have no side effects but on variables: have it return what is to be
-//! done, and send messages and change tables and snapshots after it. Changing a [`Table`] or publishing a [`Snapshot`] panics
-//! inside a transaction; reading either is fine. Other code with side effects can check [`in_transaction`] and refuse.
+//! A transaction runs again after a conflict, so its only side effects must be on variables: return the work to do from it,
+//! and send messages and change tables and snapshots afterwards. Changing a [`Table`] or publishing a [`Snapshot`] inside a
+//! transaction panics; reading either is fine. Other code with side effects can check [`in_transaction`] and refuse.
 //!
 //! # Unsafe code
-//! Transactions and tables use `unsafe`, each with its proof beside it: values of any type in one machine word, and reads
-//! without locks or reference counts, whose memory is reclaimed by epochs. Loom checks the algorithms (`tests/state_model.rs`).
+//! Transactions and tables use `unsafe`, with a proof next to each use: values of any type in one machine word, and reads
+//! without locks or reference counts, whose memory is reclaimed by epochs. Loom checks the algorithms
+//! (`tests/state_model.rs`).
 
 #[cfg(doctest)]
 mod invariance;
@@ -65,19 +67,19 @@ pub use stm::{
 pub use table::{Table, TableError};
 pub use word::{Word, neighbourly};
 
-/// The synchronisation primitives and sizes, for which the models have others.
+/// Synchronisation primitives and sizes; the models replace them with their own.
 mod sync {
     pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize};
     pub use std::sync::{Mutex, MutexGuard};
     pub use std::thread::yield_now;
 
-    /// Up to how many writes of a transaction are searched, and reads validated again, one by one.
+    /// The largest write set that is searched linearly, and the largest read set that is revalidated read by read.
     pub const FEW: usize = 16;
 
-    /// How many locks the changes of a table are spread over.
+    /// The number of locks over which a table's changes are spread.
     pub const STRIPES: usize = 64;
 
-    /// How many cache lines of a table are a neighbourhood.
+    /// The number of cache lines in a table's neighbourhood.
     pub const NEIGHBOURHOOD: usize = 16;
 
     /// Prefetches a cache line that will be read soon.
@@ -93,12 +95,12 @@ mod sync {
         let _ = at;
     }
 
-    /// Prefetches a cache line that will be written, taking it from other cores: several at once, where atomic exchanges
-    /// would wait for one after the other.
+    /// Prefetches a cache line for writing, which takes it from other cores. Several prefetches overlap; atomic exchanges
+    /// would wait one after another.
     #[inline(always)]
     pub fn prefetch_to_write<T>(at: *const T) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: this is a prefetch, too: it neither changes memory nor faults.
+        // SAFETY: this is also only a prefetch: it neither changes memory nor faults.
         unsafe {
             std::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags));
         }
@@ -106,10 +108,10 @@ mod sync {
         let _ = at;
     }
 
-    /// After how many spins a waiting thread yields.
+    /// The number of spins after which a waiting thread yields.
     const SPINS_BEFORE_YIELD: u32 = 32;
 
-    /// Spins once for another thread, which will not take long.
+    /// Spins once while another thread finishes a short operation.
     #[cold]
     pub fn spin(spins: &mut u32) {
         *spins += 1;

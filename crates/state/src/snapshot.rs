@@ -1,9 +1,9 @@
-//! A value that is published as a whole, read often and replaced seldom: a topology, routes.
+//! A value that is published as a whole, read often and replaced rarely: a topology, routes.
 //!
 //! **How.** Readers clone an `Arc` of the current value (`arc-swap`). A version counts the publications.
 //!
-//! **Cost.** `load` takes no lock, but increments a reference count, which is a write to memory that readers share. On a hot
-//! path keep what you loaded, and load again when `version`, which only reads, has grown.
+//! **Cost.** `load` takes no lock, but increments a reference count, which is a write to memory that readers share. On a
+//! hot path keep the loaded value, and load again when `version`, which only reads, has grown.
 //!
 //! **Thread-safety.** Any number of threads read and publish. Readers never wait.
 
@@ -31,13 +31,13 @@ use std::task::{Context, Poll};
 /// ```
 pub struct Snapshot<T> {
     value: ArcSwap<T>,
-    /// How many values were published after the first. Grows after the value was replaced.
+    /// The number of publications after the first value. Incremented after the value is replaced.
     version: AtomicU64,
     waiters: Waiters,
 }
 
 impl<T: Send + Sync> Snapshot<T> {
-    /// A snapshot of this value, whose version is 0.
+    /// Creates a snapshot of `value`, with version 0.
     pub fn new(value: T) -> Self {
         Self {
             value: ArcSwap::from_pointee(value),
@@ -46,12 +46,13 @@ impl<T: Send + Sync> Snapshot<T> {
         }
     }
 
-    /// The current value.
+    /// Returns the current value.
     pub fn load(&self) -> Arc<T> {
         self.value.load_full()
     }
 
-    /// How many values were published after the first. A later [`Snapshot::load`] returns the one of this version or a newer one.
+    /// Returns the number of publications after the first value. A later [`Snapshot::load`] returns this version or a newer
+    /// one.
     pub fn version(&self) -> u64 {
         self.version.load(SeqCst)
     }
@@ -66,11 +67,11 @@ impl<T: Send + Sync> Snapshot<T> {
         self.announce();
     }
 
-    /// Replaces the value by what `change` returns for it. Where others publish meanwhile, it is called again, so that no
-    /// update is lost.
+    /// Replaces the value by what `change` returns for it. If another thread publishes during the call, `change` is called
+    /// again, so no update is lost.
     ///
     /// # Panics
-    /// As [`Snapshot::publish`].
+    /// Like [`Snapshot::publish`].
     pub fn update(&self, change: impl Fn(&T) -> T) {
         refuse_in_transaction();
         self.value.rcu(|value| change(value));
@@ -83,9 +84,9 @@ impl<T: Send + Sync> Snapshot<T> {
         woken.iter().for_each(|waiter| waiter.wake());
     }
 
-    /// Resolves to the version, as soon as it is greater than `since`.
+    /// Resolves to the version as soon as it is greater than `since`.
     ///
-    /// Any executor will do; dropping the future ends the wait.
+    /// Works with any executor; dropping the future ends the wait.
     pub fn changed(&self, since: u64) -> impl Future<Output = u64> + Send {
         Changed {
             snapshot: self,
@@ -130,7 +131,7 @@ impl<T: Send + Sync> Future for Changed<'_, T> {
         if is_woken {
             self.wait(context);
         }
-        // We are on the list before we check: whoever publishes after the check finds us there.
+        // We are on the list before we check: a later publish wakes us.
         match self.snapshot.version() {
             version if version > self.since => Poll::Ready(version),
             _ => Poll::Pending,

@@ -1,7 +1,7 @@
-//! Tasks and threads that wait for something to change.
+//! Tasks and threads that wait for a change.
 //!
-//! **How.** A [`Waiter`] is in the [`Waiters`] of everything that it waits for; the first change wakes it, by the [`Waker`] of
-//! a task or a thread.
+//! **How.** A [`Waiter`] is in the [`Waiters`] of everything that it waits for; the first change wakes it, through the
+//! [`Waker`] of a task or a thread.
 //!
 //! **Thread-safety.** Any number of threads wait and wake at once. No list is locked while a waker is called.
 
@@ -27,13 +27,13 @@ impl Waiter {
         })
     }
 
-    /// Replaces the waker. Returns `true` if it was woken already, which has used the old one.
+    /// Replaces the waker. Returns `true` if it was woken already, through the old one.
     pub fn is_woken_or_wakes(&self, waker: &Waker) -> bool {
         lock(&self.waker).clone_from(waker);
         self.is_woken()
     }
 
-    /// Whether it was woken.
+    /// Returns `true` if it was woken.
     pub fn is_woken(&self) -> bool {
         self.is_woken.load(Acquire)
     }
@@ -46,7 +46,7 @@ impl Waiter {
     }
 }
 
-/// The waiters for one thing.
+/// The waiters for a change.
 #[derive(Debug)]
 pub(crate) struct Waiters(Mutex<Vec<Arc<Waiter>>>);
 
@@ -63,7 +63,7 @@ impl Waiters {
         lock(&self.0).retain(|other| !Arc::ptr_eq(other, waiter));
     }
 
-    /// Removes and returns all, to be woken.
+    /// Removes and returns all waiters, to be woken.
     pub fn take(&self) -> Vec<Arc<Waiter>> {
         mem::take(&mut *lock(&self.0))
     }
@@ -74,7 +74,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A waker that unparks the calling thread, which waits by [`park_until`].
+/// Returns a waker that unparks the calling thread, which waits with [`park_until`].
 pub(crate) fn thread_waker() -> Waker {
     struct Unpark(Thread);
     impl Wake for Unpark {

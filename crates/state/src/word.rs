@@ -25,25 +25,25 @@
 /// # Ok::<(), urtica_state::TableError>(())
 /// ```
 pub trait Word: Copy {
-    /// The value as a word: different values, different words. The greatest, `u64::MAX`, is reserved by the table: a value that
-    /// converts to it cannot be inserted.
+    /// Returns the value as a word; different values have different words. The greatest word, `u64::MAX`, is reserved by
+    /// the table: a value that converts to it cannot be inserted.
     fn to_word(self) -> u64;
 
-    /// The value that [`Word::to_word`] made this word of.
+    /// Returns the value that [`Word::to_word`] converted to this word.
     fn from_word(word: u64) -> Self;
 
-    /// The hash function for keys: where in a table of `2^64` slots the search for this word begins.
+    /// The hash function for keys: the slot, of a table of `2^64` slots, at which the search for this word starts.
     ///
-    /// By default, each 64 words that differ in the last six bits alone have 64 slots of their own beside each
-    /// other, which are spread by a hash: so runs of addresses are read like an array, and prefetched by the processor. Where
-    /// your keys count in other bits, override it.
+    /// By default, 64 words that differ only in the last six bits have 64 adjacent slots of their own, and these groups are
+    /// spread by a hash: so runs of addresses are read like an array, and prefetched by the processor. If your keys differ
+    /// in other bits, override it.
     #[inline]
     fn first_slot(word: u64) -> u64 {
         neighbourly(word >> NEIGHBOURS_BITS, word)
     }
 }
 
-/// How many bits neighbours differ in.
+/// The number of low bits in which neighbours differ.
 const NEIGHBOURS_BITS: u32 = 6;
 
 /// A slot in the neighbourhood that belongs to `family`: those of a family whose `member` numbers differ in the last six

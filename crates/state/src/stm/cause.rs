@@ -5,7 +5,7 @@
 pub(crate) enum Cause {
     /// It called `retry`.
     Retry,
-    /// Something it has read was changed.
+    /// A value that it has read was changed.
     Conflict,
     /// It made too many reads and writes.
     TooLong,

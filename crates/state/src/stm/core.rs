@@ -1,8 +1,8 @@
-//! A variable without its type, behind its handles: the value in raw form, and who waits for it.
+//! A variable without its type, as its handles share it: the value in raw form, and its waiters.
 //!
-//! **Memory.** A core has a cache line of its own. It lives while there are handles, and then until no running transaction
-//! can still have read it: so a transaction notes the cores that it reads without counting itself among the handles, which
-//! would make readers write shared memory.
+//! **Memory.** A core has its own cache line. It lives while it has handles, and then until no running transaction can
+//! still have read it. So a transaction only notes the cores that it reads, instead of counting as a handle, which would
+//! make readers write shared memory.
 
 use super::reclaim::retire;
 use super::versioned::{Raw, Versioned};
@@ -16,13 +16,13 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 pub(crate) struct Core {
     pub versioned: Versioned,
     pub waiters: Waiters,
-    /// How to drop a value in raw form; nothing for those that need none.
+    /// Drops a value in raw form; `None` for types that need no drop.
     pub drop_raw: Option<unsafe fn(Raw)>,
     handles: AtomicUsize,
 }
 
 impl Core {
-    /// With one handle.
+    /// Creates a core with one handle.
     pub fn new(raw: Raw, drop_raw: Option<unsafe fn(Raw)>) -> Self {
         Self {
             versioned: Versioned::new(raw),
@@ -32,7 +32,7 @@ impl Core {
         }
     }
 
-    /// One handle more, unless there is none.
+    /// Adds a handle. Returns `false` if the core has no handles left.
     fn try_share(&self) -> bool {
         let mut handles = self.handles.load(Relaxed);
         while handles != 0 {
@@ -49,7 +49,7 @@ impl Drop for Core {
     fn drop(&mut self) {
         let raw = self.versioned.raw_mut();
         if let Some(drop_raw) = self.drop_raw {
-            // SAFETY: the core owns its value, and nobody sees the core any more.
+            // SAFETY: the core owns its value, and no thread refers to the core any longer.
             unsafe { drop_raw(raw) };
         }
     }
@@ -59,8 +59,8 @@ impl Drop for Core {
 #[derive(Debug)]
 pub(crate) struct Handle(NonNull<Core>);
 
-// SAFETY: a core is made of atomics and locks; the values that it gives out and drops on any thread are Send and Sync,
-// which `TVar::new` asks for.
+// SAFETY: a core consists of atomics and locks; the values that it returns and drops on any thread are Send and Sync, as
+// `TVar::new` requires.
 unsafe impl Send for Handle {}
 // SAFETY: as above.
 unsafe impl Sync for Handle {}
@@ -70,12 +70,12 @@ impl Handle {
         Self(NonNull::from(Box::leak(Box::new(core))))
     }
 
-    /// A handle of a core that a running transaction has read; `None` if all other handles are gone.
+    /// Returns a handle of a core that a running transaction has read; `None` if all other handles are gone.
     ///
     /// # Safety
     /// The calling thread has been pinned since before it read the core through a handle.
     pub unsafe fn of(core: NonNull<Core>) -> Option<Self> {
-        // SAFETY: there was a handle when the caller read the core, and the caller has been pinned since: it is not freed.
+        // SAFETY: the core had a handle when the caller read it, and the caller has been pinned since: it is not freed.
         let is_shared = unsafe { core.as_ref() }.try_share();
         is_shared.then_some(Self(core))
     }
@@ -104,10 +104,10 @@ impl Drop for Handle {
         if self.core().handles.fetch_sub(1, Release) != 1 {
             return;
         }
-        // What others did with the core happened before they dropped their handles.
+        // All other threads' uses of the core happened before they dropped their handles.
         self.core().handles.load(Acquire);
         let core = self.0;
-        // SAFETY: it came from a Box, no handle is left or can be made again, and transactions that run are waited for.
+        // SAFETY: it was made by a Box, no handle is left or can be created, and `retire` waits for running transactions.
         unsafe { retire(move || drop(Box::from_raw(core.as_ptr()))) };
     }
 }

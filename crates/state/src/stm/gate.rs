@@ -1,32 +1,33 @@
-//! How a transaction that had too many conflicts makes progress: others hold their commits back while it runs.
+//! Progress for a transaction that had too many conflicts: other commits wait while it runs.
 //!
-//! **How.** One transaction at a time may have the lock [`ExclusiveCommit`], and runs with the gate closed. Commits that are
-//! under way when it closes can still conflict with it, at most one of each thread; those that come to the gate wait until
-//! it opens. They wait for [`MAX_WAIT`] and not longer, so that a transaction which does not end holds nobody up for ever,
+//! **How.** One transaction at a time may hold the lock [`ExclusiveCommit`], and runs with the gate closed. Commits that
+//! are under way when it closes can still conflict with it, at most one per thread; commits that reach the closed gate wait
+//! until it opens, for at most [`MAX_WAIT`], so that a transaction which does not end cannot block the others for ever,
 //! however busy the machine is.
 //!
-//! **Cost.** A commit loads one word that is hardly ever written. Waiting reads the clock; in a program of one thread, where
-//! there are no conflicts, nobody waits.
+//! **Cost.** A commit loads one word that is hardly ever written. Waiting reads the clock; a program with one thread has no
+//! conflicts and never waits.
 
 use crate::sync::{AtomicBool, Mutex, MutexGuard, yield_now};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-/// How long a commit waits at a closed gate: many times the length of a transaction, and a few slices of the scheduler.
+/// The longest time that a commit waits at a closed gate: many times the length of a transaction, and a few slices of the
+/// scheduler.
 const MAX_WAIT: Duration = Duration::from_millis(20);
 
 /// The gate that all commits pass.
 pub(super) static GATE: Gate = Gate::new();
 
-/// Lets commits pass, or holds them back.
+/// Lets commits pass, or makes them wait.
 #[repr(align(128))]
 pub(crate) struct Gate {
     is_closed: AtomicBool,
     exclusive: Mutex<()>,
 }
 
-/// The lock on commits: who has it commits while others do not. Dropping it opens the gate.
+/// The lock on commits: its holder commits while others wait. Dropping it opens the gate.
 pub(crate) struct ExclusiveCommit<'a> {
     gate: &'a Gate,
     _guard: MutexGuard<'a, ()>,
@@ -40,7 +41,7 @@ impl Gate {
         }
     }
 
-    /// Waits until the gate is open, but not for ever.
+    /// Waits until the gate is open, for at most [`MAX_WAIT`].
     #[inline]
     pub fn pass(&self) {
         if self.is_closed.load(Relaxed) {

@@ -1,20 +1,20 @@
-//! A transaction's read set and write set, and how its writes become visible at once.
+//! A transaction's read set and write set, and the commit that makes its writes visible at once.
 //!
-//! **How.** Everything read is as of one moment, at first `now` on the clock. A word that is newer moves that moment on
-//! to when it was read, if all that was read before is unchanged ([`Log::read`]); so a transaction never sees half of
-//! another one, not even if it is aborted. What is not newer than `now` has not changed since, and held at that later
-//! moment, too. With few reads they are validated again for each newer word, and the clock, which all threads share, is
-//! left alone; with more, the clock is raised, and `now` moves on. Writes stay here until [`Log::commit`] locks their words,
-//! validates once more all that was read, and writes. Where a variable was written right after it was read, locking it
-//! validates the read; where all were, there is nothing else to validate.
+//! **How.** All reads are consistent as of one moment, initially `now` on the clock. Reading a newer word advances that
+//! moment to the time of the read, if all earlier reads are unchanged ([`Log::read`]); so a transaction never sees half of
+//! another one, even if it is aborted. A word that is not newer than `now` has not changed since, so it also held at the
+//! later moment. A small read set is validated again for each newer word, without touching the clock, which all threads
+//! share; for a large one the clock is raised, and `now` advances. Writes stay in the log until [`Log::commit`] locks their
+//! words, validates all reads once more, and writes. If a variable was written right after it was read, locking it
+//! validates the read; if this holds for all reads, no other validation is needed.
 //!
-//! **Cost.** Nothing is allocated once the vectors have grown: a log is used again and again. A read looks through at most
-//! a few writes, or into a hash map where there are more. In a transaction without writes the reads are validated by
-//! each read that finds a newer word, but not at the end.
+//! **Cost.** Nothing is allocated once the vectors have grown: a log is reused. A read searches at most a few writes, or a
+//! hash map if the write set is larger. In a transaction without writes, each read that finds a newer word validates the
+//! reads; the end does not.
 //!
-//! **Thread-safety.** A log belongs to one thread, which is pinned (`crossbeam_epoch`) from [`Log::begin`] to [`Log::clear`]. A
-//! core is noted while there is a handle of it, and is not freed before all threads that were pinned then are unpinned: so the
-//! cores that the log refers to are there. This is what "pinned since `begin`" stands for below.
+//! **Thread-safety.** A log belongs to one thread, which is pinned (`crossbeam_epoch`) from [`Log::begin`] to
+//! [`Log::clear`]. A core is noted while it has a handle, and is freed only after all threads that were pinned then are
+//! unpinned: so all cores that the log refers to are alive. This is the meaning of "pinned since `begin`" below.
 
 use super::cause::Cause;
 use super::core::{Core, Handle};
@@ -25,28 +25,28 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::mem;
 use std::ptr::NonNull;
 
-/// How much capacity a log may keep for the next transaction.
+/// The capacity that a log may keep for the next transaction.
 const KEPT: usize = 4096;
 
-/// After how many words that are newer than the clock it is raised: so seldom that the others hardly notice.
+/// The number of words newer than the clock after which it is raised: large enough that other threads hardly notice.
 const MANY: u32 = 1024;
 
-/// The log of one transaction after the other.
+/// The log of a transaction, reused for the next one.
 #[derive(Default)]
 pub(crate) struct Log {
-    /// What has at most this version belongs together.
+    /// Values of at most this version are consistent.
     now: u64,
     /// 0 once the transaction cannot commit.
     operations_left: u64,
-    /// Why the transaction cannot commit, once that is known.
+    /// The reason why the transaction cannot commit, once known.
     doom: Option<Cause>,
-    /// How many words newer than `now` were read since the clock was raised.
+    /// The number of words newer than `now` that were read since the clock was raised.
     newer: u32,
     reads: Vec<Read>,
     writes: Vec<Write>,
-    /// A bit for each write, by its core's address: what is not here was not written.
+    /// A Bloom filter of the writes, by their cores' addresses: a core whose bit is not set was not written.
     written: u64,
-    /// Where the writes are, when there are more than a few.
+    /// The indices of the writes, if there are more than a few.
     index: HashMap<NonNull<Core>, usize, BuildHasherDefault<AddressHasher>>,
     /// The values of writes from before [`Log::branch`] that were overwritten after it.
     undo: Vec<(usize, Raw)>,
@@ -63,9 +63,9 @@ struct Write {
     core: NonNull<Core>,
     /// The new value; from the commit on, the old one.
     raw: Raw,
-    /// Where in `reads` the variable was read right before, or beyond them: no two writes have the same.
+    /// The index in `reads` of the read right before this write, or an index beyond them; unique to each write.
     read: usize,
-    /// As it was when the word was locked, from when it is.
+    /// The word's stamp from before it was locked.
     stamp: Stamp,
 }
 
@@ -77,18 +77,18 @@ pub(crate) struct Branch {
 }
 
 impl Log {
-    /// Starts a transaction, with an empty log, of at most so many reads and writes.
+    /// Starts a transaction with an empty log, of at most `max_operations` reads and writes.
     ///
     /// # Safety
-    /// The calling thread is pinned, and stays so until after [`Log::clear`], or until the log is dropped. After that the log is
-    /// not used before it begins anew.
+    /// The calling thread is pinned, and stays so until after [`Log::clear`], or until the log is dropped. After that the
+    /// log is not used before the next `begin`.
     #[inline]
     pub unsafe fn begin(&mut self, clock: &Clock, max_operations: u64) {
         self.now = clock.now();
         self.operations_left = max_operations;
     }
 
-    /// The value of a variable as this transaction sees it.
+    /// Returns the value of a variable as this transaction sees it.
     #[inline(always)]
     pub fn read(&mut self, clock: &Clock, variable: &Handle) -> Result<Raw, Cause> {
         let core = variable.as_ptr();
@@ -103,7 +103,7 @@ impl Log {
         }
     }
 
-    /// Whether to read this version takes no more than to note it.
+    /// Returns `true` if reading this version only requires noting it.
     #[inline(always)]
     fn can_note_read(&self, core: NonNull<Core>, version: u64) -> bool {
         version <= self.now
@@ -112,17 +112,17 @@ impl Log {
             && self.reads.len() < self.reads.capacity()
     }
 
-    /// Reads a variable where there may be more to it than to note what is there.
+    /// Reads a variable if more than noting the read may be necessary.
     ///
     /// # Safety
-    /// There is a handle of the core during the call.
+    /// The core has a handle during the call.
     #[inline(never)]
     unsafe fn read_with_care(&mut self, clock: &Clock, core: NonNull<Core>) -> Result<Raw, Cause> {
         self.count_operation()?;
         if let Some(at) = self.find_write(core) {
             return Ok(self.writes[at].raw);
         }
-        // SAFETY: the core is there as long as a handle of it, and the caller sees to one.
+        // SAFETY: the core lives as long as it has a handle, which the caller guarantees.
         let versioned = &unsafe { core.as_ref() }.versioned;
         let (mut version, mut raw) = versioned.read();
         if version > self.now {
@@ -132,7 +132,7 @@ impl Log {
         Ok(raw)
     }
 
-    /// Makes sure that a newer word belongs to what was read before: this one, or what there is when the clock is raised.
+    /// Makes a newer word consistent with the earlier reads: this word, or the one found after raising the clock.
     #[inline]
     fn catch_up(
         &mut self,
@@ -154,7 +154,7 @@ impl Log {
         Ok(newer)
     }
 
-    /// Raises the clock after many newer words, for the transactions that come: where little is written, words would be
+    /// Raises the clock after many newer words, for later transactions: if writes are rare, words would otherwise stay
     /// newer for ever.
     #[inline]
     fn note_newer(&mut self, clock: &Clock, version: u64) {
@@ -179,13 +179,13 @@ impl Log {
     /// Notes a new value for a variable.
     ///
     /// # Safety
-    /// The value is of the variable's type, and the log's from now on.
+    /// The value is of the variable's type, and belongs to the log from now on.
     #[inline]
     pub unsafe fn write(&mut self, variable: &Handle, raw: Raw) -> Result<(), Cause> {
         let core = variable.as_ptr();
         let counted = self.count_operation();
         if let Err(cause) = counted {
-            // SAFETY: the core is there, as `variable` is a handle of it; the value is ours, by this function's contract.
+            // SAFETY: the core lives, as `variable` is a handle of it; the value is ours, by this function's contract.
             unsafe { drop_raw(core, raw) };
             return Err(cause);
         }
@@ -225,7 +225,7 @@ impl Log {
         });
     }
 
-    /// Puts the next write into the index, and the first few before.
+    /// Adds the latest write to the index, and the first few if they are not in it yet.
     #[inline(never)]
     fn index_write(&mut self, core: NonNull<Core>) {
         if self.writes.len() == FEW {
@@ -261,19 +261,19 @@ impl Log {
         Ok(())
     }
 
-    /// Records why the transaction cannot commit, unless there is a reason already, and returns the reason.
+    /// Records the reason why the transaction cannot commit, unless it already has one, and returns the reason.
     #[cold]
     fn doom(&mut self, cause: Cause) -> Cause {
         self.operations_left = 0;
         *self.doom.get_or_insert(cause)
     }
 
-    /// Why the transaction cannot commit, if that is known.
+    /// Returns the reason why the transaction cannot commit, if known.
     pub fn doomed(&self) -> Option<Cause> {
         self.doom
     }
 
-    /// A savepoint: writes from here on can be rolled back.
+    /// Creates a savepoint: later writes can be rolled back.
     pub fn branch(&mut self) -> Branch {
         Branch {
             writes: self.writes.len(),
@@ -282,12 +282,12 @@ impl Log {
         }
     }
 
-    /// Releases a savepoint, keeping what was written since.
+    /// Releases a savepoint, keeping the writes since.
     pub fn keep(&mut self, branch: Branch) {
         self.branch = branch.outer;
     }
 
-    /// Rolls back what was written since. Reads stay: whoever waits, waits for changes of them as well.
+    /// Rolls back the writes since the savepoint. Reads stay: a waiting transaction waits for changes of them, too.
     pub fn roll_back(&mut self, branch: Branch) {
         while self.undo.len() > branch.undo {
             if let Some((at, old)) = self.undo.pop() {
@@ -299,7 +299,7 @@ impl Log {
         while self.writes.len() > branch.writes {
             if let Some(write) = self.writes.pop() {
                 self.index.remove(&write.core);
-                // SAFETY: as above; `write` is in the log no more, so that nothing drops its value again.
+                // SAFETY: as above; `write` is no longer in the log, so its value is not dropped again.
                 unsafe { drop_raw(write.core, write.raw) };
             }
         }
@@ -309,14 +309,14 @@ impl Log {
         self.branch = branch.outer;
     }
 
-    /// Whether anything is to be written.
+    /// Returns `true` if the write set is not empty.
     #[inline]
     pub fn has_writes(&self) -> bool {
         !self.writes.is_empty()
     }
 
-    /// Makes all writes visible at once, or none: then something that was read has changed, or another commit holds a lock. Where
-    /// old values are to be dropped or somebody waits, the writes stay for [`Log::drain_written`].
+    /// Makes all writes visible at once, or none if a value read has changed or another commit holds a lock. If old values
+    /// must be dropped or waiters woken, the writes stay for [`Log::drain_written`].
     pub fn commit(&mut self, clock: &Clock) -> Result<(), Cause> {
         if let Some(doom) = self.doom {
             return Err(doom);
@@ -338,19 +338,18 @@ impl Log {
         Ok(())
     }
 
-    /// Clears the write set after a commit that leaves nothing to be done.
+    /// Clears the write set after a commit that needs no further work.
     #[inline]
     fn forget_writes(&mut self) {
         let few = self.writes.len() <= FEW;
         self.writes.clear();
         if few {
-            // They are in no index: there is nothing else to clear.
+            // The writes are in no index, so nothing else needs to be cleared.
             self.written = 0;
         }
     }
 
-    /// Locks all words that are to be written and returns the version that they will have; locks none where a read is not
-    /// valid.
+    /// Locks all words of the write set and returns their new version; locks none if a read is no longer valid.
     #[inline]
     fn lock_all(&mut self, clock: &Clock) -> Result<u64, Cause> {
         let (mut newest, mut checked) = (0, 0);
@@ -378,7 +377,7 @@ impl Log {
         Ok(version)
     }
 
-    /// Unlocks the first few words that are to be written, as there is a conflict.
+    /// Unlocks the first `count` words of the write set, after a conflict.
     #[cold]
     fn unlock(&mut self, count: usize) -> Cause {
         for write in &self.writes[..count] {
@@ -388,14 +387,14 @@ impl Log {
         Cause::Conflict
     }
 
-    /// Whether a read of a word that this commit has locked is valid.
+    /// Returns `true` if a read of a word that this commit has locked is valid.
     fn holds_locked(&self, read: &Read) -> bool {
         self.find_write(read.core)
             .is_some_and(|at| self.writes[at].stamp.version() == read.version)
     }
 
-    /// After a commit: calls `each` with the variables that were written, their old values, and whether somebody waits
-    /// for them; the values are the callee's.
+    /// After a commit: calls `each` with each written variable, its old value, which then belongs to the callee, and
+    /// whether the variable has waiters.
     pub fn drain_written(&mut self, mut each: impl FnMut(&Core, Raw, bool)) {
         for (at, old) in self.undo.drain(..) {
             // SAFETY: we are pinned since `begin`; the value came by `write`, and was overwritten before it was ever visible.
@@ -408,7 +407,7 @@ impl Log {
         }
     }
 
-    /// Handles of all variables that were read, to wait for them. Those without other handles will not change.
+    /// Returns handles of all variables that were read, to wait for them. A variable without other handles will not change.
     pub fn read_handles(&self) -> impl Iterator<Item = (Handle, u64)> {
         self.reads.iter().filter_map(|read| {
             // SAFETY: we are pinned since `begin`, and the read was noted after it.
@@ -417,12 +416,12 @@ impl Log {
         })
     }
 
-    /// Whether nothing was read.
+    /// Returns `true` if the read set is empty.
     pub fn has_read_nothing(&self) -> bool {
         self.reads.is_empty()
     }
 
-    /// Drops what was not committed, and makes the log ready for the next transaction.
+    /// Drops uncommitted values, and prepares the log for the next transaction.
     #[inline]
     pub fn clear(&mut self) {
         if self.written != 0 || self.doom.is_some() {
@@ -449,38 +448,38 @@ impl Log {
 }
 
 impl Read {
-    /// Whether the variable has not changed since, and no commit holds it.
+    /// Returns `true` if the variable has not changed since the read, and no commit holds it.
     ///
     /// # Safety
     /// The calling thread has been pinned since before the read.
     #[inline]
     unsafe fn holds(&self) -> bool {
-        // SAFETY: there was a handle of the core when it was read, and the caller has been pinned since: it is not freed.
+        // SAFETY: the core had a handle when it was read, and the caller has been pinned since: it is not freed.
         let stamp = unsafe { self.core.as_ref() }.versioned.stamp();
         !stamp.is_locked() && stamp.version() == self.version
     }
 }
 
-/// Drops a value that nobody else has seen.
+/// Drops a value that no other thread has seen.
 ///
 /// # Safety
-/// There is a handle of the core, or the calling thread has been pinned since there was one. The caller owns the value, which is
-/// of the core's type.
+/// The core has a handle, or the calling thread has been pinned since it had one. The caller owns the value, which is of
+/// the core's type.
 unsafe fn drop_raw(core: NonNull<Core>, raw: Raw) {
-    // SAFETY: a core is freed when there is no handle and no thread that was pinned while there was one.
+    // SAFETY: a core is freed only when it has no handle and no thread is left that was pinned while it had one.
     if let Some(drop_raw) = unsafe { core.as_ref() }.drop_raw {
-        // SAFETY: `drop_raw` is that of the value's type, and whoever owns the value may drop it once.
+        // SAFETY: `drop_raw` is for the value's type, and the value's owner may drop it once.
         unsafe { drop_raw(raw) };
     }
 }
 
-/// One of 64 bits, by address; cores lie 64 bytes apart at least.
+/// Maps a core to one of 64 bits, by address; cores are at least 64 bytes apart.
 #[inline]
 fn bit(core: NonNull<Core>) -> u64 {
     1 << ((core.addr().get() >> 6) % 64)
 }
 
-/// Hashes addresses for the index. No defence against collisions is needed: nobody can choose addresses.
+/// Hashes addresses for the index. It needs no defence against collisions: nobody can choose addresses.
 #[derive(Default)]
 struct AddressHasher(u64);
 

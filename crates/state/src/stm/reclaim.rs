@@ -1,11 +1,11 @@
-//! When values and variables are dropped that a transaction may still look at.
+//! Delayed drops of values and variables that a transaction may still read.
 
 use std::cell::Cell;
 
-/// After how many retired values a thread drops those earlier ones that can be dropped.
+/// The number of retired values after which a thread drops earlier ones that can be dropped.
 const RETIRED_BETWEEN_DROPS: u32 = 64;
 
-/// Calls `drop_it` when no transaction that runs now runs any more (epoch-based reclamation).
+/// Calls `drop_it` after all transactions that run now have ended (epoch-based reclamation).
 ///
 /// # Safety
 /// `drop_it` may be called on any thread.
@@ -14,12 +14,12 @@ pub(crate) unsafe fn retire(drop_it: impl FnOnce()) {
         static RETIRED: Cell<u32> = const { Cell::new(0) };
     }
     let pinned = crossbeam_epoch::pin();
-    // SAFETY: another thread may call it, which is this function's own condition; what it captures outlives the call, as it is
-    // called when nobody pinned now is pinned any more, and who uses it later than that is the caller's to exclude.
+    // SAFETY: another thread may call it, by this function's own condition; its captures outlive the call, as it is called
+    // when no thread pinned now is still pinned, and excluding later uses is the caller's duty.
     unsafe { pinned.defer_unchecked(drop_it) };
     RETIRED.set((RETIRED.get() + 1) % RETIRED_BETWEEN_DROPS);
     if RETIRED.get() == 0 {
-        // The epoch library does this now and then when a thread is pinned anew, which in a series it is not.
+        // The epoch library occasionally does this when a thread is pinned again, which does not happen during a series.
         pinned.flush();
     }
 }

@@ -1,14 +1,14 @@
-//! How values are kept in a word: small plain ones as they are, all others behind a pointer.
+//! Representation of values in a word: small plain ones inline, all others behind a pointer.
 //!
-//! **Cost.** Integers, floats, `bool` and `char` cost nothing to keep; a write of another type takes an allocation,
-//! a read one more cache line and a `clone`.
+//! **Cost.** Integers, floats, `bool` and `char` have no extra cost; for another type a write needs an allocation, and a
+//! read one more cache line and a `clone`.
 
 use super::versioned::Raw;
 use std::any::TypeId;
 use std::ptr;
 
-/// Whether values of the type are kept in the word itself: no bytes in them are without a value, nothing is to be
-/// dropped, and `clone` only copies.
+/// Returns `true` if values of the type are kept in the word itself: all their bytes are initialised, they need no drop,
+/// and `clone` only copies.
 #[inline]
 pub(crate) fn is_inline<T: 'static>() -> bool {
     macro_rules! is_one_of {
@@ -18,7 +18,7 @@ pub(crate) fn is_inline<T: 'static>() -> bool {
         && is_one_of!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64 bool char)
 }
 
-/// Puts a value into raw form. Whoever has that owns the value.
+/// Converts a value into raw form. The holder of the raw form owns the value.
 #[inline]
 pub(crate) fn into_raw<T: 'static>(value: T) -> Raw {
     if !is_inline::<T>() {
@@ -30,14 +30,14 @@ pub(crate) fn into_raw<T: 'static>(value: T) -> Raw {
     ptr::without_provenance_mut(bits)
 }
 
-/// What `look` finds in a value in raw form.
+/// Calls `look` with a reference to a value in raw form, and returns its result.
 ///
 /// # Safety
-/// `raw` came from [`into_raw`] with the same type, and the value is not dropped meanwhile.
+/// `raw` was returned by [`into_raw`] for the same type, and the value is not dropped during the call.
 #[inline]
 pub(crate) unsafe fn with<T: 'static, R>(raw: Raw, look: impl FnOnce(&T) -> R) -> R {
     if !is_inline::<T>() {
-        // SAFETY: it came from a Box of that type, which is still there.
+        // SAFETY: it was made from a Box of that type, which still exists.
         return look(unsafe { &*raw.cast::<T>() });
     }
     let bits = raw.addr();
@@ -45,10 +45,11 @@ pub(crate) unsafe fn with<T: 'static, R>(raw: Raw, look: impl FnOnce(&T) -> R) -
     look(&unsafe { (&raw const bits).cast::<T>().read_unaligned() })
 }
 
-/// What drops a value in raw form, if that takes anything. Not to be called twice for a value.
+/// Returns the function that drops a value in raw form; `None` if the type needs no drop. It must be called only once for a
+/// value.
 pub(crate) fn drop_raw<T: 'static>() -> Option<unsafe fn(Raw)> {
     unsafe fn drop_box<T>(raw: Raw) {
-        // SAFETY: the caller owns it, and it came from `into_raw` with the same type.
+        // SAFETY: the caller owns it, and `into_raw` made it for the same type.
         drop(unsafe { Box::from_raw(raw.cast::<T>()) });
     }
     (!is_inline::<T>()).then_some(drop_box::<T>)

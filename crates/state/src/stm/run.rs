@@ -1,4 +1,4 @@
-//! Running transactions: until they commit, until they cannot, or as a future.
+//! Running transactions: until they commit, until they are refused, or as a future.
 
 use super::cause::Cause;
 use super::gate::{ExclusiveCommit, GATE};
@@ -9,13 +9,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::{hint, thread};
 
-/// After how many conflicts a transaction asks for exclusive commit: others do not commit meanwhile.
+/// The number of conflicts after which a transaction requests exclusive commit, so that others do not commit while it runs.
 const CONFLICTS_BEFORE_EXCLUSIVE: u32 = 8;
 
-/// After how many conflicts it yields to other threads before it tries again.
+/// The number of conflicts after which it yields to other threads before the next attempt.
 const CONFLICTS_BEFORE_YIELD: u32 = 3;
 
-/// How much a transaction may do before it is refused.
+/// Limits of a transaction, beyond which it is refused.
 ///
 /// ```
 /// use urtica_state::Limits;
@@ -26,9 +26,9 @@ const CONFLICTS_BEFORE_YIELD: u32 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// How many times [`try_atomically`] runs it, as long as each attempt ends with a conflict.
+    /// The maximum number of attempts of [`try_atomically`], if each ends with a conflict.
     pub attempts: u32,
-    /// How many reads and writes it may make in each attempt.
+    /// The maximum number of reads and writes in each attempt.
     pub operations: u64,
 }
 
@@ -39,12 +39,12 @@ impl Limits {
         operations: 1 << 20,
     };
 
-    /// The same with so many attempts.
+    /// Sets the maximum number of attempts.
     pub const fn attempts(self, attempts: u32) -> Self {
         Self { attempts, ..self }
     }
 
-    /// The same with so many reads and writes in each attempt.
+    /// Sets the maximum number of reads and writes in each attempt.
     pub const fn operations(self, operations: u64) -> Self {
         Self { operations, ..self }
     }
@@ -56,37 +56,37 @@ impl Default for Limits {
     }
 }
 
-/// Why [`try_atomically`] did not carry out a transaction: nothing was changed.
+/// The reason why [`try_atomically`] did not carry out a transaction. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
     /// It called [`retry`](crate::retry).
     #[error(
-        "the transaction called retry, as what it needs is not there; try again when that may have changed"
+        "the transaction called retry, as a condition does not hold yet; try again when that may have changed"
     )]
     Retry,
-    /// In each attempt others changed what it had read.
+    /// In each attempt other transactions changed values that it had read.
     #[error(
         "the transaction had a conflict in each of its {attempts} attempts; read fewer variables, or allow more attempts"
     )]
     Contention {
-        /// How many times it was run.
+        /// The number of attempts made.
         attempts: u32,
     },
-    /// It made more reads and writes than it may.
+    /// It exceeded its limit of reads and writes.
     #[error(
         "the transaction made more than its limit of {operations} reads and writes; end its loop, split it, or raise Limits::operations"
     )]
     TooLong {
-        /// How many it may make.
+        /// The maximum number of reads and writes.
         operations: u64,
     },
 }
 
 /// Runs a transaction as if it ran alone, and returns its result.
 ///
-/// It may be run several times, and must have no side effects but on [`TVar`](crate::TVar)s. The bound `Fn` enforces that
-/// in part: what needs `&mut`, a switch for instance, cannot be used inside.
+/// It may run several times, so its only side effects must be on [`TVar`](crate::TVar)s. The bound `Fn` enforces part of
+/// that: values that need `&mut`, such as a switch, cannot be used inside.
 ///
 /// ```compile_fail,E0596
 /// let mut sent = Vec::new();
@@ -96,16 +96,16 @@ pub enum Refused {
 /// });
 /// ```
 ///
-/// Where it calls [`retry`](crate::retry), the thread sleeps until a variable that it has read changes. Never call
-/// this in a handler: use [`try_atomically`] there.
+/// If it calls [`retry`](crate::retry), the thread sleeps until a variable that it has read changes. Never call this in a
+/// handler: use [`try_atomically`] there.
 ///
-/// **Progress.** Nobody waits for a lock while holding one, so there is no deadlock. A transaction that had eight conflicts
-/// gets exclusive commit: others hold their commits back until it has ended, but not longer than about 20 ms. So all
-/// commit in the end, unless one takes longer than that under contention.
+/// **Progress.** No thread waits for a lock while holding one, so deadlock is impossible. A transaction that had eight
+/// conflicts gets exclusive commit: other commits wait until it has ended, for at most about 20 ms. So all transactions
+/// commit eventually, unless one runs longer than that under contention.
 ///
 /// # Panics
-/// In a transaction; where the transaction calls `retry` without having read anything, since it would wait for ever; and
-/// after more reads and writes than [`Limits::DEFAULT`] allows, since it seems to loop.
+/// In a transaction; if the transaction calls `retry` without having read anything, since it would wait for ever; and after
+/// more reads and writes than [`Limits::DEFAULT`] allows, since it seems to loop.
 pub fn atomically<T>(transaction: impl Fn(&mut Transaction) -> Result<T, Abort>) -> T {
     loop {
         match run(&transaction) {
@@ -119,13 +119,13 @@ pub fn atomically<T>(transaction: impl Fn(&mut Transaction) -> Result<T, Abort>)
     }
 }
 
-/// Runs a transaction as [`atomically`] does, but never waits for others to change something.
+/// Runs a transaction like [`atomically`], but never waits for others to change a value.
 ///
-/// It waits only for commits that are under way, which take no longer than to write their variables, and for a transaction
-/// with exclusive commit: see [`atomically`].
+/// It only waits for commits that are under way, which last until their variables are written, and for a transaction with
+/// exclusive commit: see [`atomically`].
 ///
 /// # Errors
-/// Where the transaction calls [`retry`](crate::retry), or goes beyond its limits. Nothing is changed then.
+/// If the transaction calls [`retry`](crate::retry), or exceeds its limits. Nothing is changed then.
 ///
 /// # Panics
 /// In a transaction.
@@ -170,14 +170,14 @@ fn try_again<T>(
     })
 }
 
-/// A transaction as a future, for background programs: where it calls [`retry`](crate::retry), the task sleeps until a
+/// Runs a transaction as a future, for background programs: if it calls [`retry`](crate::retry), the task sleeps until a
 /// variable that it has read changes.
 ///
-/// Any executor will do. It runs whenever it is polled, and takes effect once, when it is ready. Dropping it before that ends
-/// it without effect.
+/// Works with any executor. It runs whenever it is polled, and takes effect once, when it is ready. Dropping it before that
+/// cancels it without effect.
 ///
 /// # Panics
-/// When polled, as [`atomically`].
+/// When polled, like [`atomically`].
 pub fn atomically_async<T, F>(transaction: F) -> impl Future<Output = T> + Send
 where
     F: Fn(&mut Transaction) -> Result<T, Abort> + Send,
@@ -216,7 +216,7 @@ impl<T, F: Fn(&mut Transaction) -> Result<T, Abort>> Future for Atomically<F> {
     }
 }
 
-/// How one attempt ended.
+/// The outcome of one attempt.
 enum Outcome<T> {
     Done(T),
     Retry(Transaction),
@@ -224,7 +224,7 @@ enum Outcome<T> {
     TooLong,
 }
 
-/// Runs a transaction until it is done, or calls `retry`.
+/// Runs a transaction until it commits or calls `retry`.
 #[inline]
 fn run<T>(transaction: &impl Fn(&mut Transaction) -> Result<T, Abort>) -> Result<T, Transaction> {
     match attempt(transaction, &Limits::DEFAULT, false) {
@@ -286,7 +286,7 @@ fn too_long(limits: &Limits) -> Refused {
     }
 }
 
-/// Backs off, to give others time to commit: longer each time, and after a few conflicts by yielding the processor.
+/// Backs off to let others commit: longer each time, and after a few conflicts by yielding the processor.
 #[cold]
 fn back_off(conflicts: u32) {
     if conflicts > CONFLICTS_BEFORE_YIELD {

@@ -21,26 +21,26 @@ use std::task::Waker;
 static CLOCK: Clock = Clock(AtomicU64::new(0));
 
 thread_local! {
-    /// Whether a transaction runs in this thread.
+    /// Set while a transaction runs in this thread.
     static IS_RUNNING: Cell<bool> = const { Cell::new(false) };
-    /// The log of the last transaction, for the next.
+    /// The log of the last transaction, reused by the next.
     static SPARE_LOG: Cell<Option<Box<Log>>> = const { Cell::new(None) };
-    /// Whether a [`Series`] runs in this thread.
+    /// Set while a [`Series`] runs in this thread.
     static IN_SERIES: Cell<bool> = const { Cell::new(false) };
-    /// What keeps the thread pinned between the transactions of a series.
+    /// The guard that keeps the thread pinned between the transactions of a series.
     static PINNED: Cell<Option<Guard>> = const { Cell::new(None) };
 }
 
-/// Whether the calling code runs inside a transaction, where it must have no side effects but on [`TVar`](crate::TVar)s:
-/// the transaction may be run again, or be aborted.
+/// Returns `true` inside a transaction, where code must have no side effects except on [`TVar`](crate::TVar)s: the
+/// transaction may be run again, or be aborted.
 pub fn in_transaction() -> bool {
     IS_RUNNING.get()
 }
 
-/// While this value lives, each transaction of its thread after the first saves an atomic exchange: for loops with one in each
-/// iteration, such as a controller's over packet-ins. It costs nearly nothing where there is none.
+/// While this value lives, each transaction of its thread after the first saves an atomic exchange: for loops with a
+/// transaction in each iteration, such as a controller's over packet-ins. It costs almost nothing if the loop runs none.
 ///
-/// **Memory.** What any thread overwrites after its first transaction is dropped when the series has ended: keep it short.
+/// **Memory.** Values that any thread overwrites during the series are dropped only after it has ended: keep it short.
 ///
 /// ```
 /// use urtica_state::{Series, TVar, atomically};
@@ -61,7 +61,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// Begins one in this thread.
+    /// Starts a series in this thread.
     #[expect(clippy::new_without_default, reason = "it is not a value but a time")]
     #[inline]
     pub fn new() -> Self {
@@ -77,7 +77,7 @@ impl Drop for Series {
     fn drop(&mut self) {
         if self.is_outermost {
             IN_SERIES.set(false);
-            // Where the thread ends, it is not pinned any more either.
+            // A thread that is ending is no longer pinned anyway.
             drop(PINNED.try_with(Cell::take));
         }
     }
@@ -89,11 +89,11 @@ impl fmt::Debug for Series {
     }
 }
 
-/// The transaction cannot commit: pass this on with `?`.
+/// The transaction cannot commit: return this with `?`.
 ///
-/// Either it called [`retry`] or [`check`], or what it read has changed meanwhile, or it has done more than its
-/// [`Limits`](crate::Limits) allow. Only [`Transaction::or_else`] is to catch the first: where other code does, the transaction
-/// goes on. The others are returned again by each further read and write, and at the end.
+/// It called [`retry`] or [`check`], a value that it read has changed, or it has exceeded its [`Limits`](crate::Limits).
+/// Only [`Transaction::or_else`] should catch the first: if other code does, the transaction continues. The other two are
+/// returned again by each further read and write, and at the end.
 #[derive(Debug)]
 #[must_use = "pass it on with `?`"]
 pub struct Abort(pub(crate) Cause);
@@ -102,9 +102,9 @@ impl fmt::Display for Abort {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self.0 {
             Cause::Retry => {
-                "the transaction called retry: it waits until something that it has read changes"
+                "the transaction called retry: it waits until a value that it has read changes"
             }
-            Cause::Conflict => "something that the transaction has read was changed meanwhile",
+            Cause::Conflict => "a value that the transaction has read was changed while it ran",
             Cause::TooLong => "the transaction made more reads and writes than its limit allows",
         })
     }
@@ -112,8 +112,7 @@ impl fmt::Display for Abort {
 
 impl std::error::Error for Abort {}
 
-/// Gives the transaction up until something that it has read changes, or for the other branch of
-/// [`Transaction::or_else`].
+/// Abandons the attempt until a value that it has read changes, or for the other branch of [`Transaction::or_else`].
 ///
 /// # Errors
 /// Always.
@@ -121,17 +120,17 @@ pub fn retry<T>() -> Result<T, Abort> {
     Err(Abort(Cause::Retry))
 }
 
-/// Goes on where the condition holds, and else gives up as [`retry`] does: `check(current >= amount)?`.
+/// Continues if the condition holds, and otherwise retries as [`retry`] does: `check(current >= amount)?`.
 ///
 /// # Errors
-/// Where the condition does not hold.
+/// If the condition does not hold.
 #[inline]
 pub fn check(condition: bool) -> Result<(), Abort> {
     if condition { Ok(()) } else { retry() }
 }
 
-/// A running transaction. Code that gets it from [`atomically`](crate::atomically) or its siblings can pass it on to any
-/// function that is to take part.
+/// A running transaction. [`atomically`](crate::atomically) and its siblings pass it to their closure, which can pass it on
+/// to any function that takes part.
 ///
 /// **Thread-safety.** It belongs to the thread that runs it.
 pub struct Transaction {
@@ -154,17 +153,18 @@ impl Transaction {
         let mut log = ManuallyDrop::new(spare.unwrap_or_default());
         let pinned = PINNED.try_with(Cell::take).ok().flatten();
         let pinned = Some(pinned.unwrap_or_else(crossbeam_epoch::pin));
-        // SAFETY: `pinned` stays with the log until `drop` has cleared it, and what gets the log next begins here.
+        // SAFETY: `pinned` stays with the log until `drop` has cleared it, and the log's next user also starts here.
         unsafe { log.begin(&CLOCK, max_operations) };
         Self { log, pinned }
     }
 
-    /// Runs `first`; if that calls [`retry`], rolls back what it has written and runs `second`.
+    /// Runs `first`; if that calls [`retry`], rolls back its writes and runs `second`.
     ///
-    /// If that retries, too, the transaction waits for a change of anything that either has read. (McNettle's `orElse`.)
+    /// If `second` retries, too, the transaction waits for a change of any value that either has read. (McNettle's
+    /// `orElse`.)
     ///
     /// # Errors
-    /// Those of `second`, and those of `first` but for `retry`.
+    /// Those of `second`, and those of `first` except `retry`.
     pub fn or_else<T>(
         &mut self,
         first: impl FnOnce(&mut Self) -> Result<T, Abort>,
@@ -189,17 +189,17 @@ impl Transaction {
     }
 
     /// # Safety
-    /// The value is of the variable's type, and the transaction's from now on.
+    /// The value is of the variable's type, and belongs to the transaction from now on.
     #[inline]
     pub(crate) unsafe fn write(&mut self, variable: &Handle, raw: Raw) -> Result<(), Abort> {
-        // SAFETY: the log asks for what this function asks for.
+        // SAFETY: the log has the same requirements as this function.
         unsafe { self.log.write(variable, raw) }.map_err(Abort)
     }
 
-    /// Makes all that was written visible, or nothing. Wakes those who wait for changes of it.
+    /// Makes all writes visible, or none. Wakes the transactions that wait for changes of them.
     #[inline]
     pub(crate) fn commit(self, is_exclusive: bool) -> Result<(), Cause> {
-        // What was read is a consistent snapshot: a transaction without writes is done.
+        // The reads form a consistent snapshot: a transaction without writes is done.
         match self.log.has_writes() {
             true => self.commit_writes(is_exclusive),
             false => self.log.doomed().map_or(Ok(()), Err),
@@ -220,14 +220,14 @@ impl Transaction {
         Ok(())
     }
 
-    /// Retires the old values, and returns those who wait for changes.
+    /// Retires the old values, and returns the waiters for changes.
     #[inline(never)]
     fn publish(&mut self) -> Vec<Arc<Waiter>> {
         let mut woken = Vec::new();
         self.log.drain_written(|core, old, is_awaited| {
             if let Some(drop_raw) = core.drop_raw {
-                // SAFETY: the value is of the core's type, which `TVar::new` has asked to be Send. The commit has put another in its
-                // place, so that only transactions which run now may still look at it, and it is given away here alone.
+                // SAFETY: the value is of the core's type, which `TVar::new` requires to be Send. The commit has replaced
+                // it, so that only transactions which run now may still read it, and only this call retires it.
                 unsafe { retire(move || drop_raw(old)) };
             }
             if is_awaited {
@@ -237,12 +237,12 @@ impl Transaction {
         woken
     }
 
-    /// Why it cannot commit, if that is known.
+    /// Returns the reason why it cannot commit, if known.
     pub(crate) fn doomed(&self) -> Option<Cause> {
         self.log.doomed()
     }
 
-    /// Ends it, to wait for what it has read; nothing if that has changed already.
+    /// Ends it, to wait for changes of its reads; `None` if one has changed already.
     pub(crate) fn wait(self, waker: &Waker) -> Option<Waiting> {
         assert!(
             !self.log.has_read_nothing(),
@@ -257,10 +257,10 @@ impl Drop for Transaction {
     #[inline]
     fn drop(&mut self) {
         self.log.clear();
-        // SAFETY: this is `drop`, after which nobody uses the field; and it is not taken out anywhere else.
+        // SAFETY: this is `drop`, after which the field is not used; and it is not taken anywhere else.
         let log = unsafe { ManuallyDrop::take(&mut self.log) };
         IS_RUNNING.set(false);
-        // Where the thread ends, the log ends as well.
+        // If the thread is ending, the log is dropped.
         let _ = SPARE_LOG.try_with(|spare| spare.set(Some(log)));
         if IN_SERIES.get() {
             let _ = PINNED.try_with(|pinned| pinned.set(self.pinned.take()));

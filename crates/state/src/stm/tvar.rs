@@ -11,20 +11,20 @@ use std::marker::PhantomData;
 ///
 /// A clone is another handle of the same variable. Two variables never share a cache line.
 ///
-/// **Cost.** A read takes no lock and writes no shared memory, but waits while a commit writes this very variable. Integers,
-/// floats, `bool` and `char` lie in the variable; values of other types behind a pointer, so that a write allocates. Keep
-/// large values in an `Arc`, as each read clones, or look at them where they are: [`TVar::read_with`].
+/// **Cost.** A read takes no lock and writes no shared memory, but waits while a commit writes this very variable.
+/// Integers, floats, `bool` and `char` are stored in the variable; values of other types behind a pointer, so a write
+/// allocates. Keep large values in an `Arc`, as each read clones, or read them by reference: [`TVar::read_with`].
 ///
-/// **Memory.** An overwritten value is dropped when no transaction can read it any more, some time later and on any
+/// **Memory.** An overwritten value is dropped when no transaction can read it any longer, some time later and on any
 /// thread, possibly during a transaction there: its `drop` must not start one.
 pub struct TVar<T> {
     handle: Handle,
-    /// Of this type and no subtype or supertype: what is written through one handle is read through the others.
+    /// Invariant in the type: a value written through one handle is read through the others.
     values: PhantomData<fn(T) -> T>,
 }
 
 impl<T: Clone + Send + Sync + 'static> TVar<T> {
-    /// A variable with its first value.
+    /// Creates a variable with its first value.
     pub fn new(value: T) -> Self {
         let core = Core::new(repr::into_raw(value), repr::drop_raw::<T>());
         Self {
@@ -33,19 +33,19 @@ impl<T: Clone + Send + Sync + 'static> TVar<T> {
         }
     }
 
-    /// The value in this transaction: what it has written itself, or else what was committed.
+    /// Returns the value in this transaction: the one that it has written itself, or else the committed one.
     ///
     /// # Errors
-    /// [`Abort`] where the transaction cannot commit: pass the error on with `?`.
+    /// [`Abort`] if the transaction cannot commit: return it with `?`.
     #[inline]
     pub fn read(&self, transaction: &mut Transaction) -> Result<T, Abort> {
         self.read_with(transaction, T::clone)
     }
 
-    /// Calls `look` with a reference to the value, where [`TVar::read`] would clone it.
+    /// Calls `look` with a reference to the value that [`TVar::read`] would clone.
     ///
     /// # Errors
-    /// As [`TVar::read`].
+    /// Like [`TVar::read`].
     #[inline]
     pub fn read_with<R>(
         &self,
@@ -53,25 +53,25 @@ impl<T: Clone + Send + Sync + 'static> TVar<T> {
         look: impl FnOnce(&T) -> R,
     ) -> Result<R, Abort> {
         let raw = transaction.read(&self.handle)?;
-        // SAFETY: it is of this type, and not dropped while the transaction runs; nor overwritten in it, as the
-        // transaction is ours meanwhile.
+        // SAFETY: it is of this type, and is neither dropped while the transaction runs nor overwritten in it, as we hold
+        // the transaction exclusively.
         Ok(unsafe { repr::with(raw, look) })
     }
 
     /// Sets the value; others see it once the transaction has committed.
     ///
     /// # Errors
-    /// As [`TVar::read`].
+    /// Like [`TVar::read`].
     #[inline]
     pub fn write(&self, transaction: &mut Transaction, value: T) -> Result<(), Abort> {
-        // SAFETY: what a handle of a `TVar<T>` leads to holds values of T, and this one is given away.
+        // SAFETY: a core behind a handle of a `TVar<T>` holds values of T, and ownership of this one is passed on.
         unsafe { transaction.write(&self.handle, repr::into_raw(value)) }
     }
 
-    /// Sets the value to what `change` makes of it.
+    /// Sets the value to the result of `change`.
     ///
     /// # Errors
-    /// As [`TVar::read`].
+    /// Like [`TVar::read`].
     #[inline]
     pub fn modify(
         &self,
@@ -82,9 +82,9 @@ impl<T: Clone + Send + Sync + 'static> TVar<T> {
         self.write(transaction, change(value))
     }
 
-    /// A prefetch hint: has the value fetched from memory for a read that comes soon.
+    /// A prefetch hint: fetches the value from memory for a read that follows soon.
     ///
-    /// Several of these wait for memory at the same time, where the reads would wait one after the other.
+    /// Several prefetches wait for memory at the same time; reads would wait one after the other.
     #[inline]
     pub fn prefetch(&self) {
         if !repr::is_inline::<T>() {
@@ -94,9 +94,9 @@ impl<T: Clone + Send + Sync + 'static> TVar<T> {
         }
     }
 
-    /// The value that was committed last, outside of any transaction.
+    /// Returns the value committed last, outside of any transaction.
     ///
-    /// Two loads may see different states; the reads of a transaction see one.
+    /// Two loads may see different states; all reads of one transaction see the same state.
     #[inline]
     pub fn load(&self) -> T {
         self.load_with(T::clone)

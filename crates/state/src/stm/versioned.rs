@@ -1,12 +1,12 @@
 //! A word of memory that transactions share, with its version and its lock; and the clock of versions.
 //!
-//! **What.** A [`Versioned`] has a *stamp*: the version that its word has, whether a commit holds it, and whether somebody
-//! waits for it to change. The [`Clock`] tells a transaction which versions it may take together.
+//! **What.** A [`Versioned`] has a *stamp*: the version of its word, and flags that show whether a commit holds it and
+//! whether it has waiters. From the [`Clock`] a transaction learns which versions are consistent with each other.
 //!
-//! **How.** A clock of versions as in TL2 (Dice, Shalev and Shavit, DISC 2006), of the sort that its authors call GV5: a
-//! commit gives its words a version beyond the clock's and does not touch the clock. A reader that finds such a version
-//! validates what it has read before (Riegel, Felber and Fetzer's lazy snapshots, DISC 2006), and where that is much,
-//! raises the clock before, so as not to validate again. So the clock is read by all and seldom written.
+//! **How.** A clock of versions as in TL2 (Dice, Shalev and Shavit, DISC 2006), of the variant that its authors call GV5: a
+//! commit gives its words a version beyond the clock's and does not write the clock. A reader that finds such a version
+//! validates its earlier reads (Riegel, Felber and Fetzer's lazy snapshots, DISC 2006), and if they are many, first raises
+//! the clock, to avoid validating again. So the clock is read by all threads and rarely written.
 //!
 //! **Why this is correct.** Let a transaction have read the clock as *now*. What a word held when it was read is what it
 //! held at *now*, if its version is at most *now*, unless a commit changes it later with a version of at most *now*. There
@@ -25,7 +25,7 @@ pub(crate) type Raw = *mut ();
 /// How many times a commit tries to lock a word that another commit holds before it gives up.
 const LOCK_ATTEMPTS: u32 = 64;
 
-/// The version of the newest values that transactions may take together. On cache lines of its own.
+/// The version of the newest values that a transaction may combine. It has its own cache lines.
 #[repr(align(128))]
 pub(crate) struct Clock(pub AtomicU64);
 
@@ -35,7 +35,7 @@ impl Clock {
         self.0.load(SeqCst)
     }
 
-    /// Raises it to `version` at least, and returns its value.
+    /// Raises it to at least `version`, and returns its value.
     #[inline]
     pub fn raise(&self, version: u64) -> u64 {
         self.0.fetch_max(version, SeqCst).max(version)
@@ -56,19 +56,19 @@ impl Stamp {
         self.0 >> Self::VERSION_SHIFT
     }
 
-    /// Whether a commit holds the word.
+    /// Returns `true` while a commit holds the word.
     #[inline]
     pub fn is_locked(self) -> bool {
         self.0 & Self::LOCKED != 0
     }
 
-    /// Whether both have the same version and lock flag.
+    /// Returns `true` if both have the same version and lock flag.
     #[inline]
     pub fn is_like(self, other: Self) -> bool {
         (self.0 ^ other.0) & !Self::AWAITED == 0
     }
 
-    /// Whether somebody may wait for the word to change.
+    /// Returns `true` if a transaction may be waiting for the word to change.
     #[inline]
     pub fn is_awaited(self) -> bool {
         self.0 & Self::AWAITED != 0
@@ -95,7 +95,7 @@ impl Versioned {
         Stamp(self.stamp.load(SeqCst))
     }
 
-    /// The word and its version, which belong together. Waits while a commit writes it.
+    /// Returns the word and its version, consistently. Waits while a commit writes it.
     ///
     /// A commit stores the word with `Release` after it has locked the stamp: a reader that loads the new word with `Acquire`
     /// finds the stamp changed.
@@ -104,7 +104,7 @@ impl Versioned {
         self.try_read().unwrap_or_else(|| self.read_later())
     }
 
-    /// The same, but `None` where a commit writes it.
+    /// Like `read`, but returns `None` while a commit writes the word.
     #[inline]
     pub fn try_read(&self) -> Option<(u64, Raw)> {
         let before = self.stamp();
@@ -131,8 +131,8 @@ impl Versioned {
         self.raw.load(Relaxed)
     }
 
-    /// Locks the word for a commit, which others wait for: it must end soon. Returns the stamp as it was, or `None`
-    /// where another commit holds the word for long.
+    /// Locks the word for a commit, which must end soon, as others wait for it. Returns the stamp from before, or `None` if
+    /// another commit holds the word for long.
     #[inline]
     pub fn try_lock(&self) -> Option<Stamp> {
         let mut spins = 0;
@@ -150,7 +150,7 @@ impl Versioned {
         None
     }
 
-    /// Unlocks the word as it was.
+    /// Unlocks the word, leaving it unchanged.
     #[inline]
     pub fn unlock(&self, stamp: Stamp) {
         self.stamp.store(stamp.0, Release);
@@ -166,8 +166,8 @@ impl Versioned {
         old
     }
 
-    /// Marks the word, so that the next commit that changes it wakes those who wait. Returns `false` if it has changed since it
-    /// had this version, or is about to.
+    /// Marks the word, so that the next commit that changes it wakes its waiters. Returns `false` if it has changed since
+    /// this version, or is about to.
     ///
     /// Both this and locking exchange the stamp, and one of them is the first: the commit sees the mark, or we the lock.
     pub fn mark_awaited(&self, version: u64) -> bool {

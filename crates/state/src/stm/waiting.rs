@@ -1,4 +1,4 @@
-//! Waiting until something that a transaction has read changes.
+//! Waiting until a value that a transaction has read changes.
 
 use super::core::Handle;
 use super::log::Log;
@@ -14,10 +14,10 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Starts to wait for changes of all that the transaction with this log has read; `None` if some of it has changed already.
+    /// Starts to wait for changes of all variables in this log's read set; `None` if one has changed already.
     ///
-    /// No change is missed: the waiter is on the variable's list before the mark that makes a commit look there, and
-    /// marking fails where the version that was read has been overwritten.
+    /// No change is missed: the waiter is on the variable's list before the mark that makes a commit read the list, and
+    /// marking fails if the version that was read has been overwritten.
     pub fn new(log: &Log, waker: &Waker) -> Option<Self> {
         let mut waiting = Self {
             waiter: Waiter::new(waker.clone()),
@@ -34,12 +34,12 @@ impl Waiting {
         Some(waiting)
     }
 
-    /// Blocks until something has changed. For the thread whose waker it has.
+    /// Blocks until a variable has changed. Must be called by the thread whose waker it has.
     pub fn sleep(self) {
         park_until(&self.waiter);
     }
 
-    /// Sets the waker. Returns `true` if something has changed already.
+    /// Sets the waker. Returns `true` if a variable has changed already.
     pub fn is_over_or_wakes(&self, waker: &Waker) -> bool {
         self.waiter.is_woken_or_wakes(waker)
     }

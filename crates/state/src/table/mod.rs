@@ -1,29 +1,29 @@
 //! A concurrent map from word to word that many threads read and write often.
 //!
-//! **What.** What a host location table needs (McNettle section 4.2, Primetime section IV.C): a look-up takes one cache
-//! line, or seldom two, and no lock; an insert that changes nothing is a look-up; writers of different keys seldom contend.
+//! **What.** A map for host locations (McNettle section 4.2, Primetime section IV.C): a look-up reads one cache line,
+//! rarely two, and takes no lock; an insert that changes nothing is a look-up; writers of different keys rarely contend.
 //!
-//! **How.** [`slots`] has the layout. A change locks one of [`STRIPES`] locks, chosen by the key. Where slots run out, all are
-//! locked, the entries copied to other slots, and these become the table's: the next *generation*. Readers do not notice,
-//! unless they read slots that are already reused: then the generation has changed, and they look again.
+//! **How.** [`slots`] has the layout. A change locks one of [`STRIPES`] locks, chosen by the key. When slots run out, all
+//! locks are taken, the entries copied to other slots, and these become the table's: the next *generation*. Readers are not
+//! affected unless they read slots that are already reused: then the generation has changed, and they search again.
 //!
 //! **Why this is correct.** A reader notes the generation, finds the slots, reads key and value, all with `Acquire`, and
-//! looks whether the generation is the same. The slots that it found are cleared at a later growth, after the
-//! generation was raised with `Release`: who reads what clearing, or anything after it, has stored, finds the
-//! generation raised. Otherwise what it read was there when it found the slots, or came there since.
+//! checks that the generation is the same. The slots that it found are cleared at a later growth, after the generation was
+//! raised with `Release`: a reader that sees a store of the clearing, or of anything after it, also sees the raised
+//! generation. Otherwise its reads returned what was stored when it found the slots, or later.
 //!
-//! **Cost.** 16 bytes for each slot, and one byte for sixty-four of them; at most half of the slots are taken while the table
-//! can grow, and at most seven eighths later. Slots that it has grown out of are kept, as a reader may still use them, and
-//! reused where their number fits: memory for at most three times the slots. Growing makes writers wait, not readers, for
-//! some ten nanoseconds an entry. Keys in runs lie together, so where the slots of a run are taken, all of it lies elsewhere:
-//! by count, 15 in 100 keys where a third of the slots is taken, ten of them in their second slot. [`Table::prefetch`]
-//! fetches that as well where it may be needed.
+//! **Cost.** 16 bytes for each slot, and one byte for sixty-four of them; at most half of the slots are used while the
+//! table can grow, and at most seven eighths later. Outgrown slots are kept, as a reader may still use them, and reused if
+//! their number fits: memory for at most three times the slots. Growing blocks writers, not readers, for some ten
+//! nanoseconds an entry. Runs of keys are stored together, so if the slots of a run are used, all of it is stored
+//! elsewhere: by count, 15 in 100 keys if a third of the slots is used, ten of them in their second slot.
+//! [`Table::prefetch`] also fetches that one if it may be needed.
 //!
-//! **In transactions** a table may be read, not changed, since a change could not be rolled back. A change panics where an
-//! entry is about to be replaced; looking, and inserting what is there already, cost nothing extra.
+//! **In transactions** a table may be read, but not changed, since a change could not be rolled back. Replacing an entry
+//! panics; reading, and inserting an entry that exists already, cost nothing extra.
 //!
-//! **Thread-safety.** Everything may be called from any thread, and is atomic, except `to_vec` and `for_each`: each entry that
-//! they show was there at some moment of the call, but not all at the same moment.
+//! **Thread-safety.** All methods may be called from any thread, and are atomic, except `to_vec` and `for_each`: each entry
+//! that they return existed at some moment of the call, but not all at the same moment.
 
 mod slots;
 
@@ -36,13 +36,13 @@ use std::marker::PhantomData;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, PoisonError};
 
-/// How many entries a table holds by default.
+/// The maximum number of entries by default.
 const DEFAULT_MAX_ENTRIES: usize = 1 << 22;
 
-/// More entries than any memory has room for.
+/// More entries than fit into any memory.
 const MOST_ENTRIES: usize = 1 << 48;
 
-/// Why a [`Table`] refused an entry.
+/// The reason why a [`Table`] refused an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {
@@ -51,10 +51,10 @@ pub enum TableError {
         "the table is full: it holds {max_entries} entries; remove some, or allow more when making it"
     )]
     Full {
-        /// How many it may hold.
+        /// The maximum number of entries.
         max_entries: usize,
     },
-    /// The key or the value is the word `u64::MAX`, which a table reserves for itself.
+    /// The key or the value is the word `u64::MAX`, which is reserved.
     #[error(
         "the word 0xffffffffffffffff is reserved by the table; expected a key and a value that convert to others"
     )]
@@ -63,7 +63,7 @@ pub enum TableError {
 
 /// A concurrent map from small keys to small values.
 ///
-/// Threads share it by an `Arc` around it. Where entries have an order, it is that of the keys' words; nothing is random.
+/// Share it between threads in an `Arc`. Entries are ordered by their keys' words; nothing is random.
 ///
 /// ```
 /// use urtica_state::Table;
@@ -78,31 +78,31 @@ pub struct Table<K, V> {
     current: Current,
     len: OwnLine<AtomicUsize>,
     stripes: Box<[OwnLine<Mutex<()>>]>,
-    /// All slots that there are: those in use, and those that readers may still look at. Locked before all stripes.
+    /// All slots: the ones in use, and the ones that readers may still read. Locked before all stripes.
     all: Mutex<Vec<Arc<Slots>>>,
     max_entries: usize,
     max_slots: usize,
-    /// Of these types and no subtypes: another type may make something else of a word.
+    /// Invariant in both types: another type may convert words differently.
     types: PhantomData<(Exactly<K>, Exactly<V>)>,
 }
 
-/// No subtype and no supertype of `T`.
+/// A type that is invariant in `T`.
 type Exactly<T> = fn(T) -> T;
 
-/// Read by all, and written only when the table grows.
+/// The slots in use. Read by all threads, and written only when the table grows.
 #[repr(align(128))]
 struct Current {
     slots: AtomicPtr<Slots>,
     generation: AtomicU64,
 }
 
-/// How an attempt to change an entry ended.
+/// The outcome of an attempt to change an entry.
 enum Exchange {
     /// The value was this.
     Done(u64),
-    /// The value is another than it was.
+    /// The value differs from the expected one.
     Changed,
-    /// There is no slot for a new key.
+    /// No slot is left for a new key.
     NoSlot,
 }
 
@@ -113,12 +113,12 @@ impl<K: Word, V: Word> Default for Table<K, V> {
 }
 
 impl<K: Word, V: Word> Table<K, V> {
-    /// An empty table for four million (2^22) entries.
+    /// Creates an empty table for four million (2^22) entries.
     pub fn new() -> Self {
         Self::with_max_entries(DEFAULT_MAX_ENTRIES)
     }
 
-    /// An empty table for at most this many entries. It allocates memory for those that it has.
+    /// Creates an empty table for at most `max_entries` entries. It allocates memory as it grows.
     pub fn with_max_entries(max_entries: usize) -> Self {
         let slots = Arc::new(Slots::new(FIRST_SLOTS));
         let max_slots = (max_entries.min(MOST_ENTRIES) / 3 * 4 + 4).next_power_of_two();
@@ -136,31 +136,31 @@ impl<K: Word, V: Word> Table<K, V> {
         }
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.len.0.load(Relaxed)
     }
 
-    /// Whether there are no entries.
+    /// Returns `true` if the table has no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The key's value.
+    /// Returns the key's value.
     #[inline(always)]
     pub fn get(&self, key: K) -> Option<V> {
         let value = self.find(key.to_word());
         (value != NOTHING).then(|| V::from_word(value))
     }
 
-    /// Whether this is the key's value: the same as comparing it with [`Table::get`]'s, but cheaper.
+    /// Returns `true` if this is the key's value: cheaper than comparing it with the result of [`Table::get`].
     #[inline(always)]
     pub fn has(&self, key: K, value: V) -> bool {
         let word = value.to_word();
         self.find(key.to_word()) == word && word != NOTHING
     }
 
-    /// A prefetch hint: has the slot of the key fetched from memory for a look-up that comes soon. Does nothing for a table that
+    /// A prefetch hint: fetches the key's slot from memory for a look-up that follows soon. Does nothing for a table that
     /// fits into the near caches.
     #[inline(always)]
     pub fn prefetch(&self, key: K) {
@@ -174,13 +174,13 @@ impl<K: Word, V: Word> Table<K, V> {
         }
     }
 
-    /// Sets the key's value, and returns the old one. Where that is the same, no memory is written.
+    /// Sets the key's value, and returns the old one. If both are equal, no memory is written.
     ///
     /// # Errors
-    /// [`TableError`] where the table is full, or the key or the value is the reserved word.
+    /// [`TableError`] if the table is full, or the key or the value is the reserved word.
     ///
     /// # Panics
-    /// In a transaction, if the value is another than before: see [`in_transaction`](crate::in_transaction).
+    /// In a transaction, if the value differs from the old one: see [`in_transaction`](crate::in_transaction).
     #[inline]
     pub fn insert(&self, key: K, value: V) -> Result<Option<V>, TableError> {
         match self.has(key, value) {
@@ -207,20 +207,20 @@ impl<K: Word, V: Word> Table<K, V> {
     /// Removes the key, and returns its value.
     ///
     /// # Panics
-    /// In a transaction, if the key is there.
+    /// In a transaction, if the key exists.
     pub fn remove(&self, key: K) -> Option<V> {
-        // Removing needs no slot, and nothing is there under the table's own word.
+        // Removing needs no slot, and the reserved word is never a key.
         self.update(key, |_| None).ok().flatten()
     }
 
-    /// Sets the key's value to what `change` returns for it, removes the key where that is `None`, and returns the old value.
-    /// Where others change the value meanwhile, `change` is called again.
+    /// Sets the key's value to the result of `change`, or removes the key if that is `None`, and returns the old value. If
+    /// another thread changes the value during the call, `change` is called again.
     ///
     /// # Errors
-    /// As of [`Table::insert`].
+    /// Like [`Table::insert`].
     ///
     /// # Panics
-    /// As [`Table::insert`].
+    /// Like [`Table::insert`].
     pub fn update(
         &self,
         key: K,
@@ -250,7 +250,7 @@ impl<K: Word, V: Word> Table<K, V> {
             .for_each(|(key, value)| each(key, value));
     }
 
-    /// All entries, in the order of their keys' words. The table cannot grow meanwhile.
+    /// Returns all entries, in the order of their keys' words. The table cannot grow during the call.
     pub fn to_vec(&self) -> Vec<(K, V)> {
         let _no_growth = lock(&self.all);
         let mut entries: Vec<_> = self.slots().entries().collect();
@@ -261,7 +261,8 @@ impl<K: Word, V: Word> Table<K, V> {
 
     #[inline(always)]
     fn slots(&self) -> &Slots {
-        // SAFETY: `current` points into an `Arc` of `all`, which is only ever added to: the slots live as long as the table.
+        // SAFETY: `current` points into an `Arc` of `all`, from which nothing is ever removed: the slots live as long as
+        // the table.
         unsafe { &*self.current.slots.load(Acquire) }
     }
 
@@ -280,7 +281,7 @@ impl<K: Word, V: Word> Table<K, V> {
         if found == key && key != FREE {
             return value_at(entry).unwrap_or_else(|| self.find_further(key));
         }
-        // Where the first is free the key is nowhere, and there is no need to look at another line.
+        // If the first slot is free, the table does not have the key, and no other line needs to be read.
         let entry = slots.second(first);
         if found != FREE && entry.key() == key && key != FREE {
             return value_at(entry).unwrap_or_else(|| self.find_further(key));
@@ -304,7 +305,7 @@ impl<K: Word, V: Word> Table<K, V> {
         }
     }
 
-    /// Sets a key's value, if it is the expected one or none is expected.
+    /// Sets a key's value, if it is the expected one or `expected` is `None`.
     fn exchange(&self, key: u64, expected: Option<u64>, new: u64) -> Result<Exchange, TableError> {
         if expected == Some(new) {
             return Ok(Exchange::Done(new));
@@ -316,7 +317,7 @@ impl<K: Word, V: Word> Table<K, V> {
         );
         let first = K::first_slot(key);
         let _alone = lock(self.stripe(first));
-        // They stay while we hold a stripe.
+        // The slots are not replaced while we hold a stripe.
         let slots = self.slots();
         let entry = slots.find(first, key);
         let old = entry.map_or(NOTHING, Entry::value);
@@ -337,7 +338,7 @@ impl<K: Word, V: Word> Table<K, V> {
         Ok(Exchange::Done(old))
     }
 
-    /// Counts one more entry, if there may be one.
+    /// Counts one more entry, unless the table is full.
     fn count_in(&self) -> Result<(), TableError> {
         let more = |len| (len < self.max_entries).then_some(len + 1);
         let counted = self.len.0.fetch_update(Relaxed, Relaxed, more);
@@ -347,7 +348,7 @@ impl<K: Word, V: Word> Table<K, V> {
         Ok(())
     }
 
-    /// How many of the slots may be taken.
+    /// The number of slots that may be used.
     fn limit(&self, slots: &Slots) -> usize {
         match slots.count() {
             count if count < self.max_slots => count / 2,
@@ -356,11 +357,11 @@ impl<K: Word, V: Word> Table<K, V> {
     }
 
     fn stripe(&self, first: u64) -> &Mutex<()> {
-        // Neighbours have different slots in a line, or different lines: the same lock will do.
+        // Neighbours have different slots in a line, or different lines, so they can share a lock.
         &self.stripes[(first as usize / FIRST_SLOTS) % STRIPES].0
     }
 
-    /// Copies the entries to twice as many slots, or where many were removed, or there cannot be more, to as many.
+    /// Copies the entries to twice as many slots; to as many if many entries were removed or the table cannot grow further.
     #[cold]
     fn make_room(&self) {
         let mut all = lock(&self.all);
@@ -384,7 +385,7 @@ impl<K: Word, V: Word> Table<K, V> {
         self.current.generation.fetch_add(1, Release);
     }
 
-    /// So many free slots: others than those in use.
+    /// Returns `count` free slots that are not the ones in use.
     fn spare(all: &mut Vec<Arc<Slots>>, used: &Slots, count: usize) -> Arc<Slots> {
         let is_spare =
             |slots: &&Arc<Slots>| slots.count() == count && !std::ptr::eq(&***slots, used);
@@ -404,7 +405,7 @@ impl<K: Word + fmt::Debug, V: Word + fmt::Debug> fmt::Debug for Table<K, V> {
     }
 }
 
-/// A value's word, if it is not the table's.
+/// Returns a value's word, unless it is the reserved one.
 fn word_of<V: Word>(value: V) -> Result<u64, TableError> {
     match value.to_word() {
         NOTHING => Err(TableError::Reserved),

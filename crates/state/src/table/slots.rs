@@ -1,15 +1,15 @@
 //! The slots of a table: open addressing by cache lines.
 //!
-//! **How.** Four entries, key and value beside each other, share a cache line. A key is in the first line of its *path* that
-//! had a free slot when it came. The path begins at [`Word::first_slot`](crate::Word::first_slot), goes on to the same
-//! line of other neighbourhoods of sixty-four slots, in steps that depend on the key (double hashing), and goes through all
-//! lines in the end.
+//! **How.** Four entries, each a key next to its value, share a cache line. A key is in the first line of its *path* that
+//! had a free slot when it was inserted. The path starts at [`Word::first_slot`](crate::Word::first_slot), continues to the
+//! same line of other neighbourhoods of sixty-four slots, in steps that depend on the key (double hashing), and eventually
+//! visits all lines.
 //!
-//! A key stays where it is for as long as these slots are used; where it is removed, its value becomes [`NOTHING`]. So a
-//! search may end at the first line that has a free slot, and what is found beside a key is always its own.
+//! A key never moves while these slots are in use; when it is removed, its value becomes [`NOTHING`]. So a search may end
+//! at the first line that has a free slot, and the value next to a key always belongs to it.
 //!
-//! **Thread-safety.** Any number of threads search while others claim and write, provided that of those who write the same
-//! key, one does at a time.
+//! **Thread-safety.** Any number of threads search while others claim and write, provided that each key has at most one
+//! writer at a time.
 
 use crate::sync::{AtomicU64, AtomicUsize, NEIGHBOURHOOD};
 use std::sync::atomic::AtomicBool;
@@ -18,30 +18,31 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 /// Entries in a cache line.
 const LINE: usize = 4;
 
-/// How many slots there are at least: one neighbourhood.
+/// The minimum number of slots: one neighbourhood.
 pub(super) const FIRST_SLOTS: usize = LINE * NEIGHBOURHOOD;
 
-/// Up to how many slots (64 KiB) a table in use is assumed to be in the processor's near caches.
+/// The number of slots (64 KiB) up to which a table in use is assumed to be in the processor's near caches.
 const NEAR_SLOTS: usize = 1 << 12;
 
-/// The value of an absent key; and the one word that no value may be.
+/// The value of an absent key, and the reserved word that no value may be.
 pub(super) const NOTHING: u64 = u64::MAX;
 
-/// The key of a free slot; and the one word that no key may be.
+/// The key of a free slot, and the reserved word that no key may be.
 pub(super) const FREE: u64 = u64::MAX;
 
-/// Something with cache lines of its own; two of them, as processors fetch lines in pairs.
+/// Gives a value its own cache lines; two of them, as processors fetch lines in pairs.
 #[repr(align(128))]
 pub(super) struct OwnLine<T>(pub T);
 
-/// Some slots, a power of two.
+/// A power of two of slots.
 pub(super) struct Slots {
     lines: Box<[Line]>,
     /// Maps a number to a slot.
     mask: usize,
-    /// Of each neighbourhood, whether keys that begin their search there were put elsewhere. A hint, on which nothing depends.
+    /// For each neighbourhood, whether keys that start their search there are stored elsewhere. Only a hint: correctness
+    /// does not depend on it.
     crowded: Box<[AtomicBool]>,
-    /// How many are not free. Apart from what all read: each new key writes it.
+    /// The number of slots that are not free. On its own cache line, as each new key writes it.
     taken: OwnLine<AtomicUsize>,
 }
 
@@ -55,7 +56,7 @@ pub(super) struct Entry {
 }
 
 impl Slots {
-    /// Free slots, a power of two of them and at least [`FIRST_SLOTS`].
+    /// Creates `count` free slots, a power of two and at least [`FIRST_SLOTS`].
     pub fn new(count: usize) -> Self {
         let line = || Line(std::array::from_fn(|_| Entry::free()));
         Self {
@@ -66,43 +67,43 @@ impl Slots {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of slots.
     #[inline]
     pub fn count(&self) -> usize {
         self.mask + 1
     }
 
-    /// Whether the near caches have them all anyway.
+    /// Returns `true` if all slots fit into the near caches.
     #[inline(always)]
     pub fn are_few(&self) -> bool {
         self.mask < NEAR_SLOTS
     }
 
-    /// How many have or had a key.
+    /// Returns the number of slots that have or had a key.
     pub fn taken(&self) -> usize {
         self.taken.0.load(Relaxed)
     }
 
-    /// The first slot on the probe sequence of a key that begins its search at `first`: most keys are there.
+    /// Returns the first slot on the probe sequence of a key that starts its search at `first`: most keys are there.
     #[inline(always)]
     pub fn first(&self, first: u64) -> &Entry {
         let slot = first as usize & self.mask;
         const { assert!(size_of::<Line>() == LINE * size_of::<Entry>()) };
-        // SAFETY: there is a power of two of entries, so that the mask leaves less than there are, and lines are nothing but
-        // entries one after the other.
+        // SAFETY: the number of entries is a power of two, so the masked index is below it, and lines consist of entries
+        // one after the other.
         unsafe { &*self.lines.as_ptr().cast::<Entry>().add(slot) }
     }
 
-    /// The slot that is probed next, in the second line of the path.
+    /// Returns the slot that is probed next, in the second line of the path.
     #[inline(always)]
     pub fn second(&self, first: u64) -> &Entry {
         self.first(first.wrapping_add(step(first) * FIRST_SLOTS as u64))
     }
 
-    /// Whether keys that begin their search beside `first` may be found elsewhere.
+    /// Returns `true` if keys that start their search near `first` may be stored elsewhere.
     #[inline(always)]
     pub fn is_crowded(&self, first: u64) -> bool {
-        // SAFETY: `crowded` has one for each neighbourhood of the slots, and the mask leaves a slot below their number.
+        // SAFETY: `crowded` has a flag for each neighbourhood, and the mask keeps a slot's index below their number.
         unsafe { self.crowded.get_unchecked(self.neighbourhood(first)) }.load(Relaxed)
     }
 
@@ -111,9 +112,9 @@ impl Slots {
         (first as usize & self.mask) / FIRST_SLOTS
     }
 
-    /// The slot with this key, which begins its search at `first`.
+    /// Returns the slot with this key, which starts its search at `first`.
     pub fn find(&self, first: u64, key: u64) -> Option<&Entry> {
-        // The key would have taken that slot, and no slot becomes free again.
+        // The key would have claimed that slot, and no slot becomes free again.
         if self.first(first).key() == FREE {
             return None;
         }
@@ -132,7 +133,7 @@ impl Slots {
         None
     }
 
-    /// Takes a slot for a key that has none; nothing if `limit` slots are taken.
+    /// Claims a slot for a key that has none; `None` if `limit` slots are used.
     pub fn claim(&self, first: u64, key: u64, limit: usize) -> Option<&Entry> {
         if self.taken.0.fetch_add(1, Relaxed) >= limit {
             self.taken.0.fetch_sub(1, Relaxed);
@@ -141,7 +142,8 @@ impl Slots {
         self.probes(first).find(|entry| entry.claim(key))
     }
 
-    /// The same for a key with its value, without synchronisation: while nobody else writes, and there are more slots than keys.
+    /// Claims a slot for a key and sets its value, without synchronisation: no other thread may write, and there must be
+    /// more slots than keys.
     pub fn put_alone(&self, first: u64, key: u64, value: u64) {
         let entry = self.probes(first).find(|entry| entry.key() == FREE);
         let entry = entry.expect("there are more slots than keys");
@@ -150,8 +152,8 @@ impl Slots {
         self.taken.0.store(self.taken() + 1, Relaxed);
     }
 
-    /// The probe sequence: all slots, in the order in which a key that begins its search at `first` takes them. It goes on to
-    /// the second line only if the first has none, which is noted.
+    /// The probe sequence: all slots, in the order in which a key that starts its search at `first` tries them. If it
+    /// continues to the second line, because the first is full, the neighbourhood is marked as crowded.
     fn probes(&self, first: u64) -> impl Iterator<Item = &Entry> {
         let preferred = first as usize % LINE;
         let lines = self.path(first).enumerate();
@@ -163,7 +165,7 @@ impl Slots {
         })
     }
 
-    /// All lines, in the order in which a search that begins at `first` looks at them.
+    /// Returns all lines, in the order of a search that starts at `first`.
     #[inline]
     fn path(&self, first: u64) -> impl Iterator<Item = &Line> {
         let neighbourhoods = self.lines.len() / NEIGHBOURHOOD;
@@ -177,14 +179,14 @@ impl Slots {
         })
     }
 
-    /// All keys that have a value, with it, in no order.
+    /// Returns all keys that have a value, each with its value, in no order.
     pub fn entries(&self) -> impl Iterator<Item = (u64, u64)> {
         let entries = self.lines.iter().flat_map(|line| &line.0);
         let pairs = entries.map(|entry| (entry.key(), entry.value()));
         pairs.filter(|&(key, value)| key != FREE && value != NOTHING)
     }
 
-    /// Frees all slots. A search that is still running here may find anything, and is repeated.
+    /// Frees all slots. A search that still runs here may return anything, and is repeated.
     pub fn clear(&self) {
         for entry in self.lines.iter().flat_map(|line| &line.0) {
             entry.key.store(FREE, Release);
@@ -197,7 +199,7 @@ impl Slots {
     }
 }
 
-/// How many neighbourhoods a search goes on by: odd, to come through all, as they are a power of two.
+/// The number of neighbourhoods that a search advances by: odd, to reach all of them, as their number is a power of two.
 #[inline(always)]
 fn step(first: u64) -> u64 {
     first >> 40 | 1
@@ -228,7 +230,7 @@ impl Entry {
         self.value.store(value, Release);
     }
 
-    /// Makes the slot that of a key, unless it is another's. There is no value yet.
+    /// Claims the slot for a key, unless another key has it. The value is not set yet.
     fn claim(&self, key: u64) -> bool {
         self.key.load(Relaxed) == FREE
             && (self.key)
