@@ -1,14 +1,14 @@
-//! Log lines that others can cause, thinned: per subject and in sum.
+//! Rate limits for log lines that a peer can cause: per subject and in total.
 //!
-//! **Why.** Whatever a peer can cause it can cause without end: by connecting again and again with one datapath id it could
-//! write megabytes of log a second, which fill disks, cost time, and hide what matters. This crate stands apart because the
-//! controller, its programs and the switch need the same, and because the log that they share is one.
+//! **Why.** A peer can repeat anything without end: by connecting again and again with one datapath id it could write
+//! megabytes of log a second, which fill disks, cost time, and hide important lines. This is a separate crate because the
+//! controller, its programs and the switch all need it and share one log.
 //!
-//! **What.** [`error!`], [`warn!`], [`info!`] and [`debug!`] write what `tracing`'s macros do, but name first what the line is
-//! about. A subject has [`BURST`] lines, and then one every [`INTERVAL`]; all together have [`BURST_IN_SUM`], and then
-//! [`PER_SECOND_IN_SUM`]. A level has bounds of its own, so that no flood of lesser lines hides a graver one. The next line
-//! about a subject says in its field `suppressed` how many were left out since the last. Whoever asked for `DEBUG` wants to see
-//! more: there all is ten times as much.
+//! **What.** [`error!`], [`warn!`], [`info!`] and [`debug!`] write the same lines as `tracing`'s macros, but first name the
+//! subject of the line. A subject may have [`BURST`] lines at once, and then one every [`INTERVAL`]; all together may have
+//! [`BURST_IN_SUM`], and then [`PER_SECOND_IN_SUM`]. Each level has its own limits, so that no flood of less severe lines
+//! hides a more severe one. The next line about a subject reports in its field `suppressed` the number of lines left out
+//! since the last. At the level `DEBUG` all limits are ten times as high.
 //!
 //! ```
 //! let peer = "192.0.2.1";
@@ -18,14 +18,14 @@
 //! }
 //! ```
 //!
-//! **Which subject.** What an operator would look into: a switch by its datapath id, a peer by its address (not by its port,
-//! which is another each time), a switch's port for what hosts behind it do.
+//! **Which subject.** The one that an operator would investigate: a switch by its datapath id, a peer by its address
+//! (without the port, which differs for each connection), a switch's port for the traffic of the hosts behind it.
 //!
-//! **Cost.** A lock and a look into a map for a line that the log would take, and nothing for others. At most [`SUBJECTS`]
-//! are remembered for each level; beyond that, those are forgotten about which it has been quiet, and newcomers have the bound
-//! in sum alone.
+//! **Cost.** A lock and a map look-up for a line of an enabled level, and nothing for others. At most [`SUBJECTS`] are
+//! remembered for each level; beyond that, quiet subjects are forgotten, and new ones are only subject to the limit in
+//! total.
 //!
-//! **Thread-safety.** Any thread writes. No lock is held while a line is written.
+//! **Thread-safety.** Any thread may log. No lock is held while a line is written.
 
 #![forbid(unsafe_code)]
 
@@ -42,7 +42,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant;
 use tracing::Level;
 
-/// A peer's name without the port, which is another for each connection: `tcp:192.0.2.1:40312` is `tcp:192.0.2.1`.
+/// Returns a peer's name without the port, which differs for each connection: `tcp:192.0.2.1:40312` is `tcp:192.0.2.1`.
 pub fn without_port(peer: &str) -> &str {
     match peer.rsplit_once(':') {
         Some((place, port)) if port.parse::<u16>().is_ok() => place,
@@ -50,10 +50,10 @@ pub fn without_port(peer: &str) -> &str {
     }
 }
 
-/// One for each level, from the gravest on. The log is one for the process, and so is what bounds it.
+/// One limit for each level, the most severe first. Global, as the log is.
 static LIMITS: [Mutex<Option<Limit>>; 5] = [const { Mutex::new(None) }; 5];
 
-/// Whether a line of this level about this subject is written now, and what was left out before it. For the macros.
+/// Returns the lines suppressed before this line if it may be written now, otherwise `None`. For the macros.
 #[doc(hidden)]
 pub fn admit(level: Level, about: impl Hash) -> Option<Suppressed> {
     let (at, bounds) = match level {
@@ -71,7 +71,7 @@ pub fn admit(level: Level, about: impl Hash) -> Option<Suppressed> {
     limit.admit(subject.finish(), now)
 }
 
-/// Writes a line of a level, if that is wanted and there is room for it: [`warn!`] and its siblings.
+/// Writes a line of a level, if the level is enabled and the limits allow it: for [`warn!`] and its siblings.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! thinned {
@@ -86,31 +86,34 @@ macro_rules! thinned {
     }};
 }
 
-/// `tracing::error!` for a line that others can cause: begins with `about: SUBJECT`, anything that has a hash.
+/// Like `tracing::error!`, for a line that a peer can cause: starts with `about: SUBJECT`, any value that implements
+/// `Hash`.
 #[macro_export]
 macro_rules! error {
     (about: $about:expr, $($line:tt)+) => { $crate::thinned!(ERROR, $about, $($line)+) };
 }
 
-/// `tracing::warn!` for a line that others can cause: begins with `about: SUBJECT`, anything that has a hash.
+/// Like `tracing::warn!`, for a line that a peer can cause: starts with `about: SUBJECT`, any value that implements `Hash`.
 #[macro_export]
 macro_rules! warn {
     (about: $about:expr, $($line:tt)+) => { $crate::thinned!(WARN, $about, $($line)+) };
 }
 
-/// `tracing::info!` for a line that others can cause: begins with `about: SUBJECT`, anything that has a hash.
+/// Like `tracing::info!`, for a line that a peer can cause: starts with `about: SUBJECT`, any value that implements `Hash`.
 #[macro_export]
 macro_rules! info {
     (about: $about:expr, $($line:tt)+) => { $crate::thinned!(INFO, $about, $($line)+) };
 }
 
-/// `tracing::debug!` for a line that others can cause: begins with `about: SUBJECT`, anything that has a hash.
+/// Like `tracing::debug!`, for a line that a peer can cause: starts with `about: SUBJECT`, any value that implements
+/// `Hash`.
 #[macro_export]
 macro_rules! debug {
     (about: $about:expr, $($line:tt)+) => { $crate::thinned!(DEBUG, $about, $($line)+) };
 }
 
-/// `tracing::trace!` for a line that others can cause: begins with `about: SUBJECT`, anything that has a hash.
+/// Like `tracing::trace!`, for a line that a peer can cause: starts with `about: SUBJECT`, any value that implements
+/// `Hash`.
 #[macro_export]
 macro_rules! trace {
     (about: $about:expr, $($line:tt)+) => { $crate::thinned!(TRACE, $about, $($line)+) };

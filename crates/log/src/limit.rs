@@ -1,34 +1,34 @@
-//! How many lines there may be. Time is an argument.
+//! Limits of the number of lines. Time is an argument.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// How many lines about one subject may come at once.
+/// The number of lines about one subject that may be written at once.
 pub const BURST: u32 = 20;
 
-/// After how long there may be one more.
+/// The interval after which a subject may have one more line.
 pub const INTERVAL: Duration = Duration::from_secs(10);
 
-/// How many lines in all may come at once: a large network's switches joining.
+/// The number of lines in total that may be written at once: enough for a large network's switches to join.
 pub const BURST_IN_SUM: u32 = 1_000;
 
-/// How many more there may be in a second; some 200 MB a day.
+/// The number of further lines a second in total; some 200 MB a day.
 pub const PER_SECOND_IN_SUM: u32 = 10;
 
-/// How many subjects are remembered.
+/// The maximum number of remembered subjects.
 pub const SUBJECTS: usize = 4096;
 
-/// How often subjects are forgotten at most: that looks at all of them.
+/// The minimum interval between two sweeps of quiet subjects, each of which scans all subjects.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How many lines there may be.
+/// Limits of the number of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     subject: Rate,
     sum: Rate,
 }
 
-/// So many at once, and one more after each interval.
+/// A burst of lines, and one more after each interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rate {
     burst: u32,
@@ -36,7 +36,7 @@ struct Rate {
 }
 
 impl Bounds {
-    /// What the constants of this crate say.
+    /// The limits given by the constants of this crate.
     pub const DEFAULT: Self = Self {
         subject: Rate {
             burst: BURST,
@@ -48,7 +48,7 @@ impl Bounds {
         },
     };
 
-    /// So many times as much.
+    /// Multiplies both limits by `factor`.
     pub fn times(self, factor: u32) -> Self {
         let more = |rate: Rate| Rate {
             burst: rate.burst * factor,
@@ -61,7 +61,7 @@ impl Bounds {
     }
 }
 
-/// What lines there may be yet: a token bucket, told by the time at which it will be full.
+/// A token bucket of lines, represented by the time at which it will be full.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     full_at: Instant,
@@ -77,7 +77,7 @@ impl Bucket {
     }
 }
 
-/// What was left out before a line.
+/// Numbers of lines suppressed before this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Suppressed {
     here: u64,
@@ -85,24 +85,24 @@ pub struct Suppressed {
 }
 
 impl Suppressed {
-    /// How many lines about the same subject; nothing where it was none.
+    /// The number of lines about the same subject; `None` if zero.
     pub fn here(&self) -> Option<u64> {
         (self.here > 0).then_some(self.here)
     }
 
-    /// How many about subjects that are forgotten; nothing where it was none.
+    /// The number of lines about forgotten subjects; `None` if zero.
     pub fn elsewhere(&self) -> Option<u64> {
         (self.elsewhere > 0).then_some(self.elsewhere)
     }
 }
 
-/// What bounds the lines of one level.
+/// The limit on the lines of one level.
 #[derive(Debug)]
 pub struct Limit {
     bounds: Bounds,
     sum: Bucket,
     subjects: HashMap<u64, Subject>,
-    /// Lines that were left out and belong to no subject that is remembered.
+    /// Suppressed lines whose subjects are not remembered.
     elsewhere: u64,
     next_sweep: Instant,
 }
@@ -110,12 +110,12 @@ pub struct Limit {
 #[derive(Debug)]
 struct Subject {
     bucket: Bucket,
-    /// Lines that were left out since the last.
+    /// Lines suppressed since the last line written.
     suppressed: u64,
 }
 
 impl Limit {
-    /// No line has been written yet.
+    /// Creates a limit under which no line has been written yet.
     pub fn new(bounds: Bounds, now: Instant) -> Self {
         Self {
             bounds,
@@ -126,7 +126,7 @@ impl Limit {
         }
     }
 
-    /// Whether a line about this subject is written now, and what was left out before it.
+    /// Returns the lines suppressed before this line if it may be written now, otherwise `None`.
     pub fn admit(&mut self, subject: u64, now: Instant) -> Option<Suppressed> {
         if self.subjects.len() >= SUBJECTS && !self.subjects.contains_key(&subject) {
             self.forget_quiet(now);
@@ -151,7 +151,7 @@ impl Limit {
         })
     }
 
-    /// A line about a subject that there is no room to remember.
+    /// Admits a line about a subject that cannot be remembered, as the map is full.
     fn admit_stranger(&mut self, has_room: bool, now: Instant) -> Option<Suppressed> {
         if !has_room {
             self.elsewhere += 1;
@@ -164,7 +164,7 @@ impl Limit {
         })
     }
 
-    /// Forgets subjects that may have as many lines as one that was never heard of.
+    /// Forgets subjects whose bucket is full, which are treated like unknown ones.
     fn forget_quiet(&mut self, now: Instant) {
         if now < self.next_sweep {
             return;

@@ -1,31 +1,32 @@
 //! The shortest paths without loops, one after the other.
 //!
-//! **What.** [`paths`] gives the paths between two ports that pass no switch twice, shortest first; [`paths_by_cost`]
-//! cheapest first. Equally good ones come in the order of the links that they take, so the order is one and the same
-//! always. Paths over parallel links are different paths.
+//! **What.** [`paths`] returns the paths between two ports that visit no switch twice, shortest first; [`paths_by_cost`]
+//! cheapest first. Equally good paths are ordered by their links, so the order is always the same. Paths over parallel
+//! links are different paths.
 //!
 //! **How.** Yen's algorithm (Management Science 17, 1971) as Lawler refined it (Management Science 18, 1972). Every path
 //! but the first *deviates* from one before it at some switch, its spur: it has the same links up to there, then another.
-//! When a path is given out, the best deviation at each switch from its own spur on becomes a candidate; the next path is
-//! the best of all candidates. A deviation is found by one search in the network without the switches before the spur
-//! and without the links that paths with the same beginning take there. No path can be found twice.
+//! When a path is returned, the best deviation at each switch from its own spur on becomes a candidate; the next path is
+//! the best of all candidates. A deviation is found by one search in the network without the switches before the spur and
+//! without the links that paths with the same first links use there. No path can be found twice.
 //!
-//! **Cost.** For each path given out, a search of the network for each of its switches. Nothing is computed that is not
-//! asked for: take as many as needed.
+//! **Cost.** For each path returned, a search of the network for each of its switches. Nothing is computed in advance: take
+//! as many paths as needed.
 //!
-//! **Thread-safety.** An iterator with memory of its own.
+//! **Thread-safety.** An iterator with its own memory.
 
 use crate::search;
 use crate::shortest;
 use crate::{DirectedLink, Path, PortId, SwitchIndex, Topology};
 use std::collections::BTreeSet;
 
-/// The paths between two ports that pass no switch twice, by how many links they have.
+/// Returns the paths between two ports that visit no switch twice, by number of links.
 pub fn paths(topology: &Topology, from: PortId, to: PortId) -> impl Iterator<Item = Path> + '_ {
     paths_by_cost(topology, from, to, |_| 1)
 }
 
-/// The paths between two ports that pass no switch twice, by what their links cost together. A cost of 0 counts as 1.
+/// Returns the paths between two ports that visit no switch twice, by the total cost of their links. A cost of 0 counts as
+/// 1.
 pub fn paths_by_cost<'a>(
     topology: &'a Topology,
     from: PortId,
@@ -39,16 +40,16 @@ pub fn paths_by_cost<'a>(
         .map(move |links| Path::new(from, to, links))
 }
 
-/// A way that has been found and not given out. Ordered as they are given out.
+/// A path that was found but not returned yet. Ordered as paths are returned.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
     cost: u64,
     links: Vec<DirectedLink>,
-    /// How many links it shares with the way from which it deviates.
+    /// The number of links that it shares with the path from which it deviates.
     spur: usize,
 }
 
-/// The ways between two switches, as links.
+/// The paths between two switches, as links.
 struct Ways<'a, C> {
     topology: &'a Topology,
     from: SwitchIndex,
@@ -76,7 +77,8 @@ impl<'a, C: Fn(&DirectedLink) -> u64> Ways<'a, C> {
         }
     }
 
-    /// The best way that has the first `spur` links of `links`, and then not one that a given way with these links takes.
+    /// The best path that has the first `spur` links of `links`, and then a link that no returned path with these links
+    /// uses.
     fn deviation(&self, links: &[DirectedLink], spur: usize) -> Option<Candidate> {
         let root = &links[..spur];
         let passed = |link: &DirectedLink| {

@@ -27,21 +27,21 @@ impl fmt::Display for PortId {
     }
 }
 
-/// The same as `Display`.
+/// Like `Display`.
 impl fmt::Debug for PortId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-/// A way from one switch's port to another's: what is sent out of `from` comes in at `to`.
+/// A link in one direction: packets sent out of `from` arrive at `to`.
 ///
 /// A full-duplex link is two of these, one each way. Ordered by `from`, then by `to`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DirectedLink {
-    /// Where packets are sent out.
+    /// The port that sends packets.
     pub from: PortId,
-    /// Where they come in.
+    /// The port that receives them.
     pub to: PortId,
 }
 
@@ -63,7 +63,7 @@ impl fmt::Display for DirectedLink {
     }
 }
 
-/// The same as `Display`.
+/// Like `Display`.
 impl fmt::Debug for DirectedLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

@@ -1,29 +1,29 @@
 //! Next hops between all pairs of switches.
 //!
-//! **What.** [`NextHops`] knows, for each switch and destination, how far it is and which links lead there on a
-//! shortest path: all of them, so that flows can be spread (equal-cost multipath). [`NextHops::updated`] follows a
-//! changed network.
+//! **What.** [`NextHops`] has, for each switch and destination, the distance and the links that lead there on a shortest
+//! path: all of them, so that flows can be spread (equal-cost multipath). [`NextHops::updated`] adapts to a changed
+//! network.
 //!
 //! **How.** Only distances are stored: a *column* for each destination, with every switch's distance to it. A link leads
 //! to the destination on a shortest path exactly if its end is nearer by one, so the sets need no memory, and cannot
 //! disagree with the distances.
 //!
-//! Columns are found by breadth-first searches, 64 together. After a change, a column is still right exactly if
+//! Columns are found by breadth-first searches, 64 together. After a change, a column is still correct exactly if
 //!
-//! 1. no new link is a shortcut: its end is not nearer than its beginning by more than one; and
-//! 2. every switch that lost a link still has one that leads to a nearer switch, if any way.
+//! 1. no new link is a shortcut: its end is not nearer than its start by more than one; and
+//! 2. every switch that lost a link still has one that leads to a nearer switch, if it has any path.
 //!
-//! For then each distance is one more than the least of its neighbours', and distances are the only numbers of which this
-//! is true. Columns that are still right are shared with what was before; only the others are searched again. So the
-//! update is exact: it searches no column that stays as it is.
+//! For then each distance is one more than the least of its neighbours', and only the distances satisfy this. Correct
+//! columns are shared with the previous value; only the others are searched again. So the update is exact: it searches no
+//! column that stays unchanged.
 //!
-//! **Cost.** 2 bytes for each pair of switches. A question about one switch looks at each of its links. `new` looks at
-//! each link once for each destination at worst, and once for 64 of them where distances are few; in parallel where that is
-//! much. `updated` compares all links once, looks at the changed ones for each destination, and searches from what is
-//! left. If switches have come or gone it also copies the columns, and a new switch that is linked changes all of them.
+//! **Cost.** 2 bytes for each pair of switches. A query about one switch scans its links. `new` visits each link once for
+//! each destination at worst, and once for 64 of them if distances are few; in parallel if the work is large. `updated`
+//! compares all links once, checks the changed ones for each destination, and searches the remaining columns. If switches
+//! were added or removed it also copies the columns, and a new switch with links changes all of them.
 //!
-//! **Thread-safety.** Immutable: share it in an `Arc`. Threads are made for a computation and end with it; how many there
-//! are changes no result.
+//! **Thread-safety.** Immutable: share it in an `Arc`. Threads are started for a computation and end with it; their number
+//! does not affect the result.
 
 use crate::search::{Searches, TOGETHER, UNREACHABLE};
 use crate::sorted::difference;
@@ -32,21 +32,21 @@ use std::sync::Arc;
 use std::thread;
 use urtica_wire::DatapathId;
 
-/// How many links and switches a search must have to look at for a further thread to be worth it: half a millisecond.
+/// The number of links and switches that a search must visit to justify another thread: half a millisecond.
 const STEPS_PER_THREAD: usize = 500_000;
 
-/// Every switch's distance to one.
+/// The distance from every switch to one destination.
 type Column = Arc<[u16]>;
 
 /// Distances and next hops between all pairs of switches of a [`Topology`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NextHops {
     topology: Arc<Topology>,
-    /// For each destination.
+    /// One column for each destination.
     columns: Vec<Column>,
 }
 
-/// No switch.
+/// A topology without switches.
 impl Default for NextHops {
     fn default() -> Self {
         Self::new(Arc::default())
@@ -54,15 +54,15 @@ impl Default for NextHops {
 }
 
 impl NextHops {
-    /// Computes all of them.
+    /// Computes the distances between all pairs of switches.
     pub fn new(topology: Arc<Topology>) -> Self {
         let destinations: Vec<_> = topology.indices().collect();
         let columns = columns(&topology, &destinations);
         Self { topology, columns }
     }
 
-    /// What [`Self::new`] gives for the network after a change, with no more searches than there are destinations to
-    /// which a distance changes.
+    /// Returns the value of [`Self::new`] for the changed network, with at most one search for each destination to which a
+    /// distance changes.
     #[must_use]
     pub fn updated(&self, topology: Arc<Topology>) -> Self {
         let change = Change::between(&self.topology, &topology);
@@ -82,20 +82,20 @@ impl NextHops {
         Self { topology, columns }
     }
 
-    /// The network that they are for.
+    /// Returns the network that they were computed for.
     pub fn topology(&self) -> &Arc<Topology> {
         &self.topology
     }
 
-    /// How many links a shortest path has; `None` if there is none or a switch is not there.
+    /// Returns the number of links on a shortest path; `None` if no path or switch exists.
     pub fn distance(&self, at: DatapathId, to: DatapathId) -> Option<u32> {
         let at = self.topology.index_of(at)?;
         let distance = self.column(to)?[at.to_usize()];
         (distance != UNREACHABLE).then_some(distance.into())
     }
 
-    /// The links out of a switch that lead to another on a shortest path, by port number; none if it cannot be reached,
-    /// is the same, or is not there.
+    /// Returns the links out of a switch that lead to another on a shortest path, by port number; empty if it cannot be
+    /// reached, is the same switch, or does not exist.
     pub fn next_hops(
         &self,
         at: DatapathId,
@@ -106,10 +106,10 @@ impl NextHops {
         links.into_iter().flatten().map(|(link, _)| link)
     }
 
-    /// A shortest path between two ports, the same for the same hash; `None` if there is none or a switch is not there.
+    /// Returns a shortest path between two ports, always the same for the same hash; `None` if no path or switch exists.
     ///
-    /// At each switch one of the next hops is taken by the hash, mixed with the switch's datapath id. So flows spread
-    /// over all paths, and how they were spread at one switch does not say how they are at the next.
+    /// At each switch the hash, mixed with the switch's datapath id, selects one of the next hops. So flows spread over all
+    /// paths, and the choices at successive switches are independent.
     pub fn path(&self, from: PortId, to: PortId, flow_hash: u64) -> Option<Path> {
         let column = self.column(to.switch)?;
         let mut at = self.topology.index_of(from.switch)?;
@@ -133,7 +133,7 @@ impl NextHops {
         Some(Path::new(from, to, links))
     }
 
-    /// The column of a destination if it is still right after a change, with its numbers in their new places.
+    /// Returns a destination's column, renumbered, if it is still correct after a change.
     fn column_after(&self, change: &Change, after: &Topology, to: SwitchIndex) -> Option<Column> {
         let column = match &change.old_indices {
             None => self.columns[to.to_usize()].clone(),
@@ -153,7 +153,7 @@ impl NextHops {
         Some(&self.columns[to.to_usize()])
     }
 
-    /// The links out of a switch whose ends are nearer to a column's destination.
+    /// Returns the links out of a switch whose ends are nearer to a column's destination.
     fn nearer<'a>(
         &'a self,
         at: SwitchIndex,
@@ -165,12 +165,12 @@ impl NextHops {
     }
 }
 
-/// Whether a link from a switch at `distance` to one at `end` is on a shortest path.
+/// Returns `true` if a link from a switch at `distance` to one at `end` is on a shortest path.
 fn is_nearer(end: u16, distance: u16) -> bool {
     distance != UNREACHABLE && end.saturating_add(1) == distance
 }
 
-/// The columns of some destinations, by one thread or several.
+/// Computes the columns of some destinations, on one thread or several.
 fn columns(topology: &Topology, destinations: &[SwitchIndex]) -> Vec<Column> {
     let steps = destinations.len() * (topology.directed_links().len() + topology.switches().len());
     let threads = match steps / STEPS_PER_THREAD {
@@ -210,13 +210,13 @@ fn columns_of_share(topology: &Topology, destinations: &[SwitchIndex]) -> Vec<Co
     columns
 }
 
-/// What distances may be affected by.
+/// A difference between two topologies.
 struct Change {
     /// Each switch's number before the change; `None` if they are the same as after.
     old_indices: Option<Vec<Option<SwitchIndex>>>,
     /// The new links, from switch to switch.
     added: Vec<(SwitchIndex, SwitchIndex)>,
-    /// The switches that are left of those at which a removed link began.
+    /// The remaining switches that a removed link left.
     losers: Vec<SwitchIndex>,
 }
 
@@ -245,7 +245,7 @@ impl Change {
         }
     }
 
-    /// Whether a column is as right after the change as it was before: the two conditions above.
+    /// Returns `true` if a correct column stays correct after the change: the two conditions above.
     fn keeps(&self, after: &Topology, to: SwitchIndex, column: &[u16]) -> bool {
         let distance = |switch: SwitchIndex| column[switch.to_usize()];
         let is_shortcut = |&(from, end): &(SwitchIndex, SwitchIndex)| {
@@ -261,7 +261,7 @@ impl Change {
     }
 }
 
-/// One of `count` choices, which must not be 0, by a flow's hash at a switch.
+/// Selects one of `count` choices, which must not be 0, by a flow's hash at a switch.
 fn choose(flow_hash: u64, switch: DatapathId, count: usize) -> usize {
     let mixed = mix(flow_hash ^ mix(switch.0));
     ((u128::from(mixed) * count as u128) >> 64) as usize

@@ -1,35 +1,35 @@
-//! Ways through a network, switch by switch.
+//! Paths through a network, switch by switch.
 
 use crate::{DirectedLink, PortId};
 use urtica_wire::{DatapathId, PortNo};
 
-/// One switch on a path, and the ports by which packets come in and go out.
+/// One switch on a path, with the ports at which packets enter and leave it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Hop {
     /// The switch.
     pub switch: DatapathId,
-    /// Where packets come in.
+    /// The port that receives packets.
     pub in_port: PortNo,
-    /// Where they are sent out.
+    /// The port that sends them.
     pub out_port: PortNo,
 }
 
 impl Hop {
-    /// The port where packets come in.
+    /// Returns the port that receives packets.
     pub fn comes_in(&self) -> PortId {
         PortId::new(self.switch, self.in_port)
     }
 
-    /// The port where they are sent out.
+    /// Returns the port that sends them.
     pub fn goes_out(&self) -> PortId {
         PortId::new(self.switch, self.out_port)
     }
 }
 
-/// A way from one port to another, of hosts for the most part: at least one hop.
+/// A path from one port to another, usually of hosts: at least one hop.
 ///
-/// The first hop's `in_port` is where the path begins, the last one's `out_port` where it ends. Where both are the same
-/// port, as with two hosts behind one hub, the one hop leads back to it.
+/// The path starts at the first hop's `in_port` and ends at the last one's `out_port`. If both are the same port, as with
+/// two hosts behind one hub, the one hop leads back to it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Path {
     /// The switches in the order in which packets pass them.
@@ -37,7 +37,8 @@ pub struct Path {
 }
 
 impl Path {
-    /// The path from a port to another over these links, each of which leaves the switch that the one before leads to.
+    /// Creates the path from a port to another over these links, each of which leaves the switch that the previous one
+    /// leads to.
     pub(crate) fn new(
         from: PortId,
         to: PortId,
@@ -53,17 +54,17 @@ impl Path {
         Self { hops }
     }
 
-    /// Where the path begins; `None` where it has no hop.
+    /// Returns the port where the path starts; `None` if it has no hop.
     pub fn begin(&self) -> Option<PortId> {
         self.hops.first().map(Hop::comes_in)
     }
 
-    /// Where the path ends; `None` where it has no hop.
+    /// Returns the port where the path ends; `None` if it has no hop.
     pub fn end(&self) -> Option<PortId> {
         self.hops.last().map(Hop::goes_out)
     }
 
-    /// The links from hop to hop.
+    /// Returns the links from hop to hop.
     pub fn directed_links(&self) -> impl ExactSizeIterator<Item = DirectedLink> + '_ {
         self.hops.windows(2).map(|pair| DirectedLink {
             from: pair[0].goes_out(),

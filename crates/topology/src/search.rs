@@ -1,7 +1,7 @@
-//! Distances to one switch from all others: what the algorithms share.
+//! Distances to one switch from all others, which all algorithms use.
 //!
-//! Searches begin at the destination and follow links backwards, because a destination is what forwarding state is
-//! made for. A switch's next hops are then the links whose ends are nearer by just what the link costs.
+//! Searches start at the destination and follow links backwards, because forwarding state is made per destination. A
+//! switch's next hops are then the links whose ends are nearer by exactly the link's cost.
 
 use crate::topology::Incoming;
 use crate::{DirectedLink, SwitchIndex, Topology};
@@ -14,8 +14,8 @@ pub(crate) const UNREACHABLE: u16 = u16::MAX;
 
 /// Breadth-first search from one destination: for a single path, and as the reference for [`Searches`].
 ///
-/// Gives each switch's distance to `to`, in links. With `until`, it ends when that switch's turn comes: then only
-/// distances up to its own are sure.
+/// Returns each switch's distance to `to`, in links. With `until`, it ends when that switch is reached: then only distances
+/// up to its own are final.
 pub(crate) fn distances_to(
     topology: &Topology,
     to: SwitchIndex,
@@ -42,30 +42,30 @@ pub(crate) fn distances_to(
     distances
 }
 
-/// How many destinations are searched from together: one for each bit of a word.
+/// The number of destinations searched together: one for each bit of a word.
 pub(crate) const TOGETHER: usize = u64::BITS as usize;
 
-/// Breadth-first searches from several destinations at once (Then and others, The more the merrier, VLDB 2014): a word
-/// for each switch has a bit for each search, so that those which come to a switch at the same distance go on from there
-/// by one look at its links.
+/// Breadth-first searches from several destinations at once (Then and others, The more the merrier, VLDB 2014): each
+/// switch's word has a bit for each search, so searches that reach a switch at the same distance continue from there by
+/// scanning its links once.
 ///
-/// In a data centre's network distances are few, and nearly all searches go together. In the worst case, where no two
-/// ever meet, this does what as many single searches would.
+/// In a data centre's network distances are few, and nearly all searches advance together. In the worst case, if no two
+/// ever meet, the cost is that of as many single searches.
 pub(crate) struct Searches {
-    /// Which searches have come to each switch.
+    /// For each switch, the searches that have reached it.
     seen: Vec<u64>,
-    /// Which have come to it with the last step.
+    /// For each switch, the searches that reached it with the last step.
     arrived: Vec<u64>,
-    /// Which come to it with this step.
+    /// For each switch, the searches that reach it with this step.
     arriving: Vec<u64>,
-    /// The switches to which any have come with the last step.
+    /// The switches reached with the last step.
     turn: Vec<SwitchIndex>,
-    /// The switches to which any come with this step.
+    /// The switches reached with this step.
     next: Vec<SwitchIndex>,
 }
 
 impl Searches {
-    /// Memory for searches of networks with so many switches.
+    /// Allocates memory for searches of networks with `switches` switches.
     pub fn new(switches: usize) -> Self {
         Self {
             seen: vec![0; switches],
@@ -76,8 +76,8 @@ impl Searches {
         }
     }
 
-    /// Writes each switch's distance to each of at most [`TOGETHER`] different destinations: all those to the first, then
-    /// all those to the second, and so on.
+    /// Writes each switch's distance to each of at most [`TOGETHER`] different destinations: first all distances to the
+    /// first, then all distances to the second, and so on.
     pub fn distances_to(
         &mut self,
         topology: &Topology,
@@ -106,7 +106,7 @@ impl Searches {
         }
     }
 
-    /// Writes the distance of the switches whose turn it is, for the searches that have just come there.
+    /// Writes the distance of the switches just reached, for the searches that reached them.
     fn write(&self, distance: u16, distances: &mut [u16]) {
         let switches = self.seen.len();
         for &at in &self.turn {
@@ -119,7 +119,7 @@ impl Searches {
         }
     }
 
-    /// Takes every search one link on.
+    /// Advances every search by one link.
     fn step(&mut self, topology: &Topology) {
         for &at in &self.turn {
             let searches = mem::take(&mut self.arrived[at.to_usize()]);
@@ -142,9 +142,9 @@ impl Searches {
     }
 }
 
-/// Each switch's least cost to `to` (Dijkstra, Numerische Mathematik 1, 1959); `None` where there is no way.
+/// Returns each switch's least cost to `to` (Dijkstra, Numerische Mathematik 1, 1959); `None` if no path exists.
 ///
-/// `cost` is a link's, 1 or more, or `None` where it is not to be taken.
+/// `cost` returns a link's cost, 1 or more, or `None` to exclude the link.
 pub(crate) fn costs_to(
     topology: &Topology,
     to: SwitchIndex,
@@ -168,10 +168,10 @@ pub(crate) fn costs_to(
     costs
 }
 
-/// The links of the cheapest way between two switches, and what they cost together; `None` if there is no way.
+/// Returns the links of the cheapest path between two switches, and their total cost; `None` if no path exists.
 ///
-/// Of several ways, the one that leaves the first switch by the lowest link, then the second, and so on. `cost` as for
-/// [`costs_to`].
+/// Of several paths, returns the one that leaves the first switch by the lowest link, then the second, and so on. `cost` is
+/// as for [`costs_to`].
 pub(crate) fn cheapest(
     topology: &Topology,
     from: SwitchIndex,

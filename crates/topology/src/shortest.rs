@@ -1,20 +1,20 @@
 //! A shortest path.
 //!
-//! **What.** [`path`] finds a path with the fewest links, [`path_by_cost`] one whose links cost least together. Of
-//! several, it is the one that leaves the first switch by the lowest port, then the second, and so on.
+//! **What.** [`path`] finds a path with the fewest links, [`path_by_cost`] one with the least total cost. Of several, it is
+//! the one that leaves the first switch by the lowest port, then the second, and so on.
 //!
-//! **How.** A search from the destination, breadth first or Dijkstra's, which ends when it comes to the source; then a
-//! walk along the links on which the distance falls.
+//! **How.** A search from the destination, breadth first or Dijkstra's, which ends at the source; then a walk along the
+//! links on which the distance decreases.
 //!
-//! **Cost.** One look at each link of the switches that are nearer, and memory for a number per switch. On a tree of 13
-//! switches well under a microsecond.
+//! **Cost.** One visit to each link of the nearer switches, and memory for a number per switch. On a tree of 13 switches
+//! well under a microsecond.
 //!
-//! **Thread-safety.** Functions of their arguments.
+//! **Thread-safety.** Pure functions.
 
 use crate::search::{self, UNREACHABLE};
 use crate::{DirectedLink, Path, PortId, SwitchIndex, Topology};
 
-/// A path with the fewest links between two ports; `None` if there is none or a switch is not there.
+/// Returns a path with the fewest links between two ports; `None` if no path or switch exists.
 pub fn path(topology: &Topology, from: PortId, to: PortId) -> Option<Path> {
     let (start, end) = ends(topology, from, to)?;
     let distances = search::distances_to(topology, end, Some(start));
@@ -34,9 +34,9 @@ pub fn path(topology: &Topology, from: PortId, to: PortId) -> Option<Path> {
     Some(Path::new(from, to, links))
 }
 
-/// A path between two ports whose links cost least together; `None` if there is none or a switch is not there.
+/// Returns a path between two ports with the least total cost; `None` if no path or switch exists.
 ///
-/// A cost of 0 counts as 1: else paths might go in circles.
+/// A cost of 0 counts as 1, since paths might otherwise contain loops.
 pub fn path_by_cost(
     topology: &Topology,
     from: PortId,

@@ -1,17 +1,15 @@
 //! The tree along which packets are flooded.
 //!
-//! **What.** [`SpanningTree`] says which link ports take part in flooding, so that a flooded packet comes to each switch
-//! once. It spans each connected part of the network and has no cycle. Where a hub joins several ports, links between any
-//! two of them must be known.
+//! **What.** [`SpanningTree`] determines which link ports take part in flooding, so that a flooded packet reaches each
+//! switch once. It spans each connected part of the network and has no cycle. If a hub joins several ports, links between
+//! any two of them must be known.
 //!
-//! **How.** As 802.1D does with equal costs (IEEE 802.1D-2004 section 17.5): the root of each part is its lowest datapath
-//! id; each other switch has the link to a neighbour that is nearer to the root, of several the one to the neighbour with
-//! the lowest datapath id, then its lowest port, then the switch's own. Only links that lead both ways count: flooding
-//! goes both ways. A link outside of the tree that comes or goes changes nothing else, and one in the tree only what is
-//! beyond it.
+//! **How.** Like 802.1D with equal costs (IEEE 802.1D-2004 section 17.5): the root of each part is its lowest datapath id;
+//! each other switch has the link to a neighbour that is nearer to the root, of several the one to the neighbour with the
+//! lowest datapath id, then its lowest port, then the switch's own. Only links in both directions count, as flooding uses
+//! both. Adding or removing a link outside of the tree changes nothing else; of one in the tree, only the part beyond it.
 //!
-//! **Cost.** Making one looks at each link a few times. A question about a port is a binary search among the blocked
-//! ports.
+//! **Cost.** Creating one visits each link a few times. A query about a port is a binary search among the blocked ports.
 //!
 //! **Thread-safety.** Immutable: share it in an `Arc`.
 
@@ -30,7 +28,7 @@ pub struct SpanningTree {
 }
 
 impl SpanningTree {
-    /// The tree of a network; of each part, if it is in several.
+    /// Computes the tree of a network, or of each of its connected parts.
     pub fn new(topology: &Topology) -> Self {
         let places = Places::new(topology);
         let links: Vec<_> = topology
@@ -46,25 +44,24 @@ impl SpanningTree {
         }
     }
 
-    /// The lowest datapath id of each connected part, in order.
+    /// Returns the lowest datapath id of each connected part, in order.
     pub fn roots(&self) -> &[DatapathId] {
         &self.roots
     }
 
-    /// The tree's links, each in the direction of the root, by the switch that they leave.
+    /// Returns the tree's links, each in the direction of the root, by the switch that they leave.
     pub fn links(&self) -> &[DirectedLink] {
         &self.links
     }
 
-    /// Whether flooded packets go out of the port, and come in: it is in the tree, or no link port.
+    /// Returns `true` if the port may send and receive flooded packets: it is in the tree, or is no link port.
     ///
-    /// A packet to be flooded that came in at a port of which this is false has come by another way, too. It is to be
-    /// dropped.
+    /// A packet to be flooded that was received at any other port has also arrived by another path, and must be dropped.
     pub fn is_flood_port(&self, port: PortId) -> bool {
         self.blocked.binary_search(&port).is_err()
     }
 
-    /// Of a switch's ports, those to which a packet is flooded that came in at `from`: none if it is to be dropped.
+    /// Returns a switch's ports to which a packet received at `from` is flooded: empty if it must be dropped.
     pub fn flood_ports<'a>(
         &'a self,
         from: PortId,
@@ -78,7 +75,7 @@ impl SpanningTree {
     }
 }
 
-/// How far from the root of its part each switch is.
+/// The distance of each switch from the root of its part.
 struct Places<'a> {
     topology: &'a Topology,
     roots: Vec<DatapathId>,
@@ -115,7 +112,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// The link from a switch to the one before it in the tree; `None` for a root.
+    /// Returns the link from a switch to its parent in the tree; `None` for a root.
     fn link_to_parent(&self, switch: SwitchIndex) -> Option<DirectedLink> {
         let parent_depth = self.depths[switch.to_usize()]?.checked_sub(1)?;
         self.two_way(switch)

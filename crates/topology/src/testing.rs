@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use urtica_wire::{DatapathId, PortNo};
 
-/// The most switches of a random network.
+/// The maximum number of switches in a random network.
 const SWITCHES: u64 = 9;
 
 /// The switch of a number: far apart, so that a number is no datapath id.
@@ -14,12 +14,12 @@ pub(crate) fn switch(number: u64) -> DatapathId {
     DatapathId(7 + number * 100)
 }
 
-/// A port at which no link is.
+/// A port without a link.
 pub(crate) fn host_port(switch: DatapathId) -> PortId {
     PortId::new(switch, PortNo(99))
 }
 
-/// Any port where a link may be. There are few, so that often several links are at one.
+/// Any port that may have a link. Their number is small, so that often several links share one.
 fn any_port() -> impl Strategy<Value = PortId> {
     (0..SWITCHES, 1..5_u32)
         .prop_map(|(number, port_no)| PortId::new(switch(number), PortNo(port_no)))
@@ -34,8 +34,8 @@ pub(crate) fn any_switch() -> impl Strategy<Value = DatapathId> {
     (0..SWITCHES).prop_map(switch)
 }
 
-/// Networks of up to nine switches, most links of which lead both ways: connected or not, with parallel links, hubs,
-/// links from a switch to itself, and links to switches that are not there.
+/// Networks of up to nine switches; most links are bidirectional. They may be disconnected, with parallel links, hubs,
+/// links from a switch to itself, and links to unknown switches.
 pub(crate) fn any_topology() -> impl Strategy<Value = Topology> {
     let drawn = vec((any_link(), prop::bool::weighted(0.8)), 0..24);
     (vec(any_switch(), 0..16), drawn).prop_map(|(switches, drawn)| {
@@ -46,7 +46,7 @@ pub(crate) fn any_topology() -> impl Strategy<Value = Topology> {
     })
 }
 
-/// The same network for petgraph. Nodes have the numbers that switches have.
+/// Returns the same network for petgraph. Nodes have the switches' numbers.
 pub(crate) fn petgraph_of(topology: &Topology) -> DiGraph<DatapathId, DirectedLink> {
     let mut graph = DiGraph::new();
     for &switch in topology.switches() {
@@ -64,7 +64,7 @@ pub(crate) fn petgraph_of(topology: &Topology) -> DiGraph<DatapathId, DirectedLi
     graph
 }
 
-/// All ways between two switches that pass none twice, found by trying everything.
+/// Returns all paths between two switches that visit none twice, found by exhaustive search.
 pub(crate) fn all_ways(
     topology: &Topology,
     from: DatapathId,

@@ -1,19 +1,19 @@
 //! The topology of a network at one moment.
 //!
-//! **What.** [`Topology`]: switches, and the directed links between them. It never changes; a change makes a new one,
-//! so that whoever computes on one has all of it as it was.
+//! **What.** [`Topology`]: switches, and the directed links between them. It never changes; a change makes a new one, so
+//! computations see a consistent network.
 //!
-//! **How.** Switches are sorted by datapath id and numbered in that order ([`SwitchIndex`]). Links are sorted, and so
-//! lie together by the switch that they leave; a vector says where each switch's begin (compressed sparse rows). A second
-//! such pair has them by the switch that they lead to, as searches go from the destination backwards. Equal inputs give
-//! equal topologies, in whatever order they come, and so equal answers to every question about them.
+//! **How.** Switches are sorted by datapath id and numbered in that order ([`SwitchIndex`]). Links are sorted, so the links
+//! that leave a switch are adjacent; a vector has the index of each switch's first link (compressed sparse rows). A second
+//! such pair has the links by destination switch, as searches start from the destination. Equal inputs in any order give
+//! equal topologies, and so equal answers to every query.
 //!
-//! **What is left out, and what is not.** A link from or to a switch that is not there is left out: a controller
-//! loses switches before the links to them expire. A link from a switch to itself is kept, since its ports are link
-//! ports, and nothing is to be flooded into them; no path and no tree takes it. Where a hub joins several ports, several
-//! links leave one port, and all are kept.
+//! **Which links are kept.** A link from or to an unknown switch is left out: a controller loses switches before the links
+//! to them expire. A link from a switch to itself is kept, since its ports are link ports, and must not be flooded into; no
+//! path or tree uses it. If a hub joins several ports, several links leave one port, and all are kept.
 //!
-//! **Cost.** 44 bytes a link, 16 a switch, and 16 a link port. Making one sorts links; a change copies and indexes all.
+//! **Cost.** 44 bytes a link, 16 a switch, and 16 a link port. Creating one sorts the links; a change copies and indexes
+//! all.
 //!
 //! **Thread-safety.** Immutable: share it in an `Arc`.
 
@@ -34,12 +34,12 @@ impl SwitchIndex {
     }
 }
 
-/// A link as the switch sees it that it leads to.
+/// A link as seen from the switch that it leads to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Incoming {
     /// The switch that it leaves.
     pub from: SwitchIndex,
-    /// Its place in [`Topology::directed_links`].
+    /// Its index in [`Topology::directed_links`].
     pub link: u32,
 }
 
@@ -50,19 +50,19 @@ pub struct Topology {
     switches: Vec<DatapathId>,
     /// Sorted.
     links: Vec<DirectedLink>,
-    /// Where the links from each switch begin, and at last how many links there are.
+    /// The index of the first link from each switch, and finally the number of links.
     begins: Vec<u32>,
     /// The switch that each link leads to.
     ends: Vec<SwitchIndex>,
     /// Links by the switch that they lead to.
     incoming: Vec<Incoming>,
-    /// Where the links to each switch begin in `incoming`, and at last how many there are.
+    /// The index in `incoming` of the first link to each switch, and finally their number.
     incoming_begins: Vec<u32>,
     /// The ports at either end of a link, sorted.
     link_ports: Vec<PortId>,
 }
 
-/// No switch.
+/// A topology without switches.
 impl Default for Topology {
     fn default() -> Self {
         Self::new([], [])
@@ -70,7 +70,7 @@ impl Default for Topology {
 }
 
 impl Topology {
-    /// The network of these switches and links, in any order, with or without repetition.
+    /// Creates the network of these switches and links, in any order, with or without duplicates.
     ///
     /// Links from or to other switches are left out.
     ///
@@ -116,20 +116,20 @@ impl Topology {
         }
     }
 
-    /// This network with one more switch, that has no links yet.
+    /// Returns this network with one more switch, which has no links yet.
     pub fn with_switch(&self, switch: DatapathId) -> Self {
         let switches = self.switches.iter().copied().chain([switch]);
         Self::new(switches, self.links.iter().copied())
     }
 
-    /// This network without a switch and its links.
+    /// Returns this network without a switch and its links.
     pub fn without_switch(&self, switch: DatapathId) -> Self {
         let others = |other: &DatapathId| *other != switch;
         let switches = self.switches.iter().copied().filter(others);
         Self::new(switches, self.links.iter().copied())
     }
 
-    /// This network with one more link; one from or to a switch that is not there is left out.
+    /// Returns this network with one more link; a link from or to an unknown switch is left out.
     pub fn with_link(&self, link: DirectedLink) -> Self {
         let mut links = self.links.clone();
         if let Err(place) = links.binary_search(&link) {
@@ -138,7 +138,7 @@ impl Topology {
         Self::of_sorted(self.switches.clone(), links)
     }
 
-    /// This network without this link; the one the other way stays.
+    /// Returns this network without this link; the opposite direction stays.
     pub fn without_link(&self, link: DirectedLink) -> Self {
         let mut links = self.links.clone();
         if let Ok(place) = links.binary_search(&link) {
@@ -189,7 +189,7 @@ impl Topology {
         &self.incoming[row(&self.incoming_begins, switch)]
     }
 
-    /// A switch's number; `None` if it is not there.
+    /// Returns a switch's number; `None` for an unknown switch.
     pub fn index_of(&self, switch: DatapathId) -> Option<SwitchIndex> {
         find(&self.switches, switch)
     }
@@ -202,7 +202,7 @@ impl Topology {
         self.switches[switch.to_usize()]
     }
 
-    /// The link that leaves a port; `None` if none does. Of several, the one that leads to the lowest port.
+    /// Returns the link that leaves a port, if any. Of several, the one that leads to the lowest port.
     pub fn link_from(&self, port: PortId) -> Option<DirectedLink> {
         let place = self.links.partition_point(|link| link.from < port);
         self.links
@@ -211,12 +211,12 @@ impl Topology {
             .filter(|link| link.from == port)
     }
 
-    /// Whether this very link is there.
+    /// Returns `true` if the network has exactly this link.
     pub fn contains(&self, link: &DirectedLink) -> bool {
         self.links.binary_search(link).is_ok()
     }
 
-    /// Whether a link leaves or enters the port. Hosts are at the ports where this is false.
+    /// Returns `true` if a link leaves or enters the port. Hosts are at the other ports.
     pub fn is_link_port(&self, port: PortId) -> bool {
         self.link_ports.binary_search(&port).is_ok()
     }
@@ -232,7 +232,7 @@ fn find(switches: &[DatapathId], switch: DatapathId) -> Option<SwitchIndex> {
     Some(SwitchIndex(place as u32))
 }
 
-/// Where each row begins, given the row of each item in order.
+/// Returns the index of each row's first item, given the row of each item in order.
 fn begins(rows: usize, row_of_each: impl Iterator<Item = SwitchIndex>) -> Vec<u32> {
     let mut begins = vec![0; rows + 1];
     for row in row_of_each {

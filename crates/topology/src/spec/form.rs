@@ -1,26 +1,26 @@
-//! How named topologies are written: which sizes they have, what these are called, and which there can be.
+//! The text forms of named topologies: their sizes, and the sizes' names and bounds.
 
 use super::topology_spec::TopologySpec;
 
-/// How a named topology is written.
+/// The text form of a named topology.
 pub(super) struct Form {
-    /// What the text begins with.
+    /// The name at the start of the text.
     pub name: &'static str,
     /// The whole text, for errors.
     pub usage: &'static str,
     parameters: &'static [Parameter],
-    /// The specification with these sizes, as many as there are parameters.
+    /// Creates the specification with these sizes, one for each parameter.
     spec: fn(&[u32]) -> TopologySpec,
 }
 
 /// A size of a topology.
 struct Parameter {
     name: &'static str,
-    /// What it is if it is left out; `None` if it must not be.
+    /// The default value; `None` if it is required.
     default: Option<u32>,
     least: u32,
     most: u32,
-    /// Whether only even ones are taken.
+    /// Accepts only even values.
     is_even: bool,
 }
 
@@ -41,7 +41,7 @@ const fn even(parameter: Parameter) -> Parameter {
     }
 }
 
-/// No bound of its own: how large a topology may be is.
+/// No bound of its own: only the extent of the whole topology is bounded.
 const ANY: u32 = u32::MAX;
 
 pub(super) static SINGLE: Form = Form {
@@ -113,16 +113,16 @@ pub(super) static MESH: Form = Form {
     spec: |sizes| TopologySpec::Mesh { switches: sizes[0] },
 };
 
-/// All of them, as errors list them.
+/// All forms, in the order in which errors list them.
 pub(super) static FORMS: [&Form; 7] = [&SINGLE, &LINEAR, &TREE, &TORUS, &FATTREE, &RING, &MESH];
 
-/// How all of them are written.
+/// Returns the usage texts of all forms.
 pub(super) fn usages() -> String {
     FORMS.map(|form| form.usage).join("; ")
 }
 
 impl Form {
-    /// The specification with these sizes, in order or by name: `3,depth=2`.
+    /// Reads the specification with these sizes, in order or by name: `3,depth=2`.
     pub fn read(&self, text: Option<&str>) -> Result<TopologySpec, String> {
         let mut sizes = vec![None; self.parameters.len()];
         let parts = text.into_iter().flat_map(|text| text.split(','));
@@ -141,13 +141,13 @@ impl Form {
         Ok((self.spec)(&sizes))
     }
 
-    /// Whether there can be such sizes, or why not.
+    /// Checks the sizes. Returns the reason if they are invalid.
     pub fn check(&self, sizes: &[u32]) -> Result<(), String> {
         let mut each = self.parameters.iter().zip(sizes);
         each.try_for_each(|(parameter, &size)| parameter.check(size))
     }
 
-    /// Which parameter a part of the text is for, and the size that it says.
+    /// Returns the index of the parameter that a part of the text is for, and the size that it gives.
     fn place_of(&self, place: usize, part: &str) -> Result<(usize, u32), String> {
         let (place, value) = match part.split_once('=') {
             Some((name, value)) => (self.place_named(name)?, value),

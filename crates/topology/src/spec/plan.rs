@@ -1,11 +1,11 @@
-//! What a network is to be built of.
+//! The plan of a network.
 
 use crate::{DirectedLink, PortId, Topology};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use urtica_wire::{DatapathId, MacAddr};
 
-/// Everything that a network is to have.
+/// The plan of a network: all its switches, hosts and links.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Plan {
     /// The switches.
@@ -16,54 +16,54 @@ pub struct Plan {
     pub links: Vec<LinkPlan>,
 }
 
-/// A switch that a network is to have.
+/// A switch of a plan.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SwitchPlan {
-    /// Its name, that no other switch or host has: `s1`.
+    /// Its name, unique among switches and hosts: `s1`.
     pub name: String,
-    /// Its datapath id, that no other switch has.
+    /// Its datapath id, unique among switches.
     pub datapath_id: DatapathId,
 }
 
-/// A host that a network is to have.
+/// A host of a plan.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostPlan {
-    /// Its name, that no other host or switch has: `h1`.
+    /// Its name, unique among switches and hosts: `h1`.
     pub name: String,
-    /// Its Ethernet address, that no other host has.
+    /// Its Ethernet address, unique among hosts.
     pub mac: MacAddr,
-    /// Its IPv4 address, that no other host has. All hosts are in one network.
+    /// Its IPv4 address, unique among hosts. All hosts are in one network.
     pub ipv4: Ipv4Addr,
-    /// The port to which it is connected, where nothing else is.
+    /// The port to which it is connected, which has no other connection.
     pub attached: PortId,
 }
 
-/// A full-duplex link that a network is to have: a [`DirectedLink`] each way.
+/// A full-duplex link of a plan: a [`DirectedLink`] each way.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LinkPlan {
-    /// One end, where nothing else is connected.
+    /// One end, which has no other connection.
     pub a: PortId,
-    /// The other end, where nothing else is connected.
+    /// The other end, which has no other connection.
     pub b: PortId,
-    /// What becomes of packets on the way, in either direction.
+    /// Delay, jitter, loss and bandwidth, in either direction.
     pub properties: LinkProperties,
 }
 
-/// What becomes of packets on a link. By default nothing: they arrive at once, and all of them.
+/// Delay, jitter, loss and bandwidth of a link. The default link is ideal.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct LinkProperties {
-    /// How long a packet is on the way.
+    /// The time from sending a packet to its arrival.
     pub delay: Duration,
-    /// By how much a packet may be earlier or later than `delay`; not more than it.
+    /// The maximum deviation from `delay`, earlier or later; at most `delay`.
     pub jitter: Duration,
     /// The probability that a packet is lost, from 0 to 1.
     pub loss: f64,
-    /// How much the link carries, in bits per second; `None` for no limit.
+    /// The link's capacity, in bits per second; `None` for no limit.
     pub bandwidth_bps: Option<u64>,
 }
 
 impl Plan {
-    /// The network's true topology: every switch, and two directed links for each full-duplex link.
+    /// Returns the network's true topology: every switch, and two directed links for each full-duplex link.
     pub fn topology(&self) -> Topology {
         let switches = self.switches.iter().map(|switch| switch.datapath_id);
         let links = self.links.iter().flat_map(|link| {

@@ -8,37 +8,37 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The most switches that a plan may have.
+/// The maximum number of switches in a plan.
 pub const MAX_SWITCHES: usize = 10_000;
 
-/// The most hosts that a plan may have.
+/// The maximum number of hosts in a plan.
 pub const MAX_HOSTS: usize = 100_000;
 
-/// The most full-duplex links between switches that a plan may have.
+/// The maximum number of full-duplex links between switches in a plan.
 pub const MAX_LINKS: usize = 100_000;
 
 /// A topology by its name and size, as on the command line of `mn --topo`: `tree,depth=3,fanout=3`.
 ///
-/// Sizes may be given in order or by name, and those left out are Mininet's.
+/// Sizes may be given in order or by name; the defaults are Mininet's.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TopologySpec {
     /// `single,N`: one switch with `N` hosts.
     Single {
-        /// How many hosts there are: Mininet's `k`, 2 if left out.
+        /// The number of hosts: Mininet's `k`, by default 2.
         hosts: u32,
     },
     /// `linear,N[,HOSTS]`: `N` switches in a line.
     Linear {
-        /// How many switches there are: Mininet's `k`, 2 if left out.
+        /// The number of switches: Mininet's `k`, by default 2.
         switches: u32,
-        /// How many hosts each has: Mininet's `n`, 1 if left out.
+        /// The number of hosts of each switch: Mininet's `n`, by default 1.
         hosts: u32,
     },
     /// `tree,depth=D,fanout=F`: a tree with hosts as its leaves.
     Tree {
-        /// How many levels of switches there are; 1 if left out.
+        /// The number of levels of switches; by default 1.
         depth: u32,
-        /// How many switches, or hosts, are below each; 2 if left out.
+        /// The number of switches, or hosts, below each; by default 2.
         fanout: u32,
     },
     /// `torus,X,Y[,HOSTS]`: a grid whose opposite edges are joined.
@@ -47,51 +47,51 @@ pub enum TopologySpec {
         x: u32,
         /// The second dimension, 3 to 255.
         y: u32,
-        /// How many hosts each switch has: Mininet's `n`, 1 if left out.
+        /// The number of hosts of each switch: Mininet's `n`, by default 1.
         hosts: u32,
     },
     /// `fattree,K`: a fat tree of switches with `K` ports each, an even number.
     FatTree {
-        /// How many ports each switch has.
+        /// The number of ports of each switch.
         k: u32,
     },
     /// `ring,N`: `N` switches in a ring, 3 or more, with a host each.
     Ring {
-        /// How many switches there are.
+        /// The number of switches.
         switches: u32,
     },
     /// `mesh,N`: `N` switches, each linked to each, with a host each.
     Mesh {
-        /// How many switches there are.
+        /// The number of switches.
         switches: u32,
     },
-    /// `file:PATH`, or a path with a `/` or that ends in `.toml`: what a file says.
+    /// `file:PATH`, or a path with a `/` or that ends in `.toml`: a network described in a file.
     File(PathBuf),
 }
 
-/// Why there is no such topology.
+/// The reason why a topology is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum SpecError {
-    /// There is no topology of this name.
+    /// No topology has this name.
     #[error(
         "'{text}' is not a topology; expected {}; or file:PATH",
         form::usages()
     )]
     Unknown {
-        /// What was given.
+        /// The given text.
         text: String,
     },
-    /// The sizes are not such as the topology has.
+    /// The sizes are invalid for this topology.
     #[error("'{text}' is not a topology: {problem}; expected {usage}")]
     Parameters {
-        /// What was given.
+        /// The given text.
         text: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
-        /// The right form.
+        /// The expected form.
         usage: &'static str,
     },
-    /// The topology would be larger than one can be.
+    /// The topology exceeds the maximum size.
     #[error(
         "'{spec}' is too large: it has {switches} switches, {hosts} hosts and {links} links; expected at most \
          {MAX_SWITCHES}, {MAX_HOSTS} and {MAX_LINKS}"
@@ -99,11 +99,11 @@ pub enum SpecError {
     TooLarge {
         /// The topology.
         spec: TopologySpec,
-        /// How many switches it would have.
+        /// The number of switches that it would have.
         switches: u128,
-        /// How many hosts it would have.
+        /// The number of hosts that it would have.
         hosts: u128,
-        /// How many full-duplex links between switches it would have.
+        /// The number of full-duplex links between switches that it would have.
         links: u128,
     },
     /// The file cannot be read.
@@ -111,7 +111,7 @@ pub enum SpecError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
     /// The file does not describe a network.
@@ -119,18 +119,18 @@ pub enum SpecError {
     File {
         /// The file.
         path: PathBuf,
-        /// Where, and what was expected.
+        /// The position, and what was expected.
         source: PlanError,
     },
 }
 
 impl TopologySpec {
-    /// What the network is to be built of.
+    /// Returns the network's plan.
     ///
-    /// This reads the file of a [`TopologySpec::File`], and nothing else.
+    /// Only for a [`TopologySpec::File`] this reads a file.
     ///
     /// # Errors
-    /// [`SpecError`]: sizes that there cannot be, or a file that cannot be read or does not describe a network.
+    /// [`SpecError`]: invalid sizes, or a file that cannot be read or does not describe a network.
     pub fn plan(&self) -> Result<Plan, SpecError> {
         self.check()?;
         Ok(match *self {
@@ -172,7 +172,7 @@ impl TopologySpec {
         })
     }
 
-    /// How many switches, hosts, and links between switches there are; not of a file.
+    /// Returns the numbers of switches, hosts, and links between switches; not for a file.
     fn extent(&self) -> (u128, u128, u128) {
         match self.clone() {
             Self::Single { hosts } => (1, hosts.into(), 0),
@@ -202,7 +202,7 @@ impl TopologySpec {
         }
     }
 
-    /// The form in which it is written, and its sizes; none for a file.
+    /// Returns its text form and its sizes; `None` for a file.
     fn form(&self) -> Option<(&'static Form, Vec<u32>)> {
         Some(match *self {
             Self::Single { hosts } => (&form::SINGLE, vec![hosts]),
@@ -220,7 +220,7 @@ impl TopologySpec {
 impl FromStr for TopologySpec {
     type Err = SpecError;
 
-    /// Reads a name and sizes. Sizes that there cannot be are refused here already; a file is not read yet.
+    /// Reads a name and sizes. Invalid sizes are refused here already; a file is not read yet.
     fn from_str(text: &str) -> Result<Self, SpecError> {
         if let Some(path) = path_in(text) {
             return Ok(Self::File(path.into()));
@@ -244,14 +244,14 @@ impl FromStr for TopologySpec {
     }
 }
 
-/// The path of the file that a text names, if it names one.
+/// Returns the path of the file, if the text names one.
 fn path_in(text: &str) -> Option<&str> {
     let is_path = text.contains('/') || text.ends_with(".toml");
     let path = text.strip_prefix("file:").or(is_path.then_some(text));
     path.filter(|path| !path.is_empty())
 }
 
-/// As it is read.
+/// Writes the form that `from_str` reads.
 impl fmt::Display for TopologySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -23,8 +23,8 @@
 //! bandwidth = "10Mbit" # bit, kbit, Mbit or Gbit a second
 //! ```
 //!
-//! The four properties of a link may be left out: then it is perfect. What a file says is checked as a whole, and an
-//! error says where.
+//! The four properties of a link may be left out: then it is ideal. A file is checked completely, and errors give the
+//! position.
 
 mod quantity;
 mod reader;
@@ -42,10 +42,10 @@ use std::ops::Range;
 use std::path::Path;
 use writer::Writer;
 
-/// The longest file that is read.
+/// The maximum size of a file.
 const MAX_FILE_BYTES: u64 = 32 << 20;
 
-/// What is wrong with a file, and where.
+/// An error in a file, with its position.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{line}:{column}: {problem}")]
 pub struct PlanError {
@@ -53,11 +53,11 @@ pub struct PlanError {
     pub line: usize,
     /// The column, from 1, in characters.
     pub column: usize,
-    /// What is wrong, and what was expected.
+    /// The problem, and what was expected.
     pub problem: String,
 }
 
-/// Something wrong with the bytes of a text in a range.
+/// An error at a range of bytes of a text.
 struct Wrong {
     place: Range<usize>,
     problem: String,
@@ -65,7 +65,7 @@ struct Wrong {
 
 type Checked<T> = Result<T, Wrong>;
 
-/// The plan that a file describes.
+/// Reads the plan that a file describes.
 pub(super) fn read(path: &Path) -> Result<Plan, SpecError> {
     let text = text_of(path).map_err(|source| SpecError::Read {
         path: path.to_owned(),
@@ -88,10 +88,10 @@ fn text_of(path: &Path) -> io::Result<String> {
 }
 
 impl Plan {
-    /// The plan that a text in TOML describes, in the form that the module shows.
+    /// Reads a plan from TOML, in the form shown in the module's documentation.
     ///
     /// # Errors
-    /// [`PlanError`]: the first thing that is wrong, where it is, and what was expected.
+    /// [`PlanError`]: the first error, its position, and what was expected.
     pub fn from_toml(text: &str) -> Result<Self, PlanError> {
         let sections = toml::from_str(text).map_err(|error: toml::de::Error| Wrong {
             place: error.span().unwrap_or_default(),
@@ -102,10 +102,10 @@ impl Plan {
             .map_err(|wrong| wrong.within(text))
     }
 
-    /// The plan in TOML, such that [`Self::from_toml`] gives it back.
+    /// Writes the plan in TOML, so that [`Self::from_toml`] reads the same plan.
     ///
-    /// This is for plans that are well-formed: names, numbers and properties are written as they are, and a port of a
-    /// switch that is not there by its datapath id.
+    /// The plan must be valid: names, numbers and properties are written without checks, and a port of an unknown switch
+    /// with that switch's datapath id.
     pub fn to_toml(&self) -> String {
         toml::to_string(&Writer::new(self).sections()).expect("strings and numbers can be written")
     }
@@ -132,7 +132,7 @@ impl Wrong {
     }
 }
 
-/// The line, from 1, of a byte of a text.
+/// Returns the line, from 1, of a byte of a text.
 fn line_at(text: &str, place: usize) -> usize {
     text.as_bytes()[..place]
         .iter()

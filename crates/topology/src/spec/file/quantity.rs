@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// A unit, and how many of the smallest it is.
+/// A unit's name, and its size in smallest units.
 type Unit = (&'static str, u128);
 
 const DURATIONS: [Unit; 4] = [
@@ -45,7 +45,7 @@ pub(super) fn bandwidth_text(bits: u64) -> String {
     amount_text(bits.into(), &BANDWIDTHS)
 }
 
-/// How many of the smallest unit a text says; `None` if it has another form, or says no whole number of them.
+/// Returns a text's value in smallest units; `None` if it has another form, or is no whole number of them.
 fn amount(text: &str, units: &[Unit]) -> Option<u128> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, name) = text.split_at(end);
@@ -60,7 +60,7 @@ fn amount(text: &str, units: &[Unit]) -> Option<u128> {
     (parts % scale == 0).then(|| whole.checked_add(parts / scale))?
 }
 
-/// An amount in the largest unit of which it is a whole number.
+/// Writes an amount in the largest unit of which it is a whole number.
 fn amount_text(amount: u128, units: &[Unit]) -> String {
     let whole = units.iter().find(|(_, unit)| amount % *unit == 0);
     let &(name, unit) = whole.expect("every amount is a whole number of the smallest unit");

@@ -1,4 +1,4 @@
-//! From what a file has in it to a plan, with every check.
+//! From a file's contents to a plan, with all checks.
 
 use super::sections::{DirectedLink, Host, Loss, Sections, Switch};
 use super::{Checked, Wrong, line_at, quantity};
@@ -24,7 +24,7 @@ const MAX_DELAY: Duration = Duration::from_secs(3600);
 /// The largest bandwidth: 10 Tbit/s.
 const MAX_BANDWIDTH_BPS: u64 = 10_000_000_000_000;
 
-/// What has been read of a file so far.
+/// The parts of a file read so far.
 pub(super) struct Reader<'a> {
     switches: BTreeMap<String, DatapathId>,
     names: Unique<'a, String>,
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The name of a switch or host, which must be another for each.
+    /// Checks the name of a switch or host, which must be unique.
     fn name(&mut self, name: &Spanned<String>) -> Checked<String> {
         let text = name.get_ref();
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -122,7 +122,7 @@ impl<'a> Reader<'a> {
         Ok(text.clone())
     }
 
-    /// A port, `SWITCH:NUMBER`, to which nothing is connected as yet.
+    /// Checks a port, `SWITCH:NUMBER`, which must not be connected yet.
     fn port(&mut self, port: &Spanned<String>) -> Checked<PortId> {
         let text = port.get_ref();
         let wrong = |problem| Wrong::new(port.span(), problem);
@@ -151,7 +151,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Things of a kind that must not be there twice, and where in the text they are.
+/// Values of a kind that must be unique, and their positions in the text.
 struct Unique<'a, T> {
     text: &'a str,
     kind: &'static str,
@@ -187,7 +187,7 @@ fn check_count(what: &str, count: usize, most: usize) -> Checked<()> {
     Err(Wrong::new(0..0, problem))
 }
 
-/// What a text says that has a `FromStr` with a sentence for an error.
+/// Parses a text with `FromStr`, whose error is a message.
 fn parsed<T: FromStr<Err: fmt::Display>>(place: Range<usize>, text: &str) -> Checked<T> {
     text.parse()
         .map_err(|error: T::Err| Wrong::new(place, error.to_string()))

@@ -1,11 +1,11 @@
-//! What a file has in it, word for word: what serde reads and writes.
+//! A file's contents as serde reads and writes them.
 
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 use std::fmt;
 use toml::Spanned;
 
-/// A file, as it is written.
+/// A whole file.
 #[derive(Default, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sections {

@@ -1,4 +1,4 @@
-//! From a plan to what a file has in it.
+//! From a plan to a file's contents.
 
 use super::quantity;
 use super::sections::{DirectedLink, Host, Loss, Number, Sections, Switch};
@@ -10,7 +10,7 @@ use std::time::Duration;
 use toml::Spanned;
 use urtica_wire::DatapathId;
 
-/// Turns a plan into what is written.
+/// Converts a plan to a file's contents.
 pub(super) struct Writer<'a> {
     plan: &'a Plan,
     names: BTreeMap<DatapathId, &'a str>,
