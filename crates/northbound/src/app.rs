@@ -4,6 +4,7 @@ use crate::conf_switches::ConfSwitches;
 use crate::config::NorthboundConfig;
 use crate::error::ApiError;
 use crate::literal;
+use crate::metrics::PortCounters;
 use crate::rates::Rates;
 use axum::body::{Body, Bytes};
 use axum::http::{StatusCode, header};
@@ -44,8 +45,7 @@ pub(crate) struct App {
     pub rates: Rates,
     pub conf: ConfSwitches,
     pub watchers: Arc<Semaphore>,
-    /// Held by who scrapes metrics.
-    pub scrape: tokio::sync::Mutex<()>,
+    pub port_counters: PortCounters,
     replies: Arc<Semaphore>,
     served: AtomicU64,
     refused: AtomicU64,
@@ -65,7 +65,7 @@ impl App {
             sources,
             rates: Rates::default(),
             conf: ConfSwitches::default(),
-            scrape: tokio::sync::Mutex::default(),
+            port_counters: PortCounters::default(),
             replies: Arc::new(Semaphore::new(MAX_REPLIES)),
             served: AtomicU64::new(0),
             refused: AtomicU64::new(0),

@@ -3,66 +3,64 @@
 //! **What.** The controller's counters as they are, summed by nobody; gauges of what waits; and of each port what its switch
 //! counts. Names begin with `urtica_` and end in their unit, or in `_total`; labels are those of Faucet, `dp_id`, `dp_name`, `port`.
 //!
-//! **How.** Nothing is kept between scrapes: each reads the counters, and asks the switches for those of their ports, some at a
-//! time. A switch that does not answer soon is left out. One scrape runs at a time.
+//! **How.** Each scrape reads the counters of the controller, and requests those of all ports (`metrics/port_counters.rs`), the
+//! only ones that are kept between scrapes.
 
+mod format;
 mod names;
 mod page;
+mod port_counters;
 
 use crate::app::App;
 use axum::Router;
 use axum::extract::State;
-use axum::http::header;
-use axum::response::IntoResponse;
+use axum::http::HeaderMap;
+use axum::response::Response;
 use axum::routing::get;
-use futures_util::{StreamExt, stream};
+pub(crate) use format::Format;
 use names::{dp_name, switch_metric};
 pub use page::{Labels, Page};
+use port_counters::Known;
+pub(crate) use port_counters::PortCounters;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
-use urtica_controller::SwitchInfo;
+use urtica_controller::{RequestError, SwitchInfo};
 use urtica_wire::{PortConfig, PortState, PortStats};
-
-/// What a page is, in the format that `prometheus-client` writes.
-pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// How many switches are asked at a time, and how long one may take: Prometheus waits 10 s for all.
-const ASKED_AT_ONCE: usize = 64;
-const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new().route("/metrics", get(metrics))
 }
 
-async fn metrics(State(app): State<Arc<App>>) -> impl IntoResponse {
-    let _one_at_a_time = app.scrape.lock().await;
+async fn metrics(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
     let switches = app.network.switches().into_iter();
     let switches: Vec<_> = switches.filter_map(|id| app.network.info(id)).collect();
-    let ports = ask_ports(&app, &switches).await;
+    let ports = request_ports(&app, &switches).await;
     let mut page = Page::default();
     add_switches(&mut page, &app, &switches);
     add_ports(&mut page, &switches);
-    add_port_stats(&mut page, &ports);
+    add_port_stats(&mut page, &switches, &ports);
     add_shards(&mut page, &app);
     add_programs(&mut page, &app);
     add_background(&mut page, &app);
     add_services(&mut page, &app);
-    ([(header::CONTENT_TYPE, CONTENT_TYPE)], page.text())
+    Format::accepted(&headers).respond(page)
 }
 
-/// The counters of all switches' ports.
-async fn ask_ports(
-    app: &App,
-    switches: &[Arc<SwitchInfo>],
-) -> Vec<(Arc<SwitchInfo>, Vec<PortStats>)> {
-    let ask = async |info: Arc<SwitchInfo>| {
-        let asked = timeout(PATIENCE, app.network.port_stats(info.datapath_id)).await;
-        Some((info, asked.ok()?.ok()?))
+/// What is known of the counters of each switch's ports.
+async fn request_ports(app: &App, switches: &[Arc<SwitchInfo>]) -> Vec<Known> {
+    let ids: Vec<_> = switches.iter().map(|info| info.datapath_id).collect();
+    // Waiting until a switch can take the request counts, too.
+    let patience = app.config.reply_timeout * 2;
+    let request = |id| {
+        let network = app.network.clone();
+        async move {
+            let reply = timeout(patience, network.port_stats(id)).await;
+            reply.unwrap_or(Err(RequestError::Timeout(patience)))
+        }
     };
-    let asked = stream::iter(switches.iter().cloned().map(ask)).buffered(ASKED_AT_ONCE);
-    asked.filter_map(async |asked| asked).collect().await
+    app.port_counters.collect(&ids, request).await
 }
 
 fn switch_labels(info: &SwitchInfo) -> Labels {
@@ -224,13 +222,31 @@ impl Page {
     }
 }
 
-fn add_port_stats(page: &mut Page, asked: &[(Arc<SwitchInfo>, Vec<PortStats>)]) {
-    let labelled = |(info, ports): &(Arc<SwitchInfo>, Vec<PortStats>)| -> Vec<_> {
+fn add_port_stats(page: &mut Page, switches: &[Arc<SwitchInfo>], known: &[Known]) {
+    let mut rows = Vec::new();
+    for (info, known) in switches.iter().zip(known) {
+        let owes_reply = u64::from(known.owes_reply());
+        let help = "Whether the switch has not answered the last request for its ports' counters";
+        let labels = || switch_labels(info);
+        page.gauge(
+            "switch_port_counters_overdue",
+            help,
+            [(labels(), owes_reply)],
+        );
+        let Some((counters, since)) = &known.counters else {
+            continue;
+        };
+        let help = "How old the counters of the switch's ports are, in whole seconds";
+        let age_s = since.elapsed().as_secs();
+        page.gauge(
+            "switch_port_counters_age_seconds",
+            help,
+            [(labels(), age_s)],
+        );
         let row = |port: &PortStats| (port_labels(info, port.port_no), *port);
-        ports.iter().map(row).collect()
-    };
-    let all: Vec<_> = asked.iter().flat_map(labelled).collect();
-    page.port_stats(&all);
+        rows.extend(counters.iter().map(row));
+    }
+    page.port_stats(&rows);
 }
 
 fn add_shards(page: &mut Page, app: &App) {

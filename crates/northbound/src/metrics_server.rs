@@ -1,10 +1,10 @@
 //! Metrics of a program that is no controller, such as a switch: `GET /metrics`, and nothing else.
 
 use crate::config::{NorthboundConfig, NorthboundError};
-use crate::metrics::{CONTENT_TYPE, Page};
+use crate::metrics::{Format, Page};
 use crate::server;
 use axum::Router;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use std::io;
@@ -56,7 +56,7 @@ impl MetricsServer {
         page: impl Fn() -> Option<Page> + Send + Sync + 'static,
     ) -> io::Result<ServedMetrics> {
         let page = Arc::new(Mutex::new(page));
-        let answer = move || {
+        let answer = move |headers: HeaderMap| {
             let page = Arc::clone(&page);
             async move {
                 let page = page.lock_owned().await;
@@ -66,7 +66,7 @@ impl MetricsServer {
                     page()
                 };
                 let made = tokio::task::spawn_blocking(make).await;
-                response(made.ok().flatten())
+                response(Format::accepted(&headers), made.ok().flatten())
             }
         };
         let config = NorthboundConfig {
@@ -79,9 +79,9 @@ impl MetricsServer {
     }
 }
 
-fn response(page: Option<Page>) -> Response {
+fn response(format: Format, page: Option<Page>) -> Response {
     match page {
-        Some(page) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], page.text()).into_response(),
+        Some(page) => format.respond(page),
         None => {
             let sentence = "it does not answer; expected a program that is not about to end\n";
             (StatusCode::SERVICE_UNAVAILABLE, sentence).into_response()

@@ -98,7 +98,7 @@ const OPERATIONS: &[Operation] = &[
     (Get, "/api/v1/links", "The links between switches, one for each direction", Asked::Nothing, Told::Many("Link")),
     (Get, "/api/v1/paths?from,to", "A shortest path between two hosts or ports; none where there is no way", Asked::Nothing, Told::Many("Hop")),
     (Get, "/api/v1/programs", "The control programs that run", Asked::Nothing, Told::Texts),
-    (Get, "/metrics", "Metrics for Prometheus", Asked::Nothing, Told::Other("application/openmetrics-text")),
+    (Get, "/metrics", "Metrics for Prometheus", Asked::Nothing, Told::Other("text/plain")),
     (Get, "/stats/switches", "Ryu: the datapath ids of all switches", Asked::Nothing, Told::Ryu),
     (Get, "/stats/desc/{dpid}", "Ryu: what a switch is", Asked::Nothing, Told::Ryu),
     (Get, "/stats/flow/{dpid}", "Ryu: flow entries", Asked::Nothing, Told::Ryu),

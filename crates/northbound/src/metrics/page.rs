@@ -6,7 +6,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
@@ -103,7 +103,28 @@ impl Page {
         self.0.entry(name).or_insert(empty).rows.extend(rows);
     }
 
-    /// The page as Prometheus reads it.
+    /// The page in the text format of Prometheus, version 0.0.4, in which a counter's help and type have its whole name.
+    pub(super) fn prometheus_text(self) -> String {
+        let is_counter = |family: &Family| {
+            matches!(
+                family.rows.first(),
+                Some((_, Value::Counter(_) | Value::Seconds(_)))
+            )
+        };
+        let counters = self.0.iter().filter(|(_, family)| is_counter(family));
+        let counters: BTreeSet<_> = counters.map(|(name, _)| *name).collect();
+        let text = self.text();
+        let lines = text.lines().filter(|line| *line != "# EOF");
+        let lines = lines.map(|line| match about(line) {
+            Some((before, name, after)) if counters.contains(name) => {
+                format!("{before}{name}_total {after}\n")
+            }
+            _ => format!("{line}\n"),
+        });
+        lines.collect()
+    }
+
+    /// The page in the format OpenMetrics, version 1.0.0.
     pub fn text(self) -> String {
         let mut registry = Registry::with_prefix("urtica");
         registry.register_collector(Box::new(self));
@@ -112,6 +133,17 @@ impl Page {
         let _ = text::encode(&mut text, &registry);
         text
     }
+}
+
+/// Splits a line that has a metric's help or type around the metric's name.
+fn about(line: &str) -> Option<(&str, &str, &str)> {
+    const PREFIX: &str = "# HELP urtica_";
+    let is_about = ["# HELP urtica_", "# TYPE urtica_"]
+        .iter()
+        .any(|prefix| line.starts_with(prefix));
+    let (before, rest) = line.split_at_checked(PREFIX.len()).filter(|_| is_about)?;
+    let (name, after) = rest.split_once(' ')?;
+    Some((before, name, after))
 }
 
 /// From a microsecond on, and up to a second; the last bucket has all.
@@ -126,7 +158,7 @@ fn buckets(classes: &[(u64, u64)]) -> Vec<(f64, u64)> {
             waiting = 0;
         }
     }
-    buckets.push((f64::MAX, waiting));
+    buckets.push((f64::INFINITY, waiting));
     buckets
 }
 
@@ -188,6 +220,33 @@ mod tests {
     }
 
     #[test]
+    fn in_prometheus_format_help_and_type_have_the_names_of_rows() {
+        let mut page = Page::default();
+        page.counter("port_errors", "Errors", [(vec![("port", "1".into())], 5)]);
+        page.seconds(
+            "shard_busy_seconds",
+            "Busy",
+            [(Labels::new(), Duration::from_millis(1500))],
+        );
+        page.gauge("switches", "Switches", [(Labels::new(), 3)]);
+        let classes = vec![(2048, 1)];
+        page.histogram(
+            "duration_seconds",
+            "Durations",
+            [(Labels::new(), Duration::ZERO, classes)],
+        );
+        let expected = "# HELP urtica_duration_seconds Durations\n# TYPE urtica_duration_seconds histogram\n\
+            urtica_duration_seconds_sum{} 0.0\nurtica_duration_seconds_count{} 1\n\
+            urtica_duration_seconds_bucket{le=\"0.000002048\"} 1\nurtica_duration_seconds_bucket{le=\"+Inf\"} 1\n\
+            # HELP urtica_port_errors_total Errors\n# TYPE urtica_port_errors_total counter\n\
+            urtica_port_errors_total{port=\"1\"} 5\n\
+            # HELP urtica_shard_busy_seconds_total Busy\n# TYPE urtica_shard_busy_seconds_total counter\n\
+            urtica_shard_busy_seconds_total{} 1.5\n\
+            # HELP urtica_switches Switches\n# TYPE urtica_switches gauge\nurtica_switches{} 3\n";
+        assert_eq!(page.prometheus_text(), expected);
+    }
+
+    #[test]
     fn names_that_switches_send_are_escaped() {
         let mut page = Page::default();
         let name = "\"} 9\nurtica_switches 7\\";
@@ -208,6 +267,6 @@ mod tests {
         assert_eq!(buckets.iter().map(|(_, count)| count).sum::<u64>(), 32);
         // What is shorter than a microsecond is in the first.
         assert_eq!(buckets[0], (1024e-9, 11));
-        assert_eq!(buckets.last(), Some(&(f64::MAX, 1)));
+        assert_eq!(buckets.last(), Some(&(f64::INFINITY, 1)));
     }
 }

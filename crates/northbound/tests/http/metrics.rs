@@ -1,6 +1,9 @@
 //! What Prometheus scrapes.
 
 use crate::lab::{Lab, wait};
+use crate::require;
+use std::io::Write;
+use std::process::{Command, Stdio};
 use urtica_wire::Version;
 
 /// The value of the row that begins like this.
@@ -56,14 +59,62 @@ fn counters_gauges_and_histograms_are_told() {
         ),
         Some(1.0)
     );
+    for row in [
+        "switch_port_counters_overdue",
+        "switch_port_counters_age_seconds",
+    ] {
+        assert!(
+            value(&lab, &format!("urtica_{row}{{{s1}}}")).is_some(),
+            "{row}"
+        );
+    }
     let response = lab.get("/metrics");
+    for line in response.body.lines().filter(|line| !line.starts_with('#')) {
+        assert!(line.starts_with("urtica_"), "{line}");
+    }
+}
+
+#[test]
+fn clients_get_the_format_that_they_accept() {
+    let lab = Lab::new("single,1", Version::Of13, &["hub"]);
+    let response = lab.get("/metrics");
+    assert!(
+        response.headers.contains("text/plain; version=0.0.4"),
+        "{}",
+        response.headers
+    );
+    assert!(!response.body.contains("# EOF"));
+    let accept = "Accept: application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.2\r\n";
+    let response = lab.send("GET", "/metrics", accept, "");
     assert!(
         response.headers.contains("application/openmetrics-text"),
         "{}",
         response.headers
     );
     assert!(response.body.ends_with("# EOF\n"));
-    for line in response.body.lines().filter(|line| !line.starts_with('#')) {
-        assert!(line.starts_with("urtica_"), "{line}");
+}
+
+#[test]
+fn promtool_finds_no_fault_in_the_page() {
+    if !require::tool("promtool") {
+        return;
     }
+    let lab = Lab::new("linear,2", Version::Of13, &["discovery", "hosts", "hub"]);
+    let page = lab.get("/metrics").body;
+    let mut promtool = Command::new("promtool");
+    let promtool = promtool.args(["check", "metrics"]).stdin(Stdio::piped());
+    let mut promtool = promtool
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = promtool.stdin.take().unwrap();
+    input.write_all(page.as_bytes()).unwrap();
+    drop(input);
+    let output = promtool.wait_with_output().unwrap();
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && complaints.is_empty(),
+        "{complaints}\n{page}"
+    );
 }
