@@ -7,10 +7,11 @@
 //!
 //! **How.** It is a filter ([`Stage::Filter`]): the first packet of each flow comes to the controller from its edge switch,
 //! is recorded, and gets an entry that lets its flow pass to the programs that forward. Packets that arrive on a link
-//! between switches have passed a filter already. Replies are not recorded, so that nobody is blamed for being contacted.
+//! between switches have passed a filter already. What an incoming packet provoked is not recorded, so that nobody is blamed
+//! for being contacted: replies, but also requests for the sender's address, ICMP errors and connections back (`begun.rs`).
 //! Handlers only record; a background program evaluates the records ten times a second, tells switches to drop, and
-//! publishes the blocked sources, so that packets in flight are dropped as well. Address resolution requests are recorded by
-//! a separate program ([`Security::questions`]), which must come before whatever answers them.
+//! publishes the blocked sources, so that packets in flight are dropped as well. Address resolution messages are recorded
+//! by a separate program ([`Security::questions`]), which must come before whatever answers or drops them.
 //!
 //! **Edge or link.** A port that leads to another switch looks like any other until that switch is connected, and everybody
 //! behind it would seem to be there. So whether a port is an edge port is decided when something would be dropped
@@ -29,15 +30,17 @@
 //! **Thread-safety.** Each switch's records have a lock, held for one record or one evaluation. One more guards which flows
 //! were begun.
 
+mod begun;
 mod ports;
 mod record;
 
 pub use record::Offence;
 
 use crate::registry::Setup;
+use begun::{Begun, Blame};
 use parking_lot::Mutex;
 use ports::Ports;
-use record::{Attempt, Begun, SwitchRecord};
+use record::{Attempt, SwitchRecord};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -70,7 +73,7 @@ const FLOW_IDLE_S: u16 = 10;
 /// How long everything from a link passes, before it is checked whether it still is one.
 const LINK_PASS_S: u16 = 10;
 
-/// How many begun flows are remembered, in the whole network.
+/// How many begun flows, and how many provocations, are remembered in the whole network.
 const MAX_BEGUN: usize = 1 << 18;
 
 /// Options of the program.
@@ -226,7 +229,7 @@ impl Security {
         }))
     }
 
-    /// A program that records address resolution requests, to be added before whatever answers them.
+    /// A program that records address resolution messages, to be added before whatever answers or drops them.
     pub fn questions(&self) -> impl Program + use<> {
         Questions(Arc::clone(&self.0))
     }
@@ -277,7 +280,7 @@ impl Program for Security {
     }
 }
 
-/// Records address resolution requests.
+/// Records address resolution messages.
 struct Questions(Arc<Shared>);
 
 impl Program for Questions {
@@ -302,11 +305,12 @@ impl SwitchHandler for QuestionsHandler {
         if packet.table_id != 0 || handler.shared.ports.is_trunk(port) {
             return;
         }
-        if let Some(attempt) = Attempt::of(packet).filter(Attempt::is_question) {
+        let attempt = Attempt::of(packet);
+        if attempt.is_neighbour {
             if handler.shared.is_dropped(port, packet.eth_src()) {
                 return switch.consume();
             }
-            handler.note(packet.in_port, &attempt);
+            handler.note(port, &attempt);
         }
     }
 }
@@ -349,9 +353,7 @@ impl SwitchHandler for SecurityHandler {
         if self.shared.is_dropped(port, packet.eth_src()) {
             return switch.consume();
         }
-        if let Some(attempt) = Attempt::of(packet) {
-            self.note(packet.in_port, &attempt);
-        }
+        self.note(port, &Attempt::of(packet));
         if may_get_entry(&Headers::parse(packet.data)) {
             let options = options(EntryOptions::idle(FLOW_IDLE_S));
             // OpenFlow 1.0 has no second table: there, every packet comes here.
@@ -371,11 +373,12 @@ impl SwitchHandler for SecurityHandler {
 }
 
 impl SecurityHandler {
-    fn note(&self, port_no: PortNo, attempt: &Attempt) {
+    fn note(&self, port: PortId, attempt: &Attempt) {
         let config = &self.shared.config;
-        let is_answer = self.shared.begun.lock().is_answer(attempt);
-        if !is_answer && !config.allowed.contains(&attempt.source) {
-            self.record.lock().note(port_no, attempt, config);
+        let blame = self.shared.begun.lock().judge(attempt, port);
+        if blame != Blame::Nothing && !config.allowed.contains(&attempt.source) {
+            let mut record = self.record.lock();
+            record.note(port.port_no, attempt, blame, config);
         }
     }
 }

@@ -1,74 +1,93 @@
 //! What sources of traffic did recently, in bounded memory.
 
 use super::SecurityConfig;
+use super::begun::Blame;
 use super::ports::Side;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 use urtica_wire::packet::{Headers, arp, ip_proto};
-use urtica_wire::{MacAddr, PacketIn, PortNo};
+use urtica_wire::{MacAddr, Match, PacketIn, PortNo};
 
-/// What a packet that begins a flow says about its sender.
+/// What a packet that may begin something says about its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Attempt {
     pub source: MacAddr,
-    /// The address that it is sent to, or asks for.
-    destination: IpAddr,
-    flow: Option<Flow>,
+    /// The MAC address that it is sent to.
+    pub receiver: MacAddr,
+    /// The IP address of its sender.
+    pub sender: Option<IpAddr>,
+    /// The IP address that it is sent to, or asks for.
+    pub destination: Option<IpAddr>,
+    /// Its flow, if it is an IP packet and no question for an address.
+    pub flow: Option<Flow>,
+    /// Whether it belongs to ARP or neighbour discovery.
+    pub is_neighbour: bool,
+    /// A digest of all fields that an entry for its flow matches.
+    id: u64,
 }
 
-/// A flow as its sender's records know it.
+/// A flow of IP packets as its sender's records know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Flow {
-    src: IpAddr,
-    dst: IpAddr,
-    proto: u8,
+pub(super) struct Flow {
+    pub src: IpAddr,
+    pub dst: IpAddr,
+    pub proto: u8,
     /// The port of TCP and UDP; 0 for all else.
-    src_port: u16,
-    dst_port: u16,
+    pub src_port: u16,
+    pub dst_port: u16,
 }
 
 impl Attempt {
-    /// Whether it asks for an address.
-    pub fn is_question(&self) -> bool {
-        self.flow.is_none()
-    }
-
-    /// `None` for packets that begin nothing: ARP replies, and what is neither IP nor an address resolution request.
-    pub fn of(packet: &PacketIn) -> Option<Self> {
+    /// Reads a packet.
+    pub fn of(packet: &PacketIn) -> Self {
         let headers = Headers::parse(packet.data);
-        let source = packet.eth_src();
-        if let Some(asked) = headers.arp {
-            let is_question = asked.op == arp::REQUEST && asked.spa != asked.tpa;
-            return is_question.then_some(Self {
-                source,
-                destination: asked.tpa.into(),
-                flow: None,
-            });
+        let flow = Flow::of(&headers);
+        let asks = headers.icmp_type == Some(NEIGHBOUR_SOLICITATION);
+        let target = headers.nd_target.filter(|_| asks);
+        let (sender, destination) = match headers.arp {
+            Some(asked) => (Some(asked.spa.into()), asked_address(&asked)),
+            None => (headers.ip_src, target.map(IpAddr::V6).or(headers.ip_dst)),
+        };
+        Self {
+            source: packet.eth_src(),
+            receiver: packet.eth_dst(),
+            sender,
+            destination,
+            flow: flow.filter(|_| target.is_none()),
+            is_neighbour: headers.arp.is_some() || headers.nd_target.is_some(),
+            id: digest(packet),
         }
-        if let Some(target) = headers.nd_target {
-            let is_question = headers.icmp_type == Some(NEIGHBOUR_SOLICITATION);
-            return is_question.then_some(Self {
-                source,
-                destination: target.into(),
-                flow: None,
-            });
-        }
+    }
+}
+
+impl Flow {
+    fn of(headers: &Headers) -> Option<Self> {
         let (src, dst) = headers.ip_src.zip(headers.ip_dst)?;
         let has_ports = matches!(headers.ip_proto, Some(ip_proto::TCP | ip_proto::UDP));
         let port = |port: Option<u16>| port.filter(|_| has_ports).unwrap_or(0);
-        let flow = Flow {
+        Some(Self {
             src,
             dst,
             proto: headers.ip_proto.unwrap_or(0),
             src_port: port(headers.src_port),
             dst_port: port(headers.dst_port),
-        };
-        Some(Self {
-            source,
-            destination: dst,
-            flow: Some(flow),
         })
     }
+}
+
+/// The address that an ARP packet is about; `None` for one that announces its sender.
+fn asked_address(packet: &arp::Arp) -> Option<IpAddr> {
+    (packet.spa != packet.tpa).then(|| packet.tpa.into())
+}
+
+/// A digest of the fields that an entry for a packet's flow matches.
+fn digest(packet: &PacketIn) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    Match::exact(packet)
+        .fields()
+        .for_each(|field| field.hash(&mut hasher));
+    hasher.finish()
 }
 
 /// The type of an ICMPv6 neighbour solicitation (RFC 4861 section 4.3).
@@ -96,10 +115,6 @@ impl<T: Ord> Recent<T> {
         }
     }
 
-    fn contains(&self, thing: &T) -> bool {
-        self.now.contains(thing) || self.before.contains(thing)
-    }
-
     fn len(&self) -> usize {
         self.now.len() + self.before.len()
     }
@@ -125,8 +140,10 @@ pub enum Offence {
 /// The records of one source.
 struct Source {
     destinations: Recent<IpAddr>,
-    ports: Recent<(IpAddr, u8, u16)>,
-    flows: Recent<Flow>,
+    /// Protocols and ports, at whichever addresses.
+    ports: Recent<(u8, u16)>,
+    /// Digests of what its flows' entries match.
+    flows: Recent<u64>,
 }
 
 impl Source {
@@ -138,15 +155,14 @@ impl Source {
         }
     }
 
-    fn note(&mut self, attempt: &Attempt, config: &SecurityConfig) {
-        self.destinations
-            .note(attempt.destination, config.max_destinations);
-        if let Some(flow) = attempt.flow {
-            self.flows.note(flow, config.max_flows);
-            if flow.dst_port != 0 {
-                let port = (flow.dst, flow.proto, flow.dst_port);
-                self.ports.note(port, config.max_ports);
-            }
+    fn note(&mut self, attempt: &Attempt, blame: Blame, config: &SecurityConfig) {
+        if let Some(address) = attempt.destination.filter(|_| blame == Blame::All) {
+            self.destinations.note(address, config.max_destinations);
+        }
+        self.flows.note(attempt.id, config.max_flows);
+        if let Some(flow) = attempt.flow.filter(|flow| flow.dst_port != 0) {
+            self.ports
+                .note((flow.proto, flow.dst_port), config.max_ports);
         }
     }
 
@@ -186,7 +202,7 @@ struct PortRecord {
 }
 
 impl PortRecord {
-    fn note(&mut self, attempt: &Attempt, config: &SecurityConfig) {
+    fn note(&mut self, attempt: &Attempt, blame: Blame, config: &SecurityConfig) {
         let is_new = !self.sources.contains_key(&attempt.source);
         self.is_full |= self.notes >= config.max_notes_per_port();
         self.is_full |= is_new && self.sources.len() >= config.max_sources;
@@ -196,7 +212,7 @@ impl PortRecord {
                 .entry(attempt.source)
                 .or_insert_with(Source::new);
             let before = source.len();
-            source.note(attempt, config);
+            source.note(attempt, blame, config);
             self.notes += source.len() - before;
         }
     }
@@ -212,8 +228,15 @@ impl PortRecord {
 pub(super) struct SwitchRecord(BTreeMap<PortNo, PortRecord>);
 
 impl SwitchRecord {
-    pub fn note(&mut self, port_no: PortNo, attempt: &Attempt, config: &SecurityConfig) {
-        self.0.entry(port_no).or_default().note(attempt, config);
+    pub fn note(
+        &mut self,
+        port_no: PortNo,
+        attempt: &Attempt,
+        blame: Blame,
+        config: &SecurityConfig,
+    ) {
+        let port = self.0.entry(port_no).or_default();
+        port.note(attempt, blame, config);
     }
 
     /// The sources above a limit, by port and, unless it is the whole port, by address. Their records start over. Sources
@@ -234,14 +257,13 @@ impl SwitchRecord {
                 *port = PortRecord::default();
                 offences.push((port_no, None, Offence::Spoofing));
             }
-            port.sources
-                .retain(|mac, source| match source.offence(config) {
-                    None => true,
-                    Some(offence) => {
-                        offences.push((port_no, Some(*mac), offence));
-                        false
-                    }
-                });
+            port.retain(|mac, source| match source.offence(config) {
+                None => true,
+                Some(offence) => {
+                    offences.push((port_no, Some(*mac), offence));
+                    false
+                }
+            });
         }
         offences
     }
@@ -263,48 +285,6 @@ impl SwitchRecord {
     }
 }
 
-/// Which flows were begun recently, so that replies to them are not counted.
-pub(super) struct Begun {
-    flows: Recent<Flow>,
-    limit: usize,
-}
-
-impl Begun {
-    pub fn new(limit: usize) -> Self {
-        Self {
-            flows: Recent::new(),
-            limit,
-        }
-    }
-
-    /// Whether this answers a flow that the other side began. If not, it is recorded as begun itself.
-    pub fn is_answer(&mut self, attempt: &Attempt) -> bool {
-        let Some(flow) = attempt.flow else {
-            return false;
-        };
-        let answered = Flow {
-            src: flow.dst,
-            dst: flow.src,
-            src_port: flow.dst_port,
-            dst_port: flow.src_port,
-            ..flow
-        };
-        let is_answer = self.flows.contains(&answered) && !self.flows.contains(&flow);
-        if !is_answer {
-            self.flows.note(flow, self.limit);
-        }
-        is_answer
-    }
-
-    pub fn turn(&mut self) {
-        self.flows.turn();
-    }
-
-    pub fn len(&self) -> usize {
-        self.flows.len()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -317,10 +297,16 @@ mod tests {
             src_port: ports.0,
             dst_port: ports.1,
         };
+        let mut hasher = DefaultHasher::new();
+        (source, dst, ports).hash(&mut hasher);
         Attempt {
             source: MacAddr::from_u64(source),
-            destination: dst.into(),
+            receiver: MacAddr::from_u64(99),
+            sender: Some(flow.src),
+            destination: Some(flow.dst),
             flow: Some(flow),
+            is_neighbour: false,
+            id: hasher.finish(),
         }
     }
 
@@ -336,20 +322,9 @@ mod tests {
         recent.note(3, 10);
         assert_eq!(recent.len(), 3);
         recent.turn();
-        assert_eq!((recent.len(), recent.contains(&3)), (1, true));
+        assert_eq!(recent.len(), 1);
         recent.turn();
         assert_eq!(recent.len(), 0);
-    }
-
-    #[test]
-    fn an_answer_counts_for_nobody_but_whoever_asked() {
-        let mut begun = Begun::new(100);
-        let question = attempt(1, [10, 0, 0, 2], (4000, 80));
-        let answer = attempt(2, [10, 0, 0, 1], (80, 4000));
-        assert!(!begun.is_answer(&question));
-        assert!(begun.is_answer(&answer));
-        assert!(!begun.is_answer(&question), "it is still the one who asks");
-        assert!(!begun.is_answer(&attempt(2, [10, 0, 0, 1], (80, 4001))));
     }
 
     #[test]
@@ -362,6 +337,7 @@ mod tests {
             record.note(
                 PortNo(1),
                 &attempt(source, number.to_be_bytes(), ports),
+                Blame::All,
                 &config,
             );
         }
@@ -375,12 +351,29 @@ mod tests {
     fn one_source_is_told_from_others_at_its_port() {
         let config = SecurityConfig::default();
         let mut record = SwitchRecord::default();
+        let mut note = |attempt| record.note(PortNo(1), &attempt, Blame::All, &config);
         for port in 1..=config.max_ports as u16 {
-            record.note(PortNo(1), &attempt(1, [10, 0, 0, 9], (4000, port)), &config);
-            record.note(PortNo(1), &attempt(2, [10, 0, 0, 9], (4000, 80)), &config);
+            note(attempt(1, [10, 0, 0, 9], (4000, port)));
+            note(attempt(2, [10, 0, 0, 9], (4000, 80)));
         }
         let offences = record.take_offences(&config, |_| Side::Edge);
         let scanner = MacAddr::from_u64(1);
         assert_eq!(offences, [(PortNo(1), Some(scanner), Offence::PortScan)]);
+    }
+
+    #[test]
+    fn repeated_offences_leave_no_records_of_them() {
+        let config = SecurityConfig::default();
+        let mut record = SwitchRecord::default();
+        for source in 1..=100 {
+            for port in 1..=config.max_ports as u16 {
+                let scan = attempt(source, [10, 0, 0, 9], (4000, port));
+                record.note(PortNo(1), &scan, Blame::All, &config);
+            }
+            let offences = record.take_offences(&config, |_| Side::Edge);
+            let scanner = Some(MacAddr::from_u64(source));
+            assert_eq!(offences, [(PortNo(1), scanner, Offence::PortScan)]);
+            assert_eq!(record.len(), 0);
+        }
     }
 }

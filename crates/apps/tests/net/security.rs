@@ -542,3 +542,158 @@ fn whatever_happens_to_the_network_no_host_is_dropped_for_it() {
     };
     hold(&scenario, 0..8);
 }
+
+/// A packet whose sender's address is made up: from host 1 to host 3.
+fn from_made_up(number: u32, proto: u8, payload: &[u8], dst_mac: u64) -> Vec<u8> {
+    let packet = packet(1_000 + number, 3, proto, payload);
+    frame(1, dst_mac, ether_type::IPV4, &packet)
+}
+
+fn icmp(icmp_type: u8, icmp_code: u8) -> Vec<u8> {
+    let mut message = Vec::new();
+    let header = Icmpv4 {
+        icmp_type,
+        icmp_code,
+        rest: [0, 1, 0, 1],
+    };
+    header.write(&mut message, &[0; 28]);
+    message
+}
+
+/// An ARP reply of host 3.
+fn is_at(dst: u32) -> Vec<u8> {
+    let mut reply = Vec::new();
+    let asked = Arp::request(MacAddr::from_u64(1), ipv4(dst), ipv4(3));
+    asked.reply(MacAddr::from_u64(3)).write(&mut reply);
+    frame(3, 1, ether_type::ARP, &reply)
+}
+
+/// Sees that host 3 is not dropped for what host 1 provokes it to do, and that it is for doing so unprovoked.
+fn is_provoked(
+    what: &str,
+    count: u32,
+    provokes: impl Fn(u32) -> Vec<u8>,
+    answers: impl Fn(u32) -> Vec<u8>,
+) {
+    for provoked in [true, false] {
+        let (mut net, security) = watched("linear,3", SecurityConfig::default());
+        assert!(net.ping_all().unwrap().is_complete());
+        if provoked {
+            inject(&net, "s1", 1, (0..count).map(&provokes));
+            net.run_for(ms(500));
+        }
+        inject(&net, "s3", 1, (0..count).map(&answers));
+        net.run_for(ms(500));
+        let h3 = Some(MacAddr::from_u64(3));
+        let is_dropped = dropped(&security)
+            .iter()
+            .any(|(_, source, _)| *source == h3);
+        assert_eq!(is_dropped, !provoked, "{what}: {:?}", dropped(&security));
+    }
+}
+
+#[test]
+fn a_host_is_not_dropped_for_what_packets_to_it_provoke() {
+    let ping = icmp(icmpv4::ECHO_REQUEST, 0);
+    let echo = |number| from_made_up(number, ip_proto::ICMPV4, &ping, 3);
+    let asks = |number| who_has(3, 1_000 + number);
+    is_provoked("requests for the senders of pings", 200, echo, asks);
+    let to_all = |number| {
+        let to_all = MacAddr::BROADCAST.to_u64();
+        from_made_up(number, ip_proto::ICMPV4, &ping, to_all)
+    };
+    is_provoked("requests for the senders of broadcasts", 200, to_all, asks);
+    let unreachable = icmp(icmpv4::DESTINATION_UNREACHABLE, 3);
+    let reports = |number| {
+        let packet = packet(3, 1_000 + number, ip_proto::ICMPV4, &unreachable);
+        frame(3, 1, ether_type::IPV4, &packet)
+    };
+    let syn_from = |number| {
+        let mut frame = syn((1_000 + number, 4_000), (3, 80));
+        frame[6..12].copy_from_slice(&MacAddr::from_u64(1).octets());
+        frame
+    };
+    is_provoked("ICMP errors", 200, syn_from, reports);
+    let connects_back = |number| syn((3, 5_000), (1_000 + number, 113));
+    is_provoked("connections back", 200, syn_from, connects_back);
+    let from_other_port = |number: u32| syn((3, 5_000 + number as u16), (1_000 + number, 4_000));
+    is_provoked("answers from other ports", 200, syn_from, from_other_port);
+    let asks_for_3 = |number| {
+        let mut frame = who_has(1_000 + number, 3);
+        frame[6..12].copy_from_slice(&MacAddr::from_u64(1).octets());
+        frame
+    };
+    is_provoked("ARP replies", 200, asks_for_3, |number| {
+        is_at(1_000 + number)
+    });
+    // By way of host 3, which has not these addresses.
+    let through = |number| {
+        let packet = packet(1, 1_000 + number, ip_proto::ICMPV4, &ping);
+        frame(1, 3, ether_type::IPV4, &packet)
+    };
+    is_provoked("requests for next hops", 200, through, asks);
+}
+
+#[test]
+fn a_sender_does_not_excuse_a_sweep_at_its_own_port() {
+    let (mut net, security) = watched("linear,3", SecurityConfig::default());
+    assert!(net.ping_all().unwrap().is_complete());
+    let ping = icmp(icmpv4::ECHO_REQUEST, 0);
+    let excuses = (0..200).map(|number| {
+        let packet = packet(1_000 + number, 3, ip_proto::ICMPV4, &ping);
+        frame(77, 3, ether_type::IPV4, &packet)
+    });
+    inject(&net, "s3", 1, excuses);
+    net.run_for(ms(20));
+    inject(
+        &net,
+        "s3",
+        1,
+        (0..200).map(|number| who_has(3, 1_000 + number)),
+    );
+    net.run_for(ms(500));
+    let h3 = Some(MacAddr::from_u64(3));
+    assert_eq!(dropped(&security), [(port(3, 1), h3, Offence::Sweep)]);
+}
+
+#[test]
+fn many_servers_on_one_port_are_no_port_scan() {
+    let (mut net, security) = watched("linear,3", SecurityConfig::default());
+    assert!(net.ping_all().unwrap().is_complete());
+    let connects = (0..115).map(|server| syn((1, 4_000), (1_000 + server, 443)));
+    inject(&net, "s1", 1, connects);
+    net.run_for(ms(500));
+    assert_eq!(dropped(&security), []);
+}
+
+#[test]
+fn floods_are_seen_whatever_their_packets_differ_in() {
+    offends(
+        Offence::Flood,
+        (0..1_100).map(|number| frame(1, 0x0200_0000_1000 + number, 0x88b5, &[])),
+    );
+    offends(
+        Offence::Flood,
+        (0..1_100).map(|number| frame(1, 3, 0x9000 + number, &[])),
+    );
+    offends(
+        Offence::Flood,
+        (0..1_100).map(|number: u16| {
+            let message = icmp((number >> 8) as u8 + 20, number as u8);
+            let packet = packet(1, 3, ip_proto::ICMPV4, &message);
+            frame(1, 3, ether_type::IPV4, &packet)
+        }),
+    );
+    offends(
+        Offence::Flood,
+        (0..1_100).map(|number: u32| {
+            let proto = 150 + (number % 100) as u8;
+            frame(
+                1,
+                3,
+                ether_type::IPV4,
+                &packet(1, 3 + number / 100, proto, &[]),
+            )
+        }),
+    );
+}
