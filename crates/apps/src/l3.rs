@@ -524,6 +524,9 @@ impl Shared {
             .config
             .next_hop(packet.dst())
             .ok_or(Failure::NetUnreachable)?;
+        if hop.interface.subnet.is_broadcast(hop.address) {
+            return Ok(());
+        }
         match self.hosts.find_ipv4(hop.address) {
             Some(host) => self.send_on(network, handed, packet, hop, &host),
             None => self.wait(network, now, handed, hop),

@@ -34,6 +34,14 @@ impl Subnet {
         Self::of(address, self.prefix_len) == *self
     }
 
+    /// Whether packets to an address are for all hosts of the subnet: its first or last address (RFC 1812 section 4.2.3.1).
+    /// Subnets of one or two addresses have none of these (RFC 3021).
+    pub(super) fn is_broadcast(&self, address: Ipv4Addr) -> bool {
+        let host_bits = u32::MAX.checked_shr(self.prefix_len.into()).unwrap_or(0);
+        let host = address.to_bits() & host_bits;
+        self.prefix_len < 31 && self.contains(address) && (host == 0 || host == host_bits)
+    }
+
     fn overlaps(&self, other: &Self) -> bool {
         self.contains(other.network) || other.contains(self.network)
     }

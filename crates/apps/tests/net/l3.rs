@@ -254,6 +254,39 @@ fn what_comes_no_further_is_answered() {
     );
 }
 
+/// Counts ARP requests of gateways that come to a host.
+struct Requests(HostId, Rc<RefCell<usize>>);
+
+impl Watcher for Requests {
+    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), String> {
+        if let Event::Arrived(_, End::Host(host), frame) = *event {
+            let is_request =
+                EthernetView::new(frame).is_ok_and(|frame| frame.ether_type() == ether_type::ARP);
+            *self.1.borrow_mut() += usize::from(host == self.0 && is_request);
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn directed_broadcasts_are_neither_resolved_nor_answered() {
+    let (mut net, _) = routed("linear,3", Version::Of13);
+    assert!(net.ping_all().unwrap().is_complete());
+    let heard = listen(&mut net, "h1");
+    let requests = Rc::default();
+    let h3 = net.host("h3").unwrap();
+    net.watch(Requests(h3, Rc::clone(&requests)));
+    for address in [[10, 0, 3, 255], [10, 0, 3, 0]] {
+        hand_echo(&net, address, 64);
+        net.run_for(ms(1_500));
+    }
+    assert_eq!(*requests.borrow(), 0);
+    assert_eq!(*heard.borrow(), []);
+    hand_echo(&net, [10, 0, 3, 77], 64);
+    net.run_for(ms(1_500));
+    assert!(*requests.borrow() > 0, "other addresses are resolved");
+}
+
 #[test]
 fn packets_wait_for_a_host_that_was_silent_so_far() {
     let (mut net, _) = routed("linear,3", Version::Of13);
