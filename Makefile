@@ -9,7 +9,7 @@ SHARD ?= 0/8
 PUBLIC_API = $(CARGO) run --quiet --locked --manifest-path tools/public-api/Cargo.toml --target-dir target/public-api --
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test rivals simulate conformance lint fmt doc fuzz fuzz-quick mutants bench figures network-figures figure-16 figure-20 kernel-half-figures northbound-figures switch-figures msrv publish-check public-api public-api-bless deb package-test miri ci
+.PHONY: help setup demo test test-all rivals simulate conformance lint fmt doc fuzz fuzz-quick fuzz-check mutants bench figures network-figures figure-16 figure-20 kernel-half-figures northbound-figures switch-figures msrv publish-check public-api public-api-bless deb package-test miri ci nightly
 
 help: ## List the verbs
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -20,11 +20,11 @@ setup: ## Install what the tests need (Debian 12; root or sudo)
 demo: ## A network with loops and its controller, live: no switch, no root
 	$(CARGO) run -- demo
 
-test: ## All tests, and each benchmark once; those against real peers need root and `make setup`
-	status=0; \
-	$(CARGO) test --workspace --no-fail-fast || status=1; \
-	$(CARGO) test --workspace --no-fail-fast --bench '*' || status=1; \
-	exit $$status
+test: ## The tests, and each benchmark once; those against real peers need root and `make setup`
+	tools/run-tests
+
+test-all: ## The tests, and those that take long: ten minutes more
+	tools/run-tests --include-ignored
 
 rivals: ## Whether what measures other programs beside ours works, in tiny runs; root and all that `make setup` installs
 	$(CARGO) build --features kernel-half
@@ -71,6 +71,9 @@ fuzz: ## Each fuzz target for ten minutes (FUZZ_SECONDS=600); needs nightly and 
 fuzz-quick: ## Each fuzz target for a few seconds (FUZZ_QUICK_SECONDS=4), without a sanitizer
 	fuzz/seed
 	fuzz/run $(FUZZ_QUICK_SECONDS)
+
+fuzz-check: ## Whether the fuzz targets build
+	$(CARGO) check --locked --manifest-path fuzz/Cargo.toml --target-dir target
 
 mutants: ## Mistakes in a crate (MUTANTS=urtica-state) that its tests miss, of every eighth (SHARD=0/8); needs cargo-mutants
 	@$(CARGO) mutants --version >/dev/null 2>&1 || \
@@ -125,3 +128,6 @@ miri: ## The unsafe code of state and pipeline under Miri; skipped where that is
 
 ci: ## What continuous integration runs
 	.ci/run
+
+nightly: ## What is too long for every change: long tests, more seeds, fuzzing, the oldest Rust, the package
+	.ci/nightly

@@ -410,6 +410,7 @@ fn bad_flags_are_sentences() {
 }
 
 #[test]
+#[ignore = "takes long: make nightly"]
 fn each_form_of_the_switch_forwards_rule_sets_and_pipelines() {
     let forms = [
         "switch",
@@ -629,6 +630,7 @@ fn bench_switch(flags: &[&str]) -> Vec<Value> {
 }
 
 #[test]
+#[ignore = "takes long: make nightly"]
 fn every_pipeline_forwards_all_packets_in_every_form() {
     let records = bench_switch(&[
         "--pipeline",

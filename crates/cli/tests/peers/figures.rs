@@ -34,6 +34,7 @@ fn the_tools_own_tests_pass() {
 }
 
 #[test]
+#[ignore = "takes long: make nightly"]
 fn figures_are_measured_and_written() {
     if !require::all(&["python3", "taskset", "valgrind"]) {
         return;
@@ -53,6 +54,7 @@ fn figures_are_measured_and_written() {
 }
 
 #[test]
+#[ignore = "takes long: make nightly"]
 fn network_figures_are_measured_and_written() {
     if !require::all(&["python3", "taskset"]) {
         return;
@@ -75,6 +77,7 @@ fn network_figures_are_measured_and_written() {
 }
 
 #[test]
+#[ignore = "takes long: make nightly"]
 fn northbound_figures_are_measured_and_written() {
     if !require::all(&["python3", "taskset", "ovs-pki"]) {
         return;
@@ -96,6 +99,7 @@ fn northbound_figures_are_measured_and_written() {
 }
 
 #[test]
+#[ignore = "takes long: make nightly"]
 fn discovery_is_measured_on_mininet() {
     let tools = ["python3", "taskset", "mn", "ip", "ovs-vswitchd", "unshare"];
     if !require::root_and(&tools) {
@@ -116,6 +120,7 @@ fn discovery_is_measured_on_mininet() {
 }
 
 #[test]
+#[ignore = "takes long: make nightly"]
 fn kernel_half_figures_are_measured_and_written() {
     if !require::root_and(&["python3", "taskset", "ip", "ss"]) {
         return;
@@ -144,6 +149,7 @@ fn kernel_half_figures_are_measured_and_written() {
 }
 
 #[test]
+#[ignore = "takes long: make nightly"]
 fn switch_figures_are_measured_and_written() {
     if !require::root_and(&["python3"]) {
         return;

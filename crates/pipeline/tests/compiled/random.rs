@@ -21,6 +21,7 @@ proptest! {
 }
 
 #[test]
+#[ignore = "takes long: make nightly"]
 fn so_it_does_in_long_trials() {
     for seed in 0..10 {
         Trial::new(Choices::from_seed(seed)).run(300);
@@ -28,6 +29,7 @@ fn so_it_does_in_long_trials() {
 }
 
 #[test]
+#[ignore = "takes long: make nightly"]
 fn so_it_does_with_many_entries() {
     for seed in 0..2 {
         let mut trial = Trial::with_many_entries(seed);

@@ -193,6 +193,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "takes long: make nightly"]
     fn every_form_sends_what_it_should() {
         for workload in Workload::ALL {
             let case = Case::of(workload, 100, Trace::Uniform).unwrap();
