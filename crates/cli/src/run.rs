@@ -47,8 +47,8 @@ pub struct RunArgs {
     /// Answer urtica check --dry-run at this socket, which the same user and root can use.
     #[arg(long, value_name = "FILE")]
     control: Option<PathBuf>,
-    /// Who answers packet-ins: the program, or, as far as it can, the kernel (l2 alone, or l3; needs root and Linux 6.6).
-    #[arg(long, value_name = "MODE", default_value = "auto")]
+    /// Let the kernel answer packet-ins, or prepare them (l2 alone, or l3; needs root and Linux 6.6).
+    #[arg(long, value_name = "MODE", default_value = "none")]
     offload: Offload,
     #[command(flatten)]
     hold: HoldOptions,

@@ -182,9 +182,8 @@ fn the_kernel_settles_for_services_alone() {
 
 #[test]
 fn one_line_tells_whether_the_kernel_half_is_active() {
-    let offloaded: [&[&str]; 3] = [&[], &["--offload", "auto"], &["--offload", "kernel"]];
-    for options in offloaded {
-        let (running, said) = Running::start_with("l2", options);
+    for mode in ["auto", "kernel"] {
+        let (running, said) = Running::start_with("l2", &["--offload", mode]);
         let lines = said.matches("the kernel half is").count();
         assert_eq!(lines, 1, "{said}");
         running.end_by(Signal::INT);
@@ -206,9 +205,10 @@ fn one_line_tells_whether_the_kernel_half_is_active() {
     let (running, said) = Running::start_with("discovery,l2", &["--offload", "ring"]);
     assert_eq!(said.matches("rings are").count(), 1, "{said}");
     running.end_by(Signal::INT);
-    // Asked for or not, others have none, and need not say so.
+    // By default no program has one, and others than these never have: no line says so.
     for (programs, options) in [
-        ("l2", &["--offload", "none"][..]),
+        ("l2", &[][..]),
+        ("l2", &["--offload", "none"]),
         ("hub", &[]),
         ("hub", &["--offload", "auto"]),
     ] {
