@@ -6,7 +6,7 @@ use crate::support::kernel;
 use crate::switch::{Channel, PATIENCE, headers, join, offloaded};
 use rustix::process::Signal;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use urtica_offload::Mode;
 use urtica_wire::Version;
 
@@ -105,6 +105,8 @@ fn a_killed_controller_leaves_nothing_out() {
             let mut rest = Vec::new();
             // It may end with a reset.
             let _ = socket.read_to_end(&mut rest);
+            // Else the sender waits at a closed window until the kernel forgets the dead socket, after a minute.
+            let _ = socket.shutdown(Shutdown::Both);
             said.extend(rest);
             said
         });
