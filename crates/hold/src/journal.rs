@@ -116,7 +116,7 @@ impl Header {
             return Err(Damaged::OtherLayout);
         }
         if words[HEADER_WORDS - 1] != sum(&words) {
-            return Err(Damaged::Inconsistent);
+            return Err(Damaged::Inconsistent("its checksum is another"));
         }
         let state = |at: usize| State {
             position: words[at],
@@ -131,6 +131,26 @@ impl Header {
             before: state(5),
             after: state(10),
         })
+    }
+}
+
+impl Header {
+    /// How many bytes of the output in the file have been sent, if this state holds.
+    fn sent(&self, state: &State, progress: Progress) -> Result<u64, Damaged> {
+        let overflow = Damaged::Inconsistent("its counts are too large");
+        let least = self.written_before.checked_add(state.position);
+        let least = least.ok_or(overflow)?;
+        let most = least.checked_add(state.len).ok_or(overflow)?;
+        match (least..=most).contains(&progress.written) {
+            true => Ok(progress.written - least),
+            false => Err(Damaged::OtherSocket {
+                written: progress.written,
+                least,
+                most,
+                consumed: progress.consumed,
+                noted: self.input,
+            }),
+        }
     }
 }
 
@@ -150,9 +170,29 @@ pub enum Damaged {
     /// It is of another version.
     #[error("it was written by another version of this program")]
     OtherLayout,
-    /// It contradicts itself or the socket.
-    #[error("it contradicts itself or its socket")]
-    Inconsistent,
+    /// It contradicts itself.
+    #[error("its journal contradicts itself: {0}")]
+    Inconsistent(&'static str),
+    /// It contradicts the socket.
+    #[error(
+        "its journal contradicts its socket: {written} bytes have been written to it, which is not from {least} to {most}; \
+         {consumed} bytes have been read, of which {noted} were noted"
+    )]
+    OtherSocket {
+        /// How many bytes the program has written to the socket, by the kernel's count.
+        written: u64,
+        /// The number of bytes that were written at least, by the journal.
+        least: u64,
+        /// The number of bytes that were written at most, by the journal.
+        most: u64,
+        /// How many bytes the program has read from the socket, by the kernel's count.
+        consumed: u64,
+        /// How many bytes the journal had noted as read.
+        noted: u64,
+    },
+    /// It is of a connection whose attachment is missing: see [`Link::attach`](crate::Link::attach).
+    #[error("the descriptors that belong to its kernel half are missing")]
+    NotAttached,
     /// The system refuses access.
     #[error("it cannot be read: {0}")]
     Io(Errno),
@@ -249,14 +289,13 @@ impl Journal {
             true => header.after,
             false => header.before,
         };
-        let sent = progress.written.checked_sub(header.written_before);
-        let sent = sent.and_then(|sent| sent.checked_sub(state.position));
-        let sent = sent.filter(|&sent| sent <= state.len);
-        let sent = sent.ok_or(Damaged::Inconsistent)?;
+        let sent = header.sent(&state, progress)?;
         let file_len = fstat(&file)?.st_size as u64;
         let end = OUTPUT_AT.checked_add(state.len);
-        if end.is_none_or(|end| end > file_len) || header.record_len > HEADER_AT {
-            return Err(Damaged::Inconsistent);
+        // Output that is sent may be cut off before the header says so.
+        let is_cut = sent < state.len && end.is_none_or(|end| end > file_len);
+        if is_cut || header.record_len > HEADER_AT {
+            return Err(Damaged::Inconsistent("it is shorter than it says"));
         }
         let mut unsent = vec![0; (state.len - sent) as usize];
         read_at(&file, &mut unsent, OUTPUT_AT + sent)?;
@@ -435,7 +474,7 @@ fn write_at(file: &OwnedFd, mut bytes: &[u8], mut at: u64) -> Result<(), Errno> 
 fn read_at(file: &OwnedFd, mut bytes: &mut [u8], mut at: u64) -> Result<(), Damaged> {
     while !bytes.is_empty() {
         match pread(file, &mut *bytes, at)? {
-            0 => return Err(Damaged::Inconsistent),
+            0 => return Err(Damaged::Inconsistent("it is shorter than it says")),
             count => {
                 bytes = &mut bytes[count..];
                 at += count as u64;

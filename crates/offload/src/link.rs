@@ -285,15 +285,18 @@ impl Link {
         };
         let way = relay.way(socket)?;
         let cookies = [way.switch_cookie, way.relay_cookie];
+        // The earlier program may have died while it held input back.
+        let_input_in(socket)?;
         let mut is_in = self.kernel.attach_rest(self.slot, &way)?;
         if is_in {
-            // What nobody has looked at would count as read: it may have died before it looked.
+            // It may have died before it looked at what had come before the socket entered the map.
             have_queue_looked_at(socket);
         }
-        let mut all = Progress::of(socket)?;
-        if !is_in {
-            all.consumed = read_bytes(socket)?;
-        }
+        // What was passed and waits behind replies is not read yet, although FIONREAD may not count it.
+        let all = Progress {
+            consumed: read_bytes(socket)?,
+            written: Progress::of(socket)?.written,
+        };
         let shared = self.memory.shared();
         let (unpassed, passed) = (shared.unpassed.load(Relaxed), shared.owner.passed_bytes());
         let ours = all

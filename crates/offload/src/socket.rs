@@ -1,5 +1,6 @@
 //! What is asked of sockets beyond what libraries have.
 
+use crate::unread;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use std::io;
@@ -51,7 +52,7 @@ pub fn received_bytes(socket: BorrowedFd) -> io::Result<u64> {
     Ok(tcp_info(socket)?.bytes_received)
 }
 
-/// How many of them were read. The socket is in no map with programs.
+/// How many of them were read or taken by programs.
 pub fn read_bytes(socket: BorrowedFd) -> io::Result<u64> {
     loop {
         let received = received_bytes(socket)?;
@@ -62,14 +63,16 @@ pub fn read_bytes(socket: BorrowedFd) -> io::Result<u64> {
     }
 }
 
-/// Whether something has come that was not read. The socket is in no map with programs.
+/// Whether something has come that was not read.
 pub fn has_unread(socket: BorrowedFd) -> io::Result<bool> {
     Ok(unread_bytes(socket)? > 0)
 }
 
-/// How many bytes have come that were not read. Of a socket that is in any map, kernels with a later fix (6.18 has it) count only what
-/// programs have passed, and not its queue; so what is found by looking counts as well.
+/// How many bytes have come that were not read. Without NETLINK_SOCK_DIAG, FIONREAD and what is found by looking are the next best.
 fn unread_bytes(socket: BorrowedFd) -> io::Result<u64> {
+    if let Ok(count) = unread::unread_bytes(socket) {
+        return Ok(count);
+    }
     let counted = ask_count(socket, libc::FIONREAD)?;
     if counted > 0 {
         return Ok(counted);

@@ -39,6 +39,12 @@ fn a_service_that_is_restarted_keeps_its_connections() {
     });
 }
 
+/// How many times programs take over: more, to look for rare faults, with HOLD_ROUNDS.
+fn rounds() -> u32 {
+    let rounds = std::env::var("HOLD_ROUNDS").ok();
+    rounds.map_or(3, |rounds| rounds.parse().expect("a number"))
+}
+
 /// The kernel answers while there is no program.
 #[test]
 fn a_kernel_half_goes_on() {
@@ -46,7 +52,7 @@ fn a_kernel_half_goes_on() {
         let Some(room) = room(program) else { return };
         let room = room.managed();
         under_load(&room, |mut program, progress| {
-            for round in 0..3 {
+            for round in 0..rounds() {
                 program.signal(Signal::TERM);
                 assert!(program.wait().success(), "{}", program.log());
                 if round == 0 {

@@ -279,7 +279,7 @@ fn resume_half(
             let resumed = halves.resume(held.id, kept, held.socket.as_fd());
             Ok(Some(resumed.map_err(HalfLost::Io)?))
         }
-        None if has_half => Err(Damaged::Inconsistent.into()),
+        None if has_half => Err(Damaged::NotAttached.into()),
         Some(_) => {
             // The earlier program had not begun with it, or was done with it.
             link.detach(held.id);
