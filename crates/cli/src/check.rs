@@ -4,7 +4,7 @@ use crate::config::{Effective, FileError, LoadError, Sources, schema};
 use crate::log::log_filtered;
 use crate::run::ask;
 use crate::say::{complain, say};
-use crate::{Command, status};
+use crate::status;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use urtica_apps::Apps;
@@ -54,10 +54,11 @@ pub fn run(args: CheckArgs) -> ExitCode {
 /// What a controller that starts with this would do; refuses what it could not do.
 pub fn check(sources: &Sources) -> Result<Effective, LoadError> {
     let effective = sources.load()?;
-    if let Command::Run(args) = &effective.cli.command {
+    if let Some(args) = effective.run_args() {
         let apps = Apps::new(&args.apps, &args.options);
         apps.map_err(|error| effective.place(&error))?;
     }
+    effective.check_settings()?;
     Ok(effective)
 }
 

@@ -52,6 +52,24 @@ pub struct DoctorArgs {
     /// Where the controller is to listen, as urtica run has it. May be repeated.
     #[arg(long, value_name = "ADDR")]
     listen: Vec<Address>,
+    /// The file of datapath ids, as urtica run has it.
+    #[arg(long, value_name = "FILE")]
+    datapath_ids: Option<PathBuf>,
+    /// Where HTTP is to be served, as urtica run has it.
+    #[cfg(feature = "northbound")]
+    #[arg(
+        long,
+        value_name = "ADDR",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "127.0.0.1:8080",
+        value_parser = crate::northbound::parse_address
+    )]
+    northbound: Option<std::net::SocketAddr>,
+    /// The file of bearer tokens, as urtica run has it.
+    #[cfg(feature = "northbound")]
+    #[arg(long, value_name = "FILE")]
+    northbound_tokens: Option<PathBuf>,
     /// How many switches are to connect.
     #[arg(long, value_name = "N", default_value_t = 100)]
     switches: u64,

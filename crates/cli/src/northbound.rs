@@ -45,6 +45,27 @@ impl NorthboundArgs {
         self.northbound
     }
 
+    /// The interface's settings; the default ones where it is not wanted.
+    ///
+    /// # Errors
+    /// Why it cannot start, with the name of the option.
+    pub fn config(&self) -> Result<NorthboundConfig, (&'static str, NorthboundError)> {
+        let Some(address) = self.northbound else {
+            return Ok(NorthboundConfig::default());
+        };
+        let tokens = self.northbound_tokens.as_deref().map(Tokens::read);
+        let tokens = tokens
+            .transpose()
+            .map_err(|error| ("northbound-tokens", error))?;
+        let config = NorthboundConfig {
+            address,
+            tokens: tokens.unwrap_or_default(),
+            ..NorthboundConfig::default()
+        };
+        config.check().map_err(|error| ("northbound", error))?;
+        Ok(config)
+    }
+
     /// Adds the interface, if it is wanted.
     pub fn add_to(
         &self,
@@ -52,19 +73,11 @@ impl NorthboundArgs {
         programs: &[String],
         services: &Services,
     ) -> Result<Controller, NorthboundError> {
-        let Some(address) = self.northbound else {
+        if self.northbound.is_none() {
             warn_of_nobody_who_asks(programs);
             return Ok(controller);
-        };
-        let tokens = match &self.northbound_tokens {
-            Some(file) => Tokens::read(file)?,
-            None => Tokens::default(),
-        };
-        let config = NorthboundConfig {
-            address,
-            tokens,
-            ..NorthboundConfig::default()
-        };
+        }
+        let config = self.config().map_err(|(_, error)| error)?;
         let mut northbound = Northbound::bind(config)?
             .programs(programs)
             .ryu(&services.ryu);

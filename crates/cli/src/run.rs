@@ -2,8 +2,10 @@
 
 mod control;
 mod live;
+mod settings;
 
 pub use control::ask;
+pub use settings::Refused;
 
 use crate::config::{Effective, LoadError, Sources};
 use crate::hold::HoldOptions;
@@ -111,13 +113,18 @@ pub fn run(sources: &Sources) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let names_programs = |args: &RunArgs| !args.apps.is_empty();
+    if !effective.run_args().is_some_and(names_programs) {
+        refuse_no_programs();
+    }
+    if let Err(error) = effective.check_settings() {
+        complain(format_args!("urtica: {error}"));
+        return ExitCode::FAILURE;
+    }
     let Effective { cli, values, .. } = effective;
     let Command::Run(args) = cli.command else {
         return ExitCode::SUCCESS;
     };
-    if args.apps.is_empty() {
-        refuse_no_programs();
-    }
     let log = log_filtered(args.log_filter());
     let live = Live::new(sources.clone(), values, log, args.control.clone());
     status::of(run_apps(&args, live))
@@ -139,11 +146,6 @@ struct Prepared {
 }
 
 fn run_apps(args: &RunArgs, live: Live) -> Result<(), Box<dyn std::error::Error>> {
-    if args.hold.is_given() && matches!(args.offload, Offload::Driven | Offload::Ring) {
-        return Err(
-            "--hold does not work with --offload driven or ring yet; expected one of them".into(),
-        );
-    }
     let controller = args.controller.clone().into_controller();
     let Prepared { controller, apps } = match kernel_mode(args)? {
         Some((form, mode)) => add_offloaded(controller, args, form, mode)?,
@@ -154,6 +156,26 @@ fn run_apps(args: &RunArgs, live: Live) -> Result<(), Box<dyn std::error::Error>
         None => hold(add_apps(controller, args, &args.options)?, args)?,
     };
     live.run(controller.background(service::notify), apps)
+}
+
+/// Refuses to hold connections where that does not work.
+fn refuse_hold(args: &RunArgs) -> Result<(), String> {
+    match args.hold.is_given() && matches!(args.offload, Offload::Driven | Offload::Ring) {
+        true => {
+            Err("--hold does not work with --offload driven or ring; expected one of them".into())
+        }
+        false => Ok(()),
+    }
+}
+
+/// Refuses programs that have to see packets which the kernel would settle.
+fn refuse_unseen(args: &RunArgs) -> Result<(), String> {
+    let is_hidden =
+        args.offload == Offload::Driven && args.apps.iter().any(|app| app == "security");
+    match is_hidden {
+        true => Err("--offload driven: security has to see the packets that the kernel would settle; expected programs without it, or --offload none".into()),
+        false => Ok(()),
+    }
 }
 
 /// Keeps connections beyond the program's end, where that is wanted, and lets go what an earlier program left in the kernel. Last,
@@ -264,9 +286,6 @@ fn add_driven(
     controller: Controller,
     args: &RunArgs,
 ) -> Result<Prepared, Box<dyn std::error::Error>> {
-    if args.apps.iter().any(|app| app == "security") {
-        return Err("--offload driven: security has to see the packets that the kernel would settle; expected programs without it, or --offload none".into());
-    }
     let (controller, services) =
         apps::add_all_with_services(controller, &args.apps, &args.options)?;
     let Some(discovery) = &services.discovery else {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
@@ -140,6 +141,111 @@ fn a_file_without_fault_is_said_to_be_one() {
     assert_eq!(missing.status.code(), Some(1));
     let sentence = String::from_utf8(missing.stderr).unwrap();
     assert!(sentence.contains("/nowhere/urtica.toml"), "{sentence}");
+}
+
+/// Settings that are valid by themselves, and with which `urtica run` does not start: a file, the line and the column of the value, and
+/// what is wrong.
+const REFUSED: [(&str, &str, &str); 8] = [
+    ("listen = [\"pssl:0\"]\n", "2:10", "speaks TLS"),
+    (
+        "private-key = \"no.key\"\ncertificate = \"no.pem\"\nca-cert = \"ca.pem\"\n",
+        "3:15",
+        "no.pem",
+    ),
+    ("datapath-ids = \"/nowhere/ids\"\n", "2:16", "/nowhere/ids"),
+    ("northbound = \"0.0.0.0:0\"\n", "2:14", "no token is set"),
+    (
+        "northbound = \"127.0.0.1:0\"\nnorthbound-tokens = \"FOLDER/tokens\"\n",
+        "3:21",
+        "others can read the tokens",
+    ),
+    ("control = \"/nowhere/control\"\n", "2:11", "/nowhere"),
+    ("offload = \"kernel\"\n", "2:11", "hub has no kernel form"),
+    (
+        "hold = true\noffload = \"ring\"\n",
+        "2:8",
+        "--hold does not work",
+    ),
+];
+
+/// The folder of one of these files.
+fn folder_with(settings: &str) -> Folder {
+    let folder = Folder::new("");
+    folder.write("tokens", "0123456789abcdef\n");
+    fs::set_permissions(folder.path("tokens"), fs::Permissions::from_mode(0o644)).unwrap();
+    let place = folder.0.path().to_str().unwrap();
+    let settings = settings.replace("FOLDER", place);
+    folder.write("urtica.toml", &format!("programs = [\"hub\"]\n{settings}"));
+    folder
+}
+
+#[test]
+fn check_run_and_doctor_refuse_the_same_settings() {
+    for (settings, place, problem) in REFUSED {
+        let folder = folder_with(settings);
+        let (is_good, said) = folder.check();
+        let fault = format!("urtica.toml:{place}: ");
+        assert!(
+            !is_good && said.contains(&fault) && said.contains(problem),
+            "{settings}: {said}"
+        );
+
+        let file = folder.configuration();
+        let file = file.to_str().unwrap();
+        let run = urtica(&["run", "--config", file]).output().unwrap();
+        let log = String::from_utf8(run.stderr).unwrap();
+        assert!(
+            !run.status.success() && log.contains(problem),
+            "{settings}: {log}"
+        );
+
+        let doctor = urtica(&["doctor", "configuration", "--config", file]);
+        let doctor = { doctor }.output().unwrap();
+        let found = String::from_utf8(doctor.stdout).unwrap();
+        assert!(
+            !doctor.status.success() && found.contains(problem),
+            "{settings}: {found}"
+        );
+    }
+}
+
+#[test]
+fn doctor_takes_the_options_that_run_takes() {
+    let folder = folder_with("");
+    let tokens = folder.path("tokens");
+    let tokens = tokens.to_str().unwrap();
+    for (options, problem) in [
+        (vec!["--northbound=0.0.0.0:0"], "no token is set"),
+        (
+            vec!["--northbound", "--northbound-tokens", tokens],
+            "others can read the tokens",
+        ),
+        (vec!["--datapath-ids", "/nowhere/ids"], "/nowhere/ids"),
+    ] {
+        let mut doctor = urtica(&["doctor", "configuration"]);
+        let output = doctor.args(&options).output().unwrap();
+        let found = String::from_utf8(output.stdout).unwrap();
+        assert!(found.contains(problem), "{options:?}: {found}");
+    }
+}
+
+#[test]
+fn sighup_and_a_dry_run_refuse_what_run_refuses() {
+    let folder = Folder::new("");
+    let control = folder.path("control");
+    let named = format!("control = \"{}\"\n", control.display());
+    let good = format!("{}{named}", with_programs("\"hub\""));
+    folder.write("urtica.toml", &good);
+    let mut running = Running::start(&folder, &[], &[]);
+    running.wait_for("listening");
+    let bad = format!("{}northbound = \"0.0.0.0:0\"\n", good.replace("hub", "l2"));
+    folder.write("urtica.toml", &bad);
+    let log = running.reload("stays as it is");
+    assert!(log.contains("no token is set"), "{log}");
+    let file = folder.configuration();
+    let dry_run = urtica(&["check", "--dry-run", file.to_str().unwrap()]).output();
+    let said = String::from_utf8(dry_run.unwrap().stderr).unwrap();
+    assert!(said.contains("no token is set"), "{said}");
 }
 
 #[test]

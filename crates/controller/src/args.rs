@@ -1,7 +1,7 @@
 //! The options that every controller program has on its command line.
 
 use crate::session::SessionConfig;
-use crate::{Controller, Role};
+use crate::{Controller, Error, Role};
 use clap::Parser;
 use std::path::PathBuf;
 use urtica_socket::{Address, TlsArgs};
@@ -60,6 +60,15 @@ impl Args {
     /// for or an option is wrong.
     pub fn parse_or_exit() -> Self {
         Alone::parse().args
+    }
+
+    /// Refuses options with which a controller does not start: files for TLS or of datapath ids that cannot be used, addresses for TLS
+    /// without these files. Reads the files, and does not listen.
+    ///
+    /// # Errors
+    /// [`Error::Tls`], [`Error::NoTls`], [`Error::Setting`].
+    pub fn check(&self) -> Result<(), Error> {
+        self.clone().into_controller().check_files()
     }
 
     /// A controller with these options.

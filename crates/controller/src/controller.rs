@@ -329,6 +329,16 @@ impl Controller {
         Ok(programs.try_for_each(|program| program.check())?)
     }
 
+    /// Refuses files that cannot be used, and TLS without files.
+    #[cfg(feature = "args")]
+    pub(crate) fn check_files(&self) -> Result<(), Error> {
+        self.load_tls()?;
+        if let Some(file) = &self.datapath_ids {
+            DatapathIds::read(file)?;
+        }
+        Ok(())
+    }
+
     fn load_tls(&self) -> Result<Option<Tls>, Error> {
         let needs = self.listen.iter().find(|address| address.is_tls());
         match (&self.tls, needs) {

@@ -61,6 +61,19 @@ impl Default for NorthboundConfig {
     }
 }
 
+impl NorthboundConfig {
+    /// Refuses settings with which the interface does not start, without listening.
+    ///
+    /// # Errors
+    /// [`NorthboundError::NoTokens`] if other machines could use it without a token.
+    pub fn check(&self) -> Result<(), NorthboundError> {
+        match self.tokens.is_empty() && !self.address.ip().is_loopback() {
+            true => Err(NorthboundError::NoTokens(self.address)),
+            false => Ok(()),
+        }
+    }
+}
+
 /// Why the interface cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

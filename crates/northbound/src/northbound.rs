@@ -42,9 +42,7 @@ impl Northbound {
     /// Where it cannot, and where other machines could use it without a token.
     pub fn bind(config: NorthboundConfig) -> Result<Self, NorthboundError> {
         let address = config.address;
-        if config.tokens.is_empty() && !address.ip().is_loopback() {
-            return Err(NorthboundError::NoTokens(address));
-        }
+        config.check()?;
         let failed = |error| NorthboundError::Listen { address, error };
         let listener = TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;

@@ -4,6 +4,40 @@ use crate::error::ApiError;
 use crate::number::{Names, integer};
 use serde_json::{Map, Value};
 
+/// The field that was probably meant by another one.
+fn likely<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {
+    /// Ryu's form of OpenFlow 1.4 and later.
+    const ELSEWHERE: [(&str, &str); 1] = [("instructions", "actions")];
+    let elsewhere = ELSEWHERE.iter().find(|(other, _)| *other == key);
+    let meant = elsewhere.and_then(|(_, meant)| known.iter().find(|one| *one == meant));
+    let nearest = || {
+        let distances = known.iter().map(|one| (distance(key, one), one));
+        let nearest = distances.min_by_key(|(distance, _)| *distance);
+        nearest
+            .filter(|(distance, _)| *distance <= 2)
+            .map(|(_, one)| one)
+    };
+    meant.or_else(nearest).copied()
+}
+
+/// How many letters have to be added, removed or replaced to make one word of the other (Levenshtein's distance).
+fn distance(from: &str, to: &str) -> usize {
+    // Of what was read of `from`, to each beginning of `to`.
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (index, letter) in from.bytes().take(MAX_KEY).enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
+        for (column, other) in to.bytes().enumerate() {
+            let replaced = diagonal + usize::from(letter != other);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+/// Longer keys resemble no field.
+const MAX_KEY: usize = 64;
+
 /// An object in a body, and where it is.
 pub(crate) struct Object<'a> {
     map: &'a Map<String, Value>,
@@ -37,6 +71,31 @@ impl<'a> Object<'a> {
     /// What a field says.
     pub fn get(&self, key: &str) -> Option<&'a Value> {
         self.map.get(key)
+    }
+
+    /// Refuses fields that are none of these: they would change nothing, and whoever wrote them means something.
+    ///
+    /// # Errors
+    /// Names the first one, and the field that was probably meant.
+    pub fn only(&self, known: &[&str]) -> Result<(), ApiError> {
+        let unknown = |key: &&str| !known.contains(key);
+        let Some(key) = self.map.keys().map(String::as_str).find(unknown) else {
+            return Ok(());
+        };
+        let path = self.path(key);
+        let all = known.join(", ");
+        Err(match likely(key, known) {
+            Some(meant) => {
+                let error = format!(
+                    "there is no field {path}; did you mean '{meant}'? Expected one of: {all}"
+                );
+                ApiError::at(&path, error).example(self.path(meant))
+            }
+            None => ApiError::at(
+                &path,
+                format!("there is no field {path}; expected one of: {all}"),
+            ),
+        })
     }
 
     /// All fields.
@@ -123,5 +182,37 @@ impl<'a> Object<'a> {
         };
         let object = |(index, value)| Self::at(value, format!("{}[{index}]", self.path(key)));
         list.iter().enumerate().map(object).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn unknown_fields_are_refused_with_the_one_that_was_meant() {
+        const KNOWN: [&str; 4] = ["dpid", "match", "actions", "idle_timeout"];
+        for (key, meant) in [
+            ("instructions", Some("actions")),
+            ("action", Some("actions")),
+            ("matches", Some("match")),
+            ("idle_timout", Some("idle_timeout")),
+            ("comment", None),
+            (&"y".repeat(10_000), None),
+        ] {
+            let body = json!({"dpid": 1, key: 2});
+            let refused = Object::body(&body).unwrap().only(&KNOWN);
+            let refused = refused.unwrap_err().to_string();
+            assert!(refused.contains(&format!("there is no field {key}")));
+            let named = meant.map(|meant| format!("did you mean '{meant}'?"));
+            assert_eq!(refused.contains("did you mean"), named.is_some());
+            assert!(
+                named.is_none_or(|named| refused.contains(&named)),
+                "{refused}"
+            );
+        }
+        let body = json!({"dpid": 1, "match": {}});
+        assert!(Object::body(&body).unwrap().only(&KNOWN).is_ok());
     }
 }

@@ -40,7 +40,12 @@ impl Params {
 
     /// The switch that a path of Ryu's names which has 16 hexadecimal digits for it; the other forms are taken, too.
     pub fn ryu_switch(&self) -> Result<DatapathId, ApiError> {
-        let text = self.get("switch_id").unwrap_or_default();
+        self.hex_switch("switch_id")
+    }
+
+    /// Like `ryu_switch`, for another parameter.
+    pub fn hex_switch(&self, key: &str) -> Result<DatapathId, ApiError> {
+        let text = self.get(key).unwrap_or_default();
         let is_hex = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         match u64::from_str_radix(text, 16) {
             Ok(id) if is_hex => Ok(DatapathId(id)),
@@ -91,6 +96,8 @@ mod tests {
         ] {
             let params = Params(vec![("switch_id".to_owned(), text.to_owned())]);
             assert_eq!(params.ryu_switch().ok().map(|id| id.0), id, "{text}");
+            let params = Params(vec![("dpid".to_owned(), text.to_owned())]);
+            assert_eq!(params.hex_switch("dpid").ok().map(|id| id.0), id, "{text}");
         }
     }
 

@@ -55,6 +55,8 @@ pub fn read(file: &Path) -> Result<String, FileError> {
 #[derive(Debug, Default)]
 pub struct Parsed {
     pub values: Values,
+    /// Where the value of each option is, by the option's name, if the file's value counts.
+    pub places: BTreeMap<String, Range<usize>>,
     /// Where each program is named.
     pub programs: BTreeMap<String, Range<usize>>,
 }
@@ -199,6 +201,7 @@ impl Reader<'_> {
             _ => values.extend(self.scalar(option, value)),
         }
         let name = option.name.to_owned();
+        self.parsed.places.insert(name.clone(), value.span());
         self.parsed.values.insert(name, values);
     }
 

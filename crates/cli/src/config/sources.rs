@@ -5,6 +5,7 @@ use super::file::{self, FileError, Parsed, Values};
 use super::option::{Kind, RunOption, all};
 use crate::Cli;
 use crate::log::parse_filter;
+use crate::run::{Refused, RunArgs};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,12 @@ pub enum LoadError {
     File(#[from] FileError),
     #[error("the variable {variable} cannot be used: {problem}")]
     Variable { variable: String, problem: String },
+    /// On the command line or in the environment: the controller cannot start with it.
+    #[error("{problem}")]
+    Setting {
+        option: &'static str,
+        problem: String,
+    },
     /// The controller cannot run these programs while it runs.
     #[error("{0}")]
     Programs(String),
@@ -118,17 +125,22 @@ impl Sources {
         let text = text.unwrap_or_default();
         let mut cli = Cli::command();
         let run = run_of(&mut cli);
-        let parsed = file::parse(&text, run).map_err(|faults| FileError::Faults {
+        let mut parsed = file::parse(&text, run).map_err(|faults| FileError::Faults {
             file: self.file.clone().unwrap_or_default(),
             faults,
         })?;
         let options = all(run);
         let mut values = parsed.values.clone();
-        values.extend(self.in_environment(&options, run)?);
+        let in_environment = self.in_environment(&options, run)?;
+        parsed
+            .places
+            .retain(|name, _| !in_environment.contains_key(name));
+        values.extend(in_environment);
         values.retain(|name, _| {
             let option = options.iter().find(|option| option.name == name);
             !option.is_some_and(|option| self.given.contains(option.id()))
         });
+        parsed.places.retain(|name, _| values.contains_key(name));
         let arguments = self.arguments_with(&options, &values);
         let matches = Cli::command().try_get_matches_from(arguments)?;
         let values = values_of(&options, &matches);
@@ -209,6 +221,42 @@ impl Sources {
 }
 
 impl Effective {
+    /// The options of `urtica run`.
+    pub fn run_args(&self) -> Option<&RunArgs> {
+        match &self.cli.command {
+            crate::Command::Run(args) => Some(args),
+            _ => None,
+        }
+    }
+
+    /// Refuses settings with which the controller cannot start.
+    ///
+    /// # Errors
+    /// All that are in the file, with their places; otherwise the first one.
+    pub fn check_settings(&self) -> Result<(), LoadError> {
+        let refused = self.run_args().map(RunArgs::refused).unwrap_or_default();
+        let faults: Vec<_> = refused
+            .iter()
+            .filter_map(|one| self.fault_of(one))
+            .collect();
+        if !faults.is_empty() {
+            return Err(LoadError::File(FileError::Faults {
+                file: self.file.clone().unwrap_or_default(),
+                faults,
+            }));
+        }
+        match refused.into_iter().next() {
+            Some(Refused { option, problem }) => Err(LoadError::Setting { option, problem }),
+            None => Ok(()),
+        }
+    }
+
+    /// The fault of a refused setting, if the file has its value.
+    fn fault_of(&self, refused: &Refused) -> Option<Fault> {
+        let place = self.parsed.places.get(refused.option)?.clone();
+        Some(Fault::new(&self.text, place, &refused.problem))
+    }
+
     /// What is wrong with a program, where the file names it.
     pub fn place(&self, error: &SetupError) -> LoadError {
         let name = match error {

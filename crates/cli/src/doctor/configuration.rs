@@ -35,7 +35,7 @@ fn findings_of(error: &LoadError) -> Vec<Finding> {
             let command = format!("unset {}", quoted(variable));
             vec![Finding::problem("variable-wrong", sentence(error)).command(command)]
         }
-        LoadError::Programs(_) | LoadError::Arguments(_) => {
+        LoadError::Programs(_) | LoadError::Arguments(_) | LoadError::Setting { .. } => {
             let command = "urtica run --help";
             vec![Finding::problem("options-wrong", sentence(error)).command(command)]
         }

@@ -12,6 +12,16 @@ use urtica_socket::{Address, DEFAULT_PORT, TlsConfig};
 /// The other port at which a controller listens that is not told where: `Controller::new` has both.
 const OLD_PORT: u16 = 6633;
 
+/// The settings that the check of certificates looks at.
+const TLS: [&str; 6] = [
+    "listen",
+    "private-key",
+    "certificate",
+    "ca-cert",
+    "bootstrap-ca-cert",
+    "crl",
+];
+
 /// The controller to be, and what belongs to it.
 #[derive(Debug, Default)]
 pub struct Plan {
@@ -37,8 +47,14 @@ impl Plan {
     /// command line says.
     pub fn of(args: &DoctorArgs) -> (Self, Option<LoadError>) {
         let options = options_of_run(args);
-        let words = options.iter().flat_map(|(name, value)| [*name, value]);
-        let words = ["urtica", "run"].into_iter().chain(words);
+        // A value behind '=' is taken by all options.
+        let words = options
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"));
+        let words = ["urtica", "run"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(words);
         let sources = Sources::of_run(words.map(OsString::from).collect());
         let loaded = sources.map(|sources| sources.load());
         let mut plan = Self {
@@ -52,8 +68,12 @@ impl Plan {
         };
         let error = match loaded {
             Some(Ok(effective)) => {
+                // Faults of the file are found by the check of the file, those of TLS by the check of certificates.
+                let refused = effective.check_settings().err().filter(|error| {
+                    matches!(error, LoadError::Setting { option, .. } if !TLS.contains(option))
+                });
                 plan.take(effective);
-                None
+                refused
             }
             Some(Err(error)) => Some(error),
             None => None,
@@ -117,6 +137,17 @@ fn options_of_run(args: &DoctorArgs) -> Vec<(&'static str, String)> {
         ("--certificate", args.tls.certificate.as_ref().map(path)),
         ("--ca-cert", args.tls.ca_cert.as_ref().map(path)),
         ("--peer-name", args.tls.peer_name.clone()),
+        ("--datapath-ids", args.datapath_ids.as_ref().map(path)),
+        #[cfg(feature = "northbound")]
+        (
+            "--northbound",
+            args.northbound.map(|address| address.to_string()),
+        ),
+        #[cfg(feature = "northbound")]
+        (
+            "--northbound-tokens",
+            args.northbound_tokens.as_ref().map(path),
+        ),
     ];
     let listen = args
         .listen

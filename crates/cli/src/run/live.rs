@@ -122,6 +122,7 @@ impl Live {
     ) -> Result<String, String> {
         let text = |error: LoadError| error.to_string();
         let new = self.sources.with_file(file).load().map_err(text)?;
+        new.check_settings().map_err(text)?;
         let Command::Run(args) = &new.cli.command else {
             return Ok(String::new());
         };
@@ -184,6 +185,7 @@ impl Live {
 
     fn try_reload(&mut self, running: &Running, apps: &mut Option<Apps>) -> Result<(), LoadError> {
         let new = self.sources.load()?;
+        new.check_settings()?;
         let Command::Run(args) = &new.cli.command else {
             return Ok(());
         };

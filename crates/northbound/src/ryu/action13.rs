@@ -61,7 +61,26 @@ pub(super) fn parse_actions<'a>(
     objects.iter().map(parse).collect()
 }
 
+/// The fields of any action: one that is misspelt would leave the action with a default.
+const FIELDS: [&str; 14] = [
+    "type",
+    "port",
+    "max_len",
+    "mpls_ttl",
+    "ethertype",
+    "queue_id",
+    "group_id",
+    "nw_ttl",
+    "field",
+    "value",
+    "experimenter",
+    "exp_type",
+    "data",
+    "data_type",
+];
+
 fn parse_action<'a>(object: &Object<'a>, payloads: &'a Payloads) -> Result<Action<'a>, ApiError> {
+    object.only(&FIELDS)?;
     let ethertype = || object.needed_number("ethertype");
     Ok(match kind(object)? {
         "OUTPUT" => Action::Output {

@@ -160,7 +160,14 @@ pub(super) fn parse_instructions<'a>(
     Ok(apply.into_iter().collect())
 }
 
+/// The fields of any action: one that is misspelt would leave the action with a default.
+const FIELDS: [&str; 13] = [
+    "type", "port", "max_len", "vlan_vid", "vlan_pcp", "dl_src", "dl_dst", "nw_src", "nw_dst",
+    "nw_tos", "tp_src", "tp_dst", "queue_id",
+];
+
 fn parse_action<'a>(object: &Object<'a>) -> Result<Action<'a>, ApiError> {
+    object.only(&FIELDS)?;
     Ok(match kind(object)? {
         "OUTPUT" => Action::Output {
             port: port(object, "port", PortNo::ANY)?,

@@ -52,8 +52,10 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/stats/group/{dpid}", get(group))
         .route("/stats/group/{dpid}/{group}", get(group))
         .route("/stats/groupdesc/{dpid}", get(group_desc))
+        .route("/stats/groupdesc/{dpid}/{group}", get(group_desc))
         .route("/stats/groupfeatures/{dpid}", get(group_features))
         .route("/stats/portdesc/{dpid}", get(port_desc))
+        .route("/stats/portdesc/{dpid}/{port}", get(port_desc))
         .route("/stats/role/{dpid}", get(role))
         .route("/stats/flowentry/{command}", post(change_flow))
         .route("/stats/flowentry/clear/{dpid}", delete(clear_flows))
@@ -151,7 +153,9 @@ async fn group(State(app): State<Arc<App>>, params: Params) -> Answer {
     ask_multipart(&app, &params, MultipartRequestBody::Group(group)).await
 }
 
+/// In 1.3 no request names a group, so all are printed, as Ryu did.
 async fn group_desc(State(app): State<Arc<App>>, params: Params) -> Answer {
+    params.number("group")?;
     ask_multipart(&app, &params, MultipartRequestBody::GroupDesc).await
 }
 
@@ -159,8 +163,9 @@ async fn group_features(State(app): State<Arc<App>>, params: Params) -> Answer {
     ask_multipart(&app, &params, MultipartRequestBody::GroupFeatures).await
 }
 
-/// 1.0 describes ports with its features.
+/// 1.0 describes ports with its features. In neither version a request names a port, so all are printed, as Ryu did.
 async fn port_desc(State(app): State<Arc<App>>, params: Params) -> Answer {
+    params.number("port")?;
     let info = app.switch(params.switch()?)?;
     let message = match info.version {
         Version::Of10 => Message::FeaturesRequest,

@@ -27,7 +27,10 @@ pub(crate) fn routes() -> Router<Arc<App>> {
 
 /// The switch that the path names; `None` for all.
 fn wanted(params: &Params) -> Result<Option<DatapathId>, ApiError> {
-    params.get("dpid").map(|_| params.switch()).transpose()
+    params
+        .get("dpid")
+        .map(|_| params.hex_switch("dpid"))
+        .transpose()
 }
 
 async fn switches(State(app): State<Arc<App>>, params: Params) -> Answer {

@@ -14,6 +14,23 @@ use urtica_wire::{
     MeterModCommand, Port, PortConfig, PortMod, PortNo, Role, TABLE_ALL, Version,
 };
 
+/// The fields of a body about a flow entry, in either version: Ryu ignored in 1.0 those that it does not have.
+const FLOW: [&str; 13] = [
+    "dpid",
+    "cookie",
+    "cookie_mask",
+    "table_id",
+    "idle_timeout",
+    "hard_timeout",
+    "priority",
+    "buffer_id",
+    "flags",
+    "out_port",
+    "out_group",
+    "match",
+    "actions",
+];
+
 /// What is sent for a body of `/stats/flowentry/…`.
 pub(super) fn flow_mod<'a>(
     version: Version,
@@ -21,10 +38,11 @@ pub(super) fn flow_mod<'a>(
     body: &Object<'a>,
     payloads: &'a Payloads,
 ) -> Result<FlowMod<'a>, ApiError> {
+    body.only(&FLOW)?;
     let actions = body.objects("actions")?;
     let common = FlowMod {
         command,
-        cookie: body.number("cookie", 0)?,
+        cookie: own_cookie(body)?,
         idle_timeout: body.number("idle_timeout", 0)?,
         hard_timeout: body.number("hard_timeout", 0)?,
         priority: body.number("priority", default_priority(version))?,
@@ -47,6 +65,20 @@ pub(super) fn flow_mod<'a>(
             ..common
         },
     })
+}
+
+/// A cookie whose top byte, which says which program installed the entry, is free.
+fn own_cookie(body: &Object) -> Result<u64, ApiError> {
+    let cookie = body.number("cookie", 0)?;
+    match cookie <= OWN_COOKIE_BITS {
+        true => Ok(cookie),
+        false => {
+            let expected = format!(
+                "a number from 0 to {OWN_COOKIE_BITS}, as the top byte belongs to the controller"
+            );
+            Err(body.wrong("cookie", &expected).example("\"cookie\": 1"))
+        }
+    }
 }
 
 /// Ryu's defaults: 1.0's is the specification's (`OFP_DEFAULT_PRIORITY`).
@@ -97,6 +129,16 @@ pub(super) fn flow_filter(
     version: Version,
     body: &Object,
 ) -> Result<FlowStatsRequest<'static>, ApiError> {
+    body.only(&[
+        "dpid",
+        "table_id",
+        "out_port",
+        "out_group",
+        "cookie",
+        "cookie_mask",
+        "match",
+        "priority",
+    ])?;
     let common = FlowStatsRequest {
         table_id: table_or(body, TABLE_ALL)?,
         out_port: out_port(version, body)?,
@@ -136,6 +178,7 @@ pub(super) fn group_mod<'a>(
     body: &Object<'a>,
     payloads: &'a Payloads,
 ) -> Result<GroupMod<'a>, ApiError> {
+    body.only(&["dpid", "type", "group_id", "buckets"])?;
     let group_type = match body.text_or("type", "ALL")? {
         "ALL" => GroupType::All,
         "SELECT" => GroupType::Select,
@@ -159,6 +202,7 @@ pub(super) fn group_mod<'a>(
 }
 
 fn bucket<'a>(object: &Object<'a>, payloads: &'a Payloads) -> Result<Bucket<'a>, ApiError> {
+    object.only(&["weight", "watch_port", "watch_group", "actions"])?;
     let actions = action13::parse_actions(&object.objects("actions")?, payloads)?;
     Ok(Bucket {
         weight: object.number("weight", 0)?,
@@ -173,6 +217,7 @@ pub(super) fn meter_mod<'a>(
     command: MeterModCommand,
     body: &Object<'a>,
 ) -> Result<MeterMod<'a>, ApiError> {
+    body.only(&["dpid", "flags", "meter_id", "bands"])?;
     let bands = body.objects("bands")?;
     let bands: Vec<_> = bands.iter().map(meter_band).collect::<Result<_, _>>()?;
     Ok(MeterMod {
@@ -208,6 +253,7 @@ fn meter_flags(body: &Object) -> Result<MeterFlags, ApiError> {
 
 fn meter_band<'a>(band: &Object<'a>) -> Result<MeterBand<'a>, ApiError> {
     let expected = "DROP, DSCP_REMARK or EXPERIMENTER";
+    band.only(&["type", "rate", "burst_size", "prec_level", "experimenter"])?;
     let (rate, burst_size) = (band.number("rate", 0)?, band.number("burst_size", 0)?);
     match band.text("type", expected)? {
         "DROP" => Ok(MeterBand::Drop { rate, burst_size }),
@@ -240,6 +286,7 @@ pub(super) fn port_mod(
     body: &Object,
     known: Option<&Port>,
 ) -> Result<PortMod, ApiError> {
+    body.only(&["dpid", "port_no", "hw_addr", "config", "mask", "advertise"])?;
     let expected = "a MAC address";
     let hw_addr = match (body.get("hw_addr"), known) {
         (None, Some(port)) => port.hw_addr,
@@ -266,6 +313,7 @@ pub(super) fn port_mod(
 
 /// What is sent for a body of `/stats/role`.
 pub(super) fn role(body: &Object) -> Result<Role, ApiError> {
+    body.only(&["dpid", "role"])?;
     let role = match body.named("role", &ROLES, 1)? {
         0 => ControllerRole::NoChange,
         1 => ControllerRole::Equal,
@@ -285,6 +333,7 @@ pub(super) fn experimenter(
     body: &Object,
     payloads: &Payloads,
 ) -> Result<(u32, Vec<u8>), ApiError> {
+    body.only(&["dpid", "experimenter", "exp_type", "data", "data_type"])?;
     let exp_type: u32 = body.number("exp_type", 0)?;
     let mut data = match version {
         Version::Of10 => Vec::new(),

@@ -375,3 +375,93 @@ fn bad_requests_get_a_sentence_that_names_the_field() {
         );
     }
 }
+
+#[test]
+fn fields_that_do_not_exist_are_refused_and_nothing_is_sent() {
+    let lab = Lab::new("single,1", Version::Of13, &["hub"]);
+    let before = lab.json("/stats/flow/1");
+    for (path, body, meant) in [
+        (
+            "flowentry/add",
+            r#"{"dpid": 1, "action": [{"type": "OUTPUT", "port": 1}]}"#,
+            "actions",
+        ),
+        (
+            "flowentry/add",
+            r#"{"dpid": 1, "instructions": []}"#,
+            "actions",
+        ),
+        (
+            "flowentry/add",
+            r#"{"dpid": 1, "matches": {"in_port": 1}}"#,
+            "match",
+        ),
+        (
+            "flowentry/add",
+            r#"{"dpid": 1, "idle_timout": 5}"#,
+            "idle_timeout",
+        ),
+        (
+            "flowentry/add",
+            r#"{"dpid": 1, "actions": [{"type": "OUTPUT", "prt": 1}]}"#,
+            "port",
+        ),
+        (
+            "groupentry/add",
+            r#"{"dpid": 1, "group_id": 1, "bucket": []}"#,
+            "buckets",
+        ),
+        (
+            "groupentry/add",
+            r#"{"dpid": 1, "buckets": [{"action": []}]}"#,
+            "actions",
+        ),
+        (
+            "meterentry/add",
+            r#"{"dpid": 1, "meter_id": 1, "band": []}"#,
+            "bands",
+        ),
+        (
+            "meterentry/add",
+            r#"{"dpid": 1, "bands": [{"type": "DROP", "rat": 1}]}"#,
+            "rate",
+        ),
+        ("role", r#"{"dpid": 1, "rol": "MASTER"}"#, "role"),
+        ("flow/1", r#"{"matc": {}}"#, "match"),
+    ] {
+        let response = lab.post(&format!("/stats/{path}"), body);
+        assert_eq!(response.status, 400, "{body}: {}", response.body);
+        let named = format!("did you mean '{meant}'?");
+        assert!(response.body.contains(&named), "{body}: {}", response.body);
+    }
+    assert_eq!(entries(&lab.json("/stats/flow/1")), entries(&before));
+}
+
+/// How many entries there are.
+fn entries(flows: &serde_json::Value) -> usize {
+    flows["1"].as_array().unwrap().len()
+}
+
+#[test]
+fn cookies_that_need_the_top_byte_are_refused() {
+    let lab = Lab::new("single,1", Version::Of13, &["hub"]);
+    for (cookie, status) in [((1_u64 << 56) - 1, 200), (1 << 56, 400)] {
+        let body = format!(r#"{{"dpid": 1, "cookie": {cookie}}}"#);
+        let response = lab.post("/stats/flowentry/add", &body);
+        assert_eq!(response.status, status, "{cookie}: {}", response.body);
+    }
+}
+
+#[test]
+fn descriptions_of_ports_and_groups_take_a_number() {
+    let lab = Lab::new("single,2", Version::Of13, &["hub"]);
+    assert_eq!(
+        lab.json("/stats/portdesc/1/2"),
+        lab.json("/stats/portdesc/1")
+    );
+    assert_eq!(
+        lab.json("/stats/groupdesc/1/1"),
+        lab.json("/stats/groupdesc/1")
+    );
+    assert_eq!(lab.get("/stats/portdesc/1/x").status, 400);
+}

@@ -1,0 +1,100 @@
+//! The settings with which `urtica run` cannot start, though each value by itself is valid.
+//!
+//! One function has all of these checks: `urtica run` starts with it, `urtica check`, `urtica doctor` and SIGHUP use it, too.
+
+use super::{RunArgs, kernel_mode, refuse_hold, refuse_unseen};
+use std::fmt::Display;
+use std::path::Path;
+use urtica_controller::Error;
+
+/// A setting with which the controller cannot start.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The name of the option.
+    pub option: &'static str,
+    /// What was found, and what was expected.
+    pub problem: String,
+}
+
+impl Refused {
+    fn new(option: &'static str, problem: impl Display) -> Self {
+        Self {
+            option,
+            problem: problem.to_string(),
+        }
+    }
+}
+
+impl RunArgs {
+    /// The settings with which the controller cannot start. Reads the files that they name, and changes nothing. Programs' settings are
+    /// checked by [`urtica_apps::Apps::new`].
+    pub fn refused(&self) -> Vec<Refused> {
+        let mut refused = Vec::new();
+        if let Err(error) = self.controller.check() {
+            refused.push(Refused::new(self.option_of(&error), error));
+        }
+        #[cfg(feature = "northbound")]
+        if let Err((option, error)) = self.northbound.config() {
+            refused.push(Refused::new(option, error));
+        }
+        let control = self.control.as_deref().map(check_socket);
+        if let Some(Err(problem)) = control {
+            refused.push(Refused::new("control", format!("--control: {problem}")));
+        }
+        if let Err(problem) = refuse_hold(self) {
+            refused.push(Refused::new("hold", problem));
+        }
+        // A file may leave its programs to the command line.
+        if !self.apps.is_empty() {
+            let offload = kernel_mode(self).map(drop);
+            if let Err(problem) = offload.and_then(|()| refuse_unseen(self)) {
+                refused.push(Refused::new("offload", problem));
+            }
+        }
+        refused
+    }
+
+    /// The option that an error of the controller is about.
+    fn option_of(&self, error: &Error) -> &'static str {
+        match error {
+            Error::NoTls(_) => "listen",
+            #[cfg(feature = "tls")]
+            Error::Tls(urtica_socket::TlsError::File { path, .. }) => {
+                let tls = &self.controller.tls;
+                let files = [
+                    ("certificate", &tls.certificate),
+                    ("ca-cert", &tls.ca_cert),
+                    ("bootstrap-ca-cert", &tls.bootstrap_ca_cert),
+                    ("crl", &tls.crl),
+                ];
+                let file = files.iter().find(|(_, file)| file.as_ref() == Some(path));
+                file.map_or("private-key", |(option, _)| option)
+            }
+            Error::Tls(_) => "private-key",
+            _ => "datapath-ids",
+        }
+    }
+}
+
+/// Refuses a socket that cannot be made.
+fn check_socket(file: &Path) -> Result<(), String> {
+    let folder = file.parent().filter(|folder| *folder != Path::new(""));
+    let folder = folder.unwrap_or(Path::new("."));
+    let shown = file.display();
+    match std::fs::metadata(folder) {
+        Ok(found) if found.is_dir() => match file.is_dir() {
+            false => Ok(()),
+            true => Err(format!(
+                "{shown} is a folder; expected the name of a socket"
+            )),
+        },
+        Ok(_) => Err(format!(
+            "cannot listen at {shown}: {} is not a folder; expected one that exists",
+            folder.display()
+        )),
+        Err(error) => Err(format!(
+            "cannot listen at {shown}: the folder {} cannot be used: {error}; expected one that exists",
+            folder.display()
+        )),
+    }
+}
