@@ -97,7 +97,7 @@ pub struct BandwidthConfig {
     pub paths: usize,
     /// The bandwidth of a link whose port does not state it, in bits per second. 1 Gb/s.
     pub default_capacity_bps: u64,
-    /// The maximum number of reservations. 65,536.
+    /// The maximum number of reservations, and flows that are forwarded without one. 65,536.
     pub max_reservations: usize,
 }
 
@@ -441,11 +441,16 @@ impl Shared {
         urtica_log::info!(about: ends.0, src = %key.eth_src, dst = %key.eth_dst, best_effort = self.config.best_effort, "a flow did not get bandwidth: {error}");
         let topology = self.discovery.topology().load();
         let shortest = k_shortest::paths(&topology, ends.0, ends.1).next();
-        match shortest.filter(|_| self.config.best_effort) {
-            Some(path) => self.book.note(key, path, |path| {
-                self.flow(key, path, for_seconds(BEST_EFFORT_S), Some(packet))
-            }),
-            None => drop_for_a_while(switch, key),
+        let is_noted = shortest
+            .filter(|_| self.config.best_effort)
+            .is_some_and(|path| {
+                let max = self.config.max_reservations;
+                self.book.note(key, path, max, |path| {
+                    self.flow(key, path, for_seconds(BEST_EFFORT_S), Some(packet))
+                })
+            });
+        if !is_noted {
+            drop_for_a_while(switch, key);
         }
     }
 

@@ -115,10 +115,21 @@ impl Book {
         Ok(path)
     }
 
-    /// Records a path that is provisioned without a reservation.
-    pub fn note(&self, key: FlowKey, path: Path, flow: impl FnOnce(&Path) -> Flow) {
+    /// Records a path that is provisioned without a reservation. Returns `false`, and does nothing, if there are `max`
+    /// reservations already, these included.
+    pub fn note(
+        &self,
+        key: FlowKey,
+        path: Path,
+        max: usize,
+        flow: impl FnOnce(&Path) -> Flow,
+    ) -> bool {
         let mut list = self.list();
-        if !list.reservations.contains_key(&key) {
+        let is_new = !list.reservations.contains_key(&key);
+        if is_new && list.reservations.len() >= max {
+            return false;
+        }
+        if is_new {
             let flow = flow(&path);
             list.paths.insert(key, path, flow);
             let nothing = Reservation {
@@ -127,6 +138,7 @@ impl Book {
             };
             list.reservations.insert(key, nothing);
         }
+        true
     }
 
     /// The key of a reservation for all traffic between two hosts. Their VLAN may be forgotten by now.

@@ -137,6 +137,26 @@ fn flows_take_the_path_that_has_room_and_no_more_than_fit_are_let_in() {
 }
 
 #[test]
+fn flows_without_a_reservation_count_towards_the_limit() {
+    let config = BandwidthConfig {
+        best_effort: true,
+        max_reservations: 2,
+        ..config()
+    };
+    let (mut net, bandwidth) = net("linear,2", config);
+    // One gets its bandwidth, one is forwarded without, and there is no space for the third.
+    let flows = [(); 3].map(|()| {
+        let flow = start(&mut net, "h1", "h2", ms(500));
+        net.run_for(ms(100));
+        flow
+    });
+    net.run_for(ms(1_000));
+    assert_eq!(flows.map(|flow| received(&net, flow)), [50, 50, 0]);
+    assert_eq!(bandwidth.count(), 2);
+    bandwidth.check().unwrap();
+}
+
+#[test]
 fn what_is_not_used_is_free_again() {
     let (mut net, bandwidth) = net("linear,2", config());
     let first = start(&mut net, "h1", "h2", ms(500));
