@@ -580,7 +580,7 @@ fn is_provoked(
         assert!(net.ping_all().unwrap().is_complete());
         if provoked {
             inject(&net, "s1", 1, (0..count).map(&provokes));
-            net.run_for(ms(500));
+            net.run_for(ms(20));
         }
         inject(&net, "s3", 1, (0..count).map(&answers));
         net.run_for(ms(500));

@@ -21,7 +21,7 @@ pub(super) struct Control {
     is_wanted: bool,
     /// Whether its processing is scheduled.
     is_woken: bool,
-    /// When a background program's timer is scheduled.
+    /// When the controller's next turn is scheduled.
     timer_ns: u64,
     /// The offset of the controller's clock from the network's.
     ahead: Duration,
@@ -524,8 +524,9 @@ impl Net {
         }
     }
 
-    /// Schedules the next timer of a background program, unless it is scheduled.
-    fn set_timer(&mut self) {
+    /// Schedules the controller's next turn, unless it is scheduled: at once if messages wait to be sent, or when the timer of
+    /// a background program expires.
+    pub(super) fn set_timer(&mut self) {
         let now_ns = self.kernel.now_ns;
         if self.control.timer_ns <= now_ns {
             self.control.timer_ns = u64::MAX;

@@ -196,6 +196,8 @@ impl Net {
     }
 
     fn run_to_ns(&mut self, until_ns: u64) {
+        // The caller may have sent messages through the controller.
+        self.set_timer();
         while !self.is_broken() && !self.interrupt.is_due() {
             let next_ns = self.kernel.agenda.next_ns();
             if self.wait(next_ns.map_or(until_ns, |next_ns| next_ns.min(until_ns))) {

@@ -4,6 +4,7 @@ use crate::support::{all_connected, config, ms, net_with, plan, settle};
 use std::time::Duration;
 use urtica_controller::Controller;
 use urtica_net::Net;
+use urtica_wire::Message;
 
 fn l2() -> Controller {
     urtica_apps::add_by_name(Controller::new(), "l2").unwrap()
@@ -18,6 +19,16 @@ fn a_broken_connection_comes_back() {
     assert_eq!(net.connections(), (1, 1));
     assert!(settle(&mut net, ms(1_500)));
     assert!(net.ping_all().unwrap().is_complete());
+}
+
+#[test]
+fn messages_from_outside_the_programs_leave_at_once() {
+    let mut net = net_with("linear,2", "l2");
+    let network = net.controller().unwrap();
+    let switch = network.switches()[0];
+    network.send(switch, &Message::BarrierRequest).unwrap();
+    net.run_for(Duration::from_micros(1));
+    assert!(net.control_bytes_under_way() > 0);
 }
 
 #[test]
