@@ -12,8 +12,8 @@
 //!
 //! **OpenFlow 1.0** cannot decrement a TTL. If a switch of a path speaks it, the controller forwards every packet.
 //!
-//! **Bounds.** Packets wait for at most 1,024 next hops, 32 for each; a switch's hosts get at most 100 ICMP errors per
-//! second.
+//! **Bounds.** Packets wait for at most 1,024 next hops, 32 for each; those from one port for at most 64. A next hop that did
+//! not answer is not requested again for three seconds. A switch's hosts get at most 100 ICMP errors per second.
 //!
 //! **Cost.** The first packet of a flow: a look at each interface and route, a look-up of the next hop, two messages. Twice
 //! a second a look at each flow.
@@ -24,6 +24,7 @@
 mod config;
 pub(crate) mod frames;
 mod kernel;
+mod unresolved;
 
 pub use config::{Interface, L3Config, L3ConfigError, Subnet};
 pub use kernel::{L3Fact, L3Kernel, L3Session};
@@ -41,6 +42,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use std::{fs, io};
+use unresolved::{Due, Lookup, Unresolved};
 use urtica_controller::hold::Id;
 use urtica_controller::{
     Background, EntryOptions, KernelHalf, Network, Ports, Program, ProgramId, Switch,
@@ -70,8 +72,13 @@ const SETTLE_INTERVAL: Duration = Duration::from_millis(500);
 const ARP_ATTEMPTS: u32 = 3;
 const ARP_TIMEOUT: Duration = Duration::from_millis(333);
 
-/// How many next hops packets wait for, and how many packets for each.
+/// How long a next hop that did not answer is not requested again.
+const FAILURE_TIME: Duration = Duration::from_secs(3);
+
+/// How many next hops are being resolved, or did not answer; how many of them packets from one port wait for; and how many
+/// packets wait for each.
 const MAX_UNRESOLVED: usize = 1024;
+const MAX_UNRESOLVED_PER_PORT: usize = 64;
 const MAX_WAITING: usize = 32;
 
 /// The limit of ICMP errors per second to a switch's hosts (RFC 1812 section 4.3.2.8).
@@ -177,32 +184,6 @@ impl Handed<'_> {
     }
 }
 
-/// A packet whose next hop is being resolved.
-struct Waiting {
-    gateway: Interface,
-    src: MacAddr,
-    at: PortId,
-    bytes: Vec<u8>,
-}
-
-impl Waiting {
-    fn as_handed(&self) -> Handed<'_> {
-        Handed {
-            gateway: &self.gateway,
-            src: self.src,
-            at: self.at,
-            bytes: &self.bytes,
-        }
-    }
-}
-
-/// A next hop that is being resolved.
-struct Unresolved {
-    attempts: u32,
-    ask_again: Instant,
-    packets: Vec<Waiting>,
-}
-
 /// The program: cheap to clone.
 #[derive(Clone)]
 pub struct L3(Arc<Shared>);
@@ -223,7 +204,9 @@ struct Shared {
 
 struct State {
     paths: Paths<FlowKey>,
-    unresolved: BTreeMap<Ipv4Addr, Unresolved>,
+    /// The MAC addresses that the entries of paths send to.
+    next_hops: BTreeMap<FlowKey, MacAddr>,
+    unresolved: Unresolved,
 }
 
 impl L3 {
@@ -242,7 +225,8 @@ impl L3 {
             routes: routes.clone(),
             state: Mutex::new(State {
                 paths: Paths::new(provisioner),
-                unresolved: BTreeMap::new(),
+                next_hops: BTreeMap::new(),
+                unresolved: Unresolved::default(),
             }),
             table_id: AtomicU8::new(0),
             kernel: OnceLock::new(),
@@ -456,7 +440,7 @@ impl L3Handler {
         let Ok(packet) = Ipv4View::new(handed.bytes) else {
             return;
         };
-        if !packet.is_checksum_valid() {
+        if !frames::is_intact(&packet, handed.bytes) {
             return;
         }
         let taken = self
@@ -529,7 +513,7 @@ impl Shared {
         }
         match self.hosts.find_ipv4(hop.address) {
             Some(host) => self.send_on(network, handed, packet, hop, &host),
-            None => self.wait(network, now, handed, hop),
+            None => return self.wait(network, now, handed, hop),
         }
         Ok(())
     }
@@ -589,6 +573,7 @@ impl Shared {
             if counts_hops(network, &path) {
                 let flow = self.flow(key, &path, hop.interface, host.mac);
                 state.paths.insert(key, path, flow);
+                state.next_hops.insert(key, host.mac);
             }
         }
     }
@@ -611,7 +596,7 @@ impl Shared {
         let hop = self.config.next_hop(address)?;
         let host = self.hosts.find_ipv4(hop.address)?;
         let is_here = host.vlan.is_none() && host.attached.switch == switch;
-        let is_clear = is_here && !self.state().unresolved.contains_key(&hop.address);
+        let is_clear = is_here && !self.state().unresolved.is_waited_for(hop.address);
         is_clear.then_some(L3Fact::NextHop {
             address,
             port: host.attached.port_no,
@@ -666,29 +651,20 @@ impl Shared {
     }
 
     /// Keeps a packet until its next hop is resolved. Excess packets are dropped, as in any queue.
-    fn wait(&self, network: &Network, now: Instant, handed: &Handed, hop: NextHop) {
-        let mut state = self.state();
-        let is_full = state.unresolved.len() >= MAX_UNRESOLVED;
-        let is_new = !state.unresolved.contains_key(&hop.address);
-        if is_new && is_full {
-            return;
+    fn wait(
+        &self,
+        network: &Network,
+        now: Instant,
+        handed: &Handed,
+        hop: NextHop,
+    ) -> Result<(), Failure> {
+        let lookup = self.state().unresolved.wait(hop.address, handed, now);
+        match lookup {
+            Lookup::New => self.ask(network, hop),
+            Lookup::Known => {}
+            Lookup::Failed => return Err(Failure::HostUnreachable),
         }
-        let unresolved = state.unresolved.entry(hop.address).or_insert(Unresolved {
-            attempts: 1,
-            ask_again: now + ARP_TIMEOUT,
-            packets: Vec::new(),
-        });
-        if unresolved.packets.len() < MAX_WAITING {
-            unresolved.packets.push(Waiting {
-                gateway: handed.gateway.clone(),
-                src: handed.src,
-                at: handed.at,
-                bytes: handed.bytes.to_vec(),
-            });
-        }
-        if is_new {
-            self.ask(network, hop);
-        }
+        Ok(())
     }
 
     /// Requests a next hop at all host ports.
@@ -721,45 +697,25 @@ impl Shared {
     }
 
     fn look_at_waiting(&self, network: &Network, now: Instant) {
-        let addresses: Vec<_> = self.state().unresolved.keys().copied().collect();
+        let addresses = self.state().unresolved.addresses();
         for address in addresses {
             let Some(hop) = self.config.next_hop(address) else {
                 continue;
             };
             if let Some(host) = self.hosts.find_ipv4(address) {
-                self.each_waiting(address, |handed, packet| {
+                let waiting = self.state().unresolved.remove(address);
+                unresolved::each(waiting, |handed, packet| {
                     self.send_on(network, handed, packet, hop, &host);
                 });
                 continue;
             }
-            match self.is_still_asked(address, now) {
-                Some(true) => self.ask(network, hop),
-                Some(false) => self.each_waiting(address, |handed, packet| {
+            let due = self.state().unresolved.take_due(address, now);
+            match due {
+                Due::Nothing => {}
+                Due::Request => self.ask(network, hop),
+                Due::Failure(waiting) => unresolved::each(waiting, |handed, packet| {
                     self.tell(network, handed, packet, Failure::HostUnreachable);
                 }),
-                None => {}
-            }
-        }
-    }
-
-    /// Whether it is time to request again; `Some(false)` if that was done often enough.
-    fn is_still_asked(&self, address: Ipv4Addr, now: Instant) -> Option<bool> {
-        let mut state = self.state();
-        let unresolved = state.unresolved.get_mut(&address)?;
-        if now < unresolved.ask_again {
-            return None;
-        }
-        unresolved.attempts += 1;
-        unresolved.ask_again = now + ARP_TIMEOUT;
-        Some(unresolved.attempts <= ARP_ATTEMPTS)
-    }
-
-    /// Takes out the packets that wait for a next hop.
-    fn each_waiting(&self, address: Ipv4Addr, each: impl Fn(&Handed, &Ipv4View)) {
-        let unresolved = self.state().unresolved.remove(&address);
-        for waiting in unresolved.map_or(Vec::new(), |unresolved| unresolved.packets) {
-            if let Ok(packet) = Ipv4View::new(&waiting.bytes) {
-                each(&waiting.as_handed(), &packet);
             }
         }
     }
@@ -772,26 +728,31 @@ impl Shared {
             if let Some(version) = background.timeout(SETTLE_INTERVAL, changed).await {
                 seen = version;
             }
-            let mut state = self.state();
+            let state = &mut *self.state();
             state.paths.settle_each(|path| self.forget(path));
             let paths = state.paths.iter();
             let wrong: Vec<_> = paths
-                .filter(|(key, path)| !self.is_right(key, path))
+                .filter(|(key, path)| !self.is_right(key, path, state.next_hops.get(key)))
                 .inspect(|(_, path)| self.forget(path))
                 .map(|(key, _)| *key)
                 .collect();
             for key in wrong {
                 state.paths.remove(&key);
             }
+            state
+                .next_hops
+                .retain(|key, _| state.paths.get(key).is_some());
         }
     }
 
-    /// Whether a path's links exist, and its hosts are where it begins and ends.
-    fn is_right(&self, key: &FlowKey, path: &Path) -> bool {
+    /// Whether a path's links exist, its hosts are where it begins and ends, and its next hop has this MAC address.
+    fn is_right(&self, key: &FlowKey, path: &Path, mac: Option<&MacAddr>) -> bool {
         let near = self.hosts.find_in(None, key.src).map(|host| host.attached);
         let hop = self.config.next_hop(key.dst);
-        let far = hop.and_then(|hop| Some(self.hosts.find_ipv4(hop.address)?.attached));
-        is_in(path, &self.discovery.topology().load()) && near == path.begin() && far == path.end()
+        let next = hop.and_then(|hop| self.hosts.find_ipv4(hop.address));
+        let is_next =
+            next.is_some_and(|next| Some(next.attached) == path.end() && Some(&next.mac) == mac);
+        is_in(path, &self.discovery.topology().load()) && near == path.begin() && is_next
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

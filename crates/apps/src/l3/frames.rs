@@ -32,6 +32,12 @@ impl Failure {
     }
 }
 
+/// Whether a packet's header is as it was sent, and the bytes hold all of the packet: one that was cut short must not be
+/// forwarded as a whole one (RFC 1812 section 5.2.2).
+pub(crate) fn is_intact(packet: &Ipv4View, bytes: &[u8]) -> bool {
+    usize::from(packet.total_len()) <= bytes.len() && packet.is_checksum_valid()
+}
+
 /// A frame from an interface.
 fn frame(interface: &Interface, dst: MacAddr, ether_type: u16, payload: &[u8]) -> Vec<u8> {
     let mut frame = Vec::with_capacity(ethernet::HEADER_LEN + payload.len());

@@ -2,6 +2,7 @@
 
 use crate::support::{frame, inject, ms, net_of_plan, options};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::Ipv4Addr;
 use std::rc::Rc;
@@ -38,6 +39,11 @@ mac = "02:00:00:00:03:fe"
 
 const GATEWAY: u64 = 0x0200_0000_01fe;
 
+/// `CONFIG`, with a subnet of many addresses in addition.
+fn with_large_subnet() -> String {
+    format!("{CONFIG}\n[[interface]]\naddress = \"10.16.0.254/16\"\nmac = \"02:00:00:00:04:fe\"")
+}
+
 /// Routing in subnets and between them.
 fn routed(spec: &str, version: Version) -> (Net, L3) {
     routed_with(spec, version, None)
@@ -48,7 +54,7 @@ fn routed_with(spec: &str, version: Version, kernel: Option<Arc<Recorder>>) -> (
     let hosts = Hosts::new(&discovery, HostsConfig::default());
     let routes = Routes::new(&discovery);
     let provisioner = Provisioner::new(ProvisionConfig::default());
-    let config: L3Config = CONFIG.parse().unwrap();
+    let config: L3Config = with_large_subnet().parse().unwrap();
     let l3 = L3::new(&discovery, &hosts, &routes, &provisioner, config);
     let l3 = match kernel {
         Some(kernel) => l3.in_kernel(kernel),
@@ -137,6 +143,22 @@ fn hand_echo(net: &Net, dst: [u8; 4], ttl: u8) {
     };
     header.write(&mut request, b"echo");
     hand(net, dst, ttl, ip_proto::ICMPV4, &request);
+}
+
+/// Has host 2 do so.
+fn hand_echo_of_h2(net: &Net, dst: [u8; 4]) {
+    let mut request = Vec::new();
+    let header = Icmpv4 {
+        icmp_type: icmpv4::ECHO_REQUEST,
+        icmp_code: 0,
+        rest: [0, 1, 0, 1],
+    };
+    header.write(&mut request, b"echo");
+    let mut packet = Vec::new();
+    let header = Ipv4::new([10, 0, 2, 2].into(), dst.into(), ip_proto::ICMPV4);
+    header.write(&mut packet, &request).unwrap();
+    let gateway = 0x0200_0000_02fe;
+    inject(net, "s2", 1, [frame(2, gateway, ether_type::IPV4, &packet)]);
 }
 
 fn hand_datagram(net: &Net, dst: [u8; 4], ttl: u8) {
@@ -285,6 +307,124 @@ fn directed_broadcasts_are_neither_resolved_nor_answered() {
     hand_echo(&net, [10, 0, 3, 77], 64);
     net.run_for(ms(1_500));
     assert!(*requests.borrow() > 0, "other addresses are resolved");
+}
+
+/// Has a host that only receives send a frame, at its switch.
+fn announce(net: &Net, switch: &str, mac: u64, address: [u8; 4]) {
+    let mut announcement = Vec::new();
+    Arp::request(MacAddr::from_u64(mac), address.into(), address.into()).write(&mut announcement);
+    let broadcast = MacAddr::BROADCAST.to_u64();
+    let frame = frame(mac, broadcast, ether_type::ARP, &announcement);
+    inject(net, switch, 1, [frame]);
+}
+
+/// Counts IPv4 packets that come to a host's port, by the MAC address that they are sent to.
+struct SentTo(HostId, Rc<RefCell<BTreeMap<MacAddr, usize>>>);
+
+impl Watcher for SentTo {
+    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), String> {
+        if let Event::Arrived(_, End::Host(host), bytes) = *event {
+            let ethernet = EthernetView::new(bytes).map_err(|error| error.to_string())?;
+            if host == self.0 && ethernet.ether_type() == ether_type::IPV4 {
+                *self.1.borrow_mut().entry(ethernet.dst()).or_default() += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// As when a standby router behind the same port takes over an address.
+#[test]
+fn traffic_follows_an_address_to_another_host_behind_the_same_port() {
+    let (mut net, _) = routed("linear,3", Version::Of13);
+    assert!(net.ping_all().unwrap().is_complete());
+    let sent_to: Rc<RefCell<BTreeMap<_, _>>> = Rc::default();
+    let h3 = net.host("h3").unwrap();
+    net.watch(SentTo(h3, Rc::clone(&sent_to)));
+    let (first, second) = (0x0200_0000_aa01, 0x0200_0000_aa02);
+    let shared = [10, 0, 3, 100];
+    for (owner, packets) in [(first, 100), (second, 200)] {
+        announce(&net, "s3", owner, shared);
+        net.run_for(ms(100));
+        // Traffic never ends long enough for the entries to expire.
+        for _ in 0..packets {
+            hand_echo(&net, shared, 64);
+            net.run_for(ms(20));
+        }
+    }
+    let count = |mac| sent_to.borrow().get(&MacAddr::from_u64(mac)).copied();
+    assert!(count(first) >= Some(99), "{:?}", count(first));
+    assert!(count(second) >= Some(100), "{:?}", count(second));
+}
+
+#[test]
+fn a_sweep_of_absent_addresses_leaves_others_their_resolutions() {
+    let (mut net, _) = routed("linear,3", Version::Of13);
+    let heard = listen(&mut net, "h2");
+    let requests = Rc::default();
+    let h3 = net.host("h3").unwrap();
+    net.watch(Requests(h3, Rc::clone(&requests)));
+    let mut absent = 0_u32;
+    for step in 0..100 {
+        for _ in 0..30 {
+            absent += 1;
+            hand_echo(&net, Ipv4Addr::from_bits(0x0a10_0000 + absent).octets(), 64);
+        }
+        if step == 50 {
+            hand_echo_of_h2(&net, [10, 0, 3, 3]);
+        }
+        net.run_for(ms(10));
+    }
+    net.run_for(ms(1_000));
+    let of_h3 = (Ipv4Addr::new(10, 0, 3, 3), icmpv4::ECHO_REPLY);
+    let heard = heard.borrow();
+    assert!(
+        heard.iter().any(|&(src, kind, ..)| (src, kind) == of_h3),
+        "host 3, silent so far, is found"
+    );
+    let requests = *requests.borrow();
+    assert!(requests < 600, "{requests} broadcasts for 3,000 addresses");
+}
+
+#[test]
+fn an_address_that_did_not_answer_is_not_requested_for_a_while() {
+    let (mut net, _) = routed("linear,3", Version::Of13);
+    assert!(net.ping_all().unwrap().is_complete());
+    let heard = listen(&mut net, "h1");
+    let requests = Rc::default();
+    let h3 = net.host("h3").unwrap();
+    net.watch(Requests(h3, Rc::clone(&requests)));
+    for _ in 0..35 {
+        hand_echo(&net, [10, 0, 3, 77], 64);
+        net.run_for(ms(100));
+    }
+    assert_eq!(*requests.borrow(), 3, "in three and a half seconds");
+    let unreachable = heard.borrow().iter().filter(|heard| heard.1 == 3).count();
+    assert_eq!(unreachable, 35);
+    net.run_for(ms(1_000));
+    hand_echo(&net, [10, 0, 3, 77], 64);
+    net.run_for(ms(1_500));
+    assert_eq!(*requests.borrow(), 6);
+}
+
+#[test]
+fn packets_that_were_cut_short_are_dropped() {
+    let (mut net, _) = routed("linear,3", Version::Of13);
+    assert!(net.ping_all().unwrap().is_complete());
+    let sent_to: Rc<RefCell<BTreeMap<_, _>>> = Rc::default();
+    let h2 = net.host("h2").unwrap();
+    net.watch(SentTo(h2, Rc::clone(&sent_to)));
+    let header = Ipv4::new([10, 0, 1, 1].into(), [10, 0, 2, 2].into(), 253);
+    let mut packet = Vec::new();
+    header.write(&mut packet, &[7; 100]).unwrap();
+    for (len, expected) in [(packet.len() - 1, 0), (packet.len(), 1)] {
+        // From a sender that is not known, so that no entry forwards it.
+        let frame = frame(77, GATEWAY, ether_type::IPV4, &packet[..len]);
+        inject(&net, "s1", 1, [frame]);
+        net.run_for(ms(100));
+        let count: usize = sent_to.borrow().values().sum();
+        assert_eq!(count, expected, "{len} of {} bytes", packet.len());
+    }
 }
 
 #[test]

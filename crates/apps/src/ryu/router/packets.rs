@@ -147,7 +147,7 @@ impl RouterHandler {
         else {
             return;
         };
-        if !packet.is_checksum_valid() {
+        if !frames::is_intact(&packet, came.bytes) {
             return;
         }
         if router.is_own(packet.dst()) {
