@@ -3,46 +3,103 @@
 use crate::Packet;
 use urtica_wire::OxmField;
 
-/// What tells flows from each other: addresses of every layer, tags and labels. Nothing that differs between packets
-/// of one flow.
-const FLOW_FIELDS: [OxmField; 24] = [
-    OxmField::EthDst,
-    OxmField::EthSrc,
-    OxmField::EthType,
-    OxmField::VlanVid,
-    OxmField::MplsLabel,
-    OxmField::PbbIsid,
-    OxmField::TunnelId,
-    OxmField::IpProto,
-    OxmField::Ipv4Src,
-    OxmField::Ipv4Dst,
-    OxmField::Ipv6Src,
-    OxmField::Ipv6Dst,
-    OxmField::Ipv6Flabel,
-    OxmField::ArpSpa,
-    OxmField::ArpTpa,
-    OxmField::ArpSha,
-    OxmField::ArpTha,
-    OxmField::Ipv6NdTarget,
-    OxmField::TcpSrc,
-    OxmField::TcpDst,
-    OxmField::UdpSrc,
-    OxmField::UdpDst,
-    OxmField::SctpSrc,
-    OxmField::SctpDst,
-];
+/// What tells flows from each other, as pairs of words: addresses of every layer, tags and labels. Nothing that differs
+/// between packets of one flow. A field that a packet does not have is 0, so that most packets have two or four pairs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FlowWords {
+    /// The destination below `vlan_vid`, and the source below the Ethernet type.
+    pub ethernet: [u64; 2],
+    /// The ports of the transport and above them its protocol, and the addresses of IPv4 or ARP.
+    pub ports_and_ipv4: [u64; 2],
+    /// The source address of IPv6.
+    pub ipv6_src: [u64; 2],
+    /// The destination address of IPv6.
+    pub ipv6_dst: [u64; 2],
+    /// The Ethernet addresses in ARP.
+    pub arp: [u64; 2],
+    /// The label of IPv6 or MPLS or the service of PBB, and the tunnel.
+    pub labels: [u64; 2],
+    /// The target of neighbour discovery.
+    pub nd_target: [u64; 2],
+}
 
-/// A number that is the same for all packets of a flow, and spread evenly over flows. The same in every run.
-pub(crate) fn flow_hash(packet: &Packet) -> u64 {
-    FLOW_FIELDS.iter().fold(0, |hash, &field| {
-        let value = packet.field(field).unwrap_or(0);
-        mix(mix(hash ^ value as u64) ^ (value >> 64) as u64)
-    })
+impl FlowWords {
+    /// Those of a packet.
+    pub fn of(packet: &Packet) -> Self {
+        use OxmField::*;
+        let field = |field| packet.field(field).unwrap_or(0);
+        // Of fields that stand at the same place, a packet has one at most.
+        let any =
+            |fields: [OxmField; 3]| fields.map(field).iter().fold(0, |all, one| all | one) as u64;
+        let low = |name| field(name) as u64;
+        let halves = |name| {
+            let value = field(name);
+            [(value >> 64) as u64, value as u64]
+        };
+        Self {
+            ethernet: [
+                low(EthDst) | low(VlanVid) << 48,
+                low(EthSrc) | low(EthType) << 48,
+            ],
+            ports_and_ipv4: [
+                any([TcpSrc, UdpSrc, SctpSrc]) << 16
+                    | any([TcpDst, UdpDst, SctpDst])
+                    | low(IpProto) << 32,
+                (low(Ipv4Src) | low(ArpSpa)) << 32 | low(Ipv4Dst) | low(ArpTpa),
+            ],
+            ipv6_src: halves(Ipv6Src),
+            ipv6_dst: halves(Ipv6Dst),
+            arp: [low(ArpSha), low(ArpTha)],
+            labels: [any([Ipv6Flabel, MplsLabel, PbbIsid]), low(TunnelId)],
+            nd_target: halves(Ipv6NdTarget),
+        }
+    }
+
+    /// A number that is the same for all packets of a flow, and spread evenly over flows. The same in every run.
+    #[inline]
+    pub fn hash(&self) -> u64 {
+        let sum = folded(0, self.ethernet)
+            .wrapping_add(folded(1, self.ports_and_ipv4))
+            .wrapping_add(folded(2, self.ipv6_src))
+            .wrapping_add(folded(3, self.ipv6_dst))
+            .wrapping_add(folded(4, self.arp))
+            .wrapping_add(folded(5, self.labels))
+            .wrapping_add(folded(6, self.nd_target));
+        mix(sum)
+    }
+}
+
+/// Numbers that are as good as random, two for each pair of words: each is the one before it, mixed.
+const KEYS: [[u64; 2]; 7] = keys();
+
+const fn keys() -> [[u64; 2]; 7] {
+    let mut keys = [[0; 2]; 7];
+    let (mut pair, mut key) = (0, 0);
+    while pair < keys.len() {
+        key = mix(key);
+        keys[pair][0] = key;
+        key = mix(key);
+        keys[pair][1] = key;
+        pair += 1;
+    }
+    keys
+}
+
+/// The upper and the lower half of the product of both words, each under its key: no pair waits for another. 0 where both
+/// words are.
+#[inline]
+fn folded(pair: usize, words: [u64; 2]) -> u64 {
+    if words == [0, 0] {
+        return 0;
+    }
+    let [one, other] = [words[0] ^ KEYS[pair][0], words[1] ^ KEYS[pair][1]];
+    let product = u128::from(one) * u128::from(other);
+    (product >> 64) as u64 ^ product as u64
 }
 
 /// A permutation of 64-bit numbers in which every bit of the input reaches every bit of the output (the finaliser of
 /// splitmix64 after one step of its sequence).
-pub(crate) fn mix(number: u64) -> u64 {
+pub(crate) const fn mix(number: u64) -> u64 {
     let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,6 +1,6 @@
 //! Which buckets of a group a packet goes to, and which are live (1.3.5 sections 5.6.1 and 6.5).
 
-use crate::flow_hash::flow_hash;
+use crate::flow_hash::FlowWords;
 use crate::group_select::select;
 use crate::{Bucket, Group, Packet, Pipeline};
 use std::collections::BTreeSet;
@@ -14,7 +14,9 @@ impl Pipeline {
         match group.group_type {
             GroupType::All | GroupType::Indirect => group.buckets.iter().collect(),
             GroupType::FastFailover => live.next().into_iter().collect(),
-            GroupType::Select => select(live, flow_hash(packet)).into_iter().collect(),
+            GroupType::Select => select(live, FlowWords::of(packet).hash())
+                .into_iter()
+                .collect(),
             GroupType::Other(_) => Vec::new(),
         }
     }

@@ -20,7 +20,7 @@ use crate::Packet;
 use crate::entry::nanoseconds;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use urtica_wire::{Action, Field, MeterBand, MeterFlags, OxmField};
 
@@ -43,13 +43,13 @@ pub(crate) const METER_FLAGS: MeterFlags = MeterFlags::KBPS
 /// All meters, by their numbers.
 #[derive(Debug, Default)]
 pub struct Meters {
-    pub(crate) meters: BTreeMap<u32, Meter>,
+    pub(crate) meters: BTreeMap<u32, Arc<Meter>>,
 }
 
 /// One meter.
 ///
-/// Thread-safety: any thread measures packets, one after the other: a lock is held while the buckets are looked at.
-/// Counters can be read at any time, and need not agree with each other at any moment.
+/// Thread-safety: any thread measures packets, one after the other: a lock is held while it counts and looks at the
+/// buckets. Counters can be read at any time, and need not agree with each other at any moment.
 #[derive(Debug)]
 pub struct Meter {
     /// Units, and what was given.
@@ -100,12 +100,12 @@ pub enum MeterVerdict {
 impl Meters {
     /// The meter with this number.
     pub fn get(&self, meter_id: u32) -> Option<&Meter> {
-        self.meters.get(&meter_id)
+        self.meters.get(&meter_id).map(AsRef::as_ref)
     }
 
     /// All meters, in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Meter)> {
-        self.meters.iter().map(|(&id, meter)| (id, meter))
+        self.meters.iter().map(|(&id, meter)| (id, meter.as_ref()))
     }
 }
 
@@ -127,13 +127,21 @@ impl Meter {
 
     /// Counts a packet of `bytes` at `now`, and decides about it.
     pub fn measure(&self, bytes: usize, now: Duration) -> MeterVerdict {
-        self.packets.fetch_add(1, Relaxed);
-        self.bytes.fetch_add(bytes as u64, Relaxed);
-        let Some(band) = self.exceeded(bytes, now) else {
+        self.measure_at(bytes, nanoseconds(now))
+    }
+
+    /// Like [`Meter::measure`], with the time in nanoseconds.
+    #[inline]
+    pub(crate) fn measure_at(&self, bytes: usize, now_ns: u64) -> MeterVerdict {
+        // A thread that panicked has left whole numbers behind: one packet may not have been taken off.
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        add_locked(&self.packets, 1);
+        add_locked(&self.bytes, bytes as u64);
+        let Some(band) = self.exceeded(&mut buckets, bytes, now_ns) else {
             return MeterVerdict::Pass;
         };
-        band.packets.fetch_add(1, Relaxed);
-        band.bytes.fetch_add(bytes as u64, Relaxed);
+        add_locked(&band.packets, 1);
+        add_locked(&band.bytes, bytes as u64);
         match band.band {
             MeterBand::Drop { .. } => MeterVerdict::Drop,
             MeterBand::DscpRemark { prec_level, .. } => MeterVerdict::Remark(prec_level),
@@ -142,16 +150,17 @@ impl Meter {
     }
 
     /// The band with the highest rate of those whose rate a packet exceeds.
-    fn exceeded(&self, bytes: usize, now: Duration) -> Option<&Band> {
-        // A thread that panicked has left whole numbers behind: one packet may not have been taken off.
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        let elapsed_ns = nanoseconds(now).saturating_sub(buckets.filled_ns);
+    #[inline]
+    fn exceeded(&self, buckets: &mut Buckets, bytes: usize, now_ns: u64) -> Option<&Band> {
+        let elapsed_ns = now_ns.saturating_sub(buckets.filled_ns);
         buckets.filled_ns += elapsed_ns;
         let cost = self.cost(bytes);
         let exceeded = self.bands.iter().zip(&mut buckets.tokens);
         let exceeded = exceeded.filter_map(|(band, tokens)| {
             let depth = band.depth(self.flags);
-            *tokens = filled(*tokens, band.rate(), elapsed_ns, depth);
+            if elapsed_ns > 0 {
+                *tokens = filled(*tokens, band.rate(), elapsed_ns, depth);
+            }
             let passes = *tokens >= cost.min(depth);
             *tokens -= if passes { cost } else { 0 };
             (!passes).then_some(band)
@@ -190,6 +199,11 @@ impl Band {
     }
 }
 
+/// Adds to a counter that only whoever has the lock of its meter changes.
+fn add_locked(counter: &AtomicU64, more: u64) {
+    counter.store(counter.load(Relaxed) + more, Relaxed);
+}
+
 /// What a bucket holds after some time.
 fn filled(tokens: i64, rate: u32, elapsed_ns: u64, depth: i64) -> i64 {
     let brought = i128::from(rate) * i128::from(elapsed_ns);
@@ -213,7 +227,7 @@ impl Packet {
 }
 
 /// AFxy is 8x + 2y, with x from 1 to 4 and y, the drop precedence, from 1 to 3.
-fn raised_drop_precedence(dscp: u8, levels: u8) -> u8 {
+pub(crate) fn raised_drop_precedence(dscp: u8, levels: u8) -> u8 {
     let (class, precedence) = (dscp >> 3, dscp >> 1 & 3);
     let is_assured = (1..=4).contains(&class) && precedence > 0 && dscp & 1 == 0;
     match is_assured {

@@ -5,6 +5,7 @@ use crate::entry_walk::Wanted;
 use crate::meter::METER_FLAGS;
 use crate::removed_entry::RemovedEntry;
 use crate::{Band, MAX_BANDS, METER_MAX, Meter, Pipeline};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use urtica_wire::{
@@ -53,7 +54,7 @@ impl Pipeline {
             Modify if !is_known => return Err(ErrorCode::MeterModFailedUnknownMeter),
             Add | Modify => {
                 let meter = check_meter(meter_mod, now)?;
-                self.meters.meters.insert(meter_id, meter);
+                self.meters.meters.insert(meter_id, Arc::new(meter));
             }
             Delete => return Ok(Some(self.delete_meter(meter_id))),
             Other(_) => return Err(ErrorCode::MeterModFailedBadCommand),

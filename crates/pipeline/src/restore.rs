@@ -9,6 +9,7 @@ use crate::flow_table::Counts;
 use crate::linked_counters::LinkedCounters;
 use crate::meter_mod::check_meter;
 use crate::{EntryMatch, FlowEntry, Instructions, METER_MAX, Pipeline};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use urtica_wire::{
@@ -97,7 +98,7 @@ impl Pipeline {
         for (bucket, counter) in group.buckets.iter_mut().zip(&stats.buckets) {
             (bucket.packets, bucket.bytes) = counters(&counter);
         }
-        self.insert_group(desc.group_id, group)
+        self.insert_group(desc.group_id, Arc::new(group))
     }
 
     /// Checks something that may name ports which are not there yet, or not any more.
@@ -139,7 +140,7 @@ impl Pipeline {
         for (band, counter) in meter.bands.iter_mut().zip(&stats.bands) {
             (band.packets, band.bytes) = counters(&counter);
         }
-        self.meters.meters.insert(id, meter);
+        self.meters.meters.insert(id, Arc::new(meter));
         Ok(())
     }
 }
