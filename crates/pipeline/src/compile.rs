@@ -29,6 +29,7 @@ impl Pipeline {
         // Not before: where there is no memory, the form there was goes on.
         self.stop_compiling();
         compiler.begin(&mut self.tables);
+        compiler.follow_meters(&self.meters);
         let compiled = compiler.compiled().clone();
         self.compiler = Some(Mutex::new(compiler));
         Ok(compiled)
@@ -49,6 +50,7 @@ impl Pipeline {
     pub fn follow(&self) {
         if let Some(mut compiler) = self.compiler() {
             compiler.follow(&self.tables);
+            compiler.follow_meters(&self.meters);
         }
     }
 
@@ -60,6 +62,7 @@ impl Pipeline {
         if let Some(mut compiler) = self.compiler() {
             compiler.follow(&self.tables);
             compiler.settle(&self.tables, now);
+            compiler.follow_meters(&self.meters);
         }
     }
 
@@ -119,6 +122,20 @@ impl Pipeline {
         compiler.take_changes(&mut self.tables, changed, removed);
         if !self.is_deferred {
             compiler.follow(&self.tables);
+            compiler.follow_meters(&self.meters);
+        }
+    }
+
+    /// Has the compiled form follow that these meters were added, modified or deleted, now or later.
+    pub(crate) fn follow_meter_changes(&mut self, meter_ids: impl Iterator<Item = u32>) {
+        let Some(compiler) = &mut self.compiler else {
+            return;
+        };
+        let compiler = compiler.get_mut().unwrap_or_else(PoisonError::into_inner);
+        compiler.note_meters(meter_ids);
+        if !self.is_deferred {
+            compiler.follow(&self.tables);
+            compiler.follow_meters(&self.meters);
         }
     }
 

@@ -7,7 +7,6 @@
 use crate::references::References;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use urtica_wire::{Action, ErrorCode, GROUP_ANY, GroupType, PortNo};
@@ -20,7 +19,7 @@ pub const MAX_BUCKETS: usize = 1024;
 /// All groups, by their numbers.
 #[derive(Debug, Default)]
 pub struct Groups {
-    groups: BTreeMap<u32, Arc<Group>>,
+    groups: BTreeMap<u32, Group>,
     /// The groups that hand packets to a group.
     users: References<u32>,
 }
@@ -65,24 +64,17 @@ pub struct Bucket {
 impl Groups {
     /// The group with this number.
     pub fn get(&self, group_id: u32) -> Option<&Group> {
-        self.groups.get(&group_id).map(AsRef::as_ref)
-    }
-
-    /// The group with this number, to be kept as long as packets may count for it.
-    pub(crate) fn get_shared(&self, group_id: u32) -> Option<&Arc<Group>> {
         self.groups.get(&group_id)
     }
 
     /// All groups, in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Group)> {
-        self.groups.iter().map(|(&id, group)| (id, group.as_ref()))
+        self.groups.iter().map(|(&id, group)| (id, group))
     }
 
     /// The groups with these numbers, in their order.
     pub(crate) fn range(&self, ids: RangeInclusive<u32>) -> impl Iterator<Item = (u32, &Group)> {
-        self.groups
-            .range(ids)
-            .map(|(&id, group)| (id, group.as_ref()))
+        self.groups.range(ids).map(|(&id, group)| (id, group))
     }
 
     /// How many there are.
@@ -96,7 +88,7 @@ impl Groups {
     }
 
     /// Puts a group in; returns the one in whose place it is.
-    pub(crate) fn insert(&mut self, group_id: u32, group: Arc<Group>) -> Option<Arc<Group>> {
+    pub(crate) fn insert(&mut self, group_id: u32, group: Group) -> Option<Group> {
         let previous = self.remove(group_id);
         self.users.add(group_id, group.used_groups());
         self.groups.insert(group_id, group);
@@ -104,7 +96,7 @@ impl Groups {
     }
 
     /// Takes a group out.
-    pub(crate) fn remove(&mut self, group_id: u32) -> Option<Arc<Group>> {
+    pub(crate) fn remove(&mut self, group_id: u32) -> Option<Group> {
         let group = self.groups.remove(&group_id)?;
         self.users.remove(group_id, group.used_groups());
         Some(group)

@@ -6,7 +6,6 @@ use crate::group_select::seed;
 use crate::removed_entry::RemovedEntry;
 use crate::{Bucket, Group, MAX_BUCKETS, Pipeline};
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use urtica_wire::{
@@ -76,15 +75,11 @@ impl Pipeline {
 
     fn put_group(&mut self, group_mod: &GroupMod, now: Duration) -> Result<(), ErrorCode> {
         let group = self.check_group(group_mod, now)?;
-        self.insert_group(group_mod.group_id, Arc::new(group))
+        self.insert_group(group_mod.group_id, group)
     }
 
     /// Puts a group in, unless it would make a loop or too long a chain.
-    pub(crate) fn insert_group(
-        &mut self,
-        group_id: u32,
-        group: Arc<Group>,
-    ) -> Result<(), ErrorCode> {
+    pub(crate) fn insert_group(&mut self, group_id: u32, group: Group) -> Result<(), ErrorCode> {
         let previous = self.groups.insert(group_id, group);
         let checked = self.groups.check_chains(group_id);
         if checked.is_err() {

@@ -103,6 +103,11 @@ impl Meters {
         self.meters.get(&meter_id).map(AsRef::as_ref)
     }
 
+    /// The meter with this number, to be kept as long as packets may go through it.
+    pub(crate) fn get_shared(&self, meter_id: u32) -> Option<&Arc<Meter>> {
+        self.meters.get(&meter_id)
+    }
+
     /// All meters, in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Meter)> {
         self.meters.iter().map(|(&id, meter)| (id, meter.as_ref()))

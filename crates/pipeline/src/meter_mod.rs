@@ -55,6 +55,7 @@ impl Pipeline {
             Add | Modify => {
                 let meter = check_meter(meter_mod, now)?;
                 self.meters.meters.insert(meter_id, Arc::new(meter));
+                self.follow_meter_changes(std::iter::once(meter_id));
             }
             Delete => return Ok(Some(self.delete_meter(meter_id))),
             Other(_) => return Err(ErrorCode::MeterModFailedBadCommand),
@@ -63,13 +64,15 @@ impl Pipeline {
     }
 
     fn delete_all_meters(&mut self) -> EntryChange {
-        self.meters.meters.clear();
+        let deleted = std::mem::take(&mut self.meters.meters);
+        self.follow_meter_changes(deleted.into_keys());
         self.remove_meter_users(None)
     }
 
     /// A meter that is not there is as good as deleted.
     fn delete_meter(&mut self, meter_id: u32) -> EntryChange {
         self.meters.meters.remove(&meter_id);
+        self.follow_meter_changes(std::iter::once(meter_id));
         self.remove_meter_users(Some(meter_id))
     }
 

@@ -98,7 +98,7 @@ impl Pipeline {
         for (bucket, counter) in group.buckets.iter_mut().zip(&stats.buckets) {
             (bucket.packets, bucket.bytes) = counters(&counter);
         }
-        self.insert_group(desc.group_id, Arc::new(group))
+        self.insert_group(desc.group_id, group)
     }
 
     /// Checks something that may name ports which are not there yet, or not any more.
@@ -141,6 +141,7 @@ impl Pipeline {
             (band.packets, band.bytes) = counters(&counter);
         }
         self.meters.meters.insert(id, Arc::new(meter));
+        self.follow_meter_changes(std::iter::once(id));
         Ok(())
     }
 }

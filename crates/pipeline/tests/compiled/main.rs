@@ -1,6 +1,7 @@
 //! The compiled form against the plain one: the same packets, the same outcome, the same counters.
 
 mod deferred;
+mod meters;
 mod planned_beside;
 mod random;
 mod rule_sets;

@@ -10,7 +10,7 @@ use super::store::Store;
 use crate::fast::datapath::compiled::{Compiled, TableTotals};
 use crate::fast::memory::arena::Arena;
 use crate::flow_table::Change;
-use crate::{Backend, FlowTable, RemovedEntry};
+use crate::{Backend, FlowTable, Meters, RemovedEntry};
 use std::io;
 use std::mem;
 use std::ops::Range;
@@ -152,6 +152,16 @@ impl Compiler {
             false => self.store.collect(),
         }
         self.go_on_without_code(tables);
+    }
+
+    /// Notes that meters were added, modified or deleted.
+    pub fn note_meters(&mut self, meter_ids: impl Iterator<Item = u32>) {
+        meter_ids.for_each(|meter_id| self.store.meters.note(meter_id));
+    }
+
+    /// Has flow records lead to the meters as they are; until then packets of new ones take the plain way.
+    pub fn follow_meters(&mut self, meters: &Meters) {
+        self.store.refresh_meters(meters);
     }
 
     /// Searches a table in a better way that has not changed for some time, if there is one; each call one, as that takes long.

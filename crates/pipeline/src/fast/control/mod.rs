@@ -4,7 +4,7 @@
 //!   `decompose` by what it is cut, `merge` which entries share a hash table (`cut`, `route` and `planned` are what these
 //!   decide about, `choice` is what they decide). `search` has this done by a thread of its own.
 //! - `match_key` makes a key of a match, `translate` an action program of instructions.
-//! - `store` has the flow records, `chains` the hash tables that entries share, `generator` the code; `machine` is the code generator for x86-64.
+//! - `store` has the flow records, `meter_cells` what leads from them to meters, `chains` the hash tables that entries share, `generator` the code; `machine` is the code generator for x86-64.
 //! - `explain` tells people what came of it.
 
 mod chains;
@@ -20,6 +20,7 @@ mod generator;
 mod machine;
 mod match_key;
 mod merge;
+mod meter_cells;
 pub(crate) mod perf_map;
 mod plan;
 mod planned;

@@ -3,15 +3,16 @@
 use super::chains::Chains;
 use super::config::CompileConfig;
 use super::generator::{Executor, Generator};
+use super::meter_cells::MeterCells;
 use super::record_place::RecordPlace;
-use crate::FlowEntry;
 use crate::counters::EntryCounts;
 use crate::fast::control::translate::BoundProgram;
-use crate::fast::datapath::action_program::ActionProgram;
+use crate::fast::datapath::action_program::{ActionProgram, METER_PARAM_LEN};
 use crate::fast::datapath::compiled::Compiled;
 use crate::fast::datapath::key::KeyMask;
 use crate::fast::datapath::kinds::{Depth, Kinds};
 use crate::fast::datapath::merged::{Tuple, Tuples};
+use crate::fast::datapath::meter_cell::MeterCell;
 use crate::fast::datapath::table::{
     Body, FlowRecord, Rule, SubTablePointer, Template, block_units, record_at, record_offset,
     sub_pointer_at, sub_pointer_units,
@@ -21,6 +22,7 @@ use crate::fast::memory::epoch::Retired;
 use crate::fast::memory::hash_table::{HashTable, SlotArray};
 use crate::fast::memory::lpm::Trie;
 use crate::fast::memory::thread_counts::ThreadCounts;
+use crate::{FlowEntry, Meter, Meters};
 use std::collections::HashMap;
 use std::io;
 use std::mem::offset_of;
@@ -48,6 +50,7 @@ pub(super) struct Store {
     by_address: HashMap<u64, ActionProgram>,
     /// How many of `programs` no flow record has.
     spare_programs: usize,
+    pub meters: MeterCells,
     retired: Retired<Garbage>,
 }
 
@@ -64,6 +67,7 @@ enum Garbage {
     Block(OldBlock),
     Replaced(OldEntry),
     Form(OldForm),
+    Meter(#[expect(dead_code, reason = "freed with this")] Arc<Meter>),
     /// A mark: what was retired before it is gone when it is.
     Mark,
 }
@@ -162,6 +166,7 @@ impl Store {
             programs: HashMap::new(),
             by_address: HashMap::new(),
             spare_programs: 0,
+            meters: MeterCells::default(),
             retired: Retired::new(&compiled.epochs),
             compiled,
         })
@@ -185,7 +190,7 @@ impl Store {
         require: Kinds,
         words: &[u64],
     ) -> Option<RecordPlace> {
-        let bound = BoundProgram::new(entry, require);
+        let mut bound = BoundProgram::new(entry, require);
         let units = block_units(words.len(), bound.params.len());
         let block = self.arena.allocate(units)?;
         self.reach_depth(bound.program.depth());
@@ -197,6 +202,10 @@ impl Store {
             self.arena.free(block, units);
             return None;
         };
+        if let Some(meter_id) = bound.meter {
+            let cell = self.meters.acquire(meter_id).to_ne_bytes();
+            bound.params[..METER_PARAM_LEN].copy_from_slice(&cell);
+        }
         // SAFETY: the block is ours, long enough, and aligned; nobody sees it yet.
         let record = unsafe {
             let start = self.arena.pointer(block);
@@ -389,6 +398,13 @@ impl Store {
         self.retired.retire(Garbage::Form(form));
     }
 
+    /// Has flow records lead to the meters as they are.
+    pub fn refresh_meters(&mut self, meters: &Meters) {
+        for replaced in self.meters.refresh(meters) {
+            self.retired.retire(Garbage::Meter(replaced));
+        }
+    }
+
     /// The rank in the flow record of a block, with so many words before it.
     ///
     /// # Safety
@@ -414,7 +430,7 @@ impl Store {
                     self.forget_sub_pointer(sub_pointer, words)
                 }
                 Garbage::Form(OldForm::Trie(trie)) => trie.free(&mut self.arena),
-                Garbage::Form(_) | Garbage::Mark => {}
+                Garbage::Form(_) | Garbage::Meter(_) | Garbage::Mark => {}
             }
         }
     }
@@ -473,6 +489,15 @@ impl Store {
         let Some(program) = self.by_address.get(&code) else {
             return;
         };
+        if program.is_metered() {
+            // SAFETY: the first parameter is the address of a cell, which lives as long as the flow record.
+            let meter_id = unsafe {
+                let record = record_at(self.arena.base(), old.block, old.words);
+                let params = addr_of_mut!((*record).params);
+                (*params.cast::<*const MeterCell>().read_unaligned()).meter_id
+            };
+            self.meters.release(meter_id);
+        }
         let params = program.ops.iter().map(|op| op.params_len()).sum();
         self.arena.free(old.block, block_units(old.words, params));
         if let Some(program) = self.programs.get_mut(program) {

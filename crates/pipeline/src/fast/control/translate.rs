@@ -1,6 +1,8 @@
 //! From an entry's instructions to its action program.
 
-use crate::fast::datapath::action_program::{ActionProgram, End, MAX_OPS, MAX_PARAMS, Op};
+use crate::fast::datapath::action_program::{
+    ActionProgram, End, MAX_OPS, MAX_PARAMS, METER_PARAM_LEN, Op,
+};
 use crate::fast::datapath::kinds::Kinds;
 use crate::{FlowEntry, Instructions};
 use urtica_wire::{Action, Field, OxmField, PortNo};
@@ -13,6 +15,8 @@ pub(crate) struct BoundProgram {
     pub params: Vec<u8>,
     /// A port or a table.
     pub target: u32,
+    /// The meter, the address of whose cell the first parameter has to become.
+    pub meter: Option<u32>,
 }
 
 impl BoundProgram {
@@ -30,16 +34,21 @@ impl BoundProgram {
             },
             params: Vec::new(),
             target: 0,
+            meter: None,
         }
     }
 
-    /// `None` where only the plain form can do it: meters, groups, the action set, several outputs, rare actions.
+    /// `None` where only the plain form can do it: groups, the action set, several outputs, rare actions.
     pub fn of(instructions: &Instructions, require: Kinds) -> Option<Self> {
-        if instructions.meter.is_some() || instructions.clear || instructions.write.is_some() {
+        if instructions.clear || instructions.write.is_some() {
             return None;
         }
         let mut bound = Self::punt(require);
         bound.program.end = End::Drop;
+        if let Some(meter_id) = instructions.meter {
+            bound.meter = Some(meter_id);
+            bound.push(Op::Meter, &[0; METER_PARAM_LEN]);
+        }
         let mut actions = instructions.apply.iter().flatten().peekable();
         while let Some(action) = actions.next() {
             match *action {

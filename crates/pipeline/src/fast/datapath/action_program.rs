@@ -14,6 +14,9 @@ pub(crate) const MAX_PARAMS: usize = 72;
 /// The most operations that an action program may have; longer lists are left to the plain form.
 pub(crate) const MAX_OPS: usize = 64;
 
+/// How many bytes of parameters [`Op::Meter`] has.
+pub(crate) const METER_PARAM_LEN: usize = size_of::<u64>();
+
 /// A change to a frame. Where it has a parameter, that follows the earlier operations' in the flow record, in network
 /// order unless said otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,6 +46,9 @@ pub(crate) enum Op {
     PopVlan,
     /// 16 bytes: the bits to write and those to keep, both in the machine's order.
     WriteMetadata,
+    /// 8 bytes: the address of a [`MeterCell`](super::meter_cell::MeterCell). The first operation of its program, if any: a
+    /// frame that the meter drops goes no further.
+    Meter,
 }
 
 /// Where a frame goes after the operations.
@@ -78,6 +84,11 @@ impl ActionProgram {
         ops.filter(|&&op| op == Op::DecNwTtl).count() as u8
     }
 
+    /// Whether frames go through a meter. While the compiled form does not know that yet, they take the plain way.
+    pub fn is_metered(&self) -> bool {
+        self.ops.first() == Some(&Op::Meter)
+    }
+
     /// How many bytes of room before the frame the operations take. A frame with less takes the plain way.
     pub fn headroom(&self) -> usize {
         let ops = self.ops.iter();
@@ -100,6 +111,7 @@ impl Op {
             Self::SetVlanVid | Self::SetTransportSrc | Self::SetTransportDst => 2,
             Self::SetVlanPcp => 1,
             Self::WriteMetadata => 16,
+            Self::Meter => METER_PARAM_LEN,
             Self::DecNwTtl | Self::PushVlan(_) | Self::PopVlan => 0,
         }
     }
@@ -108,7 +120,8 @@ impl Op {
         match self {
             Self::SetEthDst | Self::SetEthSrc | Self::WriteMetadata => Depth::Ethernet,
             Self::SetVlanVid | Self::SetVlanPcp | Self::PushVlan(_) | Self::PopVlan => Depth::Type,
-            Self::DecNwTtl => Depth::Network,
+            // A remark changes the DSCP.
+            Self::DecNwTtl | Self::Meter => Depth::Network,
             Self::SetIpv4Src | Self::SetIpv4Dst | Self::SetTransportSrc | Self::SetTransportDst => {
                 Depth::Transport
             }

@@ -8,11 +8,14 @@
 use super::action_program::{ActionProgram, End, Op};
 use super::frame::{DROP, Frame, PUNT};
 use super::kinds::Kinds;
+use super::meter_cell::MeterCell;
 use super::offset;
 use super::table::{Context, FlowRecord, Header, program_of};
+use crate::MeterVerdict;
 use crate::fast::memory::thread_counts::place;
+use crate::meter::raised_drop_precedence;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use urtica_wire::VLAN_PRESENT;
 
 /// Counts a frame and does what its entry says; returns the table that follows.
@@ -29,7 +32,7 @@ pub(super) unsafe fn execute(
     // SAFETY: the flow record is alive, and one of a pipeline for the interpreter, so that it names a program.
     let (program, record) = unsafe { (program_of(record), &*record) };
     // SAFETY: the frame has been parsed for this program, which its table's body saw to.
-    if !unsafe { can_execute(frame, program) } {
+    if !unsafe { can_execute(frame, program, record) } {
         // SAFETY: the frame is in the table of its header.
         unsafe { punt(frame) };
         return None;
@@ -38,6 +41,11 @@ pub(super) unsafe fn execute(
     unsafe { count(frame, context, record) };
     let mut params = record.params.as_ptr();
     for &op in &program.ops {
+        // SAFETY: the parameter of such an operation is the address of a cell that has a meter, as `can_execute` has seen.
+        if op == Op::Meter && unsafe { is_dropped(frame, context, cell_at(params)) } {
+            frame.out_port = DROP;
+            return None;
+        }
         // SAFETY: the frame has been parsed for this program; the flow record was made with parameters for all of its
         // operations, one after the other.
         unsafe {
@@ -74,12 +82,18 @@ pub(super) fn add(counter: &AtomicU64, more: u64) {
 }
 
 /// Whether all operations can be carried out on this frame; if not, nothing has been done yet.
-unsafe fn can_execute(frame: &Frame, program: &ActionProgram) -> bool {
+unsafe fn can_execute(frame: &Frame, program: &ActionProgram, record: &FlowRecord) -> bool {
+    // SAFETY: the first parameter of a metered program is the address of a cell, which lives as long as the flow record.
+    let meter_is_known = || unsafe {
+        let cell = cell_at(record.params.as_ptr());
+        !(*cell).meter.load(Acquire).is_null()
+    };
     // SAFETY: a program that decrements the TTL has its frames parsed up to the network header.
     let ttl_is_enough =
         || unsafe { ttl(frame).is_none_or(|(ttl, _)| *ttl > program.ttl_decrements()) };
     let room = frame.data as usize - frame.floor as usize;
     program.end != End::Punt
+        && (!program.is_metered() || meter_is_known())
         && room >= program.headroom()
         && (program.ttl_decrements() == 0 || ttl_is_enough())
 }
@@ -125,7 +139,59 @@ unsafe fn carry_out(frame: &mut Frame, op: Op, params: *const u8) {
                 let [value, kept] = params.cast::<[u64; 2]>().read_unaligned();
                 frame.metadata = frame.metadata & kept | value;
             }
-            Op::SetVlanVid | Op::SetVlanPcp | Op::PopVlan => {}
+            Op::SetVlanVid | Op::SetVlanPcp | Op::PopVlan | Op::Meter => {}
+        }
+    }
+}
+
+/// The cell whose address is the parameter of [`Op::Meter`].
+unsafe fn cell_at(params: *const u8) -> *const MeterCell {
+    // SAFETY: callers give the parameter of such an operation, which is so long.
+    unsafe { params.cast::<*const MeterCell>().read_unaligned() }
+}
+
+/// Takes a frame through a meter, for both readers; returns whether the meter drops it.
+///
+/// # Safety
+/// The frame is parsed up to the network header. The cell has a meter, which is not freed before the burst ends.
+pub(crate) unsafe extern "sysv64" fn is_dropped(
+    frame: *mut Frame,
+    context: *const Context,
+    cell: *const MeterCell,
+) -> bool {
+    // SAFETY: all are alive, as this function asks for, and nobody else has the frame.
+    let (frame, now_ns, meter) = unsafe {
+        let meter = (*cell).meter.load(Acquire);
+        (&mut *frame, (*context).now_ns, &*meter)
+    };
+    match meter.measure_at(frame.len as usize, now_ns) {
+        MeterVerdict::Pass => false,
+        MeterVerdict::Drop => true,
+        MeterVerdict::Remark(levels) => {
+            // SAFETY: the frame is parsed up to the network header.
+            unsafe { raise_drop_precedence(frame, levels) };
+            false
+        }
+    }
+}
+
+/// Raises the drop precedence of IPv4 and IPv6; the checksum of IPv4 follows.
+unsafe fn raise_drop_precedence(frame: &mut Frame, levels: u8) {
+    let is_v4 = frame.kinds.contains(Kinds::IPV4);
+    if !is_v4 && !frame.kinds.contains(Kinds::IPV6) {
+        return;
+    }
+    // SAFETY: `kinds` says that the network header is there in full; the DSCP is in its first two bytes.
+    unsafe {
+        let old = word_at(frame.network);
+        let shift = if is_v4 { 2 } else { 6 };
+        let dscp = (old >> shift & 0x3f) as u8;
+        let raised = u32::from(raised_drop_precedence(dscp, levels));
+        let new = old & !(0x3f << shift) | raised << shift;
+        let place = frame.network.cast::<[u8; 2]>();
+        place.write((new as u16).to_be_bytes());
+        if is_v4 && new != old {
+            Change::of_word(old, new).update(frame.network.add(offset::IPV4_CHECKSUM));
         }
     }
 }

@@ -73,14 +73,14 @@ fn why_not_carried_out(entry: &FlowEntry) -> Cow<'static, str> {
     let bound = BoundProgram::new(entry, require);
     if bound.program.end != End::Punt {
         return match bound.program.ttl_decrements() {
+            0 if bound.program.is_metered() && bound.program.headroom() == 0 => {
+                "the meter of its entry has not been taken over yet".into()
+            }
             0 => "there is no room before it for another tag".into(),
             _ => "its TTL is too low to be decremented".into(),
         };
     }
     let instructions = &entry.instructions;
-    if let Some(meter_id) = instructions.meter {
-        return format!("its entry has meter:{meter_id}").into();
-    }
     if instructions.clear || instructions.write.is_some() {
         return "its entry changes the action set".into();
     }

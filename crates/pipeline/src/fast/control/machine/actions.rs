@@ -16,8 +16,10 @@ use super::vlan;
 use super::writer::{Pointer, Writer, param};
 use crate::counters::EntryCounters;
 use crate::fast::datapath::action_program::{ActionProgram, End, Op};
+use crate::fast::datapath::execute;
 use crate::fast::datapath::frame::DROP;
 use crate::fast::datapath::kinds::Kinds;
+use crate::fast::datapath::meter_cell::MeterCell;
 use crate::fast::datapath::offset;
 use crate::fast::datapath::table::{FlowRecord, TableCounts};
 use crate::fast::memory::arena::UNIT_BYTES;
@@ -47,7 +49,7 @@ pub(super) fn emit(
     actions.count(is_shared)?;
     actions.ops()?;
     actions.end()?;
-    if program.ttl_decrements() > 0 || program.headroom() > 0 {
+    if program.ttl_decrements() > 0 || program.headroom() > 0 || program.is_metered() {
         emitter.here(&mut to_plain, "punt")?;
         ends::punt(emitter)?;
     }
@@ -80,6 +82,12 @@ impl<'a> Actions<'a> {
             asm.sub(rdx, qword_ptr(place!(frame.floor)))?;
             asm.cmp(rdx, headroom)?;
             asm.jb(to_plain)?;
+        }
+        if self.program.is_metered() {
+            let asm = &mut self.writer.emitter.asm;
+            asm.mov(rdx, qword_ptr(param(offset_of!(FlowRecord, params))))?;
+            asm.cmp(qword_ptr(rdx + offset_of!(MeterCell, meter) as i32), 0)?;
+            asm.je(to_plain)?;
         }
         let ops = u32::from(self.program.ttl_decrements());
         if ops > 0 {
@@ -163,6 +171,7 @@ impl<'a> Actions<'a> {
             Op::PushVlan(ether_type) => vlan::push(&mut self.writer, ether_type),
             Op::PopVlan => vlan::pop(&mut self.writer),
             Op::WriteMetadata => self.write_metadata(params),
+            Op::Meter => self.pass_meter(params),
         }
     }
 
@@ -194,6 +203,34 @@ impl<'a> Actions<'a> {
                 Ok(())
             }
         })
+    }
+
+    /// A call of what the interpreter calls, too. Four registers are kept on the stack, which 8 bytes more align to 16, as a
+    /// call wants it. What was in the others is lost.
+    fn pass_meter(&mut self, params: usize) -> Result<(), IcedError> {
+        let mut passed = self.writer.emitter.label();
+        let is_dropped = execute::is_dropped as *const () as u64;
+        self.writer
+            .emitter
+            .name_constant(is_dropped, "execute::is_dropped".to_owned());
+        (self.writer.pointer, self.writer.has_network) = (None, false);
+        let asm = &mut self.writer.emitter.asm;
+        for register in [rdi, rsi, rcx, rax] {
+            asm.push(register)?;
+        }
+        asm.sub(rsp, 8)?;
+        asm.mov(rdx, qword_ptr(param(params)))?;
+        asm.mov(r8, is_dropped)?;
+        asm.call(r8)?;
+        asm.add(rsp, 8)?;
+        asm.mov(edx, eax)?;
+        for register in [rax, rcx, rsi, rdi] {
+            asm.pop(register)?;
+        }
+        asm.test(dl, dl)?;
+        asm.je(passed)?;
+        ends::verdict(self.writer.emitter, DROP)?;
+        self.writer.here(&mut passed, "passed")
     }
 
     fn write_metadata(&mut self, params: usize) -> Result<(), IcedError> {

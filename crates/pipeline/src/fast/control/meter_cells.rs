@@ -1,0 +1,79 @@
+//! The cells of all meters that flow records lead to.
+
+use crate::fast::datapath::meter_cell::MeterCell;
+use crate::{Meter, Meters};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Release;
+use std::time::Duration;
+use urtica_wire::MeterFlags;
+
+/// Cells by the numbers of their meters.
+#[derive(Debug, Default)]
+pub(super) struct MeterCells {
+    cells: HashMap<u32, Held>,
+    /// Meters whose cells do not show them as they are.
+    stale: Vec<u32>,
+}
+
+/// A cell, and what it needs.
+#[derive(Debug)]
+struct Held {
+    cell: Arc<MeterCell>,
+    /// How many flow records lead to it.
+    records: usize,
+    /// What it shows.
+    meter: Option<Arc<Meter>>,
+}
+
+impl MeterCells {
+    /// The address of a meter's cell, for one more flow record.
+    pub fn acquire(&mut self, meter_id: u32) -> u64 {
+        let stale = &mut self.stale;
+        let held = self.cells.entry(meter_id).or_insert_with(|| {
+            stale.push(meter_id);
+            Held {
+                cell: Arc::new(MeterCell::new(meter_id)),
+                records: 0,
+                meter: None,
+            }
+        });
+        held.records += 1;
+        Arc::as_ptr(&held.cell) as u64
+    }
+
+    /// Takes back what a flow record has got that no packet can be in any more.
+    pub fn release(&mut self, meter_id: u32) {
+        if let Some(held) = self.cells.get_mut(&meter_id) {
+            held.records -= 1;
+            if held.records == 0 {
+                self.cells.remove(&meter_id);
+            }
+        }
+    }
+
+    /// Notes that a meter was added, modified or deleted.
+    pub fn note(&mut self, meter_id: u32) {
+        if self.cells.contains_key(&meter_id) {
+            self.stale.push(meter_id);
+        }
+    }
+
+    /// Has cells show the meters as they are. Returns what they showed until now, which packets may still be in.
+    pub fn refresh(&mut self, meters: &Meters) -> Vec<Arc<Meter>> {
+        let mut replaced = Vec::new();
+        for meter_id in std::mem::take(&mut self.stale) {
+            let Some(held) = self.cells.get_mut(&meter_id) else {
+                continue;
+            };
+            let known = meters.get_shared(meter_id).cloned();
+            // Without bands it lets everything pass, as a meter does that is not there.
+            let missing = || Arc::new(Meter::new(MeterFlags::empty(), Vec::new(), Duration::ZERO));
+            let meter = known.unwrap_or_else(missing);
+            let shown = Arc::as_ptr(&meter).cast_mut();
+            held.cell.meter.store(shown, Release);
+            replaced.extend(held.meter.replace(meter));
+        }
+        replaced
+    }
+}

@@ -1,0 +1,26 @@
+//! Where flow records find their meter.
+
+use crate::Meter;
+use std::ptr::null_mut;
+use std::sync::atomic::AtomicPtr;
+
+/// What the flow records of all entries with one meter lead to. It stays where it is as long as any of them is there; a
+/// meter that is modified is swapped in here, and the one until then is kept until no packet can be in it.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct MeterCell {
+    /// Null until the meter is known, and never again.
+    pub meter: AtomicPtr<Meter>,
+    /// Its number.
+    pub meter_id: u32,
+}
+
+impl MeterCell {
+    /// The cell of a meter that is not known yet.
+    pub fn new(meter_id: u32) -> Self {
+        Self {
+            meter: AtomicPtr::new(null_mut()),
+            meter_id,
+        }
+    }
+}
