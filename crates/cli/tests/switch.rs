@@ -410,7 +410,9 @@ fn a_state_file_that_cannot_be_used_keeps_the_switch_from_starting() {
 #[cfg(feature = "northbound")]
 fn scrape(address: &str, path: &str) -> (String, String) {
     let mut stream = std::net::TcpStream::connect(address).unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    let accept = "Accept: application/openmetrics-text";
+    let request =
+        format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{accept}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     let mut response = String::new();
     stream.read_to_string(&mut response).unwrap();
