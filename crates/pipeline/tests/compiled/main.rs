@@ -1,5 +1,6 @@
 //! The compiled form against the plain one: the same packets, the same outcome, the same counters.
 
+mod action_sets;
 mod deferred;
 mod meters;
 mod planned_beside;

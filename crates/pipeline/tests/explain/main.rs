@@ -264,9 +264,15 @@ fn why_a_packet_goes_the_plain_way_is_told() {
             Some((0, true, "sends it out before")),
         ),
         (
-            "actions=clear_actions\n",
+            "actions=write_actions(output:2),goto_table:1\n",
             &ip,
-            Some((0, true, "changes the action set")),
+            Some((0, true, "writes to the action set before another table")),
+        ),
+        ("actions=clear_actions\n", &ip, None),
+        (
+            "actions=write_actions(FLOOD)\n",
+            &ip,
+            Some((0, true, "its entry does FLOOD")),
         ),
         (
             "ip,actions=dec_ttl,output:2\n",

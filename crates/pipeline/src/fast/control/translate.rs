@@ -4,7 +4,7 @@ use crate::fast::datapath::action_program::{
     ActionProgram, End, MAX_OPS, MAX_PARAMS, METER_PARAM_LEN, Op,
 };
 use crate::fast::datapath::kinds::Kinds;
-use crate::{FlowEntry, Instructions};
+use crate::{ActionSet, FlowEntry, Instructions};
 use urtica_wire::{Action, Field, OxmField, PortNo};
 
 /// What an entry does, compiled.
@@ -38,18 +38,24 @@ impl BoundProgram {
         }
     }
 
-    /// `None` where only the plain form can do it: groups, the action set, several outputs, rare actions.
+    /// `None` if only the plain form can do it: groups, an action set for the next table, several outputs, rare actions.
+    ///
+    /// So no packet brings an action set to a table: clearing it changes nothing, and without a next table the actions
+    /// that are written follow the applied ones.
     pub fn of(instructions: &Instructions, require: Kinds) -> Option<Self> {
-        if instructions.clear || instructions.write.is_some() {
+        let written = instructions.write.as_deref().unwrap_or_default();
+        if !written.is_empty() && instructions.goto.is_some() {
             return None;
         }
+        let action_set = ActionSet::from_actions(written);
         let mut bound = Self::punt(require);
         bound.program.end = End::Drop;
         if let Some(meter_id) = instructions.meter {
             bound.meter = Some(meter_id);
             bound.push(Op::Meter, &[0; METER_PARAM_LEN]);
         }
-        let mut actions = instructions.apply.iter().flatten().peekable();
+        let applied = instructions.apply.iter().flatten();
+        let mut actions = applied.chain(action_set.actions()).peekable();
         while let Some(action) = actions.next() {
             match *action {
                 Action::Output { port, .. } if actions.peek().is_none() => bound.output(port)?,

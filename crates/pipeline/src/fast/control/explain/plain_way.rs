@@ -81,10 +81,11 @@ fn why_not_carried_out(entry: &FlowEntry) -> Cow<'static, str> {
         };
     }
     let instructions = &entry.instructions;
-    if instructions.clear || instructions.write.is_some() {
-        return "its entry changes the action set".into();
+    let written = instructions.write.as_deref().unwrap_or_default();
+    if !written.is_empty() && instructions.goto.is_some() {
+        return "its entry writes to the action set before another table".into();
     }
-    let mut actions = instructions.apply.iter().flatten();
+    let mut actions = instructions.apply.iter().flatten().chain(written);
     match actions.find(|action| !is_compiled(action, require)) {
         Some(action) => format!("its entry does {action}").into(),
         None => "its entry sends it out before it is done with it, or does more than a flow record has room for".into(),

@@ -1,0 +1,61 @@
+//! Entries with an action set and no next table are carried out compiled.
+
+use crate::support::differential::{Comparison, ComparisonConfig};
+use urtica_wire::{FlowMod, FlowModCommand, PortNo};
+
+/// A UDP packet over IPv4 to the last byte of its destination, which is also its TTL.
+fn packet(last: u8) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 1, 1, 8, 0];
+    frame.extend([0x45, 0, 0, 40, 0, 0, 0, 0, last, 17, 0, 0]);
+    frame.extend([10, 0, 0, 1, 10, 0, 0, last, 0, 80, 0, 81, 0, 20, 0, 0]);
+    frame.resize(60, 0);
+    frame
+}
+
+/// How many of the frames were left to the plain form, with these entries.
+#[track_caller]
+fn punted(entries: &[&str]) -> u64 {
+    let mut comparison = Comparison::new(ComparisonConfig::default());
+    for text in entries {
+        let flow_mod = FlowMod::parse(FlowModCommand::Add, text).expect(text);
+        comparison.flow_mod(&flow_mod).expect(text);
+    }
+    let frames: Vec<_> = (1..=3).map(|last| (PortNo(1), packet(last))).collect();
+    comparison.send(&frames);
+    comparison.compare_counters();
+    comparison.punted / comparison.subjects.len() as u64
+}
+
+#[test]
+fn action_sets_follow_the_applied_actions() {
+    let compiled = [
+        "actions=write_actions(output:2)",
+        "actions=clear_actions,output:2",
+        "actions=clear_actions,write_actions(output:2)",
+        "actions=push_vlan:0x8100,set_field:4101->vlan_vid,write_actions(output:3,set_field:2->vlan_pcp)",
+        "udp,udp_src=80,actions=set_field:7->udp_dst,write_actions(output:in_port,set_field:8->udp_dst,pop_vlan)",
+        "ip,actions=write_metadata:5,write_actions(set_field:02:00:00:00:00:09->eth_dst)",
+    ];
+    for entry in compiled {
+        assert_eq!(punted(&[entry]), 0, "{entry}");
+    }
+    let behind = "table=1,actions=write_actions(output:2)";
+    let cleared = "actions=clear_actions,write_metadata:5,goto_table:1";
+    assert_eq!(punted(&[cleared, behind]), 0);
+}
+
+#[test]
+fn a_ttl_too_low_for_applied_and_written_actions_goes_the_plain_way() {
+    let entry = "ip,actions=dec_ttl,write_actions(output:2,dec_ttl)";
+    assert_eq!(punted(&[entry]), 2);
+}
+
+#[test]
+fn action_sets_for_the_next_table_and_second_outputs_go_the_plain_way() {
+    let behind = "table=1,actions=clear_actions,write_actions(output:2)";
+    assert_eq!(
+        punted(&["actions=write_actions(output:3),goto_table:1", behind]),
+        3
+    );
+    assert_eq!(punted(&["actions=output:2,write_actions(output:3)"]), 3);
+}
