@@ -28,8 +28,8 @@ impl Pipeline {
         let mut compiler = Compiler::new(n_tables, config)?;
         // Not before: where there is no memory, the form there was goes on.
         self.stop_compiling();
-        compiler.begin(&mut self.tables);
-        compiler.follow_meters(&self.meters);
+        compiler.begin(&mut self.tables, &self.groups);
+        self.follow_in(&mut compiler);
         let compiled = compiler.compiled().clone();
         self.compiler = Some(Mutex::new(compiler));
         Ok(compiled)
@@ -49,8 +49,7 @@ impl Pipeline {
     /// when the next change begins is followed then.
     pub fn follow(&self) {
         if let Some(mut compiler) = self.compiler() {
-            compiler.follow(&self.tables);
-            compiler.follow_meters(&self.meters);
+            self.follow_in(&mut compiler);
         }
     }
 
@@ -60,9 +59,9 @@ impl Pipeline {
     /// [`Pipeline::expire`] does it unless following is deferred.
     pub fn settle(&self, now: Duration) {
         if let Some(mut compiler) = self.compiler() {
-            compiler.follow(&self.tables);
-            compiler.settle(&self.tables, now);
-            compiler.follow_meters(&self.meters);
+            self.follow_in(&mut compiler);
+            compiler.settle(&self.tables, &self.groups, now);
+            self.follow_in(&mut compiler);
         }
     }
 
@@ -120,10 +119,7 @@ impl Pipeline {
         };
         let compiler = compiler.get_mut().unwrap_or_else(PoisonError::into_inner);
         compiler.take_changes(&mut self.tables, changed, removed);
-        if !self.is_deferred {
-            compiler.follow(&self.tables);
-            compiler.follow_meters(&self.meters);
-        }
+        self.follow_now();
     }
 
     /// Has the compiled form follow that these meters were added, modified or deleted, now or later.
@@ -133,10 +129,36 @@ impl Pipeline {
         };
         let compiler = compiler.get_mut().unwrap_or_else(PoisonError::into_inner);
         compiler.note_meters(meter_ids);
-        if !self.is_deferred {
-            compiler.follow(&self.tables);
-            compiler.follow_meters(&self.meters);
+        self.follow_now();
+    }
+
+    /// Has the compiled form follow that a group was added, modified or deleted, or all were deleted, now or later.
+    pub(crate) fn follow_group_changes(&mut self, group_id: Option<u32>) {
+        let Some(compiler) = &mut self.compiler else {
+            return;
+        };
+        let compiler = compiler.get_mut().unwrap_or_else(PoisonError::into_inner);
+        compiler.note_group(group_id, &self.groups);
+        self.follow_now();
+    }
+
+    /// Has the compiled form follow at once that a port has changed, which buckets of groups may watch.
+    pub(crate) fn follow_ports(&self) {
+        if let Some(mut compiler) = self.compiler() {
+            compiler.follow_liveness(&self.groups, &|bucket| self.is_live(bucket));
         }
+    }
+
+    fn follow_now(&self) {
+        if !self.is_deferred {
+            self.follow();
+        }
+    }
+
+    fn follow_in(&self, compiler: &mut Compiler) {
+        compiler.follow(&self.tables, &self.groups);
+        compiler.follow_meters(&self.meters);
+        compiler.follow_groups(&self.groups, &|bucket| self.is_live(bucket));
     }
 
     /// What a table has counted in the compiled form.
@@ -146,12 +168,12 @@ impl Pipeline {
         totals.unwrap_or_default()
     }
 
-    /// Leaves all packets to the plain form; entries and tables keep what they have counted.
+    /// Leaves all packets to the plain form; entries, groups and tables keep what they have counted.
     fn stop_compiling(&mut self) {
         if let Some(compiler) = self.compiler.take() {
             let compiler = compiler.into_inner();
             let compiler = compiler.unwrap_or_else(PoisonError::into_inner);
-            compiler.end(&self.tables);
+            compiler.end(&self.tables, &self.groups);
         }
     }
 

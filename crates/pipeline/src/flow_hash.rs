@@ -26,11 +26,15 @@ pub(crate) struct FlowWords {
 impl FlowWords {
     /// Those of a packet.
     pub fn of(packet: &Packet) -> Self {
+        Self::from_fields(|field| packet.field(field).unwrap_or(0))
+    }
+
+    /// Those of a packet whose fields `field` returns, and 0 for each that the packet does not have.
+    pub fn from_fields(field: impl Fn(OxmField) -> u128) -> Self {
         use OxmField::*;
-        let field = |field| packet.field(field).unwrap_or(0);
         // Of fields that stand at the same place, a packet has one at most.
         let any =
-            |fields: [OxmField; 3]| fields.map(field).iter().fold(0, |all, one| all | one) as u64;
+            |fields: [OxmField; 3]| fields.map(&field).iter().fold(0, |all, one| all | one) as u64;
         let low = |name| field(name) as u64;
         let halves = |name| {
             let value = field(name);

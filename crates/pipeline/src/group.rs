@@ -4,12 +4,12 @@
 //! group mod that would make such a loop is refused, as is one that makes a chain longer than [`MAX_CHAIN`]. Walks
 //! along chains therefore end.
 
+use crate::group_counters::GroupCounters;
 use crate::references::References;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-use urtica_wire::{Action, ErrorCode, GROUP_ANY, GroupType, PortNo};
+use urtica_wire::{Action, BucketCounter, ErrorCode, GROUP_ANY, GroupType, PortNo};
 
 /// How many groups may stand one behind the other.
 pub const MAX_CHAIN: usize = 32;
@@ -36,10 +36,7 @@ pub struct Group {
     pub buckets: Vec<Bucket>,
     /// When it was added.
     pub added: Duration,
-    /// Packets that it handled.
-    pub packets: AtomicU64,
-    /// Their bytes.
-    pub bytes: AtomicU64,
+    pub(crate) counters: GroupCounters,
 }
 
 /// One bucket of a group.
@@ -55,10 +52,7 @@ pub struct Bucket {
     pub actions: Vec<Action<'static>>,
     /// What flows tell it from other buckets by: see the module `group_select`.
     pub(crate) seed: u64,
-    /// Packets that it handled.
-    pub packets: AtomicU64,
-    /// Their bytes.
-    pub bytes: AtomicU64,
+    pub(crate) counters: GroupCounters,
 }
 
 impl Groups {
@@ -80,6 +74,17 @@ impl Groups {
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.groups.len()
+    }
+
+    /// The groups that hand packets to this one, through other groups too.
+    pub(crate) fn ancestors(&self, group_id: u32) -> BTreeSet<u32> {
+        let mut found = BTreeSet::new();
+        let mut waiting = vec![group_id];
+        while let Some(next) = waiting.pop() {
+            let users = self.users.to(next);
+            waiting.extend(users.filter(|&user| found.insert(user)));
+        }
+        found
     }
 
     /// How many groups hand packets to this one.
@@ -164,18 +169,16 @@ impl Group {
         self.buckets.iter().flat_map(Bucket::used_groups)
     }
 
-    /// Counts a packet of `bytes`.
-    pub(crate) fn count(&self, bytes: usize) {
-        self.packets.fetch_add(1, Relaxed);
-        self.bytes.fetch_add(bytes as u64, Relaxed);
+    /// How many packets it has handled, and how many bytes these had.
+    pub fn counted(&self) -> BucketCounter {
+        self.counters.read()
     }
 }
 
 impl Bucket {
-    /// Counts a packet of `bytes`.
-    pub(crate) fn count(&self, bytes: usize) {
-        self.packets.fetch_add(1, Relaxed);
-        self.bytes.fetch_add(bytes as u64, Relaxed);
+    /// How many packets it has handled, and how many bytes these had.
+    pub fn counted(&self) -> BucketCounter {
+        self.counters.read()
     }
 
     /// The groups that it hands packets to or watches.

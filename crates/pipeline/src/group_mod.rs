@@ -2,11 +2,11 @@
 
 use crate::entry_change::{EntryChange, Kind};
 use crate::entry_walk::Wanted;
+use crate::group_counters::GroupCounters;
 use crate::group_select::seed;
 use crate::removed_entry::RemovedEntry;
 use crate::{Bucket, Group, MAX_BUCKETS, Pipeline};
 use std::collections::HashMap;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use urtica_wire::{
     Action, ErrorCode, FlowRemovedReason, GROUP_ALL, GROUP_ANY, GROUP_MAX, GroupMod,
@@ -88,7 +88,7 @@ impl Pipeline {
                 None => self.groups.remove(group_id),
             };
         }
-        checked
+        checked.inspect(|()| self.follow_group_changes(Some(group_id)))
     }
 
     /// Takes over what a group mod says, but for how it stands to other groups.
@@ -116,8 +116,7 @@ impl Pipeline {
             group_type,
             buckets,
             added: now,
-            packets: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
+            counters: GroupCounters::default(),
         })
     }
 
@@ -143,8 +142,7 @@ impl Pipeline {
             watch_group: bucket.watch_group,
             actions: self.check_bucket(&bucket.actions)?,
             seed: 0,
-            packets: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
+            counters: GroupCounters::default(),
         };
         match self.can_watch(&bucket) || !looks_at_liveness(group_type) {
             true => Ok(bucket),
@@ -160,6 +158,7 @@ impl Pipeline {
 
     fn delete_all_groups(&mut self) -> EntryChange {
         self.groups.clear();
+        self.follow_group_changes(None);
         self.remove_group_users(None)
     }
 
@@ -169,6 +168,7 @@ impl Pipeline {
             return Err(ErrorCode::GroupModFailedChainedGroup);
         }
         self.groups.remove(group_id);
+        self.follow_group_changes(Some(group_id));
         Ok(self.remove_group_users(Some(group_id)))
     }
 

@@ -32,16 +32,37 @@ const OFFSET_BITS: u32 = 24;
 /// log2(1 + i / STEPS), from 0 to 1.
 static LOG2: [u64; STEPS + 1] = log2_table();
 
+/// A bucket of a select group, in any form.
+pub(crate) trait Weighed {
+    /// Its weight relative to other buckets; one of weight 0 gets no flows.
+    fn weight(&self) -> u16;
+
+    /// The number by which flows tell it from other buckets: see [`seed`].
+    fn seed(&self) -> u64;
+}
+
+impl Weighed for Bucket {
+    fn weight(&self) -> u16 {
+        self.weight
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+}
+
 /// The bucket that a flow prefers; `None` where none has a weight.
-pub(crate) fn select<'a>(
-    buckets: impl Iterator<Item = &'a Bucket>,
+#[inline]
+pub(crate) fn select<'a, B: Weighed>(
+    buckets: impl Iterator<Item = &'a B>,
     flow_hash: u64,
-) -> Option<&'a Bucket> {
-    let weighed = buckets.filter(|bucket| bucket.weight > 0);
-    let drawn = weighed.map(|bucket| (minus_log2(mix(flow_hash ^ bucket.seed)), bucket));
+) -> Option<&'a B> {
+    let weighed = buckets.filter(|bucket| bucket.weight() > 0);
+    let drawn = weighed.map(|bucket| (minus_log2(mix(flow_hash ^ bucket.seed())), bucket));
     let best = drawn.reduce(|best, other| {
         // a / b < c / d without division: 47 bits times 16 fit.
-        let is_preferred = other.0 * u64::from(best.1.weight) < best.0 * u64::from(other.1.weight);
+        let weights = [best.1.weight(), other.1.weight()].map(u64::from);
+        let is_preferred = other.0 * weights[0] < best.0 * weights[1];
         if is_preferred { other } else { best }
     });
     best.map(|(_, bucket)| bucket)

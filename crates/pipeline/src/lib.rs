@@ -60,6 +60,7 @@ mod flow_table;
 mod flow_walk;
 mod group;
 mod group_buckets;
+mod group_counters;
 mod group_mod;
 mod group_select;
 mod layout;

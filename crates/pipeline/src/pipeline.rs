@@ -139,10 +139,13 @@ impl Pipeline {
     /// Adds a port, or changes it.
     pub fn set_port(&mut self, port: Port) {
         self.ports.insert(port.port_no, port);
+        self.follow_ports();
     }
 
     /// Takes a port away.
     pub fn remove_port(&mut self, port_no: PortNo) -> Option<Port> {
-        self.ports.remove(&port_no)
+        let removed = self.ports.remove(&port_no);
+        self.follow_ports();
+        removed
     }
 }

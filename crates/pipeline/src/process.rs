@@ -349,14 +349,14 @@ impl<'a> Walk<'a> {
             return;
         };
         let bytes = packet.frame().len();
-        group.count(bytes);
+        group.counters.count(bytes);
         let reason = std::mem::replace(&mut self.cause.reason, PacketInReason::Action);
         for bucket in pipeline.buckets_for(group, packet) {
             let Some(buckets_left) = self.buckets_left.checked_sub(1) else {
                 break;
             };
             self.buckets_left = buckets_left;
-            bucket.count(bytes);
+            bucket.counters.count(bytes);
             self.sink.step(Step::Bucket { group_id, bucket });
             self.carry_out_set(&ActionSet::from_actions(&bucket.actions), packet.clone());
         }

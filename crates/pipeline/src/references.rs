@@ -75,7 +75,7 @@ impl<P: Referrer> References<P> {
     }
 
     /// Those that refer to this, in their order.
-    fn to(&self, number: u32) -> impl Iterator<Item = P> {
+    pub fn to(&self, number: u32) -> impl Iterator<Item = P> {
         let [first, last] = P::ALL;
         let pairs = self.pairs.range((number, first)..=(number, last));
         pairs.map(|&(_, by)| by)

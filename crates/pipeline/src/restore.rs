@@ -6,6 +6,7 @@
 use crate::counters::EntryCounters;
 use crate::entry::nanoseconds;
 use crate::flow_table::Counts;
+use crate::group_counters::GroupCounters;
 use crate::linked_counters::LinkedCounters;
 use crate::meter_mod::check_meter;
 use crate::{EntryMatch, FlowEntry, Instructions, METER_MAX, Pipeline};
@@ -93,10 +94,12 @@ impl Pipeline {
         let mut group =
             self.with_ports_to_follow(|pipeline| pipeline.check_group(&group_mod, now))?;
         group.added = before(now, stats.duration_sec, stats.duration_nsec);
-        group.packets = AtomicU64::new(stats.packet_count);
-        group.bytes = AtomicU64::new(stats.byte_count);
+        group.counters = GroupCounters::beginning_with(&BucketCounter {
+            packet_count: stats.packet_count,
+            byte_count: stats.byte_count,
+        });
         for (bucket, counter) in group.buckets.iter_mut().zip(&stats.buckets) {
-            (bucket.packets, bucket.bytes) = counters(&counter);
+            bucket.counters = GroupCounters::beginning_with(&counter);
         }
         self.insert_group(desc.group_id, group)
     }

@@ -130,17 +130,15 @@ impl Pipeline {
 impl Group {
     fn to_stats(&self, group_id: u32, ref_count: u32, now: Duration) -> GroupStats<'static> {
         let (duration_sec, duration_nsec) = seconds_and_nanoseconds(now.saturating_sub(self.added));
-        let buckets = self.buckets.iter();
+        let counted = self.counted();
         GroupStats {
             group_id,
             ref_count,
-            packet_count: self.packets.load(Relaxed),
-            byte_count: self.bytes.load(Relaxed),
+            packet_count: counted.packet_count,
+            byte_count: counted.byte_count,
             duration_sec,
             duration_nsec,
-            buckets: buckets
-                .map(|bucket| counter(&bucket.packets, &bucket.bytes))
-                .collect(),
+            buckets: self.buckets.iter().map(Bucket::counted).collect(),
         }
     }
 

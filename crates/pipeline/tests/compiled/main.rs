@@ -2,6 +2,7 @@
 
 mod action_sets;
 mod deferred;
+mod groups;
 mod meters;
 mod planned_beside;
 mod random;

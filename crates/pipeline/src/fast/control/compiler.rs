@@ -10,7 +10,7 @@ use super::store::Store;
 use crate::fast::datapath::compiled::{Compiled, TableTotals};
 use crate::fast::memory::arena::Arena;
 use crate::flow_table::Change;
-use crate::{Backend, FlowTable, Meters, RemovedEntry};
+use crate::{Backend, Bucket, FlowTable, Groups, Meters, RemovedEntry};
 use std::io;
 use std::mem;
 use std::ops::Range;
@@ -81,21 +81,21 @@ impl Compiler {
     }
 
     /// Compiles the tables as they are, and has them keep what changes from now on.
-    pub fn begin(&mut self, tables: &mut [FlowTable]) {
+    pub fn begin(&mut self, tables: &mut [FlowTable], groups: &Groups) {
         tables.iter_mut().for_each(FlowTable::keep_changes);
-        self.compile(tables);
+        self.compile(tables, groups);
     }
 
-    fn compile(&mut self, tables: &[FlowTable]) {
+    fn compile(&mut self, tables: &[FlowTable], groups: &Groups) {
         for (form, table) in self.forms.iter_mut().zip(tables) {
             form.begin(&mut self.store, table);
         }
-        self.go_on_without_code(tables);
+        self.go_on_without_code(tables, groups);
     }
 
     /// Compiles all tables for the interpreter once memory for machine code was refused, which leaves a table to the plain form.
     /// Readers find the new form by themselves. Where there is no memory for it, all stays as it is.
-    fn go_on_without_code(&mut self, tables: &[FlowTable]) {
+    fn go_on_without_code(&mut self, tables: &[FlowTable], groups: &Groups) {
         if !self.store.is_code_refused() {
             return;
         }
@@ -104,8 +104,8 @@ impl Compiler {
         };
         let before = mem::replace(self, next);
         let replaced = before.compiled().clone();
-        before.end(tables);
-        self.compile(tables);
+        before.end(tables, groups);
+        self.compile(tables, groups);
         replaced.replace_by(self.compiled());
     }
 
@@ -143,7 +143,7 @@ impl Compiler {
 
     /// Follows what was taken. When it returns, no packet is on its way to an entry that was removed, and these have counted all
     /// that they matched.
-    pub fn follow(&mut self, tables: &[FlowTable]) {
+    pub fn follow(&mut self, tables: &[FlowTable], groups: &Groups) {
         for (index, changes) in mem::take(&mut self.changes) {
             self.forms[index].follow(&mut self.store, &tables[index], changes);
         }
@@ -151,7 +151,7 @@ impl Compiler {
             true => self.store.settle(),
             false => self.store.collect(),
         }
-        self.go_on_without_code(tables);
+        self.go_on_without_code(tables, groups);
     }
 
     /// Notes that meters were added, modified or deleted.
@@ -164,10 +164,25 @@ impl Compiler {
         self.store.refresh_meters(meters);
     }
 
+    /// Notes that a group was added, modified or deleted; without a number, that all were deleted.
+    pub fn note_group(&mut self, group_id: Option<u32>, groups: &Groups) {
+        self.store.groups.note(group_id, groups);
+    }
+
+    /// Has flow records lead to the groups as they are; until then packets of new ones take the plain way.
+    pub fn follow_groups(&mut self, groups: &Groups, is_live: &dyn Fn(&Bucket) -> bool) {
+        self.store.refresh_groups(groups, is_live);
+    }
+
+    /// Has packets meet the buckets of groups as live as they are.
+    pub fn follow_liveness(&mut self, groups: &Groups, is_live: &dyn Fn(&Bucket) -> bool) {
+        self.store.groups.refresh_liveness(groups, is_live);
+    }
+
     /// Searches a table in a better way that has not changed for some time, if there is one; each call one, as that takes long.
-    pub fn settle(&mut self, tables: &[FlowTable], now: Duration) {
+    pub fn settle(&mut self, tables: &[FlowTable], groups: &Groups, now: Duration) {
         self.look_for_better(tables, now);
-        self.go_on_without_code(tables);
+        self.go_on_without_code(tables, groups);
     }
 
     fn look_for_better(&mut self, tables: &[FlowTable], now: Duration) {
@@ -196,12 +211,13 @@ impl Compiler {
         }
     }
 
-    /// Leaves all packets to the plain form; entries and tables keep what they have counted.
-    pub fn end(mut self, tables: &[FlowTable]) {
+    /// Leaves all packets to the plain form; entries, groups and tables keep what they have counted.
+    pub fn end(mut self, tables: &[FlowTable], groups: &Groups) {
         for (form, table) in self.forms.iter_mut().zip(tables) {
             form.clear(&mut self.store, table);
         }
         self.store.settle();
+        self.store.groups.end(groups);
         for (index, table) in tables.iter().enumerate() {
             let totals = self.totals(index);
             table.lookups.fetch_add(totals.lookups(), Relaxed);

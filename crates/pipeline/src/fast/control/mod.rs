@@ -4,7 +4,7 @@
 //!   `decompose` by what it is cut, `merge` which entries share a hash table (`cut`, `route` and `planned` are what these
 //!   decide about, `choice` is what they decide). `search` has this done by a thread of its own.
 //! - `match_key` makes a key of a match, `translate` an action program of instructions.
-//! - `store` has the flow records, `meter_cells` what leads from them to meters, `chains` the hash tables that entries share, `generator` the code; `machine` is the code generator for x86-64.
+//! - `store` has the flow records, `meter_cells` and `group_cells` what leads from them to meters and groups, `chains` the hash tables that entries share, `generator` the code; `machine` is the code generator for x86-64.
 //! - `explain` tells people what came of it.
 
 mod chains;
@@ -16,6 +16,7 @@ mod decompose;
 pub(crate) mod explain;
 mod form;
 mod generator;
+mod group_cells;
 #[cfg(target_arch = "x86_64")]
 mod machine;
 mod match_key;

@@ -3,12 +3,14 @@
 use super::chains::Chains;
 use super::config::CompileConfig;
 use super::generator::{Executor, Generator};
+use super::group_cells::{GroupCells, Replaced, World, free_counters};
 use super::meter_cells::MeterCells;
 use super::record_place::RecordPlace;
 use crate::counters::EntryCounts;
 use crate::fast::control::translate::BoundProgram;
-use crate::fast::datapath::action_program::{ActionProgram, METER_PARAM_LEN};
+use crate::fast::datapath::action_program::{ActionProgram, End, METER_PARAM_LEN};
 use crate::fast::datapath::compiled::Compiled;
+use crate::fast::datapath::group::GroupCell;
 use crate::fast::datapath::key::KeyMask;
 use crate::fast::datapath::kinds::{Depth, Kinds};
 use crate::fast::datapath::merged::{Tuple, Tuples};
@@ -22,7 +24,7 @@ use crate::fast::memory::epoch::Retired;
 use crate::fast::memory::hash_table::{HashTable, SlotArray};
 use crate::fast::memory::lpm::Trie;
 use crate::fast::memory::thread_counts::ThreadCounts;
-use crate::{FlowEntry, Meter, Meters};
+use crate::{Bucket, FlowEntry, Groups, Meter, Meters};
 use std::collections::HashMap;
 use std::io;
 use std::mem::offset_of;
@@ -51,6 +53,7 @@ pub(super) struct Store {
     /// How many of `programs` no flow record has.
     spare_programs: usize,
     pub meters: MeterCells,
+    pub groups: GroupCells,
     retired: Retired<Garbage>,
 }
 
@@ -68,6 +71,7 @@ enum Garbage {
     Replaced(OldEntry),
     Form(OldForm),
     Meter(#[expect(dead_code, reason = "freed with this")] Arc<Meter>),
+    Group(Replaced),
     /// A mark: what was retired before it is gone when it is.
     Mark,
 }
@@ -167,6 +171,7 @@ impl Store {
             by_address: HashMap::new(),
             spare_programs: 0,
             meters: MeterCells::default(),
+            groups: GroupCells::default(),
             retired: Retired::new(&compiled.epochs),
             compiled,
         })
@@ -205,6 +210,10 @@ impl Store {
         if let Some(meter_id) = bound.meter {
             let cell = self.meters.acquire(meter_id).to_ne_bytes();
             bound.params[..METER_PARAM_LEN].copy_from_slice(&cell);
+        }
+        if let Some(group_id) = bound.group {
+            let cell = self.groups.acquire(group_id).to_ne_bytes();
+            bound.params[bound.program.ops_params_len()..].copy_from_slice(&cell);
         }
         // SAFETY: the block is ours, long enough, and aligned; nobody sees it yet.
         let record = unsafe {
@@ -405,6 +414,19 @@ impl Store {
         }
     }
 
+    /// Has flow records lead to the groups as they are.
+    pub fn refresh_groups(&mut self, groups: &Groups, is_live: &dyn Fn(&Bucket) -> bool) {
+        let replaced = self.groups.refresh(&mut World {
+            groups,
+            is_live,
+            arena: &mut self.arena,
+            threads: self.compiled.thread_counts.as_ref(),
+        });
+        for replaced in replaced {
+            self.retired.retire(Garbage::Group(replaced));
+        }
+    }
+
     /// The rank in the flow record of a block, with so many words before it.
     ///
     /// # Safety
@@ -430,7 +452,11 @@ impl Store {
                     self.forget_sub_pointer(sub_pointer, words)
                 }
                 Garbage::Form(OldForm::Trie(trie)) => trie.free(&mut self.arena),
-                Garbage::Form(_) | Garbage::Meter(_) | Garbage::Mark => {}
+                Garbage::Group(Replaced::Counters(blocks)) => {
+                    let threads = self.compiled.thread_counts.as_ref();
+                    free_counters(blocks, &mut self.arena, threads);
+                }
+                Garbage::Form(_) | Garbage::Meter(_) | Garbage::Group(_) | Garbage::Mark => {}
             }
         }
     }
@@ -498,8 +524,19 @@ impl Store {
             };
             self.meters.release(meter_id);
         }
-        let params = program.ops.iter().map(|op| op.params_len()).sum();
-        self.arena.free(old.block, block_units(old.words, params));
+        if program.end == End::Group {
+            // SAFETY: behind the parameters of the operations is the address of a cell, which lives as long as the flow
+            // record.
+            let group_id = unsafe {
+                let record = record_at(self.arena.base(), old.block, old.words);
+                let params = addr_of_mut!((*record).params).cast::<u8>();
+                let cell = params.add(program.ops_params_len());
+                (*cell.cast::<*const GroupCell>().read_unaligned()).group_id
+            };
+            self.groups.release(group_id);
+        }
+        let units = block_units(old.words, program.params_len());
+        self.arena.free(old.block, units);
         if let Some(program) = self.programs.get_mut(program) {
             program.records -= 1;
             self.spare_programs += usize::from(program.records == 0);

@@ -1,8 +1,9 @@
 //! From an entry's instructions to its action program.
 
 use crate::fast::datapath::action_program::{
-    ActionProgram, End, MAX_OPS, MAX_PARAMS, METER_PARAM_LEN, Op,
+    ActionProgram, End, GROUP_PARAM_LEN, MAX_OPS, MAX_PARAMS, METER_PARAM_LEN, Op,
 };
+use crate::fast::datapath::group::{BucketEnd, Needs};
 use crate::fast::datapath::kinds::Kinds;
 use crate::{ActionSet, FlowEntry, Instructions};
 use urtica_wire::{Action, Field, OxmField, PortNo};
@@ -17,6 +18,8 @@ pub(crate) struct BoundProgram {
     pub target: u32,
     /// The meter, the address of whose cell the first parameter has to become.
     pub meter: Option<u32>,
+    /// The group, the address of whose cell the last parameter has to become.
+    pub group: Option<u32>,
 }
 
 impl BoundProgram {
@@ -35,10 +38,11 @@ impl BoundProgram {
             params: Vec::new(),
             target: 0,
             meter: None,
+            group: None,
         }
     }
 
-    /// `None` if only the plain form can do it: groups, an action set for the next table, several outputs, rare actions.
+    /// `None` if only the plain form can do it: an action set for the next table, several outputs or groups, rare actions.
     ///
     /// So no packet brings an action set to a table: clearing it changes nothing, and without a next table the actions
     /// that are written follow the applied ones.
@@ -55,10 +59,14 @@ impl BoundProgram {
             bound.push(Op::Meter, &[0; METER_PARAM_LEN]);
         }
         let applied = instructions.apply.iter().flatten();
-        let mut actions = applied.chain(action_set.actions()).peekable();
+        let mut actions = applied.chain(carried_out(&action_set)).peekable();
         while let Some(action) = actions.next() {
             match *action {
                 Action::Output { port, .. } if actions.peek().is_none() => bound.output(port)?,
+                Action::Group(group_id) if actions.peek().is_none() => {
+                    bound.program.end = End::Group;
+                    bound.group = Some(group_id);
+                }
                 _ => bound.op(action)?,
             }
         }
@@ -74,6 +82,9 @@ impl BoundProgram {
             }
             (bound.program.end, bound.target) = (End::Goto, table_id.into());
         }
+        if bound.group.is_some() {
+            bound.params.extend([0; GROUP_PARAM_LEN]);
+        }
         let fits = bound.params.len() <= MAX_PARAMS && bound.program.ops.len() <= MAX_OPS;
         fits.then_some(bound)
     }
@@ -81,7 +92,7 @@ impl BoundProgram {
     fn output(&mut self, port: PortNo) -> Option<()> {
         self.program.end = match port {
             PortNo::IN_PORT => End::InPort,
-            port if port.is_reserved() && port != PortNo::LOCAL => return None,
+            port if is_reserved(port) => return None,
             _ => End::Output,
         };
         self.target = port.0;
@@ -89,37 +100,10 @@ impl BoundProgram {
     }
 
     fn op(&mut self, action: &Action) -> Option<()> {
-        match *action {
-            Action::SetField(Field::Basic { field, value, .. }) => self.set_field(field, value)?,
-            Action::DecNwTtl => self.push(Op::DecNwTtl, &[]),
-            Action::PushVlan(ether_type) => self.push(Op::PushVlan(ether_type), &[]),
-            Action::PopVlan => self.push(Op::PopVlan, &[]),
-            _ => return None,
-        }
-        Some(())
-    }
-
-    fn set_field(&mut self, field: OxmField, value: u128) -> Option<()> {
-        use OxmField::*;
         let require = self.program.require;
-        let op = match field {
-            EthDst => Op::SetEthDst,
-            EthSrc => Op::SetEthSrc,
-            VlanVid => Op::SetVlanVid,
-            VlanPcp => Op::SetVlanPcp,
-            Ipv4Src if require.contains(Kinds::IPV4) => Op::SetIpv4Src,
-            Ipv4Dst if require.contains(Kinds::IPV4) => Op::SetIpv4Dst,
-            TcpSrc if require.contains(Kinds::TCP) => Op::SetTransportSrc,
-            UdpSrc if require.contains(Kinds::UDP) => Op::SetTransportSrc,
-            TcpDst if require.contains(Kinds::TCP) => Op::SetTransportDst,
-            UdpDst if require.contains(Kinds::UDP) => Op::SetTransportDst,
-            _ => return None,
-        };
-        let value = match op {
-            Op::SetVlanVid => value & 0xfff,
-            _ => value,
-        };
-        self.push(op, &value.to_be_bytes()[16 - op.params_len()..]);
+        let (kinds, op, param) = op_of(action, |kinds| require.contains(kinds))?;
+        debug_assert!(require.contains(kinds));
+        self.push(op, &param);
         Some(())
     }
 
@@ -127,4 +111,100 @@ impl BoundProgram {
         self.program.ops.push(op);
         self.params.extend_from_slice(params);
     }
+}
+
+/// The actions of a set that are carried out: a group has the output ignored (1.3.5 section 5.10).
+fn carried_out(action_set: &ActionSet) -> &[Action<'static>] {
+    let actions = action_set.actions();
+    let is_group = |action: &Action| matches!(action, Action::Group(_));
+    match actions.iter().position(is_group) {
+        Some(at) => &actions[..=at],
+        None => actions,
+    }
+}
+
+/// The operation that an action is for frames that have these headers, and its parameter; `None` if there is none, or only
+/// for frames of which `can_require` says that there are none.
+fn op_of(action: &Action, can_require: impl Fn(Kinds) -> bool) -> Option<(Kinds, Op, Vec<u8>)> {
+    use OxmField::*;
+    let (field, value) = match *action {
+        Action::SetField(Field::Basic { field, value, .. }) => (field, value),
+        Action::DecNwTtl => return Some((Kinds::empty(), Op::DecNwTtl, Vec::new())),
+        Action::PushVlan(ether_type) => {
+            return Some((Kinds::empty(), Op::PushVlan(ether_type), Vec::new()));
+        }
+        Action::PopVlan => return Some((Kinds::empty(), Op::PopVlan, Vec::new())),
+        _ => return None,
+    };
+    let (kinds, op) = match field {
+        EthDst => (Kinds::empty(), Op::SetEthDst),
+        EthSrc => (Kinds::empty(), Op::SetEthSrc),
+        VlanVid => (Kinds::empty(), Op::SetVlanVid),
+        VlanPcp => (Kinds::empty(), Op::SetVlanPcp),
+        Ipv4Src => (Kinds::IPV4, Op::SetIpv4Src),
+        Ipv4Dst => (Kinds::IPV4, Op::SetIpv4Dst),
+        TcpSrc => (Kinds::TCP, Op::SetTransportSrc),
+        UdpSrc => (Kinds::UDP, Op::SetTransportSrc),
+        TcpDst => (Kinds::TCP, Op::SetTransportDst),
+        UdpDst => (Kinds::UDP, Op::SetTransportDst),
+        _ => return None,
+    };
+    let value = match op {
+        Op::SetVlanVid => value & 0xfff,
+        _ => value,
+    };
+    let param = value.to_be_bytes()[16 - op.params_len()..].to_vec();
+    can_require(kinds).then_some((kinds, op, param))
+}
+
+/// What a bucket does, compiled.
+#[derive(Clone, Debug)]
+pub(crate) struct BoundBucket {
+    /// Operations, each for frames that have these headers.
+    pub ops: Vec<(Kinds, Op)>,
+    /// The operations' parameters, one after the other.
+    pub params: Vec<u8>,
+    pub end: BucketEnd,
+    /// The group that has to become the end, if any.
+    pub next_group: Option<u32>,
+}
+
+impl BoundBucket {
+    /// `None` if only the plain form can do it: reserved ports but IN_PORT, rare actions.
+    pub fn of(actions: &[Action<'static>]) -> Option<Self> {
+        let mut bound = Self {
+            ops: Vec::new(),
+            params: Vec::new(),
+            end: BucketEnd::Drop,
+            next_group: None,
+        };
+        for action in carried_out(&ActionSet::from_actions(actions)) {
+            match *action {
+                Action::Output {
+                    port: PortNo::IN_PORT,
+                    ..
+                } => bound.end = BucketEnd::InPort,
+                Action::Output { port, .. } if is_reserved(port) => return None,
+                Action::Output { port, .. } => bound.end = BucketEnd::Output(port.0),
+                Action::Group(group_id) => bound.next_group = Some(group_id),
+                _ => {
+                    let (kinds, op, param) = op_of(action, |_| true)?;
+                    bound.ops.push((kinds, op));
+                    bound.params.extend(param);
+                }
+            }
+        }
+        Some(bound)
+    }
+
+    /// What frames need for its operations.
+    pub fn needs(&self) -> Needs {
+        let ops = self.ops.iter().map(|&(_, op)| op);
+        ops.fold(Needs::default(), |needs, op| needs.then(op.needs()))
+    }
+}
+
+/// Whether a port's number stands for something else than one port.
+fn is_reserved(port: PortNo) -> bool {
+    port.is_reserved() && port != PortNo::LOCAL
 }

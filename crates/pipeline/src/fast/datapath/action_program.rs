@@ -6,6 +6,7 @@
 //! ESWITCH calls these action templates (section 3.1): all routes of a table rewrite the same fields, each to its own
 //! values. Machine code is made for the program; the values stand in the entry's [`FlowRecord`](super::table::FlowRecord).
 
+use super::group::Needs;
 use super::kinds::{Depth, Kinds};
 
 /// How many bytes of parameters a flow record has room for at most.
@@ -16,6 +17,9 @@ pub(crate) const MAX_OPS: usize = 64;
 
 /// How many bytes of parameters [`Op::Meter`] has.
 pub(crate) const METER_PARAM_LEN: usize = size_of::<u64>();
+
+/// How many bytes of parameters [`End::Group`] has.
+pub(crate) const GROUP_PARAM_LEN: usize = size_of::<u64>();
 
 /// A change to a frame. Where it has a parameter, that follows the earlier operations' in the flow record, in network
 /// order unless said otherwise.
@@ -60,6 +64,9 @@ pub(crate) enum End {
     InPort,
     /// To the table that is the flow record's target.
     Goto,
+    /// To a group, and out where that says. Behind the parameters of the operations are 8 bytes: the address of a
+    /// [`GroupCell`](super::group::GroupCell).
+    Group,
     /// Nowhere.
     Drop,
     /// The plain way, from the beginning of this table on, uncounted: the entry does what only that can.
@@ -89,6 +96,14 @@ impl ActionProgram {
         self.ops.first() == Some(&Op::Meter)
     }
 
+    /// Whether a frame may turn out to have to take the plain way.
+    pub fn can_punt(&self) -> bool {
+        matches!(self.end, End::Group | End::Punt)
+            || self.is_metered()
+            || self.headroom() > 0
+            || self.ttl_decrements() > 0
+    }
+
     /// How many bytes of room before the frame the operations take. A frame with less takes the plain way.
     pub fn headroom(&self) -> usize {
         let ops = self.ops.iter();
@@ -97,8 +112,25 @@ impl ActionProgram {
 
     /// How deep frames must have been parsed.
     pub fn depth(&self) -> Depth {
+        if self.end == End::Group {
+            // A group may spread flows and change any header.
+            return Depth::Transport;
+        }
         let depths = self.ops.iter().map(|op| op.depth());
         depths.max().unwrap_or_default()
+    }
+
+    /// How many bytes of parameters the operations have; that of [`End::Group`] follows them.
+    pub fn ops_params_len(&self) -> usize {
+        self.ops.iter().map(|op| op.params_len()).sum()
+    }
+
+    /// How many bytes of parameters there are.
+    pub fn params_len(&self) -> usize {
+        match self.end {
+            End::Group => self.ops_params_len() + GROUP_PARAM_LEN,
+            _ => self.ops_params_len(),
+        }
     }
 }
 
@@ -113,6 +145,21 @@ impl Op {
             Self::WriteMetadata => 16,
             Self::Meter => METER_PARAM_LEN,
             Self::DecNwTtl | Self::PushVlan(_) | Self::PopVlan => 0,
+        }
+    }
+
+    /// What a frame needs for it.
+    pub fn needs(self) -> Needs {
+        match self {
+            Self::PushVlan(_) => Needs {
+                headroom: 4,
+                ttl_decrements: 0,
+            },
+            Self::DecNwTtl => Needs {
+                headroom: 0,
+                ttl_decrements: 1,
+            },
+            _ => Needs::default(),
         }
     }
 

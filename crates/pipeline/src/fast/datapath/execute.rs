@@ -7,11 +7,13 @@
 
 use super::action_program::{ActionProgram, End, Op};
 use super::frame::{DROP, Frame, PUNT};
+use super::group::{GroupCell, can_hand_over, hand_over};
 use super::kinds::Kinds;
 use super::meter_cell::MeterCell;
 use super::offset;
 use super::table::{Context, FlowRecord, Header, program_of};
 use crate::MeterVerdict;
+use crate::counters::EntryCounters;
 use crate::fast::memory::thread_counts::place;
 use crate::meter::raised_drop_precedence;
 use std::sync::atomic::AtomicU64;
@@ -60,6 +62,11 @@ pub(super) unsafe fn execute(
         End::Output => record.target,
         End::InPort => frame.in_port,
         End::Drop | End::Punt => DROP,
+        End::Group => {
+            // SAFETY: `can_execute` has asked whether the group can take the frame, which is parsed up to its transport.
+            unsafe { hand_over(frame, context) };
+            return None;
+        }
     };
     None
 }
@@ -82,39 +89,65 @@ pub(super) fn add(counter: &AtomicU64, more: u64) {
 }
 
 /// Whether all operations can be carried out on this frame; if not, nothing has been done yet.
-unsafe fn can_execute(frame: &Frame, program: &ActionProgram, record: &FlowRecord) -> bool {
+unsafe fn can_execute(frame: &mut Frame, program: &ActionProgram, record: &FlowRecord) -> bool {
     // SAFETY: the first parameter of a metered program is the address of a cell, which lives as long as the flow record.
     let meter_is_known = || unsafe {
         let cell = cell_at(record.params.as_ptr());
         !(*cell).meter.load(Acquire).is_null()
     };
+    if program.end == End::Punt || program.is_metered() && !meter_is_known() {
+        return false;
+    }
+    let (headroom, ttl_decrements) = (program.headroom(), program.ttl_decrements());
+    if program.end == End::Group {
+        // SAFETY: such a program has its frames parsed up to the transport header, and the address of a cell behind the
+        // parameters of its operations, which lives as long as the flow record.
+        return unsafe {
+            let cell = record.params.as_ptr().add(program.ops_params_len());
+            let cell = cell.cast::<*const GroupCell>().read_unaligned();
+            can_hand_over(frame, cell, headroom as u32, ttl_decrements.into())
+        };
+    }
     // SAFETY: a program that decrements the TTL has its frames parsed up to the network header.
-    let ttl_is_enough =
-        || unsafe { ttl(frame).is_none_or(|(ttl, _)| *ttl > program.ttl_decrements()) };
+    let ttl_is_enough = || unsafe { ttl(frame).is_none_or(|(ttl, _)| *ttl > ttl_decrements) };
     let room = frame.data as usize - frame.floor as usize;
-    program.end != End::Punt
-        && (!program.is_metered() || meter_is_known())
-        && room >= program.headroom()
-        && (program.ttl_decrements() == 0 || ttl_is_enough())
+    room >= headroom && (ttl_decrements == 0 || ttl_is_enough())
+}
+
+/// Where a thread counts for something whose own counters are at this address.
+///
+/// # Safety
+/// The counters are in the arena of the context's pipeline, and not freed meanwhile.
+#[inline]
+pub(super) unsafe fn counters_of<'a>(
+    context: &Context,
+    counters: *const EntryCounters,
+) -> &'a EntryCounters {
+    // SAFETY: the counters are alive, and the thread's area belongs to the arena that they are in.
+    unsafe {
+        match context.entry_counts.is_null() {
+            true => &*counters,
+            false => place(context.entry_counts, context.arena.addr(), counters.addr()),
+        }
+    }
 }
 
 unsafe fn count(frame: &Frame, context: &Context, record: &FlowRecord) {
     // SAFETY: the context has counts for each header, and `header` is one of them.
     let counts = unsafe { &*context.counts.add((*frame.header).index as usize) };
     add(&counts.matches, 1);
-    let counters = if context.entry_counts.is_null() {
-        &record.counters
-    } else {
-        let own = (&raw const record.counters).addr();
-        // SAFETY: the thread's area belongs to the arena, in which the record is.
-        unsafe { place(context.entry_counts, context.arena.addr(), own) }
-    };
+    // SAFETY: the record is in the arena.
+    let counters = unsafe { counters_of(context, &raw const record.counters) };
     add(&counters.packets, 1);
     add(&counters.bytes, frame.len.into());
     counters.last_used_ns.store(context.now_ns, Relaxed);
 }
 
-unsafe fn carry_out(frame: &mut Frame, op: Op, params: *const u8) {
+/// Carries out one operation.
+///
+/// # Safety
+/// The frame is parsed as deep as the operation asks for, and has the headers that it is for; `params` has its parameters.
+pub(super) unsafe fn carry_out(frame: &mut Frame, op: Op, params: *const u8) {
     // SAFETY: the frame is parsed as deep as the operation asks for, and has the headers that the entry requires or that
     // are looked for here; `params` has as many bytes as the operation takes (`Op::params_len`).
     unsafe {
@@ -201,8 +234,11 @@ unsafe fn set_eth(frame: &mut Frame, at: usize, params: *const u8) {
     unsafe { frame.data.add(at).copy_from_nonoverlapping(params, 6) }
 }
 
-/// The TTL of IPv4 or the hop limit of IPv6, and where the checksum over it is.
-unsafe fn ttl(frame: &Frame) -> Option<(*mut u8, Option<*mut u8>)> {
+/// The TTL of IPv4 or the hop limit of IPv6, and where the checksum over it is; `None` for other frames.
+///
+/// # Safety
+/// The frame is parsed up to the network header.
+pub(super) unsafe fn ttl(frame: &Frame) -> Option<(*mut u8, Option<*mut u8>)> {
     // SAFETY: the frame is parsed up to the network header, and `kinds` says that it is there in full.
     unsafe {
         if frame.kinds.contains(Kinds::IPV4) {

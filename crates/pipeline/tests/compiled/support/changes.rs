@@ -362,8 +362,10 @@ fn value_of(field: OxmField, choices: &mut Choices) -> u128 {
 fn actions(choices: &mut Choices, fields: &[Field]) -> Vec<Action<'static>> {
     let count = choices.pick(&[0, 0, 0, 1, 1, 2, 3, 5]);
     let mut list: Vec<_> = (0..count).map(|_| action(choices, fields)).collect();
-    if choices.is_in(80) {
-        list.push(Action::output(out_port(choices)));
+    match choices.below(10) {
+        0..7 => list.push(Action::output(out_port(choices))),
+        7 => list.push(Action::Group(1 + choices.below(3) as u32)),
+        _ => {}
     }
     list
 }
@@ -579,26 +581,82 @@ pub fn command(choices: &mut Choices) -> FlowModCommand {
 }
 
 pub fn group_mod(choices: &mut Choices) -> GroupMod<'static> {
-    let count = choices.below(3);
-    let bucket = |choices: &mut Choices| Bucket {
-        weight: 0,
-        watch_port: PortNo(1),
-        watch_group: GROUP_ANY,
-        actions: actions(choices, &[]).into(),
+    let group_type = choices.pick(&[
+        GroupType::All,
+        GroupType::Indirect,
+        GroupType::Select,
+        GroupType::Select,
+        GroupType::FastFailover,
+    ]);
+    let count = match group_type {
+        GroupType::Indirect => choices.pick(&[1, 1, 1, 2]),
+        _ => choices.below(5),
     };
+    let buckets: Vec<_> = (0..count).map(|_| bucket(choices, group_type)).collect();
     GroupMod {
         command: choices.pick(&[
             GroupModCommand::Add,
+            GroupModCommand::Add,
+            GroupModCommand::Modify,
             GroupModCommand::Modify,
             GroupModCommand::Delete,
         ]),
-        group_type: choices.pick(&[GroupType::All, GroupType::Indirect, GroupType::Select]),
+        group_type,
         group_id: choices.below(4) as u32,
-        buckets: (0..count)
-            .map(|_| bucket(choices))
-            .collect::<Vec<_>>()
-            .into(),
+        buckets: buckets.into(),
     }
+}
+
+/// A bucket of a group of this type, mostly.
+fn bucket(choices: &mut Choices, group_type: GroupType) -> Bucket<'static> {
+    let weight = match group_type {
+        GroupType::Select => choices.pick(&[1, 1, 2, 7, 0]),
+        _ => choices.pick(&[0; 16]),
+    };
+    let watch_port = match choices.is_in(70) {
+        true => PortNo(1 + choices.below(4) as u32),
+        false => PortNo::ANY,
+    };
+    let watch_group = match choices.is_in(10) {
+        true => choices.below(4) as u32,
+        false => GROUP_ANY,
+    };
+    Bucket {
+        weight,
+        watch_port,
+        watch_group,
+        actions: bucket_actions(choices).into(),
+    }
+}
+
+/// Mostly what is compiled, sometimes anything.
+fn bucket_actions(choices: &mut Choices) -> Vec<Action<'static>> {
+    use OxmField::*;
+    const FIELDS: [OxmField; 10] = [
+        EthDst, EthSrc, VlanVid, VlanPcp, Ipv4Src, Ipv4Dst, TcpSrc, TcpDst, UdpSrc, UdpDst,
+    ];
+    if choices.is_in(10) {
+        return actions(choices, &[]);
+    }
+    let count = choices.below(4);
+    let mut list: Vec<_> = (0..count)
+        .map(|_| match choices.below(10) {
+            0 => Action::PushVlan(0x8100),
+            1 => Action::PopVlan,
+            2 => Action::DecNwTtl,
+            _ => {
+                let field = choices.pick(&FIELDS);
+                Action::SetField(exact(field, value_of(field, choices)))
+            }
+        })
+        .collect();
+    match choices.below(10) {
+        0 => list.push(Action::Group(choices.below(4) as u32)),
+        1 => list.push(Action::output(PortNo::IN_PORT)),
+        2 => {}
+        _ => list.push(Action::output(PortNo(1 + choices.below(4) as u32))),
+    }
+    list
 }
 
 pub fn meter_mod(choices: &mut Choices) -> MeterMod<'static> {

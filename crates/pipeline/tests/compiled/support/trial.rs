@@ -6,7 +6,9 @@ use super::differential::{Comparison, ComparisonConfig, PlansBeside};
 use super::frames;
 use std::time::Duration;
 use urtica_pipeline::BURST;
-use urtica_wire::{FlowMod, FlowModCommand, GroupMod, Instruction, MeterMod, PortConfig, PortNo};
+use urtica_wire::{
+    FlowMod, FlowModCommand, GroupMod, GroupModCommand, Instruction, MeterMod, PortConfig, PortNo,
+};
 
 /// What happens next.
 #[derive(Clone, Copy, Debug)]
@@ -23,12 +25,12 @@ enum Event {
 }
 
 /// More packets than anything else.
-const EVENTS: [Event; 32] = {
+const EVENTS: [Event; 34] = {
     use Event::*;
     [
         AddMany, Flow, Packets, Flow, Packets, Flow, Packets, Flow, Packets, Flow, Packets, Flow,
         Packets, Flow, Packets, Flow, Packets, Flow, Packets, Packets, Packets, Packets, AddMany,
-        Wait, Wait, Group, Meter, Port, Counters, Counters, Recompile, Packets,
+        Wait, Wait, Group, Group, Meter, Port, Port, Counters, Counters, Recompile, Packets,
     ]
 };
 
@@ -61,12 +63,15 @@ impl<'a> Trial<'a> {
             comparison,
             profiles,
         };
-        for id in 1..3 {
+        for id in 1..4 {
             let group = GroupMod {
+                command: GroupModCommand::Add,
                 group_id: id,
                 ..changes::group_mod(&mut trial.choices)
             };
             trial.comparison.group_mod(&group);
+        }
+        for id in 1..3 {
             let meter = MeterMod {
                 meter_id: id,
                 ..changes::meter_mod(&mut trial.choices)

@@ -56,6 +56,9 @@ const NOT_PARSED: &str = "its headers are not such as the compiled form looks at
                           headers of IPv6 or more than two tags, or is cut short";
 const NO_ENTRY: &str = "no entry matches, and somebody wants to know of such packets";
 
+const GROUP_NOT_CARRIED_OUT: &str = "its group, or a group behind it, does something that the compiled form does not carry \
+                                     out, or its TTL is too low to be decremented";
+
 /// Whether the compiled form looks into a frame at all.
 fn is_parsed(frame: Processed<'_>, depth: Depth) -> bool {
     let mut burst = Burst::new();
@@ -72,6 +75,9 @@ fn why_not_carried_out(entry: &FlowEntry) -> Cow<'static, str> {
     let require = Key::new(&entry.match_).map_or(Kinds::empty(), |key| key.mask.require);
     let bound = BoundProgram::new(entry, require);
     if bound.program.end != End::Punt {
+        if bound.program.end == End::Group {
+            return GROUP_NOT_CARRIED_OUT.into();
+        }
         return match bound.program.ttl_decrements() {
             0 if bound.program.is_metered() && bound.program.headroom() == 0 => {
                 "the meter of its entry has not been taken over yet".into()

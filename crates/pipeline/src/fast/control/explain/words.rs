@@ -108,6 +108,7 @@ pub fn actions(program: &ActionProgram) -> String {
         End::Output => Some("output:*"),
         End::InPort => Some("IN_PORT"),
         End::Goto => Some("goto_table:*"),
+        End::Group => Some("group:*"),
         End::Drop => (program.ops.is_empty()).then_some("drop"),
         End::Punt => Some("left to the plain form"),
     };

@@ -18,6 +18,7 @@ use crate::counters::EntryCounters;
 use crate::fast::datapath::action_program::{ActionProgram, End, Op};
 use crate::fast::datapath::execute;
 use crate::fast::datapath::frame::DROP;
+use crate::fast::datapath::group;
 use crate::fast::datapath::kinds::Kinds;
 use crate::fast::datapath::meter_cell::MeterCell;
 use crate::fast::datapath::offset;
@@ -49,7 +50,7 @@ pub(super) fn emit(
     actions.count(is_shared)?;
     actions.ops()?;
     actions.end()?;
-    if program.ttl_decrements() > 0 || program.headroom() > 0 || program.is_metered() {
+    if program.can_punt() {
         emitter.here(&mut to_plain, "punt")?;
         ends::punt(emitter)?;
     }
@@ -74,6 +75,28 @@ impl<'a> Actions<'a> {
 
     /// What must not happen after the frame was counted.
     fn check(&mut self, to_plain: CodeLabel) -> Result<(), IcedError> {
+        if self.program.end == End::Group {
+            self.check_group(to_plain)?;
+        } else {
+            self.check_headroom(to_plain)?;
+        }
+        if self.program.is_metered() {
+            let asm = &mut self.writer.emitter.asm;
+            asm.mov(rdx, qword_ptr(param(offset_of!(FlowRecord, params))))?;
+            asm.cmp(qword_ptr(rdx + offset_of!(MeterCell, meter) as i32), 0)?;
+            asm.je(to_plain)?;
+        }
+        let ops = u32::from(self.program.ttl_decrements());
+        if ops > 0 && self.program.end != End::Group {
+            self.of_ip("ttl is high enough", |actions, ttl, _| {
+                actions.writer.emitter.asm.cmp(byte_ptr(r9 + ttl), ops)?;
+                actions.writer.emitter.asm.jbe(to_plain)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn check_headroom(&mut self, to_plain: CodeLabel) -> Result<(), IcedError> {
         let headroom = self.program.headroom() as i32;
         if headroom > 0 {
             self.writer.point_to(Pointer::Data)?;
@@ -83,18 +106,48 @@ impl<'a> Actions<'a> {
             asm.cmp(rdx, headroom)?;
             asm.jb(to_plain)?;
         }
-        if self.program.is_metered() {
-            let asm = &mut self.writer.emitter.asm;
-            asm.mov(rdx, qword_ptr(param(offset_of!(FlowRecord, params))))?;
-            asm.cmp(qword_ptr(rdx + offset_of!(MeterCell, meter) as i32), 0)?;
-            asm.je(to_plain)?;
+        Ok(())
+    }
+
+    /// Asks the group, which adds what it needs itself to what the program needs.
+    fn check_group(&mut self, to_plain: CodeLabel) -> Result<(), IcedError> {
+        let headroom = self.program.headroom() as u32;
+        let ttl_decrements = u32::from(self.program.ttl_decrements());
+        let cell = offset_of!(FlowRecord, params) + self.program.ops_params_len();
+        let can_hand_over = group::can_hand_over as *const () as u64;
+        self.call(can_hand_over, "group::can_hand_over", |asm| {
+            asm.mov(rsi, qword_ptr(param(cell)))?;
+            asm.mov(edx, headroom)?;
+            asm.mov(ecx, ttl_decrements)
+        })?;
+        let asm = &mut self.writer.emitter.asm;
+        asm.test(dl, dl)?;
+        asm.je(to_plain)
+    }
+
+    /// Calls a function with the frame and the context, unless `arguments` has others; what it returns is in `edx` then. The
+    /// registers that all code of actions relies on are kept on the stack, which 8 bytes more align to 16, as a call needs
+    /// it. What was in the others is lost.
+    fn call(
+        &mut self,
+        function: u64,
+        name: &str,
+        arguments: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>,
+    ) -> Result<(), IcedError> {
+        self.writer.emitter.name_constant(function, name.to_owned());
+        (self.writer.pointer, self.writer.has_network) = (None, false);
+        let asm = &mut self.writer.emitter.asm;
+        for register in [rdi, rsi, rcx, rax] {
+            asm.push(register)?;
         }
-        let ops = u32::from(self.program.ttl_decrements());
-        if ops > 0 {
-            self.of_ip("ttl is high enough", |actions, ttl, _| {
-                actions.writer.emitter.asm.cmp(byte_ptr(r9 + ttl), ops)?;
-                actions.writer.emitter.asm.jbe(to_plain)
-            })?;
+        asm.sub(rsp, 8)?;
+        arguments(asm)?;
+        asm.mov(r11, function)?;
+        asm.call(r11)?;
+        asm.add(rsp, 8)?;
+        asm.mov(edx, eax)?;
+        for register in [rax, rcx, rsi, rdi] {
+            asm.pop(register)?;
         }
         Ok(())
     }
@@ -205,28 +258,13 @@ impl<'a> Actions<'a> {
         })
     }
 
-    /// A call of what the interpreter calls, too. Four registers are kept on the stack, which 8 bytes more align to 16, as a
-    /// call wants it. What was in the others is lost.
     fn pass_meter(&mut self, params: usize) -> Result<(), IcedError> {
         let mut passed = self.writer.emitter.label();
         let is_dropped = execute::is_dropped as *const () as u64;
-        self.writer
-            .emitter
-            .name_constant(is_dropped, "execute::is_dropped".to_owned());
-        (self.writer.pointer, self.writer.has_network) = (None, false);
+        self.call(is_dropped, "execute::is_dropped", |asm| {
+            asm.mov(rdx, qword_ptr(param(params)))
+        })?;
         let asm = &mut self.writer.emitter.asm;
-        for register in [rdi, rsi, rcx, rax] {
-            asm.push(register)?;
-        }
-        asm.sub(rsp, 8)?;
-        asm.mov(rdx, qword_ptr(param(params)))?;
-        asm.mov(r8, is_dropped)?;
-        asm.call(r8)?;
-        asm.add(rsp, 8)?;
-        asm.mov(edx, eax)?;
-        for register in [rax, rcx, rsi, rdi] {
-            asm.pop(register)?;
-        }
         asm.test(dl, dl)?;
         asm.je(passed)?;
         ends::verdict(self.writer.emitter, DROP)?;
@@ -264,6 +302,15 @@ impl<'a> Actions<'a> {
         self.writer.here(&mut done, behind)
     }
 
+    /// A jump to what returns to the caller of this code; the frame and the context are its arguments already.
+    fn hand_over(&mut self) -> Result<(), IcedError> {
+        let hand_over = group::hand_over as *const () as u64;
+        let emitter = &mut *self.writer.emitter;
+        emitter.name_constant(hand_over, "group::hand_over".to_owned());
+        emitter.asm.mov(r11, hand_over)?;
+        emitter.asm.jmp(r11)
+    }
+
     fn end(&mut self) -> Result<(), IcedError> {
         let asm = &mut self.writer.emitter.asm;
         match self.program.end {
@@ -276,6 +323,7 @@ impl<'a> Actions<'a> {
             End::InPort => asm.mov(edx, dword_ptr(place!(frame.in_port)))?,
             End::Goto => return ends::goto(self.writer.emitter),
             End::Drop => return ends::verdict(self.writer.emitter, DROP),
+            End::Group => return self.hand_over(),
             End::Punt => return ends::punt(self.writer.emitter),
         }
         asm.mov(dword_ptr(place!(frame.out_port)), edx)?;

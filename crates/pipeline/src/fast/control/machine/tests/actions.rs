@@ -352,7 +352,7 @@ proptest! {
             End::Output => (target, 0),
             End::InPort => (7, 0),
             End::Drop => (DROP, 0),
-            End::Goto | End::Punt => (PUNT, 100 + THERE as u32),
+            End::Goto | End::Punt | End::Group => (PUNT, 100 + THERE as u32),
         };
         prop_assert_eq!((frame.out_port, frame.table_id), ends_at);
         prop_assert_eq!(run.counters, [1, parsed.bytes.len() as u64, NOW_NS]);

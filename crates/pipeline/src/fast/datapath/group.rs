@@ -1,0 +1,327 @@
+//! Groups as packets meet them, and handing packets to them, for both readers of action programs.
+//!
+//! **What.** Flow records of entries with a group hold the address of its [`GroupCell`], which shows the group as it is. A
+//! frame first has it looked at whether the group can take it ([`can_hand_over`]); only then it is counted and changed. At
+//! the end the group chooses a bucket, which changes the frame and sends it out, or hands it to the next group
+//! ([`hand_over`]).
+//!
+//! **How.** A [`CompiledGroup`] does not change, but for which of its buckets are live. It holds the groups that it hands
+//! frames to: one that changes is built again together with all groups before it, so what [`Needs`] says is true of all
+//! that a frame can meet behind the cell.
+
+use super::action_program::Op;
+use super::execute::{add, carry_out, counters_of, ttl};
+use super::frame::{DROP, Frame};
+use super::kinds::Kinds;
+use super::table::Context;
+use crate::counters::EntryCounters;
+use crate::flow_hash::FlowWords;
+use crate::group_select::{Weighed, select};
+use crate::layout::Layout;
+use std::ptr::null_mut;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicPtr};
+use urtica_wire::OxmField;
+
+/// Where [`Frame::kept`] holds the group from [`can_hand_over`] to [`hand_over`]: what the cell shows may change meanwhile.
+const GROUP: usize = 0;
+
+/// What the flow records of all entries with one group lead to. It stays where it is as long as any of them is there; a
+/// group that changes is swapped in here, and the one until then is kept until no packet can be in it.
+#[derive(Debug)]
+pub(crate) struct GroupCell {
+    /// Null if packets have to take the plain way.
+    pub group: AtomicPtr<CompiledGroup>,
+    /// Its number.
+    pub group_id: u32,
+}
+
+/// A group.
+#[derive(Debug)]
+pub(crate) struct CompiledGroup {
+    pub choice: Choice,
+    pub needs: Needs,
+    /// Its own counters, in the arena; `None` for one that does not exist, which drops frames.
+    pub counters: Option<*const EntryCounters>,
+    pub buckets: Box<[CompiledBucket]>,
+}
+
+/// Which of its buckets a group hands a frame to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// The first, if it has any.
+    First,
+    /// The first that is live.
+    FirstLive,
+    /// One of those that are live, by the frame's flow.
+    ByFlow,
+}
+
+/// What a frame must have for all that may happen to it behind a group; one that does not takes the plain way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Needs {
+    /// How many bytes before the frame tags take that are pushed.
+    pub headroom: u32,
+    /// How often the TTL is decremented.
+    pub ttl_decrements: u32,
+}
+
+/// A bucket.
+#[derive(Debug)]
+pub(crate) struct CompiledBucket {
+    pub is_live: AtomicBool,
+    pub weight: u16,
+    pub seed: u64,
+    /// Its own counters, in the arena.
+    pub counters: *const EntryCounters,
+    /// Operations, each for frames that have these headers.
+    pub ops: Box<[(Kinds, Op)]>,
+    /// The operations' parameters, one after the other.
+    pub params: Box<[u8]>,
+    pub end: BucketEnd,
+}
+
+/// Where a bucket leaves frames.
+#[derive(Clone, Debug)]
+pub(crate) enum BucketEnd {
+    /// A port, unless the frame came in by it.
+    Output(u32),
+    /// The port that the frame came in by.
+    InPort,
+    /// Nowhere.
+    Drop,
+    /// Another group.
+    Group(Arc<CompiledGroup>),
+}
+
+// SAFETY: counters belong to no thread; what they lead to is accessed as atomics, and freed when no thread can see the group.
+unsafe impl Send for CompiledBucket {}
+// SAFETY: the same.
+unsafe impl Sync for CompiledBucket {}
+// SAFETY: the same.
+unsafe impl Send for CompiledGroup {}
+// SAFETY: the same.
+unsafe impl Sync for CompiledGroup {}
+
+impl GroupCell {
+    /// The cell of a group that is not known yet.
+    pub fn new(group_id: u32) -> Self {
+        Self {
+            group: AtomicPtr::new(null_mut()),
+            group_id,
+        }
+    }
+}
+
+impl CompiledGroup {
+    /// A group that does not exist: frames that are handed to it go nowhere.
+    pub fn missing() -> Self {
+        Self {
+            choice: Choice::First,
+            needs: Needs::default(),
+            counters: None,
+            buckets: Box::default(),
+        }
+    }
+}
+
+impl Needs {
+    /// What is needed by either of two.
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            headroom: self.headroom.max(other.headroom),
+            ttl_decrements: self.ttl_decrements.max(other.ttl_decrements),
+        }
+    }
+
+    /// What is needed by one behind the other.
+    pub fn then(self, next: Self) -> Self {
+        Self {
+            headroom: self.headroom + next.headroom,
+            ttl_decrements: self.ttl_decrements + next.ttl_decrements,
+        }
+    }
+}
+
+impl Weighed for CompiledBucket {
+    fn weight(&self) -> u16 {
+        self.weight
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+}
+
+impl CompiledBucket {
+    fn is_live(&self) -> bool {
+        self.is_live.load(Relaxed)
+    }
+}
+
+/// Returns whether a frame can be handed to the group that a cell shows, after a program that needs so much itself. Changes
+/// nothing but that the frame keeps the group for [`hand_over`].
+///
+/// # Safety
+/// The frame is parsed up to the transport header. What the cell shows is not freed before the burst ends.
+pub(crate) unsafe extern "sysv64" fn can_hand_over(
+    frame: *mut Frame,
+    cell: *const GroupCell,
+    headroom: u32,
+    ttl_decrements: u32,
+) -> bool {
+    // SAFETY: both are alive, as this function asks for, and nobody else has the frame.
+    let (frame, shown) = unsafe { (&mut *frame, (*cell).group.load(Acquire)) };
+    // SAFETY: null, or a group that lives as long as the burst.
+    let Some(group) = (unsafe { shown.as_ref() }) else {
+        return false;
+    };
+    frame.kept[GROUP] = shown.expose_provenance() as u64;
+    let own = Needs {
+        headroom,
+        ttl_decrements,
+    };
+    let needs = own.then(group.needs);
+    let room = frame.data as usize - frame.floor as usize;
+    // SAFETY: the frame is parsed up to the network header.
+    let ttl_is_enough =
+        || unsafe { ttl(frame).is_none_or(|(ttl, _)| u32::from(*ttl) > needs.ttl_decrements) };
+    room >= needs.headroom as usize && (needs.ttl_decrements == 0 || ttl_is_enough())
+}
+
+/// Hands a frame to the group that it keeps, and on to those behind it, until it has a way out.
+///
+/// # Safety
+/// The frame is parsed up to the transport header, and [`can_hand_over`] has said so of it, since when it was changed by
+/// the program that was asked about. The context is that of its pipeline.
+pub(crate) unsafe extern "sysv64" fn hand_over(frame: *mut Frame, context: *const Context) {
+    // SAFETY: both are alive, as this function asks for, and nobody else has the frame.
+    let (frame, context) = unsafe { (&mut *frame, &*context) };
+    let kept = std::ptr::with_exposed_provenance::<CompiledGroup>(frame.kept[GROUP] as usize);
+    // SAFETY: what a cell has shown within this burst.
+    let mut group = unsafe { &*kept };
+    loop {
+        // SAFETY: counters of a group that packets can see are in the arena of the context's pipeline.
+        let bucket = unsafe {
+            if let Some(counters) = group.counters {
+                count(context, counters, frame.len);
+            }
+            choose(group, frame)
+        };
+        let Some(bucket) = bucket else {
+            frame.out_port = DROP;
+            return;
+        };
+        // SAFETY: as above; the frame has all that the operations need.
+        unsafe {
+            count(context, bucket.counters, frame.len);
+            change(frame, bucket);
+        }
+        frame.out_port = match &bucket.end {
+            BucketEnd::Output(port) if *port == frame.in_port => DROP,
+            BucketEnd::Output(port) => *port,
+            BucketEnd::InPort => frame.in_port,
+            BucketEnd::Drop => DROP,
+            BucketEnd::Group(next) => {
+                group = next;
+                continue;
+            }
+        };
+        return;
+    }
+}
+
+unsafe fn count(context: &Context, counters: *const EntryCounters, bytes: u32) {
+    // SAFETY: the counters are in the arena of the context's pipeline.
+    let counters = unsafe { counters_of(context, counters) };
+    add(&counters.packets, 1);
+    add(&counters.bytes, bytes.into());
+}
+
+unsafe fn choose<'a>(group: &'a CompiledGroup, frame: &Frame) -> Option<&'a CompiledBucket> {
+    let mut live = group.buckets.iter().filter(|bucket| bucket.is_live());
+    match group.choice {
+        Choice::First => group.buckets.first(),
+        Choice::FirstLive => live.next(),
+        // SAFETY: the frame is parsed up to the transport header.
+        Choice::ByFlow => select(live, unsafe { flow_words(frame) }.hash()),
+    }
+}
+
+/// Carries out a bucket's operations.
+unsafe fn change(frame: &mut Frame, bucket: &CompiledBucket) {
+    let mut params = bucket.params.as_ptr();
+    for &(kinds, op) in &bucket.ops {
+        // SAFETY: the frame is parsed up to the transport header and has the headers that the operation is for; the bucket
+        // has parameters for all of its operations.
+        unsafe {
+            if frame.kinds.contains(kinds) {
+                carry_out(frame, op, params);
+            }
+            params = params.add(op.params_len());
+        }
+    }
+}
+
+/// What tells the frame's flow from others, the same as of a [`Packet`](crate::Packet).
+unsafe fn flow_words(frame: &Frame) -> FlowWords {
+    let is = |kinds| frame.kinds.intersects(kinds);
+    if is(Kinds::ICMPV6) || !is(Kinds::IPV4 | Kinds::IPV6 | Kinds::ARP) {
+        // SAFETY: `data` and `len` tell the part of its buffer that the frame takes up, and nobody changes it now.
+        return rare_flow_words(frame, unsafe {
+            std::slice::from_raw_parts(frame.data, frame.len as usize)
+        });
+    }
+    // SAFETY: the frame has both Ethernet addresses, the type before `network`, and each header that `kinds` names in full.
+    unsafe {
+        let mut words = FlowWords {
+            ethernet: [
+                u64_at(frame.data) >> 16 | u64::from(frame.vlan_vid) << 48,
+                u64_at(frame.data.add(4)) & 0xffff_ffff_ffff | u64_at(frame.network.sub(8)) << 48,
+            ],
+            ..FlowWords::default()
+        };
+        if is(Kinds::ARP) {
+            let address = |at| u64::from(u32_at(frame.network.add(at)));
+            words.ports_and_ipv4[1] = address(14) << 32 | address(24);
+            words.arp = [8, 18].map(|at| u64_at(frame.network.add(at)) >> 16);
+            return words;
+        }
+        let proto = if is(Kinds::IPV4) {
+            words.ports_and_ipv4[1] = u64_at(frame.network.add(12));
+            *frame.network.add(9)
+        } else {
+            words.ipv6_src = [8, 16].map(|at| u64_at(frame.network.add(at)));
+            words.ipv6_dst = [24, 32].map(|at| u64_at(frame.network.add(at)));
+            words.labels[0] = u64::from(u32_at(frame.network) & 0xf_ffff);
+            *frame.network.add(6)
+        };
+        words.ports_and_ipv4[0] = u64::from(proto) << 32;
+        if is(Kinds::TCP | Kinds::UDP | Kinds::SCTP) {
+            words.ports_and_ipv4[0] |= u64::from(u32_at(frame.transport));
+        }
+        words
+    }
+}
+
+/// The same for frames that not all is known of that flows are told by.
+#[cold]
+fn rare_flow_words(frame: &Frame, bytes: &[u8]) -> FlowWords {
+    let layout = Layout::of(bytes);
+    FlowWords::from_fields(|field| match field {
+        OxmField::VlanVid => frame.vlan_vid.into(),
+        OxmField::EthType => layout.eth_type.unwrap_or(0).into(),
+        _ => layout.place(field).map_or(0, |place| place.read(bytes)),
+    })
+}
+
+unsafe fn u64_at(at: *const u8) -> u64 {
+    // SAFETY: callers give places with 8 bytes in a frame.
+    u64::from_be_bytes(unsafe { at.cast::<[u8; 8]>().read() })
+}
+
+unsafe fn u32_at(at: *const u8) -> u32 {
+    // SAFETY: callers give places with 4 bytes in a frame.
+    u32::from_be_bytes(unsafe { at.cast::<[u8; 4]>().read() })
+}
