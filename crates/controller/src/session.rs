@@ -62,7 +62,8 @@ pub struct SessionConfig {
     pub handshake_timeout: Duration,
     /// After how long without a message from the switch an echo request is sent. Not zero.
     pub echo_interval: Duration,
-    /// After how long without a message the switch is considered dead. More than `echo_interval`.
+    /// After how long without a message the switch is considered dead. More than `echo_interval`; the difference is the time to answer
+    /// the first echo request, also where that was sent late because the program was stopped.
     pub dead_interval: Duration,
     /// Whether 1.3 switches get a table-miss entry that sends packets to the controller. Without it they drop packets that match
     /// no entry (1.3.5 section 5.4).
@@ -252,6 +253,8 @@ pub struct Session {
     started: Instant,
     last_received: Instant,
     last_probe: Option<Instant>,
+    /// When the first echo request since the last message was written.
+    first_probe: Option<Instant>,
     features_xid: u32,
     /// The xid of the request for port descriptions, until the last part of the reply.
     port_desc_xid: Option<u32>,
@@ -294,6 +297,7 @@ impl Session {
             started: now,
             last_received: now,
             last_probe: None,
+            first_probe: None,
             features_xid: 0,
             port_desc_xid: None,
             awaits_ports: false,
@@ -349,7 +353,7 @@ impl Session {
     #[inline]
     pub fn note_received(&mut self, now: Instant) {
         self.last_received = now;
-        self.last_probe = None;
+        (self.last_probe, self.first_probe) = (None, None);
     }
 
     /// Handles one whole frame. What is to be sent is appended to `out`.
@@ -387,12 +391,13 @@ impl Session {
             self.handle_handshake_timeout(now, out)?;
             return Ok(Event::Nothing);
         };
-        if now.duration_since(self.last_received) >= self.config.dead_interval {
+        if self.is_dead(now) {
             return Err(SessionError::Dead(self.config.dead_interval));
         }
         let silent_since = self.last_probe.unwrap_or(self.last_received);
         if now.duration_since(silent_since) >= self.config.echo_interval {
             self.last_probe = Some(now);
+            self.first_probe.get_or_insert(now);
             self.write(version, &Message::EchoRequest(&[]), out);
         }
         self.handle_role_timeout(version, now, out);
@@ -404,6 +409,21 @@ impl Session {
             return Ok(self.give_up_on_ports(PortsProblem::Late(timeout)));
         }
         Ok(Event::Nothing)
+    }
+
+    /// Whether the switch has been silent for too long, and has had the time to answer an echo request: after a pause of the whole
+    /// program, no switch has been asked yet.
+    fn is_dead(&self, now: Instant) -> bool {
+        let SessionConfig {
+            echo_interval,
+            dead_interval,
+            ..
+        } = self.config;
+        let to_answer = dead_interval.saturating_sub(echo_interval);
+        now.duration_since(self.last_received) >= dead_interval
+            && self
+                .first_probe
+                .is_some_and(|probe| now.duration_since(probe) >= to_answer)
     }
 
     fn handle_handshake_timeout(

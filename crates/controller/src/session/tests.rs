@@ -751,6 +751,17 @@ fn a_silent_switch_is_probed_after_5_s_and_given_up_after_15() {
 }
 
 #[test]
+fn a_switch_is_asked_before_it_is_given_up_after_a_pause_of_the_program() {
+    let (mut bench, _) = Bench::joined(Version::Of13);
+    bench.pass(Duration::from_secs(60)).unwrap();
+    assert_eq!(bench.take_one().0.message_type, 2, "an echo request");
+    bench.pass(Duration::from_millis(9999)).unwrap();
+    assert_eq!(bench.take_one().0.message_type, 2, "an echo request");
+    let dead = bench.pass(Duration::from_millis(1));
+    assert_eq!(dead, Err(SessionError::Dead(Duration::from_secs(15))));
+}
+
+#[test]
 fn any_message_shows_that_a_switch_lives() {
     let (mut bench, _) = Bench::joined(Version::Of10);
     for _ in 0..10 {
