@@ -2,7 +2,9 @@
 
 use crate::manager::Manager;
 use crate::switch::FakeSwitch;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::PathBuf;
@@ -17,6 +19,9 @@ pub const URTICA: &str = env!("CARGO_BIN_EXE_urtica");
 
 /// Longer than anything takes, also where the machine is busy.
 pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A start takes longer: the kernel checks programs, with many others at work.
+const START_DEADLINE: Duration = Duration::from_secs(300);
 
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -82,12 +87,8 @@ impl Room {
             Some(manager) => manager.command(URTICA),
             None => Command::new(URTICA),
         };
-        let mut program = self.spawn(command, name, options);
-        eventually("the program listens", || {
-            let ended = program.child.try_wait().unwrap();
-            assert!(ended.is_none(), "{}", program.log());
-            program.port().is_some()
-        });
+        let program = self.spawn(command, name, options);
+        program.wait_until_it_listens();
         program
     }
 
@@ -132,7 +133,7 @@ impl Room {
             .args(["--listen", "ptcp:0:127.0.0.1", "--shards", "2"])
             .arg(format!("--hold={keeper}"))
             .args(options)
-            .env("RUST_LOG", "info")
+            .env("RUST_LOG", "info,urtica_controller::connection=debug")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(output)
@@ -151,6 +152,31 @@ pub struct Program {
 impl Program {
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Waits for its log to say so, or for its end.
+    fn wait_until_it_listens(&self) {
+        let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
+        let writes = inotify::init(flags).unwrap();
+        inotify::add_watch(&writes, &self.log, inotify::WatchFlags::MODIFY).unwrap();
+        let pid = Pid::from_child(&self.child);
+        let end = pidfd_open(pid, PidfdFlags::empty()).unwrap();
+        let start = Instant::now();
+        let mut has_ended = false;
+        // After its end, what it has written last is looked at as well.
+        while self.port().is_none() {
+            assert!(!has_ended, "it ended: {}", self.log());
+            let left = START_DEADLINE.checked_sub(start.elapsed());
+            let left = left.unwrap_or_else(|| panic!("it does not listen: {}", self.log()));
+            let mut fds = [
+                PollFd::new(&writes, PollFlags::IN),
+                PollFd::new(&end, PollFlags::IN),
+            ];
+            // A signal ends it early, which does no harm.
+            let _ = poll(&mut fds, Some(&Timespec::try_from(left).unwrap()));
+            has_ended = !fds[1].revents().is_empty();
+            while rustix::io::read(&writes, &mut [0; 4096]).is_ok_and(|count| count > 0) {}
+        }
     }
 
     pub fn port(&self) -> Option<u16> {
