@@ -1297,6 +1297,9 @@ impl<C: Channel> Connection<C> {
     /// Ends the connection: logs it, removes the switch from the registry, and tells the handlers.
     pub fn close(&mut self, close: &Close, batch: &mut BatchContext) {
         self.log_end(close);
+        if matches!(close, Close::Session(SessionError::Dead(_))) {
+            self.log_silence();
+        }
         self.close_auxiliaries(batch);
         if let (Some(hold), Some(socket)) = (self.hold.take(), self.channel.socket()) {
             hold.end(socket);
@@ -1321,6 +1324,22 @@ impl<C: Channel> Connection<C> {
             Some(switch) => Subject::Switch(switch.info.datapath_id),
             None => Subject::of_peer(self.session.peer()),
         }
+    }
+
+    /// What may keep a connection silent that works: output that does not leave, or input that is not read.
+    fn log_silence(&self) {
+        let kernel = self.kernel.as_ref().zip(self.channel.socket());
+        let kernel_half = kernel.map(|(kernel, socket)| kernel.describe(socket));
+        urtica_log::debug!(
+            about: self.subject(),
+            peer = self.name(),
+            waiting_bytes = self.output.len(),
+            waiting_replies = self.output.len() - self.counted,
+            input_bytes = self.input.len(),
+            unhandled_bytes = self.left(),
+            kernel_half = kernel_half.unwrap_or_else(|| "none".into()),
+            "state of the silent connection"
+        );
     }
 
     fn log_end(&self, close: &Close) {

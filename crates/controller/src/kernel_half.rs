@@ -74,6 +74,11 @@ pub trait KernelHalf: Send {
     /// version. Called after [`KernelHalf::reclaim`], before anything that was passed is handled.
     fn take_events(&mut self, _tell: &mut dyn FnMut(&[u8])) {}
 
+    /// Its counts, for a log line about a switch that is not heard any more. The default has none.
+    fn describe(&self, _socket: BorrowedFd) -> String {
+        String::new()
+    }
+
     /// Its part that outlives the program. Without one, which is the default, it does not answer for connections that are held.
     fn held(&mut self) -> Option<&mut dyn HeldHalf> {
         None
@@ -431,6 +436,20 @@ impl Ownership {
     /// What is watched; it counts as unwatched from now on.
     pub fn watched(&mut self) -> Option<BorrowedFd<'_>> {
         std::mem::take(&mut self.is_watched).then(|| self.half.wakeup())
+    }
+
+    /// Its state, for the log.
+    pub fn describe(&self, socket: BorrowedFd) -> String {
+        format!(
+            "attached={} watched={} drained={} programs={} kept={} let_go={} {}",
+            self.is_attached,
+            self.is_watched,
+            self.is_drained,
+            self.is_programs,
+            self.is_kept,
+            self.is_let_go,
+            self.half.describe(socket),
+        )
     }
 
     /// Hands the connection over to the kernel half where that can be.

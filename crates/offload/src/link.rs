@@ -13,12 +13,15 @@ use crate::socket::{
     read_bytes, received_bytes, written_bytes,
 };
 use crate::waker::Waker;
-use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair,
+};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 use urtica_controller::hold::{Attachment, Progress};
 use urtica_controller::{Handover, HeldHalf, Keeper, KernelHalf, Reclaimed, Resumed, Taken};
 
@@ -111,7 +114,7 @@ impl Relay {
 /// What there is once the switch's socket is attached.
 struct Attached {
     /// Keeps the way of the replies open.
-    _relay: Relay,
+    relay: Relay,
     cookies: [u64; 2],
     /// Whether input goes through the kernel's programs, and not straight to the program.
     is_in: bool,
@@ -127,7 +130,29 @@ struct Attached {
     written: u64,
     /// How many bytes of the kernel's replies are known to be written.
     drained: u64,
+    /// Since when the program has seen replies in the session that do not leave it.
+    unsent_since: Option<Instant>,
 }
+
+impl Attached {
+    /// Signals replies to the kernel's programs once more where they do not leave the session. Input that is answered is their signal, and
+    /// the kernel drops it, for instance, when it is short of memory.
+    fn signal_if_late(&mut self, unsent_bytes: u32) {
+        if unsent_bytes == 0 {
+            self.unsent_since = None;
+            return;
+        }
+        let since = *self.unsent_since.get_or_insert_with(Instant::now);
+        if since.elapsed() >= SIGNAL_AFTER {
+            self.unsent_since = None;
+            // Fails where the relay is full of signals already.
+            let _ = send(&self.relay.relay, &[0], SendFlags::DONTWAIT);
+        }
+    }
+}
+
+/// Replies leave the session within microseconds, or, on a busy machine, milliseconds. Signals that were not needed do no harm.
+const SIGNAL_AFTER: Duration = Duration::from_millis(200);
 
 /// What has been done in the kernel since the beginning.
 #[derive(Clone, Copy, Default)]
@@ -316,7 +341,7 @@ impl Link {
             false => passed,
         };
         self.attached = Some(Attached {
-            _relay: relay,
+            relay,
             cookies,
             is_in,
             is_gone: false,
@@ -325,6 +350,7 @@ impl Link {
             read,
             written: all.written.saturating_sub(replied).max(handed_over),
             drained: 0,
+            unsent_since: None,
         });
         Ok(())
     }
@@ -492,7 +518,7 @@ impl KernelHalf for Link {
         let entered = self.kernel.attach(self.slot, &way);
         self.session = None;
         self.attached = Some(Attached {
-            _relay: relay,
+            relay,
             cookies,
             is_in: true,
             is_gone: false,
@@ -501,6 +527,7 @@ impl KernelHalf for Link {
             read: 0,
             written,
             drained: 0,
+            unsent_since: None,
         });
         entered?;
         have_queue_looked_at(socket);
@@ -565,7 +592,8 @@ impl KernelHalf for Link {
     }
 
     fn may_write(&mut self, socket: BorrowedFd) -> bool {
-        let replied = self.shared().reply_bytes.load(Relaxed);
+        let shared = self.memory.shared();
+        let (replied, unsent) = (shared.reply_bytes.load(Relaxed), shared.unsent_bytes());
         let Some(attached) = &mut self.attached else {
             return true;
         };
@@ -574,8 +602,9 @@ impl KernelHalf for Link {
         }
         // A socket that tells nothing any more is about to be found broken: by writing to it.
         let waits = written_bytes(socket).is_ok_and(|now| now < attached.written + replied);
-        if !waits {
-            attached.drained = replied;
+        match waits {
+            true => attached.signal_if_late(unsent),
+            false => attached.drained = replied,
         }
         !waits
     }
@@ -598,6 +627,29 @@ impl KernelHalf for Link {
 
     fn max_fragment(&self) -> usize {
         CARRY_BYTES - 1
+    }
+
+    fn describe(&self, socket: BorrowedFd) -> String {
+        let Some(attached) = &self.attached else {
+            return String::new();
+        };
+        let (shared, done) = (self.shared(), Done::of(self.shared()));
+        // A socket that is broken has no counts.
+        let [written, received, read] =
+            [written_bytes, received_bytes, read_bytes].map(|count| count(socket).unwrap_or(0));
+        format!(
+            "in={} written_by_program={} replied={} written_by_socket={written} unsent={} received={received} read={read} read_before={} \
+             read_aside={} read_passed={} passed={} taken={}",
+            attached.is_in,
+            attached.written,
+            done.reply_bytes,
+            shared.unsent_bytes(),
+            attached.before,
+            attached.read_aside,
+            attached.read,
+            shared.owner.passed_bytes(),
+            self.taken_bytes(),
+        )
     }
 
     fn held(&mut self) -> Option<&mut dyn HeldHalf> {
@@ -709,7 +761,7 @@ pub(crate) fn has_input(socket: BorrowedFd) -> bool {
 }
 
 /// What the kernel's monotonic clock showed at a time in the past, in nanoseconds.
-pub(crate) fn clock_ns_at(time: std::time::Instant) -> u64 {
+pub(crate) fn clock_ns_at(time: Instant) -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
     now_ns.saturating_sub(time.elapsed().as_nanos() as u64)

@@ -65,6 +65,12 @@ pub const fn session_bytes(application_bytes: usize) -> usize {
 }
 
 impl Shared {
+    /// How many bytes of replies have not been taken out of the session to be sent.
+    pub fn unsent_bytes(&self) -> u32 {
+        let span = self.span.load(Relaxed);
+        ((span >> 32) as u32).saturating_sub(span as u32)
+    }
+
     /// Puts the beginning of a message where the kernel goes on with it. While the program is the owner.
     pub fn set_fragment(&self, fragment: &[u8]) {
         for (byte, value) in self.input.iter().zip(fragment) {

@@ -85,6 +85,10 @@ impl KernelHalf for Half {
         self.link.note_written(count);
     }
 
+    fn describe(&self, socket: BorrowedFd) -> String {
+        self.link.describe(socket)
+    }
+
     fn max_fragment(&self) -> usize {
         self.link.max_fragment()
     }

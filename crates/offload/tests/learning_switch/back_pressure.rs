@@ -50,7 +50,7 @@ fn packet_in(version: Version) -> Vec<u8> {
 }
 
 /// How many bytes the other side's kernel has not taken yet.
-fn unacknowledged_bytes(socket: &TcpStream) -> usize {
+pub fn unacknowledged_bytes(socket: &TcpStream) -> usize {
     let mut count: libc::c_int = 0;
     // SAFETY: the system writes one int.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &mut count) };

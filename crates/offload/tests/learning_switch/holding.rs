@@ -1,9 +1,16 @@
 //! Kernel halves that outlive their controller: tables go on, and what nobody understands is let go.
 
+use crate::back_pressure::unacknowledged_bytes;
 use crate::packets::Packet;
 use crate::support::kernel;
-use crate::switch::{Channel, connect, headers, join};
+use crate::switch::{Channel, PATIENCE, connect, connect_with_room, headers, join};
+use libbpf_rs::libbpf_sys::bpf_map_delete_elem;
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+use socket2::SockRef;
 use std::net::TcpStream;
+use std::os::fd::AsRawFd;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use urtica_controller::hold::{Held, Holder, attach};
@@ -16,6 +23,7 @@ use urtica_wire::{
 
 const LONG: Duration = Duration::from_secs(600);
 
+const ECHO_REPLY: u8 = 3;
 const FEATURES_REQUEST: u8 = 5;
 const PACKET_OUT: u8 = 13;
 const FLOW_MOD: u8 = 14;
@@ -66,7 +74,10 @@ struct Switch {
 
 impl Switch {
     fn join(running: &Running, version: Version) -> Self {
-        let mut socket = connect(running);
+        Self::join_by(connect(running), version)
+    }
+
+    fn join_by(mut socket: TcpStream, version: Version) -> Self {
         join(&mut socket, version, 1);
         Self {
             socket,
@@ -80,10 +91,15 @@ impl Switch {
         let mut packet = Vec::new();
         Packet::udp(src, dst).encode(self.version, 1, &mut packet);
         self.socket.send(&packet);
+        self.next_answer().message_type
+    }
+
+    /// The next message that answers a packet or an echo request; replies to requests on the way.
+    fn next_answer(&mut self) -> Header {
         loop {
             let header = self.next();
             match header.message_type {
-                PACKET_OUT | FLOW_MOD => return header.message_type,
+                PACKET_OUT | FLOW_MOD | ECHO_REPLY => return header,
                 FEATURES_REQUEST | MULTIPART_REQUEST => self.answer(header.xid),
                 _ => {}
             }
@@ -190,6 +206,112 @@ fn tables_of_another_version_are_let_go() {
         assert_eq!(switch.ask(4, 3), FLOW_MOD);
         third.stop().unwrap();
     }
+}
+
+/// Waits until the other side's kernel has taken all.
+fn wait_until_acknowledged(socket: &TcpStream) {
+    let start = std::time::Instant::now();
+    while unacknowledged_bytes(socket) > 0 {
+        assert!(start.elapsed() < PATIENCE, "the kernel takes all");
+        thread::yield_now();
+    }
+}
+
+/// Whether a read would find nothing.
+fn is_empty(socket: BorrowedFd) -> bool {
+    let found = recv(socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+    matches!(found, Err(Errno::AGAIN))
+}
+
+/// While no controller is there, the kernel answers, and passes a message that waits in the kernel behind replies that the switch does
+/// not read. The next controller must not count that message as read.
+#[test]
+fn a_message_that_waits_behind_unread_replies_is_handled_once() {
+    const REQUESTS: usize = 150;
+    if kernel().is_none() {
+        return;
+    }
+    for version in Version::ALL {
+        let room = Room::new();
+        let (first, _) = room.start(room.attach());
+        let mut switch = Switch::join_by(connect_with_room(&first, 2048), version);
+        assert_eq!(switch.ask(1, 2), PACKET_OUT, "nobody knows host 2");
+        first.leave().unwrap();
+        assert_eq!(switch.ask(2, 1), FLOW_MOD, "the kernel owns the connection");
+        let held = room.attach();
+        let socket = held.connections[0].socket.try_clone().unwrap();
+        SockRef::from(&socket).set_send_buffer_size(2048).unwrap();
+
+        let mut requests = Vec::new();
+        for _ in 0..REQUESTS {
+            Packet::udp(1, 2).encode(version, 1, &mut requests);
+        }
+        switch.socket.send(&requests);
+        // The first of the replies are there, and there is no room for all.
+        switch.socket.peek(&mut [0]).unwrap();
+        let mut echo = Vec::new();
+        let request = Message::EchoRequest(&[]);
+        request.encode(version, 2, &mut echo).unwrap();
+        switch.socket.send(&echo);
+        wait_until_acknowledged(&switch.socket);
+        assert!(is_empty(socket.as_fd()), "replies are in front of it");
+
+        let (second, _) = room.start(held);
+        SockRef::from(&socket)
+            .set_send_buffer_size(1 << 20)
+            .unwrap();
+        let wide = SockRef::from(&switch.socket).set_recv_buffer_size(1 << 20);
+        wide.unwrap();
+        for _ in 0..REQUESTS {
+            assert_eq!(switch.next_answer().message_type, FLOW_MOD);
+        }
+        let reply = switch.next_answer();
+        assert_eq!((reply.message_type, reply.xid), (ECHO_REPLY, 2));
+        assert_eq!(switch.ask(3, 2), FLOW_MOD, "host 2 is known");
+        second.leave().unwrap();
+        assert_eq!(switch.ask(4, 3), FLOW_MOD, "the kernel owns the connection");
+        let (third, _) = room.start(room.attach());
+        assert_eq!(switch.ask(5, 9), PACKET_OUT, "host 9 is unknown");
+        third.stop().unwrap();
+        room.holder.join().unwrap().unwrap();
+    }
+}
+
+/// The kernel answers, and drops the input that signals the reply. The next controller signals it again.
+#[test]
+fn a_reply_whose_signal_was_lost_is_sent_by_the_next_controller() {
+    if kernel().is_none() {
+        return;
+    }
+    for version in Version::ALL {
+        let room = Room::new();
+        let (first, _) = room.start(room.attach());
+        let mut switch = Switch::join(&first, version);
+        assert_eq!(switch.ask(1, 2), PACKET_OUT, "nobody knows host 2");
+        first.leave().unwrap();
+        assert_eq!(switch.ask(2, 1), FLOW_MOD, "the kernel owns the connection");
+        let held = room.attach();
+        empty_relay(&held);
+        let mut packet = Vec::new();
+        Packet::udp(1, 2).encode(version, 1, &mut packet);
+        switch.socket.send(&packet);
+        wait_until_acknowledged(&switch.socket);
+        let (second, _) = room.start(held);
+        assert_eq!(switch.next_answer().message_type, FLOW_MOD);
+        assert_eq!(switch.ask(3, 2), FLOW_MOD, "host 2 is known");
+        second.stop().unwrap();
+        room.holder.join().unwrap().unwrap();
+    }
+}
+
+/// Has signals of the only connection lead nowhere: takes its socket out of the map `relays`.
+fn empty_relay(held: &Held) {
+    const RELAYS: usize = 5;
+    let relays = held.commons[0].attachment.fds[RELAYS].as_raw_fd();
+    let slot: u32 = 0;
+    // SAFETY: the kernel reads a key, which has the size of this map's keys.
+    let result = unsafe { bpf_map_delete_elem(relays, std::ptr::from_ref(&slot).cast()) };
+    assert_eq!(result, 0);
 }
 
 /// A controller that takes over no kernel halves closes their connections.

@@ -1,7 +1,8 @@
 //! A switch as far as a controller sees it, on a socket or in memory.
 
+use socket2::{Domain, Socket, Type};
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 use urtica_controller::{
     ConnectionError, ConnectionId, Controller, Embedded, Running, SessionConfig,
@@ -109,10 +110,26 @@ impl Channel for InMemory {
 
 /// Connects a switch over loopback.
 pub fn connect(controller: &Running) -> TcpStream {
+    prepare(TcpStream::connect(address(controller)).unwrap())
+}
+
+/// Connects a switch whose kernel has room for so many bytes that it has not read.
+pub fn connect_with_room(controller: &Running, bytes: usize) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    // Before it connects: an offered window does not shrink.
+    socket.set_recv_buffer_size(bytes).unwrap();
+    socket.connect(&address(controller).into()).unwrap();
+    prepare(socket.into())
+}
+
+fn address(controller: &Running) -> SocketAddr {
     let address = controller.addresses()[0].to_string();
     let address = address.strip_prefix("ptcp:").unwrap();
     let (port, host) = address.split_once(':').unwrap();
-    let socket = TcpStream::connect((host, port.parse().unwrap())).unwrap();
+    SocketAddr::new(host.parse().unwrap(), port.parse().unwrap())
+}
+
+fn prepare(socket: TcpStream) -> TcpStream {
     socket.set_nodelay(true).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket
