@@ -85,6 +85,7 @@ mod router;
 mod services;
 mod session;
 mod socket;
+mod takeover;
 mod unread;
 mod waker;
 

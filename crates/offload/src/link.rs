@@ -1,9 +1,6 @@
 //! One connection's kernel half: its session, and the pair of sockets that its replies go through.
 //!
-//! **Held connections.** Whenever the program dies, the next one finds where it was: `written` and `unpassed` of the session are
-//! stored before what they tell of changes, and the rest follows from the kernel's counts. What the program has written is all
-//! that was, less the kernel's replies, and while these are on their way, what it had written when it last handed over. What it
-//! has read is what is off the queue, less what the kernel half has taken.
+//! **Held connections.** Whenever the program dies, the next one finds where it was: see [`takeover`](crate::takeover).
 
 use crate::kernel::{Application, Kernel, Opened, ResumedSession, Way};
 use crate::mode::{Mode, Pace};
@@ -12,6 +9,7 @@ use crate::socket::{
     bound_queues, cookie, has_unread, hold_back_input, is_peer_local, let_input_in, peer,
     read_bytes, received_bytes, written_bytes,
 };
+use crate::takeover::Counts;
 use crate::waker::Waker;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair,
@@ -312,43 +310,37 @@ impl Link {
         let cookies = [way.switch_cookie, way.relay_cookie];
         // The earlier program may have died while it held input back.
         let_input_in(socket)?;
-        let mut is_in = self.kernel.attach_rest(self.slot, &way)?;
+        let is_in = self.kernel.attach_rest(self.slot, &way)?;
         if is_in {
             // It may have died before it looked at what had come before the socket entered the map.
             have_queue_looked_at(socket);
         }
-        // What was passed and waits behind replies is not read yet, although FIONREAD may not count it.
-        let all = Progress {
+        let shared = self.memory.shared();
+        let position = Counts {
+            is_in,
+            // What was passed and waits behind replies is not read yet, although FIONREAD may not count it.
             consumed: read_bytes(socket)?,
             written: Progress::of(socket)?.written,
-        };
-        let shared = self.memory.shared();
-        let (unpassed, passed) = (shared.unpassed.load(Relaxed), shared.owner.passed_bytes());
-        let ours = all
-            .consumed
-            .saturating_sub(shared.taken_bytes.load(Relaxed));
-        let read_since = ours.saturating_sub(unpassed);
-        if !is_in && read_since < passed {
-            // It died while stepping aside: what was passed can be read in order only while the programs are there.
+            taken: shared.taken_bytes.load(Relaxed),
+            replied: shared.reply_bytes.load(Relaxed),
+            passed: shared.owner.passed_bytes(),
+            unpassed: shared.unpassed.load(Relaxed),
+            handed_over: shared.written.load(Relaxed),
+        }
+        .position();
+        if position.enters {
             self.kernel.step_in(self.slot, socket)?;
             have_queue_looked_at(socket);
-            is_in = true;
         }
-        let replied = shared.reply_bytes.load(Relaxed);
-        let handed_over = shared.written.load(Relaxed);
-        let read = match is_in {
-            true => read_since,
-            false => passed,
-        };
         self.attached = Some(Attached {
             relay,
             cookies,
-            is_in,
+            is_in: is_in || position.enters,
             is_gone: false,
-            before: unpassed,
-            read_aside: read_since - read,
-            read,
-            written: all.written.saturating_sub(replied).max(handed_over),
+            before: position.before,
+            read_aside: position.read_aside,
+            read: position.read,
+            written: position.written,
             drained: 0,
             unsent_since: None,
         });
