@@ -4,18 +4,36 @@ use crate::Packet;
 use crate::counters::{EntryCounters, EntryCounts};
 use crate::linked_counters::LinkedCounters;
 use crate::prerequisites::Known;
+use std::hash::{Hash, Hasher};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use urtica_wire::{
     Action, ErrorCode, Field, FlowModFlags, FlowRemoved, FlowRemovedReason, FlowStats, Instruction,
-    List, Match, OxmField, PortNo, VLAN_PRESENT,
+    List, Match, OxmField, PortNo, VLAN_PRESENT, Version,
 };
 
 /// The fields that an entry looks at, in the order of their numbers. An empty one matches every packet.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default)]
 pub struct EntryMatch {
     /// Field, value, mask; the value lies within the mask, and no mask is zero.
     fields: Box<[(OxmField, u128, u128)]>,
+    /// The priority that 1.0 allows in a match on untagged packets. It matches nothing, and is only sent back.
+    pcp_of_untagged: Option<u8>,
+}
+
+/// Two matches are equal if they match the same packets by the same fields.
+impl PartialEq for EntryMatch {
+    fn eq(&self, other: &Self) -> bool {
+        self.fields == other.fields
+    }
+}
+
+impl Eq for EntryMatch {}
+
+impl Hash for EntryMatch {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.fields.hash(state);
+    }
 }
 
 impl EntryMatch {
@@ -35,6 +53,7 @@ impl EntryMatch {
         match fields.iter().all(|&(field, ..)| known.allows(field)) {
             true => Ok(Self {
                 fields: fields.into(),
+                pcp_of_untagged: match_.pcp_of_untagged(),
             }),
             false => Err(ErrorCode::BadMatchBadPrereq),
         }
@@ -78,6 +97,27 @@ impl EntryMatch {
         let fields = self.fields.iter();
         let fields = fields.map(|&(field, value, mask)| Field::masked(field, value, mask));
         Match::from(fields.collect::<Vec<_>>())
+    }
+
+    /// The match in the form that 1.0 encodes: with the priority that it has beside `dl_vlan=OFP_VLAN_NONE`, if any.
+    pub fn to_of10(&self) -> Match<'static> {
+        match self.pcp_of_untagged {
+            Some(pcp) => self.to_wire().vlan_pcp(pcp),
+            None => self.to_wire(),
+        }
+    }
+
+    /// The priority that 1.0 allows in a match on untagged packets, although it cannot count there.
+    pub fn pcp_of_untagged(&self) -> Option<u8> {
+        self.pcp_of_untagged
+    }
+
+    /// Sets the priority that [`EntryMatch::to_of10`] sends back.
+    pub(crate) fn with_pcp_of_untagged(self, pcp_of_untagged: Option<u8>) -> Self {
+        Self {
+            pcp_of_untagged,
+            ..self
+        }
     }
 
     /// Value and mask of a field.
@@ -199,6 +239,8 @@ pub struct FlowEntry {
     pub hard_timeout: u16,
     /// When it was added.
     pub added: Duration,
+    /// The version of the flow mod that added it.
+    pub version: Version,
     /// What it has counted itself: see [`FlowEntry::counted`] for all.
     pub counters: EntryCounters,
     /// What another form of the pipeline counts for it.
@@ -206,9 +248,10 @@ pub struct FlowEntry {
 }
 
 impl FlowEntry {
-    /// Whether this is what a table does with packets that no other entry matches (1.3.5 section 5.4).
+    /// Whether this is what a table does with packets that no other entry matches (1.3.5 section 5.4). 1.0 has no such
+    /// entries: one that matches all packets is like any other there.
     pub fn is_table_miss(&self) -> bool {
-        self.priority == 0 && self.match_.fields().is_empty()
+        self.version == Version::Of13 && self.priority == 0 && self.match_.fields().is_empty()
     }
 
     /// Counts a packet of `bytes` that it matched at `now`, as far as its flags ask for counts.

@@ -46,10 +46,11 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Carries out a flow mod as 1.0 means it (1.0 sections 4.6 and 5.3.3), in four points unlike
+    /// Carries out a flow mod as 1.0 means it (1.0 sections 3.4, 4.6 and 5.3.3), in six points unlike
     /// [`Pipeline::flow_mod`]: all commands but an add concern all tables; a modify that finds no entry adds one, and
-    /// changes cookies; an add that replaces an entry clears its counters; and actions need not fit the match, but do
-    /// nothing to packets without the field.
+    /// changes cookies; an add that replaces an entry clears its counters; actions need not fit the match, but do
+    /// nothing to packets without the field; an entry without wildcards has the highest priority, 65,535, whatever the
+    /// message says; and no entry is a table-miss entry.
     ///
     /// # Errors
     /// The specification's error where a part of it is wrong; then nothing has changed.
@@ -82,6 +83,7 @@ impl Pipeline {
         self.follow();
         check_flags(version, flow_mod.flags)?;
         let tables = self.tables_of(version, flow_mod)?;
+        let flow_mod = &with_priority_of(version, flow_mod);
         let selection = Selection::of_flow_mod(flow_mod)?;
         let kind = match flow_mod.command {
             Add => {
@@ -157,6 +159,7 @@ impl Pipeline {
             idle_timeout: flow_mod.idle_timeout,
             hard_timeout: flow_mod.hard_timeout,
             added: now,
+            version,
             counters,
             linked: LinkedCounters::default(),
         };
@@ -247,6 +250,20 @@ impl Pipeline {
             id if id < self.config().n_tables => Ok(usize::from(id)..usize::from(id) + 1),
             _ => Err(ErrorCode::BadRequestBadTableId),
         }
+    }
+}
+
+/// The flow mod with the priority that a version gives it: in 1.0, "an exact entry that has no wildcards is always the
+/// highest priority" (1.0 section 3.4).
+fn with_priority_of<'a>(version: Version, flow_mod: &FlowMod<'a>) -> FlowMod<'a> {
+    let is_highest = version == Version::Of10 && flow_mod.match_.is_exact_in_of10();
+    FlowMod {
+        priority: if is_highest {
+            u16::MAX
+        } else {
+            flow_mod.priority
+        },
+        ..flow_mod.clone()
     }
 }
 

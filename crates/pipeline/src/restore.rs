@@ -30,8 +30,34 @@ impl Pipeline {
         idle: Duration,
         now: Duration,
     ) -> Result<(), ErrorCode> {
-        let index = usize::from(stats.table_id);
         let match_ = EntryMatch::new(&stats.match_)?;
+        self.restore_entry(Version::Of13, match_, stats, idle, now)
+    }
+
+    /// Restores a flow entry that 1.0 added: see [`Pipeline::restore_flow`] and [`EntryMatch::pcp_of_untagged`].
+    ///
+    /// # Errors
+    /// The specification's error where there is no such table, or the table is full.
+    pub fn restore_flow_of10(
+        &mut self,
+        stats: &FlowStats,
+        pcp_of_untagged: Option<u8>,
+        idle: Duration,
+        now: Duration,
+    ) -> Result<(), ErrorCode> {
+        let match_ = EntryMatch::new(&stats.match_)?.with_pcp_of_untagged(pcp_of_untagged);
+        self.restore_entry(Version::Of10, match_, stats, idle, now)
+    }
+
+    fn restore_entry(
+        &mut self,
+        version: Version,
+        match_: EntryMatch,
+        stats: &FlowStats,
+        idle: Duration,
+        now: Duration,
+    ) -> Result<(), ErrorCode> {
+        let index = usize::from(stats.table_id);
         let instructions =
             self.with_ports_to_follow(|pipeline| pipeline.check_restored(stats, &match_))?;
         let max_entries = self.config().max_entries as usize;
@@ -50,6 +76,7 @@ impl Pipeline {
             idle_timeout: stats.idle_timeout,
             hard_timeout: stats.hard_timeout,
             added: before(now, stats.duration_sec, stats.duration_nsec),
+            version,
             counters: EntryCounters {
                 packets: AtomicU64::new(stats.packet_count),
                 bytes: AtomicU64::new(stats.byte_count),

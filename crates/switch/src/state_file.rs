@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | `P` | a port number in 4 bytes, and the name that it belongs to |
 //! | `F` | how long ago the entry's last packet came, in 8 bytes of nanoseconds; a multipart reply of OpenFlow 1.3 with the entry |
+//! | `E` | an entry that OpenFlow 1.0 added: the `dl_vlan_pcp` of its match on untagged packets, or 255, in 1 byte; then as in `F` |
 //! | `G` | two such replies: a group's description, and its counters |
 //! | `M` | two such replies: a meter's configuration, and its counters |
 //!
@@ -23,7 +24,7 @@ mod writer;
 
 use crate::Switch;
 use crate::shared::Shared;
-use record::{Record, take_record};
+use record::{FlowKind, Record, take_record};
 use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -235,7 +236,7 @@ impl SavedState {
                     restored.meters += restored.note(outcome.is_ok());
                 }
                 Record::Group(desc, stats) => groups.push((desc, stats)),
-                Record::Port(..) | Record::Flow(..) => {}
+                Record::Port(..) | Record::Flow { .. } => {}
             }
         }
         loop {
@@ -248,8 +249,13 @@ impl SavedState {
         }
         restored.refused += groups.len();
         for record in self.records().flatten() {
-            if let Record::Flow(idle, stats) = record {
-                let outcome = pipeline.restore_flow(&stats, idle, now);
+            if let Record::Flow { kind, idle, stats } = record {
+                let outcome = match kind {
+                    FlowKind::Of13 => pipeline.restore_flow(&stats, idle, now),
+                    FlowKind::Of10 { pcp_of_untagged } => {
+                        pipeline.restore_flow_of10(&stats, pcp_of_untagged, idle, now)
+                    }
+                };
                 restored.flows += restored.note(outcome.is_ok());
             }
         }
@@ -296,9 +302,25 @@ fn read(file: &Path, length: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Writes a file beside, and puts it in the place of the other when it is whole.
+/// Writes a file beside, and puts it in the place of the other when it is whole. If that fails, nothing is left beside.
 fn replace(
     file: &Path,
+    beside: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let replaced = write_beside(beside, write).and_then(|()| std::fs::rename(beside, file));
+    if let Err(error) = replaced {
+        let _ = std::fs::remove_file(beside);
+        return Err(error);
+    }
+    let folder = file
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Writes a file, whole and on the disk.
+fn write_beside(
     beside: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
@@ -312,10 +334,5 @@ fn replace(
         .open(beside)?;
     let mut out = BufWriter::new(out);
     write(&mut out)?;
-    out.into_inner()?.sync_all()?;
-    std::fs::rename(beside, file)?;
-    let folder = file
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    out.into_inner()?.sync_all()
 }

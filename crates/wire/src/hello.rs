@@ -15,11 +15,18 @@ pub struct Hello<'a> {
 
 impl<'a> Hello<'a> {
     /// "Implementations must be prepared to receive a hello message that includes a body, ignoring its contents" (1.0
-    /// section 5.5.1): a body that is not a list of elements is ignored.
+    /// section 5.5.1): elements are read up to the first bytes that are none, and the rest is ignored.
     pub(crate) fn decode_lenient(version: Version, body: &mut Reader<'a>) -> Self {
-        let mut bytes = Reader::new(body.rest(), body.what());
-        let elements = List::decode(version, &mut bytes).unwrap_or_default();
-        Self { elements }
+        let (bytes, what) = (body.rest(), body.what());
+        let mut reader = Reader::new(bytes, what);
+        let mut whole = 0;
+        while reader.remaining() > 0 && HelloElement::decode(version, &mut reader).is_ok() {
+            whole = bytes.len() - reader.remaining();
+        }
+        let elements = List::decode(version, &mut Reader::new(&bytes[..whole], what));
+        Self {
+            elements: elements.unwrap_or_default(),
+        }
     }
 }
 
@@ -137,6 +144,23 @@ pub struct Experimenter<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A header of 1.0, an unknown element, a bitmap of 1.3 alone, and what follows.
+    #[test]
+    fn bytes_that_are_no_element_do_not_hide_the_bitmap() {
+        let hello = [
+            1, 0, 0, 24, 0, 0, 0, 0, 0xff, 0xff, 0, 6, 1, 2, 0, 0, 0, 1, 0, 8, 0, 0, 0, 0x10,
+        ];
+        for stray in ["", "a", "abc", "\0\0\0\0", "\0\u{1}\0\u{40}", "abcdefgh"] {
+            let frame = [&hello, stray.as_bytes()].concat();
+            let version = Hello::negotiate(&frame, &Version::ALL);
+            assert_eq!(version, Some(Version::Of13), "{stray:?}");
+        }
+        let bytes = Reader::new(b"abc", Structure::Message).rest();
+        let none =
+            Hello::decode_lenient(Version::Of10, &mut Reader::new(bytes, Structure::Message));
+        assert_eq!(none, Hello::default());
+    }
 
     #[test]
     fn the_code_of_a_refused_hello_is_found_in_any_version() {

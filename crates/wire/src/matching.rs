@@ -117,6 +117,21 @@ impl<'a> Match<'a> {
             .chain(exact.into_iter().flatten())
     }
 
+    /// Returns `true` if 1.0 has no wildcard bit set for this match: such entries have the highest priority (1.0 section
+    /// 3.4).
+    pub fn is_exact_in_of10(&self) -> bool {
+        of10::matching::is_without_wildcards(self)
+    }
+
+    /// The `dl_vlan_pcp` that a match read from 1.0 has beside `dl_vlan=OFP_VLAN_NONE`. It is no field, because untagged
+    /// packets have no priority. To write it back, add [`Match::vlan_pcp`].
+    pub fn pcp_of_untagged(&self) -> Option<u8> {
+        match &self.0 {
+            Repr::Of10(bytes) => of10::matching::pcp_of_untagged(bytes),
+            _ => None,
+        }
+    }
+
     /// The value and mask of a field, or `None` where the match has no such field.
     pub fn get(&self, wanted: OxmField) -> Option<(u128, u128)> {
         self.fields().find_map(|field| match field {

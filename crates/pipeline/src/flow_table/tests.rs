@@ -10,7 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use std::sync::LazyLock;
-use urtica_wire::{Field, FlowModFlags, FlowRemovedReason, Match, OxmField, PortNo};
+use urtica_wire::{Field, FlowModFlags, FlowRemovedReason, Match, OxmField, PortNo, Version};
 
 /// What the table was before it had an index.
 #[derive(Debug, Default)]
@@ -274,6 +274,7 @@ impl Trial {
             idle_timeout: 0,
             hard_timeout: plan.hard_timeout,
             added: self.now,
+            version: Version::Of13,
             counters: EntryCounters::default(),
             linked: LinkedCounters::default(),
         }
@@ -395,6 +396,7 @@ fn with_timeouts(number: u64, idle_timeout: u16, hard_timeout: u16) -> FlowEntry
         idle_timeout,
         hard_timeout,
         added: Duration::ZERO,
+        version: Version::Of13,
         counters: EntryCounters::default(),
         linked: LinkedCounters::default(),
     }

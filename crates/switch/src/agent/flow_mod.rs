@@ -46,6 +46,7 @@ pub(super) fn flow_removed(
             },
             table_id: 0,
             hard_timeout: 0,
+            match_: removed.entry.match_.to_of10(),
             ..message
         },
     }

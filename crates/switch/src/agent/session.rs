@@ -71,6 +71,10 @@ pub(crate) enum SessionError {
     NotRead(usize),
 }
 
+/// The xid of the hello and of asynchronous messages. Controllers that count their requests do not use it, so a controller that
+/// pairs messages by xid does not mistake one of these for a reply. Open vSwitch sends it, too.
+const UNASKED_XID: u32 = 0;
+
 /// One connection.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -86,7 +90,8 @@ pub(crate) struct Session {
     pub reply: Option<LongReply>,
     /// What is left of its last change, for which all its messages wait.
     pub change: Option<LongChange>,
-    next_xid: u32,
+    /// The xid of the last echo request, or 0 before the first.
+    last_echo_xid: u32,
     started: Duration,
     last_heard: Duration,
     last_probe: Option<Duration>,
@@ -113,7 +118,7 @@ impl Session {
             output: Vec::new(),
             reply: None,
             change: None,
-            next_xid: 1,
+            last_echo_xid: 0,
             started: now,
             last_heard: now,
             last_probe: None,
@@ -122,8 +127,7 @@ impl Session {
             controller: ControllerState::default(),
             partial_requests: PartialRequests::default(),
         };
-        let xid = session.take_xid();
-        Hello::write(versions, xid, &mut session.output);
+        Hello::write(versions, UNASKED_XID, &mut session.output);
         session
     }
 
@@ -287,7 +291,7 @@ impl Session {
         }
         if since(self.last_probe.unwrap_or(self.last_heard)) >= ECHO_INTERVAL {
             self.last_probe = Some(now);
-            self.send(&Message::EchoRequest(&[]));
+            self.send_echo_request();
         }
         Ok(())
     }
@@ -334,6 +338,12 @@ impl Session {
             Some(header) if header.version != version.to_wire() => {
                 Err(DecodeError::UnknownVersion(header.version))
             }
+            Some(header) if is_only_sent_by_switches(version, header.message_type) => {
+                Err(DecodeError::UnknownType {
+                    version,
+                    message_type: header.message_type,
+                })
+            }
             _ => Message::decode(frame),
         };
         match decoded {
@@ -370,11 +380,18 @@ impl Session {
         }
     }
 
-    /// Sends a message of the switch's own, unless more waits to be read than any controller should leave.
+    /// Sends an asynchronous message, unless the controller has left too much output unread.
     pub fn send(&mut self, message: &Message) {
         if self.has_room() {
-            let xid = self.take_xid();
-            self.reply(xid, message);
+            self.reply(UNASKED_XID, message);
+        }
+    }
+
+    /// Sends an echo request with an xid of its own, so that a reply can be paired with it.
+    fn send_echo_request(&mut self) {
+        if self.has_room() {
+            self.last_echo_xid = self.last_echo_xid.wrapping_add(1);
+            self.reply(self.last_echo_xid, &Message::EchoRequest(&[]));
         }
     }
 
@@ -410,14 +427,18 @@ impl Session {
         }
     }
 
-    fn take_xid(&mut self) -> u32 {
-        let xid = self.next_xid;
-        self.next_xid = xid.wrapping_add(1);
-        xid
-    }
-
     fn highest(&self) -> Version {
         self.versions.iter().copied().max().unwrap_or(Version::Of13)
+    }
+}
+
+/// Whether messages of this type are sent by switches alone. They are refused by their type, whatever their bodies.
+fn is_only_sent_by_switches(version: Version, message_type: u8) -> bool {
+    match version {
+        // Replies about features and configuration, packet-ins, flow-removed, port-status, then the replies from multipart
+        // (1.0: statistics) on.
+        Version::Of10 => matches!(message_type, 6 | 8 | 10..=12 | 17 | 19 | 21),
+        Version::Of13 => matches!(message_type, 6 | 8 | 10..=12 | 19 | 21 | 23 | 25 | 27),
     }
 }
 

@@ -14,6 +14,7 @@ pub(super) fn flow(version: Version, entry: &FlowEntry, now: Duration) -> FlowSt
         Version::Of13 => stats,
         Version::Of10 => FlowStats {
             flags: FlowModFlags::empty(),
+            match_: entry.match_.to_of10(),
             ..stats
         },
     }

@@ -12,17 +12,31 @@ const HEADER_BYTES: usize = 5;
 /// What a record holds.
 pub(super) enum Record<'a> {
     Port(PortNo, &'a str),
-    Flow(Duration, FlowStats<'a>),
+    Flow {
+        kind: FlowKind,
+        /// The time since its last packet.
+        idle: Duration,
+        stats: FlowStats<'a>,
+    },
     Group(GroupDesc<'a>, GroupStats<'a>),
     Meter(MeterConfig<'a>, MeterStats<'a>),
 }
+
+/// Which version added an entry, and what statistics of 1.3 do not report of it.
+pub(super) enum FlowKind {
+    Of13,
+    Of10 { pcp_of_untagged: Option<u8> },
+}
+
+/// A `dl_vlan_pcp` that an entry of 1.0 does not have.
+pub(super) const NO_PCP: u8 = u8::MAX;
 
 impl Record<'_> {
     /// How old it is.
     pub fn age(&self) -> Duration {
         let (seconds, nanoseconds) = match self {
             Self::Port(..) => (0, 0),
-            Self::Flow(_, stats) => (stats.duration_sec, stats.duration_nsec),
+            Self::Flow { stats, .. } => (stats.duration_sec, stats.duration_nsec),
             Self::Group(_, stats) => (stats.duration_sec, stats.duration_nsec),
             Self::Meter(_, stats) => (stats.duration_sec, stats.duration_nsec),
         };
@@ -42,13 +56,11 @@ pub(super) fn take_record<'a>(rest: &mut &'a [u8]) -> Option<Record<'a>> {
             let number = PortNo(u32::from_be_bytes(number.try_into().ok()?));
             Some(Record::Port(number, std::str::from_utf8(name).ok()?))
         }
-        b'F' => {
-            let (idle, frame) = body.split_at_checked(8)?;
-            let idle = Duration::from_nanos(u64::from_be_bytes(idle.try_into().ok()?));
-            match reply(frame)? {
-                MultipartReplyBody::Flow(rows) => Some(Record::Flow(idle, only(&rows)?)),
-                _ => None,
-            }
+        b'F' => flow(FlowKind::Of13, body),
+        b'E' => {
+            let (&pcp, body) = body.split_first()?;
+            let pcp_of_untagged = (pcp != NO_PCP).then_some(pcp);
+            flow(FlowKind::Of10 { pcp_of_untagged }, body)
         }
         b'G' => match two_replies(body)? {
             (MultipartReplyBody::GroupDesc(descs), MultipartReplyBody::Group(stats)) => {
@@ -62,6 +74,20 @@ pub(super) fn take_record<'a>(rest: &mut &'a [u8]) -> Option<Record<'a>> {
             }
             _ => None,
         },
+        _ => None,
+    }
+}
+
+/// The rest of a record of a flow entry.
+fn flow(kind: FlowKind, body: &[u8]) -> Option<Record<'_>> {
+    let (idle, frame) = body.split_at_checked(8)?;
+    let idle = Duration::from_nanos(u64::from_be_bytes(idle.try_into().ok()?));
+    match reply(frame)? {
+        MultipartReplyBody::Flow(rows) => Some(Record::Flow {
+            kind,
+            idle,
+            stats: only(&rows)?,
+        }),
         _ => None,
     }
 }

@@ -4,11 +4,12 @@ use super::*;
 use crate::SwitchConfig;
 use proptest::prelude::*;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
 use tempfile::TempDir;
-use urtica_pipeline::PipelineConfig;
+use urtica_pipeline::{FlowEntry, PipelineConfig};
 use urtica_wire::{
     FlowMod, FlowModCommand, FlowStatsRequest, GROUP_ALL, GroupMod, GroupModCommand, METER_ALL,
-    MacAddr, MeterMod, MeterModCommand, Port,
+    MacAddr, Match, Message, MeterMod, MeterModCommand, Port,
 };
 
 const NOW: Duration = Duration::from_secs(500);
@@ -166,6 +167,78 @@ fn what_cannot_be_written_leaves_the_file_as_it_was() {
         "{sentence}"
     );
     assert_eq!(std::fs::read(&file).unwrap(), before);
+}
+
+#[test]
+fn a_save_that_fails_leaves_nothing_beside() {
+    let (_folder, file) = folder();
+    let failing = |out: &mut dyn Write| {
+        out.write_all(b"half")?;
+        Err(io::ErrorKind::StorageFull.into())
+    };
+    let new = beside(&file, "new");
+    let error = replace(&file, &new, failing).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    assert!(!new.exists() && !file.exists());
+    // A folder cannot be replaced by a file.
+    std::fs::create_dir(&file).unwrap();
+    replace(&file, &new, |out| out.write_all(b"whole")).unwrap_err();
+    assert!(!new.exists());
+}
+
+/// Entries of 1.0 are like no others in two things, which last.
+#[test]
+fn entries_of_1_0_are_put_back_as_such() {
+    let bytes = [
+        [0_u8, 0x2f, 0xff, 0xfd].as_slice(),
+        &[0; 14],
+        &[0xff, 0xff, 5],
+        &[0; 19],
+    ];
+    let flow_mod = [
+        [1, 14, 0, 72, 0, 0, 0, 0].as_slice(),
+        &bytes.concat(),
+        &[0; 16],
+        &[0xff; 6],
+        &[0; 2],
+    ];
+    let frame = flow_mod.concat();
+    let (_, Message::FlowMod(flow_mod)) = Message::decode(&frame).unwrap() else {
+        panic!("expected a flow mod");
+    };
+    let switch = Switch::new(SwitchConfig::default());
+    let every = FlowMod {
+        match_: Match::any(),
+        priority: 0,
+        ..flow_mod.clone()
+    };
+    switch.shared.change(|pipeline| {
+        for flow_mod in [&flow_mod, &every] {
+            let added = pipeline.flow_mod_of10(flow_mod, NOW, &mut Vec::new());
+            added.unwrap();
+        }
+    });
+    let (_folder, file) = folder();
+    let state = StateFile::open(&file).unwrap();
+    state.write(&switch.shared, &numbers(), NOW).unwrap();
+    drop(state);
+    let mut restored = Switch::new(SwitchConfig::default());
+    restored.restore(&StateFile::open(&file).unwrap(), NOW);
+    let of = |switch: &Switch| -> Vec<_> {
+        let request = FlowStatsRequest::default();
+        let entries = switch.shared.pipeline().flow_stats(&request).unwrap();
+        let of_entry =
+            |entry: &Arc<FlowEntry>| (entry.match_.pcp_of_untagged(), entry.is_table_miss());
+        entries.iter().map(of_entry).collect()
+    };
+    assert_eq!(of(&switch), of(&restored));
+    let pcps: Vec<_> = of(&restored).iter().map(|&(pcp, _)| pcp).collect();
+    assert!(pcps.contains(&Some(5)), "{pcps:?}");
+    assert!(
+        of(&restored)
+            .iter()
+            .all(|&(_, is_table_miss)| !is_table_miss)
+    );
 }
 
 /// The sentence with which a file of these bytes is refused.

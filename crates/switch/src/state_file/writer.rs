@@ -1,6 +1,7 @@
 //! A state file in the making.
 
 use super::MAGIC;
+use super::record::NO_PCP;
 use crate::shared::Shared;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -80,7 +81,12 @@ impl<'out> Writer<'out> {
     fn write_flow(&mut self, entry: &FlowEntry, now: Duration) -> io::Result<()> {
         let used = Duration::from_nanos(entry.counted().last_used_ns).max(entry.added);
         let idle_ns = now.saturating_sub(used).as_nanos() as u64;
-        self.record(b'F', |record| {
+        let (kind, pcp) = match entry.version {
+            Version::Of13 => (b'F', None),
+            Version::Of10 => (b'E', Some(entry.match_.pcp_of_untagged().unwrap_or(NO_PCP))),
+        };
+        self.record(kind, |record| {
+            record.extend(pcp);
             record.extend(idle_ns.to_be_bytes());
             let rows = [entry.to_stats(now)].into_iter().collect();
             append(record, MultipartReplyBody::Flow(rows))

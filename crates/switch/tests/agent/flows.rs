@@ -1,11 +1,13 @@
 //! Flow mods in both versions' meanings, and notifications of removed entries.
 
-use crate::support::{Bench, frame, mac};
+use crate::support::{Bench, body, frame, mac, multipart};
+use std::net::Ipv4Addr;
 use std::time::Duration;
 use urtica_switch::ConnectionId;
 use urtica_wire::{
     Action, ControllerRole, ErrorCode, FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason,
-    Instruction, List, Match, Message, PortNo, Role, TABLE_ALL, Version,
+    FlowStatsRequest, Instruction, List, Match, Message, MultipartReplyBody, MultipartRequestBody,
+    OxmField, PortNo, Role, TABLE_ALL, Version,
 };
 
 fn output(port: u32) -> List<'static, Instruction<'static>> {
@@ -188,4 +190,95 @@ fn a_frame_that_a_popped_tag_has_left_too_short_is_padded() {
     assert_eq!(sent.len(), 1);
     assert_eq!(sent[0].len(), 60);
     assert!(sent[0].ends_with(&[0xaa, 0, 0, 0, 0]));
+}
+
+/// A UDP packet from port 1 that has all header fields of 1.0, and the match of 1.0 on all of them.
+fn exact_of10(pcp: u8) -> (Vec<u8>, Match<'static>) {
+    let mut packet = frame(1, 2);
+    packet[12..].fill(0);
+    packet[12..24].copy_from_slice(&[8, 0, 0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17]);
+    packet[26..34].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+    packet[34..40].copy_from_slice(&[3, 0xe8, 7, 0xd0, 0, 26]);
+    let match_ = Match::any()
+        .in_port(PortNo(1))
+        .eth_src(mac(1))
+        .eth_dst(mac(2))
+        .untagged()
+        .vlan_pcp(pcp)
+        .eth_type(0x0800)
+        .ip_dscp(0)
+        .ip_proto(17)
+        .ipv4_src(Ipv4Addr::new(10, 0, 0, 1))
+        .ipv4_dst(Ipv4Addr::new(10, 0, 0, 2))
+        .udp_src(1000)
+        .udp_dst(2000);
+    (packet, match_)
+}
+
+#[test]
+fn an_entry_of_1_0_without_wildcards_comes_first() {
+    let (packet, match_) = exact_of10(0);
+    let exact = |command, priority| FlowMod {
+        command,
+        priority,
+        match_: match_.clone(),
+        instructions: output(2),
+        ..FlowMod::default()
+    };
+    let (mut bench, controller) = Bench::with_controller(Version::Of10);
+    let by_port = FlowMod {
+        priority: 60_000,
+        match_: Match::any().in_port(PortNo(1)),
+        ..entry(FlowModCommand::Add, 3)
+    };
+    tell(&mut bench, controller, by_port);
+    tell(&mut bench, controller, exact(FlowModCommand::Add, 0));
+    bench.receive(1, &packet);
+    assert_eq!(bench.senders(), [2]);
+    // Its priority does not tell it from another.
+    let delete = exact(FlowModCommand::DeleteStrict, 7);
+    tell(&mut bench, controller, delete);
+    bench.receive(1, &packet);
+    assert_eq!(bench.senders(), [3]);
+}
+
+#[test]
+fn the_priority_of_untagged_packets_is_sent_back_to_1_0() {
+    for pcp in [None, Some(0), Some(5)] {
+        let (_, exact) = exact_of10(pcp.unwrap_or_default());
+        let match_ = match pcp {
+            Some(_) => exact,
+            None => exact.without(OxmField::VlanPcp),
+        };
+        let (mut bench, controller) = Bench::with_controller(Version::Of10);
+        let add = FlowMod {
+            match_: match_.clone(),
+            flags: FlowModFlags::SEND_FLOW_REM,
+            instructions: output(2),
+            ..FlowMod::default()
+        };
+        tell(&mut bench, controller, add);
+        let request = multipart(MultipartRequestBody::Flow(FlowStatsRequest::default()));
+        let reply = bench.ask(controller, &request);
+        let MultipartReplyBody::Flow(rows) = body(&reply) else {
+            panic!("{reply:?}");
+        };
+        let told: Vec<_> = rows
+            .iter()
+            .map(|row| row.match_.pcp_of_untagged())
+            .collect();
+        assert_eq!(told, [pcp]);
+        bench.tell(
+            controller,
+            &Message::FlowMod(FlowMod {
+                command: FlowModCommand::Delete,
+                ..FlowMod::default()
+            }),
+        );
+        let sent = bench.take_one(controller);
+        let Message::FlowRemoved(removed) = sent.message() else {
+            panic!("{sent:?}");
+        };
+        assert_eq!(removed.match_.pcp_of_untagged(), pcp);
+    }
 }

@@ -1,11 +1,12 @@
 //! Packet-ins, their buffers and limits, and packet-outs.
 
 use crate::support::{Bench, config, frame};
+use std::time::Duration;
 use urtica_switch::{ConnectionId, SwitchConfig};
 use urtica_wire::{
     Action, BufferId, CONTROLLER_NO_BUFFER, ConfigFlags, ErrorCode, Field, FlowMod, FlowModCommand,
-    Instruction, List, Match, Message, OxmField, PacketInReason, PacketOut, PortConfig,
-    PortFeatures, PortMod, PortNo, RawField, Version,
+    FlowModFlags, Instruction, List, Match, Message, OxmField, PacketInReason, PacketOut,
+    PortConfig, PortFeatures, PortMod, PortNo, RawField, Version,
 };
 
 fn to_controller(max_len: u16) -> Action<'static> {
@@ -492,4 +493,75 @@ fn a_queue_of_1_0_is_refused_as_there_are_none() {
         ErrorCode::BadActionBadQueue
     );
     assert!(bench.senders().is_empty());
+}
+
+#[test]
+fn an_entry_of_1_0_that_matches_all_is_no_table_miss() {
+    let (mut bench, controller) = Bench::with_controller(Version::Of10);
+    add_entry_for_all(&mut bench, controller);
+    bench.receive(1, &frame(1, 2));
+    let packet_in = take_packet_in(&mut bench, controller);
+    assert_eq!(packet_in.reason, PacketInReason::Action);
+    assert_eq!(packet_in.data.len(), 20);
+}
+
+fn add_entry_for_all(bench: &mut Bench, controller: ConnectionId) {
+    let for_all = FlowMod {
+        priority: 0,
+        instructions: apply(to_controller(20)),
+        ..FlowMod::default()
+    };
+    bench.tell_quietly(controller, &Message::FlowMod(for_all));
+}
+
+#[test]
+fn asynchronous_messages_have_xid_0() {
+    for version in Version::ALL {
+        let (mut bench, controller) = Bench::with_controller(version);
+        bench.add_port(4);
+        bench.add_port(5);
+        let watched = FlowMod {
+            flags: FlowModFlags::SEND_FLOW_REM,
+            hard_timeout: 1,
+            priority: 0,
+            instructions: apply(to_controller(20)),
+            ..FlowMod::default()
+        };
+        bench.tell(controller, &Message::FlowMod(watched));
+        bench.receive(1, &frame(1, 2));
+        bench.pass(Duration::from_secs(2));
+        let sent = bench.take(controller);
+        let xids: Vec<_> = sent.iter().map(|sent| sent.header.xid).collect();
+        // Two port-status messages, a packet-in and a flow-removed.
+        assert_eq!(xids, [0; 4], "{version}");
+    }
+}
+
+#[test]
+fn messages_of_switches_are_refused_by_their_type() {
+    let of_switches: [(Version, &[u8]); 2] = [
+        (Version::Of10, &[6, 8, 10, 11, 12, 17, 19, 21]),
+        (Version::Of13, &[6, 8, 10, 11, 12, 19, 21, 23, 25, 27]),
+    ];
+    for (version, types) in of_switches {
+        let (mut bench, controller) = Bench::with_controller(version);
+        for &message_type in types {
+            for length in [8, 9, 38] {
+                let mut message = vec![0; length];
+                message[..8].copy_from_slice(&[
+                    version.to_wire(),
+                    message_type,
+                    0,
+                    length as u8,
+                    0,
+                    0,
+                    0,
+                    9,
+                ]);
+                bench.input(controller, &message).unwrap();
+                let refusal = bench.refusal(controller, &message);
+                assert_eq!(refusal, ErrorCode::BadRequestBadType, "type {message_type}");
+            }
+        }
+    }
 }

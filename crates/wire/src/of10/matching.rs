@@ -10,7 +10,8 @@
 //! | `tp_src`, `tp_dst` | | | `tcp_src`, `tcp_dst` | `udp_src`, `udp_dst` | `icmpv4_type`, `icmpv4_code` |
 //!
 //! `dl_vlan` is `vlan_vid`: OFP_VLAN_NONE is 0 (no tag), and a VLAN id comes with OFPVID_PRESENT. `dl_vlan_pcp` with
-//! `dl_vlan` wildcarded is a match on tagged packets, whichever their VLAN: `vlan_vid=0x1000/0x1000`.
+//! `dl_vlan` wildcarded is a match on tagged packets, whichever their VLAN: `vlan_vid=0x1000/0x1000`. A match on untagged
+//! packets may have a `dl_vlan_pcp`, too. It does not count, and is no field; [`Match::pcp_of_untagged`] returns it.
 
 use super::{MATCH_SIZE, fits, port, unsupported};
 use crate::matching::Repr;
@@ -104,6 +105,24 @@ pub(crate) fn fields<'a>(bytes: &'a [u8; MATCH_SIZE]) -> Fields<'a> {
     flat.push_link_fields(&mut fields);
     flat.push_network_fields(&mut fields);
     fields
+}
+
+/// The `dl_vlan_pcp` that a match on untagged packets has although it cannot count.
+pub(crate) fn pcp_of_untagged(bytes: &[u8; MATCH_SIZE]) -> Option<u8> {
+    let flat = OfpMatch::read(bytes);
+    let has_both = flat.has(OFPFW_DL_VLAN) && flat.has(OFPFW_DL_VLAN_PCP);
+    (has_both && flat.dl_vlan == OFP_VLAN_NONE).then_some(flat.dl_vlan_pcp)
+}
+
+/// Whether a match has no wildcards in 1.0.
+pub(crate) fn is_without_wildcards(match_: &Match) -> bool {
+    let wildcards = match &match_.0 {
+        Repr::Of10(bytes) => Some(OfpMatch::read(bytes).wildcards & OFPFW_ALL),
+        _ => OfpMatch::from_fields(match_)
+            .ok()
+            .map(|flat| flat.wildcards),
+    };
+    wildcards == Some(0)
 }
 
 /// Appends the `ofp_match`.
@@ -299,8 +318,8 @@ impl OfpMatch {
 struct Context {
     dl_type: Option<u128>,
     nw_proto: Option<u128>,
-    /// Whether only packets with a VLAN tag match.
-    tagged: bool,
+    /// Whether only packets with a VLAN tag match, or only packets without one: 1.0 can express a priority for both.
+    has_vlan: bool,
     /// Whether `vlan_pcp` is matched.
     has_pcp: bool,
 }
@@ -311,7 +330,9 @@ impl Context {
         Self {
             dl_type: value(OxmField::EthType),
             nw_proto: value(OxmField::IpProto),
-            tagged: value(OxmField::VlanVid).is_some_and(|value| value & PRESENT != 0),
+            has_vlan: match_.get(OxmField::VlanVid).is_some_and(|(value, mask)| {
+                value & PRESENT != 0 || (value, mask) == (0, OxmField::VlanVid.full_mask())
+            }),
             has_pcp: value(OxmField::VlanPcp).is_some(),
         }
     }
@@ -320,7 +341,7 @@ impl Context {
         let ipv4 = self.dl_type == Some(ether_type::IPV4.into());
         let protocol = |number: u8| ipv4 && self.nw_proto == Some(number.into());
         match field {
-            OxmField::VlanPcp => self.tagged,
+            OxmField::VlanPcp => self.has_vlan,
             OxmField::IpDscp | OxmField::IpProto | OxmField::Ipv4Src | OxmField::Ipv4Dst => ipv4,
             OxmField::ArpOp | OxmField::ArpSpa | OxmField::ArpTpa => {
                 self.dl_type == Some(ether_type::ARP.into())
@@ -585,6 +606,35 @@ mod tests {
             .with_masked(OxmField::VlanVid, VLAN_PRESENT, VLAN_PRESENT)
             .with_exact(OxmField::VlanPcp, 3_u8);
         both_ways(&priority, &any_tag);
+    }
+
+    #[test]
+    fn untagged_packets_may_have_a_priority() {
+        let bytes = any_but(
+            OFPFW_DL_VLAN | OFPFW_DL_VLAN_PCP,
+            &[(18, &[0xff, 0xff]), (20, &[3])],
+        );
+        let read = Match::of10(&bytes);
+        assert_eq!(read, Match::any().untagged());
+        assert_eq!(read.pcp_of_untagged(), Some(3));
+        assert_eq!(encoded(&Match::any().untagged().vlan_pcp(3)), Ok(bytes));
+        let without = any_but(OFPFW_DL_VLAN, &[(18, &[0xff, 0xff])]);
+        assert_eq!(Match::of10(&without).pcp_of_untagged(), None);
+        let tagged = any_but(OFPFW_DL_VLAN | OFPFW_DL_VLAN_PCP, &[(20, &[3])]);
+        assert_eq!(Match::of10(&tagged).pcp_of_untagged(), None);
+    }
+
+    #[test]
+    fn only_matches_without_wildcards_are_exact() {
+        let exact = [0; MATCH_SIZE];
+        assert!(Match::of10(&exact).is_exact_in_of10());
+        for bit in 0..22 {
+            let wildcard = (1_u32 << bit).to_be_bytes();
+            let mut bytes = exact;
+            bytes[..4].copy_from_slice(&wildcard);
+            assert!(!Match::of10(&bytes).is_exact_in_of10(), "bit {bit}");
+        }
+        assert!(!Match::any().is_exact_in_of10());
     }
 
     #[test]
