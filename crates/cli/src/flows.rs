@@ -19,8 +19,9 @@ use std::time::Duration;
 use urtica_socket::TlsArgs;
 use urtica_wire::text::{ParseError, message};
 use urtica_wire::{
-    FlowMod, FlowModCommand, FlowStatsRequest, GROUP_ALL, GroupMod, GroupModCommand, METER_ALL,
-    Message, MeterMod, MeterModCommand, MultipartReplyBody, MultipartRequestBody, PortNo, Version,
+    ErrorCode, FlowMod, FlowModCommand, FlowStatsRequest, GROUP_ALL, GroupMod, GroupModCommand,
+    METER_ALL, Message, MeterMod, MeterModCommand, MultipartReplyBody, MultipartRequestBody,
+    PortNo, Version,
 };
 
 /// How many changes are sent before waiting for the switch: its error messages for them must fit into the sockets' buffers,
@@ -154,12 +155,25 @@ fn refusals(all: &[(String, Refusal)]) -> String {
     const TOLD: usize = 10;
     let told = all.iter().take(TOLD);
     let mut lines: Vec<_> = told
-        .map(|(text, refusal)| format!("the switch refused '{text}': {}", refusal.code))
+        .map(|(text, refusal)| {
+            let code = refusal.code;
+            format!("the switch refused '{text}': {code}{}", hint(code))
+        })
         .collect();
     if all.len() > TOLD {
         lines.push(format!("and {} more", all.len() - TOLD));
     }
     lines.join("\n")
+}
+
+/// What a refused entry lacks, to be appended to the name of the error; empty if that does not say it.
+pub fn hint(code: ErrorCode) -> &'static str {
+    match code {
+        ErrorCode::BadMatchBadPrereq => {
+            "; a field depends on a protocol that the match does not name, such as ip, ipv6, arp, tcp or udp"
+        }
+        _ => "",
+    }
 }
 
 /// Runs the sub-command; the exit status is 1 if the switch refused anything.

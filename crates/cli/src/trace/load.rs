@@ -2,6 +2,7 @@
 
 use crate::flows::SwitchName;
 use crate::flows::client::{Client, ClientError};
+use crate::flows::hint;
 use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
@@ -31,7 +32,7 @@ pub enum LoadError {
         "the switch has '{text}', which cannot be traced: {error}; expected what OpenFlow itself defines"
     )]
     Foreign { text: String, error: ParseError },
-    #[error("'{text}' cannot be part of a pipeline: {code}")]
+    #[error("'{text}' cannot be part of a pipeline: {code}{}", hint(*.code))]
     Refused { text: String, code: ErrorCode },
 }
 

@@ -39,12 +39,34 @@ pub(super) fn parse(object: Option<&Object>) -> Result<Match<'static>, ApiError>
                 .wrong(name, expected)
                 .example(format!("\"{name}\": {example}"))
         })?;
+        require_type(object, name, field)?;
         fields.push(parsed);
     }
     // What a field requires comes before it, as OXM wants it; a field that is named twice counts once.
     fields.sort_by_key(|field: &Field| field.oxm_field());
     fields.dedup_by_key(|field| field.oxm_field());
     Ok(Match::from(fields))
+}
+
+/// Checks that the match has the Ethernet type that a field requires.
+fn require_type(object: &Object, name: &str, field: OxmField) -> Result<(), ApiError> {
+    use OxmField::*;
+    if object.get("dl_type").or(object.get("eth_type")).is_some() {
+        return Ok(());
+    }
+    let (expected, example) = match field {
+        Ipv4Src | Ipv4Dst => ("2048 (IPv4)", 2048),
+        Ipv6Src | Ipv6Dst | Ipv6Flabel | Ipv6Exthdr => ("34525 (IPv6)", 34525),
+        ArpOp | ArpSpa | ArpTpa | ArpSha | ArpTha => ("2054 (ARP)", 2054),
+        IpDscp | IpEcn | IpProto => ("2048 (IPv4) or 34525 (IPv6)", 2048),
+        _ => return Ok(()),
+    };
+    let (path, eth_type) = (object.path(name), object.path("eth_type"));
+    Err(ApiError::missing(
+        eth_type,
+        &format!("{expected}, since {path} is a field of it"),
+    )
+    .example(format!("\"eth_type\": {example}")))
 }
 
 fn field_named(name: &str, is_arp: bool, protocol: Option<u64>) -> Option<OxmField> {

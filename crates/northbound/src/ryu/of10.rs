@@ -37,6 +37,7 @@ pub(super) fn parse_match(object: Option<&Object>) -> Result<Match<'static>, Api
     };
     let mut match_ = Match::any();
     for (name, _) in object.iter() {
+        require_type(object, name)?;
         match_ = parse_field(match_, object, name)?;
     }
     Ok(match_)
@@ -83,6 +84,17 @@ fn parse_field(
             );
         }
     })
+}
+
+/// Checks that the match has the Ethernet type without which 1.0 ignores a field.
+fn require_type(object: &Object, name: &str) -> Result<(), ApiError> {
+    let is_of_ip = matches!(name, "nw_src" | "nw_dst" | "nw_proto" | "nw_tos");
+    if !is_of_ip || object.get("dl_type").is_some() {
+        return Ok(());
+    }
+    let path = object.path(name);
+    let expected = format!("2048 (IPv4) or 2054 (ARP), since {path} is a field of it");
+    Err(ApiError::missing(object.path("dl_type"), &expected).example("\"dl_type\": 2048"))
 }
 
 fn is_arp(object: &Object) -> bool {

@@ -155,10 +155,43 @@ pub(super) fn parse_action(
     Err(unknown(item, more_words))
 }
 
+/// Actions of Open vSwitch that OpenFlow does not define.
+const ACTIONS_OF_OPEN_VSWITCH: &[&str] = &[
+    "resubmit",
+    "ct",
+    "learn",
+    "delete_learned",
+    "move",
+    "load",
+    "push",
+    "pop",
+    "note",
+    "bundle",
+    "bundle_load",
+    "multipath",
+    "conjunction",
+    "clone",
+    "sample",
+    "nat",
+    "fin_timeout",
+    "check_pkt_larger",
+    "set_tunnel",
+    "set_tunnel64",
+    "encap",
+    "decap",
+];
+
 fn unknown(item: &Item<'_>, more_words: impl Iterator<Item = &'static str>) -> ParseError {
     if item.name() == DROP {
         let problem = "stands beside other actions";
         return item.key.error(problem, "'drop' alone, or no 'drop'");
+    }
+    // Without a value, it may be the name of a port.
+    if ACTIONS_OF_OPEN_VSWITCH.contains(&item.name()) && item.value_if_any().is_some() {
+        return item.key.error(
+            "is an action of Open vSwitch, not of OpenFlow",
+            "an action of OpenFlow, such as output:2 or set_field:VALUE->FIELD",
+        );
     }
     let error = item.key.error(
         NOT_AN_ACTION,
@@ -414,6 +447,16 @@ mod tests {
             error("output:1,outptu:2"),
             "column 10: 'outptu' is not an action; did you mean 'output'?"
         );
+        for own in ["resubmit(,1)", "ct(commit)", "learn(table=1)", "resubmit:1"] {
+            let (name, _) = own.split_once(['(', ':']).unwrap_or_default();
+            assert_eq!(
+                error(own),
+                format!(
+                    "column 1: '{name}' is an action of Open vSwitch, not of OpenFlow; expected an action of OpenFlow, such as \
+                     output:2 or set_field:VALUE->FIELD"
+                )
+            );
+        }
         assert_eq!(
             error("set_field:1"),
             "column 11: '1' names no field; expected set_field:VALUE->FIELD"

@@ -107,7 +107,7 @@ const fn protocol(name: &'static str, eth_type: u16, ip_proto: Option<u8>) -> Pr
     }
 }
 
-/// Every such word; the more specific ones come first.
+/// Every such word; the more specific ones come first, and other words for the same come last: they are read, not written.
 pub(super) const PROTOCOLS: &[Protocol] = &[
     protocol("icmp", IPV4, Some(1)),
     protocol("tcp", IPV4, Some(6)),
@@ -123,6 +123,9 @@ pub(super) const PROTOCOLS: &[Protocol] = &[
     protocol("rarp", RARP, None),
     protocol("mpls", 0x8847, None),
     protocol("mplsm", 0x8848, None),
+    protocol("ipv4", IPV4, None),
+    protocol("ip4", IPV4, None),
+    protocol("ip6", IPV6, None),
 ];
 
 /// The ports of a transport protocol, or ICMP's type and code, which 1.0 puts in the same place.

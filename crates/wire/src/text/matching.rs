@@ -72,7 +72,50 @@ fn stage(item: &Item<'_>) -> u8 {
     }
 }
 
+/// Match fields of Open vSwitch that OpenFlow does not define. Those with a digit at the end are listed without it.
+const FIELDS_OF_OPEN_VSWITCH: &[&str] = &[
+    "tcp_flags",
+    "nw_frag",
+    "ip_frag",
+    "nw_ttl",
+    "ct_state",
+    "ct_zone",
+    "ct_mark",
+    "ct_label",
+    "ct_nw_src",
+    "ct_nw_dst",
+    "ct_nw_proto",
+    "ct_ipv6_src",
+    "ct_ipv6_dst",
+    "ct_tp_src",
+    "ct_tp_dst",
+    "reg",
+    "xreg",
+    "xxreg",
+    "tun_src",
+    "tun_dst",
+    "tun_flags",
+    "tun_metadata",
+    "pkt_mark",
+    "conj_id",
+    "dp_hash",
+    "recirc_id",
+    "actset_output",
+    "packet_type",
+];
+
+fn is_of_open_vswitch(name: &str) -> bool {
+    let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    FIELDS_OF_OPEN_VSWITCH.contains(&stem)
+}
+
 fn unknown(item: &Item<'_>, more_words: impl Iterator<Item = &'static str>) -> ParseError {
+    if is_of_open_vswitch(item.name()) {
+        return item.key.error(
+            "is a field of Open vSwitch, not of OpenFlow",
+            "a field of OpenFlow, such as in_port, dl_dst or nw_src",
+        );
+    }
     let error = item.key.error(
         "is not a match field or keyword",
         "one such as in_port, dl_dst, tcp or nw_src",
@@ -158,9 +201,7 @@ impl Builder {
     fn add(&mut self, item: &Item<'_>, key: Key) -> Result<(), ParseError> {
         match key {
             Key::Field(name) => self.add_field(item, name.field),
-            Key::ArpOrIp(arp, ip) => {
-                self.add_field(item, if self.context().is_arp() { arp } else { ip })
-            }
+            Key::ArpOrIp(arp, ip) => self.add_arp_or_ip(item, arp, ip),
             Key::Transport(side) => self.add_transport(item, side),
             Key::Icmp(side) => self.add_icmp(item, side),
             Key::Tos => self.add_tos(item),
@@ -181,11 +222,32 @@ impl Builder {
         }
     }
 
+    /// Adds a field whose name needs an Ethernet type to have a meaning. Its wildcard needs none.
+    fn add_arp_or_ip(
+        &mut self,
+        item: &Item<'_>,
+        arp: OxmField,
+        ip: OxmField,
+    ) -> Result<(), ParseError> {
+        let context = self.context();
+        let fields_before = self.fields.len();
+        self.add_field(item, if context.is_arp() { arp } else { ip })?;
+        let is_added = self.fields.len() > fields_before;
+        let expected = match ip {
+            _ if !is_added || context.is_arp() => return Ok(()),
+            OxmField::IpProto if context.is_ip() => return Ok(()),
+            _ if context.eth_type == Some(field::IPV4) => return Ok(()),
+            OxmField::IpProto => "one of ip, ipv6, arp beside it",
+            _ => "one of ip, arp or a protocol of IPv4, such as tcp, beside it",
+        };
+        Err(item.key.error(NO_PROTOCOL, expected))
+    }
+
     fn add_transport(&mut self, item: &Item<'_>, side: usize) -> Result<(), ParseError> {
         match self.context().transport() {
             Some(transport) => self.add_field(item, transport.fields[side]),
             None => Err(item.key.error(
-                "depends on a protocol that this match does not name",
+                NO_PROTOCOL,
                 "one of tcp, udp, sctp, icmp, tcp6, udp6, sctp6, icmp6 beside it",
             )),
         }
@@ -196,10 +258,7 @@ impl Builder {
             Some(transport) if transport.names[side] == item.name() => {
                 self.add_field(item, transport.fields[side])
             }
-            _ => Err(item.key.error(
-                "depends on a protocol that this match does not name",
-                "icmp or icmp6 beside it",
-            )),
+            _ => Err(item.key.error(NO_PROTOCOL, "icmp or icmp6 beside it")),
         }
     }
 
@@ -287,6 +346,8 @@ impl Builder {
     }
 }
 
+/// What is wrong with a field whose name has no meaning without a protocol.
+const NO_PROTOCOL: &str = "depends on a protocol that this match does not name";
 /// What `dl_vlan` says for "no tag".
 const NO_VLAN: u16 = 0xffff;
 /// The priority's bits in a tag control field.
@@ -572,6 +633,55 @@ mod tests {
     fn wildcards_leave_the_field_out() {
         assert_eq!("nw_src=*,dl_dst=*".parse(), Ok(Match::any()));
         assert_eq!("ip_src=1.2.3.4/0".parse(), Ok(Match::any()));
+    }
+
+    #[test]
+    fn addresses_and_protocols_need_an_ethernet_type() {
+        for (name, value) in [("nw_src", "10.0.0.1"), ("nw_dst", "10.0.0.0/8")] {
+            for before in ["", "in_port=1,", "ipv6,", "dl_type=0x8847,"] {
+                assert_eq!(
+                    error(&format!("{before}{name}={value}")),
+                    format!(
+                        "column {}: '{name}' depends on a protocol that this match does not name; expected one of ip, arp \
+                         or a protocol of IPv4, such as tcp, beside it",
+                        before.len() + 1
+                    )
+                );
+            }
+            for before in ["ip,", "arp,", "tcp,", "dl_type=0x0800,", "rarp,"] {
+                let text = format!("{before}{name}={value}");
+                assert!(text.parse::<Match>().is_ok(), "{text}");
+            }
+        }
+        assert_eq!(
+            error("nw_proto=6"),
+            "column 1: 'nw_proto' depends on a protocol that this match does not name; expected one of ip, ipv6, arp \
+             beside it"
+        );
+        assert!("ipv6,nw_proto=6".parse::<Match>().is_ok());
+    }
+
+    #[test]
+    fn other_words_for_ip_are_read() {
+        let parse = |text: &str| text.parse::<Match>().expect(text);
+        assert_eq!(parse("ip6"), parse("ipv6"));
+        assert_eq!(parse("ip4"), parse("ip"));
+        assert_eq!(parse("ipv4"), parse("ip"));
+        assert_eq!(parse("ip6").to_string(), "ipv6");
+        assert_eq!(parse("ipv4").to_string(), "ip");
+    }
+
+    #[test]
+    fn fields_of_open_vswitch_are_named_as_such() {
+        for name in ["tcp_flags", "nw_frag", "reg0", "xreg15", "ct_state"] {
+            assert_eq!(
+                error(&format!("{name}=1")),
+                format!(
+                    "column 1: '{name}' is a field of Open vSwitch, not of OpenFlow; expected a field of OpenFlow, such as \
+                     in_port, dl_dst or nw_src"
+                )
+            );
+        }
     }
 
     #[test]
