@@ -27,7 +27,7 @@ mod reserve;
 pub use book::Reserved;
 pub use demand::{Demand, ParseDemandError};
 
-use crate::registry::Setup;
+use crate::registry::{About, Forwards, ProgramOptions, Row, Setup};
 use book::Book;
 use demand::{FlowKey, parse_rate};
 use std::collections::BTreeMap;
@@ -278,14 +278,27 @@ impl Bandwidth {
     }
 }
 
-/// How `urtica run` adds it.
-pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
+impl ProgramOptions for BandwidthArgs {}
+
+/// How `urtica run` knows it.
+pub(crate) static ROW: Row<BandwidthArgs> = Row {
+    about: About {
+        forwards: Forwards::Only("flows with a demand"),
+        ..About::new(
+            "bandwidth",
+            "reserves bandwidth for flows on each link of a path; name it before what forwards",
+        )
+    },
+    add,
+};
+
+fn add(setup: &mut Setup, args: &BandwidthArgs) -> Result<(), String> {
     if let Some(forwarder) = setup.forwarder_before() {
         return Err(format!(
             "{forwarder} would forward its packets first; expected bandwidth before {forwarder}"
         ));
     }
-    let config = BandwidthConfig::from(&setup.options.bandwidth);
+    let config = BandwidthConfig::from(args);
     if config.paths == 0 {
         return Err("it would try no path; expected --bandwidth-paths of at least 1".to_owned());
     }

@@ -20,8 +20,8 @@ mod demand;
 
 use crate::bandwidth::capacities;
 use crate::paths::{Paths, is_in};
-use crate::registry::Setup;
-use crate::routing::Flow as Pair;
+use crate::registry::{About, ProgramOptions, Row, Setup};
+use crate::routing::{self, Flow as Pair};
 use demand::{WHOLE, estimate};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use parking_lot::{Mutex, MutexGuard};
@@ -146,12 +146,22 @@ impl Elephants {
     }
 }
 
-/// How `urtica run` adds it.
-pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
-    if !setup.is_named("routing") {
+impl ProgramOptions for ElephantsArgs {}
+
+/// How `urtica run` knows it.
+pub(crate) static ROW: Row<ElephantsArgs> = Row {
+    about: About::new(
+        "elephants",
+        "moves large flows that share a link by bad luck; needs routing",
+    ),
+    add,
+};
+
+fn add(setup: &mut Setup, args: &ElephantsArgs) -> Result<(), String> {
+    if !setup.is_named(routing::ROW.name()) {
         return Err("it moves what routing has spread; expected routing beside it".to_owned());
     }
-    let config = ElephantsConfig::from(&setup.options.elephants);
+    let config = ElephantsConfig::from(args);
     let (hosts, routes) = (setup.hosts(), setup.routes());
     let provisioner = setup.provisioner();
     setup.add(Elephants::new(&hosts, &routes, &provisioner, config));

@@ -20,12 +20,14 @@ mod fragments;
 mod install;
 mod parse;
 mod rules;
+mod verdict;
 
 pub use parse::RulesError;
+pub(crate) use rules::why_unusable;
 pub use rules::{FirewallRules, Rule, Verdict};
-pub(crate) use rules::{includes, why_unusable};
+pub(crate) use verdict::includes;
 
-use crate::registry::Setup;
+use crate::registry::{About, ProgramOptions, Row, Setup};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,9 +97,19 @@ impl Firewall {
     }
 }
 
-/// How `urtica run` adds it.
-pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
-    let file = setup.options.firewall.firewall_rules.as_ref();
+impl ProgramOptions for FirewallArgs {}
+
+/// How `urtica run` knows it.
+pub(crate) static ROW: Row<FirewallArgs> = Row {
+    about: About::new(
+        "firewall",
+        "drops what its rules deny, before others forward it; needs --firewall-rules",
+    ),
+    add,
+};
+
+fn add(setup: &mut Setup, args: &FirewallArgs) -> Result<(), String> {
+    let file = args.firewall_rules.as_ref();
     let file = file.ok_or("it needs its rules; expected --firewall-rules FILE")?;
     let firewall = Firewall::from_file(file).map_err(|error| error.to_string())?;
     setup.add(firewall);

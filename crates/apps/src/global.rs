@@ -17,8 +17,10 @@
 //! **Thread-safety.** A handler has no state of its own but its switch's number.
 
 use crate::edges::EdgeLearning;
-use crate::host_table::{Host, HostTable, Numbers, Place, WrittenEachTime};
-use crate::registry::Setup;
+use crate::host_table::{
+    Host, HostTable, LockFree, Locked, Numbers, Place, Transactional, WrittenEachTime,
+};
+use crate::registry::{About, ProgramOptions, Row, Service, Setup};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use urtica_controller::{Background, IDLE_5S, Program, Switch, SwitchHandler, SwitchInfo};
@@ -69,10 +71,31 @@ pub struct GlobalArgs {
     pub global_write_each: bool,
 }
 
-/// How `urtica run` adds it: with a topology if one was requested.
-pub(crate) fn add<T: HostTable>(setup: &mut Setup) -> Result<(), String> {
-    let writes_each = setup.options.global.global_write_each;
-    if !setup.is_named("discovery") {
+impl ProgramOptions for GlobalArgs {}
+
+/// How `urtica run` knows it, with each kind of table.
+pub(crate) static LOCK_FREE_ROW: Row<GlobalArgs> = Row {
+    about: About::forwarder(
+        "global",
+        "as l2, but all switches share one table of hosts, without locks",
+    ),
+    add: add::<LockFree>,
+};
+
+pub(crate) static LOCKED_ROW: Row<GlobalArgs> = Row {
+    about: About::forwarder("global-mutex", "the same with mutexes"),
+    add: add::<Locked>,
+};
+
+pub(crate) static TRANSACTIONAL_ROW: Row<GlobalArgs> = Row {
+    about: About::forwarder("global-stm", "the same with transactions"),
+    add: add::<Transactional>,
+};
+
+/// With a topology if one was requested.
+fn add<T: HostTable>(setup: &mut Setup, args: &GlobalArgs) -> Result<(), String> {
+    let writes_each = args.global_write_each;
+    if !setup.is_named(Service::Discovery.name()) {
         match writes_each {
             true => setup.add(Global::<WrittenEachTime<T>>::new()),
             false => setup.add(Global::<T>::new()),

@@ -8,7 +8,7 @@
 use crate::EdgeLearning;
 use crate::host_table::LockFree;
 use crate::mac_table::{Learned, MacEntry, MacTable, Places};
-use crate::registry::Setup;
+use crate::registry::{About, Row, Service, Setup};
 use urtica_controller::{IDLE_5S, Switch, SwitchHandler, SwitchInfo};
 use urtica_wire::{MacAddr, Match, PacketIn, PortNo};
 
@@ -31,9 +31,18 @@ impl<P> L2<P> {
     }
 }
 
-/// How `urtica run` adds it: beside a discovery, it learns at edge ports alone.
-pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
-    if setup.is_named("discovery") {
+/// How `urtica run` knows it.
+pub(crate) static ROW: Row = Row {
+    about: About::forwarder(
+        "l2",
+        "learns where hosts are, switch by switch, and installs exact-match entries",
+    ),
+    add,
+};
+
+/// Beside a discovery, it learns at edge ports alone.
+fn add(setup: &mut Setup, (): &()) -> Result<(), String> {
+    if setup.is_named(Service::Discovery.name()) {
         let learning = EdgeLearning::<LockFree>::along_tree(&setup.discovery());
         setup.add(learning);
     } else {

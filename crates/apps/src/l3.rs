@@ -30,7 +30,7 @@ pub use config::{Interface, L3Config, L3ConfigError, Subnet};
 pub use kernel::{L3Fact, L3Kernel, L3Session};
 
 use crate::paths::{Paths, is_in};
-use crate::registry::Setup;
+use crate::registry::{About, Forwards, ProgramOptions, Row, Service, Setup};
 use config::NextHop;
 use frames::Failure;
 use kernel::Forgetting;
@@ -251,9 +251,41 @@ impl L3 {
     }
 }
 
-/// How `urtica run` adds it.
-pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
-    let file = setup.options.l3.l3_config.as_ref();
+/// Its options, and what answers in the kernel for it.
+#[derive(Default)]
+pub(crate) struct L3Options {
+    pub args: L3Args,
+    pub kernel: Option<Arc<dyn L3Kernel>>,
+}
+
+/// What answers in the kernel is no setting of the user's.
+impl PartialEq for L3Options {
+    fn eq(&self, other: &Self) -> bool {
+        self.args == other.args
+    }
+}
+
+impl ProgramOptions for L3Options {
+    fn files(&self) -> Vec<&std::path::Path> {
+        self.args.l3_config.as_deref().into_iter().collect()
+    }
+}
+
+/// How `urtica run` knows it.
+pub(crate) static ROW: Row<L3Options> = Row {
+    about: About {
+        forwards: Forwards::Only("packets from one subnet to another"),
+        has_gateways: true,
+        ..About::new(
+            "l3",
+            "routes between subnets; needs --l3-config; name it before what forwards",
+        )
+    },
+    add,
+};
+
+fn add(setup: &mut Setup, options: &L3Options) -> Result<(), String> {
+    let file = options.args.l3_config.as_ref();
     let file = file.ok_or("it needs its subnets; expected --l3-config FILE")?;
     let config = L3Config::from_file(file).map_err(|error| error.to_string())?;
     if let Some(forwarder) = setup.forwarder_before() {
@@ -261,13 +293,13 @@ pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
             "{forwarder} would forward its packets first; expected l3 before {forwarder}"
         ));
     }
-    if setup.is_named("neighbour-proxy") {
+    if setup.is_named(Service::NeighbourProxy.name()) {
         return Err("the neighbour-proxy would take what hosts ask its gateways; expected l3 without neighbour-proxy".to_owned());
     }
     let (discovery, hosts) = (setup.discovery(), setup.hosts());
     let (routes, provisioner) = (setup.routes(), setup.provisioner());
     let l3 = L3::new(&discovery, &hosts, &routes, &provisioner, config);
-    setup.add(match setup.options.l3_kernel.clone() {
+    setup.add(match options.kernel.clone() {
         Some(kernel) => l3.in_kernel(kernel),
         None => l3,
     });

@@ -52,7 +52,7 @@ pub use l3::{
 pub use mac_table::{Learned, MacEntry, MacTable, Places};
 pub use registry::{
     AppChange, Apps, NextApps, Options, Services, SetupError, add_all, add_all_with_services,
-    add_by_name, is_l3_first, names, overview,
+    add_by_name, find_watchful, is_l3_first, names, need_first_packets_only, overview,
 };
 pub use routing::Routing;
 pub use ryu::{

@@ -37,7 +37,7 @@ mod inherited;
 mod known;
 mod late;
 
-use crate::registry::Setup;
+use crate::registry::{About, Row, Sees, Setup};
 use absence::{Absences, BACK_WITHIN};
 use entry::Entry;
 use futures_util::future::{Either, select};
@@ -222,8 +222,20 @@ impl Routing {
     }
 }
 
-/// How `urtica run` adds it. With the proxy, requests for the addresses of known hosts are not flooded.
-pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
+/// How `urtica run` knows it.
+pub(crate) static ROW: Row = Row {
+    about: About {
+        sees: Sees::FirstOfFlow,
+        ..About::forwarder(
+            "routing",
+            "sends packets over shortest paths, and repairs them; on any topology",
+        )
+    },
+    add,
+};
+
+/// With the proxy, requests for the addresses of known hosts are not flooded.
+fn add(setup: &mut Setup, (): &()) -> Result<(), String> {
     setup.answer_for_hosts();
     let (hosts, routes) = (setup.hosts(), setup.routes());
     setup.add(Routing::new(&hosts, &routes));

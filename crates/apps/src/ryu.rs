@@ -20,9 +20,9 @@ pub use router::{Deleted, RestRouter, RouterAddress, RouterError, RouterRoute, R
 pub use rules::{MAX_RULES_PER_SWITCH, RyuRule};
 pub use store::RyuError;
 
-pub(crate) use firewall::add as add_firewall;
-pub(crate) use qos::add as add_qos;
-pub(crate) use router::add as add_router;
+pub(crate) use firewall::ROW as FIREWALL_ROW;
+pub(crate) use qos::ROW as QOS_ROW;
+pub(crate) use router::ROW as ROUTER_ROW;
 
 /// The programs that stand for Ryu's REST applications, whether they run or not. Clones share what is kept.
 #[derive(Clone, Default)]

@@ -36,11 +36,12 @@ mod record;
 
 pub use record::Offence;
 
-use crate::registry::Setup;
-use begun::{Begun, Blame};
+use crate::firewall;
+use crate::registry::{About, ProgramOptions, Row, Sees, Setup};
+use begun::Begun;
 use parking_lot::Mutex;
 use ports::Ports;
-use record::{Attempt, SwitchRecord};
+use record::{Attempt, Blame, SwitchRecord};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -247,14 +248,27 @@ impl Security {
     }
 }
 
-/// How `urtica run` adds it.
-pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
-    if setup.is_named("firewall") {
+impl ProgramOptions for SecurityArgs {}
+
+/// How `urtica run` knows it.
+pub(crate) static ROW: Row<SecurityArgs> = Row {
+    about: About {
+        sees: Sees::Everything,
+        ..About::new(
+            "security",
+            "drops who scans, sweeps or floods, for a while, at the port where it comes in",
+        )
+    },
+    add,
+};
+
+fn add(setup: &mut Setup, args: &SecurityArgs) -> Result<(), String> {
+    if setup.is_named(firewall::ROW.name()) {
         return Err(
             "the firewall lets flows pass that this program would have to see; expected one of the two".to_owned(),
         );
     }
-    let config = SecurityConfig::from_args(&setup.options.security)?;
+    let config = SecurityConfig::from_args(args)?;
     let discovery = setup.discovery();
     let security = Security::new(&discovery, config);
     setup.add(security.questions());

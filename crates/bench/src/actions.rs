@@ -2,10 +2,10 @@
 //!
 //! Section numbers are those of OpenFlow 1.0.0 and 1.3.5.
 
+use crate::bytes::{be16, be32};
 use crate::config::Version;
 use crate::emulated_switch::PORTS;
-use crate::packet_in::{IN_PORT, OUT_PORT};
-use crate::reply::{be16, be32};
+use crate::identity::{IN_PORT, OUT_PORT};
 
 /// Where a reply sends the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,9 +15,10 @@ use serde::Serialize;
 use crate::actions::Output;
 use crate::config::{Expect, Version};
 use crate::frame::{FrameKind, Packet};
+use crate::identity::Identity;
 use crate::matching::Fit;
 use crate::outstanding::{Outstanding, Place};
-use crate::packet_in::{Cursor, Identity, NO_BUFFER};
+use crate::packet_in::{Cursor, NO_BUFFER};
 use crate::reply::{Faults, Kind, Reply};
 use crate::template::{Check, Template};
 
@@ -135,7 +136,7 @@ impl Rules {
     /// The packet-in's packet at `cursor`.
     pub fn packet(&self, identity: Identity, cursor: Cursor) -> Packet {
         let kind = self.frames[cursor.turn(self.frames.len())];
-        Packet::new(kind, identity, cursor)
+        Packet::new(kind, identity, cursor.source)
     }
 
     /// Whether more is asked of replies than that they name a packet-in.
@@ -374,11 +375,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::bytes::be16;
     use crate::config::Addresses;
     use crate::hosts::Hosts;
     use crate::naive::NaiveChecker;
     use crate::outstanding::SendTimes;
-    use crate::reply::be16;
     use crate::reply::samples::{flow_mod_10, flow_mod_13, packet_out};
     use crate::template::SLACK;
 

@@ -5,10 +5,11 @@
 //!
 //! Message numbers and layouts are those of OpenFlow 1.0.0 section 5 and 1.3.5 section 7.
 
+use crate::bytes::{be16, be32};
 use crate::config::Version;
 use crate::frame::FrameKind;
-use crate::packet_in::{BUFFER_IDS, Identity, announcements};
-use crate::reply::{be16, be32};
+use crate::identity::Identity;
+use crate::packet_in::{BUFFER_IDS, announcements};
 
 /// The ports that every emulated switch has, numbered from 1.
 pub const PORTS: u32 = 4;

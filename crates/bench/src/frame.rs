@@ -2,7 +2,7 @@
 //!
 //! Addresses apart, each kind of frame is always the same bytes, so what a match may say about it can be looked up.
 
-use crate::packet_in::{Cursor, IN_PORT, Identity};
+use crate::identity::{IN_PORT, Identity};
 
 /// The kinds of frame that a load can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -267,11 +267,11 @@ pub mod oxm {
 }
 
 impl Packet {
-    /// The frame of the packet-in at `cursor`.
-    pub fn new(kind: FrameKind, identity: Identity, cursor: Cursor) -> Self {
+    /// The frame from the switch's source address of this number.
+    pub fn new(kind: FrameKind, identity: Identity, source: u32) -> Self {
         Self {
             kind,
-            eth_src: identity.source_bytes(cursor.source),
+            eth_src: identity.source_bytes(source),
             eth_dst: identity.destination(),
         }
     }

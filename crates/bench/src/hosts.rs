@@ -2,7 +2,7 @@
 //!
 //! cbench's hosts count up, and come in turn. That is what prefetchers, and tables laid out for runs of addresses, do best
 //! with; real hosts have unrelated addresses, and few of them send most of the packets. A number of a host is from 0 on, and
-//! an address number is what becomes its MAC ([`crate::packet_in::Identity::source`]).
+//! an address number is what becomes its MAC ([`crate::identity::Identity::source`]).
 
 use crate::config::{Addresses, MAX_MACS};
 use crate::random::mix;

@@ -6,7 +6,7 @@
 //! ```text
 //! run       coordinates the threads, makes the report         versus    runs contenders in turn
 //! └ load    one thread: sockets, epoll, sending, receiving    limit     the null responder
-//!   ├ packet_in         what is sent, from a place in a sequence; hosts: from whom; frame: what kinds
+//!   ├ packet_in         what is sent, from a place in a sequence; hosts, identity: from whom; frame: what kinds
 //!   ├ outstanding       what waits for its reply, and since when
 //!   ├ patience          when what waits is lost
 //!   ├ checker           which reply answers what; template: its fast path; reply, matching, actions: the full check
@@ -20,6 +20,7 @@
 
 mod actions;
 pub mod analysis;
+mod bytes;
 mod checker;
 pub mod config;
 pub mod controller_process;
@@ -27,6 +28,7 @@ mod emulated_switch;
 mod error;
 pub mod frame;
 mod hosts;
+mod identity;
 pub mod limit;
 mod load;
 mod matching;

@@ -25,16 +25,17 @@ use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 use urtica_socket::Stream;
 
 use crate::Error;
+use crate::bytes::be16;
 use crate::checker::{Checker, Rules, Tally};
 use crate::config::{LoadConfig, Mode};
 use crate::controller_process::ControllerProcess;
 use crate::emulated_switch::{EmulatedSwitch, Event};
 use crate::hosts::Hosts;
+use crate::identity::Identity;
 use crate::outstanding::{Outstanding, SendTimes, due_ns};
-use crate::packet_in::{Identity, Train};
+use crate::packet_in::Train;
 use crate::patience::{DRAIN_NS, LOST_AFTER_NS, LastAnswer, Wait};
 use crate::recorder::{Clock, Recorder, Recording};
-use crate::reply::be16;
 use crate::socket::Target;
 use crate::template::SLACK;
 

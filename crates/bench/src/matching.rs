@@ -2,9 +2,9 @@
 //!
 //! Section numbers are those of OpenFlow 1.0.0 and 1.3.5.
 
+use crate::bytes::{be16, be32};
 use crate::frame::{Packet, oxm};
-use crate::packet_in::IN_PORT;
-use crate::reply::{be16, be32};
+use crate::identity::IN_PORT;
 
 /// What a flow mod matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 
 use crate::actions::Output;
+use crate::bytes::be16;
 use crate::checker::{Rules, Tally};
 use crate::hosts::Hosts;
-use crate::packet_in::{BUFFER_IDS, Cursor, Identity, NO_BUFFER};
-use crate::reply::{Kind, Reply, be16};
+use crate::identity::Identity;
+use crate::packet_in::{BUFFER_IDS, Cursor, NO_BUFFER};
+use crate::reply::{Kind, Reply};
 
 /// What the last `BUFFER_IDS` packet-ins of a switch have come to.
 #[derive(Clone, Copy, PartialEq, Eq)]

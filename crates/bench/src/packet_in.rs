@@ -10,69 +10,15 @@ use std::ops::Range;
 use crate::config::Version;
 use crate::frame::{FrameKind, IPV4_DST, Packet, VLAN_PCP, VLAN_VID};
 use crate::hosts::Hosts;
+use crate::identity::{IN_PORT, Identity, OUT_PORT};
 
 /// Buffer ids run from 1 and wrap to 0 here, as cbench's do.
 pub const BUFFER_IDS: u32 = 100_000;
-
-/// The port on which the frames arrive.
-pub const IN_PORT: u32 = 1;
-
-/// The port on which the frames' destination was announced.
-pub const OUT_PORT: u32 = 2;
 
 /// The buffer id that means "not buffered".
 pub const NO_BUFFER: u32 = u32::MAX;
 
 const TRAIN_BYTES: usize = 65_536;
-/// Who a switch is: its datapath id and the MAC addresses that its frames carry.
-///
-/// cbench writes the switch's number into one byte of each address, so that the 257th switch is taken for the first.
-/// Here the numbers up to 256 give the same bytes, and larger ones spill into the neighbouring bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// The switch's datapath id.
-    pub datapath_id: u64,
-    low: u8,
-    high: u16,
-}
-
-impl Identity {
-    /// The identity of the switch with this datapath id.
-    pub fn new(datapath_id: u64) -> Self {
-        let high = (datapath_id.saturating_sub(1) >> 8) as u16;
-        Self {
-            datapath_id,
-            low: datapath_id as u8,
-            high,
-        }
-    }
-
-    /// The destination of all its frames: `80:00:00:00:00:ID`.
-    pub fn destination(self) -> [u8; 6] {
-        let [high, mid] = self.high.to_be_bytes();
-        [0x80, 0, 0, high, mid, self.low]
-    }
-
-    /// The source MAC with this number, as the low 48 bits of a little-endian integer: the number stands in bytes 1 to
-    /// 3 (little-endian, as cbench leaves it), its excess over 2^24 in byte 0 above the multicast bit.
-    #[inline]
-    pub fn source(self, number: u32) -> u64 {
-        let own = u64::from(self.low) << 40 | u64::from(self.high as u8) << 32;
-        own | u64::from(number & 0xff_ffff) << 8 | u64::from(number >> 24) << 2
-    }
-
-    /// The same address as bytes.
-    pub fn source_bytes(self, number: u32) -> [u8; 6] {
-        let [b0, b1, b2, b3, b4, b5, ..] = self.source(number).to_le_bytes();
-        [b0, b1, b2, b3, b4, b5]
-    }
-
-    /// The number of a source MAC; `None` if it is none of this switch's.
-    pub fn number_of(self, mac: [u8; 6]) -> Option<u32> {
-        let number = u32::from_le_bytes([mac[1], mac[2], mac[3], mac[0] >> 2]);
-        (self.source_bytes(number) == mac).then_some(number)
-    }
-}
 
 /// A place in a switch's sequence of packet-ins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,7 +163,8 @@ impl Train {
         for message in self.image[bytes].chunks_exact_mut(self.message_len) {
             let kind = self.kinds[cursor.turn(self.kinds.len())];
             if kind == FrameKind::Arp {
-                Packet::new(kind, identity, cursor).write_addresses(&mut message[self.frame_at..]);
+                Packet::new(kind, identity, cursor.source)
+                    .write_addresses(&mut message[self.frame_at..]);
             }
             cursor = cursor.next();
         }
@@ -366,7 +313,7 @@ mod tests {
                 let kind = FrameKind::ALL[(cursor.seq % 6) as usize];
                 assert_eq!(message[4..8], cursor.xid().to_be_bytes());
                 assert!(
-                    Packet::new(kind, identity, cursor).is(&message[18..], 64),
+                    Packet::new(kind, identity, cursor.source).is(&message[18..], 64),
                     "{kind:?}"
                 );
                 cursor = cursor.next();

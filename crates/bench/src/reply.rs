@@ -3,10 +3,12 @@
 //! Section numbers are those of OpenFlow 1.0.0 and 1.3.5.
 
 use crate::actions::{Effect, Output};
+use crate::bytes::{be16, be32};
 use crate::config::Version;
 use crate::frame::Packet;
+use crate::identity::{IN_PORT, OUT_PORT};
 use crate::matching::{Fit, Match};
-use crate::packet_in::{IN_PORT, NO_BUFFER, OUT_PORT};
+use crate::packet_in::NO_BUFFER;
 
 /// The kinds of message that answer a packet-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,21 +183,12 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// The big-endian 16-bit number at `at`, if there is one.
-pub fn be16(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
-}
-
-/// The big-endian 32-bit number at `at`, if there is one.
-pub fn be32(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
 /// Replies as a learning switch writes them, for tests.
 #[cfg(test)]
 pub mod samples {
     use super::*;
-    use crate::packet_in::{Cursor, Identity};
+    use crate::identity::Identity;
+    use crate::packet_in::Cursor;
 
     const OXM_IN_PORT: u32 = 0x8000_0004;
     const OXM_ETH_DST: u32 = 0x8000_0606;
@@ -270,7 +263,8 @@ mod tests {
     use crate::config::Addresses;
     use crate::frame::FrameKind;
     use crate::hosts::Hosts;
-    use crate::packet_in::{Cursor, Identity};
+    use crate::identity::Identity;
+    use crate::packet_in::Cursor;
     use proptest::prelude::*;
 
     const ME: u64 = 7;
@@ -281,7 +275,7 @@ mod tests {
     }
 
     fn packet(id: u64, cursor: Cursor) -> Packet {
-        Packet::new(FrameKind::Cbench, Identity::new(id), cursor)
+        Packet::new(FrameKind::Cbench, Identity::new(id), cursor.source)
     }
 
     #[test]

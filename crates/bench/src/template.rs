@@ -13,7 +13,8 @@
 //! ```
 //! The words are compared without branches, which the compiler turns into vector instructions for each length.
 
-use crate::packet_in::{Cursor, Identity};
+use crate::identity::Identity;
+use crate::packet_in::Cursor;
 use crate::reply::Reply;
 
 /// Bytes that must be readable after the last message given to [`Template::take_run`].

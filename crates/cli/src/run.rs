@@ -1,107 +1,29 @@
 //! `urtica run`: a controller with bundled programs.
 
+mod args;
 mod control;
 mod live;
 mod settings;
 
+pub use args::RunArgs;
 pub use control::ask;
 pub use settings::Refused;
 
 use crate::config::{Effective, LoadError, Sources};
-use crate::hold::HoldOptions;
-use crate::log::{log_filtered, parse_filter};
-#[cfg(feature = "northbound")]
-use crate::northbound::NorthboundArgs;
+use crate::log::log_filtered;
 use crate::say::complain;
 use crate::{Cli, Command, service, status};
+use args::{KernelForm, Offload, kernel_mode};
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use live::Live;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use urtica_apps::{self as apps, Apps};
-use urtica_controller::{Args, Controller};
+use urtica_controller::Controller;
 use urtica_hold::Held;
 use urtica_offload::ring::RingKernel;
 use urtica_offload::{Driven, Halves, Kernel, LearningSwitch, Mode, RouterKernel, Unavailable};
-
-/// Options of `urtica run`.
-#[derive(clap::Args)]
-#[command(after_help = format!(
-    "Programs:\n{}\n\n\
-     Options can be in a file, too (--config), and in variables, such as URTICA_LISTEN. The command line counts, then the environment, then the \
-     file. SIGHUP has the file read again, and applies what has changed (docs/operating.md).",
-    apps::overview()
-))]
-pub struct RunArgs {
-    /// The programs to run, separated by commas. Each message passes through them in this order.
-    #[arg(value_name = "APP", value_delimiter = ',')]
-    pub apps: Vec<String>,
-    /// Read options from this file, in TOML, which urtica check can check.
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// What to log: error, warn, info, debug or trace, for parts of the program too, as in info,urtica_services=debug
-    /// [default: what RUST_LOG says, or info].
-    #[arg(long, value_name = "FILTER", value_parser = parse_filter)]
-    log: Option<String>,
-    /// Answer urtica check --dry-run at this socket, which the same user and root can use.
-    #[arg(long, value_name = "FILE")]
-    control: Option<PathBuf>,
-    /// Let the kernel answer packet-ins, or prepare them (l2 alone, or l3; needs root and Linux 6.6).
-    #[arg(long, value_name = "MODE", default_value = "none")]
-    offload: Offload,
-    #[command(flatten)]
-    hold: HoldOptions,
-    #[command(flatten)]
-    controller: Args,
-    #[cfg(feature = "northbound")]
-    #[command(flatten)]
-    northbound: NorthboundArgs,
-    #[command(flatten)]
-    pub options: apps::Options,
-}
-
-/// Who answers packet-ins.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Offload {
-    /// The kernel where it can and a switch's queue is short, the program otherwise.
-    Auto,
-    /// The program.
-    None,
-    /// The kernel what it can, the program the rest.
-    Kernel,
-    /// The program; the kernel settles what its services are asked over and over (programs with services, such as routing).
-    Driven,
-    /// The program, whose messages come through rings that the kernel fills (any program).
-    Ring,
-}
-
-impl RunArgs {
-    /// What to log, where that was said.
-    pub fn log_filter(&self) -> Option<&str> {
-        self.log.as_deref()
-    }
-
-    /// The options that every controller has.
-    pub fn controller_args(&self) -> &Args {
-        &self.controller
-    }
-
-    /// Whether the kernel has to answer, and not only where it can.
-    pub fn wants_kernel(&self) -> bool {
-        self.offload == Offload::Kernel
-    }
-
-    /// Where HTTP is served, if it is.
-    pub fn northbound_address(&self) -> Option<SocketAddr> {
-        #[cfg(feature = "northbound")]
-        return self.northbound.address();
-        #[cfg(not(feature = "northbound"))]
-        None
-    }
-}
 
 /// Runs until SIGINT or SIGTERM.
 pub fn run(sources: &Sources) -> ExitCode {
@@ -158,26 +80,6 @@ fn run_apps(args: &RunArgs, live: Live) -> Result<(), Box<dyn std::error::Error>
     live.run(controller.background(service::notify), apps)
 }
 
-/// Refuses to hold connections where that does not work.
-fn refuse_hold(args: &RunArgs) -> Result<(), String> {
-    match args.hold.is_given() && matches!(args.offload, Offload::Driven | Offload::Ring) {
-        true => {
-            Err("--hold does not work with --offload driven or ring; expected one of them".into())
-        }
-        false => Ok(()),
-    }
-}
-
-/// Refuses programs that have to see packets which the kernel would settle.
-fn refuse_unseen(args: &RunArgs) -> Result<(), String> {
-    let is_hidden =
-        args.offload == Offload::Driven && args.apps.iter().any(|app| app == "security");
-    match is_hidden {
-        true => Err("--offload driven: security has to see the packets that the kernel would settle; expected programs without it, or --offload none".into()),
-        false => Ok(()),
-    }
-}
-
 /// Keeps connections beyond the program's end, where that is wanted, and lets go what an earlier program left in the kernel. Last,
 /// since an earlier program stops for it.
 fn hold(prepared: Prepared, args: &RunArgs) -> Result<Prepared, Box<dyn std::error::Error>> {
@@ -187,46 +89,6 @@ fn hold(prepared: Prepared, args: &RunArgs) -> Result<Prepared, Box<dyn std::err
     let Prepared { controller, apps } = prepared;
     let controller = controller.held_halves(Halves::of(&mut held)).hold(held);
     Ok(Prepared { controller, apps })
-}
-
-/// A program that can answer in the kernel.
-#[derive(Clone, Copy)]
-enum KernelForm {
-    L2,
-    L3,
-}
-
-impl KernelForm {
-    /// That of these programs, where they have one.
-    fn of(apps: &[String]) -> Option<Self> {
-        match apps {
-            [only] if only == "l2" => Some(Self::L2),
-            apps => apps::is_l3_first(apps).then_some(Self::L3),
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::L2 => "l2",
-            Self::L3 => "l3",
-        }
-    }
-}
-
-/// What answers in the kernel, and how, if something does.
-fn kernel_mode(args: &RunArgs) -> Result<Option<(KernelForm, Mode)>, String> {
-    let form = KernelForm::of(&args.apps);
-    match args.offload {
-        Offload::None | Offload::Driven | Offload::Ring => Ok(None),
-        Offload::Auto => Ok(form.map(|form| (form, Mode::Auto))),
-        Offload::Kernel => match form {
-            Some(form) => Ok(Some((form, Mode::Kernel))),
-            None => Err(format!(
-                "--offload kernel: {} has no kernel form; expected l2, alone, or l3 before a program that forwards the rest, or --offload none",
-                args.apps.join(",")
-            )),
-        },
-    }
 }
 
 /// Has messages come through rings; where this machine has no room for that, says why.
@@ -271,16 +133,6 @@ fn add_northbound(
     Ok(controller)
 }
 
-/// Routing, and what need not see the packets before it.
-const LETS_FLOWS_PASS: [&str; 6] = [
-    "discovery",
-    "hosts",
-    "neighbour-proxy",
-    "routes",
-    "provisioner",
-    "routing",
-];
-
 /// Adds the programs, and has the kernel settle what it can for their services; where it cannot, says why.
 fn add_driven(
     controller: Controller,
@@ -301,11 +153,7 @@ fn add_driven(
             if let Some(proxy) = &services.neighbour_proxy {
                 proxy.offload(driven.offload());
             }
-            if args
-                .apps
-                .iter()
-                .all(|app| LETS_FLOWS_PASS.contains(&&**app))
-            {
+            if apps::need_first_packets_only(&args.apps) {
                 if let Some(routes) = &services.routes {
                     routes.offload(driven.offload());
                 }

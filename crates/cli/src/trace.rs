@@ -167,6 +167,11 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
     pairs.remainder().is_empty().then(|| bytes.collect())
 }
 
+/// Two digits for each byte.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,7 @@
 //! The programs that a controller runs by name, and how another list of them takes their place while it runs.
 
-use super::setup::{App, Services, Setup, is_service};
+use super::about::Service;
+use super::setup::{App, ServiceConfigs, Services, Setup};
 use super::{Options, SetupError, checked_rows};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -157,19 +158,26 @@ impl Apps {
 
     fn set_up(&self, names: &[impl AsRef<str>], options: &Options) -> Result<Self, SetupError> {
         let rows = checked_rows(names, options)?;
-        let mut setup = Setup::new(&rows, options, self.services.clone());
+        let named = rows.iter().map(|row| *row.about()).collect();
+        let configs = ServiceConfigs {
+            discovery: options.discovery.clone(),
+            hosts: options.hosts.clone(),
+        };
+        let mut setup = Setup::new(named, configs, self.services.clone());
         for row in rows {
-            let running = self.apps.iter().find(|app| app.name == row.name);
-            let same = running.filter(|app| {
-                !is_service(app.name) && app.settings == options.of_program(app.name)
-            });
-            let kept = same.map_or(Ok(false), |app| setup.keep_row(row, app));
+            let about = row.about();
+            // Before the program reads its files, so that a change meanwhile counts as one.
+            let settings = row.settings(options);
+            let running = self.apps.iter().find(|app| app.name == about.name);
+            let same = running
+                .filter(|app| about.service.is_none() && app.settings.as_ref() == Some(&settings));
+            let kept = same.map_or(Ok(false), |app| setup.keep_row(about, app));
             let added = kept.and_then(|is_kept| match is_kept {
                 true => Ok(()),
-                false => setup.add_row(row),
+                false => setup.add_row(about, settings, |setup| row.add(setup, options)),
             });
             added.map_err(|problem| SetupError::Refused {
-                name: row.name,
+                name: about.name,
                 problem,
             })?;
         }
@@ -217,8 +225,8 @@ impl NextApps {
     pub fn preview(&self) -> (Vec<(&'static str, ProgramSlot)>, Vec<&'static str>) {
         let provisions = |name: &str| {
             let app = self.apps.apps.iter().find(|app| app.name == name);
-            name != "provisioner"
-                && app.is_some_and(|app| app.reasons.services.contains(&"provisioner"))
+            name != Service::Provisioner.name()
+                && app.is_some_and(|app| app.reasons.services.contains(&Service::Provisioner))
         };
         let (mut slots, mut unforeseen) = (Vec::new(), Vec::new());
         for (name, slot) in self.names.iter().copied().zip(&self.slots) {

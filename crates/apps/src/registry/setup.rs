@@ -1,10 +1,14 @@
 //! Programs that are being set up, and the services that they bring along.
 
-use super::{Options, Row, forwarders};
-use crate::RyuApps;
+use super::about::{About, Forwards, Service};
+use super::settings::Settings;
+use crate::ryu::RyuApps;
 use std::sync::Arc;
 use urtica_controller::{Named, Program};
-use urtica_services::{Discovery, Hosts, NeighbourProxy, ProvisionConfig, Provisioner, Routes};
+use urtica_services::{
+    Discovery, DiscoveryConfig, Hosts, HostsConfig, NeighbourProxy, ProvisionConfig, Provisioner,
+    Routes,
+};
 
 /// The services that programs have brought along: for what tells about them, such as an HTTP interface.
 #[derive(Clone, Default)]
@@ -32,37 +36,34 @@ pub(super) struct App {
     pub programs: Vec<Arc<dyn Program>>,
     /// Why it is set up as it is.
     pub reasons: Reasons,
-    /// What its options and files were.
-    pub settings: String,
-}
-
-/// Whether other programs build on the one with this name, which has no settings.
-pub(super) fn is_service(name: &str) -> bool {
-    let services = [
-        "discovery",
-        "hosts",
-        "neighbour-proxy",
-        "provisioner",
-        "routes",
-    ];
-    services.contains(&name)
+    /// What its options and files were; none where the user did not name it.
+    pub settings: Option<Settings>,
 }
 
 /// What decides how a program is set up, beside its options.
 #[derive(Clone, Default)]
 pub(super) struct Reasons {
     /// The services that it uses.
-    pub services: Vec<&'static str>,
+    pub services: Vec<Service>,
     /// The programs that it asked about, and whether the user requested them.
-    pub named: Vec<(String, bool)>,
+    pub named: Vec<(&'static str, bool)>,
     /// Whether it asked for a forwarding program before it; there was none.
     pub minds_forwarders: bool,
+    /// Whether there were gateways, if it asked.
+    pub has_gateways: Option<bool>,
+}
+
+/// The options of services, which no program has of its own.
+#[derive(Clone, Default)]
+pub(super) struct ServiceConfigs {
+    pub discovery: DiscoveryConfig,
+    pub hosts: HostsConfig,
 }
 
 /// Programs being set up, and their services so far.
-pub(crate) struct Setup<'a> {
+pub(crate) struct Setup {
     /// What the user requested.
-    named: Vec<&'static str>,
+    named: Vec<About>,
     /// The program being added.
     current: &'static str,
     reasons: Reasons,
@@ -71,15 +72,14 @@ pub(crate) struct Setup<'a> {
     pub(super) services: Services,
     /// The services that run already.
     running: Services,
-    /// What the user said about programs.
-    pub options: &'a Options,
+    configs: ServiceConfigs,
 }
 
-impl<'a> Setup<'a> {
+impl Setup {
     /// Nothing is set up, and of the services these run already.
-    pub(super) fn new(rows: &[&Row], options: &'a Options, running: Services) -> Self {
+    pub(super) fn new(named: Vec<About>, configs: ServiceConfigs, running: Services) -> Self {
         Self {
-            named: rows.iter().map(|row| row.name).collect(),
+            named,
             current: "",
             reasons: Reasons::default(),
             apps: Vec::new(),
@@ -88,38 +88,44 @@ impl<'a> Setup<'a> {
                 ..Services::default()
             },
             running,
-            options,
+            configs,
         }
     }
 
-    /// Sets up a program.
-    pub(super) fn add_row(&mut self, row: &Row) -> Result<(), String> {
-        self.current = row.name;
+    /// Sets up a program with these settings, by what its row says.
+    pub(super) fn add_row(
+        &mut self,
+        about: &About,
+        settings: Settings,
+        add: impl FnOnce(&mut Self) -> Result<(), String>,
+    ) -> Result<(), String> {
+        self.current = about.name;
         self.reasons = Reasons::default();
-        self.check_forwarders()?;
-        // Before the program reads its files, so that a change meanwhile counts as one.
-        let settings = self.options.of_program(row.name);
-        (row.add)(self)?;
+        self.check_forwarders(about)?;
+        add(self)?;
         let reasons = std::mem::take(&mut self.reasons);
-        if let Some(app) = self.apps.iter_mut().find(|app| app.name == row.name) {
+        if let Some(app) = self.apps.iter_mut().find(|app| app.name == about.name) {
             app.reasons = reasons;
-            app.settings = settings;
+            app.settings = Some(settings);
         }
         Ok(())
     }
 
     /// Goes on with a program that runs, and with the services that it uses, if nothing has changed for it. Returns whether it does.
-    pub(super) fn keep_row(&mut self, row: &Row, app: &App) -> Result<bool, String> {
-        self.current = row.name;
-        self.check_forwarders()?;
+    pub(super) fn keep_row(&mut self, about: &About, app: &App) -> Result<bool, String> {
+        self.current = about.name;
+        self.check_forwarders(about)?;
         let reasons = &app.reasons;
-        let is_same = |(name, was_named): &(String, bool)| self.is_among_named(name) == *was_named;
+        let is_same = |&(name, was_named): &(&str, bool)| self.is_among_named(name) == was_named;
         let has_forwarder = reasons.minds_forwarders && self.find_forwarder_before().is_some();
-        if !reasons.named.iter().all(is_same) || has_forwarder {
+        let has_same_gateways = reasons
+            .has_gateways
+            .is_none_or(|had| had == self.has_gateways());
+        if !reasons.named.iter().all(is_same) || has_forwarder || !has_same_gateways {
             return Ok(false);
         }
         for service in &reasons.services {
-            self.use_service(service);
+            self.use_service(*service);
         }
         self.keep(app);
         Ok(true)
@@ -145,20 +151,20 @@ impl<'a> Setup<'a> {
                 name,
                 programs: vec![program],
                 reasons: Reasons::default(),
-                settings: String::new(),
+                settings: None,
             }),
         }
     }
 
     /// Whether the user requested this program, before or after the one being added.
-    pub fn is_named(&mut self, name: &str) -> bool {
+    pub fn is_named(&mut self, name: &'static str) -> bool {
         let is_named = self.is_among_named(name);
-        self.reasons.named.push((name.to_owned(), is_named));
+        self.reasons.named.push((name, is_named));
         is_named
     }
 
     fn is_among_named(&self, name: &str) -> bool {
-        self.named.contains(&name)
+        self.named.iter().any(|about| about.name == name)
     }
 
     /// A program that forwards everything, which the user named before the one being added.
@@ -168,15 +174,16 @@ impl<'a> Setup<'a> {
     }
 
     fn find_forwarder_before(&self) -> Option<&'static str> {
-        let earlier = self.named.iter().take_while(|name| **name != self.current);
-        let mut earlier = earlier.copied();
-        earlier.find(|name| forwarders().any(|forwarder| forwarder == *name))
+        let named = self.named.iter();
+        let mut earlier = named.take_while(|about| about.name != self.current);
+        let forwarder = earlier.find(|about| about.forwards == Forwards::All);
+        forwarder.map(|about| about.name)
     }
 
     /// Only one program may forward everything.
-    fn check_forwarders(&self) -> Result<(), String> {
+    fn check_forwarders(&self, about: &About) -> Result<(), String> {
         match self.find_forwarder_before() {
-            Some(earlier) if forwarders().any(|name| name == self.current) => Err(format!(
+            Some(earlier) if about.forwards == Forwards::All => Err(format!(
                 "{earlier} forwards whatever comes, too, so that all would come twice; expected one of the two"
             )),
             _ => Ok(()),
@@ -185,9 +192,9 @@ impl<'a> Setup<'a> {
 
     /// Link discovery and safe flooding.
     pub fn discovery(&mut self) -> Discovery {
-        let config = self.options.discovery.clone();
+        let config = self.configs.discovery.clone();
         self.service(
-            "discovery",
+            Service::Discovery,
             |services| &mut services.discovery,
             || Discovery::new(config),
         )
@@ -195,9 +202,9 @@ impl<'a> Setup<'a> {
 
     /// Host tracking.
     pub fn hosts(&mut self) -> Hosts {
-        let (discovery, config) = (self.discovery(), self.options.hosts.clone());
+        let (discovery, config) = (self.discovery(), self.configs.hosts.clone());
         self.service(
-            "hosts",
+            Service::Hosts,
             |services| &mut services.hosts,
             || Hosts::new(&discovery, config),
         )
@@ -207,25 +214,31 @@ impl<'a> Setup<'a> {
     pub fn neighbour_proxy(&mut self) -> NeighbourProxy {
         let hosts = self.hosts();
         self.service(
-            "neighbour-proxy",
+            Service::NeighbourProxy,
             |services| &mut services.neighbour_proxy,
             || NeighbourProxy::new(&hosts),
         )
     }
 
-    /// The same, unless `l3` was named: then hosts send requests for its gateways, which the proxy does not know, and must
-    /// not resolve hosts of other subnets.
+    /// The same, unless a program with gateways was named: then hosts send requests for those, which the proxy does not know,
+    /// and must not resolve hosts of other subnets.
     pub fn answer_for_hosts(&mut self) {
-        if !self.is_named("l3") {
+        let has_gateways = self.has_gateways();
+        self.reasons.has_gateways = Some(has_gateways);
+        if !has_gateways {
             self.neighbour_proxy();
         }
+    }
+
+    fn has_gateways(&self) -> bool {
+        self.named.iter().any(|about| about.has_gateways)
     }
 
     /// Shortest paths.
     pub fn routes(&mut self) -> Routes {
         let discovery = self.discovery();
         self.service(
-            "routes",
+            Service::Routes,
             |services| &mut services.routes,
             || Routes::new(&discovery),
         )
@@ -234,7 +247,7 @@ impl<'a> Setup<'a> {
     /// Paths that are installed before their first packet, or not at all.
     pub fn provisioner(&mut self) -> Provisioner {
         self.service(
-            "provisioner",
+            Service::Provisioner,
             |services| &mut services.provisioner,
             || Provisioner::new(ProvisionConfig::default()),
         )
@@ -246,27 +259,27 @@ impl<'a> Setup<'a> {
     }
 
     /// Has a service that a program uses, which goes on, go on.
-    fn use_service(&mut self, name: &str) {
-        match name {
-            "discovery" => drop(self.discovery()),
-            "hosts" => drop(self.hosts()),
-            "neighbour-proxy" => drop(self.neighbour_proxy()),
-            "routes" => drop(self.routes()),
-            "provisioner" => drop(self.provisioner()),
-            other => debug_assert!(false, "{other} is no service"),
+    fn use_service(&mut self, service: Service) {
+        match service {
+            Service::Discovery => drop(self.discovery()),
+            Service::Hosts => drop(self.hosts()),
+            Service::NeighbourProxy => drop(self.neighbour_proxy()),
+            Service::Routes => drop(self.routes()),
+            Service::Provisioner => drop(self.provisioner()),
         }
     }
 
     /// A service: the one that is set up, or the one that runs, or a new one.
     fn service<S: Program + Clone + 'static>(
         &mut self,
-        name: &'static str,
+        service: Service,
         place: fn(&mut Services) -> &mut Option<S>,
         make: impl FnOnce() -> S,
     ) -> S {
-        if !self.reasons.services.contains(&name) {
-            self.reasons.services.push(name);
+        if !self.reasons.services.contains(&service) {
+            self.reasons.services.push(service);
         }
+        let name = service.name();
         if let Some(service) = place(&mut self.services) {
             return service.clone();
         }
@@ -276,7 +289,7 @@ impl<'a> Setup<'a> {
                     name,
                     programs: Vec::new(),
                     reasons: Reasons::default(),
-                    settings: String::new(),
+                    settings: None,
                 });
                 service
             }

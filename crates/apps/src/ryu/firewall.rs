@@ -15,7 +15,7 @@
 use super::rules::{self, Rules, RyuRule};
 use super::store::{Ruled, RyuError, Store, confirmed};
 use crate::Verdict;
-use crate::registry::Setup;
+use crate::registry::{About, Row};
 use std::sync::Arc;
 use urtica_controller::{Background, EntryOptions, Program, Switch, SwitchHandler, SwitchInfo};
 use urtica_wire::packet::{Headers, ether_type};
@@ -85,12 +85,18 @@ impl Ruled for Guarded {
     }
 }
 
-/// How `urtica run` adds it.
-pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
-    let firewall = setup.ryu().firewall.clone();
-    setup.add(firewall);
-    Ok(())
-}
+/// How `urtica run` knows it.
+pub(crate) static ROW: Row = Row {
+    about: About::forwarder(
+        "rest_firewall",
+        "lets pass what requests to --northbound allow, as Ryu's did",
+    ),
+    add: |setup, ()| {
+        let firewall = setup.ryu().firewall.clone();
+        setup.add(firewall);
+        Ok(())
+    },
+};
 
 impl RestFirewall {
     /// The least priority of a rule, and its default.

@@ -12,7 +12,7 @@
 
 use super::rules::{Rules, RyuRule};
 use super::store::{Ruled, RyuError, Store, confirmed};
-use crate::registry::Setup;
+use crate::registry::{About, Row};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use urtica_controller::{
@@ -101,12 +101,18 @@ fn default_entry() -> Message<'static> {
     entry(Match::any(), options, std::iter::empty())
 }
 
-/// How `urtica run` adds it.
-pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
-    let qos = setup.ryu().qos.clone();
-    setup.add(qos);
-    Ok(())
-}
+/// How `urtica run` knows it.
+pub(crate) static ROW: Row = Row {
+    about: About::new(
+        "rest_qos",
+        "marks, meters and queues packets as requests to --northbound say, as Ryu's did",
+    ),
+    add: |setup, ()| {
+        let qos = setup.ryu().qos.clone();
+        setup.add(qos);
+        Ok(())
+    },
+};
 
 impl RestQos {
     /// The least priority of a rule, and its default.

@@ -11,6 +11,7 @@
 //! **Bounds.** 50 packets wait for each switch. Its hosts get 100 ICMP errors a second. `router/vlan.rs` has the others, and `router/entries.rs` the entries.
 
 mod entries;
+mod frames;
 mod handler;
 mod packets;
 mod vlan;
@@ -18,9 +19,10 @@ mod vlan;
 pub use vlan::{RouterAddress, RouterError, RouterRoute};
 
 use super::store::{RyuError, Store, confirmed};
-use crate::registry::Setup;
+use crate::registry::{About, Row};
+use frames::packet_out;
 use handler::RouterHandler;
-use packets::{Waiting, packet_out};
+use packets::Waiting;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -89,7 +91,7 @@ impl Routed {
                 false => router.address_entries(&added),
             };
             // All are to know who has the address now.
-            let asking = packets::ask_all(&info, vlan_id, address, address, None);
+            let asking = frames::ask_all(&info, vlan_id, address, address, None);
             Ok((added, confirm(network, id, entries, asking)?))
         });
         if sent.is_err() {
@@ -106,12 +108,18 @@ impl Routed {
     }
 }
 
-/// How `urtica run` adds it.
-pub(crate) fn add(setup: &mut Setup) -> Result<(), String> {
-    let router = setup.ryu().router.clone();
-    setup.add(router);
-    Ok(())
-}
+/// How `urtica run` knows it.
+pub(crate) static ROW: Row = Row {
+    about: About::forwarder(
+        "rest_router",
+        "routes between the subnets that requests to --northbound name, as Ryu's did",
+    ),
+    add: |setup, ()| {
+        let router = setup.ryu().router.clone();
+        setup.add(router);
+        Ok(())
+    },
+};
 
 impl RestRouter {
     /// The switches that are routers, in order.
@@ -186,7 +194,7 @@ impl RestRouter {
             let (route_id, own) = router.add_route(destination, gateway)?;
             let sent = info_of(network, id).and_then(|info| {
                 let entry = Vec::from_iter(router.route_entry_of(route_id, info.version));
-                let asking = packets::ask_all(&info, vlan_id, own.address, gateway, None);
+                let asking = frames::ask_all(&info, vlan_id, own.address, gateway, None);
                 Ok((route_id, confirm(network, id, entry, asking)?))
             });
             if sent.is_err() {

@@ -7,22 +7,11 @@
 //!
 //! A packet excuses nobody at its sender's own port, who may have sent it for that purpose.
 
-use super::record::{Attempt, Flow};
+use super::record::{Attempt, Blame, Flow};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use urtica_topology::PortId;
 use urtica_wire::MacAddr;
-
-/// How much of a packet counts against its sender.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Blame {
-    /// Nothing: it was provoked.
-    Nothing,
-    /// All but its destination, which has contacted the sender before.
-    AllButDestination,
-    /// All of it.
-    All,
-}
 
 /// Somebody who may be provoked, or contacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,7 +1,6 @@
 //! What sources of traffic did recently, in bounded memory.
 
 use super::SecurityConfig;
-use super::begun::Blame;
 use super::ports::Side;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -36,6 +35,17 @@ pub(super) struct Flow {
     /// The port of TCP and UDP; 0 for all else.
     pub src_port: u16,
     pub dst_port: u16,
+}
+
+/// How much of a packet counts against its sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Blame {
+    /// Nothing: it was provoked.
+    Nothing,
+    /// All but its destination, which has contacted the sender before.
+    AllButDestination,
+    /// All of it.
+    All,
 }
 
 impl Attempt {

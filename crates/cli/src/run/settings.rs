@@ -2,7 +2,7 @@
 //!
 //! One function has all of these checks: `urtica run` starts with it, `urtica check`, `urtica doctor` and SIGHUP use it, too.
 
-use super::{RunArgs, kernel_mode, refuse_hold, refuse_unseen};
+use super::args::{Offload, RunArgs, kernel_mode};
 use std::fmt::Display;
 use std::path::Path;
 use urtica_controller::Error;
@@ -73,6 +73,26 @@ impl RunArgs {
             Error::Tls(_) => "private-key",
             _ => "datapath-ids",
         }
+    }
+}
+
+/// Refuses to hold connections where that does not work.
+fn refuse_hold(args: &RunArgs) -> Result<(), String> {
+    match args.hold.is_given() && matches!(args.offload, Offload::Driven | Offload::Ring) {
+        true => {
+            Err("--hold does not work with --offload driven or ring; expected one of them".into())
+        }
+        false => Ok(()),
+    }
+}
+
+/// Refuses programs that have to see packets which the kernel would settle.
+fn refuse_unseen(args: &RunArgs) -> Result<(), String> {
+    match urtica_apps::find_watchful(&args.apps) {
+        Some(name) if args.offload == Offload::Driven => Err(format!(
+            "--offload driven: {name} has to see the packets that the kernel would settle; expected programs without it, or --offload none"
+        )),
+        _ => Ok(()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The same packet through the compiled form, whose result must be the same.
 
-use super::tell::hex;
+use super::hex;
 use std::fmt;
 use std::io;
 use std::time::Duration;

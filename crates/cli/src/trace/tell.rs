@@ -1,6 +1,7 @@
 //! Prints a packet's path through the pipeline.
 
 use super::compiled::{Outcome, Passage};
+use super::hex;
 use urtica_pipeline::{FlowEntry, MeterVerdict, Packet, PacketInCause, Sink, Step};
 use urtica_wire::text::Actions;
 use urtica_wire::{CONTROLLER_NO_BUFFER, FlowMod, List, Match, PacketInReason, PortNo};
@@ -119,9 +120,4 @@ fn row(entry: &FlowEntry) -> String {
         ..FlowMod::default()
     }
     .to_string()
-}
-
-/// Two digits for each byte.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

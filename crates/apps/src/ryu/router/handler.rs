@@ -1,7 +1,7 @@
 //! The handler of one switch of routers.
 
 use super::entries::entry;
-use super::{RestRouter, Routed, packets};
+use super::{RestRouter, Routed, frames};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use urtica_controller::{EntryOptions, Switch, SwitchHandler, SwitchInfo};
@@ -76,7 +76,7 @@ impl SwitchHandler for RouterHandler {
         switch.consume();
         let store = Arc::clone(&self.router.0);
         let id = switch.datapath_id();
-        if packets::is_routed(packet) {
+        if frames::is_routed(packet) {
             store.correct(id, |routed| self.take(routed, switch, packet));
         } else {
             switch.forward(packet, PortNo::NORMAL);
@@ -129,8 +129,8 @@ fn install(routed: &mut Routed, switch: &mut Switch) {
 fn ask_gateways(routed: &Routed, switch: &mut Switch) {
     for (vlan_id, router) in &routed.vlans {
         for (own, gateway) in router.gateways() {
-            let asking = packets::ask_all(switch.info(), *vlan_id, own.address, gateway, None);
-            packets::send_frames(switch, asking);
+            let asking = frames::ask_all(switch.info(), *vlan_id, own.address, gateway, None);
+            frames::send_frames(switch, asking);
         }
     }
 }

@@ -1,27 +1,22 @@
 //! Packets that come to the controller: ARP, packets for the router itself, and packets that wait for ARP.
 
 use super::Routed;
+use super::frames::{TAG, ask_all, interface, send_frames, tagged};
 use super::handler::RouterHandler;
 use super::vlan::{Neighbour, VlanRouter};
 use crate::l3::MAX_ERRORS_PER_S;
 use crate::l3::frames::{self, Failure};
-use crate::{Interface, Subnet};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
-use urtica_controller::{Switch, SwitchInfo};
-use urtica_wire::packet::{Arp, EthernetView, Headers, Ipv4View, arp, ether_type, ip_proto};
-use urtica_wire::{
-    Action, BufferId, List, MacAddr, Message, PacketIn, PacketInReason, PacketOut, PortNo,
-};
+use urtica_controller::Switch;
+use urtica_wire::packet::{Arp, EthernetView, Headers, Ipv4View, arp, ip_proto};
+use urtica_wire::{MacAddr, PacketIn, PacketInReason, PortNo};
 
 /// How many packets of a switch wait at most.
 const MAX_WAITING: usize = 50;
 
 /// How long a packet waits.
 const WAITS_FOR: Duration = Duration::from_secs(2);
-
-/// Where the tag of a frame is.
-const TAG: std::ops::Range<usize> = 12..16;
 
 /// A packet whose next hop has not been heard.
 pub(super) struct Waiting {
@@ -41,74 +36,6 @@ struct Came<'a> {
     in_port: PortNo,
     src: MacAddr,
     bytes: &'a [u8],
-}
-
-/// Whether a packet is one that routers are about: ARP or IPv4.
-pub(super) fn is_routed(packet: &PacketIn) -> bool {
-    let eth_type = Headers::parse(packet.data).eth_type;
-    matches!(eth_type, Some(ether_type::ARP | ether_type::IPV4))
-}
-
-/// The frame with the tag of a VLAN, unless that is 0.
-fn tagged(vlan_id: u16, mut frame: Vec<u8>) -> Vec<u8> {
-    if vlan_id != 0 {
-        let tag = [ether_type::VLAN.to_be_bytes(), vlan_id.to_be_bytes()].concat();
-        frame.splice(TAG.start..TAG.start, tag);
-    }
-    frame
-}
-
-/// The router as its neighbours at a port see it.
-fn interface(address: Ipv4Addr, mac: MacAddr) -> Interface {
-    let subnet = Subnet {
-        network: address,
-        prefix_len: 32,
-    };
-    Interface {
-        address,
-        subnet,
-        mac,
-    }
-}
-
-/// ARP requests for an address, one for each port but this one, from an address of the router's.
-pub(super) fn ask_all(
-    info: &SwitchInfo,
-    vlan_id: u16,
-    own: Ipv4Addr,
-    wanted: Ipv4Addr,
-    but: Option<PortNo>,
-) -> Vec<(PortNo, Vec<u8>)> {
-    let ports = info.ports.iter();
-    let ports = ports.filter(|port| !port.port_no.is_reserved() && Some(port.port_no) != but);
-    let request = |port: &urtica_wire::Port| {
-        let request = frames::arp_request(&interface(own, port.hw_addr), wanted);
-        (port.port_no, tagged(vlan_id, request))
-    };
-    ports.map(request).collect()
-}
-
-/// A frame of the router's own, out of a port.
-pub(super) fn packet_out(port: PortNo, frame: &[u8]) -> Message<'_> {
-    Message::PacketOut(PacketOut {
-        buffer_id: BufferId::NONE,
-        in_port: PortNo::CONTROLLER,
-        actions: List::from(vec![Action::output(port)]),
-        data: frame,
-    })
-}
-
-/// Sends frames of the router's own.
-pub(super) fn send_frames(
-    switch: &mut Switch,
-    frames: impl IntoIterator<Item = (PortNo, Vec<u8>)>,
-) {
-    for (port, frame) in frames {
-        if let Err(error) = switch.send(&packet_out(port, &frame)) {
-            let id = switch.datapath_id();
-            urtica_log::debug!(about: id, dp_id = %id, %error, "a packet was not sent");
-        }
-    }
 }
 
 fn port_mac(switch: &Switch, port_no: PortNo) -> Option<MacAddr> {

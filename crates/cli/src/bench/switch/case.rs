@@ -1,9 +1,8 @@
 //! What is measured: entries, and the packets that meet them. Either a workload's, or those in files.
 
 use super::failed;
-use super::forwarder::PROBE_PORT;
 use super::replay::Cells;
-use super::workload::{Frame, IN_PORT, OUT_PORT, RuleSet, Trace, Workload};
+use super::workload::{Frame, IN_PORT, OUT_PORT, PROBE_PORT, RuleSet, Trace, Workload};
 use crate::decode::packets::Packets;
 use crate::trace::load::Loader;
 use pcap_file::DataLink;

@@ -13,15 +13,13 @@ mod whole;
 
 use super::case::Case;
 use super::replay::Replay;
+use super::workload::PROBE_PORT;
 use clap::ValueEnum;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use urtica_bench::Error;
 use urtica_pipeline::Backend;
 use urtica_wire::{ErrorCode, FlowMod, PortNo};
-
-/// The port by which probes leave every other time.
-pub const PROBE_PORT: u32 = 3;
 
 /// When entries are loaded and what is done about them in quiet times is done, by the switch's clock.
 pub const SETTLED_AT: Duration = Duration::from_secs(3);

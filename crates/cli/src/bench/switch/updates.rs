@@ -14,9 +14,9 @@
 //!
 //! **Threads.** The control side runs here, the forwarding side in another thread; [`Exchange`] is all that they share.
 
-use super::forwarder::{Control, PROBE_PORT};
+use super::forwarder::Control;
 use super::measure::new_histogram;
-use super::workload::{OUT_PORT, PROBE_ROUTE, route_entry, route_updates};
+use super::workload::{OUT_PORT, PROBE_PORT, PROBE_ROUTE, route_entry, route_updates};
 use hdrhistogram::Histogram;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};

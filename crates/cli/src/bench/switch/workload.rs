@@ -14,6 +14,7 @@
 mod classbench;
 mod entries;
 mod files;
+mod network;
 mod packets;
 mod python_random;
 mod routes;
@@ -44,6 +45,9 @@ pub const IN_PORT: u32 = 1;
 
 /// The port by which all of them leave.
 pub const OUT_PORT: u32 = 2;
+
+/// The port by which probes leave every other time.
+pub const PROBE_PORT: u32 = 3;
 
 /// A pipeline with its packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

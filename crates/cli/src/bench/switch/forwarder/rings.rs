@@ -10,7 +10,7 @@
 use super::shared::port_identity;
 use super::{Departure, Sent};
 use crate::bench::switch::replay::Replay;
-use crate::bench::switch::workload::IN_PORT;
+use crate::bench::switch::workload::{IN_PORT, PROBE_PORT};
 use memmap2::{Advice, MmapMut};
 use parking_lot::Mutex;
 use rustix::fd::BorrowedFd;
@@ -136,7 +136,7 @@ impl Exits {
     #[inline]
     fn note(&self, port_no: PortNo, frame: &[u8]) {
         let counter = match port_no.0 {
-            super::PROBE_PORT => &self.probe,
+            PROBE_PORT => &self.probe,
             _ => &self.out,
         };
         // One thread counts, another one may look.
@@ -239,7 +239,6 @@ impl PortIo for RingPort {
 
 #[cfg(test)]
 mod tests {
-    use super::super::PROBE_PORT;
     use super::*;
     use crate::bench::switch::replay::BURST;
     use crate::bench::switch::replay::Cells;

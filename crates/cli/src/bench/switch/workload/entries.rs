@@ -1,15 +1,9 @@
 //! Flow entries, in the text form of `ovs-ofctl`.
 
 use super::OUT_PORT;
-use super::packets::{SERVICE_NET, SERVICES, USER_NET, l2_host, public_address};
+use super::network::{EDGES, SERVICE_NET, SERVICES, USER_NET, USERS, l2_host, public_address};
 use super::routes::{Route, routes};
 use std::net::Ipv4Addr;
-
-/// How many customer edges there are, one VLAN each.
-pub const EDGES: u32 = 10;
-
-/// How many users each has.
-pub const USERS: u32 = 20;
 
 /// The gateway's table for packets from the network.
 const GATEWAY_DOWN_TABLE: u8 = 50;

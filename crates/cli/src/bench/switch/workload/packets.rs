@@ -1,7 +1,7 @@
 //! Packets: IPv4 in Ethernet frames of 60 bytes, which are 64 with the check sequence.
 
 use super::classbench::Header;
-use super::entries::{EDGES, USERS};
+use super::network::{EDGES, SERVICE_NET, SERVICES, USER_NET, USERS, l2_host, public_address};
 use super::python_random::PythonRandom;
 use super::routes::{PROBE_ROUTE, routes};
 use urtica_wire::MacAddr;
@@ -11,18 +11,6 @@ pub const FRAME_SIZE: usize = 60;
 
 /// One frame.
 pub type Frame = [u8; FRAME_SIZE];
-
-/// How many services there are.
-pub const SERVICES: u32 = 100;
-
-/// 198.51.0.0: service s is 198.51.0.s.
-pub const SERVICE_NET: u32 = 0xc633_0000;
-
-/// 10.0.0.0: user u has 10.0.0.(u + 1) behind every customer edge.
-pub const USER_NET: u32 = 0x0a00_0000;
-
-/// 5.0.0.0: user u of customer edge c is 5.0.c.(u + 1) outside.
-const PUBLIC_NET: u32 = 0x0500_0000;
 
 /// The Ethernet addresses of packets that are routed: of the gateway, and of whoever sends them.
 const GATEWAY_MAC: MacAddr = MacAddr::new([2, 0, 0, 0, 0, 1]);
@@ -35,17 +23,6 @@ const HTTP: u16 = 80;
 const IPV4_SIZE: usize = 20;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-
-/// A host's Ethernet address.
-pub fn l2_host(index: u32) -> MacAddr {
-    let [_, high, middle, low] = (0x01_0000 + index).to_be_bytes();
-    MacAddr::new([2, 0, 0, high, middle, low])
-}
-
-/// A user's address in the network.
-pub fn public_address(edge: u32, user: u32) -> u32 {
-    PUBLIC_NET + edge * 256 + user + 1
-}
 
 /// Flow i goes to host i modulo `hosts`.
 pub fn l2(hosts: u32) -> impl FnMut(&mut PythonRandom) -> Frame {

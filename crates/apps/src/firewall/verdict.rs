@@ -1,0 +1,39 @@
+//! The rules' verdict on one packet, one rule after the other: what the switches' entries have to agree with.
+
+use super::fragments;
+use super::rules::{FirewallRules, Rule, Verdict, always_allowed};
+use urtica_wire::{Field, Match, PacketIn};
+
+impl FirewallRules {
+    /// The verdict on a packet: what the switch's entries would do to it.
+    ///
+    /// Cost: looks at one rule after the other.
+    pub fn verdict(&self, packet: &PacketIn) -> Verdict {
+        let mut fields: Vec<_> = Match::exact(packet).fields().collect();
+        let hides = fragments::add_hidden(&mut fields);
+        let matches = |match_: &Match| match_.fields().all(|wanted| includes(&wanted, &fields));
+        if always_allowed().iter().any(matches) {
+            return Verdict::Allow;
+        }
+        let applies = |rule: &&Rule| {
+            matches(&rule.match_) || hides && fragments::hidden_from(rule).iter().any(matches)
+        };
+        let first = self.rules.iter().find(applies);
+        first.map_or(self.default, |rule| rule.verdict)
+    }
+}
+
+/// Whether the packet has a field with the wanted value.
+pub(crate) fn includes(wanted: &Field, packet: &[Field]) -> bool {
+    let Field::Basic { field, value, mask } = *wanted else {
+        return false;
+    };
+    packet.iter().any(|has| match *has {
+        Field::Basic {
+            field: has,
+            value: found,
+            ..
+        } => has == field && found & mask == value,
+        Field::Raw(_) => false,
+    })
+}

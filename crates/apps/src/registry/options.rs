@@ -1,0 +1,53 @@
+//! The options of all programs.
+
+use crate::bandwidth::BandwidthArgs;
+use crate::elephants::ElephantsArgs;
+use crate::firewall::FirewallArgs;
+use crate::global::GlobalArgs;
+use crate::l3::{L3Args, L3Kernel, L3Options};
+use crate::security::SecurityArgs;
+use std::sync::Arc;
+use urtica_services::{DiscoveryConfig, HostsConfig};
+
+/// Options of all bundled programs; each has its own, named after it.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Options of programs")]
+pub struct Options {
+    /// Of `bandwidth`.
+    #[command(flatten)]
+    pub bandwidth: BandwidthArgs,
+    /// Of `firewall`.
+    #[command(flatten)]
+    pub firewall: FirewallArgs,
+    /// Of `elephants`.
+    #[command(flatten)]
+    pub elephants: ElephantsArgs,
+    /// Of `global`, `global-mutex` and `global-stm`.
+    #[command(flatten)]
+    pub global: GlobalArgs,
+    /// Of `l3`.
+    #[command(flatten)]
+    pub l3: L3Args,
+    /// Of `security`.
+    #[command(flatten)]
+    pub security: SecurityArgs,
+    /// What answers in the kernel for `l3`; not on the command line. Where it is set, [`is_l3_first`](crate::is_l3_first) has to hold.
+    #[arg(skip)]
+    pub l3_kernel: Option<Arc<dyn L3Kernel>>,
+    /// Of `discovery`; not on the command line.
+    #[arg(skip)]
+    pub discovery: DiscoveryConfig,
+    /// Of `hosts`; not on the command line.
+    #[arg(skip)]
+    pub hosts: HostsConfig,
+}
+
+impl Options {
+    /// What concerns `l3`.
+    pub(super) fn l3_options(&self) -> L3Options {
+        L3Options {
+            args: self.l3.clone(),
+            kernel: self.l3_kernel.clone(),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The services, which `urtica run` takes by name as well.
+
+use super::about::{About, Service};
+use super::row::Row;
+
+pub(super) static DISCOVERY: Row = Row {
+    about: About::service(
+        Service::Discovery,
+        "finds links between switches, and keeps flooded packets from circling",
+    ),
+    add: |setup, ()| {
+        setup.discovery();
+        Ok(())
+    },
+};
+
+pub(super) static HOSTS: Row = Row {
+    about: About::service(
+        Service::Hosts,
+        "finds hosts and their addresses, and follows them",
+    ),
+    add: |setup, ()| {
+        setup.hosts();
+        Ok(())
+    },
+};
+
+pub(super) static NEIGHBOUR_PROXY: Row = Row {
+    about: About::service(
+        Service::NeighbourProxy,
+        "answers who asks for a host's address (ARP, IPv6 neighbour discovery)",
+    ),
+    add: |setup, ()| {
+        setup.neighbour_proxy();
+        Ok(())
+    },
+};
+
+pub(super) static ROUTES: Row = Row {
+    about: About::service(Service::Routes, "keeps shortest paths between all switches"),
+    add: |setup, ()| {
+        setup.routes();
+        Ok(())
+    },
+};
+
+pub(super) static PROVISIONER: Row = Row {
+    about: About::service(
+        Service::Provisioner,
+        "sets up paths across switches, all or nothing",
+    ),
+    add: |setup, ()| {
+        setup.provisioner();
+        Ok(())
+    },
+};

@@ -1,0 +1,32 @@
+//! The network that a gateway's and a service's entries and packets are of: how many of what, and their addresses.
+
+use urtica_wire::MacAddr;
+
+/// How many customer edges there are, one VLAN each.
+pub const EDGES: u32 = 10;
+
+/// How many users each has.
+pub const USERS: u32 = 20;
+
+/// How many services there are.
+pub const SERVICES: u32 = 100;
+
+/// 198.51.0.0: service s is 198.51.0.s.
+pub const SERVICE_NET: u32 = 0xc633_0000;
+
+/// 10.0.0.0: user u has 10.0.0.(u + 1) behind every customer edge.
+pub const USER_NET: u32 = 0x0a00_0000;
+
+/// 5.0.0.0: user u of customer edge c is 5.0.c.(u + 1) outside.
+const PUBLIC_NET: u32 = 0x0500_0000;
+
+/// A host's Ethernet address.
+pub fn l2_host(index: u32) -> MacAddr {
+    let [_, high, middle, low] = (0x01_0000 + index).to_be_bytes();
+    MacAddr::new([2, 0, 0, high, middle, low])
+}
+
+/// A user's address in the network.
+pub fn public_address(edge: u32, user: u32) -> u32 {
+    PUBLIC_NET + edge * 256 + user + 1
+}

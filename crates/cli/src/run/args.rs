@@ -1,0 +1,127 @@
+//! The options of `urtica run`, and what answers packet-ins by them.
+
+use crate::hold::HoldOptions;
+use crate::log::parse_filter;
+#[cfg(feature = "northbound")]
+use crate::northbound::NorthboundArgs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use urtica_apps as apps;
+use urtica_controller::Args;
+use urtica_offload::Mode;
+
+/// Options of `urtica run`.
+#[derive(clap::Args)]
+#[command(after_help = format!(
+    "Programs:\n{}\n\n\
+     Options can be in a file, too (--config), and in variables, such as URTICA_LISTEN. The command line counts, then the environment, then the \
+     file. SIGHUP has the file read again, and applies what has changed (docs/operating.md).",
+    apps::overview()
+))]
+pub struct RunArgs {
+    /// The programs to run, separated by commas. Each message passes through them in this order.
+    #[arg(value_name = "APP", value_delimiter = ',')]
+    pub apps: Vec<String>,
+    /// Read options from this file, in TOML, which urtica check can check.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// What to log: error, warn, info, debug or trace, for parts of the program too, as in info,urtica_services=debug
+    /// [default: what RUST_LOG says, or info].
+    #[arg(long, value_name = "FILTER", value_parser = parse_filter)]
+    log: Option<String>,
+    /// Answer urtica check --dry-run at this socket, which the same user and root can use.
+    #[arg(long, value_name = "FILE")]
+    pub(super) control: Option<PathBuf>,
+    /// Let the kernel answer packet-ins, or prepare them (l2 alone, or l3; needs root and Linux 6.6).
+    #[arg(long, value_name = "MODE", default_value = "none")]
+    pub(super) offload: Offload,
+    #[command(flatten)]
+    pub(super) hold: HoldOptions,
+    #[command(flatten)]
+    pub(super) controller: Args,
+    #[cfg(feature = "northbound")]
+    #[command(flatten)]
+    pub(super) northbound: NorthboundArgs,
+    #[command(flatten)]
+    pub options: apps::Options,
+}
+
+/// Who answers packet-ins.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Offload {
+    /// The kernel where it can and a switch's queue is short, the program otherwise.
+    Auto,
+    /// The program.
+    None,
+    /// The kernel what it can, the program the rest.
+    Kernel,
+    /// The program; the kernel settles what its services are asked over and over (programs with services, such as routing).
+    Driven,
+    /// The program, whose messages come through rings that the kernel fills (any program).
+    Ring,
+}
+
+impl RunArgs {
+    /// What to log, where that was said.
+    pub fn log_filter(&self) -> Option<&str> {
+        self.log.as_deref()
+    }
+
+    /// The options that every controller has.
+    pub fn controller_args(&self) -> &Args {
+        &self.controller
+    }
+
+    /// Whether the kernel has to answer, and not only where it can.
+    pub fn wants_kernel(&self) -> bool {
+        self.offload == Offload::Kernel
+    }
+
+    /// Where HTTP is served, if it is.
+    pub fn northbound_address(&self) -> Option<SocketAddr> {
+        #[cfg(feature = "northbound")]
+        return self.northbound.address();
+        #[cfg(not(feature = "northbound"))]
+        None
+    }
+}
+
+/// A program that can answer in the kernel.
+#[derive(Clone, Copy)]
+pub(super) enum KernelForm {
+    L2,
+    L3,
+}
+
+impl KernelForm {
+    /// That of these programs, where they have one.
+    fn of(apps: &[String]) -> Option<Self> {
+        match apps {
+            [only] if only == "l2" => Some(Self::L2),
+            apps => apps::is_l3_first(apps).then_some(Self::L3),
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::L2 => "l2",
+            Self::L3 => "l3",
+        }
+    }
+}
+
+/// What answers in the kernel, and how, if something does.
+pub(super) fn kernel_mode(args: &RunArgs) -> Result<Option<(KernelForm, Mode)>, String> {
+    let form = KernelForm::of(&args.apps);
+    match args.offload {
+        Offload::None | Offload::Driven | Offload::Ring => Ok(None),
+        Offload::Auto => Ok(form.map(|form| (form, Mode::Auto))),
+        Offload::Kernel => match form {
+            Some(form) => Ok(Some((form, Mode::Kernel))),
+            None => Err(format!(
+                "--offload kernel: {} has no kernel form; expected l2, alone, or l3 before a program that forwards the rest, or --offload none",
+                args.apps.join(",")
+            )),
+        },
+    }
+}
