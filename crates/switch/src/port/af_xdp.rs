@@ -10,6 +10,9 @@
 //!
 //! **Threads.** Queues can be dealt out to several. The first sends by the rings of the first queue, the others by AF_PACKET.
 //!
+//! **Interfaces made again.** The port opens an interface that was deleted and created again under its name, with memory of its
+//! own. After [`PortIo::split`], the first thread gets all queues of the new interface.
+//!
 //! **Limits.** Frames leave by the first queue. Where the kernel has no frames of several parts (before Linux 6.6), frames up to
 //! `MAX_MTU` and their headers. Partial checksums of local senders are completed; segments that are larger than the MTU do not
 //! come, natively because the kernel then has the sender cut them, generically because it drops them. A VLAN tag that the
@@ -223,6 +226,20 @@ impl PortIo for AfXdpPort {
         Ok(parts
             .map(|part| Box::new(part) as Box<dyn PortIo>)
             .collect())
+    }
+
+    fn reopen(&mut self) -> Result<bool, PortError> {
+        if !self.interface.is_replaced() {
+            return Ok(false);
+        }
+        match &mut self.sender {
+            Outgoing::Rings(_) => *self = Self::open(&self.interface.name)?,
+            Outgoing::Beside(sender) => {
+                sender.reopen()?;
+                self.interface = Interface::find(&self.interface.name)?;
+            }
+        }
+        Ok(true)
     }
 
     fn receive(&mut self, max: usize, handle: &mut dyn FnMut(&[u8])) -> io::Result<usize> {

@@ -84,26 +84,32 @@ impl Interface {
         Ok(interface)
     }
 
+    /// Returns `true` if this interface was deleted, and another one has its name. One that was renamed is still there.
+    pub fn is_replaced(&self) -> bool {
+        let is_gone = netdevice::index_to_name(&self.socket, self.index).is_err();
+        is_gone && netdevice::name_to_index(&self.socket, &self.name).is_ok()
+    }
+
     /// Whether it is switched on and has a carrier.
     pub fn is_up(&self) -> bool {
         let wanted = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
         // SAFETY: SIOCGIFFLAGS fills in `ifru_flags`.
-        self.ask(libc::SIOCGIFFLAGS, self.request())
+        self.ask(libc::SIOCGIFFLAGS)
             .is_ok_and(|answer| unsafe { answer.ifr_ifru.ifru_flags } & wanted == wanted)
     }
 
     /// Switches it on.
     pub fn bring_up(&self) -> io::Result<()> {
-        let mut request = self.ask(libc::SIOCGIFFLAGS, self.request())?;
+        let mut request = self.ask(libc::SIOCGIFFLAGS)?;
         // SAFETY: SIOCGIFFLAGS has filled in `ifru_flags`.
         let flags = unsafe { request.ifr_ifru.ifru_flags };
         request.ifr_ifru.ifru_flags = flags | libc::IFF_UP as libc::c_short;
-        self.ask(libc::SIOCSIFFLAGS, request).map(drop)
+        self.send(libc::SIOCSIFFLAGS, request).map(drop)
     }
 
     /// The longest packet that fits into one of its frames, in bytes; a frame has its Ethernet header and VLAN tags besides.
     pub fn mtu(&self) -> io::Result<usize> {
-        let answer = self.ask(libc::SIOCGIFMTU, self.request())?;
+        let answer = self.ask(libc::SIOCGIFMTU)?;
         // SAFETY: SIOCGIFMTU fills in `ifru_mtu`.
         Ok(unsafe { answer.ifr_ifru.ifru_mtu }.max(0) as usize)
     }
@@ -134,7 +140,7 @@ impl Interface {
     }
 
     fn read_hw_addr(&self) -> io::Result<Option<MacAddr>> {
-        let answer = self.ask(libc::SIOCGIFHWADDR, self.request())?;
+        let answer = self.ask(libc::SIOCGIFHWADDR)?;
         // SAFETY: SIOCGIFHWADDR fills in `ifru_hwaddr`.
         let address = unsafe { answer.ifr_ifru.ifru_hwaddr };
         if address.sa_family != ETHERNET {
@@ -146,16 +152,22 @@ impl Interface {
 
     /// `T` is the structure that belongs to the command in its first field.
     fn ethtool<T>(&self, about: &mut T) -> io::Result<()> {
-        let mut request = self.request();
+        let mut request = self.request()?;
         request.ifr_ifru.ifru_data = std::ptr::from_mut(about).cast();
-        self.ask(libc::SIOCETHTOOL, request).map(drop)
+        self.send(libc::SIOCETHTOOL, request).map(drop)
     }
 
-    fn request(&self) -> libc::ifreq {
-        request(&self.name)
+    /// A request about the interface by the name that it has now. It keeps its number when it is renamed.
+    fn request(&self) -> io::Result<libc::ifreq> {
+        let name = netdevice::index_to_name(&self.socket, self.index)?;
+        Ok(request(&name))
     }
 
-    fn ask(&self, what: libc::Ioctl, mut request: libc::ifreq) -> io::Result<libc::ifreq> {
+    fn ask(&self, what: libc::Ioctl) -> io::Result<libc::ifreq> {
+        self.send(what, self.request()?)
+    }
+
+    fn send(&self, what: libc::Ioctl, mut request: libc::ifreq) -> io::Result<libc::ifreq> {
         // SAFETY: all requests used here take an `ifreq` and write at most that, and, for SIOCETHTOOL, the structure that its
         // `ifru_data` points to, which is as long as the command in it says.
         match unsafe { libc::ioctl(self.socket.as_raw_fd(), what, &mut request) } {
@@ -210,6 +222,28 @@ mod tests {
             eventually(|| interface.is_up());
             ip("link set v1 down");
             eventually(|| !interface.is_up());
+        });
+    }
+
+    #[test]
+    fn an_interface_is_followed_when_it_is_renamed() {
+        in_namespace(|| {
+            veth("v0", "v1");
+            let interface = Interface::find("v0").unwrap();
+            eventually(|| interface.is_up());
+            ip("link set v0 down");
+            ip("link set v0 name w0");
+            ip("link set w0 up");
+            eventually(|| interface.is_up());
+            assert_eq!(interface.speed_kbps(), 10_000_000);
+            veth("v0", "v2");
+            ip("link set v2 down");
+            assert!(
+                interface.is_up() && !interface.is_replaced(),
+                "it has another name"
+            );
+            ip("link delete w0");
+            assert!(interface.is_replaced() && !interface.is_up());
         });
     }
 }

@@ -143,7 +143,7 @@ impl Place {
     fn map(self, first: &Prepared) -> Result<(Receiver, Sender), Failure> {
         let offsets = first.offsets()?;
         let receiver = Receiver::map(&first.socket, &offsets).map_err(on_map)?;
-        let sender = Sender::map(&first.socket, &offsets, self.kind.has_parts);
+        let sender = Sender::map(&first.socket, &offsets, self.kind);
         Ok((receiver, sender.map_err(on_map)?))
     }
 

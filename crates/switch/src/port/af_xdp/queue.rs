@@ -1,6 +1,8 @@
 //! The two halves of XDP sockets: what comes in by a queue of the interface, and what goes out.
 
-use super::memory::{FRAME_BYTES, Memory, RX_FRAMES, SPARE_FRAMES, TX_FRAMES, frame_of, offset};
+use super::memory::{
+    FRAME_BYTES, Kind, Memory, RX_FRAMES, SPARE_FRAMES, TX_FRAMES, frame_of, offset,
+};
 use super::ring::{Consumer, Producer};
 use crate::port::lent::{LentFrame, Received};
 use crate::port::offload;
@@ -18,6 +20,9 @@ pub(super) const MAX_FRAME_BYTES: usize = 65_535 + 22;
 
 /// The shortest: an Ethernet header. The kernel refuses less, and does not give the memory back.
 const MIN_FRAME_BYTES: usize = 14;
+
+/// An address outside of any memory, which makes an entry invalid: the kernel sends nothing for it.
+const NO_FRAME: u64 = u64::MAX;
 
 /// What comes in by one queue.
 pub(super) struct Receiver {
@@ -131,33 +136,37 @@ pub(super) struct Sender {
     in_flight: usize,
     /// Whether the kernel was too busy to take all.
     is_congested: bool,
-    /// Whether a frame may have several parts.
-    takes_parts: bool,
+    /// Whether the interface was down at the last flush: then frames are dropped.
+    is_down: bool,
+    /// Frames whose entries were made invalid, in their order, until it is known which the kernel had taken before.
+    cancelled: Vec<u64>,
+    /// The number of invalid entries that the kernel has passed over, when it was last asked.
+    passed_over: u64,
+    kind: Kind,
     socket: Arc<OwnedFd>,
 }
 
 impl Sender {
-    pub fn map(
-        socket: &Arc<OwnedFd>,
-        offsets: &XdpMmapOffsets,
-        takes_parts: bool,
-    ) -> Result<Self, Errno> {
+    pub fn map(socket: &Arc<OwnedFd>, offsets: &XdpMmapOffsets, kind: Kind) -> Result<Self, Errno> {
         let page = XDP_UMEM_PGOFF_COMPLETION_RING;
         Ok(Self {
             tx: Producer::map(socket, &offsets.tx, TX_FRAMES, XDP_PGOFF_TX_RING)?,
             completed: Consumer::map(socket, &offsets.cr, TX_FRAMES, page)?,
             in_flight: 0,
             is_congested: false,
-            takes_parts,
+            is_down: false,
+            cancelled: Vec::new(),
+            passed_over: 0,
+            kind,
             socket: Arc::clone(socket),
         })
     }
 
-    /// Copies a frame to be sent. Returns whether there was room.
+    /// Copies a frame to be sent. Returns whether there was room, and the interface up.
     pub fn send(&mut self, frame: &[u8], memory: &Memory, spare: &mut Vec<u64>) -> bool {
         let parts = frame.len().div_ceil(FRAME_BYTES);
         let is_sound = (MIN_FRAME_BYTES..=MAX_FRAME_BYTES).contains(&frame.len())
-            && (parts == 1 || self.takes_parts);
+            && (parts == 1 || self.kind.has_parts);
         if !is_sound || !self.has_room(parts, memory, spare) {
             return false;
         }
@@ -178,7 +187,7 @@ impl Sender {
         true
     }
 
-    /// Sends a frame from where it is, unless there is no room: then it comes back.
+    /// Sends a frame from where it is, unless there is no room, or the interface is down: then it comes back.
     pub fn send_lent(
         &mut self,
         frame: LentFrame,
@@ -199,15 +208,19 @@ impl Sender {
     pub fn flush(&mut self, memory: &Memory, spare: &mut Vec<u64>) {
         self.tx.publish();
         self.is_congested = false;
-        while self.tx.unread() > 0 && self.tx.needs_wakeup() {
+        while self.is_down || self.tx.unread() > 0 && self.tx.needs_wakeup() {
             let before = self.tx.unread();
             let sent = send(&self.socket, &[], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
-            let may_go_on = matches!(
+            let has_more = matches!(
                 sent,
                 Err(Errno::AGAIN | Errno::BUSY | Errno::INTR | Errno::NOBUFS)
             );
-            // After any other error the interface is down: what is left goes when it is up again, with what is sent then.
-            if !may_go_on {
+            // After any other error the interface is down.
+            let was_down = std::mem::replace(&mut self.is_down, sent.is_err() && !has_more);
+            if self.is_down {
+                self.cancel(was_down);
+            }
+            if self.is_down || !has_more {
                 break;
             }
             if self.tx.unread() == before {
@@ -216,6 +229,9 @@ impl Sender {
             }
         }
         self.reap(memory, spare);
+        if !self.is_down && !self.cancelled.is_empty() {
+            self.pass_cancelled(memory, spare);
+        }
     }
 
     pub fn is_congested(&self) -> bool {
@@ -224,10 +240,70 @@ impl Sender {
 
     /// Whether so many more can be under way.
     fn has_room(&mut self, count: usize, memory: &Memory, spare: &mut Vec<u64>) -> bool {
+        if self.is_blocked() {
+            return false;
+        }
         if self.in_flight + count > TX_FRAMES {
             self.flush(memory, spare);
         }
-        self.in_flight + count <= TX_FRAMES
+        !self.is_blocked() && self.in_flight + count <= TX_FRAMES
+    }
+
+    /// Whether frames are dropped, because the interface is down or the ring still has entries from when it was.
+    fn is_blocked(&self) -> bool {
+        self.is_down || !self.cancelled.is_empty()
+    }
+
+    /// Makes the entries invalid that the kernel has not taken, so that nothing that was sent to a dead link leaves later.
+    ///
+    /// A driver that takes frames itself may read the ring at any time: its entries stay, and leave with the next link. So do
+    /// frames of several parts, and those that wait with them: the kernel may have taken the beginning of one.
+    fn cancel(&mut self, was_down: bool) {
+        let mut has_parts = false;
+        self.tx.replace_unread(|entry| {
+            has_parts |= entry.options.contains(XdpDescOptions::XDP_PKT_CONTD);
+            entry
+        });
+        if was_down || self.kind.is_zero_copy || has_parts {
+            return;
+        }
+        let cancelled = &mut self.cancelled;
+        self.tx.replace_unread(|entry| {
+            if entry.addr != NO_FRAME {
+                cancelled.push(frame_of(entry.addr));
+            }
+            XdpDesc {
+                addr: NO_FRAME,
+                len: 0,
+                options: XdpDescOptions::empty(),
+            }
+        });
+    }
+
+    /// Has the kernel pass over the entries of cancelled frames, and takes those frames back.
+    ///
+    /// The kernel says late how many entries it has taken (it publishes that when it has taken all), so some of the frames may
+    /// have been sent: those come back as sent. It counts the invalid entries, which were the last ones.
+    fn pass_cancelled(&mut self, memory: &Memory, spare: &mut Vec<u64>) {
+        // A system call passes over one entry at least.
+        for _ in 0..TX_FRAMES {
+            if self.tx.unread() == 0 {
+                break;
+            }
+            let _ = send(&self.socket, &[], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        }
+        self.reap(memory, spare);
+        let Ok(statistics) = sockopt::xdp_statistics(&self.socket) else {
+            return;
+        };
+        if self.tx.unread() == 0 {
+            let passed_over = (statistics.tx_invalid_descs - self.passed_over) as usize;
+            self.passed_over = statistics.tx_invalid_descs;
+            let taken = self.cancelled.len().saturating_sub(passed_over);
+            self.in_flight -= self.cancelled.len() - taken;
+            spare.extend(self.cancelled.drain(..).skip(taken));
+            memory.give_back(spare, SPARE_FRAMES);
+        }
     }
 
     fn push(&mut self, address: u64, len: usize, has_more: bool) {
@@ -241,11 +317,13 @@ impl Sender {
         self.in_flight += 1;
     }
 
-    /// Takes back the frames that have been sent.
+    /// Takes back the frames that have been sent. Some kernels return the invalid entries of cancelled frames, too.
     fn reap(&mut self, memory: &Memory, spare: &mut Vec<u64>) {
         while let Some(address) = self.completed.pop() {
-            spare.push(frame_of(address));
-            self.in_flight -= 1;
+            if address != NO_FRAME {
+                spare.push(frame_of(address));
+                self.in_flight -= 1;
+            }
         }
         self.completed.release();
         memory.give_back(spare, SPARE_FRAMES);

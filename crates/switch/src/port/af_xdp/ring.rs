@@ -51,6 +51,15 @@ impl<T: Copy> Producer<T> {
         self.written.wrapping_sub(read)
     }
 
+    /// Replaces the entries that the kernel has not taken. It must not take any during the call.
+    pub fn replace_unread(&mut self, mut replace: impl FnMut(T) -> T) {
+        for back in (1..=self.unread()).rev() {
+            let entry = self.ring.entry(self.written.wrapping_sub(back));
+            // SAFETY: the entry was written, and the kernel does not look at it.
+            unsafe { entry.write(replace(entry.read())) };
+        }
+    }
+
     /// Whether the kernel waits for a system call.
     pub fn needs_wakeup(&self) -> bool {
         self.ring.flags().load(Ordering::Relaxed) & NEED_WAKEUP != 0

@@ -347,27 +347,80 @@ fn an_interface_that_is_deleted_disturbs_nobody() {
     });
 }
 
-/// As long as its peer is down nothing leaves, and frames are refused when the ring is full; then all goes on.
+#[test]
+fn an_interface_that_is_made_again_is_opened_again() {
+    in_namespace(|| {
+        let (_, mut p1, mut p2, mut b) = two_links();
+        for round in 0..3 {
+            ip("link delete p1");
+            assert!(!p1.reopen().unwrap(), "there is none");
+            veth("p1", "h1");
+            assert!(p1.reopen().unwrap() && !p1.reopen().unwrap(), "once");
+            let mut a = AfPacketPort::open("h1").unwrap();
+            eventually(|| p1.is_up() && a.is_up());
+            assert!(a.send(&frame(60, round)));
+            a.flush();
+            assert_eq!(receive(&mut p1, 1), [frame(60, round)]);
+            assert!(p1.send(&frame(90, round)));
+            p1.flush();
+            assert_eq!(receive(&mut a, 1), [frame(90, round)]);
+        }
+        assert!(p2.send(&frame(60, 9)));
+        p2.flush();
+        assert_eq!(receive(&mut b, 1), [frame(60, 9)], "it shared its memory");
+    });
+}
+
+/// The first has all queues then, whichever looks first.
+#[test]
+fn an_interface_with_queues_is_made_again() {
+    in_namespace(|| {
+        let (_, mut port) = with_queues();
+        let mut ports = port.split(3).unwrap();
+        ports.push(Box::new(port));
+        ip("link delete w0");
+        let (mut host, probe) = with_queues();
+        drop(probe);
+        for port in &mut ports {
+            assert!(port.reopen().unwrap() && !port.reopen().unwrap());
+        }
+        eventually(|| host.is_up() && ports.iter().all(|port| port.is_up()));
+        for number in 0..20 {
+            send_flows(&mut host, number);
+        }
+        receive_from_all(&mut ports, usize::from(FLOWS) * 20);
+        for (mark, port) in (1..).zip(&mut ports) {
+            assert!(port.send(&frame(100, mark)));
+            port.flush();
+            assert_eq!(receive(&mut host, 1), [frame(100, mark)]);
+        }
+    });
+}
+
+/// Frames for an interface that is down are dropped: none of them leaves when it is up again.
 #[test]
 fn an_interface_that_goes_and_comes() {
     in_namespace(|| {
         let (mut a, mut b) = link();
-        ip("link set v0 down");
-        let refused = (0..5000).filter(|_| {
-            let is_sent = a.send(&frame(60, 1));
-            a.flush();
-            !is_sent
-        });
-        assert!(refused.count() > 0);
-        ip("link set v0 up");
-        eventually(|| a.is_up() && b.is_up());
-        let mut came = false;
-        eventually(|| {
-            a.send(&frame(60, 2));
-            a.flush();
-            b.receive(RX_FRAMES, &mut |got| came |= got == frame(60, 2))
+        for down in ["v0", "v1"] {
+            ip(&format!("link set {down} down"));
+            for _ in 0..5000 {
+                a.send(&frame(60, 1));
+                a.flush();
+            }
+            ip(&format!("link set {down} up"));
+            eventually(|| a.is_up() && b.is_up());
+            let mut came = false;
+            eventually(|| {
+                a.send(&frame(60, 2));
+                a.flush();
+                b.receive(RX_FRAMES, &mut |got| {
+                    assert_eq!(got, frame(60, 2));
+                    came = true;
+                })
                 .unwrap();
-            came
-        });
+                came
+            });
+        }
     });
 }
