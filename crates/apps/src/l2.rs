@@ -29,6 +29,11 @@ impl<P> L2<P> {
     pub fn with_table(table: MacTable<P>) -> Self {
         Self { table }
     }
+
+    /// What it has learnt.
+    pub fn table(&self) -> &MacTable<P> {
+        &self.table
+    }
 }
 
 /// How `urtica run` knows it.

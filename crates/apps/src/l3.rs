@@ -398,6 +398,10 @@ impl SwitchHandler for L3Handler {
         self.session.as_mut()?.kernel_half()
     }
 
+    fn may_have_kernel_half(&self) -> bool {
+        self.session.is_some()
+    }
+
     fn kernel_half_for_all(&mut self) -> Option<Box<dyn KernelHalf>> {
         self.kernel_half()
     }

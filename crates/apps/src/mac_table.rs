@@ -156,6 +156,15 @@ impl<P: Places> MacTable<P> {
         }
     }
 
+    /// A table with these entries in other places, which are free: a power of two of them and at least 64. It never grows. If there
+    /// are more entries than places, some replace others, as when a table is full.
+    pub fn moved_to<Q: Places>(&self, places: Q) -> MacTable<Q> {
+        let mut table = MacTable::in_places(places);
+        table.max_age_s = self.max_age_s;
+        table.fill(&self.places);
+        table
+    }
+
     /// The number of used places, including those of forgotten hosts that are not overwritten yet.
     pub fn len(&self) -> usize {
         self.len
@@ -477,6 +486,23 @@ mod tests {
         assert_eq!(table.learn(host(1), PortNo(1), 1), Learned::Known);
         assert_eq!(table.learn(host(1), PortNo(2), 1), Learned::Moved);
         assert_eq!(table.port_of(host(1), 1), Some(PortNo(2)));
+    }
+
+    #[test]
+    fn a_table_that_was_moved_knows_what_it_knew() {
+        let mut table = MacTable::new();
+        for number in 0..500 {
+            table.learn(host(number), PortNo(number as u32), 1);
+        }
+        let mut moved = table.moved_to(vec![MacEntry::FREE; 1024]);
+        for number in 0..500 {
+            assert_eq!(
+                moved.port_of(host(number), 301),
+                Some(PortNo(number as u32))
+            );
+            assert_eq!(moved.port_of(host(number), 302), None);
+        }
+        assert_eq!(moved.len(), 500);
     }
 
     #[test]

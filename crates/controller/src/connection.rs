@@ -149,6 +149,8 @@ pub(crate) struct Connection<C = Stream> {
     received_before: u64,
     /// The kernel half of its program, where it has one.
     kernel: Option<Ownership>,
+    /// Whether its program may have a kernel half later.
+    awaits_half: bool,
     /// Its way into the shard's ring, where it has one.
     ring: RingState,
     /// Whether the last read brought all that there was.
@@ -365,6 +367,13 @@ impl<C: Channel> Connection<C> {
             .is_some_and(|kernel| !kernel.is_programs())
     }
 
+    /// Starts the kernel half, if the switch came up without one and its program has one now.
+    pub fn await_kernel_half(&mut self, batch: &BatchContext) {
+        if self.awaits_half && self.kernel.is_none() {
+            self.start_kernel_half(batch);
+        }
+    }
+
     /// What is to be watched for this connection beside the socket, and is not yet.
     pub fn unwatched(&mut self) -> Option<BorrowedFd<'_>> {
         let attached = match self.hold {
@@ -381,6 +390,7 @@ impl<C: Channel> Connection<C> {
                 Some(kernel) => kernel.set_let_go(),
                 None => self.kernel = None,
             }
+            self.awaits_half = false;
             return None;
         }
         self.kernel.as_mut()?.unwatched()
@@ -522,6 +532,10 @@ impl<C: Channel> Connection<C> {
         if !switch.is_up || !self.session.role().may_write() {
             return;
         }
+        self.awaits_half = match &batch.kernel_halves {
+            Some(_) => true,
+            None => (switch.handlers.iter()).any(|handler| handler.may_have_kernel_half()),
+        };
         let mut half = match (&batch.kernel_halves, &mut switch.handlers[..]) {
             (Some(halves), _) => halves.open(&switch.info),
             (None, [handler]) => handler.kernel_half(),
@@ -618,6 +632,7 @@ impl<C: Channel> Connection<C> {
         };
         self.ring = match ring.attach(self.token, socket, version) {
             Ok(input) => RingState::Attached(input),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => RingState::Without,
             Err(error) => {
                 urtica_log::warn!(about: self.subject(), peer = self.name(), %error, "the switch's messages do not go through the ring; they are read from its socket");
                 RingState::Refused
@@ -681,6 +696,7 @@ impl<C: Channel> Connection<C> {
             load: 0,
             received_before: 0,
             kernel: None,
+            awaits_half: false,
             ring: RingState::Without,
             is_drained: false,
             hold: None,

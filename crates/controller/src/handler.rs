@@ -103,10 +103,17 @@ pub trait SwitchHandler: Send {
     /// The connection has ended, or the program is [removed](crate::Running::set_programs). Nothing can be sent any more.
     fn switch_down(&mut self, _info: &SwitchInfo) {}
 
-    /// The part of it that answers in the kernel, where it has one: see [`KernelHalf`]. Called once, after
-    /// [`SwitchHandler::switch_up`], where this program is the only one.
+    /// The part of it that answers in the kernel, where it has one: see [`KernelHalf`]. Called after
+    /// [`SwitchHandler::switch_up`], where this program is the only one; then, until it returns one, as
+    /// [`SwitchHandler::may_have_kernel_half`] says.
     fn kernel_half(&mut self) -> Option<Box<dyn KernelHalf>> {
         None
+    }
+
+    /// Whether the handler may have a kernel half later, if it has none when the switch comes up: then it is asked again after each
+    /// batch of the switch's messages. The default is `false`.
+    fn may_have_kernel_half(&self) -> bool {
+        false
     }
 
     /// The same, where this program is one of several. What the kernel half answers, no other program sees: it must answer nothing
@@ -179,6 +186,10 @@ impl<H: SwitchHandler + ?Sized> SwitchHandler for Box<H> {
 
     fn kernel_half(&mut self) -> Option<Box<dyn KernelHalf>> {
         (**self).kernel_half()
+    }
+
+    fn may_have_kernel_half(&self) -> bool {
+        (**self).may_have_kernel_half()
     }
 
     fn kernel_half_for_all(&mut self) -> Option<Box<dyn KernelHalf>> {

@@ -24,7 +24,8 @@ use urtica_hold::{Attachment, Id, Link, Progress};
 /// Makes the kernel halves of connections, whatever programs there are: see
 /// [`Controller::kernel_halves`](crate::Controller::kernel_halves). This crate states what it needs; `urtica-offload` has one.
 pub trait KernelHalves: Send + Sync {
-    /// The kernel half of a switch that has just come up; `None` where it cannot have one, and the programs do everything.
+    /// The kernel half of a switch that is up; `None` if it has none now, and the programs do everything. Called again after each batch
+    /// of the switch's messages until it returns one.
     fn open(&self, info: &SwitchInfo) -> Option<Box<dyn KernelHalf>>;
 }
 

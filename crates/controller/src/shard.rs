@@ -315,6 +315,7 @@ impl Shard {
             Err(close) => return self.close(key, &close),
         }
         let connection = &mut self.connections[key];
+        connection.await_kernel_half(&self.batch);
         if let Some(wakeup) = connection.unwatched() {
             let data = epoll::EventData::new_u64(key as u64);
             let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;

@@ -2,9 +2,9 @@
 
 use crate::kernel::Application;
 use crate::maps::Maps;
+use crate::pool::Maker;
 use std::convert::Infallible;
 use std::io;
-use std::os::fd::OwnedFd;
 
 /// Nothing.
 pub(crate) struct Loaded(Infallible);
@@ -29,7 +29,7 @@ impl Loaded {
         match self.0 {}
     }
 
-    pub fn new_session(&self) -> io::Result<(OwnedFd, OwnedFd)> {
+    pub fn maker(&self) -> Maker {
         match self.0 {}
     }
 }

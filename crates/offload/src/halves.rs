@@ -8,10 +8,10 @@
 //! last program was ([`Link::resume`]); then it hands the connection over again. Maps of another layout are let go: once all that
 //! was passed has been read and all that was answered is written, the connection leaves them.
 
-use crate::kernel::{Application, Kernel, MAX_SESSIONS, Unavailable};
+use crate::kernel::{Application, Kernel, Unavailable};
 use crate::link::Link;
 use crate::loaded::code;
-use crate::maps::Maps;
+use crate::maps::{MAX_SESSIONS, Maps};
 use crate::mode::Mode;
 use crate::router::RouterKernel;
 use crate::session::Memory;
@@ -62,17 +62,18 @@ impl Halves {
             let fds = common.attachment.fds;
             let copies: io::Result<Vec<_>> = fds.iter().map(|fd| fd.try_clone()).collect();
             let maps = copies.ok().and_then(Maps::from_fds);
-            match Maps::from_fds(fds) {
-                Some(earlier) if !used.is_empty() => sets.push(Set {
+            let earlier = Maps::from_fds(fds).filter(|_| !used.is_empty());
+            match earlier.and_then(|maps| Kernel::of_earlier(maps, &used).ok()) {
+                Some(kernel) => sets.push(Set {
                     id: common.id,
                     form,
                     code,
-                    kernel: Kernel::of_earlier(earlier),
+                    kernel,
                     maps,
                     used,
                     application: None,
                 }),
-                _ => held.link.forget(common.id),
+                None => held.link.forget(common.id),
             }
         }
         Self {

@@ -5,6 +5,7 @@ use crate::link::LateTurns;
 use crate::loaded::Loaded;
 use crate::maps::Maps;
 use crate::places::Table;
+use crate::pool::{Lease, Made, Pool};
 use crate::services::Part;
 use crate::session::{LAYOUT, Memory};
 use crate::waker::Waker;
@@ -12,13 +13,10 @@ use parking_lot::{Mutex, MutexGuard};
 use rustix::thread::CapabilitySet;
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use urtica_controller::hold::Id;
-
-/// How many connections can have a kernel half at a time: `MAX_SESSIONS` of `bpf/answering.h`.
-pub(crate) const MAX_SESSIONS: u32 = 4096;
 
 /// The oldest kernel whose sockmaps pass, redirect and count as the programs need it.
 const OLDEST: (u32, u32) = (6, 6);
@@ -121,23 +119,20 @@ impl Application {
 #[derive(Clone)]
 pub struct Kernel {
     shared: Arc<Mutex<Slots>>,
+    sessions: Pool,
+    /// The size of the application's part of a session.
+    application_bytes: usize,
 }
 
-/// The maps, and which slots are in use.
+/// The maps, and what is known of their sessions.
 struct Slots {
-    /// What makes new sessions: nothing where the maps are an earlier program's, and to be let go.
+    /// Keeps the programs in the kernel: nothing where the maps are an earlier program's, and to be let go.
     loaded: Option<Loaded>,
     maps: Maps,
     /// What sessions are labelled with at a holder that keeps the maps.
     label: Option<String>,
     /// The sessions of an earlier program whose handlers have not been made anew, by their connections' ids at the holder.
     resumed: HashMap<Id, ResumedSession>,
-    /// Slots that were used and are free again.
-    free: Vec<u32>,
-    /// Slots from here on were never used.
-    unused: u32,
-    /// So many slots are used at most.
-    limit: u32,
 }
 
 /// The sockets that a switch's bytes go through, and the cookies by which programs know whose input they see: data between
@@ -157,13 +152,11 @@ pub(crate) struct ResumedSession {
     pub turns: LateTurns,
 }
 
-/// A session that has just been made.
+/// A session that a switch has just been given.
 pub(crate) struct Opened {
-    pub slot: u32,
+    pub lease: Arc<Lease>,
     pub memory: Arc<Memory>,
-    pub waker: Waker,
-    /// The map that the memory is.
-    pub session: OwnedFd,
+    pub waker: Arc<Waker>,
 }
 
 impl Kernel {
@@ -183,7 +176,7 @@ impl Kernel {
     pub(crate) fn load(application: Application) -> Result<Self, Unavailable> {
         check_system()?;
         let (loaded, maps) = Loaded::load(application, None).map_err(Unavailable::because)?;
-        Ok(Self::with(Some(loaded), maps, &[], None))
+        Self::with(Some(loaded), maps, &[], None).map_err(Unavailable::because)
     }
 
     /// Goes on with these maps of the same application in an earlier program, which the holder has under this id, and in which these
@@ -201,31 +194,33 @@ impl Kernel {
             Some(loaded) => (loaded, maps),
             None => Loaded::load(application, Some(maps)).map_err(Unavailable::because)?,
         };
-        maps.forget_others(used, MAX_SESSIONS);
-        Ok(Self::with(Some(loaded), maps, used, Some(label)))
+        maps.forget_others(used)
+            .and_then(|()| Self::with(Some(loaded), maps, used, Some(label)))
+            .map_err(Unavailable::because)
     }
 
-    /// Maps of an earlier program, in which no new sessions are made.
-    pub(crate) fn of_earlier(maps: Maps) -> Self {
-        Self::with(None, maps, &[], None)
+    /// Maps of an earlier program with these slots, in which no new sessions are made.
+    pub(crate) fn of_earlier(maps: Maps, used: &[u32]) -> io::Result<Self> {
+        Self::with(None, maps, used, None)
     }
 
-    fn with(loaded: Option<Loaded>, maps: Maps, used: &[u32], label: Option<String>) -> Self {
-        let unused = used.last().map_or(0, |last| last + 1);
-        let slots = Slots {
-            loaded,
-            maps,
-            label,
-            resumed: HashMap::new(),
-            free: (0..unused)
-                .filter(|slot| used.binary_search(slot).is_err())
-                .collect(),
-            unused,
-            limit: MAX_SESSIONS,
-        };
-        Self {
-            shared: Arc::new(Mutex::new(slots)),
-        }
+    fn with(
+        loaded: Option<Loaded>,
+        maps: Maps,
+        used: &[u32],
+        label: Option<String>,
+    ) -> io::Result<Self> {
+        let maker = loaded.as_ref().map(Loaded::maker);
+        Ok(Self {
+            sessions: Pool::start(maps.entries()?, maker, used)?,
+            application_bytes: loaded.as_ref().map_or(0, Loaded::application_bytes),
+            shared: Arc::new(Mutex::new(Slots {
+                loaded,
+                maps,
+                label,
+                resumed: HashMap::new(),
+            })),
+        })
     }
 
     /// What sessions are labelled with at a holder that keeps the maps; `None` where none does.
@@ -262,22 +257,35 @@ impl Kernel {
     /// The same for at most so many connections at a time, 4,096 if it is not called. Each takes about 1.2 MB of the kernel's
     /// memory; the program serves the others alone.
     pub fn max_switches(self, count: u32) -> Self {
-        self.lock().limit = count.min(MAX_SESSIONS);
+        self.sessions.limit(count);
         self
     }
 
-    /// A session with memory of its own, and what wakes its program; `None` where there are too many.
+    /// A session, which nobody has used; `None` where none is ready, or there are too many.
     pub(crate) fn open_session(&self) -> Option<Opened> {
-        let mut slots = self.lock();
-        let slot = slots.take()?;
-        match slots.new_session(slot) {
-            Ok(opened) => Some(opened),
+        let lease = Arc::new(self.sessions.take()?);
+        let waker = lease.waker()?;
+        match Memory::of_lease(Arc::clone(&lease), self.application_bytes) {
+            Ok(memory) => Some(Opened {
+                lease,
+                memory: Arc::new(memory),
+                waker,
+            }),
             Err(error) => {
-                slots.free.push(slot);
                 tracing::warn!(%error, "the kernel half cannot take one more switch; the program answers it alone");
                 None
             }
         }
+    }
+
+    /// The session that an earlier program left in this slot: this map, and what wakes the program.
+    pub(crate) fn resume_session(&self, slot: u32, session: OwnedFd, waker: Arc<Waker>) -> Lease {
+        let waker = Some(waker);
+        self.sessions.resume(Made {
+            slot,
+            session,
+            waker,
+        })
     }
 
     /// A table of the application's own.
@@ -313,44 +321,14 @@ impl Kernel {
         self.lock().maps.step_aside(slot)
     }
 
-    /// Gives a session back. Its sockets leave the maps now, and the switch's is about to be closed.
+    /// Takes a session's sockets out of the maps; the switch's is about to be closed.
     pub(crate) fn close_session(&self, slot: u32, cookies: &[u64]) {
-        let mut slots = self.lock();
-        slots.maps.forget(slot, cookies);
-        slots.free.push(slot);
+        self.lock().maps.forget(slot, cookies);
     }
 
     fn lock(&self) -> MutexGuard<'_, Slots> {
         // What it guards is whole between any two statements.
         self.shared.lock()
-    }
-}
-
-impl Slots {
-    /// A session with memory of its own, and what wakes its program.
-    fn new_session(&self, slot: u32) -> io::Result<Opened> {
-        let loaded = self.loaded.as_ref().ok_or(io::ErrorKind::Unsupported)?;
-        let (session, waker) = loaded.new_session()?;
-        self.maps
-            .enter_session(slot, session.as_fd(), waker.as_fd())?;
-        Ok(Opened {
-            slot,
-            memory: Arc::new(Memory::map(session.as_fd(), loaded.application_bytes())?),
-            waker: Waker::map(waker)?,
-            session,
-        })
-    }
-
-    /// A slot that nobody has.
-    fn take(&mut self) -> Option<u32> {
-        if let Some(slot) = self.free.pop() {
-            return Some(slot);
-        }
-        let slot = self.unused;
-        (slot < self.limit).then(|| {
-            self.unused += 1;
-            slot
-        })
     }
 }
 

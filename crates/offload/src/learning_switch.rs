@@ -15,8 +15,9 @@ use urtica_wire::{PacketIn, PortNo, Version};
 
 /// The learning switch, answering in the kernel as far as it can: `l2`'s replies, byte for byte.
 ///
-/// Each switch has a table of [`LearningSwitch::places`], in memory that kernel and program share. A switch for which
-/// there is no room in the kernel has `l2` alone.
+/// Each switch has a table of [`LearningSwitch::places`], in memory that kernel and program share. While there is no room in the
+/// kernel for a switch, it has `l2` alone.
+#[derive(Clone)]
 pub struct LearningSwitch {
     kernel: Kernel,
     mode: Mode,
@@ -46,35 +47,23 @@ impl LearningSwitch {
 }
 
 impl LearningSwitch {
-    fn offloaded(
-        &self,
-        info: &SwitchInfo,
-        memory: Arc<Memory>,
-        places: SharedPlaces,
-        link: Option<Link>,
-    ) -> Offloaded {
+    fn offloaded(&self, info: &SwitchInfo, table: Table) -> Offloaded {
         Offloaded {
-            l2: L2::with_table(MacTable::in_places(places)),
-            link,
+            program: self.clone(),
+            version: info.version,
+            table,
+            has_unanswered: false,
             first_unanswered_port: match info.version {
                 Version::Of10 => PortNo(FIRST_UNANSWERED_PORT),
                 Version::Of13 => PortNo::ANY,
             },
-            memory,
         }
     }
 }
 
 impl Program for LearningSwitch {
     fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler> {
-        let Some(opened) = self.kernel.open_session() else {
-            return Box::new(L2::default());
-        };
-        let memory = Arc::clone(&opened.memory);
-        prepare(&memory, info.version, self.places);
-        let places = SharedPlaces::new(Arc::clone(&memory), self.places);
-        let link = Link::new(self.kernel.clone(), opened, self.mode);
-        Box::new(self.offloaded(info, memory, places, Some(link)))
+        Box::new(self.offloaded(info, Table::Own(L2::default())))
     }
 
     /// Its table is that of the earlier program.
@@ -90,42 +79,91 @@ impl Program for LearningSwitch {
             return None;
         }
         let places = SharedPlaces::resume(Arc::clone(&memory), clock_ns_at(started))?;
-        Some(Box::new(self.offloaded(info, memory, places, None)))
+        let l2 = L2::with_table(MacTable::in_places(places));
+        Some(Box::new(self.offloaded(info, Table::Shared { l2, memory })))
     }
 }
 
 /// Of 1.0's ports, the kernel writes those below: others may be reserved, and mean something else then.
 const FIRST_UNANSWERED_PORT: u32 = 0x8000;
 
-/// One switch's learning switch, and its kernel half until the connection has that.
+/// One switch's learning switch.
 struct Offloaded {
-    l2: L2<SharedPlaces>,
-    link: Option<Link>,
-    memory: Arc<Memory>,
+    program: LearningSwitch,
+    version: Version,
+    table: Table,
     first_unanswered_port: PortNo,
+    /// Whether the program's table may lead to a port that the kernel does not answer for.
+    has_unanswered: bool,
+}
+
+/// Where a switch's table is.
+enum Table {
+    /// The program's, until the switch has a session in the kernel.
+    Own(L2),
+    /// The session's.
+    Shared {
+        l2: L2<SharedPlaces>,
+        memory: Arc<Memory>,
+    },
 }
 
 impl SwitchHandler for Offloaded {
     fn prefetch(&self, packet: &PacketIn) {
-        self.l2.prefetch(packet);
+        match &self.table {
+            Table::Own(l2) => l2.prefetch(packet),
+            Table::Shared { l2, .. } => l2.prefetch(packet),
+        }
     }
 
     fn wants_prefetch(&self) -> bool {
-        self.l2.wants_prefetch()
+        match &self.table {
+            Table::Own(l2) => l2.wants_prefetch(),
+            Table::Shared { l2, .. } => l2.wants_prefetch(),
+        }
     }
 
     #[inline(always)] // as in L2
     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
-        if packet.in_port() >= self.first_unanswered_port {
-            // The table may lead there from now on.
-            self.memory.shared().is_retired.store(1, Relaxed);
+        match &mut self.table {
+            Table::Own(l2) => {
+                self.has_unanswered |= packet.in_port() >= self.first_unanswered_port;
+                l2.packet_in(switch, packet);
+            }
+            Table::Shared { l2, memory } => {
+                if packet.in_port() >= self.first_unanswered_port {
+                    // The table may lead there from now on.
+                    memory.shared().is_retired.store(1, Relaxed);
+                }
+                l2.packet_in(switch, packet);
+            }
         }
-        self.l2.packet_in(switch, packet);
     }
 
     fn kernel_half(&mut self) -> Option<Box<dyn KernelHalf>> {
-        let link = self.link.take()?;
-        Some(Box::new(link))
+        let Table::Own(l2) = &self.table else {
+            return None;
+        };
+        let LearningSwitch {
+            kernel,
+            mode,
+            places,
+        } = &self.program;
+        // The kernel's tables do not grow.
+        if self.has_unanswered || l2.table().len() > places / 2 {
+            return None;
+        }
+        let opened = kernel.open_session()?;
+        let memory = Arc::clone(&opened.memory);
+        prepare(&memory, self.version, *places);
+        let shared = SharedPlaces::new(Arc::clone(&memory), *places);
+        let l2 = L2::with_table(l2.table().moved_to(shared));
+        self.table = Table::Shared { l2, memory };
+        Some(Box::new(Link::new(kernel.clone(), opened, *mode)))
+    }
+
+    fn may_have_kernel_half(&self) -> bool {
+        matches!(self.table, Table::Own(_))
     }
 }
 

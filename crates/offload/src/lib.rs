@@ -80,6 +80,7 @@ mod maps;
 mod mode;
 mod owner;
 mod places;
+mod pool;
 pub mod ring;
 mod router;
 mod services;

@@ -4,6 +4,7 @@
 
 use crate::kernel::{Application, Kernel, Opened, ResumedSession, Way};
 use crate::mode::{Mode, Pace};
+use crate::pool::Lease;
 use crate::session::{CARRY_BYTES, Memory, Shared, next_place};
 use crate::socket::{
     bound_queues, cookie, has_unread, hold_back_input, is_peer_local, let_input_in, peer,
@@ -64,15 +65,14 @@ impl Turns for LateTurns {
 pub(crate) struct Link {
     kernel: Kernel,
     turns: Box<dyn Turns>,
+    lease: Arc<Lease>,
     slot: u32,
     memory: Arc<Memory>,
-    waker: Waker,
+    waker: Arc<Waker>,
     attached: Option<Attached>,
     pace: Pace,
     /// What had been done in the kernel when the program last became the owner.
     before: Done,
-    /// The map that the memory is, until it is attached.
-    session: Option<OwnedFd>,
     /// The pair of sockets, until it is attached.
     relay: Option<Relay>,
     /// Whether a holder keeps it.
@@ -230,13 +230,13 @@ impl Link {
         Self {
             kernel,
             turns: Box::new(turns),
-            slot: opened.slot,
+            slot: opened.lease.slot(),
+            lease: opened.lease,
             memory: opened.memory,
             waker: opened.waker,
             attached: None,
             pace: Pace::new(mode),
             before: Done::default(),
-            session: Some(opened.session),
             relay: None,
             is_kept: false,
             is_left: false,
@@ -265,22 +265,28 @@ impl Link {
         let Ok::<[_; 4], _>([session, waker, relay, exit]) = copies.try_into() else {
             return Err(io::ErrorKind::InvalidData.into());
         };
+        let slot = {
+            let front = Memory::map_front(session.as_fd())?;
+            front.shared().slot.load(Relaxed)
+        };
+        let waker = Arc::new(Waker::map(waker)?);
+        let lease = kernel.resume_session(slot, session, Arc::clone(&waker));
+        let lease = Arc::new(lease);
         let memory = Arc::new(match application {
-            Some(application) => Memory::map(session.as_fd(), application.bytes())?,
-            None => Memory::map_front(session.as_fd())?,
+            Some(application) => Memory::of_lease(Arc::clone(&lease), application.bytes())?,
+            None => Memory::map_front(lease.session())?,
         });
         let shared = memory.shared();
         if !shared.owner.is_sound() {
             return Err(io::Error::other("what it left makes no sense"));
         }
         shared.owner.reclaim();
-        let waker = Waker::map(waker)?;
         waker.clear();
-        let (slot, place) = (shared.slot.load(Relaxed), 0);
         let turns = LateTurns::default();
         let mut link = Self {
             kernel,
             turns: Box::new(turns.clone()),
+            lease,
             slot,
             taken_before: shared.taken_bytes.load(Relaxed),
             memory: Arc::clone(&memory),
@@ -288,11 +294,10 @@ impl Link {
             attached: None,
             pace: Pace::new(mode),
             before: Done::default(),
-            session: Some(session),
             relay: Some(Relay { relay, exit }),
             is_kept: true,
             is_left: false,
-            place,
+            place: 0,
         };
         link.limit_input(socket);
         if link.shared().is_attached.load(Relaxed) != 0 {
@@ -508,7 +513,6 @@ impl KernelHalf for Link {
         shared.unpassed.store(before, Relaxed);
         shared.is_attached.store(1, Relaxed);
         let entered = self.kernel.attach(self.slot, &way);
-        self.session = None;
         self.attached = Some(Attached {
             relay,
             cookies,
@@ -657,11 +661,11 @@ impl HeldHalf for Link {
         if self.relay.is_none() {
             self.relay = Some(Relay::new()?);
         }
-        let (Some(session), Some(relay)) = (&self.session, &self.relay) else {
+        let Some(relay) = &self.relay else {
             return Err(io::ErrorKind::Unsupported.into());
         };
         let fds = [
-            session.as_fd(),
+            self.lease.session(),
             self.waker.as_fd(),
             relay.relay.as_fd(),
             relay.exit.as_fd(),
@@ -699,6 +703,7 @@ impl HeldHalf for Link {
     fn leave(&mut self) {
         self.is_left = true;
         self.memory.is_left.store(true, Relaxed);
+        self.lease.leave();
     }
 
     fn let_go(&mut self, socket: BorrowedFd) -> io::Result<Option<Progress>> {
@@ -713,6 +718,8 @@ impl HeldHalf for Link {
             consumed: self.shared().taken_bytes.load(Relaxed),
             written: self.shared().reply_bytes.load(Relaxed),
         };
+        // Whoever waits for its waker goes on waiting for it.
+        self.lease.remove();
         self.end();
         Ok(Some(progress))
     }

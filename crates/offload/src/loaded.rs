@@ -2,6 +2,7 @@
 
 use crate::kernel::Application;
 use crate::maps::Maps;
+use crate::pool::Maker;
 use crate::session::session_bytes;
 use crate::waker::ring_bytes;
 use libbpf_rs::libbpf_sys::{BPF_F_MMAPABLE, bpf_map_create_opts};
@@ -99,21 +100,34 @@ impl Loaded {
         self.application.bytes()
     }
 
-    /// The memory of a new session, and what wakes its program.
-    pub fn new_session(&self) -> io::Result<(OwnedFd, OwnedFd)> {
-        let session = Kind {
-            value_bytes: session_bytes(self.application_bytes()) as u32,
-            ..SESSION
+    /// How its sessions are made.
+    pub fn maker(&self) -> Maker {
+        let bytes = session_bytes(self.application_bytes());
+        let make = move || {
+            let waker = Kind {
+                entries: ring_bytes() as u32,
+                ..WAKER
+            };
+            Ok((new_session(bytes)?, Some(new_fd(&waker)?)))
         };
-        let waker = Kind {
-            entries: ring_bytes() as u32,
-            ..WAKER
-        };
-        let make = |kind: &Kind| -> libbpf_rs::Result<OwnedFd> {
-            Ok(new_map(kind)?.as_fd().try_clone_to_owned()?)
-        };
-        Ok((make(&session).map_err(to_io)?, make(&waker).map_err(to_io)?))
+        Maker {
+            make: Box::new(make),
+            bytes,
+        }
     }
+}
+
+/// The map of a session of so many bytes.
+pub(crate) fn new_session(bytes: usize) -> io::Result<OwnedFd> {
+    new_fd(&Kind {
+        value_bytes: bytes as u32,
+        ..SESSION
+    })
+}
+
+fn new_fd(kind: &Kind) -> io::Result<OwnedFd> {
+    let map = new_map(kind).map_err(to_io)?;
+    map.as_fd().try_clone_to_owned()
 }
 
 /// Has the programs use these maps, and not make any.

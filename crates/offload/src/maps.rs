@@ -2,8 +2,12 @@
 //! could not load any.
 
 use crate::kernel::Way;
+use crate::pool::Made;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+/// The most sessions at a time: `MAX_SESSIONS` of `bpf/sessions.h`.
+pub(crate) const MAX_SESSIONS: u32 = 4096;
 
 /// How many there are.
 const COUNT: usize = 7;
@@ -54,17 +58,12 @@ impl Maps {
         .map(AsFd::as_fd)
     }
 
-    /// Gives a slot its session and what wakes its program.
-    pub fn enter_session(
-        &self,
-        slot: u32,
-        session: BorrowedFd,
-        waker: BorrowedFd,
-    ) -> io::Result<()> {
-        for (map, value) in [(&self.sessions, session), (&self.wakers, waker)] {
-            update(map, &slot.to_ne_bytes(), &value.as_raw_fd().to_ne_bytes())?;
-        }
-        Ok(())
+    /// The maps of maps.
+    pub fn entries(&self) -> io::Result<Entries> {
+        Ok(Entries {
+            sessions: self.sessions.try_clone()?,
+            wakers: Some(self.wakers.try_clone()?),
+        })
     }
 
     /// Puts the sockets into the maps, so that what comes from the switch's goes through the programs.
@@ -107,38 +106,34 @@ impl Maps {
         delete(&self.switches, &slot.to_ne_bytes())
     }
 
-    /// Takes a session and its sockets out of the maps. What is not there any more is as it should be.
+    /// Takes a session's sockets out of the maps. What is not there any more is as it should be.
     pub fn forget(&self, slot: u32, cookies: &[u64]) {
         for cookie in cookies {
             let _ = delete(&self.slots, &cookie.to_ne_bytes());
         }
-        let maps = [
-            &self.switches,
-            &self.keepers,
-            &self.relays,
-            &self.exits,
-            &self.sessions,
-            &self.wakers,
-        ];
+        let maps = [&self.switches, &self.keepers, &self.relays, &self.exits];
         for map in maps {
             let _ = delete(map, &slot.to_ne_bytes());
         }
     }
 
     /// Takes out of the maps what belongs to none of these slots, which are in order: it is of connections that ended while nobody
-    /// was there.
-    pub fn forget_others(&self, used: &[u32], slots: u32) {
+    /// was there, and of sessions that no connection had.
+    pub fn forget_others(&self, used: &[u32]) -> io::Result<()> {
+        let is_used = |slot: &u32| used.binary_search(slot).is_ok();
         for cookie in self.cookies() {
             let slot = lookup::<4>(&self.slots, &cookie).map(u32::from_ne_bytes);
-            if slot.is_some_and(|slot| used.binary_search(&slot).is_err()) {
+            if slot.is_some_and(|slot| !is_used(&slot)) {
                 let _ = delete(&self.slots, &cookie);
             }
         }
-        for slot in (0..slots).filter(|slot| used.binary_search(slot).is_err()) {
-            if delete(&self.sessions, &slot.to_ne_bytes()).is_ok() {
-                self.forget(slot, &[]);
-            }
+        let mut others = self.entries()?.slots();
+        others.retain(|slot| !is_used(slot));
+        for slot in &others {
+            self.forget(*slot, &[]);
         }
+        self.entries()?.remove(&others);
+        Ok(())
     }
 
     /// The cookies of all sockets that have a slot.
@@ -148,6 +143,44 @@ impl Maps {
             cookies.push(next);
         }
         cookies
+    }
+}
+
+/// The maps of maps in which sessions are found. Each change waits until no program has what was there before: 10 to 20 ms. So the
+/// [`Pool`](crate::pool::Pool)'s thread alone has these, once switches are served.
+pub(crate) struct Entries {
+    pub sessions: OwnedFd,
+    pub wakers: Option<OwnedFd>,
+}
+
+impl Entries {
+    /// Enters sessions, and what wakes their programs, in place of those that were in their slots.
+    pub fn enter<'a>(&self, made: impl Iterator<Item = &'a Made>) -> io::Result<()> {
+        let (mut slots, mut sessions, mut wakers) = (Vec::new(), Vec::new(), Vec::new());
+        for made in made {
+            slots.push(made.slot);
+            sessions.push(made.session.as_raw_fd());
+            let waker = made.waker.as_ref();
+            wakers.extend(waker.map(|waker| waker.as_fd().as_raw_fd()));
+        }
+        update_all(&self.sessions, &slots, &sessions)?;
+        match &self.wakers {
+            Some(map) => update_all(map, &slots, &wakers),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes the sessions in these slots, which have them.
+    pub fn remove(&self, slots: &[u32]) {
+        for map in std::iter::once(&self.sessions).chain(&self.wakers) {
+            let _ = delete_all(map, slots);
+        }
+    }
+
+    /// The slots that have sessions, in order.
+    fn slots(&self) -> Vec<u32> {
+        let has_one = |slot: &u32| lookup::<4>(&self.sessions, &slot.to_ne_bytes()).is_some();
+        (0..MAX_SESSIONS).filter(has_one).collect()
     }
 }
 
@@ -167,6 +200,8 @@ const LOOKUP_ELEM: libc::c_int = 1;
 const UPDATE_ELEM: libc::c_int = 2;
 const DELETE_ELEM: libc::c_int = 3;
 const GET_NEXT_KEY: libc::c_int = 4;
+const UPDATE_BATCH: libc::c_int = 26;
+const DELETE_BATCH: libc::c_int = 27;
 
 /// `union bpf_attr` of linux/bpf.h for these commands.
 #[repr(C)]
@@ -176,6 +211,79 @@ struct Element {
     key: u64,
     value: u64,
     flags: u64,
+}
+
+/// `union bpf_attr` of linux/bpf.h for commands with many elements.
+#[repr(C)]
+struct Elements {
+    first: u64,
+    last: u64,
+    keys: u64,
+    values: u64,
+    count: u32,
+    map: u32,
+    element_flags: u64,
+    flags: u64,
+}
+
+/// Puts the maps with these descriptors into these slots of a map of maps, which waits once for all of them.
+fn update_all(map: &OwnedFd, slots: &[u32], fds: &[i32]) -> io::Result<()> {
+    if slots.len() != fds.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    call_all(UPDATE_BATCH, map, slots, fds.as_ptr() as u64)
+}
+
+fn delete_all(map: &OwnedFd, slots: &[u32]) -> io::Result<()> {
+    call_all(DELETE_BATCH, map, slots, 0)
+}
+
+/// Calls bpf(2) for slots of a map of maps, and as many descriptors at `values` where the command takes such.
+fn call_all(command: libc::c_int, map: &OwnedFd, slots: &[u32], values: u64) -> io::Result<()> {
+    if slots.is_empty() {
+        return Ok(());
+    }
+    let mut elements = Elements {
+        first: 0,
+        last: 0,
+        keys: slots.as_ptr() as u64,
+        values,
+        count: slots.len() as u32,
+        map: map.as_raw_fd() as u32,
+        element_flags: 0,
+        flags: 0,
+    };
+    // SAFETY: the kernel reads `count` keys and values of 4 bytes each at addresses that are valid for as long as this call, and
+    // writes to `elements` how many it has handled.
+    unsafe {
+        bpf(
+            command,
+            map,
+            std::ptr::from_mut(&mut elements).cast(),
+            size_of::<Elements>(),
+        )
+    }
+}
+
+/// Calls bpf(2) for a map.
+///
+/// # Safety
+/// At `attributes` are so many bytes, which are what the command takes.
+unsafe fn bpf(
+    command: libc::c_int,
+    map: &OwnedFd,
+    attributes: *const libc::c_void,
+    bytes: usize,
+) -> io::Result<()> {
+    #[cfg(test)]
+    tests::note(command, map);
+    #[cfg(not(test))]
+    let _ = map;
+    // SAFETY: as the caller says.
+    match unsafe { libc::syscall(libc::SYS_bpf, command, attributes, bytes) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 fn update(map: &OwnedFd, key: &[u8], value: &[u8]) -> io::Result<()> {
@@ -211,16 +319,15 @@ fn call(command: libc::c_int, map: &OwnedFd, key: *const u8, value: *mut u8) -> 
     };
     // SAFETY: the kernel reads `element`, and reads or writes a key and a value of the map's sizes at addresses that are valid for
     // as long as this call.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
+    unsafe {
+        bpf(
             command,
-            std::ptr::from_ref(&element),
+            map,
+            std::ptr::from_ref(&element).cast(),
             size_of::<Element>(),
         )
-    };
-    match result {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
     }
 }
+
+#[cfg(test)]
+mod tests;

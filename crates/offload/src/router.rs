@@ -115,17 +115,7 @@ impl L3Kernel for RouterKernel {
         program: ProgramId,
         hosts: &Hosts,
     ) -> Option<Box<dyn L3Session>> {
-        let opened = self.kernel.open_session()?;
-        let memory = Arc::clone(&opened.memory);
-        let version = switch.version.to_wire().into();
-        memory.shared().version.store(version, Relaxed);
-        let tables = SharedTables::new(Arc::clone(&memory), xid_of(program));
-        self.add_session(switch.datapath_id, &memory);
-        let mut session = Session::new(switch, tables);
-        let turns = session.turns(switch, hosts);
-        let link = Link::with_turns(self.kernel.clone(), opened, self.mode, turns);
-        session.link = Some(link);
-        Some(Box::new(session))
+        Some(Box::new(Session::new(self, switch, program, hosts)))
     }
 
     fn resume(
@@ -144,8 +134,8 @@ impl L3Kernel for RouterKernel {
         restore_hosts(&mut tables, switch.datapath_id, hosts);
         // After that, since what is restored counts as a change.
         self.add_session(switch.datapath_id, &memory);
-        let session = Session::new(switch, tables);
-        turns.set(session.turns(switch, hosts));
+        let mut session = Session::new(self, switch, program, hosts);
+        turns.set(session.share(tables));
         Some(Box::new(session))
     }
 
@@ -185,19 +175,26 @@ const LAST_PORT_OF10: PortNo = PortNo(0x7fff);
 
 /// One switch's session, for its handler.
 struct Session {
-    /// Locked by the thread alone that the connection belongs to.
-    tables: Arc<Mutex<SharedTables>>,
-    /// Until the connection has it.
-    link: Option<Link>,
+    router: RouterKernel,
+    switch: DatapathId,
+    version: Version,
+    hosts: Hosts,
+    xid: u32,
+    /// Locked by the thread alone that the connection belongs to. None until there is a session in the kernel.
+    tables: Option<Arc<Mutex<SharedTables>>>,
     last_port: PortNo,
 }
 
 impl Session {
-    /// Without what answers on the connection.
-    fn new(switch: &SwitchInfo, tables: SharedTables) -> Self {
+    /// Without tables.
+    fn new(router: &RouterKernel, switch: &SwitchInfo, program: ProgramId, hosts: &Hosts) -> Self {
         Self {
-            tables: Arc::new(Mutex::new(tables)),
-            link: None,
+            router: router.clone(),
+            switch: switch.datapath_id,
+            version: switch.version,
+            hosts: hosts.clone(),
+            xid: xid_of(program),
+            tables: None,
             last_port: match switch.version {
                 Version::Of10 => LAST_PORT_OF10,
                 Version::Of13 => PortNo(u32::MAX),
@@ -205,34 +202,54 @@ impl Session {
         }
     }
 
-    fn turns(&self, switch: &SwitchInfo, hosts: &Hosts) -> RouterTurns {
+    /// Uses these tables from now on. Returns what is done when their owner changes.
+    fn share(&mut self, tables: SharedTables) -> RouterTurns {
+        let tables = Arc::new(Mutex::new(tables));
+        self.tables = Some(Arc::clone(&tables));
         RouterTurns {
-            tables: Arc::clone(&self.tables),
-            hosts: hosts.clone(),
-            switch: switch.datapath_id,
+            tables,
+            hosts: self.hosts.clone(),
+            switch: self.switch,
         }
     }
 }
 
 impl L3Session for Session {
     fn begin(&mut self) {
-        self.tables.lock().forget_stale();
+        if let Some(tables) = &self.tables {
+            tables.lock().forget_stale();
+        }
     }
 
     fn tell(&mut self, fact: L3Fact) {
+        let Some(tables) = &self.tables else {
+            return;
+        };
         match fact {
             L3Fact::Host { port, .. } | L3Fact::NextHop { port, .. } if port > self.last_port => {}
-            _ => self.tables.lock().tell(fact),
+            _ => tables.lock().tell(fact),
         }
     }
 
     fn retain(&mut self, is_so: &mut dyn FnMut(L3Fact) -> bool) {
-        self.tables.lock().retain(is_so);
+        if let Some(tables) = &self.tables {
+            tables.lock().retain(is_so);
+        }
     }
 
     fn kernel_half(&mut self) -> Option<Box<dyn KernelHalf>> {
-        let link = self.link.take()?;
-        Some(Box::new(link))
+        if self.tables.is_some() {
+            return None;
+        }
+        let opened = self.router.kernel.open_session()?;
+        let memory = Arc::clone(&opened.memory);
+        let version = self.version.to_wire().into();
+        memory.shared().version.store(version, Relaxed);
+        let tables = SharedTables::new(Arc::clone(&memory), self.xid);
+        self.router.add_session(self.switch, &memory);
+        let turns = self.share(tables);
+        let (kernel, mode) = (self.router.kernel.clone(), self.router.mode);
+        Some(Box::new(Link::with_turns(kernel, opened, mode, turns)))
     }
 }
 

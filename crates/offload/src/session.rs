@@ -2,9 +2,11 @@
 //! the application's part.
 
 use crate::owner::Owner;
+use crate::pool::Lease;
 use memmap2::{MmapOptions, MmapRaw};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
 
@@ -122,12 +124,23 @@ pub struct Memory {
     pub clock_ahead_s: AtomicU32,
     /// Whether it is the next program's: what this one forgets as its connections end stays so there.
     pub is_left: AtomicBool,
+    /// Keeps the session from other switches.
+    _lease: Option<Arc<Lease>>,
 }
 
 impl Memory {
     /// Maps the only element of a map, which has an application's part of so many bytes.
     pub fn map(map: BorrowedFd, application_bytes: usize) -> io::Result<Self> {
         Self::map_bytes(map, session_bytes(application_bytes), application_bytes)
+    }
+
+    /// Maps the session of a lease, which lasts as long as this.
+    pub fn of_lease(lease: Arc<Lease>, application_bytes: usize) -> io::Result<Self> {
+        let memory = Self::map(lease.session(), application_bytes)?;
+        Ok(Self {
+            _lease: Some(lease),
+            ..memory
+        })
     }
 
     /// The same without the application's part, for a session of any layout.
@@ -142,6 +155,7 @@ impl Memory {
             application_bytes,
             clock_ahead_s: AtomicU32::new(0),
             is_left: AtomicBool::new(false),
+            _lease: None,
         })
     }
 

@@ -52,7 +52,7 @@ pub trait L3Session: Send {
     /// Forgets what is not so.
     fn retain(&mut self, _is_so: &mut dyn FnMut(L3Fact) -> bool) {}
 
-    /// What answers on the switch's connection. Returns it once.
+    /// What answers on the switch's connection; `None` if nothing does now. Returns it once.
     fn kernel_half(&mut self) -> Option<Box<dyn KernelHalf>>;
 }
 

@@ -458,6 +458,8 @@ impl Ring {
                 .attach(number, peer.socket(), switch.version, types, true);
             match attached {
                 Ok(link) => peer.link = Some(link),
+                // It is read from its socket meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) => {
                     peer.is_refused = true;
                     tracing::warn!(dp_id = %switch.datapath_id, %error, "a switch's messages do not go through the ring; they are read from its socket");

@@ -4,15 +4,13 @@ use super::programs::Programs;
 use super::queue::{Queue, Untold};
 use super::session::Memory;
 use crate::kernel::{Unavailable, check_system};
+use crate::pool::{Lease, Pool};
 use crate::waker::ring_bytes;
 use parking_lot::Mutex;
 use slab::Slab;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-
-/// How many connections can have their input in rings at a time: `MAX_SESSIONS` of `bpf/ring.bpf.c`.
-const MAX_SESSIONS: usize = 4096;
 
 /// How many rings there can be: `MAX_RINGS` of `bpf/ring.bpf.c`.
 const MAX_RINGS: usize = 1024;
@@ -23,13 +21,13 @@ pub struct RingKernel(Arc<Shared>);
 
 struct Shared {
     untold: Arc<Untold>,
+    sessions: Pool,
     slots: Mutex<Slots>,
 }
 
 /// The program, and what of its maps is in use.
 struct Slots {
     programs: Programs,
-    sessions: Slab<()>,
     rings: Slab<()>,
 }
 
@@ -40,16 +38,8 @@ impl RingKernel {
     /// [`Unavailable`] where there is none, or the kernel does not take it.
     pub fn start() -> Result<Self, Unavailable> {
         check_system()?;
-        let (programs, untold) = load().map_err(Unavailable::because)?;
-        let slots = Slots {
-            programs,
-            sessions: Slab::new(),
-            rings: Slab::new(),
-        };
-        Ok(Self(Arc::new(Shared {
-            untold: Arc::new(untold),
-            slots: Mutex::new(slots),
-        })))
+        let shared = load().map_err(Unavailable::because)?;
+        Ok(Self(Arc::new(shared)))
     }
 
     /// A ring of at least so many bytes.
@@ -74,17 +64,14 @@ impl RingKernel {
         }
     }
 
-    /// A session with memory of its own, and its slot.
-    pub(crate) fn open_session(&self) -> io::Result<(u32, Memory)> {
-        let mut slots = self.0.slots.lock();
-        let slot = take(&mut slots.sessions, MAX_SESSIONS)?;
-        match slots.programs.new_session(slot) {
-            Ok(memory) => Ok((slot, memory)),
-            Err(error) => {
-                slots.sessions.remove(slot as usize);
-                Err(error)
-            }
-        }
+    /// A session, which nobody has used.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] where none is ready now, or there are too many.
+    pub(crate) fn open_session(&self) -> io::Result<(Lease, Memory)> {
+        let lease = self.0.sessions.take().ok_or(io::ErrorKind::WouldBlock)?;
+        let memory = Memory::map(lease.session())?;
+        Ok((lease, memory))
     }
 
     /// Has what comes from a switch's socket go through the program.
@@ -92,11 +79,10 @@ impl RingKernel {
         self.0.slots.lock().programs.attach(slot, cookie, socket)
     }
 
-    /// Gives a session back.
+    /// Takes a session's socket out of the maps.
     pub(crate) fn close_session(&self, slot: u32, cookie: u64) {
-        let mut slots = self.0.slots.lock();
+        let slots = self.0.slots.lock();
         slots.programs.forget_session(slot, cookie);
-        slots.sessions.remove(slot as usize);
     }
 }
 
@@ -120,10 +106,17 @@ impl Slots {
     }
 }
 
-fn load() -> io::Result<(Programs, Untold)> {
+fn load() -> io::Result<Shared> {
     let programs = Programs::load()?;
-    let untold = programs.untold(MAX_RINGS)?;
-    Ok((programs, untold))
+    let (entries, maker) = programs.sessions()?;
+    Ok(Shared {
+        untold: Arc::new(programs.untold(MAX_RINGS)?),
+        sessions: Pool::start(entries, Some(maker), &[])?,
+        slots: Mutex::new(Slots {
+            programs,
+            rings: Slab::new(),
+        }),
+    })
 }
 
 /// A number below `limit` that nobody has.

@@ -3,6 +3,7 @@
 use super::kernel::RingKernel;
 use super::session::{CARRY_BYTES, Memory, Shared};
 use crate::link::{has_input, have_queue_looked_at};
+use crate::pool::Lease;
 use crate::socket::{bound_queues, cookie};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -52,7 +53,7 @@ impl std::ops::Add for KernelCounts {
 /// One connection's way into a ring. Either the kernel puts its input there, or the program reads it from the socket.
 pub(crate) struct Link {
     kernel: RingKernel,
-    slot: u32,
+    lease: Lease,
     cookie: u64,
     memory: Arc<Memory>,
     /// Bytes that the program has read from the socket since it was attached.
@@ -65,13 +66,17 @@ pub(crate) struct Link {
 impl Link {
     /// Puts the program's kernel half between this socket and the program, which goes on reading until it hands over. All that has
     /// come so far has been read.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] where there is no session for it now.
     pub fn attach(kernel: &RingKernel, socket: BorrowedFd, setup: &Setup) -> io::Result<Self> {
         let cookie = cookie(socket)?;
         bound_queues(socket)?;
-        let (slot, memory) = kernel.open_session()?;
+        let (lease, memory) = kernel.open_session()?;
+        let slot = lease.slot();
         let link = Self {
             kernel: kernel.clone(),
-            slot,
+            lease,
             cookie,
             memory: Arc::new(memory),
             read: 0,
@@ -177,6 +182,6 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        self.kernel.close_session(self.slot, self.cookie);
+        self.kernel.close_session(self.lease.slot(), self.cookie);
     }
 }

@@ -1,9 +1,11 @@
 //! The program and maps of `bpf/ring.bpf.c`, by way of libbpf.
 
 use super::queue::Untold;
-use super::session::{Memory, SESSION_BYTES};
-use crate::loaded::to_io;
-use libbpf_rs::libbpf_sys::{BPF_F_MMAPABLE, bpf_map_create_opts};
+use super::session::SESSION_BYTES;
+use crate::loaded::{new_session, to_io};
+use crate::maps::Entries;
+use crate::pool::Maker;
+use libbpf_rs::libbpf_sys::bpf_map_create_opts;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -64,7 +66,12 @@ impl Programs {
 
     /// A ring of so many bytes, a power of two and at least a page.
     pub fn new_ring(&self, number: u32, bytes: u32) -> io::Result<OwnedFd> {
-        let ring = create(MapType::RingBuf, "ring", [0, 0, bytes], 0).map_err(to_io)?;
+        let options = bpf_map_create_opts {
+            sz: size_of::<bpf_map_create_opts>() as _,
+            ..Default::default()
+        };
+        let ring = MapHandle::create(MapType::RingBuf, Some("ring"), 0, 0, bytes, &options);
+        let ring = ring.map_err(to_io)?;
         enter(&self.rings, number, ring.as_fd())?;
         ring.as_fd().try_clone_to_owned()
     }
@@ -74,12 +81,17 @@ impl Programs {
         let _ = self.rings.delete(&number.to_ne_bytes());
     }
 
-    /// A session with memory of its own, for this slot.
-    pub fn new_session(&self, slot: u32) -> io::Result<Memory> {
-        let sizes = [size_of::<u32>() as u32, SESSION_BYTES as u32, 1];
-        let map = create(MapType::Array, "session", sizes, BPF_F_MMAPABLE).map_err(to_io)?;
-        enter(&self.sessions, slot, map.as_fd())?;
-        Memory::map(map.as_fd())
+    /// The sessions' map of maps, and how they are made.
+    pub fn sessions(&self) -> io::Result<(Entries, Maker)> {
+        let entries = Entries {
+            sessions: self.sessions.as_fd().try_clone_to_owned()?,
+            wakers: None,
+        };
+        let maker = Maker {
+            make: Box::new(|| Ok((new_session(SESSION_BYTES)?, None))),
+            bytes: SESSION_BYTES,
+        };
+        Ok((entries, maker))
     }
 
     /// Has what comes from a switch's socket go through the program.
@@ -95,34 +107,11 @@ impl Programs {
         entered.map_err(to_io)
     }
 
-    /// Takes a session and its socket out of the maps. What is not there any more is as it should be.
+    /// Takes a session's socket out of the maps. What is not there any more is as it should be.
     pub fn forget_session(&self, slot: u32, cookie: u64) {
         let _ = self.slots.delete(&cookie.to_ne_bytes());
         let _ = self.switches.delete(&slot.to_ne_bytes());
-        let _ = self.sessions.delete(&slot.to_ne_bytes());
     }
-}
-
-/// A map whose keys, values and entries have these sizes.
-fn create(
-    map_type: MapType,
-    name: &str,
-    [key_bytes, value_bytes, entries]: [u32; 3],
-    flags: u32,
-) -> libbpf_rs::Result<MapHandle> {
-    let options = bpf_map_create_opts {
-        sz: size_of::<bpf_map_create_opts>() as _,
-        map_flags: flags,
-        ..Default::default()
-    };
-    MapHandle::create(
-        map_type,
-        Some(name),
-        key_bytes,
-        value_bytes,
-        entries,
-        &options,
-    )
 }
 
 /// Puts a map into a map of maps.

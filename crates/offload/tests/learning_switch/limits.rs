@@ -5,6 +5,7 @@ use crate::pair::Pair;
 use crate::support::kernel;
 use crate::switch::{connect, headers, join, offloaded};
 use std::io::{Read, Write};
+use std::net::TcpStream;
 use urtica_offload::Mode;
 use urtica_wire::{DatapathId, Version};
 
@@ -52,6 +53,51 @@ fn one_switch_too_many() {
     drop((second, third));
     controller.stop().unwrap();
 }
+
+/// Many more switches than there are sessions at first join at once, three times, in sessions that others have left: the kernel answers
+/// each in the end, and none by what another switch has learnt.
+#[test]
+fn many_switches_come_and_go() {
+    let Some(kernel) = kernel() else { return };
+    let controller = offloaded(&kernel, Mode::Kernel, 64);
+    for round in 0..3 {
+        let ids = round * 40 + 1..=round * 40 + 40;
+        let switches = ids.map(|id| {
+            let mut socket = connect(&controller);
+            join(&mut socket, Version::Of13, id);
+            let counters = controller.network().counters(DatapathId(id)).unwrap();
+            (socket, counters)
+        });
+        let mut switches: Vec<_> = switches.collect();
+        let ask = |socket: &mut TcpStream, from, to| {
+            let mut packet = Vec::new();
+            Packet::udp(from, to).encode(Version::Of13, 1, &mut packet);
+            socket.write_all(&packet).unwrap();
+            let mut reply = [0; 200];
+            let count = socket.read(&mut reply).expect("an answer comes in time");
+            assert!(count > 8);
+            reply[1]
+        };
+        for (socket, _) in &mut switches {
+            assert_eq!(ask(socket, 1, 2), PACKET_OUT, "host 2 was never heard here");
+            let _ = ask(socket, 2, 1);
+        }
+        let mut rounds = 0..100_000;
+        while switches
+            .iter()
+            .any(|(_, counters)| counters.answered_in_kernel.get() == 0)
+        {
+            rounds.next().expect("the kernel answers all switches");
+            for (socket, _) in &mut switches {
+                assert_eq!(ask(socket, 1, 2), FLOW_MOD, "host 2 is known");
+            }
+        }
+    }
+    controller.stop().unwrap();
+}
+
+const PACKET_OUT: u8 = 13;
+const FLOW_MOD: u8 = 14;
 
 /// Two controllers on one host, each with programs of its own in the kernel, do not meet; when one ends, the other goes on.
 #[test]

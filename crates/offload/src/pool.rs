@@ -1,0 +1,339 @@
+//! Sessions that are made before there are switches for them.
+//!
+//! A session is found in a map of maps, and each change of such a map waits until all processors have left the programs that may be
+//! using it: 10 to 20 ms, or more on a busy machine. So no thread that serves switches changes one. A thread of the pool's own makes
+//! sessions beforehand, many at a time; a switch that joins takes one that is ready, and one that leaves gives it back. Where none is
+//! ready, the program answers the switch alone until one is.
+
+use crate::maps::{Entries, MAX_SESSIONS};
+use crate::waker::Waker;
+use memmap2::MmapOptions;
+use parking_lot::Mutex;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU8};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// The number of sessions that are made at first, and the least that are made at once. With each more the number doubles.
+const FIRST: u32 = 8;
+
+/// Makes the map of a session, and the ring that wakes its program, where sessions have one.
+pub(crate) type Make = Box<dyn Fn() -> io::Result<(OwnedFd, Option<OwnedFd>)> + Send>;
+
+/// How a pool makes its sessions.
+pub(crate) struct Maker {
+    pub make: Make,
+    /// The size of a session.
+    pub bytes: usize,
+}
+
+/// A session in the kernel.
+pub(crate) struct Made {
+    pub slot: u32,
+    pub session: OwnedFd,
+    pub waker: Option<Arc<Waker>>,
+}
+
+/// A switch's right to a session, which is given back when this is dropped.
+pub(crate) struct Lease {
+    made: Arc<Made>,
+    pool: Pool,
+    then: AtomicU8,
+}
+
+/// What becomes of a session when its lease ends: it is cleared for another switch, removed, or left to the next program.
+const RENEW: u8 = 0;
+const REMOVE: u8 = 1;
+const LEAVE: u8 = 2;
+
+impl Lease {
+    pub fn slot(&self) -> u32 {
+        self.made.slot
+    }
+
+    /// The map that the session is.
+    pub fn session(&self) -> BorrowedFd<'_> {
+        self.made.session.as_fd()
+    }
+
+    /// What wakes the program.
+    pub fn waker(&self) -> Option<Arc<Waker>> {
+        self.made.waker.clone()
+    }
+
+    /// No other switch is to have the session.
+    pub fn remove(&self) {
+        self.then.store(REMOVE, Relaxed);
+    }
+
+    /// The session is the next program's.
+    pub fn leave(&self) {
+        self.then.store(LEAVE, Relaxed);
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        match self.then.load(Relaxed) {
+            RENEW => self.pool.give_back(Order::Renew(Arc::clone(&self.made))),
+            REMOVE => self.pool.give_back(Order::Remove(self.made.slot)),
+            _ => {}
+        }
+    }
+}
+
+/// The sessions of one kind. Any thread may use it; it never waits for the kernel.
+#[derive(Clone)]
+pub(crate) struct Pool {
+    state: Arc<Mutex<State>>,
+    orders: Sender<Order>,
+}
+
+struct State {
+    /// Sessions that no switch has.
+    ready: Vec<Arc<Made>>,
+    /// Slots that were used and have no session.
+    free: Vec<u32>,
+    /// Slots from here on were never used.
+    unused: u32,
+    /// The number of sessions that switches have.
+    leased: u32,
+    /// The number of slots with a session, or one that is being made.
+    made: u32,
+    /// The most sessions.
+    limit: u32,
+    /// Whether more have been ordered.
+    is_making: bool,
+}
+
+/// What the pool's thread is to do.
+enum Order {
+    Make,
+    Renew(Arc<Made>),
+    Remove(u32),
+}
+
+impl Pool {
+    /// A pool of sessions in these maps of maps, in which these slots, in order, are an earlier program's connections'. Without a
+    /// maker it only takes sessions back.
+    pub fn start(entries: Entries, maker: Option<Maker>, used: &[u32]) -> io::Result<Self> {
+        let unused = used.last().map_or(0, |last| last + 1);
+        let free = (0..unused).filter(|slot| used.binary_search(slot).is_err());
+        let state = Arc::new(Mutex::new(State {
+            ready: Vec::new(),
+            free: free.collect(),
+            unused,
+            leased: used.len() as u32,
+            made: used.len() as u32,
+            limit: MAX_SESSIONS,
+            is_making: false,
+        }));
+        let (orders, received) = channel();
+        let worker = Worker {
+            entries,
+            maker,
+            state: Arc::clone(&state),
+            has_warned: AtomicBool::new(false),
+        };
+        worker.make(FIRST.min(MAX_SESSIONS - used.len() as u32))?;
+        let thread = std::thread::Builder::new().name("kernel sessions".into());
+        thread.spawn(move || worker.run(&received))?;
+        Ok(Self { state, orders })
+    }
+
+    /// Bounds the number of sessions; those beyond that are removed as soon as no switch has them.
+    pub fn limit(&self, count: u32) {
+        let mut state = self.state.lock();
+        state.limit = count.min(MAX_SESSIONS);
+        while state.made > state.limit {
+            let Some(made) = state.ready.pop() else {
+                return;
+            };
+            state.made -= 1;
+            self.order(Order::Remove(made.slot));
+        }
+    }
+
+    /// A session that is ready; `None` where there is none now.
+    pub fn take(&self) -> Option<Lease> {
+        let mut state = self.state.lock();
+        let made = state.ready.pop();
+        if state.ready.len() < FIRST as usize / 2 && state.made < state.limit && !state.is_making {
+            state.is_making = true;
+            self.order(Order::Make);
+        }
+        let made = made?;
+        state.leased += 1;
+        Some(self.lease(made))
+    }
+
+    /// The lease of a session that an earlier program left, in one of the slots that are used.
+    pub fn resume(&self, made: Made) -> Lease {
+        self.lease(Arc::new(made))
+    }
+
+    fn lease(&self, made: Arc<Made>) -> Lease {
+        Lease {
+            made,
+            pool: self.clone(),
+            then: AtomicU8::new(RENEW),
+        }
+    }
+
+    fn give_back(&self, order: Order) {
+        let mut state = self.state.lock();
+        state.leased -= 1;
+        let order = match order {
+            Order::Renew(made) if state.made > state.limit => Order::Remove(made.slot),
+            order => order,
+        };
+        if matches!(order, Order::Remove(_)) {
+            state.made -= 1;
+        }
+        self.order(order);
+    }
+
+    fn order(&self, order: Order) {
+        // Fails only where the thread has ended by a panic: no session is renewed or made then.
+        let _ = self.orders.send(order);
+    }
+}
+
+/// The pool's thread.
+struct Worker {
+    entries: Entries,
+    maker: Option<Maker>,
+    state: Arc<Mutex<State>>,
+    has_warned: AtomicBool,
+}
+
+impl Worker {
+    /// Carries out orders, all that there are at a time, until nobody can give any more.
+    fn run(&self, orders: &Receiver<Order>) {
+        while let Ok(first) = orders.recv() {
+            let (mut renewed, mut removed, mut is_more_wanted) = (Vec::new(), Vec::new(), false);
+            for order in std::iter::once(first).chain(orders.try_iter()) {
+                match order {
+                    Order::Make => is_more_wanted = true,
+                    Order::Renew(made) => renewed.push(made),
+                    Order::Remove(slot) => removed.push(slot),
+                }
+            }
+            self.remove(removed);
+            self.renew(renewed);
+            if is_more_wanted {
+                self.make_more();
+            }
+        }
+    }
+
+    /// Makes as many sessions as there are, up to the limit.
+    fn make_more(&self) {
+        let count = {
+            let state = self.state.lock();
+            let room = state.limit.saturating_sub(state.made);
+            state.made.max(FIRST).min(room)
+        };
+        match self.make(count) {
+            Err(error) if !self.has_warned.swap(true, Relaxed) => {
+                tracing::warn!(%error, "cannot make more sessions of the kernel half; the program answers further switches alone");
+            }
+            _ => {}
+        }
+        self.state.lock().is_making = false;
+    }
+
+    fn make(&self, count: u32) -> io::Result<()> {
+        let Some(maker) = &self.maker else {
+            return Ok(());
+        };
+        let slots = self.state.lock().take_slots(count);
+        let made = slots.iter().map(|slot| maker.make(*slot));
+        let made = made.collect::<io::Result<Vec<_>>>().and_then(|made| {
+            self.entries.enter(made.iter())?;
+            Ok(made)
+        });
+        let mut state = self.state.lock();
+        match made {
+            Ok(made) => state.ready.extend(made.into_iter().map(Arc::new)),
+            Err(error) => {
+                state.made -= slots.len() as u32;
+                state.free.extend(slots);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Clears sessions for other switches.
+    fn renew(&self, made: Vec<Arc<Made>>) {
+        if made.is_empty() {
+            return;
+        }
+        // Waits until no program has one of them that it found before its switch left.
+        let is_left = self.entries.enter(made.iter().map(Arc::as_ref)).is_ok();
+        let maker = self.maker.as_ref().filter(|_| is_left);
+        for made in made {
+            match maker.map(|maker| maker.clear(&made)) {
+                Some(Ok(())) => self.state.lock().ready.push(made),
+                _ => {
+                    self.state.lock().made -= 1;
+                    self.remove(vec![made.slot]);
+                }
+            }
+        }
+    }
+
+    fn remove(&self, slots: Vec<u32>) {
+        if !slots.is_empty() {
+            self.entries.remove(&slots);
+            self.state.lock().free.extend(slots);
+        }
+    }
+}
+
+impl State {
+    /// So many slots that nobody has, or fewer if there are not as many.
+    fn take_slots(&mut self, count: u32) -> Vec<u32> {
+        let mut slots = Vec::new();
+        while slots.len() < count as usize {
+            match self.free.pop() {
+                Some(slot) => slots.push(slot),
+                None if self.unused < MAX_SESSIONS => {
+                    slots.push(self.unused);
+                    self.unused += 1;
+                }
+                None => break,
+            }
+        }
+        self.made += slots.len() as u32;
+        slots
+    }
+}
+
+impl Maker {
+    fn make(&self, slot: u32) -> io::Result<Made> {
+        let (session, waker) = (self.make)()?;
+        let waker = waker.map(Waker::map).transpose()?.map(Arc::new);
+        Ok(Made {
+            slot,
+            session,
+            waker,
+        })
+    }
+
+    /// Makes a session as it was when it was made. No program uses it, here or in the kernel.
+    fn clear(&self, made: &Made) -> io::Result<()> {
+        let session = MmapOptions::new()
+            .len(self.bytes)
+            .map_raw(made.session.as_raw_fd())?;
+        // SAFETY: so many bytes are mapped there, and nobody else uses them.
+        unsafe { session.as_mut_ptr().write_bytes(0, self.bytes) };
+        if let Some(waker) = &made.waker {
+            waker.clear();
+        }
+        Ok(())
+    }
+}
