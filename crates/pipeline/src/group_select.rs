@@ -16,7 +16,8 @@
 //! `STEPS` places, which makes shares of unequal weights wrong by a thousandth of themselves at most, and those of equal
 //! weights not at all.
 //!
-//! **Cost.** One hash, a look at a table of 2 KiB and two multiplications for each live bucket.
+//! **Cost.** One hash and two multiplications for each live bucket; where weights differ, a look at a table of 2 KiB and two
+//! multiplications more. Of equal weights the greater u is the less logarithm.
 
 use crate::Bucket;
 use crate::flow_hash::mix;
@@ -58,11 +59,17 @@ pub(crate) fn select<'a, B: Weighed>(
     flow_hash: u64,
 ) -> Option<&'a B> {
     let weighed = buckets.filter(|bucket| bucket.weight() > 0);
-    let drawn = weighed.map(|bucket| (minus_log2(mix(flow_hash ^ bucket.seed())), bucket));
+    let drawn = weighed.map(|bucket| (mix(flow_hash ^ bucket.seed()), bucket));
     let best = drawn.reduce(|best, other| {
-        // a / b < c / d without division: 47 bits times 16 fit.
-        let weights = [best.1.weight(), other.1.weight()].map(u64::from);
-        let is_preferred = other.0 * weights[0] < best.0 * weights[1];
+        let weights = [best.1.weight(), other.1.weight()];
+        let is_preferred = match weights[0] == weights[1] {
+            true => other.0 > best.0,
+            // a / b < c / d without division: 47 bits times 16 fit.
+            false => {
+                let [best_weight, other_weight] = weights.map(u64::from);
+                minus_log2(other.0) * best_weight < minus_log2(best.0) * other_weight
+            }
+        };
         if is_preferred { other } else { best }
     });
     best.map(|(_, bucket)| bucket)
