@@ -4,7 +4,7 @@
 use crate::fast::{Compiler, TableTotals};
 use crate::{
     CompileConfig, Compiled, Explanation, Packet, Pipeline, PlainReason, Processed, RemovedEntry,
-    Sink, TemplateKind,
+    SentFrame, Sink, TemplateKind,
 };
 use std::io;
 use std::ops::Range;
@@ -70,6 +70,13 @@ impl Pipeline {
         let mut packet = Packet::new(frame.in_port(), frame.bytes());
         packet.metadata = frame.metadata();
         self.process_from(frame.table_id(), packet, now, sink);
+    }
+
+    /// Sends a frame that leaves besides what its verdict tells ([`Processed::sent`]), by its port or by what a reserved port
+    /// stands for.
+    pub fn send(&self, sent: SentFrame<'_>, now: Duration, sink: &mut dyn Sink) {
+        let (packet, port) = sent.packet();
+        self.send_for(sent.cause(), port, &packet, now, sink);
     }
 
     /// How many bytes the compiled form takes for entries and what finds them, as far as packets look at it; what was

@@ -85,7 +85,7 @@ pub use entry_change::EntryChange;
 pub use fast::{
     BURST, Backend, Burst, CompileConfig, Compiled, ExplainedActions, ExplainedCut, ExplainedPart,
     ExplainedSubTables, ExplainedTable, Explanation, MAX_FRAME, PlainReason, Processed, Reader,
-    TemplateKind, Verdict, write_perf_map,
+    SentFrame, TemplateKind, Verdict, write_perf_map,
 };
 pub use features::TableFeatureIds;
 pub use flow_table::FlowTable;

@@ -99,6 +99,20 @@ impl Pipeline {
         Walk::new(self, now, sink).through_tables(packet, table_id);
     }
 
+    /// Sends a packet out of a port, or of those that a reserved port stands for, for what has caused it.
+    pub(crate) fn send_for(
+        &self,
+        cause: PacketInCause,
+        port: PortNo,
+        packet: &Packet,
+        now: Duration,
+        sink: &mut dyn Sink,
+    ) {
+        let mut walk = Walk::new(self, now, sink);
+        walk.cause = cause;
+        walk.output(port, cause.max_len, packet);
+    }
+
     /// Carries out a packet-out's actions. An output to [`PortNo::TABLE`] takes the packet through the tables.
     ///
     /// What is wrong with the actions is for [`Pipeline::check_packet_out`] to tell; here it does nothing.

@@ -221,13 +221,35 @@ impl<'a> Exit<'a> {
         let frames = burst.iter().enumerate();
         let mut frames = frames.skip(range.start).take(range.len()).peekable();
         while let Some(first) = frames.next() {
+            if first.1.is_sent_besides() {
+                self.send_besides(first.1);
+            }
             let verdict = first.1.verdict();
-            let mut rest = || frames.next_if(|(_, next)| next.verdict() == verdict);
+            let mut rest =
+                || frames.next_if(|(_, next)| next.verdict() == verdict && !next.is_sent_besides());
             let run = std::iter::once(first).chain(std::iter::from_fn(&mut rest));
             match verdict {
                 Verdict::Output(port) => self.lent.send_run(self.ports.sender(port), run),
                 Verdict::Drop => run.for_each(drop),
                 Verdict::Punt => self.resume_run(run.map(|(_, frame)| frame)),
+            }
+        }
+    }
+
+    /// Sends a frame that leaves more than once where it leaves first.
+    fn send_besides(&mut self, frame: Processed<'_>) {
+        for sent in frame.sent() {
+            match sent.port() {
+                Some(port) => {
+                    if let Some(port) = self.ports.sender(port) {
+                        port.send(sent.bytes());
+                    }
+                }
+                None => {
+                    let mut egress = self.egress();
+                    let (pipeline, now) = (egress.pipeline, egress.now);
+                    pipeline.send(sent, now, &mut egress);
+                }
             }
         }
     }

@@ -95,6 +95,9 @@ impl Passage {
         let mut outcome = Outcome::default();
         for frame in burst.iter() {
             passage.plain = pipeline.why_plain(frame);
+            for sent in frame.sent() {
+                pipeline.send(sent, Duration::ZERO, &mut outcome);
+            }
             match frame.verdict() {
                 Verdict::Output(port) => send(pipeline, port, frame.bytes(), packet, &mut outcome),
                 Verdict::Drop => {}

@@ -31,4 +31,5 @@ pub use datapath::backend::Backend;
 pub(crate) use datapath::compiled::TableTotals;
 pub use datapath::compiled::{Compiled, Reader};
 pub use datapath::frame::{BURST, Burst, MAX_FRAME, Processed, Verdict};
+pub use datapath::sent::SentFrame;
 pub(crate) use memory::thread_counts::ThreadCounts;

@@ -1,4 +1,4 @@
-//! Entries with an action set and no next table are carried out compiled.
+//! Entries with an action set and no next table, and with several outputs, are carried out compiled.
 
 use crate::support::differential::{Comparison, ComparisonConfig};
 use urtica_wire::{FlowMod, FlowModCommand, PortNo};
@@ -51,11 +51,36 @@ fn a_ttl_too_low_for_applied_and_written_actions_goes_the_plain_way() {
 }
 
 #[test]
-fn action_sets_for_the_next_table_and_second_outputs_go_the_plain_way() {
+fn action_sets_for_the_next_table_go_the_plain_way() {
     let behind = "table=1,actions=clear_actions,write_actions(output:2)";
     assert_eq!(
         punted(&["actions=write_actions(output:3),goto_table:1", behind]),
         3
     );
-    assert_eq!(punted(&["actions=output:2,write_actions(output:3)"]), 3);
+}
+
+#[test]
+fn frames_leave_several_times() {
+    let compiled = [
+        "actions=output:2,output:3",
+        "actions=output:1,output:2,in_port,output:2",
+        "actions=output:2,write_actions(output:3)",
+        "actions=FLOOD",
+        "actions=set_field:02:00:00:00:00:09->eth_dst,ALL,output:2",
+        "cookie=7,udp,actions=dec_ttl,push_vlan:0x8100,controller:20,output:3,in_port",
+        "priority=0,actions=output:2,controller",
+        "actions=output:4,normal",
+    ];
+    for entry in compiled {
+        let too_low = u64::from(entry.contains("dec_ttl"));
+        assert_eq!(punted(&[entry]), too_low, "{entry}");
+    }
+    let plain = [
+        "actions=controller",
+        "actions=output:2,set_field:02:00:00:00:00:09->eth_dst,output:3",
+        "actions=output:2,goto_table:1",
+    ];
+    for entry in plain {
+        assert_eq!(punted(&[entry]), 3, "{entry}");
+    }
 }

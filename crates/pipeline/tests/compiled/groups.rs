@@ -79,6 +79,17 @@ const FAILOVER: &str = "group_id=2,type=ff,\
 
 const INDIRECT: &str = "group_id=3,type=indirect,bucket=actions=set_field:5->vlan_pcp,group:1";
 
+/// Groups that send packets out several times.
+const COPYING: [&str; 5] = [
+    "group_id=1,type=all,bucket=actions=output:2,bucket=actions=output:1,bucket=actions=output:3,bucket=actions=output:in_port",
+    "group_id=1,type=all,bucket=actions=dec_ttl,push_vlan:0x8100,output:2,bucket=actions=output:3,\
+     bucket=actions=set_field:10.9.9.9->ip_src,pop_vlan,output:in_port,bucket=actions=FLOOD,\
+     bucket=actions=set_field:02:00:00:00:00:07->eth_dst,controller,bucket=actions=output:4",
+    "group_id=4,type=all,bucket=actions=output:3,bucket=actions=controller:30,bucket=actions=push_vlan:0x88a8,ALL,bucket=",
+    "group_id=1,type=all,bucket=actions=group:4,bucket=actions=pop_vlan,group:4",
+    "group_id=1,type=select,bucket=weight:1,actions=FLOOD,bucket=weight:1,actions=set_field:9->udp_src,group:4,bucket=weight:2,actions=normal",
+];
+
 #[test]
 fn groups_are_compiled_and_change_under_traffic() {
     use GroupModCommand::{Add, Delete, Modify};
@@ -133,11 +144,15 @@ fn groups_are_compiled_and_change_under_traffic() {
         "group_id=1,type=indirect,bucket=actions=output:3",
     );
     send(&mut comparison);
+    for text in COPYING {
+        group(&mut comparison, Modify, text);
+        send(&mut comparison);
+    }
     assert_eq!(comparison.punted, 0, "all of it is carried out compiled");
     group(
         &mut comparison,
         Modify,
-        "group_id=1,type=indirect,bucket=actions=controller",
+        "group_id=1,type=indirect,bucket=actions=set_queue:1,output:2",
     );
     send(&mut comparison);
     assert_ne!(comparison.punted, 0);

@@ -50,8 +50,8 @@ fn so_it_does_with_many_entries() {
 fn so_it_does_with_tables_in_sub_tables() {
     use TemplateKind::{Decomposition, DirectCode, LongestPrefixMatch, TupleSpace};
     let mut looked_up = BTreeSet::new();
-    // Few trials have a table that is cut again; the last of these has.
-    for seed in (0..7).chain([37]) {
+    // The last of these has a table that is cut again.
+    for seed in 0..8 {
         let mut trial = Trial::in_sub_tables(seed);
         trial.run(100);
         looked_up.extend(trial.comparison.looked_up.into_keys());

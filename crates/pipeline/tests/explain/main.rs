@@ -253,13 +253,10 @@ fn why_a_packet_goes_the_plain_way_is_told() {
     let fragment = Packet::new(PortNo(1), &fragment).frame().to_vec();
     for (entries, frame, expected) in [
         ("actions=output:2\n", &ip, None),
+        ("actions=FLOOD\n", &ip, None),
+        ("actions=output:2,output:3\n", &ip, None),
         (
-            "actions=FLOOD\n",
-            &ip,
-            Some((0, true, "its entry does FLOOD")),
-        ),
-        (
-            "actions=output:2,output:3\n",
+            "actions=output:2,goto_table:1\n",
             &ip,
             Some((0, true, "sends it out before")),
         ),
@@ -270,9 +267,9 @@ fn why_a_packet_goes_the_plain_way_is_told() {
         ),
         ("actions=clear_actions\n", &ip, None),
         (
-            "actions=write_actions(FLOOD)\n",
+            "actions=write_actions(NORMAL)\n",
             &ip,
-            Some((0, true, "its entry does FLOOD")),
+            Some((0, true, "its entry does NORMAL")),
         ),
         (
             "ip,actions=dec_ttl,output:2\n",

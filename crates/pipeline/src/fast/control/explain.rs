@@ -442,7 +442,8 @@ impl Alike<'_> {
     /// Whether the code for both is the same: what has no steps does not care for headers.
     fn is_like(&self, other: &ActionProgram) -> bool {
         let Self { program, .. } = self;
-        let is_same = program.ops == other.ops && program.end == other.end;
+        let is_same =
+            program.ops == other.ops && program.sent == other.sent && program.end == other.end;
         is_same && (program.ops.is_empty() || program.require == other.require)
     }
 

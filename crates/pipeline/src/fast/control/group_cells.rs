@@ -5,6 +5,7 @@ use crate::counters::EntryCounters;
 use crate::fast::datapath::group::{
     BucketEnd, Choice, CompiledBucket, CompiledGroup, GroupCell, Needs,
 };
+use crate::fast::datapath::sent::MAX_SENT;
 use crate::fast::memory::arena::{Arena, Ref};
 use crate::fast::memory::thread_counts::ThreadCounts;
 use crate::group_counters::GroupCounters;
@@ -211,20 +212,27 @@ impl GroupCells {
             GroupType::Indirect => Choice::First,
             GroupType::FastFailover => Choice::FirstLive,
             GroupType::Select => Choice::ByFlow,
-            GroupType::All | GroupType::Other(_) => return None,
+            GroupType::All => Choice::All,
+            GroupType::Other(_) => return None,
         };
         self.link(group_id, group, world)?;
         self.note_watching(group_id, group);
         let mut needs = Needs::default();
         let buckets = group.buckets.iter().map(|bucket| {
             let (bucket, needed) = self.compile_bucket(bucket, world)?;
-            needs = needs.or(needed);
+            needs = match choice {
+                Choice::All => needs.beside(needed),
+                _ => needs.or(needed),
+            };
             Some(bucket)
         });
         let buckets = buckets.collect::<Option<_>>()?;
-        Some(CompiledGroup {
+        (needs.sent <= MAX_SENT).then(|| CompiledGroup {
             choice,
-            needs,
+            needs: match needs.changes {
+                true => needs,
+                false => Needs { copies: 0, ..needs },
+            },
             counters: Some(group.counters.linked.pointer()),
             buckets,
         })

@@ -8,7 +8,7 @@ use super::meter_cells::MeterCells;
 use super::record_place::RecordPlace;
 use crate::counters::EntryCounts;
 use crate::fast::control::translate::BoundProgram;
-use crate::fast::datapath::action_program::{ActionProgram, End, METER_PARAM_LEN};
+use crate::fast::datapath::action_program::{ActionProgram, CELL_LEN, End, METER_PARAM_LEN};
 use crate::fast::datapath::compiled::Compiled;
 use crate::fast::datapath::group::GroupCell;
 use crate::fast::datapath::key::KeyMask;
@@ -213,7 +213,8 @@ impl Store {
         }
         if let Some(group_id) = bound.group {
             let cell = self.groups.acquire(group_id).to_ne_bytes();
-            bound.params[bound.program.ops_params_len()..].copy_from_slice(&cell);
+            let at = bound.program.ops_params_len();
+            bound.params[at..][..CELL_LEN].copy_from_slice(&cell);
         }
         // SAFETY: the block is ours, long enough, and aligned; nobody sees it yet.
         let record = unsafe {

@@ -1,10 +1,11 @@
 //! From an entry's instructions to its action program.
 
 use crate::fast::datapath::action_program::{
-    ActionProgram, End, GROUP_PARAM_LEN, MAX_OPS, MAX_PARAMS, METER_PARAM_LEN, Op,
+    ActionProgram, CELL_LEN, End, MAX_OPS, MAX_PARAMS, METER_PARAM_LEN, Op,
 };
 use crate::fast::datapath::group::{BucketEnd, Needs};
 use crate::fast::datapath::kinds::Kinds;
+use crate::fast::datapath::sent::{Origin, Way};
 use crate::{ActionSet, FlowEntry, Instructions};
 use urtica_wire::{Action, Field, OxmField, PortNo};
 
@@ -18,14 +19,22 @@ pub(crate) struct BoundProgram {
     pub target: u32,
     /// The meter, the address of whose cell the first parameter has to become.
     pub meter: Option<u32>,
-    /// The group, the address of whose cell the last parameter has to become.
+    /// The group, the address of whose cell has to be behind the operations' parameters.
     pub group: Option<u32>,
+    /// Where frames leave before they come to their end.
+    sent: Vec<Way>,
 }
 
 impl BoundProgram {
     /// What an entry does to frames that have these headers.
     pub fn new(entry: &FlowEntry, require: Kinds) -> Self {
-        Self::of(&entry.instructions, require).unwrap_or_else(|| Self::punt(require))
+        let origin = Origin {
+            cookie: entry.cookie,
+            table_id: entry.table_id,
+            is_miss: entry.is_table_miss(),
+        };
+        let bound = Self::of(&entry.instructions, require, origin);
+        bound.unwrap_or_else(|| Self::punt(require))
     }
 
     fn punt(require: Kinds) -> Self {
@@ -33,20 +42,23 @@ impl BoundProgram {
             program: ActionProgram {
                 require,
                 ops: Vec::new(),
+                sent: 0,
                 end: End::Punt,
             },
             params: Vec::new(),
             target: 0,
             meter: None,
             group: None,
+            sent: Vec::new(),
         }
     }
 
-    /// `None` if only the plain form can do it: an action set for the next table, several outputs or groups, rare actions.
+    /// `None` if only the plain form can do it: an action set for the next table, outputs before other actions or a table,
+    /// the controller or NORMAL alone, rare actions.
     ///
     /// So no packet brings an action set to a table: clearing it changes nothing, and without a next table the actions
     /// that are written follow the applied ones.
-    pub fn of(instructions: &Instructions, require: Kinds) -> Option<Self> {
+    pub fn of(instructions: &Instructions, require: Kinds, origin: Origin) -> Option<Self> {
         let written = instructions.write.as_deref().unwrap_or_default();
         if !written.is_empty() && instructions.goto.is_some() {
             return None;
@@ -61,12 +73,12 @@ impl BoundProgram {
         let applied = instructions.apply.iter().flatten();
         let mut actions = applied.chain(carried_out(&action_set)).peekable();
         while let Some(action) = actions.next() {
+            let is_last = actions.peek().is_none();
             match *action {
-                Action::Output { port, .. } if actions.peek().is_none() => bound.output(port)?,
-                Action::Group(group_id) if actions.peek().is_none() => {
-                    bound.program.end = End::Group;
-                    bound.group = Some(group_id);
-                }
+                Action::Output { port, max_len } => bound.output(port, max_len, is_last),
+                Action::Group(group_id) if is_last => bound.group = Some(group_id),
+                // What leaves does not change any more.
+                _ if !bound.sent.is_empty() => return None,
                 _ => bound.op(action)?,
             }
         }
@@ -76,26 +88,53 @@ impl BoundProgram {
                 &[(metadata & mask).to_ne_bytes(), (!mask).to_ne_bytes()].concat(),
             );
         }
-        if let Some(table_id) = instructions.goto {
-            if bound.program.end != End::Drop {
-                return None;
-            }
-            (bound.program.end, bound.target) = (End::Goto, table_id.into());
-        }
-        if bound.group.is_some() {
-            bound.params.extend([0; GROUP_PARAM_LEN]);
-        }
+        bound.finish(instructions, origin)?;
         let fits = bound.params.len() <= MAX_PARAMS && bound.program.ops.len() <= MAX_OPS;
         fits.then_some(bound)
     }
 
-    fn output(&mut self, port: PortNo) -> Option<()> {
+    fn output(&mut self, port: PortNo, max_len: u16, is_last: bool) {
+        if !is_last || is_reserved(port) && port != PortNo::IN_PORT {
+            let port = port.0;
+            return self.sent.push(Way { port, max_len });
+        }
         self.program.end = match port {
             PortNo::IN_PORT => End::InPort,
-            port if is_reserved(port) => return None,
             _ => End::Output,
         };
         self.target = port.0;
+    }
+
+    /// Adds where frames go to what is done to them.
+    fn finish(&mut self, instructions: &Instructions, origin: Origin) -> Option<()> {
+        let leaves = !self.sent.is_empty() || self.group.is_some();
+        if let Some(table_id) = instructions.goto {
+            if leaves || self.program.end != End::Drop {
+                return None;
+            }
+            (self.program.end, self.target) = (End::Goto, table_id.into());
+            return Some(());
+        }
+        if leaves && instructions.metadata.is_some() {
+            // The controller is told the metadata there was before.
+            return None;
+        }
+        if self.group.is_some() {
+            self.program.end = End::Group;
+            self.params.extend([0; CELL_LEN]);
+        }
+        let for_control = |way: &Way| [PortNo::CONTROLLER.0, PortNo::NORMAL.0].contains(&way.port);
+        let is_for_control = self.program.end == End::Drop && self.sent.iter().all(for_control);
+        if !leaves {
+            return Some(());
+        }
+        if is_for_control || self.group.is_some() && !self.sent.is_empty() {
+            return None;
+        }
+        self.params.extend(origin.to_bytes());
+        let ways = self.sent.iter();
+        self.params.extend(ways.flat_map(|way| way.to_bytes()));
+        self.program.sent = u8::try_from(self.sent.len()).ok()?;
         Some(())
     }
 
@@ -170,7 +209,7 @@ pub(crate) struct BoundBucket {
 }
 
 impl BoundBucket {
-    /// `None` if only the plain form can do it: reserved ports but IN_PORT, rare actions.
+    /// `None` if only the plain form can do it: rare actions.
     pub fn of(actions: &[Action<'static>]) -> Option<Self> {
         let mut bound = Self {
             ops: Vec::new(),
@@ -184,7 +223,10 @@ impl BoundBucket {
                     port: PortNo::IN_PORT,
                     ..
                 } => bound.end = BucketEnd::InPort,
-                Action::Output { port, .. } if is_reserved(port) => return None,
+                Action::Output { port, max_len } if is_reserved(port) => {
+                    let port = port.0;
+                    bound.end = BucketEnd::Reserved(Way { port, max_len });
+                }
                 Action::Output { port, .. } => bound.end = BucketEnd::Output(port.0),
                 Action::Group(group_id) => bound.next_group = Some(group_id),
                 _ => {
@@ -199,8 +241,13 @@ impl BoundBucket {
 
     /// What frames need for its operations.
     pub fn needs(&self) -> Needs {
+        let own = Needs {
+            sent: matches!(self.end, BucketEnd::Reserved(_)).into(),
+            changes: !self.ops.is_empty(),
+            ..Needs::default()
+        };
         let ops = self.ops.iter().map(|&(_, op)| op);
-        ops.fold(Needs::default(), |needs, op| needs.then(op.needs()))
+        ops.fold(own, |needs, op| needs.then(op.needs()))
     }
 }
 

@@ -8,6 +8,7 @@
 
 use super::group::Needs;
 use super::kinds::{Depth, Kinds};
+use super::sent::{ORIGIN_LEN, WAY_LEN};
 
 /// How many bytes of parameters a flow record has room for at most.
 pub(crate) const MAX_PARAMS: usize = 72;
@@ -18,8 +19,12 @@ pub(crate) const MAX_OPS: usize = 64;
 /// How many bytes of parameters [`Op::Meter`] has.
 pub(crate) const METER_PARAM_LEN: usize = size_of::<u64>();
 
-/// How many bytes of parameters [`End::Group`] has.
-pub(crate) const GROUP_PARAM_LEN: usize = size_of::<u64>();
+/// How many bytes of parameters [`End::Group`] has: the address of a [`GroupCell`](super::group::GroupCell), and an
+/// [`Origin`](super::sent::Origin).
+pub(crate) const GROUP_PARAM_LEN: usize = CELL_LEN + ORIGIN_LEN;
+
+/// How many bytes of these the address is.
+pub(crate) const CELL_LEN: usize = size_of::<u64>();
 
 /// A change to a frame. Where it has a parameter, that follows the earlier operations' in the flow record, in network
 /// order unless said otherwise.
@@ -64,8 +69,7 @@ pub(crate) enum End {
     InPort,
     /// To the table that is the flow record's target.
     Goto,
-    /// To a group, and out where that says. Behind the parameters of the operations are 8 bytes: the address of a
-    /// [`GroupCell`](super::group::GroupCell).
+    /// To a group, and out where that says. Its parameters are behind those of the operations.
     Group,
     /// Nowhere.
     Drop,
@@ -79,6 +83,9 @@ pub(crate) struct ActionProgram {
     /// The headers that a frame has for sure when it comes here: those that the entry requires.
     pub require: Kinds,
     pub ops: Vec<Op>,
+    /// How often frames leave before they come to their end. If they do, the parameters of that are behind those of the
+    /// operations: an [`Origin`](super::sent::Origin), then one [`Way`](super::sent::Way) for each.
+    pub sent: u8,
     pub end: End,
 }
 
@@ -120,17 +127,19 @@ impl ActionProgram {
         depths.max().unwrap_or_default()
     }
 
-    /// How many bytes of parameters the operations have; that of [`End::Group`] follows them.
+    /// How many bytes of parameters the operations have; others follow them.
     pub fn ops_params_len(&self) -> usize {
         self.ops.iter().map(|op| op.params_len()).sum()
     }
 
     /// How many bytes of parameters there are.
     pub fn params_len(&self) -> usize {
-        match self.end {
-            End::Group => self.ops_params_len() + GROUP_PARAM_LEN,
-            _ => self.ops_params_len(),
-        }
+        let others = match (self.end, usize::from(self.sent)) {
+            (End::Group, _) => GROUP_PARAM_LEN,
+            (_, 0) => 0,
+            (_, sent) => ORIGIN_LEN + sent * WAY_LEN,
+        };
+        self.ops_params_len() + others
     }
 }
 
@@ -153,11 +162,11 @@ impl Op {
         match self {
             Self::PushVlan(_) => Needs {
                 headroom: 4,
-                ttl_decrements: 0,
+                ..Needs::default()
             },
             Self::DecNwTtl => Needs {
-                headroom: 0,
                 ttl_decrements: 1,
+                ..Needs::default()
             },
             _ => Needs::default(),
         }

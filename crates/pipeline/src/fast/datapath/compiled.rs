@@ -151,6 +151,7 @@ impl Compiled {
                     .thread_counts
                     .as_ref()
                     .map_or(null_mut(), ThreadCounts::join),
+                sent: null_mut(),
             },
             participant: self.epochs.join(),
             compiled: self.clone(),
@@ -208,11 +209,13 @@ impl Reader {
         }
         self.context.now_ns = crate::entry::nanoseconds(now);
         self.context.misses_punt = self.compiled.misses_punt.load(Relaxed).into();
+        let (frames, sent) = burst.parts_mut();
+        self.context.sent = sent;
         self.participant.begin();
         match self.compiled.backend {
             #[cfg(target_arch = "x86_64")]
-            Backend::MachineCode => self.pass(burst, enter_code, resume_code),
-            _ => self.pass(burst, enter_template, resume_template),
+            Backend::MachineCode => self.pass(frames, enter_code, resume_code),
+            _ => self.pass(frames, enter_template, resume_template),
         }
         self.participant.rest();
     }
@@ -221,13 +224,12 @@ impl Reader {
     #[inline(always)]
     fn pass(
         &self,
-        burst: &mut Burst,
+        frames: &mut [Frame],
         enter: impl Fn(&mut Frame, &Context, *const Header),
         resume: impl Fn(&mut Frame, &Context),
     ) {
         let depth = self.compiled.depth();
         let first = self.compiled.headers.as_ptr();
-        let frames = burst.frames_mut();
         let mut waiting = [0_u8; super::frame::BURST];
         let mut count = 0;
         for (index, frame) in frames.iter_mut().enumerate() {

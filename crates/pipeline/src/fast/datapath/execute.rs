@@ -5,12 +5,13 @@
 //! the frame is parsed as deep as its program asks for ([`ActionProgram::depth`]): then `data`, `network` and `transport`
 //! point into its buffer, and each header that `kinds` or the program's `require` names is there in full.
 
-use super::action_program::{ActionProgram, End, Op};
+use super::action_program::{ActionProgram, CELL_LEN, End, Op};
 use super::frame::{DROP, Frame, PUNT};
 use super::group::{GroupCell, can_hand_over, hand_over};
 use super::kinds::Kinds;
 use super::meter_cell::MeterCell;
 use super::offset;
+use super::sent::send;
 use super::table::{Context, FlowRecord, Header, program_of};
 use crate::MeterVerdict;
 use crate::counters::EntryCounters;
@@ -55,6 +56,10 @@ pub(super) unsafe fn execute(
             params = params.add(op.params_len());
         }
     }
+    if program.sent > 0 {
+        // SAFETY: the parameters of this follow those of the operations.
+        unsafe { send(frame, context, params, program.sent.into()) };
+    }
     frame.out_port = match program.end {
         // SAFETY: the target of such a program is the index of a header, of which the context has all.
         End::Goto => return Some(unsafe { context.headers.add(record.target as usize) }),
@@ -63,8 +68,9 @@ pub(super) unsafe fn execute(
         End::InPort => frame.in_port,
         End::Drop | End::Punt => DROP,
         End::Group => {
-            // SAFETY: `can_execute` has asked whether the group can take the frame, which is parsed up to its transport.
-            unsafe { hand_over(frame, context) };
+            // SAFETY: `can_execute` has asked whether the group can take the frame, which is parsed up to its transport. The
+            // origin follows the address of the cell.
+            unsafe { hand_over(frame, context, params.add(CELL_LEN)) };
             return None;
         }
     };

@@ -2,6 +2,7 @@
 
 use super::key::MAX_WORDS;
 use super::kinds::Kinds;
+use super::sent::{AllSent, SentFrame, SentRange};
 use super::table::{Body, Header};
 use std::mem::offset_of;
 use std::ptr::NonNull;
@@ -14,7 +15,7 @@ pub const BURST: usize = 32;
 pub const MAX_FRAME: usize = 1920;
 
 /// Room before a frame for VLAN tags that are pushed.
-const HEADROOM: usize = 64;
+pub(super) const HEADROOM: usize = 64;
 
 /// Bytes behind a frame that are read with it, since keys are read in words of 8.
 const READ_BEHIND: usize = 8;
@@ -22,6 +23,9 @@ const READ_BEHIND: usize = 8;
 /// Bytes from one buffer to the next: not a power of two, so that the beginnings of frames do not all fall into the same
 /// sets of the caches. Behind the longest frame there are [`READ_BEHIND`].
 const STRIDE: usize = 2112;
+
+/// The longest frame, tags that were pushed included, that may be copied into a buffer.
+pub(super) const MAX_COPIED: usize = STRIDE - HEADROOM - READ_BEHIND;
 
 /// [`Frame::out_port`] of a frame that goes nowhere.
 pub(crate) const DROP: u32 = 0;
@@ -72,6 +76,8 @@ pub(crate) struct Frame {
     pub key: [u64; MAX_WORDS],
     /// Before this byte there is no room.
     pub floor: *mut u8,
+    /// Where it leaves besides.
+    pub sent: SentRange,
 }
 
 const _: () = assert!(
@@ -89,14 +95,30 @@ pub struct Burst {
     len: usize,
     /// Where the frames' own buffers begin.
     floors: [*mut u8; BURST],
+    /// Where frames leave besides what their verdicts tell.
+    sent: AllSent,
     /// What `floors` point into.
     _buffers: Box<[Buffer]>,
 }
 
 /// Bytes for one frame.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
-struct Buffer([u8; STRIDE]);
+pub(super) struct Buffer([u8; STRIDE]);
+
+impl Buffer {
+    pub fn boxed() -> Box<Self> {
+        Box::new(Self([0; STRIDE]))
+    }
+
+    pub fn start(&mut self) -> *mut u8 {
+        self.0.as_mut_ptr()
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
 
 /// Where a frame leaves the compiled pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +133,10 @@ pub enum Verdict {
 
 /// A frame after it was processed.
 #[derive(Clone, Copy)]
-pub struct Processed<'a>(&'a Frame);
+pub struct Processed<'a> {
+    frame: &'a Frame,
+    sent: &'a AllSent,
+}
 
 impl Default for Burst {
     fn default() -> Self {
@@ -129,6 +154,7 @@ impl Burst {
             floors: std::array::from_fn(|at| frames[at].floor),
             frames,
             len: 0,
+            sent: AllSent::default(),
             _buffers: buffers,
         }
     }
@@ -203,18 +229,21 @@ impl Burst {
     #[inline]
     pub fn clear(&mut self) {
         self.len = 0;
+        self.sent.clear();
     }
 
     /// The frames, in the order in which they came.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Processed<'_>> {
-        self.frames[..self.len].iter().map(Processed)
+        let sent = &self.sent;
+        let frames = self.frames[..self.len].iter();
+        frames.map(move |frame| Processed { frame, sent })
     }
 
-    /// The frames, to be processed.
+    /// The frames, to be processed, and where it is noted if they leave more than once.
     #[inline]
-    pub(crate) fn frames_mut(&mut self) -> &mut [Frame] {
-        &mut self.frames[..self.len]
+    pub(crate) fn parts_mut(&mut self) -> (&mut [Frame], &mut AllSent) {
+        (&mut self.frames[..self.len], &mut self.sent)
     }
 }
 
@@ -225,7 +254,7 @@ impl Processed<'_> {
     /// Where it leaves.
     #[inline]
     pub fn verdict(&self) -> Verdict {
-        match self.0.out_port {
+        match self.frame.out_port {
             DROP => Verdict::Drop,
             PUNT => Verdict::Punt,
             port => Verdict::Output(PortNo(port)),
@@ -235,25 +264,35 @@ impl Processed<'_> {
     /// Its bytes, as they are now.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `data` and `len` tell the part of the buffer that the frame takes up, and nobody changes it while the
-        // burst is borrowed.
-        unsafe { std::slice::from_raw_parts(self.0.data, self.0.len as usize) }
+        self.frame.bytes()
+    }
+
+    /// Where it leaves besides what its verdict tells, in this order, and before that. Most frames do not.
+    #[inline]
+    pub fn sent(&self) -> impl ExactSizeIterator<Item = SentFrame<'_>> {
+        self.sent.of(self.frame)
+    }
+
+    /// Whether it leaves besides what its verdict tells.
+    #[inline]
+    pub fn is_sent_besides(&self) -> bool {
+        self.frame.sent.count > 0
     }
 
     /// The port that it came in by.
     #[inline]
     pub fn in_port(&self) -> PortNo {
-        PortNo(self.0.in_port)
+        PortNo(self.frame.in_port)
     }
 
     /// What the tables so far have written for those that follow.
     pub(crate) fn metadata(&self) -> u64 {
-        self.0.metadata
+        self.frame.metadata
     }
 
     /// The table that the plain way begins with.
     pub(crate) fn table_id(&self) -> u8 {
-        self.0.table_id as u8
+        self.frame.table_id as u8
     }
 }
 
@@ -298,7 +337,16 @@ impl Frame {
             kept: [0; 5],
             key: [0; MAX_WORDS],
             floor,
+            sent: SentRange::default(),
         }
+    }
+
+    /// Its bytes, as they are now.
+    #[inline]
+    pub(super) fn bytes(&self) -> &[u8] {
+        // SAFETY: `data` and `len` tell the part of the buffer that the frame takes up, and nobody changes it while the
+        // burst is borrowed.
+        unsafe { std::slice::from_raw_parts(self.data, self.len as usize) }
     }
 }
 

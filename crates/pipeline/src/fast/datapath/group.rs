@@ -11,8 +11,9 @@
 
 use super::action_program::Op;
 use super::execute::{add, carry_out, counters_of, ttl};
-use super::frame::{DROP, Frame};
+use super::frame::{DROP, Frame, MAX_COPIED};
 use super::kinds::Kinds;
+use super::sent::{AllSent, Origin, Place, SentRange, Way};
 use super::table::Context;
 use crate::counters::EntryCounters;
 use crate::flow_hash::FlowWords;
@@ -22,7 +23,7 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicPtr};
-use urtica_wire::OxmField;
+use urtica_wire::{OxmField, PortNo};
 
 /// Where [`Frame::kept`] holds the group from [`can_hand_over`] to [`hand_over`]: what the cell shows may change meanwhile.
 const GROUP: usize = 0;
@@ -56,6 +57,8 @@ pub(crate) enum Choice {
     FirstLive,
     /// One of those that are live, by the frame's flow.
     ByFlow,
+    /// All of them. All but the last get copies, if any of them changes the frame.
+    All,
 }
 
 /// What a frame must have for all that may happen to it behind a group; one that does not takes the plain way.
@@ -65,6 +68,12 @@ pub(crate) struct Needs {
     pub headroom: u32,
     /// How often the TTL is decremented.
     pub ttl_decrements: u32,
+    /// How often the frame leaves besides what its verdict tells, and how many of these are copies. The bounds of these are seen to
+    /// where groups are made.
+    pub sent: u32,
+    pub copies: u32,
+    /// Whether the frame changes.
+    pub changes: bool,
 }
 
 /// A bucket.
@@ -89,6 +98,8 @@ pub(crate) enum BucketEnd {
     Output(u32),
     /// The port that the frame came in by.
     InPort,
+    /// What another reserved port stands for.
+    Reserved(Way),
     /// Nowhere.
     Drop,
     /// Another group.
@@ -127,19 +138,34 @@ impl CompiledGroup {
 }
 
 impl Needs {
-    /// What is needed by either of two.
+    /// What is needed if one of two happens.
     pub fn or(self, other: Self) -> Self {
         Self {
             headroom: self.headroom.max(other.headroom),
             ttl_decrements: self.ttl_decrements.max(other.ttl_decrements),
+            sent: self.sent.max(other.sent),
+            copies: self.copies.max(other.copies),
+            changes: self.changes | other.changes,
         }
     }
 
-    /// What is needed by one behind the other.
+    /// What is needed if both happen, each to a copy.
+    pub fn beside(self, other: Self) -> Self {
+        Self {
+            sent: self.sent + other.sent + 1,
+            copies: self.copies + other.copies + 1,
+            ..self.or(other)
+        }
+    }
+
+    /// What is needed if one happens after the other.
     pub fn then(self, next: Self) -> Self {
         Self {
             headroom: self.headroom + next.headroom,
             ttl_decrements: self.ttl_decrements + next.ttl_decrements,
+            sent: self.sent + next.sent,
+            copies: self.copies + next.copies,
+            changes: self.changes | next.changes,
         }
     }
 }
@@ -181,54 +207,152 @@ pub(crate) unsafe extern "sysv64" fn can_hand_over(
     let own = Needs {
         headroom,
         ttl_decrements,
+        ..Needs::default()
     };
     let needs = own.then(group.needs);
     let room = frame.data as usize - frame.floor as usize;
     // SAFETY: the frame is parsed up to the network header.
     let ttl_is_enough =
         || unsafe { ttl(frame).is_none_or(|(ttl, _)| u32::from(*ttl) > needs.ttl_decrements) };
-    room >= needs.headroom as usize && (needs.ttl_decrements == 0 || ttl_is_enough())
+    let can_copy = (frame.len + needs.headroom) as usize <= MAX_COPIED;
+    room >= needs.headroom as usize
+        && (needs.ttl_decrements == 0 || ttl_is_enough())
+        && (needs.copies == 0 || can_copy)
 }
 
-/// Hands a frame to the group that it keeps, and on to those behind it, until it has a way out.
+/// Hands a frame to the group that it keeps, and on to those behind it, until it has a way out. `origin` is where the
+/// [`Origin`] is of what is sent to the controller.
 ///
 /// # Safety
 /// The frame is parsed up to the transport header, and [`can_hand_over`] has said so of it, since when it was changed by
-/// the program that was asked about. The context is that of its pipeline.
-pub(crate) unsafe extern "sysv64" fn hand_over(frame: *mut Frame, context: *const Context) {
-    // SAFETY: both are alive, as this function asks for, and nobody else has the frame.
-    let (frame, context) = unsafe { (&mut *frame, &*context) };
+/// the program that was asked about. The context is that of its pipeline, and of its burst.
+pub(crate) unsafe extern "sysv64" fn hand_over(
+    frame: *mut Frame,
+    context: *const Context,
+    origin: *const u8,
+) {
+    // SAFETY: all are alive, as this function asks for, and nobody else has the frame or what is sent.
+    let (frame, mut hand) = unsafe {
+        let hand = Hand {
+            context: &*context,
+            sent: &mut *(*context).sent,
+            origin: Origin {
+                is_miss: false,
+                ..Origin::at(origin)
+            },
+        };
+        (&mut *frame, hand)
+    };
     let kept = std::ptr::with_exposed_provenance::<CompiledGroup>(frame.kept[GROUP] as usize);
-    // SAFETY: what a cell has shown within this burst.
-    let mut group = unsafe { &*kept };
-    loop {
-        // SAFETY: counters of a group that packets can see are in the arena of the context's pipeline.
-        let bucket = unsafe {
-            if let Some(counters) = group.counters {
-                count(context, counters, frame.len);
+    let first = hand.sent.len();
+    // SAFETY: what a cell has shown within this burst, for this frame.
+    unsafe { hand.through(&*kept, frame, Place::Own) };
+    frame.sent = SentRange {
+        first,
+        count: hand.sent.len() - first,
+    };
+}
+
+/// What hands one frame and its copies through groups.
+struct Hand<'a> {
+    context: &'a Context,
+    sent: &'a mut AllSent,
+    origin: Origin,
+}
+
+impl Hand<'_> {
+    /// Through a group, and those behind it. `place` is where the bytes of the frame are.
+    ///
+    /// # Safety
+    /// The frame has all that the group needs; both belong to the context's pipeline.
+    unsafe fn through(&mut self, group: &CompiledGroup, frame: &mut Frame, place: Place) {
+        let (mut group, mut ends) = (group, false);
+        while !ends {
+            // SAFETY: counters of a group that packets can see are in the arena of the context's pipeline; the frame has
+            // what the group needs.
+            let bucket = unsafe {
+                if let Some(counters) = group.counters {
+                    count(self.context, counters, frame.len);
+                }
+                match group.choice {
+                    Choice::All => self.all_but_last(group, frame, place),
+                    choice => choose(group, choice, frame),
+                }
+            };
+            let Some(bucket) = bucket else {
+                frame.out_port = DROP;
+                return;
+            };
+            // SAFETY: as above.
+            unsafe {
+                count(self.context, bucket.counters, frame.len);
+                change(frame, bucket);
             }
-            choose(group, frame)
-        };
-        let Some(bucket) = bucket else {
-            frame.out_port = DROP;
-            return;
-        };
-        // SAFETY: as above; the frame has all that the operations need.
+            ends = true;
+            frame.out_port = match &bucket.end {
+                BucketEnd::Output(port) if *port == frame.in_port => DROP,
+                BucketEnd::Output(port) => *port,
+                BucketEnd::InPort => frame.in_port,
+                BucketEnd::Drop => DROP,
+                BucketEnd::Reserved(way) => {
+                    self.sent.note(frame, place, *way, self.origin);
+                    DROP
+                }
+                BucketEnd::Group(next) => {
+                    (group, ends) = (next, false);
+                    continue;
+                }
+            };
+        }
+    }
+
+    /// Through all buckets of a group but the last, which is returned.
+    unsafe fn all_but_last<'a>(
+        &mut self,
+        group: &'a CompiledGroup,
+        frame: &mut Frame,
+        place: Place,
+    ) -> Option<&'a CompiledBucket> {
+        let (last, others) = group.buckets.split_last()?;
+        for bucket in others {
+            // SAFETY: the frame has what the group needs, and is short enough to be copied if that needs copies.
+            unsafe {
+                if group.needs.changes {
+                    let (mut copy, place) = self.sent.copy(frame);
+                    self.through_bucket(bucket, &mut copy, place);
+                } else {
+                    self.through_bucket(bucket, frame, place);
+                }
+            }
+        }
+        Some(last)
+    }
+
+    /// Through a bucket of a group that has others, and out.
+    unsafe fn through_bucket(&mut self, bucket: &CompiledBucket, frame: &mut Frame, place: Place) {
+        // SAFETY: the frame has what the bucket needs.
         unsafe {
-            count(context, bucket.counters, frame.len);
+            count(self.context, bucket.counters, frame.len);
             change(frame, bucket);
         }
-        frame.out_port = match &bucket.end {
-            BucketEnd::Output(port) if *port == frame.in_port => DROP,
-            BucketEnd::Output(port) => *port,
-            BucketEnd::InPort => frame.in_port,
-            BucketEnd::Drop => DROP,
+        let way = |port| Way { port, max_len: 0 };
+        let way = match &bucket.end {
+            BucketEnd::Output(port) if *port == frame.in_port => return,
+            BucketEnd::Output(port) => way(*port),
+            BucketEnd::InPort => way(PortNo::IN_PORT.0),
+            BucketEnd::Reserved(way) => *way,
+            BucketEnd::Drop => return,
             BucketEnd::Group(next) => {
-                group = next;
-                continue;
+                // SAFETY: the frame has what the group behind needs.
+                unsafe { self.through(next, frame, place) };
+                match frame.out_port {
+                    DROP => return,
+                    port if port == frame.in_port => way(PortNo::IN_PORT.0),
+                    port => way(port),
+                }
             }
         };
-        return;
+        self.sent.note(frame, place, way, self.origin);
     }
 }
 
@@ -239,10 +363,14 @@ unsafe fn count(context: &Context, counters: *const EntryCounters, bytes: u32) {
     add(&counters.bytes, bytes.into());
 }
 
-unsafe fn choose<'a>(group: &'a CompiledGroup, frame: &Frame) -> Option<&'a CompiledBucket> {
+unsafe fn choose<'a>(
+    group: &'a CompiledGroup,
+    choice: Choice,
+    frame: &Frame,
+) -> Option<&'a CompiledBucket> {
     let mut live = group.buckets.iter().filter(|bucket| bucket.is_live());
-    match group.choice {
-        Choice::First => group.buckets.first(),
+    match choice {
+        Choice::First | Choice::All => group.buckets.first(),
         Choice::FirstLive => live.next(),
         // SAFETY: the frame is parsed up to the transport header.
         Choice::ByFlow => select(live, unsafe { flow_words(frame) }.hash()),

@@ -16,6 +16,7 @@
 use super::action_program::{ActionProgram, MAX_PARAMS};
 use super::key::{KeyMask, Word};
 use super::kinds::{Depth, Kinds};
+use super::sent::AllSent;
 use crate::EntryCounters;
 use crate::fast::memory::arena::Ref;
 use std::sync::atomic::{AtomicPtr, AtomicU64};
@@ -160,6 +161,8 @@ pub(crate) struct Context {
     /// The thread's own counters of flow records (`thread_counts`); null where one thread counts in the flow records
     /// themselves. Machine code that was made for several threads does not ask.
     pub entry_counts: *mut u8,
+    /// Where it is noted if a frame leaves more than once; of the burst that is processed.
+    pub sent: *mut AllSent,
 }
 
 /// What a thread has counted for a table. The thread alone writes, by plain loads and stores; others read.

@@ -365,6 +365,10 @@ fn actions(choices: &mut Choices, fields: &[Field]) -> Vec<Action<'static>> {
     match choices.below(10) {
         0..7 => list.push(Action::output(out_port(choices))),
         7 => list.push(Action::Group(1 + choices.below(3) as u32)),
+        8 => {
+            let ports = 2 + choices.below(3);
+            list.extend((0..ports).map(|_| Action::output(out_port(choices))));
+        }
         _ => {}
     }
     list
@@ -654,6 +658,7 @@ fn bucket_actions(choices: &mut Choices) -> Vec<Action<'static>> {
         0 => list.push(Action::Group(choices.below(4) as u32)),
         1 => list.push(Action::output(PortNo::IN_PORT)),
         2 => {}
+        3 => list.push(Action::output(out_port(choices))),
         _ => list.push(Action::output(PortNo(1 + choices.below(4) as u32))),
     }
     list
@@ -665,8 +670,10 @@ pub fn meter_mod(choices: &mut Choices) -> MeterMod<'static> {
         flags: MeterFlags::PKTPS,
         meter_id: 1 + choices.below(2) as u32,
         bands: vec![MeterBand::Drop {
-            rate: choices.pick(&[1, 5, 1000]),
-            burst_size: choices.pick(&[0, 2]),
+            // Never exceeded: which packets of a burst pass depends on their order, which is another where some go the plain
+            // way.
+            rate: choices.pick(&[100_000, 1_000_000, 10_000_000]),
+            burst_size: 0,
         }]
         .into(),
     }

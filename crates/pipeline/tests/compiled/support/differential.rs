@@ -203,6 +203,9 @@ impl Subject {
                         return outcome;
                     }
                 };
+                for sent in frame.sent() {
+                    self.pipeline.send(sent, now, &mut outcome);
+                }
                 let mute = PortConfig::PORT_DOWN | PortConfig::NO_FWD;
                 match frame.verdict() {
                     Verdict::Output(port) => {

@@ -101,6 +101,12 @@ impl Alone {
     fn finish_burst(&mut self, now: Duration, outcome: &mut impl Outcome) {
         self.reader.process(&mut self.burst, now);
         for frame in self.burst.iter() {
+            for sent in frame.sent() {
+                match sent.port() {
+                    Some(port) => outcome.send(port, sent.bytes()),
+                    None => self.pipeline.read().send(sent, now, outcome),
+                }
+            }
             match frame.verdict() {
                 Verdict::Output(port) => outcome.send(port, frame.bytes()),
                 Verdict::Drop => {}

@@ -8,6 +8,7 @@ use crate::fast::datapath::action_program::End;
 use crate::fast::datapath::frame::{Burst, Processed, Verdict};
 use crate::fast::datapath::kinds::{Depth, Kinds};
 use crate::fast::datapath::parse::parse;
+use crate::fast::datapath::sent::Origin;
 use crate::{FlowEntry, FlowTable, Instructions, Packet};
 use std::borrow::Cow;
 use urtica_wire::Action;
@@ -65,7 +66,8 @@ fn is_parsed(frame: Processed<'_>, depth: Depth) -> bool {
     let is_in = burst.push(frame.in_port(), frame.bytes());
     is_in
         && burst
-            .frames_mut()
+            .parts_mut()
+            .0
             .iter_mut()
             .all(|frame| parse(frame, depth))
 }
@@ -104,5 +106,5 @@ fn is_compiled(action: &Action<'static>, require: Kinds) -> bool {
         apply: Some(vec![*action]),
         ..Instructions::default()
     };
-    BoundProgram::of(&alone, require).is_some()
+    BoundProgram::of(&alone, require, Origin::default()).is_some()
 }

@@ -109,11 +109,12 @@ pub fn actions(program: &ActionProgram) -> String {
         End::InPort => Some("IN_PORT"),
         End::Goto => Some("goto_table:*"),
         End::Group => Some("group:*"),
-        End::Drop => (program.ops.is_empty()).then_some("drop"),
+        End::Drop => (program.ops.is_empty() && program.sent == 0).then_some("drop"),
         End::Punt => Some("left to the plain form"),
     };
     let ops = program.ops.iter().map(|&op| op_text(op, program.require));
-    let all = ops.chain(end.map(str::to_owned));
+    let sent = (0..program.sent).map(|_| "output:*".to_owned());
+    let all = ops.chain(sent).chain(end.map(str::to_owned));
     all.collect::<Vec<_>>().join(",")
 }
 

@@ -15,13 +15,14 @@ use super::sums::Sums;
 use super::vlan;
 use super::writer::{Pointer, Writer, param};
 use crate::counters::EntryCounters;
-use crate::fast::datapath::action_program::{ActionProgram, End, Op};
+use crate::fast::datapath::action_program::{ActionProgram, CELL_LEN, End, Op};
 use crate::fast::datapath::execute;
 use crate::fast::datapath::frame::DROP;
 use crate::fast::datapath::group;
 use crate::fast::datapath::kinds::Kinds;
 use crate::fast::datapath::meter_cell::MeterCell;
 use crate::fast::datapath::offset;
+use crate::fast::datapath::sent;
 use crate::fast::datapath::table::{FlowRecord, TableCounts};
 use crate::fast::memory::arena::UNIT_BYTES;
 use crate::fast::memory::thread_counts::PLACE_BYTES;
@@ -305,13 +306,28 @@ impl<'a> Actions<'a> {
     /// A jump to what returns to the caller of this code; the frame and the context are its arguments already.
     fn hand_over(&mut self) -> Result<(), IcedError> {
         let hand_over = group::hand_over as *const () as u64;
+        let origin = offset_of!(FlowRecord, params) + self.program.ops_params_len() + CELL_LEN;
         let emitter = &mut *self.writer.emitter;
         emitter.name_constant(hand_over, "group::hand_over".to_owned());
+        emitter.asm.lea(rdx, qword_ptr(param(origin)))?;
         emitter.asm.mov(r11, hand_over)?;
         emitter.asm.jmp(r11)
     }
 
+    /// Notes the ways out before the end.
+    fn send(&mut self) -> Result<(), IcedError> {
+        let params = offset_of!(FlowRecord, params) + self.program.ops_params_len();
+        let count = u32::from(self.program.sent);
+        self.call(sent::send as *const () as u64, "sent::send", |asm| {
+            asm.lea(rdx, qword_ptr(param(params)))?;
+            asm.mov(ecx, count)
+        })
+    }
+
     fn end(&mut self) -> Result<(), IcedError> {
+        if self.program.sent > 0 {
+            self.send()?;
+        }
         let asm = &mut self.writer.emitter.asm;
         match self.program.end {
             End::Output => {

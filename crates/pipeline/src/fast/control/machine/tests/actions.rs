@@ -180,6 +180,7 @@ fn list_for(kinds: Kinds) -> impl Strategy<Value = List> {
                     program: ActionProgram {
                         require,
                         ops: ops.iter().map(|(op, _)| *op).collect(),
+                        sent: 0,
                         end,
                     },
                     params,

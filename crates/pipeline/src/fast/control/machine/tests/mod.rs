@@ -50,6 +50,7 @@ impl World {
             counts: counts.as_mut_ptr(),
             misses_punt: 0,
             entry_counts: null_mut(),
+            sent: null_mut(),
         });
         Self {
             arena,
@@ -145,6 +146,7 @@ fn program(require: Kinds, ops: &[Op], end: End) -> ActionProgram {
     ActionProgram {
         require,
         ops: ops.to_vec(),
+        sent: 0,
         end,
     }
 }
