@@ -31,6 +31,9 @@ impl Packet {
     }
 
     fn field_at_its_place(&self, field: OxmField) -> Option<u128> {
+        if self.has_zero_ports && self.layout().has_transport_field(field) {
+            return Some(0);
+        }
         match self.layout().place(field) {
             Some(place) => Some(place.read(self.frame())),
             None => (self.shows_hidden && self.layout().hides(field)).then_some(0),
@@ -127,7 +130,15 @@ impl Layout {
         let Some(upper) = &ip.upper else {
             return field == OxmField::IpProto;
         };
-        upper.transport.is_none() && upper.transport_fields(ip.version).contains(&field)
+        upper.transport.is_none() && self.has_transport_field(field)
+    }
+
+    /// Whether the transport protocol has a field, be it in this frame or not.
+    fn has_transport_field(&self, field: OxmField) -> bool {
+        let upper = self
+            .ip()
+            .and_then(|ip| Some((ip.upper.as_ref()?, ip.version)));
+        upper.is_some_and(|(upper, version)| upper.transport_fields(version).contains(&field))
     }
 
     fn network_place(&self, field: OxmField) -> Option<Place> {
@@ -414,6 +425,16 @@ mod tests {
         let source = 0xfd00_0000_0000_0000_0000_0000_0000_0001;
         assert_eq!(fields(cut, &seen), [Some(0), None, Some(source)]);
         assert_eq!(packet(cut).field(IpProto), None);
+    }
+
+    #[test]
+    fn all_fragments_of_1_0_have_ports_0() {
+        for place in ["2000", "2001", "0001"] {
+            let text = UDP_OVER_IPV4.replace("0000 0000 40", &format!("0000 {place} 40"));
+            let packet = packet(&text).as_fragment_of10();
+            let seen = [UdpSrc, UdpDst, TcpDst, IpProto].map(|field| packet.field(field));
+            assert_eq!(seen, [Some(0), Some(0), None, Some(17)], "{place}");
+        }
     }
 
     #[test]

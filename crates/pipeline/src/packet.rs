@@ -30,6 +30,8 @@ pub struct Packet {
     pub queue_id: u32,
     /// Whether fields that a fragment hides read as 0: see [`Packet::with_hidden_fields`].
     pub(crate) shows_hidden: bool,
+    /// Whether transport fields read as 0: see [`Packet::as_fragment_of10`].
+    pub(crate) has_zero_ports: bool,
 }
 
 impl Packet {
@@ -48,6 +50,7 @@ impl Packet {
             tunnel_id: 0,
             queue_id: 0,
             shows_hidden: false,
+            has_zero_ports: false,
         }
     }
 
@@ -57,6 +60,15 @@ impl Packet {
     pub fn with_hidden_fields(self) -> Self {
         Self {
             shows_hidden: true,
+            ..self
+        }
+    }
+
+    /// The same packet, a fragment, as OpenFlow 1.0 matches it (1.0 section 3.4): ports and ICMP types read as 0, also those of
+    /// the first fragment, which has them.
+    pub fn as_fragment_of10(self) -> Self {
+        Self {
+            has_zero_ports: true,
             ..self
         }
     }

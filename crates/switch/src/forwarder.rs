@@ -154,11 +154,9 @@ impl Forwarder {
                 // SAFETY: the port exists, and nothing else has the frame.
                 Received::Lent(frame) => unsafe { frame.bytes() },
             };
-            if (modes.drops_fragments || modes.matches_hidden) && is_fragment(frame) {
-                if modes.matches_hidden {
-                    let fragment = Packet::new(port_no, frame).with_hidden_fields();
-                    aside.push((burst.len(), fragment));
-                }
+            if modes.has_fragments_apart() && is_fragment(frame) {
+                let fragment = modes.fragment(Packet::new(port_no, frame));
+                aside.extend(fragment.map(|fragment| (burst.len(), fragment)));
                 return lent.drop(received);
             }
             let is_taken = is_compiled

@@ -12,7 +12,7 @@ use crate::normal::MacTable;
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use urtica_pipeline::Pipeline;
+use urtica_pipeline::{Packet, Pipeline};
 
 /// The pipeline, and what else packets meet.
 pub(crate) struct Shared {
@@ -21,6 +21,7 @@ pub(crate) struct Shared {
     is_alone: AtomicBool,
     drops_fragments: AtomicBool,
     matches_hidden: AtomicBool,
+    zeroes_ports: AtomicBool,
     wants_table_misses: AtomicBool,
     packet_ins_dropped: AtomicU64,
     changes: AtomicU64,
@@ -35,8 +36,35 @@ pub(crate) struct Modes {
     pub drops_fragments: bool,
     /// What fragments hide is matched as 0 (Open vSwitch's OFPC_FRAG_NX_MATCH).
     pub matches_hidden: bool,
+    /// Ports of fragments are matched as 0 (1.0 section 3.4).
+    pub zeroes_ports: bool,
     /// Somebody is told of packets that no entry matches.
     pub wants_table_misses: bool,
+}
+
+impl Modes {
+    /// Whether fragments are treated unlike other packets.
+    pub fn has_fragments_apart(self) -> bool {
+        self.drops_fragments || self.matches_hidden || self.zeroes_ports
+    }
+
+    /// A fragment as entries are to see it; `None` if it is dropped.
+    pub fn fragment(self, fragment: Packet) -> Option<Packet> {
+        match self {
+            Self {
+                matches_hidden: true,
+                ..
+            } => Some(fragment.with_hidden_fields()),
+            Self {
+                drops_fragments: true,
+                ..
+            } => None,
+            Self {
+                zeroes_ports: true, ..
+            } => Some(fragment.as_fragment_of10()),
+            _ => Some(fragment),
+        }
+    }
 }
 
 impl Shared {
@@ -49,6 +77,7 @@ impl Shared {
             is_alone: AtomicBool::default(),
             drops_fragments: AtomicBool::default(),
             matches_hidden: AtomicBool::default(),
+            zeroes_ports: AtomicBool::default(),
             wants_table_misses: AtomicBool::default(),
             packet_ins_dropped: AtomicU64::default(),
             changes: AtomicU64::default(),
@@ -93,6 +122,7 @@ impl Shared {
         self.is_alone.store(modes.is_alone, Relaxed);
         self.drops_fragments.store(modes.drops_fragments, Relaxed);
         self.matches_hidden.store(modes.matches_hidden, Relaxed);
+        self.zeroes_ports.store(modes.zeroes_ports, Relaxed);
         self.wants_table_misses
             .store(modes.wants_table_misses, Relaxed);
     }
@@ -103,6 +133,7 @@ impl Shared {
             is_alone: self.is_alone.load(Relaxed),
             drops_fragments: self.drops_fragments.load(Relaxed),
             matches_hidden: self.matches_hidden.load(Relaxed),
+            zeroes_ports: self.zeroes_ports.load(Relaxed),
             wants_table_misses: self.wants_table_misses.load(Relaxed),
         }
     }

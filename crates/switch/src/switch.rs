@@ -490,6 +490,7 @@ impl Switch {
             is_alone: fail_mode == FailMode::Standalone && !self.agent.is_connected(),
             drops_fragments: self.agent.drops_fragments(),
             matches_hidden: self.agent.matches_hidden(),
+            zeroes_ports: self.agent.zeroes_ports(),
             wants_table_misses: self.agent.wants_table_misses(),
         };
         self.shared.set_modes(modes);

@@ -19,7 +19,11 @@ impl Switch {
             flow_mod.command,
             FlowModCommand::Delete | FlowModCommand::DeleteStrict
         );
-        if is_delete || !flow_mod.buffer_id.is_some() {
+        if is_delete {
+            return Ok(());
+        }
+        self.agent.entries_version = Some(request.version);
+        if !flow_mod.buffer_id.is_some() {
             return Ok(());
         }
         let mut packet = self.agent.buffers.take(flow_mod.buffer_id)?;

@@ -56,6 +56,8 @@ pub(crate) struct Agent {
     generation_id: Option<u64>,
     /// How fragments are handled: one setting for the whole switch.
     fragments: ConfigFlags,
+    /// The version of the last flow mod, whose meaning entries have.
+    pub entries_version: Option<Version>,
     packet_ins_dropped: u64,
     /// What may still be done in the turn of the controller whose it is.
     pub turn: Turn,
@@ -79,6 +81,7 @@ impl Agent {
             rate_limit: RateLimit::new(packet_ins_per_second),
             generation_id: None,
             fragments: ConfigFlags::empty(),
+            entries_version: None,
             packet_ins_dropped: 0,
             turn: Turn::new(),
             left_changes: VecDeque::new(),
@@ -140,6 +143,11 @@ impl Agent {
     /// Whether fields that fragments hide are matched as 0.
     pub fn matches_hidden(&self) -> bool {
         self.fragments == ConfigFlags::FRAG_NX_MATCH
+    }
+
+    /// Whether ports of fragments are matched as 0, as 1.0 does.
+    pub fn zeroes_ports(&self) -> bool {
+        self.fragments.is_empty() && self.entries_version == Some(Version::Of10)
     }
 
     /// How many packet-ins were not sent because there were too many.

@@ -56,9 +56,13 @@ impl Switch {
             return Err(ErrorCode::BadRequestBadPacket);
         }
         let packet = Packet::new(in_port, packet_out.data);
-        let hides = self.agent.matches_hidden() && is_fragment(packet_out.data);
-        Ok(if hides {
+        if !is_fragment(packet_out.data) {
+            return Ok(packet);
+        }
+        Ok(if self.agent.matches_hidden() {
             packet.with_hidden_fields()
+        } else if self.agent.zeroes_ports() {
+            packet.as_fragment_of10()
         } else {
             packet
         })

@@ -371,6 +371,41 @@ fn what_fragments_hide_is_matched_as_0_where_that_is_asked() {
 }
 
 #[test]
+fn ports_of_fragments_are_0_for_entries_of_1_0() {
+    for (version, expected) in [(Version::Of10, [3, 3, 3]), (Version::Of13, [2, 4, 4])] {
+        let (mut bench, controller) = Bench::with_controller(version);
+        bench.add_port(4);
+        bench.take(controller);
+        let udp = urtica_wire::Match::any().eth_type(0x0800).ip_proto(17);
+        let by_port = |port| udp.clone().udp_dst(port);
+        for (priority, match_, out) in
+            [(2, by_port(53), 2), (2, by_port(0), 3), (1, udp.clone(), 4)]
+        {
+            let entry = FlowMod {
+                priority,
+                match_,
+                instructions: apply(Action::output(PortNo(out))),
+                ..FlowMod::default()
+            };
+            bench.tell_quietly(controller, &Message::FlowMod(entry));
+        }
+        let mut packet = frame(1, 2);
+        packet[12..38].copy_from_slice(&[
+            8, 0, 0x45, 0, 0, 46, 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 3, 0xe8, 0,
+            53,
+        ]);
+        bench.receive(1, &packet);
+        assert_eq!(bench.senders(), [2], "no fragment in {version}");
+        // The first, one from the middle, and the last.
+        for (place, out) in [[0x20, 0], [0x20, 1], [0, 1]].into_iter().zip(expected) {
+            packet[20..22].copy_from_slice(&place);
+            bench.receive(1, &packet);
+            assert_eq!(bench.senders(), [out], "{place:?} in {version}");
+        }
+    }
+}
+
+#[test]
 fn without_a_controller_entries_go_on() {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
     let entry = FlowMod {
