@@ -31,8 +31,11 @@ pub struct NorthboundConfig {
     pub tokens: Tokens,
     /// The longest body of a request: 1 MiB.
     pub max_body_bytes: usize,
-    /// How many connections there may be at once: 256. Further clients wait.
+    /// The maximum number of connections: 256. A further one takes the slot of one that is idle, and waits if none is.
     pub max_connections: usize,
+    /// The maximum number of connections of one client's address: 128. A further one takes the slot of the address's oldest idle
+    /// one, and is refused if none is idle.
+    pub max_connections_per_address: usize,
     /// How many of them may watch events: 64.
     pub max_watchers: usize,
     /// How many requests a client's address may send in a second in the long run: 1,000; twice as many at once.
@@ -52,6 +55,7 @@ impl Default for NorthboundConfig {
             tokens: Tokens::default(),
             max_body_bytes: 1 << 20,
             max_connections: 256,
+            max_connections_per_address: 128,
             max_watchers: 64,
             max_requests_per_second: 1000,
             receive_timeout: Duration::from_secs(10),

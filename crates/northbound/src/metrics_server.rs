@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
 
-/// How many clients may be connected: Prometheus, and who looks after it.
+/// The maximum number of connections: Prometheus, and who looks after it. One address may have half of them.
 const MAX_CONNECTIONS: usize = 16;
 
 /// Serves `GET /metrics` to anybody who reaches it.
@@ -71,6 +71,7 @@ impl MetricsServer {
         };
         let config = NorthboundConfig {
             max_connections: MAX_CONNECTIONS,
+            max_connections_per_address: MAX_CONNECTIONS / 2,
             ..NorthboundConfig::default()
         };
         let router = Router::new().route("/metrics", get(answer));

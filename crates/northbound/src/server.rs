@@ -1,27 +1,42 @@
 //! The HTTP server: connections, their time-outs, and the runtime that they live in.
 
+mod connections;
+
 use crate::config::NorthboundConfig;
+use crate::error::ApiError;
 use crate::guard::Peer;
 use axum::Router;
-use axum::body::Body;
-use axum::http::Request;
-use hyper::body::Incoming;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::http::{Request, StatusCode};
+use axum::response::{IntoResponse, Response};
+use connections::{Connections, Serving, ShareUsedUp, Slot};
+use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_io_timeout::TimeoutStream;
 
-/// Headers of a request: together this long, and so many.
+/// The maximum length of a request's first line and headers together, and the maximum number of headers.
 const MAX_HEADER_BYTES: usize = 32 << 10;
 const MAX_HEADERS: usize = 64;
+
+/// The maximum that is read of a request before its headers are complete. It does not bound headers that arrive in one piece.
+const MAX_READ_BYTES: usize = 2 * MAX_HEADER_BYTES;
+
+/// The response to a client that is served on all connections of its share.
+const SHARE_USED_UP: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
 /// How long accepting pauses where there are no file descriptors left.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -58,28 +73,35 @@ async fn accept(
     router: Router,
 ) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
-    let places = Arc::new(Semaphore::new(config.max_connections));
+    let connections = Connections::new(config.max_connections, config.max_connections_per_address);
     loop {
-        // Never closed.
-        let place = Arc::clone(&places)
-            .acquire_owned()
-            .await
-            .map_err(io::Error::other)?;
-        match listener.accept().await {
-            Ok((socket, peer)) => {
-                tokio::spawn(serve_connection(
-                    socket,
-                    peer,
-                    Arc::clone(&config),
-                    router.clone(),
-                    place,
-                ));
-            }
+        let (socket, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::debug!(%error, "the northbound interface cannot accept a connection");
                 tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
+        match connections.admit(peer.ip()).await {
+            Ok((slot, closed)) => {
+                let served =
+                    serve_connection(socket, peer, Arc::clone(&config), router.clone(), slot);
+                tokio::spawn(unless_closed(closed, served));
+            }
+            Err(ShareUsedUp) => {
+                tracing::debug!(%peer, "a client has too many connections; closing the new one");
+                let _ = socket.try_write(SHARE_USED_UP);
             }
         }
+    }
+}
+
+/// Ends a connection if a newer one takes its slot.
+async fn unless_closed(closed: oneshot::Receiver<()>, served: impl Future<Output = ()>) {
+    tokio::select! {
+        _ = closed => {}
+        () = served => {}
     }
 }
 
@@ -88,24 +110,77 @@ async fn serve_connection(
     peer: SocketAddr,
     config: Arc<NorthboundConfig>,
     router: Router,
-    _place: OwnedSemaphorePermit,
+    slot: Arc<Slot>,
 ) {
     let _ = socket.set_nodelay(true);
     let mut socket = TimeoutStream::new(socket);
     socket.set_write_timeout(Some(config.send_timeout));
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(Peer(peer));
-        let router = router.clone();
-        async move { tower::ServiceExt::oneshot(router, request.map(Body::new)).await }
+        let (router, serving) = (router.clone(), slot.serve());
+        async move {
+            let response = match check_length(&request) {
+                Ok(()) => tower::ServiceExt::oneshot(router, request.map(Body::new)).await?,
+                Err(refused) => refused.into_response(),
+            };
+            Ok::<Response<ServedBody>, Infallible>(response.map(|body| ServedBody {
+                body,
+                _serving: serving,
+            }))
+        }
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(config.receive_timeout)
-        .max_buf_size(MAX_HEADER_BYTES)
+        .max_buf_size(MAX_READ_BYTES)
         .max_headers(MAX_HEADERS)
         .serve_connection(TokioIo::new(Box::pin(socket)), service)
         .with_upgrades();
     if let Err(error) = served.await {
         tracing::debug!(%peer, %error, "a connection of the northbound interface ended");
+    }
+}
+
+/// Refuses a request whose first line and headers are too long.
+fn check_length(request: &Request<Incoming>) -> Result<(), ApiError> {
+    let headers = request.headers().iter();
+    // With ": " and the end of the line.
+    let lengths = headers.map(|(name, value)| name.as_str().len() + value.len() + 4);
+    // Path and query alone are of a length that the client chooses.
+    let path = request.uri().path_and_query();
+    let path = path.map_or(0, |path| path.as_str().len());
+    let length = path + lengths.sum::<usize>();
+    if length <= MAX_HEADER_BYTES {
+        return Ok(());
+    }
+    let refused =
+        format!("path and headers have {length} bytes: expected at most {MAX_HEADER_BYTES}");
+    let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    Err(ApiError::new(status, refused))
+}
+
+/// The body of a response, and the mark of its connection as busy until it is sent.
+struct ServedBody {
+    body: Body,
+    _serving: Serving,
+}
+
+impl HttpBody for ServedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }

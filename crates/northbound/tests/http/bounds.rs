@@ -111,6 +111,12 @@ fn bodies_headers_and_rates_are_bounded() {
     assert_eq!(lab.post("/stats/flowentry/add", &long).status, 413);
     let header = format!("X-Long: {}\r\n", "y".repeat(100_000));
     assert_eq!(lab.send("GET", "/stats/switches", &header, "").status, 431);
+    // One that arrives in one piece has the same bound as one that is longer than any buffer.
+    for (length, status) in [(32_000, 200), (33_000, 431), (40_000, 431)] {
+        let header = format!("X-Long: {}\r\n", "y".repeat(length));
+        let response = lab.send("GET", "/openapi.json", &header, "");
+        assert_eq!(response.status, status, "{length}");
+    }
     let many = "X-Many: y\r\n".repeat(200);
     assert_eq!(lab.send("GET", "/stats/switches", &many, "").status, 431);
     let statuses: Vec<_> = (0..40).map(|_| lab.get("/stats/switches").status).collect();
@@ -141,6 +147,55 @@ fn clients_that_send_slowly_are_let_go() {
     )
     .unwrap();
     assert_eq!(Response::read(&mut socket).status, 408);
+}
+
+/// A connection whose client has sent these bytes.
+fn open(lab: &Lab, begun: &str) -> TcpStream {
+    let mut socket = TcpStream::connect(lab.address).unwrap();
+    socket.set_read_timeout(Some(BOUND)).unwrap();
+    socket.write_all(begun.as_bytes()).unwrap();
+    socket
+}
+
+#[test]
+fn slow_connections_of_one_address_keep_no_client_out() {
+    // Longer than the test: no connection ends because its time is up.
+    let lab = lab(NorthboundConfig {
+        receive_timeout: BOUND * 10,
+        ..config()
+    });
+    let begun = ["", "GET /stats/switches HTTP/1.1\r\nHost:"];
+    let slow: Vec<_> = (0..600).map(|at| open(&lab, begun[at % 2])).collect();
+    // The same address, too, has a connection as soon as it opens one.
+    assert_eq!(lab.json("/stats/switches"), json!([1]));
+    // The oldest ones were closed for it, the newest are open.
+    let mut slow = slow.into_iter();
+    let mut oldest = slow.next().unwrap();
+    assert_eq!(oldest.read(&mut [0]).unwrap(), 0);
+    let mut newest = slow.next_back().unwrap();
+    write!(newest, " localhost\r\nConnection: close\r\n\r\n").unwrap();
+    assert_eq!(Response::read(&mut newest).status, 200);
+}
+
+#[test]
+fn an_address_has_its_share_of_the_connections() {
+    let lab = lab(NorthboundConfig {
+        max_connections: 8,
+        max_connections_per_address: 2,
+        ..config()
+    });
+    let events = "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let mut watchers = [open(&lab, events), open(&lab, events)];
+    for watcher in &mut watchers {
+        // Now it is served.
+        watcher.read_exact(&mut [0; 15]).unwrap();
+    }
+    let refused = lab.get("/stats/switches");
+    assert_eq!(refused.status, 503, "{refused:?}");
+    drop(watchers);
+    wait("the slots are free again", || {
+        lab.get("/stats/switches").status == 200
+    });
 }
 
 /// A client that does not read its response.
