@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use urtica_apps::Services;
 use urtica_controller::Controller;
-use urtica_northbound::{Northbound, NorthboundConfig, NorthboundError, Tokens};
+use urtica_northbound::{Northbound, NorthboundConfig, NorthboundError, NorthboundHandle, Tokens};
 
 /// Options of the northbound interface.
 #[derive(clap::Args)]
@@ -53,17 +53,34 @@ impl NorthboundArgs {
         let Some(address) = self.northbound else {
             return Ok(NorthboundConfig::default());
         };
-        let tokens = self.northbound_tokens.as_deref().map(Tokens::read);
-        let tokens = tokens
-            .transpose()
+        let tokens = self
+            .tokens()
             .map_err(|error| ("northbound-tokens", error))?;
         let config = NorthboundConfig {
             address,
-            tokens: tokens.unwrap_or_default(),
+            tokens,
             ..NorthboundConfig::default()
         };
         config.check().map_err(|error| ("northbound", error))?;
         Ok(config)
+    }
+
+    /// The tokens of the file, if one is named.
+    fn tokens(&self) -> Result<Tokens, NorthboundError> {
+        let tokens = self.northbound_tokens.as_deref().map(Tokens::read);
+        Ok(tokens.transpose()?.unwrap_or_default())
+    }
+
+    /// Has an interface that runs use the tokens of these options.
+    pub fn set_tokens(&self, handle: &NorthboundHandle) {
+        // Without the option, the interface keeps running until a restart, as it is.
+        if self.northbound.is_none() {
+            return;
+        }
+        let set = self.tokens().and_then(|tokens| handle.set_tokens(tokens));
+        if let Err(error) = set {
+            tracing::error!("the tokens of the northbound interface stay as they are: {error}");
+        }
     }
 
     /// Adds the interface, if it is wanted.
@@ -72,10 +89,10 @@ impl NorthboundArgs {
         controller: Controller,
         programs: &[String],
         services: &Services,
-    ) -> Result<Controller, NorthboundError> {
+    ) -> Result<(Controller, Option<NorthboundHandle>), NorthboundError> {
         if self.northbound.is_none() {
             warn_of_nobody_who_asks(programs);
-            return Ok(controller);
+            return Ok((controller, None));
         }
         let config = self.config().map_err(|(_, error)| error)?;
         let mut northbound = Northbound::bind(config)?
@@ -87,8 +104,15 @@ impl NorthboundArgs {
         if let Some(hosts) = &services.hosts {
             northbound = northbound.hosts(hosts);
         }
-        Ok(northbound.add_to(controller))
+        let handle = northbound.handle();
+        Ok((northbound.add_to(controller), Some(handle)))
     }
+}
+
+/// Has an interface serve these programs from now on.
+pub fn set_programs(handle: &NorthboundHandle, names: &[String], services: &Services) {
+    let (discovery, hosts) = (services.discovery.as_ref(), services.hosts.as_ref());
+    handle.set_programs(names, discovery, hosts);
 }
 
 /// Some programs do nothing but what requests tell them.

@@ -11,12 +11,14 @@ pub use settings::Refused;
 
 use crate::config::{Effective, LoadError, Sources};
 use crate::log::log_filtered;
+#[cfg(feature = "northbound")]
+use crate::northbound::set_programs;
 use crate::say::complain;
 use crate::{Cli, Command, service, status};
 use args::{KernelForm, Offload, kernel_mode};
 use clap::CommandFactory;
 use clap::error::ErrorKind;
-use live::Live;
+use live::{Follow, Live};
 use std::process::ExitCode;
 use std::sync::Arc;
 use urtica_apps::{self as apps, Apps};
@@ -65,11 +67,16 @@ fn refuse_no_programs() -> ! {
 struct Prepared {
     controller: Controller,
     apps: Option<Apps>,
+    follow: Follow,
 }
 
 fn run_apps(args: &RunArgs, live: Live) -> Result<(), Box<dyn std::error::Error>> {
     let controller = args.controller.clone().into_controller();
-    let Prepared { controller, apps } = match kernel_mode(args)? {
+    let Prepared {
+        controller,
+        apps,
+        follow,
+    } = match kernel_mode(args)? {
         Some((form, mode)) => add_offloaded(controller, args, form, mode)?,
         None if args.offload == Offload::Ring => {
             add_apps(with_rings(controller), args, &args.options)?
@@ -77,7 +84,7 @@ fn run_apps(args: &RunArgs, live: Live) -> Result<(), Box<dyn std::error::Error>
         None if args.offload == Offload::Driven => add_driven(controller, args)?,
         None => hold(add_apps(controller, args, &args.options)?, args)?,
     };
-    live.run(controller.background(service::notify), apps)
+    live.run(controller.background(service::notify), apps, follow)
 }
 
 /// Keeps connections beyond the program's end, where that is wanted, and lets go what an earlier program left in the kernel. Last,
@@ -86,9 +93,11 @@ fn hold(prepared: Prepared, args: &RunArgs) -> Result<Prepared, Box<dyn std::err
     let Some(mut held) = args.hold.attach()? else {
         return Ok(prepared);
     };
-    let Prepared { controller, apps } = prepared;
-    let controller = controller.held_halves(Halves::of(&mut held)).hold(held);
-    Ok(Prepared { controller, apps })
+    let halves = Halves::of(&mut held);
+    Ok(Prepared {
+        controller: prepared.controller.held_halves(halves).hold(held),
+        ..prepared
+    })
 }
 
 /// Has messages come through rings; where this machine has no room for that, says why.
@@ -114,10 +123,11 @@ fn add_apps(
     options: &apps::Options,
 ) -> Result<Prepared, Box<dyn std::error::Error>> {
     let apps = Apps::new(&args.apps, options)?;
-    let controller = add_northbound(apps.add_to(controller), args, apps.services())?;
+    let (controller, follow) = add_northbound(apps.add_to(controller), args, apps.services())?;
     Ok(Prepared {
         controller,
         apps: Some(apps),
+        follow,
     })
 }
 
@@ -125,12 +135,22 @@ fn add_northbound(
     controller: Controller,
     args: &RunArgs,
     services: &apps::Services,
-) -> Result<Controller, Box<dyn std::error::Error>> {
+) -> Result<(Controller, Follow), Box<dyn std::error::Error>> {
     #[cfg(feature = "northbound")]
-    let controller = args.northbound.add_to(controller, &args.apps, services)?;
+    let (controller, handle) = args.northbound.add_to(controller, &args.apps, services)?;
+    #[cfg(feature = "northbound")]
+    if let Some(handle) = handle {
+        let follow: Follow = Box::new(move |args, apps| {
+            args.northbound.set_tokens(&handle);
+            if let Some(apps) = apps {
+                set_programs(&handle, &args.apps, apps.services());
+            }
+        });
+        return Ok((controller, follow));
+    }
     #[cfg(not(feature = "northbound"))]
     let _ = (args, services);
-    Ok(controller)
+    Ok((controller, Box::new(|_, _| {})))
 }
 
 /// Adds the programs, and has the kernel settle what it can for their services; where it cannot, says why.
@@ -166,9 +186,11 @@ fn add_driven(
             controller
         }
     };
+    let (controller, follow) = add_northbound(controller, args, &services)?;
     Ok(Prepared {
-        controller: add_northbound(controller, args, &services)?,
+        controller,
         apps: None,
+        follow,
     })
 }
 
@@ -190,9 +212,11 @@ fn add_offloaded(
             tracing::info!(
                 "the kernel half is active: {name} answers in the kernel what it can{when}{tables}"
             );
+            let (controller, follow) = loaded.add_to(controller, args, mode)?;
             Ok(Prepared {
-                controller: loaded.add_to(controller, args, mode)?,
+                controller,
                 apps: None,
+                follow,
             })
         }
         Err(reason) => {
@@ -264,7 +288,7 @@ impl LoadedForm {
         controller: Controller,
         args: &RunArgs,
         mode: Mode,
-    ) -> Result<Controller, Box<dyn std::error::Error>> {
+    ) -> Result<(Controller, Follow), Box<dyn std::error::Error>> {
         match self.kernel {
             LoadedKernel::L2(kernel) => {
                 let controller = controller.program(urtica_controller::Named::new(

@@ -337,6 +337,77 @@ impl Running {
     }
 }
 
+/// Sends a GET request with a token to the northbound interface; returns the response's status and body.
+fn get(address: &str, token: &str, path: &str) -> (String, String) {
+    let mut socket = TcpStream::connect(address).unwrap();
+    socket.set_read_timeout(Some(DEADLINE)).unwrap();
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+    );
+    socket.write_all(request.as_bytes()).unwrap();
+    let mut response = String::new();
+    socket.read_to_string(&mut response).unwrap();
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap();
+    (status.to_owned(), body.to_owned())
+}
+
+#[test]
+fn the_northbound_interface_follows_the_configuration() {
+    const OLD: &str = "0123456789abcdef";
+    const NEW: &str = "fedcba9876543210";
+    let folder = Folder::new("");
+    let secret = |name: &str, token: &str| {
+        folder.write(name, token);
+        let mode = fs::Permissions::from_mode(0o600);
+        fs::set_permissions(folder.path(name), mode).unwrap();
+    };
+    let configure = |programs: &str, tokens: &str| {
+        let tokens = folder.path(tokens);
+        let northbound = format!(
+            "northbound = \"127.0.0.1:0\"\nnorthbound-tokens = \"{}\"\n",
+            tokens.display()
+        );
+        let text = with_programs(programs) + &northbound;
+        folder.write("urtica.toml", &text);
+    };
+    secret("tokens", OLD);
+    configure("\"discovery\", \"hub\"", "tokens");
+    let mut running = Running::start(&folder, &[], &[]);
+    let log = running.wait_for("the northbound interface listens");
+    let (_, address) = log
+        .split_once("northbound interface listens address=")
+        .unwrap();
+    let address = address.lines().next().unwrap().trim().to_owned();
+    let list = |token: &str, path: &str| get(&address, token, path);
+    let programs = (OLD, "/api/v1/programs");
+    assert_eq!(list(programs.0, programs.1).1, "[\"discovery\",\"hub\"]");
+
+    // Hosts are tracked, and then nothing is.
+    let shows = |name: &str| list(OLD, "/metrics").1.contains(&format!("urtica_{name} "));
+    assert!(!shows("hosts") && shows("directed_links"));
+    configure("\"hosts\", \"hub\"", "tokens");
+    running.reload("was read again");
+    assert_eq!(list(programs.0, programs.1).1, "[\"hosts\",\"hub\"]");
+    assert!(shows("hosts") && shows("directed_links"));
+    configure("\"hub\"", "tokens");
+    running.reload("was read again");
+    assert!(!shows("hosts") && !shows("directed_links"));
+
+    // The file has other tokens, and then another file is named.
+    secret("tokens", NEW);
+    assert_eq!(list(OLD, "/api/v1/programs").0, "200");
+    running.reload("was read again");
+    assert_eq!(list(OLD, "/api/v1/programs").0, "401");
+    assert_eq!(list(NEW, "/api/v1/programs").0, "200");
+    secret("others", OLD);
+    configure("\"hub\"", "others");
+    let log = running.reload("was read again");
+    assert!(!log.contains("cannot change"), "{log}");
+    assert_eq!(list(OLD, "/api/v1/programs").0, "200");
+    assert_eq!(list(NEW, "/api/v1/programs").0, "401");
+}
+
 /// A 1.0 switch without ports that has joined.
 fn join(port: u16) -> TcpStream {
     let mut switch = TcpStream::connect(("127.0.0.1", port)).unwrap();

@@ -45,5 +45,5 @@ pub(crate) fn routes() -> Router<Arc<App>> {
 
 /// The names of the programs that run.
 async fn programs(State(app): State<Arc<App>>) -> Result<Json<Vec<String>>, ApiError> {
-    Ok(Json(app.sources.programs.clone()))
+    Ok(Json(app.live.sources().programs.clone()))
 }

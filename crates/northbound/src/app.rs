@@ -4,6 +4,7 @@ use crate::conf_switches::ConfSwitches;
 use crate::config::NorthboundConfig;
 use crate::error::ApiError;
 use crate::literal;
+use crate::live::Live;
 use crate::metrics::PortCounters;
 use crate::rates::Rates;
 use axum::body::{Body, Bytes};
@@ -25,23 +26,14 @@ use urtica_wire::{DatapathId, Message};
 /// How many replies of switches are held at once: each may have 64 MiB.
 const MAX_REPLIES: usize = 4;
 
-/// What the interface tells about, beside switches.
-#[derive(Clone, Default)]
-pub(crate) struct Sources {
-    pub discovery: Option<Discovery>,
-    pub hosts: Option<Hosts>,
-    /// The names of the programs that run.
-    pub programs: Vec<String>,
-    /// What stands for Ryu's REST applications.
-    pub ryu: RyuApps,
-}
-
 /// What all requests share.
 pub(crate) struct App {
     pub config: NorthboundConfig,
     pub network: Network,
     pub background: Background,
-    pub sources: Sources,
+    pub live: Arc<Live>,
+    /// The programs that replace Ryu's REST applications.
+    pub ryu: RyuApps,
     pub rates: Rates,
     pub conf: ConfSwitches,
     pub watchers: Arc<Semaphore>,
@@ -54,7 +46,12 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub fn new(config: NorthboundConfig, background: &Background, sources: Sources) -> Self {
+    pub fn new(
+        config: NorthboundConfig,
+        background: &Background,
+        live: Arc<Live>,
+        ryu: RyuApps,
+    ) -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
         let network = background.network().with_deadline(config.reply_timeout);
         Self {
@@ -62,7 +59,8 @@ impl App {
             config,
             network,
             background: background.clone(),
-            sources,
+            live,
+            ryu,
             rates: Rates::default(),
             conf: ConfSwitches::default(),
             port_counters: PortCounters::default(),
@@ -89,6 +87,16 @@ impl App {
     /// Requests that were refused before anything looked at them.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
+    }
+
+    /// The discovery of links, if it runs.
+    pub fn discovery(&self) -> Option<Discovery> {
+        self.live.sources().discovery.clone()
+    }
+
+    /// The tracking of hosts, if it runs.
+    pub fn hosts(&self) -> Option<Hosts> {
+        self.live.sources().hosts.clone()
     }
 
     /// What is known of a switch.

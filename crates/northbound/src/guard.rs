@@ -5,6 +5,7 @@
 //! WebSocket, is refused if its `Origin` is another one; and without tokens, `Host` has to be a name of this machine.
 
 use crate::app::App;
+use crate::config::Tokens;
 use crate::error::ApiError;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
@@ -40,25 +41,10 @@ impl App {
         }
         let headers = request.headers();
         check_origin(request.method(), headers)?;
-        match self.config.tokens.is_empty() {
+        let tokens = self.live.tokens();
+        match tokens.is_empty() {
             true => self.check_host(headers),
-            false => self.check_token(headers),
-        }
-    }
-
-    fn check_token(&self, headers: &HeaderMap) -> Result<(), ApiError> {
-        let given = text(headers, header::AUTHORIZATION);
-        let token = given.and_then(|given| given.split_once(' '));
-        let is_known = token.is_some_and(|(scheme, token)| {
-            scheme.eq_ignore_ascii_case("bearer") && self.config.tokens.contains(token.trim())
-        });
-        match is_known {
-            true => Ok(()),
-            false => Err(ApiError::new(
-                StatusCode::UNAUTHORIZED,
-                "the request has no valid token: expected the header Authorization with a bearer token of this controller",
-            )
-            .example("Authorization: Bearer 4f9ec7d0b6a1c5e2")),
+            false => check_token(&tokens, headers),
         }
     }
 
@@ -78,6 +64,22 @@ impl App {
                     .with_status(StatusCode::FORBIDDEN),
             ),
         }
+    }
+}
+
+fn check_token(tokens: &Tokens, headers: &HeaderMap) -> Result<(), ApiError> {
+    let given = text(headers, header::AUTHORIZATION);
+    let token = given.and_then(|given| given.split_once(' '));
+    let is_known = token.is_some_and(|(scheme, token)| {
+        scheme.eq_ignore_ascii_case("bearer") && tokens.contains(token.trim())
+    });
+    match is_known {
+        true => Ok(()),
+        false => Err(ApiError::new(
+            StatusCode::UNAUTHORIZED,
+            "the request has no valid token: expected the header Authorization with a bearer token of this controller",
+        )
+        .example("Authorization: Bearer 4f9ec7d0b6a1c5e2")),
     }
 }
 

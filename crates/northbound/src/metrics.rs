@@ -367,13 +367,13 @@ fn add_background(page: &mut Page, app: &App) {
     page.gauge(
         "program_running",
         "A program that runs",
-        app.sources.programs.iter().map(name),
+        app.live.sources().programs.iter().map(name),
     );
 }
 
 fn add_services(page: &mut Page, app: &App) {
     let none = Labels::new;
-    if let Some(discovery) = &app.sources.discovery {
+    if let Some(discovery) = app.discovery() {
         let links = discovery.topology().load().directed_links().len() as u64;
         page.gauge(
             "directed_links",
@@ -406,7 +406,7 @@ fn add_services(page: &mut Page, app: &App) {
             page.counter(name, help, [(none(), count)]);
         }
     }
-    if let Some(hosts) = &app.sources.hosts {
+    if let Some(hosts) = app.hosts() {
         page.gauge(
             "hosts",
             "Hosts that are known",

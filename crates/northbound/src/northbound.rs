@@ -1,8 +1,9 @@
 //! The interface as a controller gets it.
 
-use crate::app::{App, Sources};
+use crate::app::App;
 use crate::config::{NorthboundConfig, NorthboundError};
 use crate::error::ApiError;
+use crate::live::{Live, NorthboundHandle};
 use crate::{api, events, guard, metrics, openapi, ryu, server};
 use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
@@ -31,7 +32,8 @@ use urtica_services::{Discovery, Hosts};
 pub struct Northbound {
     config: NorthboundConfig,
     listener: TcpListener,
-    sources: Sources,
+    live: Arc<Live>,
+    ryu: RyuApps,
     router: Router,
 }
 
@@ -47,9 +49,10 @@ impl Northbound {
         let listener = TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         Ok(Self {
+            live: Arc::new(Live::new(&config)),
+            ryu: RyuApps::default(),
             config,
             listener,
-            sources: Sources::default(),
             router: Router::new(),
         })
     }
@@ -63,27 +66,37 @@ impl Northbound {
     }
 
     /// Tells about links and paths. Without this there are none.
-    pub fn discovery(mut self, discovery: &Discovery) -> Self {
-        self.sources.discovery = Some(discovery.clone());
+    pub fn discovery(self, discovery: &Discovery) -> Self {
+        let discovery = Some(discovery.clone());
+        self.live
+            .modify_sources(|sources| sources.discovery = discovery);
         self
     }
 
     /// Tells about hosts. Without this there are none.
-    pub fn hosts(mut self, hosts: &Hosts) -> Self {
-        self.sources.hosts = Some(hosts.clone());
+    pub fn hosts(self, hosts: &Hosts) -> Self {
+        let hosts = Some(hosts.clone());
+        self.live.modify_sources(|sources| sources.hosts = hosts);
         self
     }
 
     /// Has requests control what stands for Ryu's REST applications. Without this, no switch is connected to them.
     pub fn ryu(mut self, ryu: &RyuApps) -> Self {
-        self.sources.ryu = ryu.clone();
+        self.ryu = ryu.clone();
         self
     }
 
     /// The names of the programs that run.
-    pub fn programs<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
-        self.sources.programs = names.into_iter().map(Into::into).collect();
+    pub fn programs<S: Into<String>>(self, names: impl IntoIterator<Item = S>) -> Self {
+        let programs = names.into_iter().map(Into::into).collect();
+        self.live
+            .modify_sources(|sources| sources.programs = programs);
         self
+    }
+
+    /// Returns a handle that changes the interface while it runs.
+    pub fn handle(&self) -> NorthboundHandle {
+        NorthboundHandle(Arc::clone(&self.live))
     }
 
     /// Answers these paths, too: a program's own. Who may use the interface may use them; its limits are theirs.
@@ -116,7 +129,7 @@ impl Northbound {
 
     fn start(self, background: &Background) {
         let address = self.listener.local_addr().unwrap_or(self.config.address);
-        let app = Arc::new(App::new(self.config, background, self.sources));
+        let app = Arc::new(App::new(self.config, background, self.live, self.ryu));
         let config = Arc::new(app.config.clone());
         let router = router(app, self.router);
         tracing::info!(%address, "the northbound interface listens");

@@ -371,6 +371,11 @@ impl Discovery {
         }
     }
 
+    /// Returns `true` if both are the same service, of which one is a clone.
+    pub fn ptr_eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Events from now on. The topology is always at least as new as the event.
     pub fn events(&self) -> Events<DiscoveryEvent> {
         self.0.events.subscribe()

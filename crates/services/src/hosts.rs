@@ -271,6 +271,11 @@ impl Hosts {
         self.0.table.refused()
     }
 
+    /// Returns `true` if both are the same service, of which one is a clone.
+    pub fn ptr_eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Events from now on. [`Hosts::find`] already shows the change when its event arrives.
     pub fn events(&self) -> Events<HostEvent> {
         self.0.events.subscribe()

@@ -3,6 +3,7 @@
 //! SIGHUP has the file read again. What concerns programs and the log is applied at once, and only where it differs; what the controller
 //! was started with stays, and the log says so. A file with a fault changes nothing.
 
+use super::args::RunArgs;
 use super::control::{Question, listen};
 use crate::Command;
 use crate::config::{Effective, FileError, LoadError, Sources};
@@ -22,10 +23,13 @@ use urtica_wire::{FlowModCommand, Message};
 const PROGRAMS: &str = "programs";
 const LOG: &str = "log";
 
-/// What has the northbound interface started.
-const NORTHBOUND: &str = "northbound";
+/// The file of tokens, which is read again each time.
+const NORTHBOUND_TOKENS: &str = "northbound-tokens";
 
 const KERNEL_ANSWERS: &str = "the kernel answers for l2: programs and their settings stay as they are until the controller is restarted";
+
+/// Has the northbound interface follow new options and, if they can change, the programs.
+pub type Follow = Box<dyn Fn(&RunArgs, Option<&Apps>)>;
 
 /// The configuration of a controller while it runs.
 pub struct Live {
@@ -62,7 +66,12 @@ impl Live {
 
     /// Runs a controller until SIGINT or SIGTERM. With a file, SIGHUP has it read again; without, SIGHUP ends the program, as it does
     /// where nobody has said otherwise.
-    pub fn run(mut self, controller: Controller, apps: Option<Apps>) -> Result<(), Box<dyn Error>> {
+    pub fn run(
+        mut self,
+        controller: Controller,
+        apps: Option<Apps>,
+        follow: Follow,
+    ) -> Result<(), Box<dyn Error>> {
         let (sender, events) = mpsc::channel();
         self.pass_on_signals(&sender)?;
         let running = controller.start()?;
@@ -77,7 +86,7 @@ impl Live {
         running.on_failure(move || drop(sender.send(Event::Ended)));
         for event in events {
             match event {
-                Event::Signal(SIGHUP) => self.reload(&running, &mut apps),
+                Event::Signal(SIGHUP) => self.reload(&running, &mut apps, &follow),
                 Event::Signal(signal) => {
                     tracing::info!(signal, "stopping");
                     let ended = match signal {
@@ -169,8 +178,8 @@ impl Live {
         )
     }
 
-    fn reload(&mut self, running: &Running, apps: &mut Option<Apps>) {
-        if let Err(error) = self.try_reload(running, apps) {
+    fn reload(&mut self, running: &Running, apps: &mut Option<Apps>, follow: &Follow) {
+        if let Err(error) = self.try_reload(running, apps, follow) {
             match &error {
                 LoadError::File(FileError::Faults { file, faults }) => {
                     for fault in faults {
@@ -183,7 +192,12 @@ impl Live {
         }
     }
 
-    fn try_reload(&mut self, running: &Running, apps: &mut Option<Apps>) -> Result<(), LoadError> {
+    fn try_reload(
+        &mut self,
+        running: &Running,
+        apps: &mut Option<Apps>,
+        follow: &Follow,
+    ) -> Result<(), LoadError> {
         let new = self.sources.load()?;
         new.check_settings()?;
         let Command::Run(args) = &new.cli.command else {
@@ -197,11 +211,8 @@ impl Live {
                 None => tracing::warn!("{KERNEL_ANSWERS}"),
             }
         }
-        if !changes.is_empty() && self.values.contains_key(NORTHBOUND) {
-            tracing::warn!(
-                "the northbound interface goes on telling of the programs that there were when it started, until the controller is restarted"
-            );
-        }
+        follow(args, apps.as_ref());
+        self.take(NORTHBOUND_TOKENS, &new);
         if self.values.get(LOG) != new.values.get(LOG) {
             self.log.set(args.log_filter());
             self.take(LOG, &new);
@@ -226,7 +237,10 @@ impl Live {
     fn differences(&self, new: &Effective) -> (Vec<String>, Vec<String>) {
         let names = self.values.keys().chain(new.values.keys());
         let differ = names.filter(|name| self.values.get(*name) != new.values.get(*name));
-        let mut differ: Vec<_> = differ.filter(|name| *name != LOG).cloned().collect();
+        let mut differ: Vec<_> = differ
+            .filter(|name| ![LOG, NORTHBOUND_TOKENS].contains(&name.as_str()))
+            .cloned()
+            .collect();
         differ.sort();
         differ.dedup();
         let is_of_programs = |name: &String| name == PROGRAMS || new.program_options.contains(name);

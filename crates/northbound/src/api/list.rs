@@ -310,12 +310,7 @@ pub(crate) struct Host {
 }
 
 pub(super) async fn hosts(State(app): State<Arc<App>>) -> Listed<Host> {
-    let hosts = app
-        .sources
-        .hosts
-        .as_ref()
-        .map(|hosts| hosts.all())
-        .unwrap_or_default();
+    let hosts = app.hosts().map(|hosts| hosts.all()).unwrap_or_default();
     let row = |host: Arc<urtica_services::Host>| Host {
         mac: host.mac.to_string(),
         vlan: host.vlan,
@@ -337,7 +332,7 @@ pub(crate) struct Link {
 }
 
 pub(super) async fn links(State(app): State<Arc<App>>) -> Listed<Link> {
-    let Some(discovery) = &app.sources.discovery else {
+    let Some(discovery) = app.discovery() else {
         return Ok(Json(Vec::new()));
     };
     let topology = discovery.topology().load();

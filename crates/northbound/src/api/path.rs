@@ -44,7 +44,7 @@ pub(super) async fn path(
         )
     })?;
     let (from, to) = (end(&app, "from", &ends.from)?, end(&app, "to", &ends.to)?);
-    let Some(discovery) = &app.sources.discovery else {
+    let Some(discovery) = app.discovery() else {
         let error = "no links are known: expected `discovery` among the programs that run";
         return Err(ApiError::new(StatusCode::CONFLICT, error));
     };
@@ -60,7 +60,7 @@ pub(super) async fn path(
 
 /// An end of a path: a host's MAC address, or a switch and a port.
 fn end(app: &App, field: &str, text: &str) -> Result<PortId, ApiError> {
-    let hosts = app.sources.hosts.as_ref();
+    let hosts = app.hosts();
     if let Ok(mac) = text.parse::<MacAddr>() {
         let host = hosts.and_then(|hosts| hosts.find(mac));
         let unknown = || {

@@ -1,12 +1,15 @@
 //! The events of the controller and its services, in one.
 
 use crate::app::App;
+use crate::live::Sources;
 use crate::ryu::topology::{host_json, link_json, port_json, switch_json};
 use serde_json::{Value, json};
+use std::collections::VecDeque;
 use std::future::pending;
 use std::sync::Arc;
+use tokio::sync::watch;
 use urtica_controller::{Events, NetworkEvent, SwitchInfo};
-use urtica_services::{DiscoveryEvent, Host, HostEvent};
+use urtica_services::{Discovery, DiscoveryEvent, Host, HostEvent, Hosts};
 use urtica_topology::{DirectedLink, PortId};
 use urtica_wire::{PortReason, PortStatus};
 
@@ -53,18 +56,24 @@ pub(super) struct Feed {
     network: Events<NetworkEvent>,
     links: Option<Events<DiscoveryEvent>>,
     hosts: Option<Events<HostEvent>>,
+    /// The services that these events are of.
+    sources: Arc<Sources>,
+    changes: watch::Receiver<Arc<Sources>>,
+    /// News of services that were added and removed.
+    news: VecDeque<Happened>,
 }
 
 impl Feed {
     pub fn new(app: Arc<App>) -> Self {
+        let mut changes = app.live.watch_sources();
+        let sources = Arc::clone(&changes.borrow_and_update());
         Self {
             network: app.network.events(),
-            links: app
-                .sources
-                .discovery
-                .as_ref()
-                .map(|discovery| discovery.events()),
-            hosts: app.sources.hosts.as_ref().map(|hosts| hosts.events()),
+            links: sources.discovery.as_ref().map(Discovery::events),
+            hosts: sources.hosts.as_ref().map(Hosts::events),
+            sources,
+            changes,
+            news: VecDeque::new(),
             app,
         }
     }
@@ -79,7 +88,15 @@ impl Feed {
     /// The next event that clients are told of; `None` when the controller stops.
     pub async fn next(&mut self) -> Option<Happened> {
         loop {
+            if let Some(happened) = self.news.pop_front() {
+                return Some(happened);
+            }
             let happened = tokio::select! {
+                changed = self.changes.changed() => {
+                    changed.ok()?;
+                    self.follow();
+                    None
+                }
                 event = self.network.next() => from_network(event?),
                 event = next_of(&mut self.links) => from_discovery(event?),
                 event = next_of(&mut self.hosts) => from_hosts(event?),
@@ -87,6 +104,22 @@ impl Feed {
             if happened.is_some() {
                 return happened;
             }
+        }
+    }
+
+    /// Subscribes to the services that run now, if they are others. What the old ones knew is gone, what the new ones know is news.
+    fn follow(&mut self) {
+        let new = Arc::clone(&self.changes.borrow_and_update());
+        let old = std::mem::replace(&mut self.sources, Arc::clone(&new));
+        if !is_same(&old.hosts, &new.hosts, Hosts::ptr_eq) {
+            self.hosts = new.hosts.as_ref().map(Hosts::events);
+            self.news.extend(hosts(&old).map(Happened::HostLeft));
+            self.news.extend(hosts(&new).map(Happened::HostJoined));
+        }
+        if !is_same(&old.discovery, &new.discovery, Discovery::ptr_eq) {
+            self.links = new.discovery.as_ref().map(Discovery::events);
+            self.news.extend(links(&old).map(Happened::LinkDown));
+            self.news.extend(links(&new).map(Happened::LinkUp));
         }
     }
 
@@ -109,6 +142,25 @@ impl Feed {
             Happened::Missed(count) => json!({ "count": count }),
         }
     }
+}
+
+fn is_same<T>(old: &Option<T>, new: &Option<T>, same: impl Fn(&T, &T) -> bool) -> bool {
+    match (old, new) {
+        (Some(old), Some(new)) => same(old, new),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+fn hosts(sources: &Sources) -> impl Iterator<Item = Arc<Host>> {
+    let hosts = sources.hosts.as_ref().map(|hosts| hosts.all());
+    hosts.unwrap_or_default().into_iter()
+}
+
+fn links(sources: &Sources) -> impl Iterator<Item = DirectedLink> {
+    let discovery = sources.discovery.as_ref();
+    let links = discovery.map(|discovery| discovery.topology().load().directed_links().to_vec());
+    links.unwrap_or_default().into_iter()
 }
 
 /// Never, where there is no such service.

@@ -31,12 +31,12 @@ pub(crate) fn routes() -> Router<Arc<App>> {
 
 /// The switches that a path names.
 fn switches(app: &App, params: &Params) -> Result<Vec<DatapathId>, ApiError> {
-    let there = app.sources.ryu.firewall.switches();
+    let there = app.ryu.firewall.switches();
     rule::switches(params, "rest_firewall", there)
 }
 
 fn all_switches(app: &App) -> Result<Vec<DatapathId>, ApiError> {
-    let there = app.sources.ryu.firewall.switches();
+    let there = app.ryu.firewall.switches();
     rule::some_switches("rest_firewall", there)
 }
 
@@ -45,7 +45,7 @@ fn word(is_enabled: bool) -> &'static str {
 }
 
 async fn status(State(app): State<Arc<App>>) -> Answer {
-    let firewall = &app.sources.ryu.firewall;
+    let firewall = &app.ryu.firewall;
     let row = |id: DatapathId| {
         let status = word(firewall.status(id)?.is_enabled);
         Ok(json!({ "switch_id": id.to_string(), "status": status }))
@@ -58,7 +58,7 @@ async fn status(State(app): State<Arc<App>>) -> Answer {
 }
 
 async fn log_status(State(app): State<Arc<App>>) -> Answer {
-    let firewall = &app.sources.ryu.firewall;
+    let firewall = &app.ryu.firewall;
     let row = |id: DatapathId| {
         let status = word(firewall.status(id)?.logs);
         Ok(json!({ "switch_id": id.to_string(), "log_status": status }))
@@ -85,7 +85,7 @@ async fn set_enabled(app: &App, params: &Params, is_enabled: bool) -> Answer {
         false => "firewall stopped.",
     };
     for id in switches(app, params)? {
-        app.sources.ryu.firewall.enable(id, is_enabled).await?;
+        app.ryu.firewall.enable(id, is_enabled).await?;
         rows.push(rule::row(id, result(true, details)));
     }
     Ok(Json(rows))
@@ -106,7 +106,7 @@ async fn set_log(app: &App, params: &Params, logs: bool) -> Answer {
         false => "Log collection stopped.",
     };
     for id in switches(app, params)? {
-        app.sources.ryu.firewall.log(id, logs).await?;
+        app.ryu.firewall.log(id, logs).await?;
         rows.push(rule::row(id, result(true, details)));
     }
     Ok(Json(rows))
@@ -115,7 +115,7 @@ async fn set_log(app: &App, params: &Params, logs: bool) -> Answer {
 async fn list_rules(State(app): State<Arc<App>>, params: Params) -> Answer {
     let wanted = rule::vlan_id(&params)?;
     let row = |id: DatapathId| {
-        let rules = app.sources.ryu.firewall.rules(id)?;
+        let rules = app.ryu.firewall.rules(id)?;
         Ok(
             json!({ "switch_id": id.to_string(), "access_control_list": rule::by_vlan(&rules, wanted, "rules", print_rule) }),
         )
@@ -137,7 +137,7 @@ fn print_rule(rule: &RyuRule<Verdict>) -> Value {
 }
 
 async fn add_rule(State(app): State<Arc<App>>, params: Params, body: Body) -> Answer {
-    let firewall = &app.sources.ryu.firewall;
+    let firewall = &app.ryu.firewall;
     let (ids, vlan_id) = (switches(&app, &params)?, rule::vlan_id(&params)?);
     let value = app.value(body).await?;
     let body = Object::body(&value)?;
@@ -183,7 +183,7 @@ async fn delete_rules(State(app): State<Arc<App>>, params: Params, body: Body) -
     let rule_id = rule::rule_id(&body, "rule_id")?;
     let mut rows = Vec::new();
     for id in ids {
-        let firewall = &app.sources.ryu.firewall;
+        let firewall = &app.ryu.firewall;
         let deleted = firewall.delete_rules(id, vlan_id, rule_id).await?;
         let numbers = deleted.iter().map(|rule| (rule.vlan_id, rule.id));
         rows.push(rule::row(

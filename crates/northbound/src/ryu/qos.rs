@@ -46,7 +46,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
 }
 
 fn switches(app: &App, params: &Params) -> Result<Vec<DatapathId>, ApiError> {
-    rule::switches(params, "rest_qos", app.sources.ryu.qos.switches())
+    rule::switches(params, "rest_qos", app.ryu.qos.switches())
 }
 
 /// The same answer for each switch that a path names.
@@ -119,7 +119,7 @@ fn into_rows(printed: Printed) -> Vec<Value> {
 async fn list_rules(State(app): State<Arc<App>>, params: Params) -> Answer {
     let wanted = rule::vlan_id(&params)?;
     let row = |id: DatapathId| {
-        let rules = app.sources.ryu.qos.rules(id)?;
+        let rules = app.ryu.qos.rules(id)?;
         Ok(rule::row(
             id,
             rule::by_vlan(&rules, wanted, "qos", print_rule),
@@ -151,7 +151,7 @@ fn print_rule(rule: &RyuRule<QosAction>) -> Value {
 }
 
 async fn add_rule(State(app): State<Arc<App>>, params: Params, body: Body) -> Answer {
-    let qos = &app.sources.ryu.qos;
+    let qos = &app.ryu.qos;
     let (ids, vlan_id) = (switches(&app, &params)?, rule::vlan_id(&params)?);
     let value = app.value(body).await?;
     let body = Object::body(&value)?;
@@ -233,12 +233,7 @@ async fn delete_rules(State(app): State<Arc<App>>, params: Params, body: Body) -
     let qos_id = rule::rule_id(&Object::body(&value)?, "qos_id")?;
     let mut rows = Vec::new();
     for id in ids {
-        let deleted = app
-            .sources
-            .ryu
-            .qos
-            .delete_rules(id, vlan_id, qos_id)
-            .await?;
+        let deleted = app.ryu.qos.delete_rules(id, vlan_id, qos_id).await?;
         let numbers = deleted.iter().map(|rule| (rule.vlan_id, rule.id));
         let told = rule::deleted(
             numbers,
@@ -268,7 +263,7 @@ async fn set_meter(State(app): State<Arc<App>>, params: Params, body: Body) -> A
             meter_id,
             bands: bands.clone().into(),
         };
-        app.sources.ryu.qos.set_meter(id, meter).await?;
+        app.ryu.qos.set_meter(id, meter).await?;
         let details = format!("Meter added. : Meter ID={meter_id}");
         rows.push(rule::row(id, vec![Value::from(result(true, details))]));
     }
@@ -307,7 +302,7 @@ async fn delete_meter(State(app): State<Arc<App>>, params: Params, body: Body) -
     let meter_id = meter_id(&Object::body(&value)?)?;
     let mut rows = Vec::new();
     for id in ids {
-        let told = match app.sources.ryu.qos.delete_meter(id, meter_id).await? {
+        let told = match app.ryu.qos.delete_meter(id, meter_id).await? {
             true => result(true, format!("Meter deleted. : Meter ID={meter_id}")),
             false => result(false, format!("Meter is not exist. : Meter ID={meter_id}")),
         };

@@ -52,7 +52,7 @@ impl IntoResponse for Refused {
 
 /// The switches that a path names. Others are 404 here.
 fn switches(app: &App, params: &Params) -> Result<Vec<DatapathId>, ApiError> {
-    let there = app.sources.ryu.router.switches();
+    let there = app.ryu.router.switches();
     let is_named = params.get("switch_id") == Some(rule::ALL) || params.ryu_switch().is_ok();
     let named = rule::switches(params, "rest_router", there);
     named.map_err(|error| match is_named {
@@ -74,7 +74,7 @@ fn vlan_ids(
 }
 
 async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
-    let router = &app.sources.ryu.router;
+    let router = &app.ryu.router;
     let ids = switches(&app, &params)?;
     let wanted = rule::vlan_id(&params)?;
     let mut rows = Vec::new();
@@ -170,7 +170,7 @@ fn parse_address(body: &Object, key: &str) -> Result<(Ipv4Addr, Ipv4Prefix), Api
 }
 
 async fn add(State(app): State<Arc<App>>, params: Params, body: Body) -> Answer {
-    let router = &app.sources.ryu.router;
+    let router = &app.ryu.router;
     let ids = switches(&app, &params)?;
     let wanted = rule::vlan_id(&params)?;
     let value = app.value(body).await?;
@@ -240,7 +240,7 @@ fn number(body: &Object, key: &str) -> Result<Option<u16>, ApiError> {
 }
 
 async fn delete(State(app): State<Arc<App>>, params: Params, body: Body) -> Answer {
-    let router = &app.sources.ryu.router;
+    let router = &app.ryu.router;
     let ids = switches(&app, &params)?;
     let wanted = rule::vlan_id(&params)?;
     let value = app.value(body).await?;

@@ -43,7 +43,7 @@ async fn switches(State(app): State<Arc<App>>, params: Params) -> Answer {
 
 async fn links(State(app): State<Arc<App>>, params: Params) -> Answer {
     let wanted = wanted(&params)?;
-    let Some(discovery) = &app.sources.discovery else {
+    let Some(discovery) = app.discovery() else {
         return Ok(Json(Vec::new()));
     };
     let topology = discovery.topology().load();
@@ -56,7 +56,7 @@ async fn links(State(app): State<Arc<App>>, params: Params) -> Answer {
 
 async fn hosts(State(app): State<Arc<App>>, params: Params) -> Answer {
     let wanted = wanted(&params)?;
-    let Some(hosts) = &app.sources.hosts else {
+    let Some(hosts) = app.hosts() else {
         return Ok(Json(Vec::new()));
     };
     let hosts = hosts.all().into_iter();

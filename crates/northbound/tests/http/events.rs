@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use tungstenite::{Message, WebSocket};
-use urtica_northbound::NorthboundConfig;
+use urtica_northbound::{Northbound, NorthboundConfig};
 use urtica_wire::Version;
 
 fn connect(lab: &Lab) -> WebSocket<TcpStream> {
@@ -150,4 +150,26 @@ fn watchers_are_bounded_and_need_a_handshake() {
         lab.send("GET", "/v1.0/topology/ws", upgrade, "").status,
         403
     );
+}
+
+#[test]
+fn watchers_are_told_that_a_removed_service_has_no_links() {
+    let mut handle = None;
+    let programs = ["discovery", "hosts", "hub"];
+    let keep_handle = |northbound: Northbound| {
+        handle = Some(northbound.handle());
+        northbound
+    };
+    let lab = Lab::with("linear,2", Version::Of13, &programs, config(), keep_handle);
+    let count = |path: &str| lab.json(path).as_array().unwrap().len();
+    wait("links are found", || count("/v1.0/topology/links") == 2);
+    let mut watcher = connect(&lab);
+    handle.unwrap().set_programs(["hub"], None, None);
+    let gone = calls(&mut watcher, vec!["event_link_delete"]);
+    assert!(
+        gone.last().unwrap()["params"][0]["src"].is_object(),
+        "{gone:?}"
+    );
+    assert_eq!(count("/v1.0/topology/links"), 0);
+    assert_eq!(lab.json("/api/v1/programs"), serde_json::json!(["hub"]));
 }

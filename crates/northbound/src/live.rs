@@ -1,0 +1,103 @@
+//! The parts of the interface that can change while it runs: the services that it serves, and the tokens.
+
+use crate::config::{NorthboundConfig, NorthboundError, Tokens};
+use parking_lot::RwLock;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::sync::watch;
+use urtica_services::{Discovery, Hosts};
+
+/// The programs that run, and their services.
+#[derive(Clone, Default)]
+pub(crate) struct Sources {
+    pub discovery: Option<Discovery>,
+    pub hosts: Option<Hosts>,
+    /// The names of the programs that run.
+    pub programs: Vec<String>,
+}
+
+/// The changeable state of an interface.
+pub(crate) struct Live {
+    address: SocketAddr,
+    sources: watch::Sender<Arc<Sources>>,
+    tokens: RwLock<Tokens>,
+}
+
+impl Live {
+    pub fn new(config: &NorthboundConfig) -> Self {
+        Self {
+            address: config.address,
+            sources: watch::Sender::default(),
+            tokens: RwLock::new(config.tokens.clone()),
+        }
+    }
+
+    pub fn sources(&self) -> Arc<Sources> {
+        Arc::clone(&self.sources.borrow())
+    }
+
+    /// The services now, and whenever they change.
+    pub fn watch_sources(&self) -> watch::Receiver<Arc<Sources>> {
+        self.sources.subscribe()
+    }
+
+    pub fn modify_sources(&self, modify: impl FnOnce(&mut Sources)) {
+        self.sources
+            .send_modify(|sources| modify(Arc::make_mut(sources)));
+    }
+
+    pub fn tokens(&self) -> Tokens {
+        self.tokens.read().clone()
+    }
+}
+
+/// Changes an interface while it runs, if its controller runs other programs, or other tokens are valid. Clones change the same
+/// interface.
+///
+/// ```no_run
+/// use urtica_northbound::{Northbound, NorthboundConfig, Tokens};
+///
+/// let northbound = Northbound::bind(NorthboundConfig::default())?;
+/// let handle = northbound.handle();
+/// // While the controller runs:
+/// handle.set_programs(["l2"], None, None);
+/// handle.set_tokens(Tokens::new(["4f9ec7d0b6a1c5e2"]))?;
+/// # Ok::<(), urtica_northbound::NorthboundError>(())
+/// ```
+#[derive(Clone)]
+pub struct NorthboundHandle(pub(crate) Arc<Live>);
+
+impl NorthboundHandle {
+    /// Sets the names of the programs that run, and their services. Clients that watch events are notified of links and hosts that
+    /// are gone with a service, and of those that a new one has found.
+    pub fn set_programs<S: Into<String>>(
+        &self,
+        names: impl IntoIterator<Item = S>,
+        discovery: Option<&Discovery>,
+        hosts: Option<&Hosts>,
+    ) {
+        let programs = names.into_iter().map(Into::into).collect();
+        self.0.modify_sources(|sources| {
+            *sources = Sources {
+                discovery: discovery.cloned(),
+                hosts: hosts.cloned(),
+                programs,
+            };
+        });
+    }
+
+    /// Sets the tokens of later requests. Requests that are being served, and clients that watch events, continue.
+    ///
+    /// # Errors
+    /// [`NorthboundError::NoTokens`] if other machines could use the interface without a token. The old tokens stay valid.
+    pub fn set_tokens(&self, tokens: Tokens) -> Result<(), NorthboundError> {
+        let config = NorthboundConfig {
+            address: self.0.address,
+            tokens,
+            ..NorthboundConfig::default()
+        };
+        config.check()?;
+        *self.0.tokens.write() = config.tokens;
+        Ok(())
+    }
+}
