@@ -249,7 +249,7 @@ fn run_switch(args: SwitchArgs) -> Result<(), Box<dyn std::error::Error>> {
     let _metrics = args.metrics.serve(runner.remote())?;
     stop_on_signal(runner.stop_handle())?;
     tracing::info!(dp_id = %datapath_id, "switching");
-    service::ready();
+    service::notify_of_switch(runner.remote())?;
     Ok(runner.run()?)
 }
 

@@ -152,7 +152,53 @@ fn the_switch_notifies_the_service_manager() {
     let directory = tempfile::tempdir().unwrap();
     let port = format!("pcap:,{}", directory.path().join("out.pcap").display());
     let switch = ["switch", &port, "--controller", "ptcp:0:127.0.0.1"];
-    notifies(&switch, &["READY=1\n"]);
+    notifies(&switch, &["READY=1\n", "WATCHDOG=1\n", "WATCHDOG=1\n"]);
+}
+
+#[test]
+fn services_are_restarted_if_they_no_longer_answer() {
+    let units = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd");
+    for unit in ["urtica.service", "urtica-switch.service"] {
+        let text = std::fs::read_to_string(units.join(unit)).unwrap();
+        assert!(text.contains("\nWatchdogSec="), "{unit}");
+    }
+}
+
+/// All links of a guide to files of the repository, without their anchors.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| {
+        let (target, _) = rest.split_once(')')?;
+        target.split('#').next()
+    });
+    targets.filter(|target| !target.is_empty() && !target.contains("://"))
+}
+
+#[test]
+fn the_package_has_the_guides_and_what_they_tell_readers_to_use() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = tempfile::tempdir().unwrap();
+    let installed = Command::new("tools/install-docs")
+        .arg(folder.path())
+        .current_dir(&root)
+        .status();
+    assert!(installed.unwrap().success());
+    let mut guides = vec![folder.path().join("README.md")];
+    for of in ["docs", "docs/apps"] {
+        let files = std::fs::read_dir(folder.path().join(of)).unwrap();
+        guides.extend(files.map(|file| file.unwrap().path()));
+    }
+    for guide in guides
+        .iter()
+        .filter(|guide| guide.extension() == Some("md".as_ref()))
+    {
+        let text = std::fs::read_to_string(guide).unwrap();
+        for link in links(&text) {
+            // Source code is read in the repository.
+            let is_source = link.contains("crates/") || link.ends_with(".rs");
+            let target = guide.parent().unwrap().join(link);
+            assert!(is_source || target.exists(), "{}: {link}", guide.display());
+        }
+    }
 }
 
 /// The container's file, with lines that go on joined.

@@ -17,6 +17,7 @@ use super::store::{Ruled, RyuError, Store, confirmed};
 use crate::Verdict;
 use crate::registry::{About, Row};
 use std::sync::Arc;
+use tracing::field::display;
 use urtica_controller::{Background, EntryOptions, Program, Switch, SwitchHandler, SwitchInfo};
 use urtica_wire::packet::{Headers, ether_type};
 use urtica_wire::{
@@ -280,14 +281,12 @@ impl SwitchHandler for FirewallHandler {
         }
         let (in_port, headers) = (packet.in_port(), Headers::parse(packet.data));
         let (eth_src, eth_dst) = (packet.eth_src(), packet.eth_dst());
+        let ip_src = headers.ip_src.map(display);
+        let ip_dst = headers.ip_dst.map(display);
         let Headers {
-            ip_src,
-            ip_dst,
-            ip_proto,
-            dst_port,
-            ..
+            ip_proto, dst_port, ..
         } = headers;
-        urtica_log::info!(about: id, dp_id = %id, %in_port, %eth_src, %eth_dst, ?ip_src, ?ip_dst, ip_proto, dst_port, "rest_firewall has blocked a packet");
+        urtica_log::info!(about: id, dp_id = %id, %in_port, %eth_src, %eth_dst, ip_src, ip_dst, ip_proto, dst_port, "rest_firewall has blocked a packet");
     }
 
     fn error(&mut self, switch: &mut Switch, _xid: u32, error: &ErrorMessage) {
