@@ -16,7 +16,7 @@ pub fn notify(background: &Background) {
 }
 
 /// Everything is set up: addresses are listened at, ports are open.
-fn ready() {
+pub fn ready() {
     send(NotifyState::Ready);
 }
 
