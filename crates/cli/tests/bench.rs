@@ -318,7 +318,7 @@ fn bad_flags_are_sentences() {
         (&["-t", "--window", "3"], "cannot be used with"),
         (&["--openflow", "1.1"], "invalid value '1.1'"),
         (&["-c", "ptcp:6653"], "place to listen"),
-        (&["-c", "ssl:h"], "speaks TLS, which takes a private key"),
+        (&["-c", "ssl:h"], "uses TLS, which needs a private key"),
         (
             &["--packet-size", "3"],
             "a frame of 3 bytes is not from 60 to 9000",

@@ -325,13 +325,13 @@ fn bad_values_are_refused_with_what_was_expected() {
         (["--listen", "6653"], "ptcp:[PORT][:HOST]"),
         (
             ["--listen", "pssl:6653"],
-            "speaks TLS, which takes a private key",
+            "uses TLS, which needs a private key",
         ),
         (
             ["--listen", "tcp:127.0.0.1"],
-            "which is an address to connect to; to listen there say ptcp:6653:127.0.0.1",
+            "which is an address to connect to; to listen there use ptcp:6653:127.0.0.1",
         ),
-        (["--listen", "tcp:6653"], "to listen there say ptcp:6653\n"),
+        (["--listen", "tcp:6653"], "to listen there use ptcp:6653\n"),
         (["--listen", "tcp:[::1]:7"], "say ptcp:7:[::1]"),
         (["--listen", "unix:/s"], "say punix:/s"),
         (["--openflow", "1.4"], "expected 1.0 or 1.3"),

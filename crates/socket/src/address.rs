@@ -1,13 +1,12 @@
-//! Where an OpenFlow peer is, in the forms that Open vSwitch gives them (`ovs-vswitchd(8)`, "Active and Passive
-//! OpenFlow Connections").
+//! Addresses of OpenFlow peers, in Open vSwitch's forms (`ovs-vswitchd(8)`, "Active and Passive OpenFlow Connections").
 //!
 //! | form | who connects |
 //! | --- | --- |
 //! | `tcp:HOST[:PORT]`, `ssl:HOST[:PORT]`, `unix:FILE` | we do (active) |
 //! | `ptcp:[PORT][:HOST]`, `pssl:[PORT][:HOST]`, `punix:FILE` | the peer does, we listen (passive) |
 //!
-//! IPv6 addresses stand in brackets: `tcp:[::1]:6653`. A port left out is [`DEFAULT_PORT`]. `ssl:` and `pssl:` are TLS over
-//! TCP; the name is older than the protocol that it stands for today.
+//! IPv6 addresses are in brackets: `tcp:[::1]:6653`. The port defaults to [`DEFAULT_PORT`]. `ssl:` and `pssl:` are TLS over
+//! TCP; the name is older than today's protocol.
 //!
 //! Parsing resolves no names and opens no socket.
 
@@ -16,10 +15,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The port that IANA assigned to OpenFlow, used where an address names none.
+/// The port that IANA assigned to OpenFlow, and the default of an address without one.
 pub const DEFAULT_PORT: u16 = 6653;
 
-/// An OpenFlow connection method: a place to connect to or to listen at.
+/// An OpenFlow connection method: an address to connect to or to listen at.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
     /// `tcp:HOST[:PORT]`: connect to this host.
@@ -36,14 +35,14 @@ pub enum Address {
         /// 0 lets the system choose.
         port: u16,
     },
-    /// `ssl:HOST[:PORT]`: connect to this host, and speak TLS.
+    /// `ssl:HOST[:PORT]`: connect to this host by TLS.
     Ssl {
         /// A host name or an IP address, without brackets.
         host: String,
         /// Never 0.
         port: u16,
     },
-    /// `pssl:[PORT][:HOST]`: listen on this port for peers that speak TLS.
+    /// `pssl:[PORT][:HOST]`: listen on this port for TLS connections.
     PassiveSsl {
         /// As in [`Address::PassiveTcp`].
         host: Option<IpAddr>,
@@ -57,7 +56,7 @@ pub enum Address {
 }
 
 impl Address {
-    /// Whether this is a place to listen at (`ptcp:`, `pssl:`, `punix:`) and not one to connect to.
+    /// Returns `true` for an address to listen at (`ptcp:`, `pssl:`, `punix:`), `false` for one to connect to.
     pub fn is_passive(&self) -> bool {
         matches!(
             self,
@@ -65,12 +64,12 @@ impl Address {
         )
     }
 
-    /// Whether TLS is spoken there (`ssl:`, `pssl:`).
+    /// Returns `true` if connections use TLS (`ssl:`, `pssl:`).
     pub fn is_tls(&self) -> bool {
         matches!(self, Self::Ssl { .. } | Self::PassiveSsl { .. })
     }
 
-    /// What stands before the first colon.
+    /// Returns the text before the first colon.
     fn method(&self) -> &'static str {
         match self {
             Self::Tcp { .. } => "tcp",
@@ -82,7 +81,7 @@ impl Address {
         }
     }
 
-    /// The socket address to bind for `ptcp:` and `pssl:`; `None` for every other form.
+    /// Returns the socket address to bind for `ptcp:` and `pssl:`; `None` for every other form.
     pub fn listen_addr(&self) -> Option<SocketAddr> {
         match self {
             Self::PassiveTcp { host, port } | Self::PassiveSsl { host, port } => {
@@ -133,7 +132,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// `HOST[:PORT]`.
+/// Parses `HOST[:PORT]`.
 fn parse_host(text: &str, rest: &str) -> Result<(String, u16), AddressError> {
     let (host, port) = match rest.strip_prefix('[') {
         Some(bracketed) => {
@@ -164,13 +163,13 @@ fn parse_host(text: &str, rest: &str) -> Result<(String, u16), AddressError> {
     match port.unwrap_or(DEFAULT_PORT) {
         0 => Err(AddressError::new(
             text,
-            "has port 0, to which nobody can connect",
+            "has port 0, which cannot be connected to",
         )),
         port => Ok((host.to_owned(), port)),
     }
 }
 
-/// The port in what follows a bracketed host: nothing, or `:PORT`.
+/// Parses the text after a bracketed host: empty, or `:PORT`.
 fn optional_port(text: &str, after: &str) -> Result<Option<u16>, AddressError> {
     if after.is_empty() {
         return Ok(None);
@@ -181,7 +180,7 @@ fn optional_port(text: &str, after: &str) -> Result<Option<u16>, AddressError> {
     parse_port(text, port).map(Some)
 }
 
-/// `[PORT][:HOST]`.
+/// Parses `[PORT][:HOST]`.
 fn parse_local(text: &str, rest: &str) -> Result<(Option<IpAddr>, u16), AddressError> {
     let (port, host) = match rest.split_once(':') {
         Some((port, host)) => (port, Some(parse_listen_host(text, host)?)),
@@ -207,7 +206,7 @@ fn parse_listen_host(text: &str, host: &str) -> Result<IpAddr, AddressError> {
         None => host.parse::<Ipv4Addr>().map(IpAddr::V4).map_err(|_| {
             AddressError::new(
                 text,
-                "must give the place to listen as an IP address: ptcp:[PORT][:HOST] or pssl:[PORT][:HOST]",
+                "must give the address to listen at as an IP address: ptcp:[PORT][:HOST] or pssl:[PORT][:HOST]",
             )
         }),
     }
@@ -229,7 +228,7 @@ fn parse_file(text: &str, file: &str) -> Result<PathBuf, AddressError> {
     Ok(PathBuf::from(file))
 }
 
-/// A text that is no [`Address`]: a sentence that says what is wrong and what was expected.
+/// The error for a text that is not an [`Address`]: a message with the problem and the expected form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressError {
     sentence: String,
@@ -253,7 +252,7 @@ impl AddressError {
     fn unbracketed(text: &str) -> Self {
         Self::new(
             text,
-            "has more colons than expected; an IPv6 address stands in brackets, as in [::1]",
+            "has more colons than expected; write IPv6 addresses in brackets, as in [::1]",
         )
     }
 }
@@ -355,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_what_was_expected() {
+    fn errors_name_the_expected_form() {
         for (text, what) in [
             ("", "known forms"),
             ("localhost", "known forms"),

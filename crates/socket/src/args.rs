@@ -1,37 +1,38 @@
-//! The options for TLS that every program has on its command line.
+//! The command-line options for TLS that all programs share.
 
 use crate::{Address, NoTlsConfig, Tls, TlsConfig, TlsError};
 use std::path::PathBuf;
 
-/// Options for TLS: those of Open vSwitch's programs, and whom to expect.
+/// Options for TLS: those of Open vSwitch's programs, and the expected peer's name.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "TLS, for ssl: and pssl: (docs/operating.md)")]
 pub struct TlsArgs {
-    /// Our private key.
+    /// Private key
     #[arg(long, value_name = "FILE", requires_all = ["certificate", "authorities"])]
     pub private_key: Option<PathBuf>,
-    /// Our certificate.
+    /// Certificate
     #[arg(long, value_name = "FILE", requires_all = ["private_key", "authorities"])]
     pub certificate: Option<PathBuf>,
-    /// The certificates of those who sign our peers' certificates.
+    /// CA certificates that sign the peers' certificates
     #[arg(long, value_name = "FILE", group = "authorities", requires_all = ["private_key", "certificate"])]
     pub ca_cert: Option<PathBuf>,
-    /// The same; where there is no such file, the CA certificate that the first peer shows is saved there. Whoever answers first is
-    /// believed.
+    /// Like --ca-cert, but if the file does not exist, save the CA certificate that the first peer shows there, whoever the
+    /// peer is
     #[arg(long, value_name = "FILE", group = "authorities", requires_all = ["private_key", "certificate"])]
     pub bootstrap_ca_cert: Option<PathBuf>,
-    /// Lists of certificates that were revoked, one of each CA.
+    /// Certificate revocation lists, one of each CA
     #[arg(long, value_name = "FILE", requires = "private_key")]
     pub crl: Option<PathBuf>,
-    /// Accept only the peer whose certificate has this name, or this fingerprint: sha256:… [default: any that is signed].
+    /// Accept only the peer with this certificate name, or this fingerprint: sha256:… [default: any peer with a signed
+    /// certificate]
     #[arg(long, value_name = "NAME", requires = "private_key")]
     pub peer_name: Option<String>,
 }
 
-/// What is wrong with the options for TLS.
+/// An error in the options for TLS.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsArgsError {
-    /// They are missing.
+    /// Required options are missing.
     #[error(transparent)]
     NoConfig(#[from] NoTlsConfig),
     /// A file cannot be used.
@@ -40,7 +41,7 @@ pub enum TlsArgsError {
 }
 
 impl TlsArgs {
-    /// The files that were given, if they were.
+    /// Returns the files given on the command line, if any.
     pub fn config(&self) -> Option<TlsConfig> {
         let authorities = self.ca_cert.as_ref().or(self.bootstrap_ca_cert.as_ref());
         let (key, certificate) = (self.private_key.as_ref()?, self.certificate.as_ref()?);
@@ -51,7 +52,7 @@ impl TlsArgs {
         Some(config)
     }
 
-    /// What is needed to speak with these addresses; `None` where that is nothing.
+    /// Loads the files needed for connections at these addresses; `None` if none of the addresses uses TLS.
     ///
     /// # Errors
     /// [`TlsArgsError`].
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn files_come_all_or_none() {
+    fn requires_all_three_files() {
         let all = parse(&["--private-key=k", "--certificate=c", "--ca-cert=a"]).unwrap();
         let config = all.config().unwrap();
         assert_eq!(config.ca_cert, PathBuf::from("a"));
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ca_is_known_or_taken_from_the_first_peer() {
+    fn ca_cert_and_bootstrap_ca_cert_conflict() {
         let own = ["--private-key=k", "--certificate=c"];
         let first = parse(&[own[0], own[1], "--bootstrap-ca-cert=a", "--crl=l"]);
         let config = first.unwrap().config().unwrap();
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_without_files_are_refused() {
+    fn tls_addresses_require_files() {
         let none = parse(&[]).unwrap();
         let plain: Address = "ptcp:".parse().unwrap();
         assert!(none.load_for([&plain]).unwrap().is_none());

@@ -1,23 +1,23 @@
-//! Whether files have changed.
+//! Detection of changed files.
 
 use std::fs::metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// By what a file is seen to have changed: device and inode, size, and time of the last change. `None` where there is none.
+/// The identity of a file's content: device and inode, size, and time of the last change. `None` if the file does not exist.
 type Stamp = Option<(u64, u64, u64, i64, i64)>;
 
-/// Files that belong together, and how they looked when they were last read.
+/// Files that belong together, with their stamps as of the last read.
 #[derive(Clone, Debug)]
 pub struct FileWatch {
     paths: Vec<PathBuf>,
     read: Vec<Stamp>,
-    /// How they look since they have changed.
+    /// The stamps seen since the files changed.
     changed: Option<Vec<Stamp>>,
 }
 
 impl FileWatch {
-    /// Files that are to be read now.
+    /// Watches files that the caller reads now.
     pub fn new(paths: Vec<PathBuf>) -> Self {
         let read = stamps(&paths);
         Self {
@@ -27,8 +27,8 @@ impl FileWatch {
         }
     }
 
-    /// Whether they are to be read again: they have changed, and look as they did at the last call. Whoever replaces several
-    /// files, or a long one, does not do it at once. To be called about once a second.
+    /// Returns `true` if the files must be read again: they have changed, and have not changed since the last call, as
+    /// replacing several files or a long one takes time. Call it about once a second.
     pub fn has_changed(&mut self) -> bool {
         let now = stamps(&self.paths);
         if now == self.read {
@@ -66,7 +66,7 @@ mod tests {
     use std::fs::{remove_file, write};
 
     #[test]
-    fn a_change_counts_once_it_is_over() {
+    fn reports_a_change_after_it_has_ended() {
         let folder = tempfile::tempdir().unwrap();
         let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
         write(&one, "1").unwrap();
@@ -74,9 +74,9 @@ mod tests {
         let mut look = || watch.has_changed();
         assert!(!look() && !look());
         write(&one, "12").unwrap();
-        assert!(!look(), "it may go on");
+        assert!(!look(), "the change may continue");
         write(&other, "new").unwrap();
-        assert!(!look(), "it went on");
+        assert!(!look(), "the change continued");
         assert!(look());
         assert!(!look() && !look());
         remove_file(&other).unwrap();

@@ -1,11 +1,10 @@
 //! Addresses, listening sockets and byte streams of the OpenFlow channel.
 //!
-//! **Why it exists apart.** Controllers listen and switches connect, and both can do the other as well; each takes
-//! addresses in the same form, Open vSwitch's, and speaks TLS where they say so.
+//! **Why.** This is a separate crate because controllers and switches need the same: both can listen and connect, accept
+//! addresses in Open vSwitch's form, and use TLS for `ssl:` and `pssl:` addresses.
 //!
-//! **Features.** `tls` (off by default): TLS on `ssl:` and `pssl:`, by `rustls`. Without it the types are there, but
-//! `Tls::load` refuses. `args` (off by default): the options for TLS on a command line
-//! (`TlsArgs`), by `clap`.
+//! **Features.** `tls` (off by default): TLS on `ssl:` and `pssl:`, by `rustls`. Without it the types exist, but `Tls::load`
+//! returns an error. `args` (off by default): the command-line options for TLS (`TlsArgs`), by `clap`.
 //!
 //! ```
 //! use urtica_socket::{Address, Listener};

@@ -8,37 +8,38 @@ use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// Connections that may wait to be accepted. cbench connects all its switches before it says a word; a short queue
-/// costs those that do not fit a second.
+/// The length of the queue of connections that wait to be accepted. cbench connects all its switches before it sends its
+/// first message; a connection that does not fit in a short queue is delayed by a second.
 const BACKLOG: i32 = 4096;
 
-/// Why we cannot listen at an address.
+/// An error from listening at an address.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// The address is one to connect to.
-    #[error("cannot listen at {0}, which is an address to connect to; to listen there say {there}", there = to_listen(.0))]
+    #[error("cannot listen at {0}, which is an address to connect to; to listen there use {there}", there = to_listen(.0))]
     NotPassive(Address),
-    /// Somebody else listens there.
+    /// Another program listens at the address.
     #[error(
-        "cannot listen at {0}: the address is in use; is another program listening there? (`ss -ltxnp` tells)"
+        "cannot listen at {0}: the address is in use; is another program listening there? (see `ss -ltxnp`)"
     )]
     InUse(Address),
-    /// Something else has the name of the socket.
+    /// The socket's path is a file of another kind.
     #[error(
-        "cannot listen at {0}: there is a file of that name, and it is not a socket; expected none"
+        "cannot listen at {0}: a file of that name exists and is not a socket; remove it or use another name"
     )]
     NotASocket(Address),
-    /// The system refused otherwise.
+    /// Another system error.
     #[error("cannot listen at {address}: {error}")]
     Io {
-        /// Where.
+        /// The address.
         address: Address,
-        /// Why not.
+        /// The system's error.
         error: io::Error,
     },
 }
 
-/// The address to listen at that was probably meant by one to connect to. In `tcp:6653`, the port stands where a host is expected.
+/// Returns the address to listen at that was probably meant by an address to connect to. In `tcp:6653`, the port is written
+/// instead of the host.
 fn to_listen(address: &Address) -> String {
     match address {
         Address::Tcp { host, .. } if host.parse::<u16>().is_ok() => format!("ptcp:{host}"),
@@ -52,17 +53,17 @@ fn to_listen(address: &Address) -> String {
     }
 }
 
-/// A listening socket. The file of a Unix socket goes when it is dropped.
+/// A listening socket. Dropping it removes the file of a Unix socket.
 pub struct Listener {
     socket: Socket,
     address: Address,
-    /// The file to remove at the end.
+    /// The file to remove when dropped.
     file: Option<PathBuf>,
 }
 
 impl Listener {
-    /// Listens at a passive address. At `pssl:` what it accepts is to be handed to [`Handshakes`](crate::Handshakes). A socket file that nobody listens at any more is left over from a program that was
-    /// killed, and replaced.
+    /// Listens at a passive address. Hand the connections accepted at `pssl:` to [`Handshakes`](crate::Handshakes). A socket
+    /// file without a listener is left over from a killed program, and is replaced.
     ///
     /// # Errors
     /// [`ListenError`].
@@ -82,10 +83,10 @@ impl Listener {
         })
     }
 
-    /// A socket that listens already, as another program made it for this passive address.
+    /// Wraps a socket that another program made for this passive address and that listens already.
     ///
     /// # Errors
-    /// Where it does not listen.
+    /// `InvalidInput` if the socket is not listening, and errors of the system.
     pub fn from_socket(address: &Address, socket: OwnedFd) -> io::Result<Self> {
         let socket = Socket::from(socket);
         if !socket.is_listener()? {
@@ -101,20 +102,20 @@ impl Listener {
         })
     }
 
-    /// Stops listening, where others have the same socket and go on: the file of a Unix socket stays.
+    /// Stops using the socket, which other processes keep listening on: the file of a Unix socket stays.
     pub fn leave(mut self) {
         self.file = None;
     }
 
-    /// Where it listens; with the port that the system chose where 0 was asked for.
+    /// Returns the address; port 0 is replaced by the port that the system chose.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The next connection, non-blocking and without Nagle's delay, and a name for its peer.
+    /// Accepts the next connection, and returns it, non-blocking and without Nagle's delay, with a name for its peer.
     ///
     /// # Errors
-    /// Those of `accept(2)`; [`io::ErrorKind::WouldBlock`] where nobody waits.
+    /// The errors of `accept(2)`; [`io::ErrorKind::WouldBlock`] if no connection waits.
     pub fn accept(&self) -> io::Result<(OwnedFd, String)> {
         let (socket, peer) = self.socket.accept()?;
         socket.set_nonblocking(true)?;
@@ -139,7 +140,7 @@ impl AsFd for Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Some(file) = &self.file {
-            // Somebody may have removed it already.
+            // The file may be gone already.
             let _ = std::fs::remove_file(file);
         }
     }
@@ -157,7 +158,7 @@ fn bind_tcp(address: &Address) -> io::Result<Listener> {
     listening_at(address, socket)
 }
 
-/// A listener at this address of TCP, with the port that the system chose.
+/// Wraps a TCP listener and reads the port that the system chose.
 fn listening_at(address: &Address, socket: Socket) -> io::Result<Listener> {
     let port = socket
         .local_addr()?
@@ -194,7 +195,7 @@ fn bind_unix(path: &Path) -> io::Result<Listener> {
     })
 }
 
-/// Whether nobody listens at the socket. A listener that is slow to accept is one all the same.
+/// Returns `true` if no process listens at the socket. A listener with a full queue counts as listening.
 fn is_stale(address: &SockAddr) -> io::Result<bool> {
     let probe = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     probe.set_nonblocking(true)?;
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn tcp_is_accepted_at_the_port_that_was_chosen() {
+    fn accepts_tcp_at_the_chosen_port() {
         let listener = Listener::bind(&"ptcp:0:127.0.0.1".parse().unwrap()).unwrap();
         let place = listener.address().listen_addr().unwrap();
         assert_ne!(place.port(), 0);
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_left_over_socket_is_replaced_and_other_files_are_not() {
+    fn replaces_stale_sockets_but_no_other_files() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("of.sock");
         let address = Address::PassiveUnix(path.clone());

@@ -1,18 +1,18 @@
-//! From an address to the places that it stands for.
+//! Name resolution of addresses.
 
 use crate::Address;
 use socket2::SockAddr;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// All places that an address to connect to stands for, those of IPv4 first: a name like localhost has addresses of both
-/// kinds, and controllers mostly listen at the IPv4 one.
+/// Resolves an address to connect to, to all its socket addresses, IPv4 ones first: a name like localhost has addresses of
+/// both kinds, and controllers mostly listen at the IPv4 one.
 ///
-/// May block for as long as the system takes to look a host's name up.
+/// Blocks while the system resolves a host name.
 ///
 /// # Errors
-/// Where the name cannot be looked up or stands for nothing, the path of a Unix socket is too long, or the address is one
-/// to listen at.
+/// If the name cannot be resolved or has no address, the path of a Unix socket is too long, or the address is one to listen
+/// at.
 pub fn look_up(address: &Address) -> io::Result<Vec<SockAddr>> {
     match address {
         Address::Tcp { host, port } | Address::Ssl { host, port } => {
@@ -26,7 +26,7 @@ pub fn look_up(address: &Address) -> io::Result<Vec<SockAddr>> {
         Address::Unix(path) => Ok(vec![SockAddr::unix(path)?]),
         _ => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "it is a place to listen at; expected tcp:HOST[:PORT], ssl:HOST[:PORT] or unix:FILE",
+            "it is an address to listen at; expected tcp:HOST[:PORT], ssl:HOST[:PORT] or unix:FILE",
         )),
     }
 }
@@ -40,13 +40,13 @@ mod tests {
     }
 
     #[test]
-    fn places_have_the_addresss_port_or_path() {
+    fn resolves_to_the_given_port_or_path() {
         let [place] = &looked_up("tcp:127.0.0.1:6654").unwrap()[..] else {
-            panic!("expected one place");
+            panic!("expected one socket address");
         };
         assert_eq!(place.as_socket(), "127.0.0.1:6654".parse().ok());
         let [place] = &looked_up("unix:/run/of.sock").unwrap()[..] else {
-            panic!("expected one place");
+            panic!("expected one socket address");
         };
         assert_eq!(place.as_pathname(), Some("/run/of.sock".as_ref()));
     }
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_connected_to_is_an_error() {
+    fn rejects_addresses_that_cannot_be_connected_to() {
         for address in [
             "ptcp:6653",
             "punix:/run/of.sock",

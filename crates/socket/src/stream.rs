@@ -1,11 +1,11 @@
-//! A connection's bytes, whether or not TLS is spoken on it.
+//! A connection's byte stream, with or without TLS.
 
 use crate::tls::{Certificate, Session};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::{SendFlags, send};
 use std::io;
 
-/// A connected socket, and the TLS that is spoken on it, if any.
+/// A connected socket, with its TLS session, if any.
 ///
 /// **Cost.** Without TLS, a comparison for each system call.
 pub struct Stream {
@@ -13,7 +13,7 @@ pub struct Stream {
     tls: Option<Box<Session>>,
 }
 
-/// Without TLS.
+/// Creates a stream without TLS.
 impl From<OwnedFd> for Stream {
     fn from(socket: OwnedFd) -> Self {
         Self { socket, tls: None }
@@ -35,7 +35,7 @@ impl Stream {
         }
     }
 
-    /// The socket, where what it carries is what the peers say: under TLS it is not.
+    /// Returns the socket if it carries plaintext, `None` under TLS.
     pub fn plain_socket(&self) -> Option<BorrowedFd<'_>> {
         match self.tls {
             None => Some(self.socket.as_fd()),
@@ -43,17 +43,17 @@ impl Stream {
         }
     }
 
-    /// The certificate by which the peer has proved who it is; `None` without TLS.
+    /// Returns the certificate by which the peer has authenticated; `None` without TLS.
     pub fn certificate(&self) -> Option<&Certificate> {
         self.tls.as_ref()?.certificate()
     }
 
-    /// Reads once; returns how many bytes came. 0 means that the peer has closed the connection. All that has come is
-    /// returned, so that the socket says when there is more. Under TLS, `buffer` should be of 64 KiB or more.
+    /// Reads once; returns the number of bytes read. 0 means that the peer has closed the connection. All received bytes are
+    /// returned, so that the socket becomes readable if more arrive. Under TLS, `buffer` should have 64 KiB or more.
     ///
     /// # Errors
-    /// Those of `read(2)`; [`io::ErrorKind::WouldBlock`] also where what came is not a whole record. Where TLS was violated or
-    /// the peer refuses us, the error is a sentence.
+    /// The errors of `read(2)`; [`io::ErrorKind::WouldBlock`] also if only a part of a record has arrived. If the peer
+    /// violates TLS or refuses us, the error's text is a message for the operator.
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.tls {
             None => Ok(rustix::io::read(&self.socket, buffer)?),
@@ -61,11 +61,11 @@ impl Stream {
         }
     }
 
-    /// Sends as many bytes off the front as there is room for; returns how many. What it takes under TLS is on its way, but may
-    /// not have left: see [`Stream::has_unsent`].
+    /// Sends a prefix of `bytes`, as long as the socket accepts; returns its length. Under TLS, accepted bytes may wait to
+    /// be sent: see [`Stream::has_unsent`].
     ///
     /// # Errors
-    /// Those of `send(2)`, [`io::ErrorKind::WouldBlock`] among them.
+    /// The errors of `send(2)`, including [`io::ErrorKind::WouldBlock`].
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.tls {
             None => Ok(send(&self.socket, bytes, SendFlags::NOSIGNAL)?),
@@ -73,10 +73,10 @@ impl Stream {
         }
     }
 
-    /// Sends what [`Stream::write`] took and the socket did not; returns whether it took some now.
+    /// Sends bytes that [`Stream::write`] accepted and the socket did not; returns `true` if the socket accepted some now.
     ///
     /// # Errors
-    /// Those of `send(2)` but [`io::ErrorKind::WouldBlock`].
+    /// The errors of `send(2)` except [`io::ErrorKind::WouldBlock`].
     pub fn flush(&mut self) -> io::Result<bool> {
         match &mut self.tls {
             None => Ok(false),
@@ -84,8 +84,8 @@ impl Stream {
         }
     }
 
-    /// Whether there are bytes that [`Stream::write`] took and the socket did not: then [`Stream::flush`] is to be called when the
-    /// socket has room.
+    /// Returns `true` if bytes that [`Stream::write`] accepted are still to be sent: call [`Stream::flush`] when the socket
+    /// is writable.
     pub fn has_unsent(&self) -> bool {
         match &self.tls {
             None => false,
@@ -93,7 +93,7 @@ impl Stream {
         }
     }
 
-    /// Whether there is something to read that the socket does not tell of: what came together with the end of the handshake.
+    /// Returns `true` if there is input that the socket does not report: data that arrived with the end of the handshake.
     pub fn has_input(&self) -> bool {
         match &self.tls {
             None => false,
@@ -102,7 +102,7 @@ impl Stream {
     }
 }
 
-/// Tells the peer that no more comes, where that can be told.
+/// Sends the peer a TLS close notification, if there is a session.
 impl Drop for Stream {
     fn drop(&mut self) {
         if let Some(tls) = &mut self.tls {
@@ -111,7 +111,8 @@ impl Drop for Stream {
     }
 }
 
-/// Whether bytes are the beginning of what a TLS peer says first, or answers to what is no TLS: a handshake or an alert.
+/// Returns `true` if the bytes start a TLS record that a peer sends first, or in reply to a protocol other than TLS: a
+/// handshake or an alert.
 pub fn is_tls_record(bytes: &[u8]) -> bool {
     matches!(bytes, [0x15 | 0x16, 3, ..])
 }

@@ -1,4 +1,4 @@
-//! What stands for TLS in a program that is built without it: types that have no values.
+//! Stand-ins for TLS in a program built without it: types that have no values.
 
 use crate::{Stream, TlsConfig};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 pub enum Certificate {}
 
 impl Certificate {
-    /// Whether the holder is called so.
+    /// Checks the holder's name: see the feature `tls`.
     pub fn is_called(&self, _: &str) -> bool {
         match *self {}
     }
@@ -23,12 +23,12 @@ impl fmt::Display for Certificate {
     }
 }
 
-/// What TLS needs: see the feature `tls`.
+/// The files for TLS: see the feature `tls`.
 #[derive(Clone, Debug)]
 pub enum Tls {}
 
 impl Tls {
-    /// There is none.
+    /// Fails: TLS is not built in.
     ///
     /// # Errors
     /// Always.
@@ -42,18 +42,18 @@ impl Tls {
     }
 }
 
-/// What there is to tell about certificates: see the feature `tls`.
+/// A notice about certificates: see the feature `tls`.
 #[derive(Debug, thiserror::Error)]
 pub enum Notice {}
 
 impl Notice {
-    /// Whether an operator has something to do.
+    /// Returns `true` if an operator has to act.
     pub fn is_warning(&self) -> bool {
         match *self {}
     }
 }
 
-/// TLS cannot be spoken, for it is not in this program.
+/// The error that TLS is not built into this program.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "this program is built without TLS; expected the feature `tls` of the package `urtica` or `urtica-socket`"
@@ -61,12 +61,12 @@ impl Notice {
 pub struct TlsError;
 
 impl TlsError {
-    /// Whether this is the background noise of an open port.
+    /// Returns `true` for background noise of an open port.
     pub fn is_noise(&self) -> bool {
         false
     }
 
-    /// Whether somebody has to look at what it tells.
+    /// Returns `true` if an operator must check the error.
     pub fn is_warning(&self) -> bool {
         false
     }
@@ -105,16 +105,16 @@ impl Session {
     }
 }
 
-/// Connections whose handshake is under way: see the feature `tls`.
+/// Handshakes in progress: see the feature `tls`.
 pub enum Handshakes {}
 
-/// A handshake that is over: see the feature `tls`.
+/// A finished handshake: see the feature `tls`.
 pub struct Ended {
     /// The peer's name.
     pub peer: String,
-    /// What the handshake was begun with.
+    /// The tag given to `connect`.
     pub tag: Option<usize>,
-    /// The connection, or why there is none.
+    /// The connection, or the error.
     pub outcome: Result<Stream, TlsError>,
 }
 
@@ -129,7 +129,7 @@ impl Stream {
 }
 
 impl Handshakes {
-    /// With what TLS needs.
+    /// Creates an empty set.
     ///
     /// # Errors
     /// None.

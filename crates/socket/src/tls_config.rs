@@ -1,28 +1,29 @@
-//! What TLS needs to be told, whether or not this program speaks it.
+//! The settings of TLS, also for programs built without it.
 
 use crate::Address;
 use std::path::PathBuf;
 
-/// What TLS needs: three files, all in PEM, as `ovs-pki` makes them and `ovs-vsctl set-ssl` takes them; and who is believed.
+/// The settings of TLS: three files, all in PEM, as `ovs-pki` makes them and `ovs-vsctl set-ssl` accepts them; and which
+/// peers to trust.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TlsConfig {
     /// Our private key.
     pub private_key: PathBuf,
-    /// Our certificate; behind it, if need be, those that lead from it to an authority that the peer knows.
+    /// Our certificate, optionally followed by intermediates up to an authority that the peer knows.
     pub certificate: PathBuf,
-    /// The certificates of the authorities by which peers are known.
+    /// The certificates of the authorities that verify peers.
     pub ca_cert: PathBuf,
-    /// Lists of certificates that were revoked, one of each CA; without it, none was.
+    /// Certificate revocation lists, one of each CA; without it, revocation is not checked.
     pub crl: Option<PathBuf>,
-    /// Whether the CA certificate that the first peer shows is saved as `ca_cert`, where there is no such file.
+    /// Whether to save the CA certificate that the first peer shows as `ca_cert`, if the file does not exist.
     pub bootstrap: bool,
-    /// Whom we expect, in the form of `Certificate::is_called`; without it, whoever the authorities have signed.
+    /// The expected peer, in the form of `Certificate::is_called`; without it, any peer signed by the authorities.
     pub peer_name: Option<String>,
 }
 
 impl TlsConfig {
-    /// A private key, a certificate, and the certificates of the authorities by which peers are known.
+    /// Creates settings from a private key, a certificate, and the certificates of the authorities that verify peers.
     pub fn new(
         private_key: impl Into<PathBuf>,
         certificate: impl Into<PathBuf>,
@@ -38,14 +39,14 @@ impl TlsConfig {
         }
     }
 
-    /// Refuses certificates that these lists have, and those of CAs without a list. They are checked along the whole chain.
+    /// Refuses certificates in these lists, and those of CAs without a list. The whole chain is checked.
     pub fn crl(mut self, file: Option<PathBuf>) -> Self {
         self.crl = file;
         self
     }
 
-    /// Takes the CA certificate of the first peer that shows one, where there is no file yet: whoever that is. It is saved, the
-    /// connection ends, and later ones are checked by it.
+    /// Saves the CA certificate of the first peer that shows one, if the file does not exist, whoever the peer is. That
+    /// connection ends, and later ones are verified by the saved certificate.
     pub fn bootstrap(mut self, wanted: bool) -> Self {
         self.bootstrap = wanted;
         self
@@ -58,10 +59,10 @@ impl TlsConfig {
     }
 }
 
-/// An address speaks TLS, and nothing was said about how.
+/// The error that an address needs TLS and there are no settings for it.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{0} speaks TLS, which takes a private key, a certificate and CA certificates: --private-key, --certificate and --ca-cert; \
-     `ovs-pki req+sign NAME switch` or `… controller` makes the first two, and docs/operating.md tells the rest"
+    "{0} uses TLS, which needs a private key, a certificate and CA certificates: --private-key, --certificate and --ca-cert; \
+     `ovs-pki req+sign NAME switch` or `… controller` makes the first two; see docs/operating.md"
 )]
 pub struct NoTlsConfig(pub Address);

@@ -85,7 +85,7 @@ fn a_port_in_use_is_named() {
 #[test]
 fn an_address_to_connect_to_is_refused() {
     let error = refusal(at("tcp:127.0.0.1:6653".parse().unwrap()));
-    let expected = "cannot listen at tcp:127.0.0.1:6653, which is an address to connect to; to listen there say \
+    let expected = "cannot listen at tcp:127.0.0.1:6653, which is an address to connect to; to listen there use \
                     ptcp:6653:127.0.0.1";
     assert_eq!(error.to_string(), expected);
 }

@@ -1,7 +1,8 @@
-//! The first connection of who does not know its peers' CA yet: it takes the certificate that the peer shows, as Open vSwitch does.
+//! The first connection of an end that does not know its peers' CA yet: it saves the CA certificate that the peer shows, as
+//! Open vSwitch does.
 //!
-//! Whoever answers that connection is believed. So nothing is said over it, the certificate is told, and every connection
-//! after it is checked by what was saved.
+//! That first peer is not verified. So no data is exchanged over its connection, the certificate is reported, and every
+//! later connection is verified by the saved certificate.
 
 use super::certificate::Certificate;
 use super::config::AUTHORITIES;
@@ -13,8 +14,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use x509_cert::der::pem::{LineEnding, encode_string};
 
-/// Saves the certificate of a peer's CA where there is none, for its owner alone to read. Always an error: the connection that the
-/// certificate came by ends.
+/// Saves the certificate of a peer's CA in a new file that only its owner may read. Always returns an error, as the
+/// connection over which the certificate arrived ends.
 pub(super) fn save(path: &Path, authority: &CertificateDer) -> TlsError {
     match write_new(path, authority) {
         Ok(()) => TlsError::Bootstrapped {
@@ -22,19 +23,17 @@ pub(super) fn save(path: &Path, authority: &CertificateDer) -> TlsError {
             authority: describe(authority),
         },
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            let problem =
-                "was made meanwhile; the peer will be checked by it when it connects again";
+            let problem = "was created by another connection or program; the peer will be checked by it when it connects again";
             TlsError::file(AUTHORITIES, path, problem)
         }
         Err(error) => {
-            let problem =
-                format!("cannot be written: {error}; expected a folder that we may write to");
+            let problem = format!("cannot be written: {error}; expected a writable folder");
             TlsError::file(AUTHORITIES, path, problem)
         }
     }
 }
 
-/// Its name, and the fingerprint by which people compare it.
+/// Returns the CA's name, and the fingerprint by which people compare it.
 fn describe(authority: &CertificateDer) -> String {
     let parsed = Certificate::from_der(authority);
     parsed.map_or_else(String::new, |it| {
@@ -42,19 +41,19 @@ fn describe(authority: &CertificateDer) -> String {
     })
 }
 
-/// Writes a file beside it first, so that nobody ever reads half of it, and never replaces one that is there.
+/// Writes a temporary file and links it into place, so that nobody reads half of it; never replaces an existing file.
 fn write_new(path: &Path, authority: &CertificateDer) -> io::Result<()> {
     let text = encode_string("CERTIFICATE", LineEnding::LF, authority).map_err(io::Error::other)?;
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".{}.new", std::process::id()));
-    let beside = PathBuf::from(beside);
-    let written = create(&beside).and_then(|mut file| {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{}.new", std::process::id()));
+    let temporary = PathBuf::from(temporary);
+    let written = create(&temporary).and_then(|mut file| {
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fs::hard_link(&beside, path)
+        fs::hard_link(&temporary, path)
     });
-    // What an earlier attempt may have left goes, too.
-    let _ = fs::remove_file(&beside);
+    // Removes the temporary file, also if an earlier attempt left it.
+    let _ = fs::remove_file(&temporary);
     written
 }
 
@@ -63,7 +62,7 @@ fn create(path: &Path) -> io::Result<File> {
     options.write(true).create_new(true).mode(0o600);
     match options.open(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            // Of an earlier process with our id: not that of the file itself.
+            // A temporary file of an earlier process with our id.
             fs::remove_file(path)?;
             options.open(path)
         }

@@ -1,4 +1,4 @@
-//! What there is to know about a certificate: whose it is, who signed it, how long it lasts.
+//! Certificates: subject, issuer, validity.
 
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -8,10 +8,10 @@ use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::name::Name;
 
-/// What ovs-pki puts between the name that it was given and a number of its own.
+/// The text that ovs-pki puts between the given name and its own number.
 const OVS_PKI_ID: &str = " id:";
 
-/// A certificate (X.509), as far as people and rules ask about it. Its text is its name.
+/// A certificate (X.509). Its text is its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
     /// The subject's common name first, then the alternative names.
@@ -23,7 +23,7 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Reads a certificate's DER; `None` for what is none.
+    /// Parses a certificate's DER; returns `None` if it is malformed.
     pub fn from_der(der: &[u8]) -> Option<Self> {
         let parsed = x509_cert::Certificate::from_der(der).ok()?;
         let parsed = parsed.tbs_certificate();
@@ -48,18 +48,18 @@ impl Certificate {
         })
     }
 
-    /// The names of its holder, the subject's common name first: `subjectAltName` of the kinds DNS and URI, and the common name.
-    /// Control characters are replaced.
+    /// Returns the names of its holder, the subject's common name first: `subjectAltName` of the kinds DNS and URI, and the
+    /// common name. Control characters are replaced.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The common name of who signed it.
+    /// Returns the issuer's common name.
     pub fn issuer(&self) -> &str {
         &self.issuer
     }
 
-    /// The SHA-256 digest of the certificate, in hexadecimal digits.
+    /// Returns the SHA-256 digest of the certificate, in hexadecimal digits.
     pub fn fingerprint(&self) -> String {
         self.fingerprint
             .iter()
@@ -67,18 +67,18 @@ impl Certificate {
             .collect()
     }
 
-    /// Until when it is valid.
+    /// Returns the end of its validity.
     pub fn not_after(&self) -> SystemTime {
         self.not_after
     }
 
-    /// From when on it is valid.
+    /// Returns the start of its validity.
     pub fn not_before(&self) -> SystemTime {
         self.not_before
     }
 
-    /// Whether the holder is called so: by one of [`Certificate::names`], by what `ovs-pki req` was given as name (before the
-    /// ` id:…` that it adds), or as `sha256:` and the fingerprint, with or without colons.
+    /// Returns `true` if `name` is one of [`Certificate::names`], the name given to `ovs-pki req` (before the ` id:…` that
+    /// it adds), or `sha256:` and the fingerprint, with or without colons.
     pub fn is_called(&self, name: &str) -> bool {
         if let Some(fingerprint) = name.strip_prefix("sha256:") {
             let digits = fingerprint.replace(':', "").to_ascii_lowercase();
@@ -100,7 +100,7 @@ impl fmt::Display for Certificate {
     }
 }
 
-/// What somebody is called: by the common name, or by all there is.
+/// Returns the common name, or else the whole name.
 pub(super) fn name_of(name: &Name) -> String {
     common_name(name).unwrap_or_else(|| printable(&name.to_string()))
 }
@@ -119,13 +119,13 @@ fn text_of(name: &GeneralName) -> Option<String> {
     }
 }
 
-/// The text without what could disturb a terminal or a log.
+/// Replaces characters that could disturb a terminal or a log.
 fn printable(text: &str) -> String {
     let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     text.chars().map(clean).collect()
 }
 
-/// A time for people, in UTC.
+/// Formats a time for people, in UTC.
 pub(super) fn date(time: SystemTime) -> String {
     DateTime::from_system_time(time)
         .map_or_else(|_| "an unknown time".to_owned(), |at| at.to_string())
@@ -137,7 +137,7 @@ mod tests {
     use crate::tls::testing::Authority;
 
     #[test]
-    fn holders_are_known_by_all_their_names() {
+    fn matches_all_names_of_the_holder() {
         let ca = Authority::new("switchca");
         let made = ca.sign(|params| {
             params
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn names_cannot_disturb_a_log() {
+    fn replaces_control_characters_in_names() {
         let ca = Authority::new("ca");
         let made = ca.sign(|params| {
             params
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certificate_is_none() {
+    fn rejects_malformed_certificates() {
         assert_eq!(Certificate::from_der(b"no certificate"), None);
         assert_eq!(Certificate::from_der(b""), None);
     }

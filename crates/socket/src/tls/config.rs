@@ -1,4 +1,4 @@
-//! The files that TLS needs: read, checked, and read again when they change.
+//! The files that TLS needs: read, checked, and reloaded when they change.
 
 use super::certificate::{Certificate, date};
 use super::error::TlsError;
@@ -18,7 +18,7 @@ use x509_cert::certificate::Rfc5280;
 use x509_cert::crl::CertificateList;
 use x509_cert::der::{Decode, Encode};
 
-/// From how long before a certificate of ours expires this is told, each day.
+/// The time before a certificate of ours expires from which on a warning is given each day.
 pub const EXPIRY_WARNING: Duration = Duration::from_secs(14 * 24 * 3600);
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -28,7 +28,7 @@ const KEY: &str = "private key";
 const CERTIFICATE: &str = "certificate";
 pub(super) const AUTHORITIES: &str = "file of CA certificates";
 
-/// What a program needs to speak TLS: files that were read and found right.
+/// The files needed for TLS, read and checked.
 #[derive(Clone)]
 pub struct Tls {
     config: TlsConfig,
@@ -37,73 +37,73 @@ pub struct Tls {
     next_warning: SystemTime,
 }
 
-/// What is in the files.
+/// The content of the files.
 pub(super) struct Loaded {
     provider: Arc<CryptoProvider>,
     key: Arc<SingleCertAndKey>,
     own: Certificate,
     authorities: Vec<Certificate>,
-    /// Of each list of revoked certificates, who made it and when the next was to come.
+    /// The issuer and the time of the next update of each certificate revocation list.
     lists: Vec<(String, SystemTime)>,
     trust: Arc<Trust>,
 }
 
-/// What there is to tell about the files while they are in use.
+/// A notice about the files while they are in use.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Notice {
-    /// They have changed, and connections use the new ones from now on.
+    /// The files have changed, and new connections use the new ones.
     #[error("new key and certificates are in use: {certificate}, valid until {}", date(certificate.not_after()))]
     Reloaded {
         /// The new certificate.
         certificate: Certificate,
     },
-    /// They have changed, and the new ones cannot be used.
+    /// The files have changed, and the new ones cannot be used.
     #[error("{0}; the old key and certificates stay in use")]
     Kept(TlsError),
-    /// A certificate will soon be, or is, of no use.
+    /// A certificate expires soon, or has expired.
     #[error(
-        "the {what} {certificate} in {} {} on {}: expected a newer one in its place, such as `ovs-pki req+sign NAME` makes; \
+        "the {what} {certificate} in {} {} on {}: replace it by a newer one, such as `ovs-pki req+sign NAME` makes; \
          it will be used without a restart",
         path.display(),
         if *is_over { "has expired" } else { "expires" },
         date(certificate.not_after())
     )]
     Expires {
-        /// Ours or an authority's.
+        /// The kind of certificate: ours or an authority's.
         what: &'static str,
-        /// Where it is.
+        /// Its file.
         path: PathBuf,
-        /// Which.
+        /// The certificate.
         certificate: Certificate,
         /// Whether it has expired.
         is_over: bool,
     },
-    /// There should be a newer list of revoked certificates.
+    /// A certificate revocation list is past the time of its next update.
     #[error(
-        "the list of revoked certificates of '{issuer}' in {} was to be replaced on {}: it stays in use; expected a newer one, such as \
+        "the list of revoked certificates of '{issuer}' in {} was due to be replaced on {}; it stays in use: replace it by a newer one, such as \
          `openssl ca -gencrl` makes",
         path.display(),
         date(*next_update)
     )]
     OldList {
-        /// Whose list it is.
+        /// The list's issuer.
         issuer: String,
-        /// Where it is.
+        /// Its file.
         path: PathBuf,
-        /// When a newer one was to come.
+        /// The time of the list's next update.
         next_update: SystemTime,
     },
 }
 
 impl Notice {
-    /// Whether an operator has something to do.
+    /// Returns `true` if an operator has to act.
     pub fn is_warning(&self) -> bool {
         !matches!(self, Self::Reloaded { .. })
     }
 }
 
-/// Whose certificate it is, and nothing of the key.
+/// Prints our certificate, and nothing of the key.
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Tls").field(self.certificate()).finish()
@@ -114,7 +114,7 @@ impl Tls {
     /// Reads and checks the files.
     ///
     /// # Errors
-    /// [`TlsError::File`], which names the file and says what to do.
+    /// [`TlsError::File`], with the file and the remedy.
     pub fn load(config: TlsConfig) -> Result<Self, TlsError> {
         Self::load_at(config, SystemTime::now())
     }
@@ -132,13 +132,13 @@ impl Tls {
         })
     }
 
-    /// Our own certificate.
+    /// Returns our own certificate.
     pub fn certificate(&self) -> &Certificate {
         &self.loaded.own
     }
 
-    /// Reads the files again where they have changed, and stay so from one call to the next: whoever replaces three files does
-    /// not do it at once. Call it about once a second. `now` is the calendar's time, by which certificates expire.
+    /// Reads the files again if they have changed and have not changed since the last call, as replacing three files takes
+    /// time. Call it about once a second. `now` is the wall-clock time, by which certificates expire.
     pub fn refresh(&mut self, now: SystemTime) -> Vec<Notice> {
         let mut notices = Vec::new();
         notices.extend(self.reload(now));
@@ -235,12 +235,12 @@ impl Loaded {
         })
     }
 
-    /// What judges one peer.
+    /// Creates a verifier for one peer.
     pub fn verifier(&self) -> Arc<PeerVerifier> {
         Arc::new(PeerVerifier::new(self.trust.clone()))
     }
 
-    /// The settings of one connection that a peer has begun. Nothing is kept by which it could resume.
+    /// Returns the settings of one connection as the server, without session resumption.
     pub fn server(&self, verifier: Arc<PeerVerifier>) -> Result<Arc<ServerConfig>, rustls::Error> {
         let mut config = ServerConfig::builder_with_provider(self.provider.clone())
             .with_safe_default_protocol_versions()?
@@ -251,7 +251,7 @@ impl Loaded {
         Ok(Arc::new(config))
     }
 
-    /// The settings of one connection that we begin.
+    /// Returns the settings of one connection as the client.
     pub fn client(&self, verifier: Arc<PeerVerifier>) -> Result<Arc<ClientConfig>, rustls::Error> {
         let mut config = ClientConfig::builder_with_provider(self.provider.clone())
             .with_safe_default_protocol_versions()?
@@ -274,7 +274,7 @@ fn read_file(what: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
     })
 }
 
-/// One certificate or more.
+/// Reads one certificate or more.
 fn read_certificates(
     what: &'static str,
     path: &Path,
@@ -287,7 +287,7 @@ fn read_certificates(
     }
 }
 
-/// The authorities' certificates; none where the first peer is to show its own, and none has yet.
+/// Reads the authorities' certificates; none if the first peer's will be saved, and the file does not exist yet.
 fn read_authorities(config: &TlsConfig) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let is_missing = matches!(config.ca_cert.try_exists(), Ok(false));
     match config.bootstrap && is_missing {
@@ -313,11 +313,11 @@ fn parse_authorities(
     Ok(authorities)
 }
 
-/// One list of revoked certificates or more.
+/// Reads one certificate revocation list or more.
 fn read_crls(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
     let text = std::fs::read(path).map_err(|error| {
         let problem =
-            format!("cannot be read: {error}; `openssl ca -gencrl` makes one, or leave --crl out");
+            format!("cannot be read: {error}; make one by `openssl ca -gencrl`, or omit --crl");
         TlsError::file(CRL, path, problem)
     })?;
     let found: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(&text).collect();
@@ -333,7 +333,7 @@ fn no_crl(path: &Path) -> TlsError {
     TlsError::file(CRL, path, problem)
 }
 
-/// Who made a list, and when the next was to come, if it says so.
+/// Returns a list's issuer and the time of its next update, if it has one.
 fn about_list(der: &CertificateRevocationListDer) -> Option<(String, SystemTime)> {
     let list = CertificateList::<Rfc5280>::from_der(der)
         .ok()?
@@ -343,7 +343,7 @@ fn about_list(der: &CertificateRevocationListDer) -> Option<(String, SystemTime)
 }
 
 fn no_certificate(what: &'static str, path: &Path) -> TlsError {
-    let problem = "has no certificate, or one that cannot be read; expected PEM, which begins with -----BEGIN CERTIFICATE-----";
+    let problem = "has no certificate, or one that cannot be read; expected PEM, which starts with -----BEGIN CERTIFICATE-----";
     TlsError::file(what, path, problem)
 }
 
@@ -351,15 +351,15 @@ fn parse(what: &'static str, path: &Path, der: &CertificateDer) -> Result<Certif
     Certificate::from_der(der).ok_or_else(|| no_certificate(what, path))
 }
 
-/// Nothing of the file gets into the error.
+/// Reads the private key. The error contains nothing of the file.
 fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     PrivateKeyDer::from_pem_slice(&read_file(KEY, path)?).map_err(|_| {
-        let problem = "has no private key without a password; expected PEM, which begins with -----BEGIN PRIVATE KEY----- or similar";
+        let problem = "has no private key without a password; expected PEM, which starts with -----BEGIN PRIVATE KEY----- or similar";
         TlsError::file(KEY, path, problem)
     })
 }
 
-/// A certificate that has expired helps nobody; one that is not valid yet may be on its way.
+/// Rejects a certificate that has expired, but not one that is not valid yet.
 fn check_time(own: &Certificate, path: &Path, now: SystemTime) -> Result<(), TlsError> {
     if own.not_after() >= now {
         return Ok(());

@@ -1,54 +1,54 @@
-//! Why TLS cannot be spoken, in sentences.
+//! Errors of TLS.
 
 use super::verify::PeerVerifier;
 use rustls::{AlertDescription, Error};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Why TLS cannot be spoken. Its text says what was expected and what to type; keys are never in it.
+/// An error of TLS. Its text names what was expected and the command to type; it never contains keys.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
     /// A file of [`TlsConfig`](crate::TlsConfig) cannot be used.
     #[error("the {what} {} {problem}", path.display())]
     File {
-        /// Which of the three.
+        /// The kind of file.
         what: &'static str,
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
-        /// What is wrong with it, and what to do.
+        /// The problem and its remedy.
         problem: String,
     },
-    /// The peer's certificate is not accepted.
+    /// The peer's certificate is rejected.
     #[error("the peer is refused: {0}")]
     Certificate(String),
-    /// The CA certificate that the peer has shown was saved ([`TlsConfig::bootstrap`](crate::TlsConfig::bootstrap)), and the connection
-    /// ended.
+    /// The peer's CA certificate was saved ([`TlsConfig::bootstrap`](crate::TlsConfig::bootstrap)), and the connection
+    /// closed.
     #[error(
         "the CA certificate {authority} of the peer was taken on trust and saved in {}: compare its fingerprint with the CA's own; \
          the next connection is checked by it",
         path.display()
     )]
     Bootstrapped {
-        /// Where it is.
+        /// The file it was saved in.
         path: PathBuf,
-        /// Its name and its fingerprint.
+        /// The CA's name and fingerprint.
         authority: String,
     },
-    /// The peer does not accept us.
+    /// The peer rejects us.
     #[error("the peer refuses us: {0}")]
     Refused(String),
-    /// The peer does not begin with TLS.
+    /// The peer's first bytes are not TLS.
     #[error(
         "the peer does not speak TLS; expected ssl: or pssl: there, as in `ovs-vsctl set-controller BRIDGE ssl:HOST:PORT`, or tcp: or \
          ptcp: here"
     )]
     NotTls,
     /// The peer did not finish the handshake in time.
-    #[error("the TLS handshake was not over within {0:?}")]
+    #[error("the TLS handshake did not finish within {0:?}")]
     Timeout(Duration),
-    /// There are too many connections whose handshake is under way, and this was the oldest.
-    #[error("its TLS handshake took longest while {0} others were under way")]
+    /// Too many handshakes were in progress, and this was the oldest.
+    #[error("closed the oldest TLS handshake, as {0} others were in progress")]
     TooMany(usize),
     /// The peer closed the connection during the handshake.
     #[error("the peer closed the connection during the TLS handshake; its log may say why")]
@@ -56,7 +56,7 @@ pub enum TlsError {
         /// Whether it had sent anything.
         spoke: bool,
     },
-    /// The peer violated the protocol, or has no version of it in common with us.
+    /// The peer violated the protocol, or supports no version of it that we do.
     #[error("the TLS connection failed: {0}")]
     Protocol(String),
     /// A system call failed.
@@ -73,17 +73,18 @@ impl TlsError {
         }
     }
 
-    /// Whether this is the background noise of an open port and not worth an operator's attention.
+    /// Returns `true` for background noise of an open port, which does not need an operator's attention.
     pub fn is_noise(&self) -> bool {
         matches!(self, Self::Closed { spoke: false })
     }
 
-    /// Whether somebody has to look at what it tells before all goes on as if nothing had been: a CA was taken on trust.
+    /// Returns `true` if an operator must check the error although the next connection succeeds: a CA was trusted
+    /// unverified.
     pub fn is_warning(&self) -> bool {
         matches!(self, Self::Bootstrapped { .. })
     }
 
-    /// What an error of the protocol means to people. `verifier` knows what is wrong with the peer's certificate, if anything is.
+    /// Converts an error of the protocol. `verifier` knows the problem with the peer's certificate, if any.
     pub(super) fn explain(error: &Error, verifier: &PeerVerifier) -> Self {
         if let Some(problem) = verifier.problem() {
             return Self::Certificate(problem.to_owned());
@@ -101,7 +102,7 @@ impl TlsError {
     }
 }
 
-/// What an alert means for the certificate that we have shown.
+/// Explains an alert about the certificate that we have shown.
 fn refusal(alert: AlertDescription, verifier: &PeerVerifier) -> String {
     let ours = verifier.ours();
     match alert {
@@ -109,16 +110,20 @@ fn refusal(alert: AlertDescription, verifier: &PeerVerifier) -> String {
         | AlertDescription::DecryptError
         | AlertDescription::BadCertificate
         | AlertDescription::CertificateUnknown => format!(
-            "it does not accept our certificate {ours}; expected that its file of CA certificates has the one that signed it"
+            "it does not accept our certificate {ours}; its file of CA certificates must contain the one that signed ours"
         ),
         AlertDescription::CertificateExpired => {
             format!(
-                "it says that our certificate {ours} has expired; if that is not so, its clock is wrong"
+                "it reports that our certificate {ours} has expired; if it is still valid, the peer's clock is wrong"
             )
         }
-        AlertDescription::CertificateRequired => "it wants a certificate, and got none".into(),
+        AlertDescription::CertificateRequired => {
+            "it requires a certificate and received none".into()
+        }
         AlertDescription::AccessDenied => {
-            format!("it does not expect our certificate {ours}; is another name demanded there?")
+            format!(
+                "it does not expect our certificate {ours}; is it configured to expect another name?"
+            )
         }
         other => format!("it sent the alert {other:?}"),
     }

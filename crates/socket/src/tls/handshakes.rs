@@ -1,10 +1,10 @@
-//! Connections whose handshake is under way.
+//! Handshakes in progress.
 //!
-//! **Why apart.** Until a handshake is over nobody knows who is there, and it may be nobody. Whoever serves switches should not
-//! meet such connections: here they share one epoll instance, which says nothing unless there is something to do.
+//! **Why.** Until its handshake has finished, a peer is unknown and may be nobody. The code that serves switches should not
+//! deal with such connections: they share one epoll instance here, which is readable only when there is work.
 //!
-//! **Bounds.** [`MAX_HALF_OPEN`] connections, each for [`HANDSHAKE_TIMEOUT`]. Where one more comes, the oldest gives way, which has
-//! had the most time: so those that say nothing keep nobody out.
+//! **Limits.** [`MAX_HALF_OPEN`] connections, each for [`HANDSHAKE_TIMEOUT`]. If one more arrives, the oldest is closed, as
+//! it has had the most time: so silent connections lock out no peer.
 
 use super::error::TlsError;
 use super::session::Session;
@@ -17,27 +17,27 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long a peer has for its handshake.
+/// The time limit of a peer's handshake.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How many connections may be in their handshake at once.
+/// The maximum number of handshakes in progress.
 pub const MAX_HALF_OPEN: usize = 2048;
 
-/// How many are served in one call. Each may take a millisecond of computing, for which its owner does nothing else.
+/// The number of connections served in one call. Each may use a millisecond of computing, during which its owner does
+/// nothing else.
 const AT_ONCE: usize = 4;
 
-/// The handshakes under way, and what they need.
+/// The handshakes in progress.
 ///
-/// Its descriptor is readable when there is something to do: then, and at [`Handshakes::next_timeout`], [`Handshakes::poll`] is
-/// to be called.
+/// Its descriptor is readable when there is work: then, and at [`Handshakes::next_timeout`], call [`Handshakes::poll`].
 pub struct Handshakes {
     tls: Tls,
     epoll: OwnedFd,
-    /// By their age, the oldest first.
+    /// By age, the oldest first.
     half_open: BTreeMap<u64, HalfOpen>,
     next_number: u64,
     max_half_open: usize,
-    /// What has ended otherwise than by its peer.
+    /// Handshakes ended by us rather than by the peer.
     ended: Vec<Ended>,
 }
 
@@ -50,21 +50,21 @@ struct HalfOpen {
     interest: epoll::EventFlags,
 }
 
-/// A handshake that is over.
+/// A finished handshake.
 pub struct Ended {
     /// The peer's name.
     pub peer: String,
-    /// What [`Handshakes::connect`] was given; `None` for a connection that was accepted.
+    /// The tag given to [`Handshakes::connect`]; `None` for an accepted connection.
     pub tag: Option<usize>,
-    /// The connection, or why there is none.
+    /// The connection, or the error.
     pub outcome: Result<Stream, TlsError>,
 }
 
 impl Handshakes {
-    /// With nothing under way.
+    /// Creates an empty set.
     ///
     /// # Errors
-    /// Where the system has no room for an epoll instance.
+    /// If the system cannot create an epoll instance.
     pub fn new(tls: Tls) -> io::Result<Self> {
         Ok(Self {
             tls,
@@ -76,24 +76,24 @@ impl Handshakes {
         })
     }
 
-    /// Has handshakes that begin from now on use the files as they are now: see [`Tls::refresh`].
+    /// Reloads changed files for later handshakes: see [`Tls::refresh`].
     pub fn refresh(&mut self, now: SystemTime) -> Vec<Notice> {
         self.tls.refresh(now)
     }
 
-    /// A peer has connected by this non-blocking socket, and will begin.
+    /// Starts a handshake as the server on this non-blocking socket.
     pub fn accept(&mut self, socket: OwnedFd, peer: String, now: Instant) {
         let session = Session::server(&self.tls);
         self.begin(socket, session, peer, None, now);
     }
 
-    /// We have connected by this non-blocking socket, and begin. `tag` comes back with the outcome.
+    /// Starts a handshake as the client on this non-blocking socket. `tag` is returned with the outcome.
     pub fn connect(&mut self, socket: OwnedFd, peer: String, tag: usize, now: Instant) {
         let session = Session::client(&self.tls);
         self.begin(socket, session, peer, Some(tag), now);
     }
 
-    /// When there is something to do where nobody says anything.
+    /// Returns the time of the next deadline.
     pub fn next_timeout(&self) -> Option<Instant> {
         self.half_open.values().next().map(|oldest| oldest.deadline)
     }
@@ -108,7 +108,7 @@ impl Handshakes {
     ) {
         let number = self.next_number;
         self.next_number += 1;
-        // An edge at the start, so that who connects has its first turn.
+        // An edge at the start makes the client's first step run.
         let interest = epoll::EventFlags::IN | epoll::EventFlags::OUT;
         let data = epoll::EventData::new_u64(number);
         let watched = epoll::add(&self.epoll, &socket, data, interest);
@@ -146,11 +146,11 @@ impl Handshakes {
         }
     }
 
-    /// Goes on with those that are ready, some at a time; returns those that are over, well or not.
+    /// Continues a limited number of ready handshakes; returns those that have finished or failed.
     pub fn poll(&mut self, now: Instant) -> Vec<Ended> {
         let mut events = Vec::with_capacity(AT_ONCE);
         let room = rustix::buffer::spare_capacity(&mut events);
-        // A failure is one of ours, and shows at the deadlines.
+        // An error here would be ours, and the handshakes time out.
         let _ = epoll::wait(&self.epoll, room, Some(&Timespec::default()));
         for event in &events {
             self.serve(event.data.u64());
@@ -178,7 +178,7 @@ impl Handshakes {
             Err(error) => Err(error),
         };
         if let Some(over) = self.half_open.remove(&number) {
-            // It fails only for what is not watched, which is what is wanted.
+            // It fails only for sockets that are not watched, which is the goal.
             let _ = epoll::delete(&self.epoll, &over.socket);
             self.ended.push(over.end(outcome));
         }
@@ -192,7 +192,7 @@ impl AsFd for Handshakes {
 }
 
 impl HalfOpen {
-    /// Waits for the peer to speak, and for room where something is to be said.
+    /// Waits for input, and for writability if there is output.
     fn watch(&mut self, epoll: &OwnedFd, number: u64) -> Result<(), TlsError> {
         let mut interest = epoll::EventFlags::IN;
         interest.set(epoll::EventFlags::OUT, self.session.has_unsent());
@@ -216,11 +216,11 @@ impl HalfOpen {
 }
 
 impl Stream {
-    /// Shakes hands with whom this socket is connected to, and returns when that is over. The socket may block or not, and
-    /// stays as it is.
+    /// Runs a handshake with the peer of this socket, and returns when it has finished. The socket may be blocking or not,
+    /// and stays so.
     ///
     /// # Errors
-    /// [`TlsError`]; [`TlsError::Timeout`] where it takes longer than `timeout`.
+    /// [`TlsError`]; [`TlsError::Timeout`] if it needs longer than `timeout`.
     pub fn connect_tls(socket: OwnedFd, tls: &Tls, timeout: Duration) -> Result<Self, TlsError> {
         let flags = rustix::fs::fcntl_getfl(&socket).map_err(io::Error::from)?;
         let set = |flags| rustix::fs::fcntl_setfl(&socket, flags).map_err(io::Error::from);
@@ -235,7 +235,7 @@ impl Stream {
     }
 }
 
-/// Waits until the socket can be read, or written to where that is wanted.
+/// Waits until the socket is readable, or writable if that is requested.
 fn wait(
     socket: &OwnedFd,
     wants_write: bool,

@@ -1,8 +1,8 @@
-//! TLS on one socket: what comes is decrypted, what leaves encrypted.
+//! TLS on one socket: decrypts input and encrypts output.
 //!
-//! **Invariants.** All that has come is decrypted and returned before the socket is waited for again, but for a record that is
-//! not complete: so a socket that says nothing has nothing. What was encrypted leaves before more is encrypted: so no more waits
-//! in here than one call of [`Session::write`] takes.
+//! **Invariants.** All received bytes are decrypted and returned before the socket is waited for again, except for an
+//! incomplete record: so a socket without events has no input. Encrypted bytes are sent before more are encrypted: so the
+//! session buffers no more than one call of [`Session::write`] accepts.
 
 use super::bootstrap;
 use super::config::Loaded;
@@ -17,10 +17,10 @@ use rustls::{ClientConnection, Connection, ServerConnection};
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
 
-/// The most that is encrypted before it has to leave.
+/// The maximum number of bytes encrypted before they must be sent.
 const WRITE_BYTES: usize = 256 << 10;
 
-/// Room for what a record brings whose beginning came earlier: more than any has.
+/// Space for a record whose first bytes arrived earlier: more than any record needs.
 const RECORD_BYTES: usize = 20 << 10;
 
 /// A TLS connection, without its socket.
@@ -34,7 +34,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// One that the peer begins.
+    /// Creates the server side.
     pub fn server(tls: &Tls) -> Result<Self, TlsError> {
         Self::new(&tls.loaded, |loaded, verifier| {
             let config = loaded.server(verifier)?;
@@ -42,7 +42,7 @@ impl Session {
         })
     }
 
-    /// One that we begin.
+    /// Creates the client side.
     pub fn client(tls: &Tls) -> Result<Self, TlsError> {
         Self::new(&tls.loaded, |loaded, verifier| {
             let config = loaded.client(verifier)?;
@@ -68,12 +68,12 @@ impl Session {
         })
     }
 
-    /// The peer's certificate, once it is accepted.
+    /// Returns the peer's certificate, once it is accepted.
     pub fn certificate(&self) -> Option<&Certificate> {
         self.verifier.certificate()
     }
 
-    /// Goes on with the handshake as far as the socket allows; returns whether it is over.
+    /// Continues the handshake until the socket would block; returns `true` if it has finished.
     pub fn handshake(&mut self, socket: &OwnedFd) -> Result<bool, TlsError> {
         self.flush(socket)?;
         while self.tls.is_handshaking() {
@@ -101,7 +101,7 @@ impl Session {
         }
     }
 
-    /// Handles what came. The peer learns of an error where the socket takes it.
+    /// Processes received records. Sends the peer an alert about an error if the socket accepts it.
     fn process(&mut self, socket: &OwnedFd) -> Result<(), TlsError> {
         let is_first = !std::mem::replace(&mut self.has_heard, true);
         match self.tls.process_new_packets() {
@@ -127,8 +127,8 @@ impl Session {
                 return Ok(taken);
             }
         }
-        // What comes is decrypted to the front of the buffer that it comes to. It never overtakes itself: plaintext is shorter than
-        // what it was, and there is room for what has come before.
+        // Input is decrypted into the front of the buffer that it is read into. Plaintext never overwrites unread input: it
+        // is shorter than its record, and there is space for bytes that arrived before.
         let room = RECORD_BYTES.min(buffer.len() / 2);
         let (received, _) = recv(socket, &mut buffer[room..], RecvFlags::empty())?;
         if received == 0 {
@@ -153,7 +153,7 @@ impl Session {
         }
     }
 
-    /// Whether the peer has said that no more comes.
+    /// Returns `true` if the peer has sent a close notification.
     fn is_closed(&mut self) -> bool {
         matches!(self.tls.reader().read(&mut [0; 1]), Ok(0))
     }
@@ -168,7 +168,7 @@ impl Session {
                 Err(error) => return Err(error),
             }
         }
-        // A full buffer may have left some; the next call finds out.
+        // A full buffer may have left some; the next call will find out.
         self.has_input = taken == buffer.len();
         Ok(taken)
     }
@@ -210,7 +210,7 @@ impl Session {
         self.has_input
     }
 
-    /// Says that no more comes, if the socket takes it.
+    /// Sends a close notification, if the socket accepts it.
     pub fn close(&mut self, socket: &OwnedFd) {
         self.tls.send_close_notify();
         let _ = self.flush(socket);
@@ -228,7 +228,7 @@ fn to_io(error: TlsError) -> io::Error {
     }
 }
 
-/// A socket as `rustls` reads and writes it.
+/// The socket as `rustls` reads and writes it.
 struct Wire<'s>(BorrowedFd<'s>);
 
 impl Read for Wire<'_> {

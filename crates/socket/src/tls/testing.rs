@@ -17,13 +17,13 @@ use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use x509_cert::der::{Decode, Encode};
 
-/// When a year begins, or a day or so before.
+/// Returns the start of a year, or a day or so before.
 pub fn year(year: i32) -> SystemTime {
     let time = rcgen::date_time_ymd(year, 1, 1);
     SystemTime::UNIX_EPOCH + Duration::from_secs(time.unix_timestamp() as u64)
 }
 
-/// Who signs certificates.
+/// A certificate authority.
 pub struct Authority {
     /// Its own certificate.
     pub pem: String,
@@ -53,7 +53,7 @@ impl Authority {
         }
     }
 
-    /// Its own certificate and key.
+    /// Returns its own certificate and key.
     pub fn own(&self) -> Made {
         Made {
             der: self.der.clone(),
@@ -62,7 +62,7 @@ impl Authority {
         }
     }
 
-    /// Signs a certificate that has what `change` gives it.
+    /// Signs a certificate modified by `change`.
     pub fn sign(&self, change: impl FnOnce(&mut CertificateParams)) -> Made {
         let mut params = CertificateParams::default();
         params.distinguished_name = rcgen::DistinguishedName::new();
@@ -76,7 +76,7 @@ impl Authority {
         }
     }
 
-    /// Its list of certificates that were revoked, valid for a year from the beginning of `year`.
+    /// Makes its certificate revocation list, valid for a year from the start of `year`.
     pub fn revoke(&self, revoked: &[&Made], year: i32) -> String {
         let serial = |made: &&Made| {
             let parsed = x509_cert::Certificate::from_der(&made.der).unwrap();
@@ -111,7 +111,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Its key and certificate, and whom it trusts.
+    /// Writes its key and certificate, and its trusted authorities.
     pub fn new(own: &Made, trusted: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let files = Self { folder };
@@ -150,17 +150,17 @@ pub fn pair() -> (OwnedFd, UnixStream) {
     (ours.into(), theirs)
 }
 
-/// Two ends that shake hands through the test.
+/// Two ends whose handshake the test runs.
 pub struct Ends {
     pub client: (Session, OwnedFd),
     pub server: (Session, OwnedFd),
 }
 
-/// How a handshake ended.
+/// The outcome of a handshake.
 pub type Outcome = Result<(), String>;
 
 impl Ends {
-    /// On one pair of sockets.
+    /// Connects both on one pair of sockets.
     pub fn new(client: &Tls, server: &Tls) -> Self {
         let (one, other) = pair();
         Self {
@@ -169,7 +169,7 @@ impl Ends {
         }
     }
 
-    /// Shakes hands; returns how it ended for the client and for the server.
+    /// Runs the handshake; returns the outcomes of the client and of the server.
     pub fn shake_hands(&mut self) -> (Outcome, Outcome) {
         let (mut client, mut server) = (Ok(false), Ok(false));
         for _ in 0..20 {
@@ -178,7 +178,7 @@ impl Ends {
         }
         let settle = |outcome: Result<bool, TlsError>| match outcome {
             Ok(true) => Ok(()),
-            Ok(false) => Err("still under way".to_owned()),
+            Ok(false) => Err("still in progress".to_owned()),
             Err(error) => Err(error.to_string()),
         };
         (settle(client), settle(server))
@@ -211,7 +211,7 @@ pub fn version_1(authority: &Authority, name: &str) -> Made {
     let signed = sequence(&parts.map(Result::unwrap).concat());
     let signature = authority.issuer.key().sign(&signed).unwrap();
     let kind = newer.signature_algorithm().to_der().unwrap();
-    // A bit string has a byte in front that says how many bits are unused.
+    // A bit string starts with the number of unused bits.
     let signature = tagged(3, &[&[0][..], &signature].concat());
     let der = sequence(&[signed, kind, signature].concat());
     let pem = x509_cert::der::pem::encode_string("CERTIFICATE", Default::default(), &der).unwrap();

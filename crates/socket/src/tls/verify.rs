@@ -1,7 +1,8 @@
-//! Whether a peer's certificate is accepted.
+//! Verification of a peer's certificate.
 //!
-//! Chains are checked by `webpki`, through `rustls`. It knows no certificates of X.509's version 1, which older versions of
-//! ovs-pki make: those have no extensions, and are accepted where a certificate of our file has signed them itself.
+//! Chains are verified by `webpki`, through `rustls`. It does not support certificates of X.509's version 1, which older
+//! versions of ovs-pki make: those have no extensions, and are accepted if a certificate of our file has signed them
+//! directly.
 
 use super::certificate::{Certificate, date};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -25,22 +26,22 @@ use std::time::{Duration, SystemTime};
 use x509_cert::certificate::Version;
 use x509_cert::der::{Decode, Encode};
 
-/// The name of whom we connect to, which nothing depends on: certificates of ovs-pki tell none, and none is sent.
+/// The server name for `rustls`, which has no effect: certificates of ovs-pki contain no host names, and none is sent.
 pub(super) const ANYBODY: &str = "openflow.invalid";
 
-/// By what peers are known.
+/// The trusted authorities.
 #[derive(Debug)]
 pub(super) struct Trust {
-    /// Who we are and whom we expect, for sentences.
+    /// Our own and the expected names, for messages.
     names: Names,
     authorities: Vec<CertificateDer<'static>>,
-    /// `None` where there is no authority yet: the first peer shows it.
+    /// `None` if there is no authority yet: the first peer's will be saved.
     chains: Option<Chains>,
     provider: Arc<CryptoProvider>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-/// What a verdict is put in words with.
+/// Names for the text of a verdict.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
     /// The file of the authorities.
@@ -52,16 +53,16 @@ pub(super) struct Names {
     pub peer: Option<String>,
 }
 
-/// What checks chains of certificates up to an authority.
+/// The verifiers of chains of certificates up to an authority.
 #[derive(Debug)]
 struct Chains {
     roots: Arc<RootCertStore>,
     clients: Arc<dyn ClientCertVerifier>,
-    /// What knows which certificates were revoked, where somebody has said so.
+    /// The verifier that checks certificate revocation lists, if there are any.
     servers: Option<Arc<WebPkiServerVerifier>>,
 }
 
-/// Why peers cannot be judged.
+/// The reason that peers cannot be verified.
 pub(super) enum Unusable {
     /// An authority's certificate.
     Authority,
@@ -69,7 +70,7 @@ pub(super) enum Unusable {
     Crl,
 }
 
-/// Which end the peer is of the connection.
+/// The end of the connection that the peer is.
 #[derive(Clone, Copy)]
 enum Peer {
     Client,
@@ -134,7 +135,7 @@ impl Chains {
                     .map_err(|error| Error::General(error.to_string()))?;
                 use CertificateError as E;
                 match servers.verify_server_cert(shown, intermediates, &anybody, &[], now) {
-                    // The name is looked at last, when all else is right; certificates of ovs-pki tell none.
+                    // The name is checked last, after all else; certificates of ovs-pki contain none.
                     Err(Error::InvalidCertificate(
                         E::NotValidForName | E::NotValidForNameContext { .. },
                     )) => Ok(()),
@@ -146,7 +147,7 @@ impl Chains {
 }
 
 impl Trust {
-    /// Without authorities, the first peer shows its own.
+    /// Creates the trust in `authorities`; without any, the first peer's will be saved.
     pub fn new(
         names: Names,
         authorities: Vec<CertificateDer<'static>>,
@@ -166,7 +167,7 @@ impl Trust {
         })
     }
 
-    /// The authority that a peer shows behind its own certificate, where that has signed it. Nobody vouches for it.
+    /// Returns the authority that a peer shows behind its own certificate, if it has signed that one. It is unverified.
     fn introduce(
         &self,
         shown: &CertificateDer,
@@ -205,7 +206,8 @@ impl Trust {
         }
     }
 
-    /// One of the authorities must have signed it. `webpki` does not look for it in lists of revoked ones: with them, it is refused.
+    /// Accepts a certificate that one of the authorities has signed. `webpki` cannot check it against revocation lists: if
+    /// there are any, it is refused.
     fn check_version_1(&self, shown: &CertificateDer, now: UnixTime) -> Result<(), Error> {
         if self.names.crl.is_some() {
             return Err(CertificateError::UnknownRevocationStatus.into());
@@ -246,15 +248,15 @@ impl Trust {
             })
     }
 
-    /// What is wrong with a certificate, for people.
+    /// Explains the problem with a certificate.
     fn explain(&self, error: &Error, certificate: &Certificate) -> String {
         let crl = self.names.crl.as_deref().unwrap_or(Path::new("")).display();
         let error = match error {
             Error::InvalidCertificate(error) => error,
             Error::InvalidCertRevocationList(problem) => {
                 return format!(
-                    "nobody knows whether its certificate {certificate} was revoked: the list of '{}' in {crl} cannot be used: \
-                     {problem:?}; expected one that this CA has made",
+                    "cannot check whether its certificate {certificate} was revoked: the list of '{}' in {crl} cannot be used: \
+                     {problem:?}; expected one made by this CA",
                     certificate.issuer()
                 );
             }
@@ -268,10 +270,10 @@ impl Trust {
                 self.names.authorities.display()
             ),
             E::Revoked => format!(
-                "its certificate {certificate} was revoked, as {crl} says; expected another one, such as `ovs-pki req+sign NAME` makes"
+                "its certificate {certificate} was revoked according to {crl}; expected another one, such as `ovs-pki req+sign NAME` makes"
             ),
             E::UnknownRevocationStatus => format!(
-                "nobody knows whether its certificate {certificate} was revoked: expected that {crl} has a list of '{}', such as \
+                "cannot check whether its certificate {certificate} was revoked: expected that {crl} has a list of '{}', such as \
                  `openssl ca -gencrl` makes, and a certificate of X.509's version 3",
                 certificate.issuer()
             ),
@@ -324,7 +326,8 @@ fn check_time(certificate: &x509_cert::Certificate, now: UnixTime) -> Result<(),
     Ok(())
 }
 
-/// What a DER sequence of less than 128 bytes holds: `rustls` names algorithms without the sequence around them.
+/// Returns the content of a DER sequence of less than 128 bytes: `rustls` identifies algorithms without the sequence around
+/// them.
 fn content(sequence: &[u8]) -> Option<&[u8]> {
     match sequence {
         [0x30, len, content @ ..] if usize::from(*len) == content.len() => Some(content),
@@ -332,13 +335,13 @@ fn content(sequence: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Judges one peer, and keeps what it found out about it.
+/// Verifies one peer, and stores the result.
 #[derive(Debug)]
 pub(super) struct PeerVerifier {
     trust: Arc<Trust>,
-    /// The certificate, or what is wrong with it.
+    /// The certificate, or the problem with it.
     verdict: OnceLock<Result<Certificate, String>>,
-    /// The authority that it has shown, where none was known.
+    /// The authority that it has shown, if none was known.
     introduced: OnceLock<CertificateDer<'static>>,
 }
 
@@ -351,23 +354,23 @@ impl PeerVerifier {
         }
     }
 
-    /// Where to save which authority, where none was known and the peer has shown one. To be done when the peer has proven that its
-    /// certificate is its own.
+    /// Returns the authority to save and its file, if none was known and the peer has shown one. Call it when the peer has
+    /// proven that it holds its certificate's key.
     pub fn introduction(&self) -> Option<(&Path, &CertificateDer<'static>)> {
         Some((&self.trust.names.authorities, self.introduced.get()?))
     }
 
-    /// The peer's certificate, once it is accepted.
+    /// Returns the peer's certificate, once it is accepted.
     pub fn certificate(&self) -> Option<&Certificate> {
         self.verdict.get()?.as_ref().ok()
     }
 
-    /// What is wrong with it.
+    /// Returns the problem with the certificate.
     pub fn problem(&self) -> Option<&str> {
         self.verdict.get()?.as_ref().err().map(String::as_str)
     }
 
-    /// Our own certificate, for sentences.
+    /// Returns our own certificate's name, for messages.
     pub fn ours(&self) -> &str {
         &self.trust.names.ours
     }
@@ -418,7 +421,7 @@ impl PeerVerifier {
         }
     }
 
-    /// Whether the holder of the certificate's key has signed this, in TLS 1.2.
+    /// Verifies a signature by the certificate's key in TLS 1.2.
     fn check_signature_12(
         &self,
         message: &[u8],
@@ -453,7 +456,7 @@ impl PeerVerifier {
         Err(CertificateError::BadSignature.into())
     }
 
-    /// The same in TLS 1.3.
+    /// Verifies a signature by the certificate's key in TLS 1.3.
     fn check_signature_13(
         &self,
         message: &[u8],
@@ -471,7 +474,7 @@ impl PeerVerifier {
 }
 
 impl ClientCertVerifier for PeerVerifier {
-    /// None: Open vSwitch has one certificate, and whoever has several authorities need not tell everyone.
+    /// Returns none: Open vSwitch has one certificate, and a list would reveal our authorities to everyone.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

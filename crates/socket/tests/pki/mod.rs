@@ -1,4 +1,4 @@
-//! Keys and certificates for the tests of those who speak TLS.
+//! Keys and certificates for tests of TLS in other crates.
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair,
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use urtica_socket::{Tls, TlsConfig};
 
-/// An authority, and files with what it has signed.
+/// An authority, and files of the certificates it has signed.
 pub struct Pki {
     folder: TempDir,
     authority: Issuer<'static, KeyPair>,
@@ -25,7 +25,7 @@ impl Pki {
         Self { folder, authority }
     }
 
-    /// A file in its folder.
+    /// Returns the path of a file in its folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -44,7 +44,7 @@ impl Pki {
         config
     }
 
-    /// What a peer of this name needs.
+    /// Loads the files of a peer of this name.
     pub fn tls(&self, name: &str) -> Tls {
         Tls::load(self.sign(name, name)).unwrap()
     }

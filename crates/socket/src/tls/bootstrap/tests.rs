@@ -1,12 +1,12 @@
-//! CAs that are taken at the first connection.
+//! Tests of CAs saved at the first connection.
 
 use super::*;
 use crate::tls::testing::{Authority, Ends, Files, Made};
 use std::os::unix::fs::PermissionsExt;
 use std::time::SystemTime;
 
-/// The files of an end that does not know its peers' CA.
-fn unknowing(own: &Made) -> Files {
+/// Creates the files of an end that does not know its peers' CA.
+fn without_ca(own: &Made) -> Files {
     let files = Files::new(own, "");
     fs::remove_file(files.path("ca.pem")).unwrap();
     files
@@ -17,7 +17,7 @@ fn bootstrapping(files: &Files) -> crate::Tls {
     crate::Tls::load(config).unwrap()
 }
 
-/// A certificate with that of its CA behind it, which is shown with it.
+/// Appends the CA's certificate to a certificate, so that both are shown.
 fn with_ca(made: Made, ca: &Authority) -> Made {
     Made {
         pem: format!("{}{}", made.pem, ca.pem),
@@ -26,9 +26,9 @@ fn with_ca(made: Made, ca: &Authority) -> Made {
 }
 
 #[test]
-fn the_first_peers_ca_is_saved_and_the_next_connection_checked_by_it() {
+fn saves_the_first_peers_ca_and_verifies_the_next_connection_by_it() {
     let (switches, controllers) = (Authority::new("switchca"), Authority::new("controllerca"));
-    let switch = unknowing(&switches.sign_name("s1"));
+    let switch = without_ca(&switches.sign_name("s1"));
     let controller = with_ca(controllers.sign_name("ctl"), &controllers);
     let controller = Files::new(&controller, &switches.pem).load();
     let mut tls = bootstrapping(&switch);
@@ -47,11 +47,14 @@ fn the_first_peers_ca_is_saved_and_the_next_connection_checked_by_it() {
     assert_eq!(
         fs::read_dir(saved.parent().unwrap()).unwrap().count(),
         3,
-        "nothing is left beside it"
+        "no temporary file is left"
     );
-    // Until the file is read, nobody is believed.
+    // Until the file is read, no peer is accepted.
     let (told, _) = Ends::new(&tls, &controller).shake_hands();
-    assert!(told.unwrap_err().contains("was made meanwhile"));
+    assert!(
+        told.unwrap_err()
+            .contains("was created by another connection")
+    );
     let now = SystemTime::now();
     assert!(tls.refresh(now).is_empty());
     assert_eq!(tls.refresh(now).len(), 1);
@@ -65,7 +68,7 @@ fn the_first_peers_ca_is_saved_and_the_next_connection_checked_by_it() {
 }
 
 #[test]
-fn a_file_that_is_there_is_used_as_any_other() {
+fn uses_an_existing_file() {
     let (switches, controllers) = (Authority::new("switchca"), Authority::new("controllerca"));
     let switch = Files::new(&switches.sign_name("s1"), &controllers.pem);
     let controller = Files::new(&controllers.sign_name("ctl"), &switches.pem).load();
@@ -74,9 +77,9 @@ fn a_file_that_is_there_is_used_as_any_other() {
 }
 
 #[test]
-fn a_listener_takes_the_ca_of_the_first_that_connects() {
+fn a_listener_saves_the_ca_of_its_first_client() {
     let (switches, controllers) = (Authority::new("switchca"), Authority::new("controllerca"));
-    let controller = unknowing(&controllers.sign_name("ctl"));
+    let controller = without_ca(&controllers.sign_name("ctl"));
     let switch = with_ca(switches.sign_name("s1"), &switches);
     let switch = Files::new(&switch, &controllers.pem).load();
     let (_, told) = Ends::new(&switch, &bootstrapping(&controller)).shake_hands();
@@ -85,7 +88,7 @@ fn a_listener_takes_the_ca_of_the_first_that_connects() {
 }
 
 #[test]
-fn what_a_peer_shows_that_cannot_be_taken_is_not_saved() {
+fn rejects_unusable_ca_certificates() {
     let (switches, controllers) = (Authority::new("switchca"), Authority::new("controllerca"));
     let other = Authority::new("other");
     let alone = controllers.sign_name("ctl");
@@ -94,7 +97,7 @@ fn what_a_peer_shows_that_cannot_be_taken_is_not_saved() {
         (alone, "does not show the certificate of its CA"),
         (with_another, "was signed by 'controllerca'"),
     ] {
-        let switch = unknowing(&switches.sign_name("s1"));
+        let switch = without_ca(&switches.sign_name("s1"));
         let controller = Files::new(&shown, &switches.pem).load();
         let (told, _) = Ends::new(&bootstrapping(&switch), &controller).shake_hands();
         let told = told.unwrap_err();
@@ -104,7 +107,7 @@ fn what_a_peer_shows_that_cannot_be_taken_is_not_saved() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_to_is_told() {
+fn reports_an_unwritable_folder() {
     let ca = Authority::new("ca");
     let der = CertificateDer::from(ca.own().der);
     let told = save(Path::new("/proc/none/ca.pem"), &der).to_string();

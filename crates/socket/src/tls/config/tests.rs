@@ -1,4 +1,4 @@
-//! Files that can be used, that cannot, and that change.
+//! Tests of usable, unusable and changing files.
 
 use super::*;
 use crate::tls::testing::{Authority, Files, year};
@@ -6,12 +6,12 @@ use rcgen::DnType;
 
 fn refusal(files: &Files) -> String {
     Tls::load(files.config())
-        .expect_err("it is refused")
+        .expect_err("the files should be rejected")
         .to_string()
 }
 
 #[test]
-fn refusals_name_the_file_and_say_what_to_do() {
+fn errors_name_the_file_and_the_remedy() {
     let ca = Authority::new("ca");
     let made = ca.sign_name("ctl");
     let changed = |name: &str, text: &str| {
@@ -61,20 +61,20 @@ fn refusals_name_the_file_and_say_what_to_do() {
 }
 
 #[test]
-fn files_that_change_are_read_when_they_stay_as_they_are() {
+fn reloads_changed_files_once_the_change_has_ended() {
     let ca = Authority::new("ca");
     let files = Files::new(&ca.sign_name("old"), &ca.pem);
     let mut tls = files.load();
     let now = SystemTime::now();
     assert!(tls.refresh(now).is_empty());
     let new = ca.sign_name("new");
-    // Half of the change: the key does not belong to the certificate.
+    // Half of the change: the key does not match the certificate.
     files.write("key.pem", &new.key);
     assert!(tls.refresh(now).is_empty());
     let [Notice::Kept(_)] = &tls.refresh(now)[..] else {
-        panic!("expected a complaint");
+        panic!("expected an error notice");
     };
-    assert!(tls.refresh(now).is_empty(), "it is told once");
+    assert!(tls.refresh(now).is_empty(), "reported once");
     assert!(tls.certificate().is_called("old"));
     // The other half, in two writes.
     files.write("cert.pem", "-----BEGIN");
@@ -89,7 +89,7 @@ fn files_that_change_are_read_when_they_stay_as_they_are() {
 }
 
 #[test]
-fn a_certificate_that_will_expire_is_told_each_day_from_two_weeks_before() {
+fn warns_of_expiry_each_day_from_two_weeks_before() {
     let ca = Authority::new("ca");
     let made = ca.sign(|params| {
         params.not_after = rcgen::date_time_ymd(3000, 1, 1);
@@ -118,7 +118,7 @@ fn a_certificate_that_will_expire_is_told_each_day_from_two_weeks_before() {
 }
 
 #[test]
-fn lists_of_revoked_certificates_are_read_when_they_change_and_old_ones_told() {
+fn reloads_changed_crls_and_warns_of_old_ones() {
     let ca = Authority::new("ca");
     let (made, lost) = (ca.sign_name("ctl"), ca.sign_name("lost"));
     let files = Files::new(&made, &ca.pem);

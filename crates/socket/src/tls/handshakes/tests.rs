@@ -1,11 +1,11 @@
-//! Many connections, of which most say nothing.
+//! Tests of many connections, most of them silent.
 
 use super::*;
 use crate::tls::testing::{Authority, Files};
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 
-/// Longer than anything takes.
+/// Longer than any step of a test.
 const LONG: Duration = Duration::from_secs(60);
 
 struct Bed {
@@ -33,7 +33,7 @@ impl Bed {
         theirs
     }
 
-    /// Serves until one is over.
+    /// Polls until a handshake ends.
     fn next(&mut self) -> Ended {
         loop {
             let timeout = Timespec {
@@ -55,7 +55,7 @@ impl Bed {
 }
 
 #[test]
-fn mute_connections_keep_nobody_waiting() {
+fn silent_connections_delay_no_handshake() {
     let mut bed = Bed::new();
     let _mute: Vec<_> = (0..100)
         .map(|number| bed.accept(&number.to_string()))
@@ -76,7 +76,7 @@ fn mute_connections_keep_nobody_waiting() {
             .is_called("s1")
     );
     assert!(client.join().unwrap());
-    // All others time out together, and nothing is left.
+    // All others time out together, and none is left.
     assert_eq!(
         bed.handshakes.next_timeout(),
         Some(bed.now + HANDSHAKE_TIMEOUT)
@@ -93,7 +93,7 @@ fn mute_connections_keep_nobody_waiting() {
 }
 
 #[test]
-fn the_oldest_gives_way_where_there_are_too_many() {
+fn closes_the_oldest_above_the_limit() {
     let mut bed = Bed::new();
     bed.handshakes.max_half_open = 3;
     let _mute: Vec<_> = (0..5)
@@ -103,13 +103,13 @@ fn the_oldest_gives_way_where_there_are_too_many() {
     let names: Vec<_> = ended.iter().map(|one| one.peer.as_str()).collect();
     assert_eq!(names, ["0", "1"]);
     let Err(error @ TlsError::TooMany(3)) = &ended[0].outcome else {
-        panic!("expected that there were too many");
+        panic!("expected TlsError::TooMany");
     };
     assert!(error.to_string().contains("3 others"), "{error}");
 }
 
 #[test]
-fn those_who_connect_begin_by_themselves() {
+fn clients_start_without_input() {
     let mut bed = Bed::new();
     let (ours, theirs) = UnixStream::pair().unwrap();
     for socket in [&ours, &theirs] {
@@ -125,7 +125,7 @@ fn those_who_connect_begin_by_themselves() {
         server.extend(bed.handshakes.poll(bed.now));
     }
     let (Some(client), Some(server)) = (client.pop(), server.pop()) else {
-        panic!("expected that both are over");
+        panic!("expected two finished handshakes");
     };
     assert_eq!((client.tag, server.tag), (Some(7), None));
     assert!(
@@ -140,7 +140,7 @@ fn those_who_connect_begin_by_themselves() {
 }
 
 #[test]
-fn who_waits_for_a_mute_peer_is_told_in_time() {
+fn a_silent_peer_times_out() {
     let bed = Bed::new();
     let (ours, _theirs) = UnixStream::pair().unwrap();
     let timeout = Duration::from_millis(20);

@@ -1,4 +1,4 @@
-//! Both ends of a TLS connection, on sockets that a test reads and writes between.
+//! Tests of both ends of a TLS connection, on sockets between which the test can intervene.
 
 use super::*;
 use crate::Stream;
@@ -6,7 +6,7 @@ use crate::tls::testing::{Authority, Ends, Files, Made, Outcome, pair, version_1
 use rcgen::DnType;
 use std::os::unix::net::UnixStream;
 
-/// Authorities as ovs-pki has them, and the ends that they have signed.
+/// Authorities as ovs-pki makes them, and the ends that they have signed.
 struct Pki {
     switches: Authority,
     controllers: Authority,
@@ -38,7 +38,7 @@ impl Pki {
 }
 
 fn expect(outcome: &Outcome, words: &[&str]) {
-    let sentence = outcome.as_ref().expect_err("it is refused");
+    let sentence = outcome.as_ref().expect_err("the handshake should fail");
     for word in words {
         assert!(sentence.contains(word), "expected '{word}' in: {sentence}");
     }
@@ -60,7 +60,7 @@ fn both_ends_know_each_other() {
 }
 
 #[test]
-fn megabytes_arrive_in_order_and_bounded() {
+fn megabytes_arrive_in_order_with_bounded_buffers() {
     let [mut client, mut server] = connected();
     let sent: Vec<u8> = (0..5_000_000_u32).map(|at| (at ^ at >> 8) as u8).collect();
     let (mut taken, mut received, mut buffer) = (0, Vec::new(), vec![0; 64 << 10]);
@@ -75,7 +75,7 @@ fn megabytes_arrive_in_order_and_bounded() {
         }
         assert!(
             taken - received.len() <= WRITE_BYTES + (1 << 20),
-            "the socket has no more room"
+            "the socket is full"
         );
         match server.read(&mut buffer) {
             Ok(count) => received.extend_from_slice(&buffer[..count]),
@@ -88,7 +88,7 @@ fn megabytes_arrive_in_order_and_bounded() {
 }
 
 #[test]
-fn what_comes_with_the_end_of_the_handshake_is_not_forgotten() {
+fn reads_data_received_with_the_end_of_the_handshake() {
     let (switch, controller) = Pki::new().files();
     let mut ends = Ends::new(&switch.load(), &controller.load());
     while !ends.client.0.handshake(&ends.client.1).unwrap() {
@@ -151,10 +151,10 @@ fn handshakes_and_records_may_be_cut_at_every_byte() {
 }
 
 #[test]
-fn strangers_are_refused_and_told_why() {
+fn peers_of_other_authorities_are_refused_with_a_reason() {
     let pki = Pki::new();
     let (switch, controller) = pki.files();
-    // A switch's certificate is no controller's: each has an authority of its own.
+    // A switch's certificate does not authenticate a controller: each has its own authority.
     let impostor = Files::new(&pki.switches.sign_name("s2"), &pki.switches.pem);
     let (client, server) = Ends::new(&switch.load(), &impostor.load()).shake_hands();
     expect(
@@ -177,7 +177,7 @@ fn strangers_are_refused_and_told_why() {
     );
     let mut ends = Ends::new(&stranger.load(), &controller.load());
     expect(&ends.shake_hands().1, &["'s3'", "signed by 'elsewhere'"]);
-    // In TLS 1.3 a client learns of it only when it listens.
+    // In TLS 1.3 a client learns of it only when it reads.
     let [mut client, _] = ends.into_streams();
     let error = client.read(&mut vec![0; 64 << 10]).unwrap_err().to_string();
     assert!(
@@ -187,7 +187,7 @@ fn strangers_are_refused_and_told_why() {
 }
 
 #[test]
-fn certificates_out_of_time_are_refused_with_the_date() {
+fn certificates_outside_their_validity_are_refused_with_the_date() {
     let pki = Pki::new();
     let (_, controller) = pki.files();
     let made_for = |from: i32, until: i32| {
@@ -202,7 +202,7 @@ fn certificates_out_of_time_are_refused_with_the_date() {
         (2998, 2999, ["not valid before 2998-01-02", "clock"]),
     ] {
         let switch = pki.switch(&made_for(from, until));
-        // What the switch itself would refuse to load.
+        // A certificate that the switch itself would refuse to load.
         let tls = Tls::load_at(switch.config(), crate::tls::testing::year(until - 1)).unwrap();
         let outcome = Ends::new(&tls, &controller.load()).shake_hands();
         expect(&outcome.1, &words);
@@ -210,7 +210,7 @@ fn certificates_out_of_time_are_refused_with_the_date() {
 }
 
 #[test]
-fn a_name_is_demanded_where_one_is_expected() {
+fn checks_the_expected_name() {
     let (switch, controller) = Pki::new().files();
     for (expected, is_right) in [("ctl", true), ("other", false)] {
         let mut config = switch.config();
@@ -257,7 +257,7 @@ fn a_client_without_a_certificate_is_refused() {
 }
 
 #[test]
-fn a_peer_that_speaks_no_tls_is_told_apart() {
+fn reports_a_peer_without_tls() {
     let (switch, controller) = Pki::new().files();
     for session in [
         Session::server(&controller.load()),
@@ -274,7 +274,7 @@ fn a_peer_that_speaks_no_tls_is_told_apart() {
 }
 
 #[test]
-fn who_connects_and_leaves_is_noise() {
+fn a_connection_closed_without_data_is_noise() {
     let (_, controller) = Pki::new().files();
     for (said, is_noise) in [(&b""[..], true), (&[22, 3, 1, 0], false)] {
         let (socket, mut other) = pair();
@@ -313,7 +313,7 @@ fn a_certificate_in_the_peers_own_file_needs_no_authority() {
 }
 
 #[test]
-fn a_handshake_that_nobody_asked_for_ends_the_connection() {
+fn an_unexpected_handshake_message_ends_the_connection() {
     let [client, mut server] = connected();
     let record = [22, 3, 3, 0, 4, 1, 0, 0, 0];
     rustix::net::send(&client, &record, SendFlags::NOSIGNAL).unwrap();
@@ -324,7 +324,7 @@ fn a_handshake_that_nobody_asked_for_ends_the_connection() {
     );
 }
 
-/// The same end, which looks at these lists of revoked certificates.
+/// Loads an end's files with these certificate revocation lists.
 fn with_lists(files: &Files, lists: &str) -> Result<Tls, String> {
     files.write("crl.pem", lists);
     let config = files.config().crl(Some(files.path("crl.pem")));
@@ -363,7 +363,7 @@ fn without_a_list_of_its_authority_a_certificate_is_refused() {
     let controller = with_lists(&pki.controller(&ctl), &lists).unwrap();
     let (_, told) = Ends::new(&pki.switch(&s1).load(), &controller).shake_hands();
     expect(&told, &["'s1'", "crl.pem has a list of 'switchca'"]);
-    // Of version 1: the lists are not looked at for it.
+    // Version 1: the lists are not checked.
     let lists = pki.switches.revoke(&[], 2026);
     let controller = with_lists(&pki.controller(&ctl), &lists).unwrap();
     let old = pki.switch(&version_1(&pki.switches, "old"));
@@ -372,7 +372,7 @@ fn without_a_list_of_its_authority_a_certificate_is_refused() {
 }
 
 #[test]
-fn a_list_that_somebody_else_made_is_worth_nothing() {
+fn ignores_crls_of_other_issuers() {
     let pki = Pki::new();
     let (s1, ctl) = (
         pki.switches.sign_name("s1"),
@@ -388,7 +388,7 @@ fn a_list_that_somebody_else_made_is_worth_nothing() {
 }
 
 #[test]
-fn lists_that_cannot_be_read_are_told() {
+fn reports_unreadable_crls() {
     let pki = Pki::new();
     let files = pki.controller(&pki.controllers.sign_name("ctl"));
     for text in ["", "no list", &pki.switches.pem] {
