@@ -1,4 +1,4 @@
-//! What a reply's actions and instructions do to a packet: where it goes, and whether it is still the same.
+//! The effect of a reply's actions and instructions on a packet: its output, and whether it is modified.
 //!
 //! Section numbers are those of OpenFlow 1.0.0 and 1.3.5.
 
@@ -7,43 +7,44 @@ use crate::config::Version;
 use crate::emulated_switch::PORTS;
 use crate::identity::{IN_PORT, OUT_PORT};
 
-/// Where a reply sends the packet.
+/// The output of a packet by a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// To the port on which the destination was announced.
+    /// The port on which the destination was announced.
     Right,
-    /// To all ports but the one on which it came.
+    /// All ports except the ingress port.
     Flood,
-    /// Anywhere else, twice, or nowhere.
+    /// Any other port, several ports or duplicates, or none.
     Wrong,
 }
 
 const FLOOD: u32 = 0xffff_fffb;
 const ALL: u32 = 0xffff_fffc;
 
-/// All that a list of actions, or of instructions, does.
+/// The effect of a list of actions or instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effect {
-    /// How often it is output to each of the switch's ports.
+    /// The number of outputs to each of the switch's ports.
     ports: [u32; PORTS as usize],
     floods: u32,
-    /// It is output where there is nothing, or handed to a group, table or meter that the switch does not have.
+    /// Whether it is output to a missing port, or sent to a group, table or meter that the switch does not have.
     astray: bool,
-    /// Something in it was changed, so far.
+    /// Whether a field has been changed so far.
     changed: bool,
-    /// It was output after something in it was changed.
+    /// Whether it was output after a field was changed.
     rewritten: bool,
 }
 
 impl Effect {
-    /// Of an action list; `None` if a length is wrong.
+    /// Computes the effect of an action list; `None` if a length is invalid.
     pub fn of_actions(version: Version, actions: &[u8]) -> Option<Self> {
         let mut effect = Self::default();
         effect.add_actions(version, actions)?;
         Some(effect)
     }
 
-    /// Of a flow mod's instructions (1.3: 7.2.4), in the order in which a switch carries them out; `None` if a length is wrong.
+    /// Computes the effect of a flow mod's instructions (1.3: 7.2.4), in the order in which a switch executes them; `None`
+    /// if a length is invalid.
     pub fn of_instructions(instructions: &[u8]) -> Option<Self> {
         const WRITE_METADATA: u16 = 2;
         const WRITE_ACTIONS: u16 = 3;
@@ -59,7 +60,7 @@ impl Effect {
                 APPLY_ACTIONS => effect.add_actions(Version::V13, &instruction[8..])?,
                 WRITE_ACTIONS => written = &instruction[8..],
                 WRITE_METADATA | CLEAR_ACTIONS => {}
-                // Another table, a meter, an experimenter's: the switch has none of them.
+                // Another table, a meter, an experimenter's instruction: the switch has none of them.
                 _ => effect.astray = true,
             }
             rest = &rest[len..];
@@ -68,7 +69,7 @@ impl Effect {
         Some(effect)
     }
 
-    /// An action set is carried out when all else is, its output last of all.
+    /// Adds an action set, which is executed after all else, its output last.
     fn add_action_set(&mut self, written: &[u8]) -> Option<()> {
         let set = Self::of_actions(Version::V13, written)?;
         let is_output = set.floods + set.ports.iter().sum::<u32>() > 0;
@@ -138,12 +139,13 @@ impl Effect {
         }
     }
 
-    /// Whether the packet that goes out is another than the one that came in.
+    /// Returns `true` if the packet is modified before it is output.
     pub fn rewrites(&self) -> bool {
         self.rewritten
     }
 
-    /// Where it goes. All ports one by one are a flood, too; that one of them is where it came from does nothing.
+    /// Returns the packet's output. Outputs to all ports one by one count as a flood, too; an output to the ingress port has
+    /// no effect.
     pub fn output(&self) -> Output {
         let counts = (1..=PORTS).zip(self.ports);
         let mut others = counts.filter(|&(port, _)| port != IN_PORT);

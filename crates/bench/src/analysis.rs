@@ -1,4 +1,4 @@
-//! The figures drawn from raw counts: spread, fairness, Little's law, and who was the bottleneck.
+//! Figures computed from raw counts: spread, fairness, Little's law, and the bottleneck.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use crate::random::Random;
 pub struct Spread {
     /// The smallest.
     pub min: f64,
-    /// The one in the middle; the mean of two if their number is even.
+    /// The middle value; the mean of two if their number is even.
     pub median: f64,
     /// The largest.
     pub max: f64,
@@ -20,7 +20,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// The spread of `values`; all zero if there are none.
+    /// Computes the spread of `values`; all zero if there are none.
     pub fn of(values: &[f64]) -> Self {
         if values.is_empty() {
             return Self::default();
@@ -44,21 +44,21 @@ impl Spread {
     }
 }
 
-/// How one side compares with another, measured in pairs: the median of the pairs' ratios, and the interval in which it lies
-/// with a confidence of 95 %.
+/// A comparison of two sides measured in pairs: the median of the pairs' ratios, and its confidence interval of 95 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ratio {
     /// The median.
     pub median: f64,
-    /// The least that it may be.
+    /// The lower end of the interval.
     pub low: f64,
-    /// The most that it may be.
+    /// The upper end of the interval.
     pub high: f64,
 }
 
 impl Ratio {
-    /// The first of each pair over the second. Pairs with a zero were not measured; `None` if no other is left. The interval
-    /// is found by drawing as many ratios from these, with repetition, many times (bootstrap).
+    /// Computes the ratio of the first of each pair to the second. Pairs with a zero were not measured; `None` if no other
+    /// is left. The interval is computed by bootstrap: from many samples, as large as the list of ratios and drawn from it
+    /// with repetition.
     pub fn of(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Self> {
         const DRAWS: usize = 2000;
         let measured = pairs
@@ -85,7 +85,7 @@ impl Ratio {
     }
 }
 
-/// Jain's fairness index: 1 if all values are equal, 1/n if one has everything; 1 for no values or all zero.
+/// Computes Jain's fairness index: 1 if all values are equal, 1/n if one has everything; 1 for no values or all zero.
 pub fn jain(values: &[f64]) -> f64 {
     let sum: f64 = values.iter().sum();
     let squares: f64 = values.iter().map(|value| value * value).sum();
@@ -96,22 +96,23 @@ pub fn jain(values: &[f64]) -> f64 {
     }
 }
 
-/// Little's law, applied to the benchmark's own figures: the mean number outstanding, counted as they come and go, must
-/// be the rate times the mean latency, measured one by one.
+/// Little's law, applied to the benchmark's own figures: the mean number outstanding, counted continuously, must be the rate
+/// times the mean latency, measured individually.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Little {
     /// The mean number of packet-ins outstanding.
     pub outstanding: f64,
     /// Packet-ins answered per second, times their mean latency.
     pub rate_times_latency: f64,
-    /// The second over the first; near 1 if the figures hold together.
+    /// The second divided by the first; near 1 if the figures are consistent.
     pub ratio: f64,
-    /// Whether replies came fast enough, beside the time measured, for the law to apply.
+    /// Whether latencies were short enough, relative to the time measured, for the law to apply.
     pub steady: bool,
 }
 
 impl Little {
-    /// From the mean number outstanding, the packet-ins answered in so many seconds, and their mean latency.
+    /// Computes the check from the mean number outstanding, the packet-ins answered in `elapsed_s` seconds, and their mean
+    /// latency.
     pub fn new(outstanding: f64, answered: f64, elapsed_s: f64, latency_s: f64) -> Self {
         let rate_times_latency = answered / elapsed_s * latency_s;
         let ratio = if outstanding > 0.0 {
@@ -127,56 +128,57 @@ impl Little {
         }
     }
 
-    /// Whether the two agree within a tenth.
+    /// Returns `true` if the two agree within a tenth.
     pub fn holds(&self) -> bool {
         (self.ratio - 1.0).abs() <= 0.1
     }
 }
 
-/// What decided the rate.
+/// The bottleneck of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bottleneck {
-    /// A load thread had no time left: the controller could do more.
+    /// A load thread was busy all the time: the controller could do more.
     Load,
-    /// The controller's busiest thread had no time left.
+    /// The controller's busiest thread was busy all the time.
     Controller,
     /// Both were busy all the time.
     Both,
-    /// Neither: packets and wake-ups on their way took the time.
+    /// Neither: the time was spent on packets and wake-ups in transit.
     Latency,
-    /// The schedule asked for no more.
+    /// The schedule required no more.
     Schedule,
-    /// The load had time left, and nothing is known about the controller's process.
+    /// The load was not busy, and the controller's process is unknown.
     NotLoad,
-    /// Nothing was answered, so that there is no rate.
+    /// No packet-in was answered, so that there is no rate.
     NoAnswers,
 }
 
-/// The saturation from which on a thread counts as busy all the time.
+/// The saturation from which a thread counts as busy all the time.
 const BUSY: f64 = 0.9;
 
-/// The share of time waiting for a core from which on the figures say as much about the machine.
+/// The share of time waiting for a core from which the figures depend on the machine's other load.
 const DISTURBED: f64 = 0.1;
 
-/// How a thread spent its time, in shares of it.
+/// A thread's use of its time, as shares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Busy {
     /// Running.
     pub ran: f64,
-    /// Waiting for a core that something else had.
+    /// Waiting for a core that another thread used.
     pub waited: f64,
 }
 
 impl Busy {
-    /// The share of the time in which it had something to do.
+    /// Returns the share of the time in which it had work to do.
     pub fn total(self) -> f64 {
         self.ran + self.waited
     }
 }
 
 impl Bottleneck {
-    /// From the busiest load thread, the controller where it is known, and whether a fixed rate was asked for and kept.
+    /// Determines the bottleneck from the busiest load thread, the controller if known, and whether a fixed rate was
+    /// requested and kept.
     pub fn find(load: Busy, controller: Option<Busy>, kept_schedule: bool) -> Self {
         let is_busy = |busy: Busy| busy.total() >= BUSY;
         match (is_busy(load), controller.map(is_busy)) {
@@ -189,7 +191,7 @@ impl Bottleneck {
         }
     }
 
-    /// The verdict as a sentence, with the figures that it rests on.
+    /// Formats the verdict, with the figures that it is based on.
     pub fn sentence(self, load: Busy, controller: Option<Busy>) -> String {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let known = controller.map_or("unknown".to_owned(), |busy| percent(busy.total()));
@@ -202,9 +204,9 @@ impl Bottleneck {
                 "load and controller were both busy all the time: with more --threads the controller may do more"
             }
             Self::Latency => {
-                "neither was busy: the rate is bound by latency, that is by wake-ups and what is outstanding"
+                "neither was busy: the rate is bound by latency, that is by wake-ups and the number outstanding"
             }
-            Self::Schedule => "the controller kept up with the rate asked for",
+            Self::Schedule => "the controller kept up with the requested rate",
             Self::NotLoad => "the load generator was not the bottleneck",
             Self::NoAnswers => "the controller answered no packet-in, so nothing was measured",
         };
@@ -215,7 +217,7 @@ impl Bottleneck {
         let waited = controller.map_or(0.0, |busy| busy.waited).max(load.waited);
         if waited >= DISTURBED {
             sentence += &format!(
-                "; but up to {} of the time it waited for a core that something else had: give load and controller cores of their own",
+                "; but up to {} of the time it waited for a core that another thread used: give load and controller their own cores",
                 percent(waited)
             );
         }
@@ -240,8 +242,8 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_is_of_pairs_and_not_of_medians() {
-        // The medians are 10 and 10, and yet ours is ahead in two rounds of three.
+    fn ratio_is_of_pairs_and_not_of_medians() {
+        // The medians are 10 and 10, but ours is faster in two rounds of three.
         let ratio = Ratio::of([(10.0, 5.0), (30.0, 15.0), (5.0, 10.0)]).unwrap();
         assert_eq!((ratio.median, ratio.low, ratio.high), (2.0, 0.5, 2.0));
         assert_eq!(Ratio::of([(1.0, 0.0), (0.0, 1.0)]), None);

@@ -1,11 +1,10 @@
-//! Matches replies to the packet-ins that they answer, and says which of them are wrong.
+//! Matches replies to their packet-ins, and checks them.
 //!
 //! A packet-in is *answered* by the reply that releases its buffer: a flow mod or packet-out with its buffer id, a
-//! packet-out that carries its frame, or a flow mod without a buffer id that has the packet-in's xid. Two kinds of
-//! message for one packet-in, as some controllers send, answer it once.
+//! packet-out that carries its frame, or a flow mod without a buffer id but with the packet-in's xid. Some controllers send
+//! two kinds of message for one packet-in; they count as one answer.
 //!
-//! The common run of replies, all alike and in order, is taken by [`crate::template`]; the rest goes one by one to the
-//! full check here.
+//! Most replies are alike and in order, and are matched by [`crate::template`]; all others are checked here, one by one.
 
 use std::ops::AddAssign;
 use std::sync::Arc;
@@ -22,52 +21,52 @@ use crate::packet_in::{Cursor, NO_BUFFER};
 use crate::reply::{Faults, Kind, Reply};
 use crate::template::{Check, Template};
 
-/// What came back for the packet-ins, counted.
+/// Counts of the replies to the packet-ins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
-    /// Packet-ins that had their reply.
+    /// Packet-ins that were answered.
     pub answered: u64,
-    /// Flow mods received, whatever for.
+    /// Flow mods received, for any purpose.
     pub flow_mods: u64,
-    /// Packet-outs received, whatever for.
+    /// Packet-outs received, for any purpose.
     pub packet_outs: u64,
-    /// Flow mods and packet-outs without a buffer id that answer no packet-in: entries installed on the side.
+    /// Flow mods and packet-outs without a buffer id that answer no packet-in: entries installed in addition.
     pub unbuffered: u64,
     /// Replies that flood a packet although its destination had been announced.
     pub flooded: u64,
     /// Replies that send the packet to a wrong port, to several, or nowhere.
     pub wrong_port: u64,
-    /// Flow mods whose match does not take the packet-in's packet, or would be refused.
+    /// Flow mods whose match does not match the packet-in's packet, or would be refused.
     pub wrong_match: u64,
-    /// Flow mods whose match takes packets to other destinations, too.
+    /// Flow mods whose match also matches packets to other destinations.
     pub broad_match: u64,
-    /// Flow mods that add no entry, but delete some, or are for a table that is not there.
+    /// Flow mods that add no entry, but delete some, or are for a missing table.
     pub wrong_command: u64,
-    /// Replies that change the packet before they send it.
+    /// Replies that modify the packet before they output it.
     pub rewritten: u64,
-    /// Packet-outs that carry another frame than the packet-in's.
+    /// Packet-outs with a frame other than the packet-in's.
     pub wrong_frame: u64,
-    /// Replies that name a buffer which no packet-in had.
+    /// Replies with a buffer id that no packet-in had.
     pub unknown_buffer: u64,
-    /// Further replies to packet-ins already answered.
+    /// Further replies to answered packet-ins.
     pub duplicates: u64,
-    /// Replies that overtook the reply to an earlier packet-in of the same switch.
+    /// Replies received before the reply to an earlier packet-in of the same switch.
     pub out_of_order: u64,
-    /// Flow mods and packet-outs that cannot be read.
+    /// Flow mods and packet-outs that cannot be decoded.
     pub malformed: u64,
-    /// Packet-ins given up.
+    /// Packet-ins that count as lost.
     pub lost: u64,
     /// OFPT_ERROR messages from the controller.
     pub errors: u64,
 }
 
 impl Tally {
-    /// Flow mods and packet-outs received, which cbench counts alike.
+    /// Returns the number of flow mods and packet-outs received, which cbench does not distinguish.
     pub fn messages(&self) -> u64 {
         self.flow_mods + self.packet_outs
     }
 
-    /// Adds what is wrong with one reply.
+    /// Counts the faults of one reply.
     pub fn note(&mut self, faults: Faults) {
         self.wrong_port += u64::from(faults.port);
         self.wrong_match += u64::from(faults.matching);
@@ -77,7 +76,7 @@ impl Tally {
         self.wrong_frame += u64::from(faults.frame);
     }
 
-    /// How many replies were wrong, as far as they were checked, and packet-ins lost.
+    /// Returns the number of faulty replies, among those checked, and of lost packet-ins.
     pub fn faults(&self) -> u64 {
         self.wrong_port
             + self.wrong_match
@@ -115,37 +114,37 @@ impl AddAssign for Tally {
     }
 }
 
-/// What is asked of replies.
+/// The rules for replies.
 #[derive(Clone, Debug)]
 pub struct Rules {
     /// The version of all messages.
     pub version: Version,
-    /// Whether to look beyond the buffer id.
+    /// Whether to check more than the buffer id.
     pub verify: bool,
-    /// What is right.
+    /// The expected replies.
     pub expect: Expect,
-    /// Whether the destination was announced, so that a flood is worth a note.
+    /// Whether the destination was announced, so that floods are counted.
     pub announced: bool,
-    /// The kinds of frame that come in turn.
+    /// The kinds of frame, which are sent cyclically.
     pub frames: Arc<[FrameKind]>,
-    /// The bytes of each frame.
+    /// The length of each frame in bytes.
     pub frame_len: usize,
 }
 
 impl Rules {
-    /// The packet-in's packet at `cursor`.
+    /// Returns the packet-in's packet at `cursor`.
     pub fn packet(&self, identity: Identity, cursor: Cursor) -> Packet {
         let kind = self.frames[cursor.turn(self.frames.len())];
         Packet::new(kind, identity, cursor.source)
     }
 
-    /// Whether more is asked of replies than that they name a packet-in.
+    /// Returns `true` if replies must do more than name a packet-in.
     pub fn look_inside(&self) -> bool {
         self.verify && self.expect == Expect::Learning
     }
 }
 
-/// What replies look like at the moment.
+/// The form of current replies.
 struct Learned {
     kind: Kind,
     /// Whether each of them counts as flooded.
@@ -157,14 +156,14 @@ struct Learned {
 pub struct Checker {
     rules: Rules,
     identity: Identity,
-    /// For each of the kinds of frame.
+    /// One for each of the kinds of frame.
     learned: Box<[Option<Learned>]>,
     /// Packet-ins answered by a flow mod without buffer id, for which a packet-out with the buffer id may follow.
     awaiting_packet_out: u64,
 }
 
 impl Checker {
-    /// A checker for the replies to the switch `identity`.
+    /// Creates a checker for the replies to the switch `identity`.
     pub fn new(rules: Rules, identity: Identity) -> Self {
         Self {
             learned: rules.frames.iter().map(|_| None).collect(),
@@ -174,8 +173,8 @@ impl Checker {
         }
     }
 
-    /// Takes the replies at the front of `bytes` that come as expected; those from `end` on are slack. Returns the bytes
-    /// taken, and calls `record(latency_ns, how_many)`.
+    /// Consumes the replies at the front of `bytes` that match the template; bytes from `end` on are slack. Returns the
+    /// number of bytes consumed, and calls `record(latency_ns, how_many)`.
     #[inline]
     pub fn take_run(
         &mut self,
@@ -188,7 +187,7 @@ impl Checker {
     ) -> usize {
         let (mut record, mut taken) = (record, 0);
         loop {
-            // With several kinds of frame in turn, no two replies in a row are alike.
+            // With several kinds of frame, no two consecutive replies are alike.
             let most = if self.learned.len() == 1 { u64::MAX } else { 1 };
             let (rest, left) = (&bytes[taken..], end - taken);
             match self.take_alike(rest, left, most, outstanding, now_ns, tally, &mut record) {
@@ -201,7 +200,7 @@ impl Checker {
         }
     }
 
-    /// Takes at most so many replies that are alike.
+    /// Consumes up to `most` replies that are alike.
     #[inline]
     #[allow(clippy::too_many_arguments, reason = "those of take_run")]
     fn take_alike(
@@ -290,20 +289,20 @@ impl Checker {
             Place::Answered => tally.duplicates += 1,
             Place::Never if reply.buffer_id == NO_BUFFER => {
                 tally.unbuffered += 1;
-                self.check_beside(&reply, outstanding, tally);
+                self.check_unbuffered(&reply, outstanding, tally);
             }
             Place::Never => tally.unknown_buffer += 1,
         }
     }
 
-    /// Which packet-in the reply is for.
+    /// Returns the packet-in that the reply is for.
     fn place(&self, reply: &Reply<'_>, outstanding: &Outstanding) -> Place {
         if reply.buffer_id != NO_BUFFER {
             return outstanding.find_buffer(reply.buffer_id);
         }
         match reply.kind {
             Kind::PacketOut => self.place_of_frame(reply, outstanding),
-            // A controller's own xids may happen to be ours, so the match has to take the packet as well.
+            // A controller's own xids may equal ours, so the match must match the packet as well.
             Kind::FlowMod => match outstanding.find_xid(reply.xid) {
                 Place::Waiting(cursor)
                     if reply.matching.eth_src_at().is_some()
@@ -332,7 +331,7 @@ impl Checker {
         }
     }
 
-    /// Whether the reply to this packet is right, as far as that is asked; notes what is not.
+    /// Returns `true` if the reply to this packet is right, as far as the rules check it; counts its faults.
     fn is_right(&self, reply: &Reply<'_>, packet: &Packet, tally: &mut Tally) -> bool {
         if !self.rules.look_inside() {
             return true;
@@ -344,9 +343,9 @@ impl Checker {
         faults.is_empty()
     }
 
-    /// Checks a flow mod that releases no buffer, and so answers nothing by itself, but is about packets of this load: it names
-    /// their destination. Which packet-in it was meant for follows from the source that it names.
-    fn check_beside(&self, reply: &Reply<'_>, outstanding: &Outstanding, tally: &mut Tally) {
+    /// Checks a flow mod that releases no buffer, and so answers no packet-in, but is about packets of this load: it names
+    /// their destination. The source that it names determines the packet-in that it was meant for.
+    fn check_unbuffered(&self, reply: &Reply<'_>, outstanding: &Outstanding, tally: &mut Tally) {
         let is_ours = reply.matching.eth_dst() == Some(self.identity.destination());
         if !is_ours || reply.kind != Kind::FlowMod || !self.rules.look_inside() {
             return;
@@ -355,7 +354,7 @@ impl Checker {
         let named = reply.matching.eth_src();
         let is_host = |mac: &[u8; 6]| self.identity.number_of(*mac).is_some();
         packet.eth_src = named.filter(is_host).unwrap_or(packet.eth_src);
-        // Of several kinds of frame, the one that it fits.
+        // Of several kinds of frame, use the one that it fits.
         let kinds = self
             .rules
             .frames

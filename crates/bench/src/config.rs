@@ -1,4 +1,4 @@
-//! What to load a controller with: the benchmark's settings, with cbench's defaults.
+//! The benchmark's settings, with cbench's defaults.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use urtica_socket::{Address, NoTlsConfig, Tls};
 use crate::Error;
 use crate::frame::FrameKind;
 
-/// The most emulated switches: their MAC spaces are kept apart by 16 bits.
+/// The maximum number of emulated switches: their MAC spaces are 16 bits apart.
 pub const MAX_SWITCHES: u32 = 65_536;
 
-/// The most source MACs per switch: what the source address has room for beside the switch's own number, short of its
-/// destination address.
+/// The maximum number of source MACs per switch: the values that a source address can have in addition to the switch's own
+/// number, below its destination address.
 pub const MAX_MACS: u32 = 1 << 29;
 
-/// The most packet-ins that a switch has outstanding, in any mode. Buffer ids repeat after 100,000, and a reply must
-/// name its request without doubt.
+/// The maximum number of packet-ins that a switch has outstanding, in any mode. Buffer ids repeat after 100,000, and a reply
+/// must identify its request.
 pub const MAX_OUTSTANDING: u32 = 65_536;
 
-/// The most kinds of frame that come in turn; one that is given twice comes twice as often.
+/// The maximum number of kinds of frame; one that is given twice is sent twice as often.
 pub const MAX_FRAMES: usize = 16;
 
 /// The smallest frame: the headers and Ethernet's minimum without its checksum.
@@ -27,24 +27,24 @@ pub const MIN_FRAME_LEN: usize = 60;
 /// The largest frame: a jumbo frame.
 pub const MAX_FRAME_LEN: usize = 9_000;
 
-/// When the emulated switches send packet-ins.
+/// The times at which the emulated switches send packet-ins.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mode {
     /// One packet-in outstanding per switch: cbench's latency mode.
     PingPong,
-    /// As many as the socket takes, up to [`Mode::max_outstanding`] per switch: cbench's throughput mode.
+    /// As many as the socket accepts, up to [`Mode::max_outstanding`] per switch: cbench's throughput mode.
     MaxRate,
     /// At most this many outstanding per switch.
     Window(u32),
-    /// This many packet-ins per second from each switch, whether or not they are answered. Latency is counted from the
-    /// time at which a packet-in was due, so a controller that stalls cannot hide it (no coordinated omission).
+    /// This many packet-ins per second from each switch, whether or not they are answered. Latency is counted from the time
+    /// at which a packet-in was due, so a stalling controller cannot hide it (no coordinated omission).
     Rate(f64),
 }
 
 impl Mode {
-    /// The most packet-ins outstanding per switch when `switches` of them share the machine: without a window, all
-    /// switches together are kept to one or two million, a power of two for each. Four million drove the kernel out of
-    /// socket memory with a thousand switches, and then it is not the controller that is measured.
+    /// Returns the maximum number of packet-ins outstanding per switch if `switches` of them share the machine: without a
+    /// window, all switches together are limited to one or two million, a power of two for each. With a thousand switches,
+    /// four million exhausted the kernel's socket memory, and the run then did not measure the controller.
     pub fn max_outstanding(self, switches: u32) -> u32 {
         let shared = ((1 << 20) / switches.max(1)).next_power_of_two();
         match self {
@@ -55,7 +55,7 @@ impl Mode {
     }
 }
 
-/// The OpenFlow version that the emulated switches speak.
+/// The OpenFlow version of the emulated switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// OpenFlow 1.0, wire version 0x01.
@@ -65,7 +65,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// The version byte of the OpenFlow header.
+    /// Returns the version byte of the OpenFlow header.
     pub const fn wire(self) -> u8 {
         match self {
             Self::V10 => 1,
@@ -73,7 +73,7 @@ impl Version {
         }
     }
 
-    /// `1.0` or `1.3`.
+    /// Returns `1.0` or `1.3`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::V10 => "1.0",
@@ -82,19 +82,19 @@ impl Version {
     }
 }
 
-/// What hosts' addresses are, and in which order hosts send.
+/// The addresses of hosts, and the order in which hosts send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Addresses {
-    /// They count up, and all hosts of a switch send in turn: cbench's way.
+    /// Consecutive addresses, and all hosts of a switch send round-robin, like in cbench.
     InTurn,
-    /// They look random, and each packet-in is from a host drawn evenly.
+    /// Pseudo-random addresses, and each packet-in is from a host drawn uniformly.
     Random,
-    /// They look random, and hosts are drawn by Zipf's law: the second sends half as much as the first.
+    /// Pseudo-random addresses, and hosts are drawn by Zipf's law: the second sends half as much as the first.
     Zipf,
 }
 
 impl Addresses {
-    /// Its name on the command line and in reports.
+    /// Returns its name on the command line and in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::InTurn => "in-turn",
@@ -104,39 +104,40 @@ impl Addresses {
     }
 }
 
-/// What `verify` takes for a right answer.
+/// The replies that `verify` accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// What a learning switch answers: a match that agrees with the packet, and an output to where its destination is.
+    /// The replies of a learning switch: a match that fits the packet, and an output to its destination's port.
     Learning,
     /// Any flow mod or packet-out that names the packet-in's buffer, as the null responder sends it.
     Any,
 }
 
-/// A load: who is loaded, by how many switches, how, and for how long.
+/// A load: the controller, the number of switches, their mode, and the duration.
 #[derive(Clone, Debug)]
 pub struct LoadConfig {
-    /// Where the controller listens: [`Address::Tcp`], [`Address::Ssl`] or [`Address::Unix`].
+    /// The controller's address: [`Address::Tcp`], [`Address::Ssl`] or [`Address::Unix`].
     pub controller: Address,
-    /// What the switches need to speak TLS, where the controller's address says so.
+    /// The switches' settings for TLS, if the controller's address needs it.
     pub tls: Option<Tls>,
-    /// How many switches to emulate.
+    /// The number of switches to emulate.
     pub switches: u32,
-    /// When they send.
+    /// The times at which they send.
     pub mode: Mode,
-    /// The most packet-ins outstanding over all switches together, besides what each may have; they are served round-robin.
+    /// The maximum number of packet-ins outstanding over all switches, in addition to the limit of each; they are served
+    /// round-robin.
     pub most_outstanding: Option<u32>,
-    /// What they speak.
+    /// Their OpenFlow version.
     pub version: Version,
-    /// Distinct source MACs per switch. More make the workload heavier in writes.
+    /// Distinct source MACs per switch. More of them make the workload more write-heavy.
     pub macs: u32,
-    /// What these are, and in which order they come.
+    /// The kinds of addresses, and the order in which hosts send.
     pub addresses: Addresses,
-    /// The kinds of frame in the packet-ins, which come in turn.
+    /// The kinds of frame in the packet-ins, which are sent cyclically.
     pub frames: Vec<FrameKind>,
-    /// How many tests to run, warm-up and cool-down included.
+    /// The number of tests, warm-up and cool-down included.
     pub tests: u32,
-    /// How long each test lasts.
+    /// The duration of each test.
     pub test_length: Duration,
     /// Tests to disregard at the start.
     pub warmup: u32,
@@ -154,20 +155,20 @@ pub struct LoadConfig {
     pub dpid_offset: u64,
     /// Threads that share the switches.
     pub threads: usize,
-    /// Whether every reply is checked against its request, or only counted.
+    /// Whether every reply is checked against its request, or all are only counted.
     pub verify: bool,
-    /// What is right, when checking.
+    /// The replies that pass the check.
     pub expect: Expect,
-    /// The cores to pin the threads to, in turn; empty leaves them free.
+    /// The cores to pin the threads to, round-robin; empty does not pin them.
     pub cores: Vec<usize>,
     /// Bytes of the frame in each packet-in.
     pub frame_len: usize,
-    /// The controller's process, where it is on this machine and cannot be found by its socket.
+    /// The controller's process, if it is on this machine and cannot be found by its socket.
     pub controller_pid: Option<u32>,
 }
 
 impl Default for LoadConfig {
-    /// cbench's defaults.
+    /// Returns cbench's defaults.
     fn default() -> Self {
         Self {
             controller: Address::Tcp {
@@ -202,16 +203,16 @@ impl Default for LoadConfig {
 }
 
 impl LoadConfig {
-    /// The tests that count: all but warm-up and cool-down.
+    /// Returns the tests that count: all except warm-up and cool-down.
     pub fn counted_tests(&self) -> std::ops::Range<u32> {
         self.warmup..self.tests - self.cooldown
     }
 
-    /// Refuses settings that contradict each other or that nothing could run with.
+    /// Rejects settings that contradict each other or cannot be run.
     pub fn validate(&self) -> Result<(), Error> {
         if self.controller.is_passive() {
             return Err(Error::invalid(format!(
-                "'{}' is a place to listen; give the controller's, as tcp:HOST:PORT",
+                "'{}' is an address to listen at; give the controller's, as tcp:HOST:PORT",
                 self.controller
             )));
         }
@@ -257,7 +258,7 @@ impl LoadConfig {
         if !(1..=MAX_FRAMES).contains(&self.frames.len()) {
             let count = self.frames.len();
             return Err(Error::invalid(format!(
-                "{count} kinds of frame in turn are not from 1 to {MAX_FRAMES}"
+                "{count} kinds of frame are not from 1 to {MAX_FRAMES}"
             )));
         }
         if self.frames.contains(&FrameKind::Ipv6) && self.frame_len < IPV6_FRAME_LEN {
@@ -268,7 +269,7 @@ impl LoadConfig {
         }
         if self.addresses == Addresses::Zipf && self.macs == MAX_MACS {
             return Err(Error::invalid(
-                "by Zipf's law hosts send again and again, so that not each packet-in has a new one; leave out --unique-macs",
+                "by Zipf's law hosts send repeatedly, so that not each packet-in has a new one; omit --unique-macs",
             ));
         }
         Ok(())
@@ -280,7 +281,7 @@ impl LoadConfig {
         };
         if matches!(self.mode, Mode::Rate(_)) {
             return Err(Error::invalid(
-                "a fixed rate sends whether or not packet-ins are answered; leave out --outstanding",
+                "a fixed rate sends whether or not packet-ins are answered; omit --outstanding",
             ));
         }
         if (most as usize) < self.threads {
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_are_refused() {
+    fn rejects_contradictory_settings() {
         let refusal = |change: fn(&mut LoadConfig)| {
             let mut config = LoadConfig::default();
             change(&mut config);
@@ -359,7 +360,8 @@ mod tests {
         assert!(refusal(|c| c.test_length = Duration::ZERO).contains("0 ms"));
         assert!(refusal(|c| c.controller = "ssl:h".parse().unwrap()).contains("--private-key"));
         assert!(
-            refusal(|c| c.controller = "ptcp:6653".parse().unwrap()).contains("place to listen")
+            refusal(|c| c.controller = "ptcp:6653".parse().unwrap())
+                .contains("address to listen at")
         );
     }
 

@@ -1,5 +1,5 @@
-//! What the controller's process uses: CPU time, memory, energy. Read from `/proc` and `/sys`, so for controllers on
-//! this machine only.
+//! Resource usage of the controller's process: CPU time, memory, energy. It is read from `/proc` and `/sys`, so for
+//! controllers on this machine only.
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::analysis::Busy;
 
-/// How long a thread ran, and how long it waited for a core while it could have run.
+/// The time that a thread ran, and the time that it was runnable and waited for a core.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SchedTimes {
     /// Nanoseconds on a core.
@@ -23,7 +23,7 @@ pub struct SchedTimes {
 }
 
 impl SchedTimes {
-    /// The calling thread's times so far; zero where the kernel does not tell them.
+    /// Returns the calling thread's times so far; zero if the kernel does not report them.
     pub fn of_this_thread() -> Self {
         Self::read(Path::new("/proc/thread-self")).unwrap_or_default()
     }
@@ -38,7 +38,7 @@ impl SchedTimes {
         })
     }
 
-    /// The times since an earlier reading.
+    /// Returns the times since an earlier reading.
     pub fn since(self, before: Self) -> Self {
         Self {
             run_ns: self.run_ns.saturating_sub(before.run_ns),
@@ -47,16 +47,16 @@ impl SchedTimes {
     }
 }
 
-/// A process whose use of the machine is watched.
+/// A process whose resource usage is measured.
 #[derive(Clone, Debug)]
 pub struct ControllerProcess {
     pid: u32,
-    /// CPU times in `/proc` count in these.
+    /// The unit of CPU times in `/proc`.
     tick: Duration,
     energy_files: Vec<PathBuf>,
 }
 
-/// A reading of everything that the process has used so far.
+/// A reading of the resources that the process has used so far.
 #[derive(Clone, Debug)]
 pub struct Reading {
     at: Instant,
@@ -68,14 +68,14 @@ pub struct Reading {
     energy_uj: Option<u64>,
 }
 
-/// What the process used between two readings.
+/// The resources that the process used between two readings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Usage {
     /// The process.
     pub pid: u32,
     /// Its name, as the kernel shows it.
     pub name: String,
-    /// How long was measured.
+    /// The duration of the measurement.
     pub elapsed_s: f64,
     /// CPU time in user space.
     pub user_s: f64,
@@ -87,19 +87,19 @@ pub struct Usage {
     pub cores_allowed: usize,
     /// The share of the time that its busiest thread ran.
     pub busiest_thread: f64,
-    /// The share of the time that this thread waited for a core, because something else had it.
+    /// The share of the time that this thread waited for a core that another thread used.
     pub busiest_thread_waited: f64,
     /// Threads that used more than a tenth of a core.
     pub busy_threads: usize,
     /// Resident memory at the end.
     pub rss_bytes: u64,
-    /// Energy of the whole machine's processors, where powercap tells it.
+    /// Energy of the whole machine's processors, if powercap reports it.
     pub joules: Option<f64>,
 }
 
 impl Usage {
-    /// How it spent its time: as its busiest thread did, or, if all its threads together come nearer to using up the cores
-    /// that it may use, as they did.
+    /// Returns its use of time: that of its busiest thread or, if all its threads together are closer to using up the cores
+    /// that it may use, theirs.
     pub fn busy(&self) -> Busy {
         let busiest = Busy {
             ran: self.busiest_thread,
@@ -118,7 +118,7 @@ impl Usage {
 }
 
 impl ControllerProcess {
-    /// Watches the process with this id; `None` if there is none, or `/proc` does not show it.
+    /// Watches the process with this id; `None` if it does not exist, or `/proc` does not show it.
     pub fn watch(pid: u32) -> Option<Self> {
         let ticks_per_s = rustix::param::clock_ticks_per_second();
         let process = Self {
@@ -150,7 +150,7 @@ impl ControllerProcess {
         Self::watch(pid)
     }
 
-    /// What it has used so far; `None` once it is gone.
+    /// Reads the resources used so far; `None` once the process has ended.
     pub fn read(&self) -> Option<Reading> {
         let directory = PathBuf::from(format!("/proc/{}", self.pid));
         let (user, kernel) = self.cpu_times(&directory)?;
@@ -171,7 +171,7 @@ impl ControllerProcess {
         })
     }
 
-    /// What it used between two of its readings.
+    /// Returns the resources used between two of its readings.
     pub fn usage(&self, before: &Reading, after: &Reading) -> Usage {
         let elapsed_s = (after.at - before.at).as_secs_f64().max(1e-9);
         let user_s = after.user.saturating_sub(before.user).as_secs_f64();
@@ -216,7 +216,7 @@ impl ControllerProcess {
         }
     }
 
-    /// User and kernel time in a `stat` file (`proc_pid_stat(5)`, fields 14 and 15).
+    /// Reads user and kernel time from a `stat` file (`proc_pid_stat(5)`, fields 14 and 15).
     fn cpu_times(&self, directory: &Path) -> Option<(Duration, Duration)> {
         let stat = fs::read_to_string(directory.join("stat")).ok()?;
         // The name, in parentheses, may contain anything.
@@ -242,7 +242,7 @@ impl ControllerProcess {
     }
 }
 
-/// The energy counters of whole processor packages; zones within them (`intel-rapl:0:1`) would count twice.
+/// Returns the energy counters of whole processor packages; zones within them (`intel-rapl:0:1`) would count twice.
 fn energy_files() -> Vec<PathBuf> {
     let Ok(zones) = fs::read_dir("/sys/class/powercap") else {
         return Vec::new();
@@ -266,10 +266,10 @@ fn rss_bytes(directory: &Path) -> Option<u64> {
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 
-/// The inode of the TCP socket on this machine whose own end is `local` and whose other end is `peer`
+/// Returns the inode of the TCP socket on this machine whose own end is `local` and whose other end is `peer`
 /// (`proc_pid_net(5)`).
 fn inode_of(local: SocketAddr, peer: SocketAddr) -> Option<u64> {
-    // An IPv4 connection to a dual-stack listener stands in the IPv6 table.
+    // An IPv4 connection to a dual-stack listener is in the IPv6 table.
     let tables = [
         ("/proc/net/tcp", local, peer),
         ("/proc/net/tcp6", mapped(local), mapped(peer)),
@@ -293,7 +293,7 @@ fn mapped(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// An address as the kernel prints it: each 32-bit word of the address in the machine's byte order.
+/// Formats an address as the kernel prints it: each 32-bit word in the machine's byte order.
 fn hexadecimal(address: SocketAddr) -> String {
     let octets = match address.ip() {
         IpAddr::V4(ip) => ip.octets().to_vec(),

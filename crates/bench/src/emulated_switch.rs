@@ -1,7 +1,7 @@
-//! The switch that the controller believes it talks to: it completes the handshake and answers what controllers ask.
+//! The emulated switch: it completes the handshake and replies to controllers' requests.
 //!
-//! No sockets and no clock: messages go in, replies are appended to a buffer. The packet-ins of the load itself, and
-//! the flow mods and packet-outs that answer them, pass by on the fast path and never come here.
+//! It has no sockets and no clock: messages are arguments, replies are appended to a buffer. The packet-ins of the load
+//! itself, and the flow mods and packet-outs that answer them, use the fast path instead.
 //!
 //! Message numbers and layouts are those of OpenFlow 1.0.0 section 5 and 1.3.5 section 7.
 
@@ -27,14 +27,14 @@ const SET_CONFIG: u8 = 9;
 const PACKET_OUT: u8 = 13;
 const FLOW_MOD: u8 = 14;
 
-/// What a message from the controller means to the load.
+/// The meaning of a controller's message for the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Nothing that the load must know.
+    /// Nothing to do.
     Handled,
-    /// The features-reply is on its way: packet-ins may follow it.
+    /// The features-reply has been written: packet-ins may follow it.
     Ready,
-    /// A flow mod or packet-out: the checker's business.
+    /// A flow mod or packet-out, for the checker.
     Reply,
     /// OFPT_ERROR.
     Error {
@@ -43,21 +43,21 @@ pub enum Event {
         /// The code within the type.
         code: u16,
     },
-    /// The controller's hello offers no version that this switch speaks; the highest that it names.
+    /// The controller's hello offers no version that this switch supports; the highest that it offers.
     WrongVersion(u8),
 }
 
-/// One emulated switch: version, identity, and how it announces where its frames' destination is.
+/// One emulated switch: version, identity, and announcements of its frames' destination.
 #[derive(Clone, Debug)]
 pub struct EmulatedSwitch {
     version: Version,
     identity: Identity,
-    /// The packet-ins by which it does so.
+    /// The packet-ins of its announcements.
     announcements: Vec<u8>,
 }
 
 impl EmulatedSwitch {
-    /// A switch of this version and identity, which announces where the destination of such frames is, after its
+    /// Creates a switch of this version and identity, which announces the destination of these kinds of frame after its
     /// features-reply; of none, nothing.
     pub fn new(version: Version, identity: Identity, announced: &[FrameKind]) -> Self {
         let announcements = if announced.is_empty() {
@@ -72,7 +72,7 @@ impl EmulatedSwitch {
         }
     }
 
-    /// The hello that opens the conversation.
+    /// Appends the hello that starts the connection.
     pub fn poll_hello(&self, out: &mut Vec<u8>) {
         match self.version {
             Version::V10 => self.write(out, HELLO, 1, &[]),
@@ -81,7 +81,7 @@ impl EmulatedSwitch {
         }
     }
 
-    /// Takes one complete message and appends what the switch answers.
+    /// Handles one complete message and appends the switch's reply.
     pub fn handle_message(&self, message: &[u8], out: &mut Vec<u8>) -> Event {
         let (Some(&[version, kind, ..]), Some(xid)) =
             (message.first_chunk::<8>(), be32(message, 4))
@@ -116,7 +116,7 @@ impl EmulatedSwitch {
         Event::Handled
     }
 
-    /// Negotiation (1.3.5: 6.3.1): the bitmap decides if there is one, else the smaller of the two versions.
+    /// Negotiates the version (1.3.5: 6.3.1): the bitmap decides if there is one, else the smaller of the two versions.
     fn handle_hello(&self, version: u8, elements: &[u8]) -> Event {
         let wanted = self.version.wire();
         let bitmap = (be16(elements, 0) == Some(1))
@@ -200,7 +200,7 @@ impl EmulatedSwitch {
         }
     }
 
-    /// The body of a multipart reply; what an empty switch has nothing to say about stays empty.
+    /// Writes the body of a multipart reply; parts that an empty switch has no data for stay empty.
     fn write_part(&self, part: u16, body: &mut Vec<u8>) {
         const GROUP_FEATURES: u16 = 8;
         const METER_FEATURES: u16 = 11;
@@ -233,7 +233,7 @@ impl EmulatedSwitch {
         self.write(out, FEATURES_REPLY, xid, &body);
     }
 
-    /// `ofp_port` (1.3) or `ofp_phy_port` (1.0): 10 Gb/s, copper, up.
+    /// Writes an `ofp_port` (1.3) or `ofp_phy_port` (1.0): 10 Gb/s, copper, up.
     fn write_port(&self, number: u32, body: &mut Vec<u8>) {
         let [.., d4, d5] = self.identity.destination();
         let mac = [0x02, 0, 0, d4, d5, number as u8];
@@ -272,7 +272,7 @@ impl EmulatedSwitch {
         }
     }
 
-    /// OFPET_BAD_REQUEST with the start of the offending message.
+    /// Writes OFPET_BAD_REQUEST with the start of the offending message.
     fn write_error(&self, out: &mut Vec<u8>, xid: u32, code: u8, message: &[u8]) {
         let mut body = vec![0, 1, 0, code];
         body.extend(&message[..message.len().min(64)]);
@@ -291,7 +291,7 @@ const DESC: u16 = 0;
 const AGGREGATE: u16 = 2;
 const TABLE: u16 = 3;
 
-/// `ofp_desc`: manufacturer, hardware, software, serial number, datapath description.
+/// Writes an `ofp_desc`: manufacturer, hardware, software, serial number, datapath description.
 fn write_desc(body: &mut Vec<u8>) {
     for (text, len) in [
         ("Urtica", 256),
@@ -310,7 +310,7 @@ fn write_desc(body: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    fn ask(version: Version, message: &[u8]) -> (Event, Vec<u8>) {
+    fn reply_to(version: Version, message: &[u8]) -> (Event, Vec<u8>) {
         let mut out = Vec::new();
         let event = EmulatedSwitch::new(version, Identity::new(0x1234), &[FrameKind::Cbench])
             .handle_message(message, &mut out);
@@ -327,8 +327,8 @@ mod tests {
     }
 
     #[test]
-    fn features_reply_makes_ready_and_announces() {
-        let (event, out) = ask(Version::V10, &[1, 5, 0, 8, 0, 0, 0, 9]);
+    fn features_reply_is_followed_by_announcements() {
+        let (event, out) = reply_to(Version::V10, &[1, 5, 0, 8, 0, 0, 0, 9]);
         assert_eq!(event, Event::Ready);
         assert_eq!(header(&out), (1, 6, 224, 9));
         assert_eq!(out[8..16], 0x1234u64.to_be_bytes());
@@ -336,13 +336,13 @@ mod tests {
             out[224..],
             announcements(Version::V10, Identity::new(0x1234), &[FrameKind::Cbench])
         );
-        let (event, out) = ask(Version::V13, &[4, 5, 0, 8, 0, 0, 0, 9]);
+        let (event, out) = reply_to(Version::V13, &[4, 5, 0, 8, 0, 0, 0, 9]);
         assert_eq!((event, header(&out)), (Event::Ready, (4, 6, 32, 9)));
     }
 
     #[test]
     fn echo_returns_its_body() {
-        let (event, out) = ask(Version::V10, &[1, 2, 0, 10, 0, 0, 0, 9, 7, 8]);
+        let (event, out) = reply_to(Version::V10, &[1, 2, 0, 10, 0, 0, 0, 9, 7, 8]);
         assert_eq!(
             (event, out),
             (Event::Handled, vec![1, 3, 0, 10, 0, 0, 0, 9, 7, 8])
@@ -359,14 +359,14 @@ mod tests {
             (13, 16 + 4 * 64),
             (1, 16),
         ] {
-            let (_, out) = ask(
+            let (_, out) = reply_to(
                 Version::V13,
                 &[4, 18, 0, 16, 0, 0, 0, 9, 0, part, 0, 0, 0, 0, 0, 0],
             );
             assert_eq!(header(&out), (4, 19, len, 9), "part {part}");
             assert_eq!(out.len(), len);
         }
-        let (_, out) = ask(Version::V10, &[1, 16, 0, 12, 0, 0, 0, 9, 0, 0, 0, 0]);
+        let (_, out) = reply_to(Version::V10, &[1, 16, 0, 12, 0, 0, 0, 9, 0, 0, 0, 0]);
         assert_eq!(
             (header(&out), out.len()),
             ((1, 17, 12 + 1056, 9), 12 + 1056)
@@ -376,41 +376,44 @@ mod tests {
     #[test]
     fn barrier_role_and_config_are_answered() {
         assert_eq!(
-            header(&ask(Version::V10, &[1, 18, 0, 8, 0, 0, 0, 9]).1),
+            header(&reply_to(Version::V10, &[1, 18, 0, 8, 0, 0, 0, 9]).1),
             (1, 19, 8, 9)
         );
         assert_eq!(
-            header(&ask(Version::V13, &[4, 20, 0, 8, 0, 0, 0, 9]).1),
+            header(&reply_to(Version::V13, &[4, 20, 0, 8, 0, 0, 0, 9]).1),
             (4, 21, 8, 9)
         );
         assert_eq!(
-            header(&ask(Version::V13, &[4, 7, 0, 8, 0, 0, 0, 9]).1),
+            header(&reply_to(Version::V13, &[4, 7, 0, 8, 0, 0, 0, 9]).1),
             (4, 8, 12, 9)
         );
         let mut role = vec![4, 24, 0, 24, 0, 0, 0, 9];
         role.extend([0; 16]);
-        assert_eq!(header(&ask(Version::V13, &role).1), (4, 25, 24, 9));
+        assert_eq!(header(&reply_to(Version::V13, &role).1), (4, 25, 24, 9));
     }
 
     #[test]
-    fn the_unknown_is_answered_by_an_error() {
-        let (_, out) = ask(Version::V10, &[1, 99, 0, 8, 0, 0, 0, 9]);
+    fn unknown_messages_get_an_error() {
+        let (_, out) = reply_to(Version::V10, &[1, 99, 0, 8, 0, 0, 0, 9]);
         assert_eq!(header(&out), (1, 1, 20, 9));
         assert_eq!(out[8..12], [0, 1, 0, 1]);
     }
 
     #[test]
-    fn a_controller_without_our_version_is_noticed() {
+    fn detects_a_controller_without_our_version() {
         assert_eq!(
-            ask(Version::V13, &[1, 0, 0, 8, 0, 0, 0, 1]).0,
+            reply_to(Version::V13, &[1, 0, 0, 8, 0, 0, 0, 1]).0,
             Event::WrongVersion(1)
         );
         assert_eq!(
-            ask(Version::V10, &[4, 0, 0, 8, 0, 0, 0, 1]).0,
+            reply_to(Version::V10, &[4, 0, 0, 8, 0, 0, 0, 1]).0,
             Event::Handled
         );
         let bitmap_13_only = [4, 0, 0, 16, 0, 0, 0, 1, 0, 1, 0, 8, 0, 0, 0, 0x10];
-        assert_eq!(ask(Version::V10, &bitmap_13_only).0, Event::WrongVersion(4));
-        assert_eq!(ask(Version::V13, &bitmap_13_only).0, Event::Handled);
+        assert_eq!(
+            reply_to(Version::V10, &bitmap_13_only).0,
+            Event::WrongVersion(4)
+        );
+        assert_eq!(reply_to(Version::V13, &bitmap_13_only).0, Event::Handled);
     }
 }

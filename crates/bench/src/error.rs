@@ -1,50 +1,50 @@
-//! Why a benchmark could not do its job, in sentences.
+//! Errors of a benchmark.
 
 use std::io;
 
 use urtica_socket::TlsError;
 
-/// Why a benchmark could not do its job.
+/// An error that prevents a benchmark from running or finishing.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Settings that contradict each other or that nothing could run with.
+    /// Settings that contradict each other or cannot be run.
     #[error("{0}")]
     Invalid(String),
-    /// Nobody answers where the controller should be.
+    /// No controller accepts connections at the address.
     #[error(
         "cannot connect to the controller at {address}: {source}; is it running, and does it listen there?"
     )]
     Connect {
-        /// The controller's address, as it was given.
+        /// The controller's address, as given.
         address: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The controller is there, and no TLS connection with it comes about.
-    #[error("no TLS connection with the controller at {address}: {source}")]
+    /// The TLS handshake with the controller failed.
+    #[error("cannot set up TLS with the controller at {address}: {source}")]
     Tls {
-        /// The controller's address, as it was given.
+        /// The controller's address, as given.
         address: String,
-        /// Why not.
+        /// The TLS error.
         source: TlsError,
     },
-    /// The controller accepted connections and then never completed a handshake.
-    #[error("no switch got through its handshake with the controller at {address}: {reason}")]
+    /// The controller accepted connections but completed no handshake.
+    #[error("no switch completed its handshake with the controller at {address}: {reason}")]
     Handshake {
         /// The controller's address.
         address: String,
-        /// What is known about why.
+        /// The known reason.
         reason: String,
     },
-    /// It was told to stop before the load began.
-    #[error("interrupted before the load began; nothing was measured")]
+    /// Stopped before the load started.
+    #[error("interrupted before the load started; nothing was measured")]
     Interrupted,
-    /// The system refused something.
+    /// A system call failed.
     #[error("cannot {doing}: {source}")]
     System {
-        /// What was tried, as in "open the file x".
+        /// The failed operation, as in "open the file x".
         doing: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A contender in `versus` could not be run.
@@ -53,12 +53,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// Settings that cannot be run with, and what was expected.
+    /// Creates an error for invalid settings, with the expected ones.
     pub fn invalid(sentence: impl Into<String>) -> Self {
         Self::Invalid(sentence.into())
     }
 
-    /// Wraps what the system said with what was tried.
+    /// Adds the failed operation to a system error.
     pub fn system<E: Into<io::Error>>(doing: impl Into<String>) -> impl FnOnce(E) -> Self {
         let doing = doing.into();
         move |source| Self::System {

@@ -1,10 +1,10 @@
-//! The frames in the packet-ins, and what their fields are.
+//! The frames in the packet-ins, and the values of their fields.
 //!
-//! Addresses apart, each kind of frame is always the same bytes, so what a match may say about it can be looked up.
+//! Except for addresses, a kind of frame always has the same bytes, so that the fields of a match can be looked up.
 
 use crate::identity::{IN_PORT, Identity};
 
-/// The kinds of frame that a load can have.
+/// The kinds of frame in a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameKind {
     /// cbench's: IPv4 with a reserved protocol.
@@ -21,7 +21,7 @@ pub enum FrameKind {
     Vlan,
 }
 
-/// Ethernet's addresses, which differ from frame to frame.
+/// The length of Ethernet's addresses, which differ from frame to frame.
 pub const ADDRESSES_LEN: usize = 12;
 
 /// The IPv4 source address, also of ARP.
@@ -50,9 +50,9 @@ const PROTO_UDP: u8 = 17;
 /// cbench's choice, a reserved one.
 const PROTO_CBENCH: u8 = 0xff;
 
-/// Where an ARP packet has its sender's Ethernet address, in the frame.
+/// The offset of an ARP packet's sender's Ethernet address in the frame.
 const ARP_SHA_AT: usize = 22;
-/// Where it has its target's.
+/// The offset of its target's.
 const ARP_THA_AT: usize = 32;
 
 const CBENCH_FROM_ETH_TYPE: [u8; 52] = [
@@ -63,7 +63,7 @@ const CBENCH_FROM_ETH_TYPE: [u8; 52] = [
 ];
 
 impl FrameKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 6] = [
         Self::Cbench,
         Self::Tcp,
@@ -73,7 +73,7 @@ impl FrameKind {
         Self::Vlan,
     ];
 
-    /// Its name on the command line and in reports.
+    /// Returns its name on the command line and in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cbench => "cbench",
@@ -85,7 +85,7 @@ impl FrameKind {
         }
     }
 
-    /// A frame of so many bytes, with zeros for what differs from one to the next: Ethernet's addresses, and ARP's.
+    /// Returns a frame of `len` bytes, with zeros for the parts that differ between frames: Ethernet's addresses, and ARP's.
     pub fn image(self, len: usize) -> Vec<u8> {
         let payload_len = len - 14;
         let mut frame = vec![0; ADDRESSES_LEN];
@@ -135,7 +135,7 @@ impl FrameKind {
         frame
     }
 
-    /// Ports, length, and no checksum.
+    /// Returns a UDP header: ports, length, and no checksum.
     fn udp(self, len: usize) -> Vec<u8> {
         [SRC_PORT, self.dst_port(), len as u16, 0]
             .iter()
@@ -143,7 +143,7 @@ impl FrameKind {
             .collect()
     }
 
-    /// The Ethertype, that behind the tag where there is one.
+    /// Returns the Ethertype; in a tagged frame, the one behind the tag.
     pub fn eth_type(self) -> u16 {
         match self {
             Self::Arp => ETH_TYPE_ARP,
@@ -152,12 +152,12 @@ impl FrameKind {
         }
     }
 
-    /// VLAN and priority, where it is tagged.
+    /// Returns VLAN and priority, if it is tagged.
     pub fn vlan(self) -> Option<(u16, u8)> {
         (self == Self::Vlan).then_some((VLAN_VID, VLAN_PCP))
     }
 
-    /// IPv4's type of service or IPv6's traffic class.
+    /// Returns IPv4's type of service or IPv6's traffic class.
     pub fn tos(self) -> Option<u8> {
         match self {
             Self::Cbench => Some(0),
@@ -166,7 +166,7 @@ impl FrameKind {
         }
     }
 
-    /// The protocol in IP.
+    /// Returns IP's protocol.
     pub fn ip_proto(self) -> Option<u8> {
         match self {
             Self::Cbench => Some(PROTO_CBENCH),
@@ -176,7 +176,7 @@ impl FrameKind {
         }
     }
 
-    /// The ports of TCP or UDP.
+    /// Returns the ports of TCP or UDP.
     pub fn ports(self) -> Option<(u16, u16)> {
         matches!(self.ip_proto(), Some(PROTO_TCP | PROTO_UDP)).then(|| (SRC_PORT, self.dst_port()))
     }
@@ -186,7 +186,7 @@ impl FrameKind {
     }
 }
 
-/// An IPv4 header for a packet of so many bytes.
+/// Returns an IPv4 header for a packet of `len` bytes.
 fn ipv4(proto: u8, len: usize) -> Vec<u8> {
     let [len_high, len_low] = (len as u16).to_be_bytes();
     let mut header = vec![0x45, TOS, len_high, len_low, 0, 0, 0, 0, 64, proto, 0, 0];
@@ -229,7 +229,7 @@ impl Value {
         }
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
@@ -276,7 +276,7 @@ impl Packet {
         }
     }
 
-    /// The value of an OXM field; `None` where the frame does not have it.
+    /// Returns the value of an OXM field; `None` if the frame does not have it.
     pub fn field(&self, field: u8) -> Option<Value> {
         let kind = self.kind;
         let is_arp = kind == FrameKind::Arp;
@@ -292,7 +292,7 @@ impl Packet {
         let long_address = |ip: u128| is_ipv6.then(|| Value::new(&ip.to_be_bytes()));
         match field {
             oxm::IN_PORT | oxm::IN_PHY_PORT => address(true, IN_PORT),
-            // As a packet has it that no table and no tunnel has touched.
+            // The values of a packet that has passed no table and no tunnel.
             oxm::METADATA | oxm::TUNNEL_ID => Some(Value::new(&[0; 8])),
             oxm::ETH_DST => Some(Value::new(&self.eth_dst)),
             oxm::ETH_SRC => Some(Value::new(&self.eth_src)),
@@ -323,7 +323,8 @@ impl Packet {
         }
     }
 
-    /// The address, protocol and ports that 1.0's match has one name for in IPv4 and in ARP: `nw_proto`, `nw_src`, `nw_dst`.
+    /// Returns the protocol and addresses that 1.0's match has one name for in IPv4 and in ARP: `nw_proto`, `nw_src`,
+    /// `nw_dst`.
     pub fn network_10(&self) -> Option<(u8, u32, u32)> {
         match self.kind {
             FrameKind::Arp => Some((ARP_REPLY as u8, IPV4_SRC, IPV4_DST)),
@@ -332,7 +333,7 @@ impl Packet {
         }
     }
 
-    /// Whether these bytes are this frame, as the load sends it with this length.
+    /// Returns `true` if these bytes are this frame, as the load sends it with this length.
     pub fn is(&self, bytes: &[u8], len: usize) -> bool {
         if bytes.len() != len {
             return false;
@@ -342,7 +343,7 @@ impl Packet {
         bytes == expected
     }
 
-    /// Writes what differs from frame to frame into an image.
+    /// Writes the parts that differ between frames into an image.
     pub fn write_addresses(&self, frame: &mut [u8]) {
         frame[..6].copy_from_slice(&self.eth_dst);
         frame[6..12].copy_from_slice(&self.eth_src);
@@ -358,9 +359,9 @@ mod tests {
     use super::*;
     use urtica_wire::{Match, OxmField, PortNo};
 
-    /// The wire crate, which the benchmark has nothing of, reads each frame and finds in it what is said here.
+    /// The wire crate, which the benchmark does not use, decodes each frame and finds the same values.
     #[test]
-    fn every_field_is_what_others_read() {
+    fn fields_agree_with_the_wire_crate() {
         for kind in FrameKind::ALL {
             let identity = Identity::new(7);
             let packet = Packet {
@@ -395,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_frame_does_not_have_has_no_value() {
+    fn missing_fields_have_no_value() {
         let packet = Packet {
             kind: FrameKind::Udp,
             eth_src: [0; 6],

@@ -1,4 +1,4 @@
-//! Which host a packet-in is from: a function of its place in the switch's sequence, so that nothing needs to be stored.
+//! The host that sends a packet-in: a function of the position in the switch's sequence, so that nothing needs to be stored.
 //!
 //! cbench's hosts count up, and come in turn. That is what prefetchers, and tables laid out for runs of addresses, do best
 //! with; real hosts have unrelated addresses, and few of them send most of the packets. A number of a host is from 0 on, and
@@ -13,19 +13,19 @@ const ADDRESS_BITS: u32 = MAX_MACS.trailing_zeros();
 /// The bits of a fraction in [`Hosts::by_zipf`].
 const FRACTION_BITS: u32 = 27;
 
-/// The hosts of one switch, and in which order they send.
+/// The hosts of one switch, and the order in which they send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hosts {
     macs: u32,
     addresses: Addresses,
-    /// Makes the draws of each switch its own.
+    /// Makes each switch's draws different.
     salt: u32,
-    /// The binary logarithm of the number of hosts and one, with [`FRACTION_BITS`].
+    /// The binary logarithm of the number of hosts plus one, with [`FRACTION_BITS`].
     log2: u32,
 }
 
 impl Hosts {
-    /// So many hosts of the switch with this datapath id.
+    /// Creates `macs` hosts of the switch with this datapath id.
     pub fn new(macs: u32, addresses: Addresses, datapath_id: u64) -> Self {
         let log2 = f64::from(macs + 1).log2() * f64::from(1 << FRACTION_BITS);
         Self {
@@ -36,18 +36,18 @@ impl Hosts {
         }
     }
 
-    /// The number of the host that sends the packet-in after `seq` others.
+    /// Returns the number of the host that sends the packet-in after `seq` others.
     pub fn number_at(self, seq: u64) -> u32 {
         match self.addresses {
             Addresses::InTurn => (seq % u64::from(self.macs)) as u32,
-            // A new host each time cannot be drawn again.
+            // If each packet-in needs a new host, hosts cannot be drawn.
             Addresses::Random if self.macs == MAX_MACS => (seq % u64::from(self.macs)) as u32,
             Addresses::Random => ((u64::from(self.draw(seq)) * u64::from(self.macs)) >> 32) as u32,
             Addresses::Zipf => self.by_zipf(self.draw(seq)),
         }
     }
 
-    /// The number of the host that sends after the one that `number` sent as packet-in `seq`.
+    /// Returns the number of the host that sends after `number`, the sender of packet-in `seq`.
     #[inline]
     pub fn number_after(self, number: u32, seq: u64) -> u32 {
         match self.addresses {
@@ -59,8 +59,8 @@ impl Hosts {
         }
     }
 
-    /// The address number of a host: its own number where addresses count up, else one that looks random and that no other
-    /// host has.
+    /// Returns the address number of a host: its own number if addresses are consecutive, else a pseudo-random one that no
+    /// other host has.
     #[inline]
     pub fn address(self, number: u32) -> u32 {
         match self.addresses {
@@ -73,8 +73,8 @@ impl Hosts {
         (mix(seq ^ (u64::from(self.salt) << 32)) >> 32) as u32
     }
 
-    /// Zipf's law with exponent 1: the number of hosts and one, to the power of a fraction drawn evenly, less one. So host `k`
-    /// is drawn in proportion to `ln(k + 2) - ln(k + 1)`, nearly `1 / (k + 1.5)`.
+    /// Draws by Zipf's law with exponent 1: the number of hosts plus one, to the power of a uniformly drawn fraction, minus
+    /// one. So host `k` is drawn in proportion to `ln(k + 2) - ln(k + 1)`, nearly `1 / (k + 1.5)`.
     fn by_zipf(self, drawn: u32) -> u32 {
         const ONE: u64 = 1 << FRACTION_BITS;
         let exponent = (u64::from(drawn) * u64::from(self.log2)) >> 32;
@@ -87,8 +87,8 @@ impl Hosts {
     }
 }
 
-/// Another number below 2^29 for each number below it: multiplying by an odd number and folding high bits into low ones can
-/// both be undone.
+/// Maps numbers below 2^29 to others one to one: multiplying by an odd number and folding high bits into low ones are both
+/// invertible.
 fn scatter(number: u32) -> u32 {
     const MASK: u32 = (1 << ADDRESS_BITS) - 1;
     let number = number.wrapping_mul(0x0a5b_3d25) & MASK;
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn in_turn_they_count_up() {
+    fn in_turn_counts_up() {
         let hosts = Hosts::new(7, Addresses::InTurn, 1);
         let numbers: Vec<u32> = (0..9).map(|seq| hosts.number_at(seq)).collect();
         assert_eq!(numbers, [0, 1, 2, 3, 4, 5, 6, 0, 1]);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_is_the_one_at_the_next_place() {
+    fn number_after_agrees_with_number_at() {
         for addresses in [Addresses::InTurn, Addresses::Random, Addresses::Zipf] {
             let hosts = Hosts::new(1000, addresses, 3);
             let mut number = hosts.number_at(0);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn at_random_each_is_as_likely() {
+    fn random_draws_are_uniform() {
         let mut counts = [0; 10];
         for number in drawn(Hosts::new(10, Addresses::Random, 1)) {
             counts[number as usize] += 1;
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn by_zipf_few_send_most() {
+    fn zipf_draws_favour_few_hosts() {
         let numbers = drawn(Hosts::new(100_000, Addresses::Zipf, 1));
         let share = |range: std::ops::Range<u32>| {
             numbers
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_look_random_are_distinct_and_far_apart() {
+    fn random_addresses_are_distinct_and_far_apart() {
         let hosts = Hosts::new(MAX_MACS, Addresses::Random, 1);
         let addresses: Vec<u32> = (0..COUNT as u32)
             .map(|number| hosts.address(number))

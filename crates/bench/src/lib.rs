@@ -1,10 +1,10 @@
-//! The benchmark of OpenFlow controllers, cbench's heir: emulated switches, load shapes, recorder and report.
+//! A benchmark of OpenFlow controllers in the tradition of cbench: emulated switches, load shapes, recorder and report.
 //!
-//! A crate of its own because it must not share session code with what it measures: all that it needs of OpenFlow is
-//! here, written from the specifications, so that a mistake in our codec cannot hide itself.
+//! This is a separate crate because it must not share session code with the controllers it measures: it has its own OpenFlow
+//! code, written from the specifications, so that a mistake in our codec cannot hide itself.
 //!
 //! ```text
-//! run       coordinates the threads, makes the report         versus    runs contenders in turn
+//! run       coordinates the threads, makes the report         versus    runs contenders alternately
 //! └ load    one thread: sockets, epoll, sending, receiving    limit     the null responder
 //!   ├ packet_in         what is sent, from a place in a sequence; hosts, identity: from whom; frame: what kinds
 //!   ├ outstanding       what waits for its reply, and since when
@@ -12,8 +12,8 @@
 //!   ├ checker           which reply answers what; template: its fast path; reply, matching, actions: the full check
 //!   ├ emulated_switch   the handshake and everything else a controller asks
 //!   └ recorder          latency, number outstanding, CPU time
-//! random    what is drawn
-//! report    text like cbench's, JSON, HTML; analysis: the figures drawn from the counts
+//! random    random numbers
+//! report    text like cbench's, JSON, HTML; analysis: figures computed from the counts
 //! ```
 
 #![forbid(unsafe_code)]

@@ -1,9 +1,8 @@
-//! The null responder: the least that a controller can do, and so the ceiling of a machine and a load.
+//! The null responder: the minimum that a controller can do, and so the upper limit of a machine and a load.
 //!
-//! It completes the handshake, then answers each packet-in by one flow mod of a fixed size, copied from a template with
-//! the packet-in's xid and buffer id put in: the cheapest answer there is. One thread, one epoll loop, reads of 256 KiB
-//! into one buffer, one write for each read. It learns nothing, so its matches are no right answer: load it with
-//! `--expect any`.
+//! It completes the handshake, then answers each packet-in by one flow mod of a fixed size, copied from a template, with the
+//! packet-in's xid and buffer id: the cheapest possible answer. One thread, one epoll loop, reads of 256 KiB into one
+//! buffer, one write for each read. It learns nothing, so its matches are not correct answers: load it with `--expect any`.
 
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -45,8 +44,8 @@ const FLOW_MOD_10: [u8; 80] = patch(
     ],
 );
 
-/// As large as a learning switch's: a match with in_port, eth_dst and eth_src, apply-actions with output to port 2
-/// (1.3.5: 7.3.4.1).
+/// As large as a learning switch's: a match with in_port, eth_dst and eth_src, apply-actions with output to port 2 (1.3.5:
+/// 7.3.4.1).
 const FLOW_MOD_13: [u8; 104] = patch(
     [0; 104],
     &[
@@ -75,7 +74,7 @@ const fn patch<const LEN: usize>(mut message: [u8; LEN], parts: &[(usize, &[u8])
     message
 }
 
-/// A null responder that listens and serves nobody yet.
+/// A null responder that listens and has no connections yet.
 pub struct Limit {
     listener: OwnedFd,
     epoll: OwnedFd,
@@ -86,9 +85,9 @@ pub struct Limit {
 
 struct Connection {
     socket: OwnedFd,
-    /// The start of a message whose rest has not come yet.
+    /// The start of an incomplete message.
     tail: Vec<u8>,
-    /// Answers that the socket did not take; nothing is read while there are any.
+    /// Answers that the socket did not accept; nothing is read while there are any.
     unsent: Vec<u8>,
 }
 
@@ -101,7 +100,7 @@ impl Limit {
         let event = epoll::EventData::new_u64(LISTENER);
         epoll::add(&epoll, &listener, event, epoll::EventFlags::IN)
             .map_err(Error::system("watch a socket"))?;
-        // As many as the system allows; a load that needs more gets an error from its own limit.
+        // As many as the system allows; a load that needs more fails by its own limit.
         let _ = [MAX_CONNECTIONS, 16_384, 4096]
             .into_iter()
             .any(|count| allow_open_files(count).is_ok());
@@ -114,12 +113,12 @@ impl Limit {
         })
     }
 
-    /// The TCP port that it listens on, where the address left the choice to the system.
+    /// Returns the TCP port that it listens on, if the system chose it.
     pub fn port(&self) -> Option<u16> {
         local_port(&self.listener)
     }
 
-    /// Answers for ever, or until the system refuses to go on.
+    /// Answers until a system call fails.
     pub fn run(mut self) -> Result<(), Error> {
         let mut events = [const {
             epoll::Event {
@@ -189,7 +188,7 @@ impl Limit {
 }
 
 impl Connection {
-    /// Reads once and answers all complete messages; returns whether what to wait for has changed.
+    /// Reads once and answers all complete messages; returns `true` if the events to wait for have changed.
     fn answer(&mut self, input: &mut [u8], output: &mut Vec<u8>) -> Result<bool, Errno> {
         let kept = self.tail.len();
         input[..kept].copy_from_slice(&self.tail);
@@ -219,7 +218,7 @@ impl Connection {
         Ok(sent < output.len())
     }
 
-    /// Sends what the socket did not take before; returns whether that is all.
+    /// Sends bytes that the socket did not accept before; returns `true` if none are left.
     fn flush(&mut self) -> Result<bool, Errno> {
         match send(&self.socket, &self.unsent, SendFlags::NOSIGNAL) {
             Err(Errno::AGAIN) => {}
@@ -243,7 +242,7 @@ impl Connection {
     }
 }
 
-/// Answers the complete messages of the first `end` bytes; returns where the first incomplete one starts.
+/// Answers the complete messages of the first `end` bytes; returns the offset of the first incomplete one.
 fn answer_messages(input: &[u8], end: usize, output: &mut Vec<u8>) -> Result<usize, Errno> {
     let mut at = 0;
     while end - at >= 8 {
@@ -275,7 +274,7 @@ fn answer_messages(input: &[u8], end: usize, output: &mut Vec<u8>) -> Result<usi
     Ok(at)
 }
 
-/// One flow mod with the packet-in's xid and, at `buffer_at`, its buffer id.
+/// Writes a flow mod with the packet-in's xid and, at `buffer_at`, its buffer id.
 #[inline(always)]
 fn answer_packet_in<const LEN: usize>(
     template: &[u8; LEN],

@@ -1,8 +1,8 @@
 //! One load thread: its switches' sockets in one epoll loop.
 //!
 //! # How
-//! A thread's packet-ins leave from one image, patched for the switch whose turn it is, 64 KiB at a time; replies
-//! arrive in one buffer, 256 KiB at a time, and are checked where they lie. Nothing is allocated per message.
+//! A thread's packet-ins are sent from one image, patched for the sending switch, 64 KiB at a time; replies are received
+//! into one buffer, 256 KiB at a time, and checked in place. Nothing is allocated per message.
 //!
 //! # Time
 //! The clock is read once before each `send` and once after each `recv`; all messages of that call share the reading.
@@ -43,42 +43,42 @@ const READ_BYTES: usize = 256 * 1024;
 const MAX_MESSAGE_BYTES: usize = 65_535;
 const EVENTS: usize = 256;
 
-/// How long the handshakes of all switches may take.
+/// The time limit for the handshakes of all switches.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long nothing must arrive before the load starts, so that a controller's preparations are over.
+/// The silence required before the load starts, so that a controller's preparations have finished.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// What a load thread tells while it runs.
+/// A report of a load thread in progress.
 pub enum Progress {
-    /// Its switches are connected and through their handshake, as many as managed it.
+    /// All its switches that could have completed their handshake.
     Ready {
-        /// How many did.
+        /// Their number.
         switches: u32,
-        /// What is known about those that did not.
+        /// The known reason that others did not.
         trouble: Option<String>,
         /// The controller's process, if it is on this machine.
         controller: Option<ControllerProcess>,
     },
     /// It could not start.
     Failed(Error),
-    /// A test is over.
+    /// A test has ended.
     Test {
-        /// Which test, from 0.
+        /// The test's number, from 0.
         index: u32,
         /// The thread.
         thread: usize,
-        /// What the thread's switches did in it.
+        /// The results of the thread's switches.
         part: TestPart,
     },
-    /// A connection ended before the load did.
+    /// A connection closed before the load ended.
     Closed {
         /// The switch's datapath id.
         datapath_id: u64,
-        /// Why, as a clause.
+        /// The reason, as a clause.
         reason: String,
     },
-    /// It is done.
+    /// The thread has finished.
     Done(Box<Outcome>),
 }
 
@@ -86,36 +86,36 @@ pub enum Progress {
 pub struct TestPart {
     /// Packet-ins answered, for each switch of the thread in order.
     pub answered: Vec<u64>,
-    /// Flow mods and packet-outs received, whatever for.
+    /// Flow mods and packet-outs received, for any purpose.
     pub messages: u64,
-    /// How long the test really took.
+    /// The real duration of the test.
     pub elapsed_ns: u64,
-    /// How far it got.
+    /// How much of the test ran.
     pub run: TestRun,
 }
 
-/// How far a thread got with a test.
+/// How much of a test a thread ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestRun {
-    /// To its end.
+    /// All of it.
     Whole,
-    /// Until the run was interrupted.
+    /// The part until the run was interrupted.
     CutShort,
-    /// Not at all, for none of the thread's switches was connected any more.
+    /// Nothing, as none of the thread's switches was connected any longer.
     Never,
 }
 
-/// What a load thread found.
+/// The results of a load thread.
 pub struct Outcome {
-    /// What came back over the whole run.
+    /// The replies of the whole run.
     pub tally: Tally,
-    /// What was measured in the tests that count.
+    /// The measurements of the tests that count.
     pub recording: Recording,
-    /// Calls of `send` for packet-ins, and those of them that the socket did not take whole.
+    /// Calls of `send` for packet-ins, and the number of them that the socket did not accept completely.
     pub sends: u64,
     /// See `sends`.
     pub blocked_sends: u64,
-    /// Packet-ins that still waited when the load ended, though the controller was answering.
+    /// Packet-ins still waiting when the load ended while the controller was answering.
     pub unanswered: u64,
 }
 
@@ -141,7 +141,7 @@ pub struct Worker<'a> {
     trouble: Option<String>,
     sends: u64,
     blocked_sends: u64,
-    /// Flow mods and packet-outs that had come when the test began.
+    /// Flow mods and packet-outs received before the test.
     messages_before: u64,
 }
 
@@ -159,21 +159,21 @@ struct Switch {
     ready: bool,
     checker: Checker,
     outstanding: Outstanding,
-    /// How many may wait at a time.
+    /// The maximum number of outstanding packet-ins.
     most_waiting: u64,
-    /// The start of a message whose rest has not come yet.
+    /// The start of an incomplete message.
     tail: Vec<u8>,
     /// Replies to requests, which wait for the end of a packet-in sent in part.
     control: Vec<u8>,
-    /// Bytes of the next packet-in that the socket took already.
+    /// Bytes of the next packet-in that the socket has accepted already.
     sent_in_part: usize,
-    /// Packet-ins that the schedule wants sent by now, or that the switch may send of the thread's share.
+    /// Packet-ins that are due by the schedule, or that the switch may send of the thread's share.
     due: u64,
     wants_write: bool,
     answered: u64,
     answered_before: u64,
     last_answer_ns: u64,
-    /// What the thread's switches had been answered by then.
+    /// The number of answers to the thread's switches at that time.
     answered_by_then: u64,
 }
 
@@ -215,7 +215,7 @@ impl Switch {
         }
     }
 
-    /// How many packet-ins may be sent now.
+    /// Returns the number of packet-ins that may be sent now.
     fn allowance(&self, config: &LoadConfig) -> u64 {
         let free = self.most_waiting.saturating_sub(self.outstanding.waiting());
         if config.most_outstanding.is_some() || matches!(config.mode, Mode::Rate(_)) {
@@ -226,15 +226,15 @@ impl Switch {
     }
 }
 
-/// A thread's share of [`LoadConfig::most_outstanding`], which its switches get round-robin.
+/// A thread's share of [`LoadConfig::most_outstanding`], which is distributed to its switches round-robin.
 #[derive(Clone, Copy, Debug)]
 struct Share {
     most: u64,
-    /// Packet-ins that wait for their reply, and those that a switch may send but its socket has not taken.
+    /// Outstanding packet-ins, and those that a switch may send but its socket has not accepted.
     used: u64,
-    /// Whose turn is next.
+    /// The switch to serve next.
     next: usize,
-    /// How many a switch may send at its turn.
+    /// The number that a switch may send when it is served.
     at_a_time: u64,
 }
 
@@ -252,16 +252,16 @@ impl Share {
     }
 }
 
-/// When packet-ins are due in [`Mode::Rate`]: the switches go round-robin, evenly spaced.
+/// The due times of packet-ins in [`Mode::Rate`]: the switches send round-robin, evenly spaced.
 struct Schedule {
     start_ns: u64,
-    /// From one packet-in to the next, of all switches together.
+    /// The interval between two packet-ins of all switches together.
     step_ns: f64,
     next: u64,
 }
 
 impl<'a> Worker<'a> {
-    /// Connects a switch for each of `datapath_ids`; every one that cannot connect is an error.
+    /// Connects a switch for each of `datapath_ids`; fails if one cannot connect.
     pub fn connect(
         config: &'a LoadConfig,
         thread: usize,
@@ -277,7 +277,7 @@ impl<'a> Worker<'a> {
         let switches: Vec<_> = datapath_ids
             .map(|id| Switch::new(config, id, send_times(config)))
             .collect();
-        // The schedule of a fixed rate should not wait for timers of others; without leave to say so, it is less exact.
+        // A fixed rate should not wait for other timers; without permission to set this, it is less exact.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         let mut worker = Self {
             config,
@@ -306,7 +306,7 @@ impl<'a> Worker<'a> {
         Ok(worker)
     }
 
-    /// As cbench does, all connect before any says hello.
+    /// Connects all switches before any sends its hello, as cbench does.
     fn connect_all(&mut self) -> Result<(), Error> {
         let target = Target::resolve(&self.config.controller)?;
         for index in 0..self.switches.len() {
@@ -364,8 +364,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Completes the handshakes, waits for the start time to come through `start`, loads the controller, and reports.
-    /// Returns without loading if `start` is closed.
+    /// Completes the handshakes, waits for the start time from `start`, loads the controller, and reports. Returns without
+    /// loading if `start` is closed.
     pub fn run(mut self, start: &Receiver<u64>) -> Result<(), Error> {
         self.shake_hands()?;
         let Some(start_ns) = self.wait_for_start(start)? else {
@@ -391,7 +391,7 @@ impl<'a> Worker<'a> {
         let trouble = self.trouble.take();
         let mut sockets = self.switches.iter().filter_map(|s| s.stream.as_ref());
         let controller = sockets.next().and_then(ControllerProcess::at_other_end);
-        self.tell(Progress::Ready {
+        self.report(Progress::Ready {
             switches,
             trouble,
             controller,
@@ -457,7 +457,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Tells that there are no tests from `first` on, so that those of other threads still count.
+    /// Reports that the tests from `first` on were not run, so that those of other threads still count.
     fn skip_tests(&self, first: u32) {
         for index in first..self.config.tests {
             let part = TestPart {
@@ -466,13 +466,13 @@ impl<'a> Worker<'a> {
                 elapsed_ns: self.config.test_length.as_nanos() as u64,
                 run: TestRun::Never,
             };
-            self.tell_test(index, part);
+            self.report_test(index, part);
         }
     }
 
-    fn tell_test(&self, index: u32, part: TestPart) {
+    fn report_test(&self, index: u32, part: TestPart) {
         let thread = self.thread;
-        self.tell(Progress::Test {
+        self.report(Progress::Test {
             index,
             thread,
             part,
@@ -503,7 +503,7 @@ impl<'a> Worker<'a> {
         self.share_out();
     }
 
-    /// Lets switches send in turn, as long as the bound on all that is outstanding allows it.
+    /// Lets switches send round-robin, as long as the limit of outstanding packet-ins allows it.
     fn share_out(&mut self) {
         let mut passed = 0;
         while self.phase == Phase::Load && passed < self.switches.len() {
@@ -527,7 +527,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Notes that `count` packet-ins wait no longer, answered or lost.
+    /// Notes that `count` packet-ins are no longer outstanding, answered or lost.
     fn remove_waiting(&mut self, count: u64, now_ns: u64) {
         self.recorder.remove_waiting(count, now_ns);
         if let Some(share) = &mut self.share {
@@ -535,7 +535,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Sends what has become due.
+    /// Sends the packet-ins that are due.
     fn poll_schedule(&mut self) {
         let Some(mut schedule) = self.schedule.take() else {
             return;
@@ -583,11 +583,11 @@ impl<'a> Worker<'a> {
             run,
         };
         self.messages_before = messages;
-        self.tell_test(index, part);
+        self.report_test(index, part);
         self.give_up_lost(now_ns);
     }
 
-    /// Waits no longer for what is lost, and sends anew in its place.
+    /// Gives up lost packet-ins, and sends new ones instead.
     fn give_up_lost(&mut self, now_ns: u64) {
         for index in 0..self.switches.len() {
             if self.is_lost(index, now_ns) {
@@ -598,7 +598,7 @@ impl<'a> Worker<'a> {
         self.share_out();
     }
 
-    /// Whether what a switch waits for is lost.
+    /// Returns `true` if a switch's outstanding packet-ins are lost.
     fn is_lost(&self, index: usize, now_ns: u64) -> bool {
         let switch = &self.switches[index];
         let Some(sent_ns) = switch.outstanding.oldest_sent_ns() else {
@@ -622,13 +622,13 @@ impl<'a> Worker<'a> {
         self.remove_waiting(lost, now_ns);
     }
 
-    /// How many packet-ins wait for their reply.
+    /// Returns the number of outstanding packet-ins.
     fn waiting(&self) -> u64 {
         let connected = self.switches.iter().filter(|s| s.stream.is_some());
         connected.map(|s| s.outstanding.waiting()).sum()
     }
 
-    /// Waits for the replies to what was sent, as long as they keep coming and nobody is in a hurry.
+    /// Waits for outstanding replies, as long as they keep arriving and the run is not stopped.
     fn drain(&mut self) -> Result<(), Error> {
         self.phase = Phase::Drain;
         let begun_ns = self.clock.now_ns();
@@ -661,16 +661,16 @@ impl<'a> Worker<'a> {
             blocked_sends: self.blocked_sends,
             unanswered,
         };
-        // Nobody listens any more if the run was given up; then nobody needs it.
+        // The receiver is gone if the run was given up; then the result is not needed.
         let _ = self.progress.send(Progress::Done(Box::new(outcome)));
     }
 
-    fn tell(&self, progress: Progress) {
+    fn report(&self, progress: Progress) {
         // As in `finish`.
         let _ = self.progress.send(progress);
     }
 
-    /// Handles what the sockets are ready for; waits for that until `timeout` at most.
+    /// Handles the events of the sockets; waits for them until `timeout` at most.
     fn serve(&mut self, timeout: Duration) -> Result<(), Error> {
         let mut events = [const {
             epoll::Event {
@@ -697,8 +697,8 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Waits for sockets where the wait is too short for epoll, which before Linux 5.11 counts in milliseconds, and
-    /// returns what is left to wait.
+    /// Waits for sockets if the wait is too short for epoll, which before Linux 5.11 counts in milliseconds, and returns the
+    /// rest of the wait.
     fn sleep_exactly(&self, timeout: Duration) -> Result<Timespec, Error> {
         const COARSE: Duration = Duration::from_millis(2);
         let timespec = Timespec {
@@ -730,7 +730,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Takes all complete messages of the first `end` bytes of the input, and keeps the rest for later.
+    /// Handles all complete messages of the first `end` bytes of the input, and keeps the rest for later.
     fn take_input(&mut self, index: usize, end: usize) {
         let now_ns = self.clock.now_ns();
         let answered_before = self.tally.answered;
@@ -751,7 +751,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Returns where the first incomplete message starts, and what makes the connection unusable, if anything does.
+    /// Returns the offset of the first incomplete message, and the reason that the connection is unusable, if it is.
     fn take_messages(&mut self, index: usize, end: usize, now_ns: u64) -> (usize, Option<String>) {
         let mut at = 0;
         loop {
@@ -798,7 +798,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Draws the consequences of a message that is no reply; returns what makes the connection unusable, if it does.
+    /// Acts on a message that is not a reply; returns the reason that the connection is unusable, if it is.
     fn note(&mut self, index: usize, event: Event) -> Option<String> {
         let switch = &mut self.switches[index];
         self.last_input = Instant::now();
@@ -822,11 +822,11 @@ impl<'a> Worker<'a> {
         None
     }
 
-    /// Sends what may be sent and the socket takes.
+    /// Sends as much as is allowed and the socket accepts.
     fn send_all(&mut self, index: usize) {
         let wants_write = loop {
             match self.send_once(index) {
-                // At full rate, the next switch has its turn after each train.
+                // At full rate, the next switch is served after each train.
                 Ok(Sent::Train) if self.config.mode == Mode::MaxRate => break true,
                 Ok(Sent::Train | Sent::Control) => {}
                 Ok(Sent::Nothing) => break self.has_unsent(index),
@@ -854,13 +854,13 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Whether TLS has taken what the socket has not.
+    /// Returns `true` if TLS has accepted bytes that the socket has not.
     fn has_unsent(&self, index: usize) -> bool {
         let stream = self.switches[index].stream.as_ref();
         stream.is_some_and(Stream::has_unsent)
     }
 
-    /// One `send`: of replies to requests if there are any and no packet-in is sent in part, else of packet-ins.
+    /// Calls `send` once: for replies to requests if there are any and no packet-in is sent in part, else for packet-ins.
     fn send_once(&mut self, index: usize) -> io::Result<Sent> {
         let switch = &mut self.switches[index];
         let Some(stream) = &mut switch.stream else {
@@ -882,7 +882,7 @@ impl<'a> Worker<'a> {
     fn packet_ins_to_send(&mut self, index: usize) -> usize {
         let switch = &mut self.switches[index];
         if self.phase != Phase::Load || !switch.ready {
-            // Only the rest of one that went out in part.
+            // Only the rest of a packet-in sent in part.
             return usize::from(switch.sent_in_part > 0);
         }
         let lost = switch.outstanding.give_up_overtaken();
@@ -917,7 +917,7 @@ impl<'a> Worker<'a> {
         switch.sent_in_part = bytes % self.train.message_len();
         switch.outstanding.sent(whole, now_ns);
         switch.due = switch.due.saturating_sub(whole);
-        // On a schedule they wait since they were due.
+        // On a schedule they have waited since they were due.
         if !matches!(self.config.mode, Mode::Rate(_)) {
             self.recorder.add_waiting(whole, now_ns);
         }
@@ -928,13 +928,14 @@ impl<'a> Worker<'a> {
         Ok(Sent::Train)
     }
 
-    /// Goes on without a switch whose connection is over.
+    /// Continues without a switch whose connection has closed.
     fn close(&mut self, index: usize, reason: &str) {
         let switch = &mut self.switches[index];
         if switch.stream.take().is_none() {
             return;
         }
-        // What it still owes is lost. On a schedule, what was due and not sent waits, too, but is not owed.
+        // Its outstanding packet-ins are lost. On a schedule, packet-ins that were due and not sent wait, too, but are not
+        // lost.
         let owed = switch.outstanding.give_up();
         let due = std::mem::take(&mut switch.due);
         let datapath_id = switch.identity.datapath_id;
@@ -948,14 +949,14 @@ impl<'a> Worker<'a> {
         if self.phase == Phase::Handshake {
             self.trouble = Some(reason.to_owned());
         }
-        self.tell(Progress::Closed {
+        self.report(Progress::Closed {
             datapath_id,
             reason: reason.to_owned(),
         });
     }
 }
 
-/// Whether a socket has nothing at the moment.
+/// Returns `true` if a socket has no data at the moment.
 fn is_try_again(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -963,7 +964,7 @@ fn is_try_again(error: &io::Error) -> bool {
     )
 }
 
-/// What one `send` got rid of.
+/// The result of one `send`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sent {
     Control,
@@ -987,7 +988,9 @@ fn pin(cores: &[usize], thread: usize) -> Result<(), Error> {
     };
     let mut set = CpuSet::new();
     if core >= CpuSet::MAX_CPU {
-        return Err(Error::invalid(format!("there is no core {core} to pin to")));
+        return Err(Error::invalid(format!(
+            "cannot pin a thread to core {core}, which does not exist"
+        )));
     }
     set.set(core);
     sched_setaffinity(None, &set).map_err(Error::system(format!("pin a thread to core {core}")))
@@ -998,7 +1001,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_switch_has_more_outstanding_than_its_share() {
+    fn switches_keep_to_their_share() {
         for (mode, most) in [
             (Mode::PingPong, 1),
             (Mode::Window(7), 7),
@@ -1021,7 +1024,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_share_what_may_be_outstanding_together() {
+    fn threads_share_the_limit_of_outstanding_packet_ins() {
         let config = LoadConfig {
             most_outstanding: Some(100),
             threads: 3,

@@ -1,4 +1,4 @@
-//! Whether a flow mod's match takes the packet that it answers, and not any other packet, too.
+//! Whether a flow mod's match fits the packet that it answers, and no packet to another destination.
 //!
 //! Section numbers are those of OpenFlow 1.0.0 and 1.3.5.
 
@@ -6,30 +6,30 @@ use crate::bytes::{be16, be32};
 use crate::frame::{Packet, oxm};
 use crate::identity::IN_PORT;
 
-/// What a flow mod matches.
+/// A reply's match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Match<'a> {
-    /// A packet-out matches nothing.
+    /// A packet-out has no match.
     None,
     /// `ofp_match` of 1.0 (5.2.3): 40 bytes.
     Fixed(&'a [u8; 40]),
-    /// OXM TLVs of 1.3 (7.2.3), and where in the message they stand.
+    /// OXM TLVs of 1.3 (7.2.3), and their offset in the message.
     Oxm(&'a [u8], usize),
 }
 
-/// How a match fits a packet.
+/// The relation of a match to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
-    /// It takes it, and no packet to another destination.
+    /// It matches the packet, and no packet to another destination.
     Exact,
-    /// It takes packets to other destinations, too.
+    /// It also matches packets to other destinations.
     Broad,
-    /// It does not take it, or a switch would refuse it.
+    /// It does not match the packet, or a switch would refuse it.
     No,
 }
 
 impl Match<'_> {
-    /// How it fits.
+    /// Returns how it fits the packet.
     pub fn fit(&self, packet: &Packet) -> Fit {
         let (agrees, names_destination) = match self {
             Match::None => (true, true),
@@ -46,7 +46,7 @@ impl Match<'_> {
         }
     }
 
-    /// Where in the message it names the source MAC exactly, if it does.
+    /// Returns the offset in the message of an exactly matched source MAC, if any.
     pub fn eth_src_at(&self) -> Option<usize> {
         match self {
             Match::None => None,
@@ -67,12 +67,12 @@ impl Match<'_> {
         }
     }
 
-    /// The source MAC, where it names one exactly.
+    /// Returns the exactly matched source MAC, if any.
     pub fn eth_src(&self) -> Option<[u8; 6]> {
         self.mac(WILDCARD_ETH_SRC, ETH_SRC_IN_FIXED_MATCH, OXM_ETH_SRC)
     }
 
-    /// The destination MAC, where it names one exactly.
+    /// Returns the exactly matched destination MAC, if any.
     pub fn eth_dst(&self) -> Option<[u8; 6]> {
         self.mac(WILDCARD_ETH_DST, ETH_DST_IN_FIXED_MATCH, OXM_ETH_DST)
     }
@@ -110,11 +110,11 @@ const ETH_SRC_IN_FIXED_MATCH: usize = 6;
 const ETH_DST_IN_FIXED_MATCH: usize = 12;
 /// No VLAN tag (OFP_VLAN_NONE).
 const VLAN_NONE: u16 = 0xffff;
-/// The six bits of the type of service that count.
+/// The six bits of the type of service that are compared.
 const DSCP_BITS: u8 = 0xfc;
 
-/// Each field that is not wildcarded has the packet's value. A field that the Ethertype or protocol gives no meaning is
-/// ignored, as by switches.
+/// Returns `true` if each field that is not wildcarded has the packet's value. As in switches, fields that are meaningless
+/// for the Ethertype or protocol are ignored.
 fn fixed_agrees(fields: &[u8; 40], packet: &Packet) -> bool {
     let wildcards = be32(fields, 0).unwrap_or(0);
     let given = |wildcard| wildcards & wildcard == 0;
@@ -166,9 +166,9 @@ const OXM_ETH_DST: u32 = 0x8000_0606;
 const OXM_ETH_SRC: u32 = 0x8000_0806;
 const OPENFLOW_BASIC: u32 = 0x8000;
 
-/// Whether each TLV has the packet's value, under its mask, and whether the destination is named whole. A field that the frame
-/// does not have, that comes twice or before its prerequisite, a mask where none may be, or one with value bits beside it, is
-/// refused by switches (1.3.5: 7.2.3).
+/// Returns whether each TLV has the packet's value, under its mask, and whether the whole destination is matched. Switches
+/// refuse fields that the frame does not have, repeated fields, fields before their prerequisites, masks of unmaskable
+/// fields, and value bits outside the mask (1.3.5: 7.2.3).
 fn oxm_fit(fields: &[u8], packet: &Packet) -> (bool, bool) {
     let (mut seen, mut names_destination, mut taken) = (0u64, false, 0);
     for (header, value) in oxm_fields(fields) {
@@ -196,14 +196,14 @@ fn oxm_fit(fields: &[u8], packet: &Packet) -> (bool, bool) {
     (taken == fields.len(), names_destination)
 }
 
-/// Without a mask, all bits count.
+/// Compares two values under a mask; without one, all bits.
 fn agrees_under(mask: &[u8], value: &[u8], ours: &[u8]) -> bool {
     let masks = mask.iter().copied().chain(std::iter::repeat(0xff));
     let mut bits = value.iter().zip(ours).zip(masks);
     bits.all(|((value, ours), mask)| value & !mask == 0 && (value ^ ours) & mask == 0)
 }
 
-/// 1.3.5, table 12.
+/// Returns `true` if the field may be masked (1.3.5, table 12).
 fn may_be_masked(field: u8) -> bool {
     matches!(
         field,
@@ -217,7 +217,7 @@ fn may_be_masked(field: u8) -> bool {
     )
 }
 
-/// The field that must come before this one (1.3.5, table 12).
+/// Returns the field that must precede this one (1.3.5, table 12).
 fn prerequisite(field: u8) -> Option<u8> {
     match field {
         oxm::IN_PHY_PORT => Some(oxm::IN_PORT),
@@ -228,7 +228,7 @@ fn prerequisite(field: u8) -> Option<u8> {
     }
 }
 
-/// The OXM TLVs up to the first that overruns.
+/// Returns the OXM TLVs up to the first that exceeds the match.
 fn oxm_fields(mut fields: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
     std::iter::from_fn(move || {
         let header = be32(fields, 0)?;

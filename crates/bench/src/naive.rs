@@ -1,5 +1,5 @@
-//! The checker as one would first write it: a map of what is outstanding, and one reply at a time. The reference model for the
-//! fast one in tests.
+//! The simplest checker: a map of outstanding packet-ins, and one reply at a time. The reference model for the fast one in
+//! tests.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::identity::Identity;
 use crate::packet_in::{BUFFER_IDS, Cursor, NO_BUFFER};
 use crate::reply::{Kind, Reply};
 
-/// What the last `BUFFER_IDS` packet-ins of a switch have come to.
+/// The state of one of the last `BUFFER_IDS` packet-ins of a switch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Waiting,
@@ -36,7 +36,7 @@ impl NaiveChecker {
         }
     }
 
-    /// Checks all complete messages of `bytes`, which must be flow mods and packet-outs that name a buffer, or none.
+    /// Checks all complete messages of `bytes`, which must be flow mods and packet-outs, with or without a buffer id.
     pub fn check(&mut self, mut bytes: &[u8]) -> Tally {
         let mut tally = Tally::default();
         while let Some(message) = be16(bytes, 2).and_then(|len| bytes.get(..usize::from(len))) {
@@ -88,5 +88,5 @@ impl NaiveChecker {
     }
 }
 
-/// Buffer ids are unambiguous among what is sent in a test.
+/// Buffer ids are unique among the packet-ins of a test.
 const _: () = assert!(BUFFER_IDS > 1000);

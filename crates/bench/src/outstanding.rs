@@ -1,35 +1,35 @@
-//! The packet-ins of one switch that wait for their reply, and since when.
+//! The outstanding packet-ins of one switch, with their times of sending.
 //!
-//! Replies nearly always come in the order of their requests, so what is outstanding is an interval: from `head`, the
-//! oldest one unanswered, up to all that were sent. A reply that overtakes others is noted in a ring of bits until the
-//! head gets there. Send times are kept per batch: all packet-ins of one `send` share one.
+//! Replies nearly always arrive in the order of their requests, so the outstanding packet-ins are an interval: from `head`,
+//! the oldest unanswered one, up to the last one sent. A reply received out of order is recorded in a ring of bits until the
+//! head reaches it. Send times are kept per batch: all packet-ins of one `send` share one.
 
 use std::collections::VecDeque;
 
 use crate::hosts::Hosts;
 use crate::packet_in::{BUFFER_IDS, Cursor};
 
-/// What a buffer id stands for at the moment.
+/// The current meaning of a buffer id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A packet-in that waits for its reply.
     Waiting(Cursor),
-    /// One that had its reply already.
+    /// A packet-in that has had its reply.
     Answered,
-    /// None that was ever sent.
+    /// No packet-in sent so far.
     Never,
 }
 
-/// Where the time of sending comes from.
+/// The source of send times.
 #[derive(Clone, Debug)]
 pub enum SendTimes {
-    /// From the clock, read once for each batch.
+    /// The clock, read once for each batch.
     Clock(VecDeque<Batch>),
-    /// From a schedule: packet-in `n` was due at `first_ns + n * interval_ns`.
+    /// A schedule: packet-in `n` was due at `first_ns + n * interval_ns`.
     Schedule {
-        /// When the first one was due.
+        /// The time at which the first one was due.
         first_ns: u64,
-        /// The time from one to the next.
+        /// The interval between two packet-ins.
         interval_ns: f64,
     },
 }
@@ -41,12 +41,12 @@ pub struct Batch {
     at_ns: u64,
 }
 
-/// The packet-ins of one switch that wait for their reply.
+/// The outstanding packet-ins of one switch.
 #[derive(Clone, Debug)]
 pub struct Outstanding {
     head: Cursor,
     sent: u64,
-    /// One bit for each packet-in from `head` on, at `seq % capacity`: set when its reply came early.
+    /// One bit for each packet-in from `head` on, at `seq % capacity`: set if its reply arrived early.
     early: Box<[u64]>,
     early_count: u64,
     capacity: u64,
@@ -54,9 +54,9 @@ pub struct Outstanding {
 }
 
 impl Outstanding {
-    /// Nothing sent yet. At least `most` packet-ins of these hosts may wait at a time.
+    /// Creates an empty interval that can hold at least `most` outstanding packet-ins of these hosts.
     pub fn new(most: u32, hosts: Hosts, times: SendTimes) -> Self {
-        // Room beyond `most`, so that one lost reply does not stop the rest at once.
+        // Spare capacity, so that one lost reply does not stop the rest at once.
         let capacity = u64::from(
             most.saturating_mul(4)
                 .clamp(1024, crate::config::MAX_OUTSTANDING),
@@ -73,29 +73,29 @@ impl Outstanding {
         }
     }
 
-    /// The oldest packet-in without a reply; the next one to be sent if all have theirs.
+    /// Returns the oldest packet-in without a reply, or else the next one to be sent.
     #[inline]
     pub fn head(&self) -> Cursor {
         self.head
     }
 
-    /// The next packet-in to send.
+    /// Returns the next packet-in to send.
     pub fn next_to_send(&self) -> Cursor {
         self.head.skip(self.sent - self.head.seq)
     }
 
-    /// How many wait for their reply.
+    /// Returns the number of outstanding packet-ins.
     #[inline]
     pub fn waiting(&self) -> u64 {
         self.sent - self.head.seq - self.early_count
     }
 
-    /// When the oldest packet-in without a reply was sent, or due; `None` if all have theirs.
+    /// Returns the time at which the oldest packet-in without a reply was sent, or due; `None` if all have theirs.
     pub fn oldest_sent_ns(&self) -> Option<u64> {
         (self.head.seq < self.sent).then(|| self.sent_at_ns(self.head.seq))
     }
 
-    /// How many replies in a row can come in order: those up to the first that came early, if any did.
+    /// Returns the number of replies that may follow in order: up to the first early one, if any.
     #[inline]
     pub fn in_order_limit(&self) -> u64 {
         if self.early_count == 0 {
@@ -105,19 +105,19 @@ impl Outstanding {
         }
     }
 
-    /// How many more can be sent before the oldest one must have its reply.
+    /// Returns the number of packet-ins that can be sent before the oldest one must be answered.
     pub fn room(&self) -> u64 {
         self.capacity - (self.sent - self.head.seq)
     }
 
-    /// Starts the schedule, where there is one.
+    /// Starts the schedule, if there is one.
     pub fn start(&mut self, start_ns: u64) {
         if let SendTimes::Schedule { first_ns, .. } = &mut self.times {
             *first_ns = start_ns;
         }
     }
 
-    /// Notes that `count` more were sent at `at_ns`.
+    /// Records that `count` more were sent at `at_ns`.
     pub fn sent(&mut self, count: u64, at_ns: u64) {
         self.sent += count;
         if let SendTimes::Clock(batches) = &mut self.times {
@@ -128,7 +128,7 @@ impl Outstanding {
         }
     }
 
-    /// Which packet-in a reply with this buffer id is for.
+    /// Returns the packet-in that a reply with this buffer id is for.
     pub fn find_buffer(&self, buffer_id: u32) -> Place {
         if buffer_id >= BUFFER_IDS {
             return Place::Never;
@@ -139,7 +139,7 @@ impl Outstanding {
         })
     }
 
-    /// Which packet-in a reply with this xid is for.
+    /// Returns the packet-in that a reply with this xid is for.
     pub fn find_xid(&self, xid: u32) -> Place {
         let ahead = xid.wrapping_sub(self.head.xid());
         self.find(self.head.seq + u64::from(ahead), || {
@@ -147,7 +147,7 @@ impl Outstanding {
         })
     }
 
-    /// Which packet-in came from this source; the oldest, if there are several.
+    /// Returns the packet-in from this source; the oldest, if there are several.
     pub fn find_source(&self, source: u32) -> Place {
         let mut cursor = self.head;
         while cursor.seq < self.sent {
@@ -173,8 +173,8 @@ impl Outstanding {
         }
     }
 
-    /// Takes the replies of the next `count` in order, which [`Outstanding::in_order_limit`] must allow. Calls
-    /// `record(latency_ns, how_many)` for each batch of them.
+    /// Records the replies to the next packet-ins in order, up to `head`, which [`Outstanding::in_order_limit`] must allow.
+    /// Calls `record(latency_ns, how_many)` for each batch of them.
     pub fn answer_in_order(&mut self, head: Cursor, now_ns: u64, mut record: impl FnMut(u64, u64)) {
         debug_assert!(head.seq - self.head.seq <= self.in_order_limit());
         let mut seq = self.head.seq;
@@ -209,8 +209,8 @@ impl Outstanding {
         }
     }
 
-    /// Takes the reply of the packet-in `seq`, which must wait for it; returns the latency and whether it came before
-    /// the reply of an earlier one.
+    /// Records the reply to the packet-in `seq`, which must be outstanding; returns the latency, and `true` if the reply
+    /// arrived before that of an earlier one.
     pub fn answer(&mut self, seq: u64, now_ns: u64) -> (u64, bool) {
         debug_assert!((self.head.seq..self.sent).contains(&seq) && !self.is_early(seq));
         let latency_ns = now_ns.saturating_sub(self.sent_at_ns(seq));
@@ -221,8 +221,8 @@ impl Outstanding {
         (latency_ns, early)
     }
 
-    /// Gives up the oldest ones if they are so long overdue that they block the ring, more than half of which has been
-    /// answered since; returns how many that were.
+    /// Gives up the oldest ones if they block the ring, more than half of which has been answered since; returns their
+    /// number.
     pub fn give_up_overtaken(&mut self) -> u64 {
         if self.room() > 0 || self.early_count < self.capacity / 2 {
             return 0;
@@ -234,7 +234,7 @@ impl Outstanding {
         before - self.waiting()
     }
 
-    /// Gives up all that wait; returns how many there were.
+    /// Gives up all outstanding packet-ins; returns their number.
     pub fn give_up(&mut self) -> u64 {
         let before = self.waiting();
         while self.head.seq < self.sent {
@@ -249,7 +249,7 @@ impl Outstanding {
         self.advance();
     }
 
-    /// Moves the head past all that have their reply.
+    /// Moves the head past all answered packet-ins.
     fn advance(&mut self) {
         while self.early_count > 0 && self.is_early(self.head.seq) {
             self.set_early(self.head.seq, false);
@@ -290,7 +290,7 @@ impl Outstanding {
     }
 }
 
-/// When a schedule wants packet-in `seq` sent.
+/// Returns the time at which packet-in `seq` is due.
 pub fn due_ns(first_ns: u64, interval_ns: f64, seq: u64) -> u64 {
     first_ns + (seq as f64 * interval_ns) as u64
 }
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_in_order_are_taken_by_batch() {
+    fn records_ordered_replies_by_batch() {
         let mut outstanding = sent(3);
         outstanding.sent(5, 200);
         let mut latencies = Vec::new();
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_overtakes_is_remembered_until_the_head_gets_there() {
+    fn early_replies_are_recorded_until_the_head_passes_them() {
         let mut outstanding = sent(3);
         assert_eq!(outstanding.answer(1, 150), (50, true));
         assert_eq!(outstanding.in_order_limit(), 0);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_up_makes_room() {
+    fn giving_up_frees_space() {
         let mut outstanding = sent(1024);
         (2..1000).for_each(|seq| assert!(outstanding.answer(seq, 150).1));
         assert_eq!((outstanding.room(), outstanding.waiting()), (0, 26));
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_counts_from_when_a_packet_in_was_due() {
+    fn a_schedule_measures_from_the_due_time() {
         let times = SendTimes::Schedule {
             first_ns: 0,
             interval_ns: 10.0,

@@ -1,9 +1,8 @@
-//! The packet-ins that emulated switches send: unless something else is asked for, cbench's, byte for byte, in OpenFlow 1.0; the
-//! same frame in 1.3.
+//! The packet-ins that emulated switches send: by default cbench's, byte for byte, in OpenFlow 1.0; the same frame in 1.3.
 //!
-//! What varies from one packet-in to the next is its xid, its buffer id, its frame's kind and source MAC; all follow
-//! from its place in the switch's sequence. So nothing needs to be stored: a [`Cursor`] walks the sequence, a
-//! [`Train`] patches those bytes into a prepared image, and a message cut short by the socket is made again.
+//! The xid, buffer id, kind of frame and source MAC differ from one packet-in to the next; all follow from the position in
+//! the switch's sequence. So nothing needs to be stored: a [`Cursor`] walks the sequence, a [`Train`] patches those bytes
+//! into a prepared image, and a message sent in part is generated again.
 
 use std::ops::Range;
 
@@ -20,22 +19,22 @@ pub const NO_BUFFER: u32 = u32::MAX;
 
 const TRAIN_BYTES: usize = 65_536;
 
-/// A place in a switch's sequence of packet-ins.
+/// A position in a switch's sequence of packet-ins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
-    /// How many packet-ins come before this one.
+    /// The number of packet-ins before this one.
     pub seq: u64,
     /// Its buffer id.
     pub buffer_id: u32,
     /// The address number of its source.
     pub source: u32,
-    /// The number of the host that this is.
+    /// The number of the source host.
     host: u32,
     hosts: Hosts,
 }
 
 impl Cursor {
-    /// The place after `seq` packet-ins of these hosts.
+    /// Returns the position after `seq` packet-ins of these hosts.
     pub fn at(seq: u64, hosts: Hosts) -> Self {
         let host = hosts.number_at(seq);
         Self {
@@ -47,13 +46,13 @@ impl Cursor {
         }
     }
 
-    /// The xid of this packet-in.
+    /// Returns the xid of this packet-in.
     #[inline]
     pub fn xid(self) -> u32 {
         self.seq as u32
     }
 
-    /// Which of so many kinds of frame, that come in turn, it has.
+    /// Returns the index of its kind of frame, of `kinds` that are sent cyclically.
     #[inline]
     pub fn turn(self, kinds: usize) -> usize {
         if kinds == 1 {
@@ -63,7 +62,7 @@ impl Cursor {
         }
     }
 
-    /// The next place.
+    /// Returns the next position.
     #[inline]
     pub fn next(self) -> Self {
         let buffer_id = self.buffer_id + 1;
@@ -81,14 +80,14 @@ impl Cursor {
         }
     }
 
-    /// The place `count` further on.
+    /// Returns the position `count` further on.
     pub fn skip(self, count: u64) -> Self {
         Self::at(self.seq + count, self.hosts)
     }
 }
 
-/// Packet-ins in a row, ready to be sent: an image shared by all switches of a thread. With several kinds of frame, the image
-/// has them in turn and is longer by a turn, so that a row can begin at any kind.
+/// Consecutive packet-ins, ready to be sent: an image shared by all switches of a thread. With several kinds of frame, the
+/// image has them cyclically and is longer by a cycle, so that it can be sent from any kind on.
 pub struct Train {
     image: Vec<u8>,
     kinds: Vec<FrameKind>,
@@ -98,7 +97,7 @@ pub struct Train {
 }
 
 impl Train {
-    /// An image of as many packet-ins with frames of `frame_len` bytes as 64 KiB hold.
+    /// Creates an image of as many packet-ins with frames of `frame_len` bytes as fit in 64 KiB.
     pub fn new(version: Version, frame_len: usize, kinds: &[FrameKind]) -> Self {
         let header = packet_in_header(version, frame_len);
         let frame_at = header.len();
@@ -118,17 +117,17 @@ impl Train {
         }
     }
 
-    /// The bytes of each packet-in.
+    /// Returns the length of each packet-in in bytes.
     pub fn message_len(&self) -> usize {
         self.message_len
     }
 
-    /// The most packet-ins in a row.
+    /// Returns the maximum number of consecutive packet-ins.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// The bytes of `count` packet-ins of this switch from `cursor` on, at most [`Train::capacity`] of them.
+    /// Returns the bytes of `count` packet-ins of this switch from `cursor` on, at most [`Train::capacity`] of them.
     #[inline]
     pub fn load(&mut self, identity: Identity, cursor: Cursor, count: usize) -> &[u8] {
         let count = count.min(self.capacity);
@@ -148,7 +147,7 @@ impl Train {
         for message in self.image[bytes].chunks_exact_mut(self.message_len) {
             let ids = u64::from(cursor.xid()) << 32 | u64::from(cursor.buffer_id);
             message[4..12].copy_from_slice(&ids.to_be_bytes());
-            // Eight bytes each: the destination runs over into the source, the source into the Ethertype.
+            // Writes eight bytes each: the destination overlaps the source, the source overlaps the Ethertype.
             let addresses = &mut message[self.frame_at..self.frame_at + 14];
             let eth_type = u64::from(addresses[12]) | u64::from(addresses[13]) << 8;
             let source_and_eth_type = identity.source(cursor.source) | eth_type << 48;
@@ -158,7 +157,7 @@ impl Train {
         }
     }
 
-    /// Writes the addresses within ARP packets, too.
+    /// Writes the addresses within ARP packets.
     fn patch_arp(&mut self, bytes: Range<usize>, identity: Identity, mut cursor: Cursor) {
         for message in self.image[bytes].chunks_exact_mut(self.message_len) {
             let kind = self.kinds[cursor.turn(self.kinds.len())];
@@ -171,12 +170,12 @@ impl Train {
     }
 }
 
-/// All that comes before the frame, with xid and buffer id left zero.
+/// Returns all bytes before the frame, with a zero xid and buffer id.
 fn packet_in_header(version: Version, frame_len: usize) -> Vec<u8> {
     packet_in(version, 0, 0, IN_PORT, frame_len)
 }
 
-/// A packet-in without its frame: the caller appends `frame_len` bytes.
+/// Returns a packet-in without its frame: the caller appends `frame_len` bytes.
 pub fn packet_in(
     version: Version,
     xid: u32,
@@ -211,8 +210,8 @@ pub fn packet_in(
     message
 }
 
-/// The packet-ins by which a switch lets the controller learn where its frames' destination is: a gratuitous ARP on
-/// [`OUT_PORT`], not buffered; and another one within the VLAN where some frames are tagged.
+/// Returns the packet-ins that announce the destination of a switch's frames to the controller: a gratuitous ARP on
+/// [`OUT_PORT`], not buffered; and another one within the VLAN if some frames are tagged.
 pub fn announcements(version: Version, identity: Identity, kinds: &[FrameKind]) -> Vec<u8> {
     let mut messages = gratuitous_arp(version, identity, &[]);
     if kinds.contains(&FrameKind::Vlan) {
@@ -294,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn within_the_vlan_the_destination_is_announced_with_a_tag() {
+    fn announces_the_destination_within_the_vlan() {
         let kinds = [FrameKind::Udp, FrameKind::Vlan];
         let messages = announcements(Version::V10, Identity::new(1), &kinds);
         assert_eq!(messages.len(), 2 * 84);
@@ -302,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_frame_come_in_turn_wherever_a_row_begins() {
+    fn kinds_of_frame_are_cyclic_from_any_start() {
         let (version, identity) = (Version::V10, Identity::new(3));
         let mut train = Train::new(version, 64, &FrameKind::ALL);
         for (seq, count) in [(0, 7), (4, 20), (5, 799), (11, 1)] {
@@ -322,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn cursor_wraps_each_number_on_its_own() {
+    fn cursor_wraps_each_number_independently() {
         let mut cursor = at(0, 7);
         assert_eq!((cursor.xid(), cursor.buffer_id, cursor.source), (0, 1, 0));
         for seq in 0..2 * u64::from(BUFFER_IDS) {

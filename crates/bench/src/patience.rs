@@ -1,55 +1,55 @@
-//! Which of the packet-ins that wait are lost, and which have just not had their turn.
+//! Distinguishes lost packet-ins from packet-ins that are still queued.
 //!
-//! No clock and no sockets. What one switch waits for says little: a controller that has millions of packet-ins queued
-//! comes back to each switch after seconds only, and a load that ends leaves such a queue. So a packet-in is called lost
-//! only when it waited long *and* the controller either answered nobody meanwhile, or has passed its switch over:
-//! answered more packet-ins of others than can have been queued before it.
+//! It has no clock and no sockets. A switch's waiting packet-ins say little on their own: a controller that has millions of
+//! packet-ins queued returns to each switch only after seconds, and a load that ends leaves such a queue. So a packet-in
+//! counts as lost only if it waited long *and* the controller either answered no packet-in during that time, or has skipped
+//! its switch: it has answered more packet-ins of others than can have been queued before it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// No packet-in is lost that waited for less. Longer than any working controller was seen to pause.
+/// The minimum time before a packet-in counts as lost. Longer than the pauses observed in any working controller.
 pub const LOST_AFTER_NS: u64 = 5_000_000_000;
 
-/// How long replies are waited for after the tests, while they keep coming. A million that a slow controller has queued need
-/// more than ten seconds.
+/// The maximum wait for replies after the tests, while they keep arriving. A slow controller may need more than ten seconds
+/// for a million queued packet-ins.
 pub const DRAIN_NS: u64 = 60_000_000_000;
 
-/// When any switch of the whole load, whichever thread has it, last had an answer.
+/// The time of the last answer to any switch of the whole load, of any thread.
 #[derive(Debug, Default)]
 pub struct LastAnswer(AtomicU64);
 
 impl LastAnswer {
-    /// Notes that there was an answer, or that waiting begins.
+    /// Records an answer, or the start of waiting.
     pub fn note(&self, now_ns: u64) {
-        // A time that another thread read a moment before may come after it; that moment matters to nobody.
+        // Another thread's slightly earlier time may be stored later; the difference does not matter.
         self.0.store(now_ns, Ordering::Relaxed);
     }
 
-    /// How long there was none.
+    /// Returns the time since the last answer.
     pub fn silence_ns(&self, now_ns: u64) -> u64 {
         now_ns.saturating_sub(self.0.load(Ordering::Relaxed))
     }
 }
 
-/// How a switch stands that waits for replies, beside the others of its thread.
+/// The progress of a waiting switch, relative to the others of its thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Wait {
-    /// For how long it had no answer while its oldest packet-in waited.
+    /// The time without an answer for it while its oldest packet-in waited.
     pub waited_ns: u64,
-    /// For how long nobody had any.
+    /// The time without an answer for any switch.
     pub silence_ns: u64,
-    /// Answers to others since its own last one.
+    /// Answers to other switches since its own last one.
     pub answered_since: u64,
-    /// The most packet-ins that can have been queued before its own, those of all switches of the thread together.
+    /// The maximum number of packet-ins that can have been queued before its own, over all switches of the thread.
     pub most_queued: u64,
 }
 
 impl Wait {
-    /// Whether its packet-ins are lost.
+    /// Returns `true` if its packet-ins count as lost.
     pub fn is_lost(&self) -> bool {
-        let nobody_is_answered = self.silence_ns >= LOST_AFTER_NS;
-        let passed_over = self.answered_since > self.most_queued;
-        self.waited_ns >= LOST_AFTER_NS && (nobody_is_answered || passed_over)
+        let none_is_answered = self.silence_ns >= LOST_AFTER_NS;
+        let skipped = self.answered_since > self.most_queued;
+        self.waited_ns >= LOST_AFTER_NS && (none_is_answered || skipped)
     }
 }
 
@@ -70,19 +70,19 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_long_queue_nothing_is_lost() {
+    fn queued_packet_ins_are_not_lost() {
         assert!(!wait(LONG_NS, 0, 0).is_lost());
         assert!(!wait(100 * LONG_NS, SHORT_NS, 1000).is_lost());
     }
 
     #[test]
-    fn where_nobody_is_answered_or_others_more_than_once_it_is() {
+    fn lost_after_silence_or_when_skipped() {
         assert!(wait(LONG_NS, LONG_NS, 0).is_lost());
         assert!(wait(LONG_NS, 0, 1001).is_lost());
     }
 
     #[test]
-    fn what_was_sent_lately_is_not() {
+    fn recently_sent_packet_ins_are_not_lost() {
         assert!(!wait(SHORT_NS, LONG_NS, 5000).is_lost());
     }
 

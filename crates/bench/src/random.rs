@@ -1,27 +1,27 @@
-//! Random numbers from a seed, the same everywhere: Sebastiano Vigna's SplitMix64.
+//! Random numbers from a seed, equal on all machines: Sebastiano Vigna's SplitMix64.
 
 /// A stream of random numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The stream of this seed.
+    /// Creates the stream of this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
 
-    /// A number below `bound`, or 0 if that is 0.
+    /// Returns a number below `bound`, or 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.number()) * bound as u128) >> 64) as usize
     }
 
-    /// Puts the items in an order drawn at random.
+    /// Shuffles the items.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));
@@ -29,7 +29,7 @@ impl Random {
     }
 }
 
-/// A number that looks random, and that is another for each `number`.
+/// Returns a pseudo-random number, a different one for each `number`.
 #[inline]
 pub fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

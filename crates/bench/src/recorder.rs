@@ -1,4 +1,4 @@
-//! What one load thread measures: latency, the number outstanding over time, and its own CPU time.
+//! The measurements of one load thread: latency, the number outstanding over time, and its own CPU time.
 
 use std::time::Instant;
 
@@ -6,34 +6,34 @@ use hdrhistogram::Histogram;
 
 use crate::controller_process::SchedTimes;
 
-/// The longest latency that the histogram tells apart; longer ones count as this.
+/// The highest latency in the histogram; longer ones count as this.
 const MAX_LATENCY_NS: u64 = 3_600_000_000_000;
 
 /// Significant decimal digits in the histogram.
 const DIGITS: u8 = 3;
 
-/// Nanoseconds since the load began, on one scale for all threads.
+/// Nanoseconds since the load started, on one scale for all threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin: Instant,
 }
 
 impl Clock {
-    /// A clock that starts now.
+    /// Starts a clock.
     pub fn start() -> Self {
         Self {
             origin: Instant::now(),
         }
     }
 
-    /// The time.
+    /// Returns the time.
     #[inline]
     pub fn now_ns(self) -> u64 {
         self.origin.elapsed().as_nanos() as u64
     }
 }
 
-/// An empty histogram of latencies in nanoseconds.
+/// Creates an empty histogram of latencies in nanoseconds.
 pub fn latency_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, MAX_LATENCY_NS, DIGITS)
         .expect("constant bounds that hdrhistogram accepts")
@@ -43,11 +43,11 @@ pub fn latency_histogram() -> Histogram<u64> {
 pub struct Recorder {
     latency: Histogram<u64>,
     latency_sum_ns: u128,
-    /// Packet-ins outstanding now, the integral of their number over time, and up to when that is.
+    /// Packet-ins outstanding now, the integral of their number over time, and the end of that integral.
     waiting: u64,
     waiting_ns: u128,
     waiting_until_ns: u64,
-    /// By how much packet-ins were noticed after they were due, in sum, and how many were.
+    /// The total delay with which due packet-ins were noticed, and their number.
     late_ns: u128,
     due: u64,
     sched: SchedTimes,
@@ -55,7 +55,7 @@ pub struct Recorder {
     measuring: bool,
 }
 
-/// What a [`Recorder`] measured.
+/// The measurements of a [`Recorder`].
 pub struct Recording {
     /// Latencies in nanoseconds.
     pub latency: Histogram<u64>,
@@ -63,18 +63,18 @@ pub struct Recording {
     pub latency_sum_ns: u128,
     /// The integral of the number of outstanding packet-ins over time.
     pub waiting_ns: u128,
-    /// How much later than due packet-ins were sent because the load thread woke up late, in sum.
+    /// The total delay of packet-ins that were sent after they were due because the load thread woke up late.
     pub late_ns: u128,
-    /// How many were due by a schedule.
+    /// The number of packet-ins that were due by a schedule.
     pub due: u64,
-    /// How long it measured.
+    /// The duration of the measurement.
     pub elapsed_ns: u64,
-    /// The thread's times meanwhile.
+    /// The thread's times during the measurement.
     pub sched: SchedTimes,
 }
 
 impl Recorder {
-    /// A recorder that measures nothing yet.
+    /// Creates a recorder that does not measure yet.
     pub fn new() -> Self {
         Self {
             latency: latency_histogram(),
@@ -90,14 +90,14 @@ impl Recorder {
         }
     }
 
-    /// Begins to measure.
+    /// Starts the measurement.
     pub fn begin(&mut self, now_ns: u64) {
         self.set_waiting(self.waiting, now_ns);
         (self.waiting_ns, self.begun_ns, self.sched) = (0, now_ns, SchedTimes::of_this_thread());
         self.measuring = true;
     }
 
-    /// Ends measuring; where it never began, nothing was measured.
+    /// Ends the measurement; if it was not started, the recording is empty.
     pub fn end(mut self, now_ns: u64) -> Recording {
         if !self.measuring {
             self.begin(now_ns);
@@ -128,7 +128,8 @@ impl Recorder {
         self.set_waiting(self.waiting + count, now_ns);
     }
 
-    /// Notes that one more is outstanding, since it was due to be sent: earlier than now, as the load thread woke up late.
+    /// Notes that one more is outstanding since the time at which it was due: earlier than now, as the load thread woke up
+    /// late.
     pub fn add_due(&mut self, due_ns: u64, now_ns: u64) {
         self.add_waiting(1, now_ns);
         if self.measuring {
@@ -138,7 +139,7 @@ impl Recorder {
         }
     }
 
-    /// Notes that `count` fewer are.
+    /// Notes that `count` fewer are outstanding.
     pub fn remove_waiting(&mut self, count: u64, now_ns: u64) {
         self.set_waiting(self.waiting.saturating_sub(count), now_ns);
     }
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_waits_since_it_was_due() {
+    fn due_packet_ins_wait_since_they_were_due() {
         let mut recorder = Recorder::new();
         recorder.begin(100);
         recorder.add_due(140, 150);

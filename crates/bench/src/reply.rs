@@ -1,4 +1,4 @@
-//! A controller's answer to a packet-in, read in full: the check of everything that the fast path does not recognise.
+//! The full parser of a controller's answers to packet-ins, for all messages that the fast path does not recognise.
 //!
 //! Section numbers are those of OpenFlow 1.0.0 and 1.3.5.
 
@@ -19,7 +19,7 @@ pub enum Kind {
     PacketOut,
 }
 
-/// What one reply says, as far as a switch cares.
+/// The parts of a reply that a switch would act on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply<'a> {
     /// Flow mod or packet-out.
@@ -28,37 +28,37 @@ pub struct Reply<'a> {
     pub xid: u32,
     /// The buffer that it releases, or NO_BUFFER.
     pub buffer_id: u32,
-    /// Where in the message the buffer id stands.
+    /// The offset of the buffer id in the message.
     pub buffer_at: usize,
-    /// What a flow mod matches.
+    /// A flow mod's match.
     pub matching: Match<'a>,
     /// Whether it is a packet-out, or a flow mod that adds an entry to the switch's one table.
     adds: bool,
     effect: Effect,
-    /// The port on which a packet-out says that its packet came.
+    /// A packet-out's ingress port.
     in_port: u32,
     frame: &'a [u8],
 }
 
-/// What is wrong with a reply to a packet-in.
+/// The faults of a reply to a packet-in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// A flow mod that adds no entry.
     pub command: bool,
-    /// The match does not take the packet, or no switch would have it.
+    /// The match does not match the packet, or a switch would refuse it.
     pub matching: bool,
-    /// The match takes packets to other destinations, too.
+    /// The match also matches packets to other destinations.
     pub broad: bool,
-    /// The packet goes to a wrong port, to several, or nowhere.
+    /// The packet is output to a wrong port, to several, or not at all.
     pub port: bool,
-    /// The packet goes out changed.
+    /// The packet is modified before it is output.
     pub rewritten: bool,
-    /// The packet-out carries another frame than the packet-in's.
+    /// The packet-out's frame is not the packet-in's.
     pub frame: bool,
 }
 
 impl Faults {
-    /// Whether there are none.
+    /// Returns `true` if there are no faults.
     pub fn is_empty(self) -> bool {
         self == Self::default()
     }
@@ -68,7 +68,7 @@ const ADD: u16 = 0;
 const ETH_SRC_IN_FRAME: usize = 6;
 
 impl<'a> Reply<'a> {
-    /// Reads a complete message of this version; `None` if it is neither flow mod nor packet-out, or is malformed.
+    /// Parses a complete message of this version; `None` if it is neither flow mod nor packet-out, or is malformed.
     pub fn parse(version: Version, message: &'a [u8]) -> Option<Self> {
         match (version, message.first_chunk::<2>()?) {
             (_, [other, _]) if *other != version.wire() => None,
@@ -79,7 +79,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// `ofp_flow_mod` (1.0: 5.3.3). To modify what is not there adds it, too.
+    /// Parses an `ofp_flow_mod` (1.0: 5.3.3). Modifying a missing entry adds it, too.
     fn flow_mod_10(message: &'a [u8]) -> Option<Self> {
         const MODIFY_STRICT: u16 = 2;
         let actions = message.get(72..)?;
@@ -96,7 +96,7 @@ impl<'a> Reply<'a> {
         })
     }
 
-    /// `ofp_flow_mod` (1.3: 7.3.4.1).
+    /// Parses an `ofp_flow_mod` (1.3: 7.3.4.1).
     fn flow_mod_13(message: &'a [u8]) -> Option<Self> {
         const TABLE_AND_COMMAND_AT: usize = 24;
         const MATCH_AT: usize = 48;
@@ -121,7 +121,7 @@ impl<'a> Reply<'a> {
         })
     }
 
-    /// `ofp_packet_out` (1.0: 5.3.6, 1.3: 7.3.7).
+    /// Parses an `ofp_packet_out` (1.0: 5.3.6, 1.3: 7.3.7).
     fn packet_out(version: Version, message: &'a [u8]) -> Option<Self> {
         let (len_at, actions_at) = match version {
             Version::V10 => (14, 16),
@@ -145,7 +145,7 @@ impl<'a> Reply<'a> {
         })
     }
 
-    /// What is wrong with it as the reply to this packet, whose frame has so many bytes.
+    /// Returns its faults as the reply to this packet, whose frame has `frame_len` bytes.
     pub fn faults(&self, packet: &Packet, frame_len: usize) -> Faults {
         let fit = self.matching.fit(packet);
         let carries = self.kind == Kind::PacketOut && self.buffer_id == NO_BUFFER;
@@ -159,7 +159,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// Where it sends the packet. A switch leaves out the port on which the packet came, so a packet-out must name it right.
+    /// Returns the packet's output. A switch skips the ingress port, so a packet-out must specify it correctly.
     pub fn output(&self) -> Output {
         let output = self.effect.output();
         let is_right = match output {
@@ -169,12 +169,12 @@ impl<'a> Reply<'a> {
         if is_right { output } else { Output::Wrong }
     }
 
-    /// Where in the message the match names the source MAC exactly, if it does.
+    /// Returns the offset in the message of an exactly matched source MAC, if any.
     pub fn eth_src_at(&self) -> Option<usize> {
         self.matching.eth_src_at()
     }
 
-    /// The source MAC of the frame that a packet-out carries.
+    /// Returns the source MAC of a packet-out's frame.
     pub fn frame_eth_src(&self) -> Option<[u8; 6]> {
         self.frame
             .get(ETH_SRC_IN_FRAME..ETH_SRC_IN_FRAME + 6)?
@@ -194,7 +194,7 @@ pub mod samples {
     const OXM_ETH_DST: u32 = 0x8000_0606;
     const OXM_ETH_SRC: u32 = 0x8000_0806;
 
-    /// An exact flow mod of 80 bytes in 1.0.
+    /// Returns an exact flow mod of 80 bytes in 1.0.
     pub fn flow_mod_10(identity: Identity, cursor: Cursor, port: u16) -> Vec<u8> {
         let mut message = vec![1, 14, 0, 80];
         message.extend(cursor.xid().to_be_bytes());
@@ -210,7 +210,7 @@ pub mod samples {
         message
     }
 
-    /// A flow mod with in_port, eth_dst and eth_src in 1.3: 104 bytes.
+    /// Returns a flow mod with in_port, eth_dst and eth_src in 1.3: 104 bytes.
     pub fn flow_mod_13(identity: Identity, cursor: Cursor, port: u32) -> Vec<u8> {
         let mut message = vec![4, 14, 0, 104];
         message.extend(cursor.xid().to_be_bytes());
@@ -230,7 +230,7 @@ pub mod samples {
         message
     }
 
-    /// A packet-out without data.
+    /// Returns a packet-out without data.
     pub fn packet_out(version: Version, cursor: Cursor, port: u32) -> Vec<u8> {
         let mut message = vec![
             version.wire(),

@@ -1,4 +1,4 @@
-//! A whole run: starts the load threads together, gathers what they tell, and makes the [`Report`].
+//! A whole run: starts the load threads together, collects their reports, and makes the [`Report`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,25 +15,25 @@ use crate::recorder::Clock;
 use crate::report::{Closed, Ended, Found, Report, Test};
 use crate::socket::allow_open_files;
 
-/// What a run tells while it goes on.
+/// An event of a run in progress.
 pub enum Live<'a> {
     /// The load starts, with this many switches ready.
     Started {
         /// How many completed their handshake.
         ready: u32,
     },
-    /// A test is over.
+    /// A test has ended.
     Test(&'a Test),
     /// A connection was closed.
     Closed(&'a Closed),
 }
 
-/// Runs a load from connecting to the last reply. `tell` is called as things happen. Once `stop` is true, it ends with a
-/// report of what was measured until then.
+/// Runs a load from connecting to the last reply. `tell` is called for each event. Once `stop` is true, it ends with a
+/// report of the measurements until then.
 ///
 /// # Errors
-/// Settings that cannot be run with, a controller that cannot be reached or handshaken with, and a stop before the load
-/// began. A run that lost connections goes on with the others, if there are any, and its report says so.
+/// Invalid settings, a controller that cannot be reached or does not complete a handshake, and a stop before the load
+/// started. A run that loses connections continues with the others, if there are any, and lists them in its report.
 pub fn run(
     config: &LoadConfig,
     stop: &AtomicBool,
@@ -58,7 +58,7 @@ pub fn run(
                             .run(&started)
                     });
                     if let Err(error) = result {
-                        // The coordinator gave up and needs no reason.
+                        // The coordinator has given up and needs no reason.
                         let _ = failed.send(Progress::Failed(error));
                     }
                 });
@@ -70,15 +70,14 @@ pub fn run(
     })
 }
 
-/// Runs a load thread's part. A panic, which is a mistake of ours, becomes an error, so that nobody waits for what the thread
-/// would have told.
+/// Runs a load thread's part. A panic, which is a bug, becomes an error, so that no thread waits for its reports for ever.
 fn contain(part: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     catch_unwind(AssertUnwindSafe(part)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
         let text = text.unwrap_or_else(|| "no message".to_owned());
         Err(Error::Invalid(format!(
-            "a load thread panicked, so that nothing was measured; this is a mistake in the benchmark: {text}"
+            "a load thread panicked, so that nothing was measured; this is a bug in the benchmark: {text}"
         )))
     })
 }
@@ -86,12 +85,12 @@ fn contain(part: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
 fn watch(pid: u32) -> Result<ControllerProcess, Error> {
     ControllerProcess::watch(pid).ok_or_else(|| {
         Error::invalid(format!(
-            "there is no process {pid} here whose CPU time could be measured"
+            "cannot measure the CPU time of process {pid}, which does not exist on this machine"
         ))
     })
 }
 
-/// The datapath ids of each thread's switches.
+/// Returns the datapath ids of each thread's switches.
 fn shares(config: &LoadConfig) -> impl Iterator<Item = std::ops::Range<u64>> {
     let (switches, threads, first) = (
         u64::from(config.switches),
@@ -111,7 +110,7 @@ struct Coordinator<'a> {
     trouble: Option<String>,
     process: Option<ControllerProcess>,
     readings: (Option<Reading>, Option<Reading>),
-    /// For each test, what each thread told of it.
+    /// For each test, each thread's part.
     parts: Vec<Vec<Option<TestPart>>>,
     tests: Vec<Test>,
     closed: Vec<Closed>,
@@ -154,7 +153,7 @@ impl<'a> Coordinator<'a> {
             + self.config.delay.as_nanos() as u64
             + Duration::from_millis(5).as_nanos() as u64;
         for start in &starts {
-            // A thread that ended has said why.
+            // A thread that ended has reported why.
             let _ = start.send(start_ns);
         }
         if self.config.warmup == 0 {
@@ -203,14 +202,14 @@ impl<'a> Coordinator<'a> {
         Ok(())
     }
 
-    /// Takes one piece of news; returns whether it is that a thread is ready.
+    /// Handles one report; returns `true` if it is that a thread is ready.
     fn take(&mut self, tell: &mut dyn FnMut(Live<'_>)) -> Result<bool, Error> {
-        let Ok(news) = self.incoming.recv() else {
+        let Ok(progress) = self.incoming.recv() else {
             return Err(Error::Invalid(
                 "a load thread ended without a result".to_owned(),
             ));
         };
-        match news {
+        match progress {
             Progress::Ready {
                 switches,
                 trouble,
@@ -286,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_load_thread_that_panics_says_so() {
+    fn a_panicking_load_thread_is_an_error() {
         let number = 7;
         let formatted = contain(|| panic!("connection {number} is not there"));
         let plain = contain(|| panic!("connection 7 is not there"));

@@ -21,7 +21,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const FIRST_ATTEMPT: Duration = Duration::from_millis(50);
 const BACKLOG: i32 = 4096;
 
-/// Where to connect, its name resolved.
+/// An address to connect to, its name resolved.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// A TCP endpoint.
@@ -57,15 +57,15 @@ impl Target {
                 .map(Self::Unix)
                 .map_err(|e| failed(e.into())),
             passive => Err(Error::invalid(format!(
-                "'{passive}' is a place to listen, not to connect to"
+                "'{passive}' is an address to listen at, not to connect to"
             ))),
         }
     }
 
-    /// A connected, non-blocking socket without Nagle's delay.
+    /// Returns a connected, non-blocking socket without Nagle's delay.
     ///
-    /// Where the controller's listen backlog is full, the system would repeat its attempt only after a second, so each
-    /// attempt is given up sooner and made anew.
+    /// If the controller's listen backlog is full, the system would retry only after a second, so each attempt is aborted
+    /// sooner and repeated.
     pub fn connect(&self) -> io::Result<OwnedFd> {
         let deadline = Instant::now() + CONNECT_TIMEOUT;
         let mut patience = FIRST_ATTEMPT;
@@ -124,7 +124,7 @@ fn stream_socket(family: AddressFamily) -> io::Result<OwnedFd> {
     Ok(socket_with(family, SocketType::STREAM, flags, None)?)
 }
 
-/// A non-blocking socket that listens at a passive address.
+/// Returns a non-blocking socket that listens at a passive address.
 pub fn listen_at(address: &Address) -> Result<OwnedFd, Error> {
     let failed = || format!("listen at {address}");
     let listening = match address {
@@ -132,7 +132,7 @@ pub fn listen_at(address: &Address) -> Result<OwnedFd, Error> {
         Address::PassiveUnix(file) => listen_unix(file),
         other => {
             return Err(Error::invalid(format!(
-                "'{other}' is no place to listen at without TLS; expected ptcp:[PORT][:HOST] or punix:FILE"
+                "'{other}' is not an address to listen at without TLS; expected ptcp:[PORT][:HOST] or punix:FILE"
             )));
         }
     };
@@ -152,7 +152,7 @@ fn listen_tcp(address: Option<SocketAddr>) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// A socket file that nobody listens at any more is taken over.
+/// Listens at a Unix socket; a stale socket file is replaced.
 fn listen_unix(file: &std::path::Path) -> io::Result<OwnedFd> {
     let socket = stream_socket(AddressFamily::UNIX)?;
     let address = SocketAddrUnix::new(file)?;
@@ -167,7 +167,7 @@ fn listen_unix(file: &std::path::Path) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// The port that a listening TCP socket has; `None` for other sockets.
+/// Returns the port of a listening TCP socket; `None` for other sockets.
 pub fn local_port(socket: impl AsFd) -> Option<u16> {
     let address = rustix::net::getsockname(socket).ok()?;
     SocketAddr::try_from(address)
@@ -175,19 +175,19 @@ pub fn local_port(socket: impl AsFd) -> Option<u16> {
         .map(|address| address.port())
 }
 
-/// Whether something accepts connections at this TCP address.
+/// Returns `true` if connections are accepted at this TCP address.
 pub fn is_listening(address: SocketAddr) -> bool {
     TcpStream::connect_timeout(&address, Duration::from_millis(200)).is_ok()
 }
 
-/// Raises the limit on open files so that `sockets` fit, or says what to type.
+/// Raises the limit on open files for `sockets` sockets; the error contains the command to type.
 pub fn allow_open_files(sockets: u32) -> Result<(), Error> {
     let wanted = u64::from(sockets) + 64;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= wanted) {
         return Ok(());
     }
-    // Beyond the hard limit only a privileged process gets.
+    // Only a privileged process may exceed the hard limit.
     let maximum = limit.maximum.map(|maximum| maximum.max(wanted));
     if setrlimit(
         Resource::Nofile,

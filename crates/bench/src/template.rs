@@ -1,9 +1,9 @@
-//! The fast path of the checker: replies that look like the last good one, compared whole.
+//! The fast path of the checker: compares replies with the last good one as a whole.
 //!
-//! A controller answers one packet-in much like another: only xid, buffer id and source MAC differ, and for the next
-//! reply in order all three are known. So a reply that passed the full check becomes a template, and following
-//! replies need not be read: all other bytes must equal the template's, and the three must be the expected ones. Then
-//! the reply is right for the same reasons. Anything else goes to the full check.
+//! A controller answers all packet-ins much alike: only xid, buffer id and source MAC differ, and for the next reply in
+//! order all three are known. So a reply that passed the full check becomes a template, and following replies need not be
+//! parsed: if the three values are the expected ones and all other bytes equal the template's, the reply is right for the
+//! same reasons. All other replies get the full check.
 //!
 //! ```text
 //! while replies are left and packet-ins wait in order:
@@ -11,7 +11,7 @@
 //!     stop unless differs == 0 and buffer id, xid, source MAC are those of the next packet-in
 //!     next
 //! ```
-//! The words are compared without branches, which the compiler turns into vector instructions for each length.
+//! The words are compared without branches, so that the compiler uses vector instructions for each length.
 
 use crate::identity::Identity;
 use crate::packet_in::Cursor;
@@ -20,24 +20,24 @@ use crate::reply::Reply;
 /// Bytes that must be readable after the last message given to [`Template::take_run`].
 pub const SLACK: usize = 16;
 
-/// That of an exact flow mod for IPv6 and UDP in 1.3, and a bit.
+/// Slightly more than an exact flow mod for IPv6 and UDP in 1.3.
 const MAX_LEN: usize = 208;
 
-/// What the next reply in order should look like.
+/// The expected form of the next reply in order.
 #[derive(Clone, Debug)]
 pub struct Template {
     bytes: [u8; MAX_LEN],
     mask: [u8; MAX_LEN],
     len: usize,
     buffer_at: usize,
-    /// All ones if the controller copies the packet-in's xid; zero, and nothing is compared, if it does not.
+    /// All ones if the controller copies the packet-in's xid; zero, to compare nothing, if it does not.
     xid_mask: u32,
-    /// The place of the source MAC, and the bits of it to compare; none if the reply does not contain it.
+    /// The offset of the source MAC, and the bits of it to compare; none if the reply does not contain it.
     source_at: usize,
     source_mask: u64,
 }
 
-/// How closely replies are compared.
+/// How much of replies is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
     /// Every byte.
@@ -47,7 +47,7 @@ pub enum Check {
 }
 
 impl Template {
-    /// A template from a reply to the packet-in at `cursor` that passed the full check; `None` if it is too long.
+    /// Creates a template from a reply to the packet-in at `cursor` that passed the full check; `None` if it is too long.
     pub fn from_reply(
         message: &[u8],
         reply: &Reply<'_>,
@@ -59,7 +59,7 @@ impl Template {
         mask[..message.len()].fill(0xff);
         mask[4..8].fill(0);
         mask[reply.buffer_at..reply.buffer_at + 4].fill(0);
-        // A controller whose match names some other MAC is checked against that constant.
+        // If a controller's match has another MAC, replies are compared with that constant.
         let source = identity.source_bytes(cursor.source);
         let source_at = reply
             .eth_src_at()
@@ -86,13 +86,13 @@ impl Template {
         })
     }
 
-    /// The length of the replies that it stands for.
+    /// Returns the length of the replies that match.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Takes from the front of `bytes`, of which those from `end` on are slack, the replies to the packet-ins from
-    /// `cursor` on, at most `most` of them, and moves the cursor past them. Returns their number.
+    /// Consumes from the front of `bytes`, of which those from `end` on are slack, the replies to the packet-ins from
+    /// `cursor` on, at most `most` of them, and advances the cursor. Returns their number.
     #[inline]
     pub fn take_run(
         &self,
@@ -123,7 +123,7 @@ impl Template {
         run(self, bytes, end, identity, cursor, most)
     }
 
-    /// `LEN` is the length rounded up to whole vectors; the mask hides what is beyond the message.
+    /// `LEN` is the length rounded up to whole vectors; the mask hides the bytes after the message.
     fn take_run_of<const LEN: usize>(
         &self,
         bytes: &[u8],
@@ -181,7 +181,7 @@ impl Template {
         taken
     }
 
-    /// Whether the parts that vary are those of the packet-in at `cursor`.
+    /// Returns `true` if the variable parts are those of the packet-in at `cursor`.
     #[inline(always)]
     fn names(&self, message: &[u8], identity: Identity, cursor: Cursor) -> bool {
         let xid = (u32_at(message, 4) ^ cursor.xid().to_be()) & self.xid_mask;
@@ -192,7 +192,7 @@ impl Template {
     }
 }
 
-/// Zero if `message` equals `template` wherever `mask` has ones.
+/// Returns zero if `message` equals `template` wherever `mask` has ones.
 #[inline(always)]
 fn differs<const LEN: usize>(message: &[u8; LEN], template: &[u8; LEN], mask: &[u8; LEN]) -> u64 {
     let words = message
@@ -209,7 +209,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("a range of four"))
 }
 
-/// Little-endian, so that the six bytes of a MAC are the low 48 bits.
+/// Reads little-endian, so that the six bytes of a MAC are the low 48 bits.
 #[inline(always)]
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("a range of eight"))

@@ -1,8 +1,8 @@
-//! Controllers side by side: ours and others under the same load in turn, round after round, so that what changes on
-//! the machine meanwhile hits all of them alike.
+//! Comparison of controllers: ours and others run under the same load alternately, round after round, so that changes on the
+//! machine affect all of them alike.
 //!
-//! For each turn the server is started afresh on a core of its own, loaded from another core, and ended; who goes first in a
-//! round is drawn. Compare the ratios before the figures: each is the median of those of the rounds.
+//! In each round, each server is started on its own core, loaded from another core, and stopped; the order within a round is
+//! drawn. Prefer the ratios to the figures: each is the median of those of the rounds.
 
 use std::fmt::{self, Write as _};
 use std::io;
@@ -26,16 +26,16 @@ use crate::report::Report;
 use crate::run::run;
 use crate::socket::is_listening;
 
-/// How long a server may take until it listens; Python ones take a few seconds.
+/// The time limit for a server to listen; Python ones need a few seconds.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long it may take to end when asked, before it is made to.
+/// The time that a server has to stop before it is killed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// os-ken no longer comes with its example applications, so this is one like them.
+/// os-ken no longer includes its example applications, so this is one like them.
 const OS_KEN_LEARNING_SWITCH: &str = include_str!("os_ken_learning_switch.py");
 
-/// Who takes part.
+/// A participant of the comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Contender {
     /// `urtica run l2` on one shard.
@@ -46,7 +46,7 @@ pub enum Contender {
     OvsTestcontroller,
     /// A learning switch on os-ken, answering as its simple_switch did.
     OsKen,
-    /// A controller that runs already.
+    /// A controller that is running already.
     Running(Address),
 }
 
@@ -59,7 +59,7 @@ impl FromStr for Contender {
             "ovs-testcontroller" => Self::OvsTestcontroller,
             "os-ken" => Self::OsKen,
             address => Self::Running(address.parse().map_err(|_| {
-                Error::invalid(format!("'{name}' is none of limit, ovs-testcontroller, os-ken, and no address like tcp:HOST:PORT"))
+                Error::invalid(format!("'{name}' is not a contender; expected limit, ovs-testcontroller, os-ken, or an address like tcp:HOST:PORT"))
             })?),
         })
     }
@@ -77,12 +77,12 @@ impl fmt::Display for Contender {
     }
 }
 
-/// What to compare, and how.
+/// The settings of a comparison.
 #[derive(Clone, Debug)]
 pub struct VersusConfig {
-    /// The others.
+    /// The other contenders.
     pub rivals: Vec<Contender>,
-    /// How often each has its turn.
+    /// The number of rounds.
     pub rounds: u32,
     /// The core of the server under test.
     pub server_core: usize,
@@ -90,16 +90,16 @@ pub struct VersusConfig {
     pub load: LoadConfig,
     /// The program to start for ours and for `limit`.
     pub program: PathBuf,
-    /// What the order within each round follows from.
+    /// The seed of the order within each round.
     pub seed: u64,
 }
 
-/// What a comparison found: ours first.
+/// The result of a comparison: ours first.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
     /// The program's version.
     pub urtica: &'static str,
-    /// How many rounds were run to their end.
+    /// The number of complete rounds.
     pub rounds: u32,
     /// The mode of the load.
     pub mode: String,
@@ -122,25 +122,25 @@ pub struct Standing {
     pub cpu_us: Option<Measure>,
     /// Median latency in microseconds.
     pub p50_us: Measure,
-    /// Wrong, lost and repeated answers, and those that never came, in all rounds together.
+    /// Wrong, lost, repeated and missing answers, in all rounds together.
     pub faults: u64,
-    /// How often the load generator was the bottleneck.
+    /// The number of rounds in which the load generator was the bottleneck.
     pub load_bound_rounds: u32,
 }
 
-/// One figure over all rounds, and how ours compares.
+/// One figure over all rounds, and its comparison with ours.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measure {
     /// Its spread.
     pub spread: Spread,
-    /// Ours over this one, round by round; `None` where a side has none.
+    /// Ours divided by this one, round by round; `None` if a side has no figure.
     pub ours_over_this: Option<Ratio>,
 }
 
-/// Runs all rounds, or those that are over when `stop` becomes true; `tell` is called after each turn.
+/// Runs all rounds, or those that are complete when `stop` becomes true; `tell` is called after each server's turn.
 ///
 /// # Errors
-/// A contender that is not installed or does not start, whatever ends a run, and a stop before the first round is over.
+/// A contender that is not installed or does not start, an error of a run, and a stop before the first round is complete.
 pub fn versus(
     config: &VersusConfig,
     stop: &AtomicBool,
@@ -164,7 +164,7 @@ pub fn versus(
         let mut reports: Vec<Option<Report>> = vec![None; contenders.len()];
         for index in order {
             let report = match turn(config, contenders[index], stop) {
-                // Ctrl-C reaches the servers, too, so that one may end before its load does.
+                // Ctrl-C also reaches the servers, so that one may end before its load does.
                 _ if stop.load(Ordering::Relaxed) => break,
                 report => report?,
             };
@@ -178,7 +178,7 @@ pub fn versus(
     }
     if rounds.is_empty() {
         return Err(Error::Contender(
-            "interrupted before the first round was over; nothing was compared".to_owned(),
+            "interrupted before the first round was complete; nothing was compared".to_owned(),
         ));
     }
     Ok(Comparison::new(&contenders, &rounds))
@@ -218,8 +218,8 @@ fn turn(config: &VersusConfig, contender: &Contender, stop: &AtomicBool) -> Resu
     }
 }
 
-/// A place to listen at that nobody else will have: a free port of a loopback address that follows from this process's id, for
-/// on 127.0.0.1 any other process may take a port before the server does.
+/// Returns an address that no other process will use: a free port of a loopback address derived from this process's id, as
+/// on 127.0.0.1 another process might take the port before the server does.
 fn free_address() -> Result<SocketAddr, Error> {
     let [_, high, mid, low] = std::process::id().to_be_bytes();
     let own = Ipv4Addr::new(127, 64 | high & 0x3f, mid, low);
@@ -259,7 +259,7 @@ impl Contender {
         Ok(())
     }
 
-    /// The command that makes it listen at this address.
+    /// Returns the command that makes it listen at this address.
     fn command(&self, program: &Path, address: SocketAddr) -> Command {
         let (host, port) = (address.ip().to_string(), address.port().to_string());
         let listen = format!("ptcp:{port}:{host}");
@@ -288,7 +288,7 @@ fn has_os_ken() -> bool {
     python.status().is_ok_and(|status| status.success())
 }
 
-/// A server that was started here, and that ends with this.
+/// A server started by this process, and stopped when dropped.
 struct Server {
     child: Child,
 }
@@ -316,7 +316,7 @@ impl Server {
             }
             if Instant::now() > deadline {
                 return Err(Error::Contender(format!(
-                    "{contender} still does not listen at {address}"
+                    "{contender} does not listen at {address} in time"
                 )));
             }
             thread::sleep(Duration::from_millis(50));
@@ -326,7 +326,7 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// Asks it to end, by its own id, and makes it end if it does not.
+    /// Terminates it by its own id, and kills it if it does not stop.
     fn drop(&mut self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         let asked = rustix::process::kill_process(pid, rustix::process::Signal::TERM).is_ok();
@@ -337,7 +337,7 @@ impl Drop for Server {
             }
             thread::sleep(Duration::from_millis(10));
         }
-        // It is gone already if this fails.
+        // An error means that it has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -349,7 +349,7 @@ fn spawn_on(command: &mut Command, core: usize) -> io::Result<Child> {
     if core >= CpuSet::MAX_CPU {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            format!("there is no core {core}"),
+            format!("core {core} does not exist"),
         ));
     }
     let mut its = CpuSet::new();
@@ -361,7 +361,7 @@ fn spawn_on(command: &mut Command, core: usize) -> io::Result<Child> {
 }
 
 impl Comparison {
-    /// From the reports of each round, in the order of the contenders.
+    /// Computes the result from the reports of each round, in the order of the contenders.
     fn new(contenders: &[&Contender], rounds: &[Vec<Report>]) -> Self {
         let reports_of =
             |index: usize| -> Vec<&Report> { rounds.iter().map(|round| &round[index]).collect() };
@@ -394,7 +394,7 @@ impl Comparison {
         }
     }
 
-    /// The comparison as a table.
+    /// Formats the comparison as a table.
     pub fn table(&self) -> String {
         let mut table = format!(
             "{} switches, {}, OpenFlow {}; median (min to max) of {} rounds in turn\n\
@@ -450,7 +450,7 @@ impl Standing {
 }
 
 impl Measure {
-    /// From the values of each round.
+    /// Computes a measure from the values of each round.
     fn new(ours: &[f64], its: &[f64]) -> Self {
         Self {
             spread: Spread::of(its),
@@ -513,7 +513,7 @@ mod tests {
         assert_eq!(address.to_string(), "tcp:10.0.0.1:6653");
         let refusal = "floodlight".parse::<Contender>().unwrap_err().to_string();
         assert!(
-            refusal.contains("none of limit, ovs-testcontroller, os-ken"),
+            refusal.contains("expected limit, ovs-testcontroller, os-ken"),
             "{refusal}"
         );
     }
@@ -547,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_ends_at_once_is_reported() {
+    fn reports_a_program_that_ends_at_once() {
         let mut command = Command::new("true");
         let error = Server::start(&mut command, &Contender::Ours, free_address().unwrap(), 0)
             .err()

@@ -1,5 +1,5 @@
-//! The load against the null responder, and against controllers that misbehave, all in this process. Durations are
-//! tiny, and no test depends on how fast anything is.
+//! The load against the null responder, and against misbehaving controllers, all in this process. Durations are tiny, and no
+//! test depends on speed.
 
 mod common;
 
@@ -23,7 +23,7 @@ use urtica_socket::Address;
 fn limit() -> Address {
     let limit = Limit::listen(&"ptcp:0:127.0.0.1".parse().unwrap()).unwrap();
     let port = limit.port().unwrap();
-    // It ends with the test's process.
+    // The thread ends with the test's process.
     thread::spawn(move || limit.run());
     tcp(port)
 }
@@ -96,14 +96,14 @@ fn window_and_ping_pong_keep_their_bound() {
     }
 }
 
-/// With fewer outstanding than there are switches, each still has its turn; with several threads, too.
+/// With fewer outstanding than switches, each switch is still served; also with several threads.
 #[test]
-fn switches_take_turns_at_what_may_be_outstanding_together() {
+fn switches_share_the_limit_of_outstanding_packet_ins() {
     for threads in [1, 2] {
         let (stop, served) = (Arc::new(AtomicBool::new(false)), AtomicUsize::new(0));
         let stopping = Arc::clone(&stop);
         let address = controller(move |_, stream| {
-            // A switch that sends its second packet-in has had the answer to its first.
+            // A switch sends its second packet-in only after the answer to its first.
             answer_packet_ins(stream, 2);
             let all_served = served.fetch_add(1, Ordering::Relaxed) + 1 == 10;
             stopping.fetch_or(all_served, Ordering::Relaxed);
@@ -135,7 +135,7 @@ fn a_rate_is_not_exceeded() {
         ..config(limit())
     })
     .unwrap();
-    // 3 switches, a thousand times a second each for as long as it took, and the one due at the start.
+    // 3 switches, a thousand times a second each for the elapsed time, and the one due at the start.
     let elapsed_s: f64 = report.tests.iter().map(|test| test.elapsed_s).sum();
     let most = 3.0 * (elapsed_s * 1000.0 + 1.0);
     assert!(report.tally.answered as f64 <= most, "{:?}", report.tally);
@@ -188,7 +188,7 @@ fn a_unix_domain_socket() {
 }
 
 #[test]
-fn the_null_responder_is_no_learning_switch() {
+fn the_null_responder_fails_verification() {
     let report = load_until_answered(&LoadConfig {
         expect: Expect::Learning,
         version: Version::V13,
@@ -208,8 +208,8 @@ fn reports_are_complete() {
 }
 
 #[test]
-fn nobody_listens() {
-    // Bound, so that nobody else has it, and listened at by nobody.
+fn connecting_without_a_listener_is_an_error() {
+    // Bound, so that no other process uses it, but not listening.
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = SocketAddrV4::try_from(getsockname(&socket).unwrap()).unwrap();
@@ -225,10 +225,10 @@ fn nobody_listens() {
 }
 
 #[test]
-fn what_waits_while_others_are_answered_is_not_lost() {
+fn waiting_packet_ins_are_not_lost_while_others_are_answered() {
     const WINDOW: u32 = 10;
     static TURN: Mutex<()> = Mutex::new(());
-    // The last switch has its first answer when the others have all of theirs, long after the tests.
+    // The last switch is answered only after the others have all their answers, long after the tests.
     let address = controller(|_, stream| {
         let turn = TURN.lock().unwrap();
         for _ in 0..WINDOW {
@@ -249,9 +249,9 @@ fn what_waits_while_others_are_answered_is_not_lost() {
 }
 
 #[test]
-fn what_is_never_answered_is_lost() {
+fn unanswered_packet_ins_are_lost() {
     let address = controller(|number, stream| {
-        // The end of this waits for the connection's: it reads all, and answers nothing.
+        // Returns when the connection closes: it reads all, and answers nothing.
         answer_packet_ins(stream, if number == 1 { 0 } else { usize::MAX });
         let _ = std::io::copy(stream, &mut std::io::sink());
     });
@@ -261,7 +261,7 @@ fn what_is_never_answered_is_lost() {
 }
 
 #[test]
-fn goes_on_without_a_switch_whose_connection_is_closed() {
+fn continues_without_a_closed_connection() {
     let address = controller(|number, stream| {
         answer_packet_ins(stream, if number == 1 { 3 } else { usize::MAX });
     });
@@ -269,7 +269,7 @@ fn goes_on_without_a_switch_whose_connection_is_closed() {
         tests: 100_000,
         ..config(address)
     };
-    // It ends when the others have been answered in a test that began without it.
+    // Stops when the others have been answered in a test that started without it.
     let (stop, mut told) = (AtomicBool::new(false), 0);
     let report = run(&config, &stop, |live| match live {
         Live::Closed(_) => told += 1,
@@ -291,8 +291,9 @@ fn goes_on_without_a_switch_whose_connection_is_closed() {
 }
 
 #[test]
-fn what_a_closed_connection_owed_is_lost() {
-    // It reads ten packet-ins and answers seven before it hangs up: with ten outstanding, at least three are owed.
+fn closed_connection_loses_unanswered_packet_ins() {
+    // It reads ten packet-ins and answers seven before it closes the connection: with ten outstanding, at least three are
+    // lost.
     let address = controller(|number, stream| {
         let count = if number == 1 { 7 } else { usize::MAX };
         (0..3).for_each(|_| drop((number == 1).then(|| next_packet_in(stream))));
@@ -309,7 +310,7 @@ fn what_a_closed_connection_owed_is_lost() {
 }
 
 #[test]
-fn after_all_connections_closed_there_are_no_more_tests() {
+fn ends_when_all_connections_are_closed() {
     let address = controller(|_, stream| {
         answer_packet_ins(stream, 3);
     });
@@ -336,7 +337,7 @@ fn after_all_connections_closed_there_are_no_more_tests() {
 }
 
 #[test]
-fn an_interrupted_run_has_a_result_of_what_was_measured() {
+fn an_interrupted_run_reports_its_measurements() {
     let stop = AtomicBool::new(false);
     let config = LoadConfig {
         tests: 100_000,
@@ -363,7 +364,7 @@ fn an_interrupted_run_has_a_result_of_what_was_measured() {
 }
 
 #[test]
-fn interrupted_before_the_first_test_that_counts_it_says_so() {
+fn reports_an_interruption_before_the_first_counted_test() {
     let stop = Arc::new(AtomicBool::new(false));
     let stopping = Arc::clone(&stop);
     let address = controller(move |_, stream| {
@@ -394,7 +395,7 @@ fn without_answers_there_is_no_latency_and_no_bottleneck() {
     assert!(report.has_no_answers() && report.latency.is_none() && report.little.is_none());
     let summary = text::summary(&report);
     for line in [
-        "latency     none: nothing was answered in the tests that count",
+        "latency     none: no packet-in was answered in the tests that count",
         "verdict     the controller answered no packet-in, so nothing was measured",
     ] {
         assert!(summary.contains(line), "{summary}");
@@ -404,7 +405,7 @@ fn without_answers_there_is_no_latency_and_no_bottleneck() {
 }
 
 #[test]
-fn flow_mod_and_packet_out_for_each_are_told_beside_what_is_answered() {
+fn reports_messages_in_addition_to_answers() {
     let address = controller(|_, stream| {
         while let Some(packet_in) = next_packet_in(stream) {
             let mut both = flow_mod(&packet_in);
@@ -430,13 +431,13 @@ fn flow_mod_and_packet_out_for_each_are_told_beside_what_is_answered() {
 }
 
 #[test]
-fn a_controller_that_hangs_up_at_once_is_an_error() {
+fn a_controller_that_closes_at_once_is_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || listener.incoming().for_each(drop));
     let sentence = load(&config(tcp(port))).unwrap_err().to_string();
     assert!(
-        sentence.contains("no switch got through its handshake"),
+        sentence.contains("no switch completed its handshake"),
         "{sentence}"
     );
 }
@@ -462,7 +463,7 @@ fn a_controller_of_the_other_version_is_an_error() {
 fn a_header_with_a_length_below_eight_ends_the_connection() {
     let address = controller(|number, stream| {
         if number == 0 {
-            // Both the connection and the test's process outlive a failed write.
+            // Both the connection and the test's process survive a failed write.
             let _ = stream.write_all(&[1, 14, 0, 0, 0, 0, 0, 0]);
         }
         answer_packet_ins(stream, usize::MAX);

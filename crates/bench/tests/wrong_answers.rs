@@ -1,4 +1,4 @@
-//! Controllers that answer wrongly, each in its own way: `--verify` names what is wrong, and passes none of them.
+//! Controllers that answer incorrectly, each in its own way: `--verify` reports each fault, and accepts none of them.
 
 mod common;
 
@@ -16,7 +16,7 @@ use Version::{V10, V13};
 const RIGHT: u16 = 2;
 const NO_BUFFER: [u8; 4] = [0xff; 4];
 
-/// The report on a controller that sends this for each packet-in.
+/// Runs a load against a controller that sends `answer` for each packet-in, and returns the report.
 fn report_on(
     version: Version,
     kind: FrameKind,
@@ -43,7 +43,7 @@ fn answer_all(stream: &mut TcpStream, version: Version, answer: &impl Fn(&Packet
     }
 }
 
-/// What the load says of a wrong answer.
+/// Asserts that the report contains the expected fault.
 fn named(
     version: Version,
     kind: FrameKind,
@@ -91,7 +91,7 @@ impl PacketIn {
         &self.frame()[6..12]
     }
 
-    /// A right flow mod of 1.0 that matches ports and addresses, with these actions.
+    /// A correct flow mod of 1.0 that matches ports and addresses, with these actions.
     fn flow_mod_10(&self, actions: &[u8]) -> Vec<u8> {
         let mut message = vec![1, 14, 0, 72 + actions.len() as u8];
         message.extend(self.xid());
@@ -106,7 +106,7 @@ impl PacketIn {
         message
     }
 
-    /// The same with this instead of the wildcards, and these bytes of the match, by their place in it.
+    /// Like `flow_mod_10`, with these wildcards, and these bytes of the match, by offset.
     fn matching_10(&self, wildcards: u32, fields: &[(usize, &[u8])]) -> Vec<u8> {
         let mut message = self.flow_mod_10(&output_10(RIGHT));
         message[8..12].copy_from_slice(&wildcards.to_be_bytes());
@@ -131,7 +131,7 @@ impl PacketIn {
         message
     }
 
-    /// One that matches the destination and these fields, and outputs rightly.
+    /// A flow mod that matches the destination and these fields, with the correct output.
     fn matching_13(&self, more: &[u8]) -> Vec<u8> {
         let oxm = [&[0x80, 0, 6, 6], self.eth_dst(), more].concat();
         self.flow_mod_13(&oxm, &apply(&output_13(RIGHT)))
@@ -171,14 +171,14 @@ fn apply(actions: &[u8]) -> Vec<u8> {
 const ETH_TYPE_IPV4: [u8; 6] = [0x80, 0, 10, 2, 8, 0];
 const WRONG_MATCH: &str = "with a wrong match";
 const WRONG_PORT: &str = "to a wrong port";
-const BROAD: &str = "with a match of other packets, too";
+const BROAD: &str = "that also match other packets";
 const NO_ENTRY: &str = "that add no entry";
 const CHANGED: &str = "that change the packet";
 const CBENCH: FrameKind = FrameKind::Cbench;
 const UDP: FrameKind = FrameKind::Udp;
 
 #[test]
-fn right_answers_of_many_forms_pass() {
+fn accepts_many_forms_of_correct_answers() {
     type Answer = fn(&PacketIn) -> Vec<u8>;
     let answers: [(Version, FrameKind, Answer); 8] = [
         (V10, CBENCH, |packet| packet.flow_mod_10(&output_10(RIGHT))),
@@ -186,7 +186,7 @@ fn right_answers_of_many_forms_pass() {
             packet.flow_mod_10(&[output_10(2), output_10(3), output_10(4)].concat())
         }),
         (V10, UDP, |packet| {
-            // All fields: in_port to tp_dst, no VLAN, TOS 0x28, and the prefixes whole.
+            // All fields: in_port to tp_dst, no VLAN, TOS 0x28, and full-length prefixes.
             let network = [
                 &[0x28, 17, 0, 0, 192, 168, 0, 40, 192, 168, 1, 40][..],
                 &[0xc0, 0, 0, 53],
@@ -200,7 +200,7 @@ fn right_answers_of_many_forms_pass() {
         (V10, CBENCH, |packet| {
             packet.flow_mod_10(&[0, 11, 0, 16, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1])
         }),
-        // The packet is changed after it went out.
+        // The packet is modified after the output.
         (V10, CBENCH, |packet| {
             packet.flow_mod_10(&[&output_10(RIGHT)[..], &[0, 3, 0, 8, 0, 0, 0, 0]].concat())
         }),
@@ -233,7 +233,7 @@ fn right_answers_of_many_forms_pass() {
 }
 
 #[test]
-fn what_adds_no_entry() {
+fn flow_mods_that_add_no_entry() {
     for command in [3, 4, 5] {
         named(V10, CBENCH, NO_ENTRY, move |packet| {
             let mut message = packet.flow_mod_10(&output_10(RIGHT));
@@ -241,7 +241,7 @@ fn what_adds_no_entry() {
             message
         });
     }
-    // To modify what is not there adds it in 1.0 only; there is one table.
+    // Modifying a missing entry adds it in 1.0 only; there is one table.
     for (at, value) in [(25, 1), (25, 3), (24, 1)] {
         named(V13, CBENCH, NO_ENTRY, move |packet| {
             let mut message = packet.matching_13(&[]);
@@ -252,7 +252,7 @@ fn what_adds_no_entry() {
 }
 
 #[test]
-fn matches_that_take_other_packets_too() {
+fn matches_that_are_too_broad() {
     named(V10, CBENCH, BROAD, |packet| {
         packet.matching_10(0x003f_ffff, &[])
     });
@@ -262,7 +262,7 @@ fn matches_that_take_other_packets_too() {
     named(V13, CBENCH, BROAD, |packet| {
         packet.flow_mod_13(&[], &apply(&output_13(RIGHT)))
     });
-    // The destination under a mask that leaves out its last byte.
+    // The destination under a mask without its last byte.
     named(V13, CBENCH, BROAD, |packet| {
         let oxm = [
             &[0x80, 0, 7, 12],
@@ -317,7 +317,7 @@ fn matches_of_1_3_that_miss_the_packet_or_that_switches_refuse() {
         &[
             0x80, 0, 10, 2, 8, 0, 0x80, 0, 20, 1, 17, 0x80, 0, 28, 2, 0, 53,
         ],
-        // A masked address that differs under the mask; bits beside the mask; a mask where none may be.
+        // A masked address that differs under the mask; bits outside the mask; a mask of an unmaskable field.
         &[
             0x80, 0, 10, 2, 8, 0, 0x80, 0, 25, 8, 192, 168, 2, 0, 255, 255, 255, 0,
         ],
@@ -338,10 +338,10 @@ fn matches_of_1_3_that_miss_the_packet_or_that_switches_refuse() {
 }
 
 #[test]
-fn packets_to_wrong_places() {
+fn outputs_to_wrong_ports() {
     for ports in [
         &[3][..],
-        // Back to where it came from; to the controller; to some ports, which is no flood; twice; and nowhere.
+        // To the ingress port; to the controller; to some ports, which is not a flood; twice; and nowhere.
         &[1],
         &[0xfffd],
         &[2, 3],
@@ -355,7 +355,7 @@ fn packets_to_wrong_places() {
             packet.flow_mod_10(&actions)
         });
     }
-    // To another table, to a group, and both at once and at the end.
+    // To another table, to a group, and both immediately and at the end.
     let to_table: &[u8] = &[0, 1, 0, 8, 1, 0, 0, 0];
     let to_group: &[u8] = &[0, 4, 0, 16, 0, 0, 0, 0, 0, 22, 0, 8, 0, 0, 0, 1];
     let mut twice = [apply(&output_13(RIGHT)), apply(&output_13(RIGHT))].concat();
@@ -367,14 +367,14 @@ fn packets_to_wrong_places() {
             packet.flow_mod_13(&oxm, &instructions)
         });
     }
-    // A flood that also goes back, for the packet-out names no port on which the packet came.
+    // A flood that includes the ingress port, as the packet-out does not specify it.
     named(V10, CBENCH, WRONG_PORT, |packet| {
         packet.packet_out_10(packet.buffer_id(), 0xffff, &output_10(0xfffb), &[])
     });
 }
 
 #[test]
-fn packets_that_are_changed_on_the_way() {
+fn modified_packets() {
     // A new VLAN, a stripped tag, another destination address.
     for change in [
         &[0, 1, 0, 8, 0, 9, 0, 0][..],
@@ -386,7 +386,7 @@ fn packets_that_are_changed_on_the_way() {
         });
     }
     named(V13, CBENCH, CHANGED, |packet| {
-        // In an action set the output comes last, wherever it stands.
+        // In an action set the output is executed last, at any position.
         let decrement_ttl = [0, 24, 0, 8, 0, 0, 0, 0];
         let mut write = apply(&[&output_13(RIGHT)[..], &decrement_ttl].concat());
         write[1] = 3;
@@ -401,8 +401,8 @@ fn packets_that_are_changed_on_the_way() {
 }
 
 #[test]
-fn a_wrong_flow_mod_beside_a_right_packet_out() {
-    // Without a buffer id and with an xid of its own, it answers nothing; that it is wrong is seen all the same.
+fn a_wrong_flow_mod_with_a_right_packet_out() {
+    // Without a buffer id and with its own xid, it answers nothing; its fault is detected anyway.
     named(V10, CBENCH, WRONG_PORT, |packet| {
         let mut flow_mod = packet.flow_mod_10(&output_10(3));
         flow_mod[4] = 0x77;
@@ -410,7 +410,7 @@ fn a_wrong_flow_mod_beside_a_right_packet_out() {
         let packet_out = packet.packet_out_10(packet.buffer_id(), 1, &output_10(RIGHT), &[]);
         [flow_mod, packet_out].concat()
     });
-    // And a wrong packet-out behind a right flow mod.
+    // A wrong packet-out after a correct flow mod.
     named(V10, CBENCH, WRONG_PORT, |packet| {
         let mut flow_mod = packet.flow_mod_10(&output_10(RIGHT));
         flow_mod[64..68].copy_from_slice(&NO_BUFFER);
@@ -420,7 +420,7 @@ fn a_wrong_flow_mod_beside_a_right_packet_out() {
 }
 
 #[test]
-fn answers_to_what_was_never_asked_or_twice() {
+fn unsolicited_and_repeated_answers() {
     named(V10, CBENCH, "answered twice", |packet| {
         packet.flow_mod_10(&output_10(RIGHT)).repeat(2)
     });
@@ -443,8 +443,8 @@ fn answers_to_what_was_never_asked_or_twice() {
 }
 
 #[test]
-fn what_is_still_owed_when_time_is_up_is_a_fault() {
-    // One answer for two packet-ins: the other is lost, for its switch is passed over, or the end comes first.
+fn unanswered_packet_ins_at_the_end_are_faults() {
+    // One answer for two packet-ins: the other is lost, as its switch is skipped or the run ends first.
     let address = controller_of(V10, |_, stream| {
         while let Some(message) = next_packet_in(stream) {
             let packet_in = PacketIn {

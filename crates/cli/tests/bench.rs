@@ -317,7 +317,7 @@ fn bad_flags_are_sentences() {
         (&["--threads", "99"], "99 threads cannot share 16 switches"),
         (&["-t", "--window", "3"], "cannot be used with"),
         (&["--openflow", "1.1"], "invalid value '1.1'"),
-        (&["-c", "ptcp:6653"], "place to listen"),
+        (&["-c", "ptcp:6653"], "address to listen at"),
         (&["-c", "ssl:h"], "uses TLS, which needs a private key"),
         (
             &["--packet-size", "3"],
@@ -334,7 +334,7 @@ fn bad_flags_are_sentences() {
         ),
         (
             &["--addresses", "zipf", "--unique-macs"],
-            "leave out --unique-macs",
+            "omit --unique-macs",
         ),
         (&["--outstanding", "0"], "cannot share 0 outstanding"),
         (
@@ -344,12 +344,12 @@ fn bad_flags_are_sentences() {
         (&["--controller-pid", "4294967295"], "no process 4294967295"),
         (
             &["limit", "--listen", "tcp:h"],
-            "is no place to listen at without TLS",
+            "is not an address to listen at without TLS",
         ),
         (&["limit", "--listen", "nowhere"], "known forms"),
         (
             &["versus", "nox"],
-            "none of limit, ovs-testcontroller, os-ken",
+            "expected limit, ovs-testcontroller, os-ken",
         ),
         (&["versus", "limit", "--rounds", "0"], "at least one round"),
         (&["switch"], "--pipeline <NAME,...>"),

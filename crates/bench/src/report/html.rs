@@ -1,4 +1,4 @@
-//! The report as one HTML page that needs nothing else: tables, and plots as SVG drawn by plotters.
+//! The report as one self-contained HTML page: tables, and plots as SVG drawn by plotters.
 //!
 //! The plots are drawn in marker colours, which are then replaced by CSS variables, so that the page follows the
 //! reader's light or dark setting and prints black on white.
@@ -15,12 +15,12 @@ const GRID: RGBColor = RGBColor(4, 5, 6);
 const SERIES: RGBColor = RGBColor(7, 8, 9);
 const SIZE: (u32, u32) = (760, 300);
 
-/// Each switch has its own bar up to this many; beyond, bars stand for groups.
+/// The maximum number of switches that have their own bars; with more, each bar is a group.
 const MAX_BARS: usize = 128;
 
 type Drawn = Result<String, Box<dyn std::error::Error>>;
 
-/// The page.
+/// Writes the page.
 pub fn write(report: &Report) -> String {
     let setup = &report.setup;
     let title = format!("{} switches against {}", setup.switches, setup.controller);
@@ -78,7 +78,7 @@ fn tiles(report: &Report) -> String {
     format!("<div class=\"tiles\">{tiles}</div>\n")
 }
 
-/// A plot with its heading and caption; nothing if there is nothing to draw.
+/// Returns a plot with its heading and caption; nothing if the plot is empty.
 fn figure(heading: &str, caption: &str, svg: Drawn) -> String {
     match svg {
         Ok(svg) if !svg.is_empty() => {
@@ -91,7 +91,7 @@ fn figure(heading: &str, caption: &str, svg: Drawn) -> String {
     }
 }
 
-/// Replaces marker colours by CSS variables, lets the plot scale with the page, and names it for those who hear the page.
+/// Replaces marker colours by CSS variables, lets the plot scale with the page, and names it for screen readers.
 fn themed(svg: &str, name: &str) -> String {
     svg.replace("#010203", "var(--ink)")
         .replace("#040506", "var(--grid)")
@@ -105,7 +105,7 @@ fn themed(svg: &str, name: &str) -> String {
 }
 
 fn latency_plot(report: &Report) -> Drawn {
-    // On a logarithmic scale, by hand, so that all plots have axes of one type.
+    // Scaled logarithmically by hand, so that all plots have axes of one type.
     let points: Vec<(f64, f64)> = report
         .latency
         .iter()
@@ -199,7 +199,7 @@ fn switch_plot(report: &Report) -> Drawn {
 
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
-/// The frame that all plots share: from 0 to `top`, with a light grid.
+/// The axes that all plots share: from 0 to `top`, with a light grid.
 struct Axes<'a> {
     x: (f64, f64),
     x_name: String,
@@ -261,7 +261,7 @@ fn setup_table(out: &mut String, report: &Report) {
     let setup = &report.setup;
     table(
         out,
-        "What was run",
+        "Setup",
         &[
             ("controller", &setup.controller),
             ("mode", &setup.mode),
@@ -311,19 +311,16 @@ fn replies_table(out: &mut String, report: &Report) {
     let tally = &report.tally;
     table(
         out,
-        "What came back",
+        "Replies",
         &[
             ("packet-ins answered", &count(tally.answered)),
             ("flow mods", &count(tally.flow_mods)),
             ("packet-outs", &count(tally.packet_outs)),
-            ("without buffer id, on the side", &count(tally.unbuffered)),
+            ("additional, without buffer id", &count(tally.unbuffered)),
             ("flooded although announced", &count(tally.flooded)),
             ("to a wrong port", &count(tally.wrong_port)),
             ("with a wrong match", &count(tally.wrong_match)),
-            (
-                "with a match of other packets, too",
-                &count(tally.broad_match),
-            ),
+            ("that also match other packets", &count(tally.broad_match)),
             ("that add no entry", &count(tally.wrong_command)),
             ("that change the packet", &count(tally.rewritten)),
             ("with another frame", &count(tally.wrong_frame)),
@@ -345,7 +342,7 @@ fn little_table(out: &mut String, report: &Report) {
     };
     table(
         out,
-        "Do the figures hold together? (Little's law)",
+        "Consistency (Little's law)",
         &[
             ("mean number outstanding", &tenths(little.outstanding)),
             (
@@ -388,12 +385,12 @@ fn sentence_case(text: &str) -> String {
         .unwrap_or_default()
 }
 
-/// A whole number with its thousands apart, as in `1,234,567`.
+/// Formats a whole number with separated thousands, as in `1,234,567`.
 pub fn thousands(value: f64) -> String {
     count(value.round() as u64)
 }
 
-/// A number with its thousands apart and one decimal.
+/// Formats a number with separated thousands and one decimal.
 fn tenths(value: f64) -> String {
     let tenths = (value * 10.0).round() as u64;
     format!("{}.{}", count(tenths / 10), tenths % 10)
@@ -418,7 +415,7 @@ fn micros(us: f64) -> String {
     }
 }
 
-/// A mark on an axis that counts things: there is nothing between two of them.
+/// Formats a mark on an axis of counts: empty between two whole numbers.
 fn whole(value: f64) -> String {
     if (value - value.round()).abs() < 1e-6 {
         format!("{value:.0}")
@@ -427,7 +424,7 @@ fn whole(value: f64) -> String {
     }
 }
 
-/// A number for an axis: three digits and a letter.
+/// Formats a number for an axis: three digits and a letter.
 fn short(value: f64) -> String {
     let (scaled, unit) = match value {
         v if v >= 1e6 => (v / 1e6, "M"),
@@ -473,7 +470,7 @@ mod tests {
     use crate::report::sample;
 
     #[test]
-    fn the_page_stands_alone() {
+    fn the_page_is_self_contained() {
         let page = write(&sample());
         assert_eq!(page.matches("<svg").count(), 3);
         assert!(page.contains("var(--series)") && page.contains("prefers-color-scheme: dark"));
@@ -484,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn names_from_outside_are_escaped() {
+    fn escapes_names() {
         let page = write(&sample());
         assert!(page.contains("a &lt;controller&gt;") && !page.contains("a <controller>"));
     }

@@ -1,9 +1,9 @@
-//! The report as JSON: every figure under the name that the [`Report`]'s fields have, units last.
+//! The report as JSON: every figure under the name of its field in [`Report`], units last.
 
 use super::Report;
 use crate::versus::Comparison;
 
-/// One JSON object for one run, an array of them for a ranged test; indented, with a newline at the end.
+/// Writes one JSON object for one run, an array of them for a ranged test; indented, with a newline at the end.
 pub fn write(reports: &[Report]) -> String {
     let text = match reports {
         [report] => serde_json::to_string_pretty(report),
@@ -12,7 +12,7 @@ pub fn write(reports: &[Report]) -> String {
     text.expect("a report has only string keys and finite lengths") + "\n"
 }
 
-/// A comparison as one JSON object.
+/// Writes a comparison as one JSON object.
 pub fn write_comparison(comparison: &Comparison) -> String {
     serde_json::to_string_pretty(comparison)
         .expect("a comparison has only string keys and finite lengths")
@@ -26,7 +26,7 @@ mod tests {
     use serde_json::Value;
 
     #[test]
-    fn figures_stand_under_their_names() {
+    fn figures_have_their_fields_names() {
         let value: Value = serde_json::from_str(&write(&[sample()])).unwrap();
         assert_eq!(value["responses_per_s"]["mean"], 300.0);
         assert_eq!(value["tally"]["lost"], 3);

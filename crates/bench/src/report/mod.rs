@@ -1,4 +1,4 @@
-//! What a run found, and its three forms: text like cbench's, JSON, and one HTML page.
+//! The result of a run, and its three forms: text like cbench's, JSON, and one HTML page.
 
 pub mod html;
 pub mod json;
@@ -14,14 +14,14 @@ use crate::controller_process::Usage;
 use crate::load::{Outcome, TestPart, TestRun};
 use crate::recorder::latency_histogram;
 
-/// What a run found.
+/// The result of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// The program's version.
     pub urtica: &'static str,
-    /// What was run.
+    /// The settings of the run.
     pub setup: Setup,
-    /// Whether it ran to its end.
+    /// Whether it ran all its tests.
     pub ended: Ended,
     /// Each test that was run, warm-up and cool-down included.
     pub tests: Vec<Test>,
@@ -33,54 +33,54 @@ pub struct Report {
     pub switch_responses_per_s: Vec<f64>,
     /// Jain's fairness index of these.
     pub jain: f64,
-    /// The time from packet-in to reply, if any came.
+    /// The time from packet-in to reply, if any was received.
     pub latency: Option<Latency>,
-    /// The check of rate against latency, if there is any.
+    /// The check of rate against latency, if it was possible.
     pub little: Option<Little>,
-    /// What came back over the whole run.
+    /// The replies of the whole run.
     pub tally: Tally,
-    /// Packet-ins still waiting when the run ended while replies kept coming.
+    /// Packet-ins still waiting when the run ended while replies kept arriving.
     pub unanswered: u64,
     /// Connections that ended early.
     pub closed: Vec<Closed>,
-    /// What the load threads used.
+    /// The load threads' resource usage.
     pub load: LoadUse,
-    /// What the controller's process used, if it is on this machine.
+    /// The resource usage of the controller's process, if it is on this machine.
     pub controller: Option<Usage>,
     /// The controller's CPU time per packet-in answered, in microseconds: seconds per million.
     pub controller_cpu_us: Option<f64>,
     /// Energy of the machine's processors per million packet-ins answered.
     pub joules_per_million: Option<f64>,
-    /// What decided the rate.
+    /// The bottleneck of the run.
     pub bottleneck: Bottleneck,
-    /// The same as a sentence.
+    /// The bottleneck as a sentence.
     pub verdict: String,
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
     /// After its last test.
     Complete,
-    /// When it was told to stop.
+    /// When it was interrupted.
     Interrupted,
     /// When the controller had closed all connections.
     AllClosed,
 }
 
-/// What was run.
+/// The settings of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Setup {
     /// The controller's address.
     pub controller: String,
     /// `ping-pong`, `max-rate`, `window N` or `rate R`.
     pub mode: String,
-    /// The bound on what is outstanding over all switches together, if there was one.
+    /// The limit of packet-ins outstanding over all switches, if there was one.
     pub most_outstanding: Option<u32>,
     /// OpenFlow version.
     pub openflow: &'static str,
-    /// Switches asked for.
+    /// Switches requested.
     pub switches: u32,
     /// Switches that completed their handshake.
     pub switches_ready: u32,
@@ -88,9 +88,9 @@ pub struct Setup {
     pub dpid_offset: u64,
     /// Source MACs per switch.
     pub macs: u32,
-    /// What they are and in which order they come: `in-turn`, `random` or `zipf`.
+    /// Their kind and order: `in-turn`, `random` or `zipf`.
     pub addresses: &'static str,
-    /// The kinds of frame that come in turn.
+    /// The kinds of frame, which are sent cyclically.
     pub frames: Vec<&'static str>,
     /// Bytes of each packet-in's frame.
     pub frame_bytes: usize,
@@ -123,7 +123,7 @@ pub struct Test {
     pub counted: bool,
     /// Whether the run was interrupted during it. Then it counts for the rate only if no whole test does.
     pub cut_short: bool,
-    /// How long it really took.
+    /// Its real duration.
     pub elapsed_s: f64,
     /// Packet-ins answered, for each switch.
     pub answered: Vec<u64>,
@@ -138,7 +138,7 @@ pub struct Test {
 pub struct Closed {
     /// The switch.
     pub datapath_id: String,
-    /// Why, as a clause.
+    /// The reason, as a clause.
     pub reason: String,
 }
 
@@ -165,27 +165,27 @@ pub struct Latency {
     pub p9999_us: f64,
     /// The longest.
     pub max_us: f64,
-    /// Points of the cumulative distribution: latency, and the share of replies that took no longer.
+    /// Points of the cumulative distribution: latency, and the share of replies up to it.
     pub cdf: Vec<(f64, f64)>,
 }
 
-/// What the load threads used.
+/// The load threads' resource usage.
 #[derive(Clone, Debug, Serialize)]
 pub struct LoadUse {
-    /// How each thread spent its time.
+    /// Each thread's use of its time.
     pub threads: Vec<Busy>,
     /// CPU time of all threads per packet-in answered, in microseconds.
     pub cpu_us: f64,
-    /// How much later than due packet-ins were sent because the load threads woke up late, on average, in microseconds: a
-    /// part of the latency that is not the controller's. Only where a rate was asked for.
+    /// The average delay, in microseconds, with which packet-ins were sent after they were due because the load threads woke
+    /// up late: a part of the latency that is not the controller's. Only for a fixed rate.
     pub late_us: Option<f64>,
     /// Calls of `send` for packet-ins.
     pub sends: u64,
-    /// Those that the socket did not take whole: the controller was behind.
+    /// Calls whose data the socket did not accept completely: the controller was behind.
     pub blocked_sends: u64,
 }
 
-/// What a run found, before the figures are drawn from it.
+/// The raw results of a run.
 pub(crate) struct Found {
     pub ended: Ended,
     /// Switches that completed their handshake.
@@ -197,7 +197,7 @@ pub(crate) struct Found {
 }
 
 impl Test {
-    /// Puts together what each thread told.
+    /// Combines the threads' parts of a test.
     pub(crate) fn new(index: u32, counted: bool, parts: Vec<TestPart>) -> Self {
         let longest_ns = parts.iter().map(|part| part.elapsed_ns).max().unwrap_or(0);
         let per_s = |count: fn(&TestPart) -> u64| {
@@ -285,7 +285,7 @@ fn mode_name(mode: Mode) -> String {
 }
 
 impl Report {
-    /// Puts together what the threads found.
+    /// Computes the report from the threads' results.
     pub(crate) fn new(config: &LoadConfig, found: Found) -> Self {
         let Found {
             ended,
@@ -314,7 +314,7 @@ impl Report {
         } else {
             Bottleneck::find(sums.busiest, controller_busy, kept_schedule)
         };
-        // Rates of CPU time and of answers, since the two are not measured over exactly the same time.
+        // Ratios of rates, since CPU time and answers are not measured over exactly the same time.
         let rate = responses_per_s.mean;
         let per_answer = |per_s: f64| if rate > 0.0 { per_s * 1e6 / rate } else { 0.0 };
         Self {
@@ -355,7 +355,7 @@ impl Report {
         }
     }
 
-    /// This, if it ran to its end and had answers; else why it says little.
+    /// Returns the report if the run was complete and had answers; else the reason that it is not meaningful.
     pub fn whole(self) -> Result<Self, &'static str> {
         match self.ended {
             Ended::AllClosed => Err("the controller closed all connections"),
@@ -364,13 +364,13 @@ impl Report {
         }
     }
 
-    /// Whether the load generator was busy all the time and the controller was not, so that it can do more than was
-    /// measured.
+    /// Returns `true` if the load generator was busy all the time and the controller was not, so that the controller can do
+    /// more than was measured.
     pub fn was_load_bound(&self) -> bool {
         self.bottleneck == Bottleneck::Load
     }
 
-    /// Wrong, repeated and lost answers, and those that had not come when the run ended by itself.
+    /// Returns the number of wrong, repeated and lost answers, and of those missing when the run ended normally.
     pub fn faults(&self) -> u64 {
         let owed = if self.ended == Ended::Interrupted {
             0
@@ -380,23 +380,23 @@ impl Report {
         self.tally.faults() + owed
     }
 
-    /// Whether a check of the replies was asked for and found something wrong.
+    /// Returns `true` if replies were checked and faults found.
     pub fn failed_verification(&self) -> bool {
         self.setup.verify && self.faults() > 0
     }
 
-    /// Whether nothing was answered in the tests that count.
+    /// Returns `true` if no packet-in was answered in the tests that count.
     pub fn has_no_answers(&self) -> bool {
         self.bottleneck == Bottleneck::NoAnswers
     }
 
-    /// How many tests the rate is from.
+    /// Returns the number of tests that the rate is computed from.
     pub fn rated_tests(&self) -> usize {
         rated(&self.tests).len()
     }
 }
 
-/// The tests that the rate is from: those that count and were not cut short, or else the one that was.
+/// Returns the tests that the rate is computed from: those that count and were not cut short, or else the one that was.
 fn rated(tests: &[Test]) -> Vec<&Test> {
     let counted = || tests.iter().filter(|test| test.counted);
     let whole: Vec<_> = counted().filter(|test| !test.cut_short).collect();
@@ -420,7 +420,7 @@ fn switch_rates(counted: &[&Test], elapsed_s: f64) -> Vec<f64> {
         .collect()
 }
 
-/// What all threads found, together.
+/// The combined results of all threads.
 struct Sums {
     tally: Tally,
     latency: Histogram<u64>,
@@ -479,7 +479,7 @@ impl Sums {
     }
 }
 
-/// A report with something under each heading, for the tests of its forms.
+/// A report with a value for each field, for the tests of its forms.
 #[cfg(test)]
 pub(crate) fn sample() -> Report {
     use crate::recorder::Recorder;
@@ -535,7 +535,7 @@ pub(crate) fn sample() -> Report {
     };
     let closed = vec![Closed {
         datapath_id: "0000000000000002".to_owned(),
-        reason: "it hung up".to_owned(),
+        reason: "closed by the controller".to_owned(),
     }];
     Report::new(
         &config,

@@ -1,4 +1,4 @@
-//! The report as text: cbench's lines, which scripts parse, and below them what cbench does not tell.
+//! The report as text: cbench's lines, which scripts parse, followed by lines that cbench does not have.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::{Ended, Report, Test};
 use crate::analysis::{Busy, Spread};
 use crate::config::{Addresses, LoadConfig, Mode};
 
-/// cbench's opening lines, which it writes to standard error.
+/// Returns cbench's opening lines, which it writes to standard error.
 pub fn opening(config: &LoadConfig) -> String {
     let mode = match config.mode {
         Mode::PingPong => "'latency'".to_owned(),
@@ -56,18 +56,18 @@ pub fn opening(config: &LoadConfig) -> String {
     )
 }
 
-/// The order and kinds of what is sent, where it is not cbench's.
+/// Describes the order and kinds of frames, if they are not cbench's.
 fn workload(config: &LoadConfig) -> String {
     let order = match config.addresses {
         Addresses::InTurn => "counting up",
-        Addresses::Random => "random ones drawn evenly",
+        Addresses::Random => "random ones drawn uniformly",
         Addresses::Zipf => "random ones drawn by Zipf's law",
     };
     let kinds: Vec<&str> = config.frames.iter().map(|kind| kind.name()).collect();
     format!("{order}; frames: {}", kinds.join(", "))
 }
 
-/// cbench's line for a test, at the time of day given since midnight: for each switch the packet-ins answered per
+/// Returns cbench's line for a test, at the time of day given since midnight: for each switch the packet-ins answered per
 /// second, and their sum per millisecond.
 pub fn test_line(test: &Test, since_midnight: Duration) -> String {
     let (seconds, ms) = (since_midnight.as_secs(), since_midnight.subsec_millis());
@@ -85,12 +85,12 @@ pub fn test_line(test: &Test, since_midnight: Duration) -> String {
     line
 }
 
-/// The share by which messages may differ from packet-ins answered before the result line tells both: at the edges of a test
-/// one is counted in the next.
+/// The share by which messages may differ from packet-ins answered before the result line shows both: at the edges of a test
+/// one may be counted in the next.
 const ALIKE: f64 = 0.01;
 
-/// cbench's result line: the switches that got through their handshake, the tests that count, and packet-ins answered. Where
-/// the controller sends several messages for a packet-in, it ends with what cbench would have counted.
+/// Returns cbench's result line: the switches that completed their handshake, the tests that count, and packet-ins answered.
+/// If the controller sends several messages for a packet-in, the line ends with cbench's count.
 pub fn result_line(report: &Report) -> String {
     let (rate, messages) = (&report.responses_per_s, &report.messages_per_s);
     let mut line = format!(
@@ -120,11 +120,13 @@ fn slashed(spread: &Spread) -> String {
     format!("{min:.2}/{max:.2}/{mean:.2}/{stdev:.2}")
 }
 
-/// What cbench does not tell, a line for each thing, indented so that no script takes it for one of cbench's lines.
+/// Returns the lines that cbench does not have, one for each topic, indented so that scripts do not mistake them for
+/// cbench's.
 pub fn summary(report: &Report) -> String {
     let mut lines = vec![answers(report), checks(report)];
     if report.has_no_answers() {
-        lines.push("latency     none: nothing was answered in the tests that count".to_owned());
+        lines
+            .push("latency     none: no packet-in was answered in the tests that count".to_owned());
     } else {
         lines.extend(latency(report));
         lines.push(fairness(report));
@@ -138,7 +140,7 @@ pub fn summary(report: &Report) -> String {
     lines.iter().map(|line| format!("   {line}\n")).collect()
 }
 
-/// Each switch's rate, for those who asked for details.
+/// Returns each switch's rate, for detailed output.
 pub fn switch_lines(report: &Report) -> String {
     let rates = report.switch_responses_per_s.iter().enumerate();
     let id = |index: usize| report.setup.dpid_offset + index as u64;
@@ -156,7 +158,7 @@ fn answers(report: &Report) -> String {
     if tally.unbuffered > 0 {
         let _ = write!(
             line,
-            " ({} of them on the side, without a buffer id)",
+            " ({} of them additional, without a buffer id)",
             tally.unbuffered
         );
     }
@@ -174,7 +176,7 @@ fn checks(report: &Report) -> String {
         (tally.unknown_buffer, "with an unknown buffer id"),
         (tally.wrong_match, "with a wrong match"),
         (tally.wrong_port, "to a wrong port"),
-        (tally.broad_match, "with a match of other packets, too"),
+        (tally.broad_match, "that also match other packets"),
         (tally.wrong_command, "that add no entry"),
         (tally.rewritten, "that change the packet"),
         (tally.wrong_frame, "with another frame"),
@@ -230,7 +232,9 @@ fn little(report: &Report) -> Option<String> {
     let holds = match (little.holds(), little.steady) {
         (true, _) => "holds",
         (false, true) => "DOES NOT HOLD: distrust these figures",
-        (false, false) => "cannot be checked, replies took too long beside the time measured",
+        (false, false) => {
+            "cannot be checked, as replies took too long compared with the time measured"
+        }
     };
     Some(format!(
         "Little      {holds}: {:.2} outstanding, rate x mean latency {:.2}",
@@ -294,7 +298,7 @@ fn closed(report: &Report) -> Option<String> {
     ))
 }
 
-/// Where a run ended before its time, and how far it got.
+/// Describes a run that ended early, and its progress.
 fn ended(report: &Report) -> Option<String> {
     let why = match report.ended {
         Ended::Complete => return None,
@@ -350,7 +354,7 @@ mod tests {
             line,
             "RESULT: 2 switches 2 tests min/max/avg/stdev = 200.00/400.00/300.00/100.00 responses/s"
         );
-        // As scripts take it apart.
+        // Parsed like scripts do.
         assert_eq!(
             line.split_whitespace().nth(7),
             Some("200.00/400.00/300.00/100.00")

@@ -1,4 +1,4 @@
-//! A load of tiny tests, and controllers in this process that answer as they are told.
+//! A load of tiny tests, and controllers in this process with configurable answers.
 
 #![allow(dead_code, reason = "each test has its own use of it")]
 
@@ -38,7 +38,7 @@ pub fn load(config: &LoadConfig) -> Result<Report, Error> {
     run(config, &AtomicBool::new(false), |_| ())
 }
 
-/// A load whose tests are as long as it takes on this machine for something to be answered in those that count.
+/// Runs a load whose tests are long enough on this machine for a packet-in to be answered in those that count.
 pub fn load_until_answered(config: &LoadConfig) -> Report {
     let mut config = config.clone();
     loop {
@@ -50,12 +50,12 @@ pub fn load_until_answered(config: &LoadConfig) -> Report {
     }
 }
 
-/// A controller that does the handshake of 1.0, then what `after` says with each connection, by its number.
+/// Starts a controller that completes the handshake of 1.0, then calls `after` with each connection's number and stream.
 pub fn controller(after: impl Fn(usize, &mut TcpStream) + Send + Sync + 'static) -> Address {
     controller_of(Version::V10, after)
 }
 
-/// The same for this version.
+/// Like `controller`, for this version.
 pub fn controller_of(
     version: Version,
     after: impl Fn(usize, &mut TcpStream) + Send + Sync + 'static,
@@ -79,7 +79,7 @@ pub fn controller_of(
     tcp(port)
 }
 
-/// Answers packet-ins by a flow mod each, `count` times; returns whether the connection lasted.
+/// Answers packet-ins by a flow mod each, `count` times; returns `true` if the connection stayed open.
 pub fn answer_packet_ins(stream: &mut TcpStream, count: usize) -> bool {
     (0..count).all(|_| {
         next_packet_in(stream)
@@ -87,7 +87,7 @@ pub fn answer_packet_ins(stream: &mut TcpStream, count: usize) -> bool {
     })
 }
 
-/// The next packet-in with a buffer id; `None` once the connection is over.
+/// Reads the next packet-in with a buffer id; `None` once the connection is closed.
 pub fn next_packet_in(stream: &mut TcpStream) -> Option<Vec<u8>> {
     loop {
         let mut message = vec![0; 8];
@@ -101,7 +101,7 @@ pub fn next_packet_in(stream: &mut TcpStream) -> Option<Vec<u8>> {
     }
 }
 
-/// A flow mod of 1.0 with the packet-in's xid and buffer id.
+/// Returns a flow mod of 1.0 with the packet-in's xid and buffer id.
 pub fn flow_mod(packet_in: &[u8]) -> Vec<u8> {
     let mut flow_mod = vec![1, 14, 0, 72];
     flow_mod.extend(&packet_in[4..8]);
