@@ -302,11 +302,11 @@ fn unknown_topologies_and_programs_are_sentences() {
         ),
         (
             &["net", "simulate", "--kinds", "cut,moths"],
-            "there is no kind of fault 'moths'; expected one of: cut, ",
+            "unknown kind of fault 'moths'; expected one of: cut, ",
         ),
         (
             &["net", "simulate", "--only", "fault-1,moths"],
-            "'moths' names no fault and no flow of a run; expected for example fault-0 or flow-3",
+            "'moths' is not a fault or flow of a run; expected for example fault-0 or flow-3",
         ),
     ] {
         let output = urtica(arguments);

@@ -1,10 +1,10 @@
-//! What it takes to change one program among four while the controller runs.
+//! The cost of replacing one of four programs while the controller runs.
 //!
-//! `cargo bench -p urtica-net --bench changes` has four programs with 25 entries each on each of 200 switches, and replaces one of them, while
-//! packets are on their way. It tells the flow mods that were sent, those of them that did not differ from what was there, the
-//! packets that were lost, and the time that this machine took. Under `cargo test` there are few switches, and it tells nothing.
+//! `cargo bench -p urtica-net --bench changes` runs four programs with 25 entries each on each of 200 switches, and replaces
+//! one of them while packets are in flight. It prints the number of flow mods sent, the number of those that were redundant,
+//! the packets lost, and the time on this machine. Under `cargo test` there are few switches, and it prints nothing.
 //!
-//! Not measured: sockets, and switches that take long to tell their entries.
+//! Not measured: sockets, and switches that are slow to list their entries.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,17 +18,17 @@ use urtica_net::{Datagrams, Net, NetConfig};
 use urtica_topology::spec::TopologySpec;
 use urtica_wire::{Match, Message, PortNo, split_frame};
 
-/// How many entries each program has in a switch.
+/// The number of entries of each program in a switch.
 const ENTRIES: u16 = 25;
 
 /// The first UDP port of each program's entries.
 const FIRSTS: [u16; 4] = [1000, 2000, 3000, 4000];
 
-/// How many switches there are; and under `cargo test`.
+/// The number of switches; and under `cargo test`.
 const SWITCHES: usize = 200;
 const SWITCHES_IN_TESTS: usize = 2;
 
-/// Drops packets to some UDP ports, and, where it is the first program, floods the others.
+/// Drops packets to some UDP ports, and, if it is the first program, floods the others.
 #[derive(Clone, Copy)]
 struct Drops(u16);
 
@@ -55,7 +55,7 @@ impl SwitchHandler for Drops {
     }
 }
 
-/// Counts the flow mods that come to switches.
+/// Counts the flow mods that arrive at switches.
 #[derive(Default)]
 struct Count(usize);
 
@@ -94,7 +94,7 @@ fn main() {
     }
 }
 
-/// Replaces a program by one of whose entries so many differ. Returns the flow mods, the lost packets, and how long it took.
+/// Replaces a program by one with `moved` different entries. Returns the flow mods, the lost packets, and the time.
 fn measure(switches: usize, moved: u16) -> (usize, u64, Duration) {
     let spec: TopologySpec = format!("linear,{switches}").parse().expect("a topology");
     let plan = spec.plan().expect("a plan");

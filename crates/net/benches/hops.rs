@@ -1,10 +1,10 @@
-//! How many hops a second a simulated network makes on one core.
+//! The number of hops per second of a simulated network on one core.
 //!
-//! `cargo bench -p urtica-net --bench hops` sends datagrams along lines and across a tree, by entries that a controller installed
-//! before; it tells hops in a second of this machine's time, and the instructions are for `perf stat` to count. A
-//! hop is one frame over one link into a switch and through it, or to a host. Under `cargo test` it is short, and tells nothing.
+//! `cargo bench -p urtica-net --bench hops` sends datagrams along lines and across a tree, by entries that a controller has
+//! installed; it prints hops per second of this machine's time. Count instructions with `perf stat`. A hop is one frame over
+//! one link into a switch and through it, or to a host. Under `cargo test` it is short, and prints nothing.
 //!
-//! Not measured: what observers cost, and a controller that has to decide.
+//! Not measured: the cost of watchers, and a controller that has to decide.
 
 use std::time::{Duration, Instant};
 use urtica_controller::{Controller, EntryOptions, Switch, SwitchHandler, SwitchInfo};
@@ -12,17 +12,17 @@ use urtica_net::{Datagrams, HostId, Net, NetConfig};
 use urtica_topology::spec::TopologySpec;
 use urtica_wire::{Action, Match, PacketIn, PortNo};
 
-/// How long datagrams are sent, by the network's clock; and under `cargo test`.
+/// The duration of sending, by the network's clock; and under `cargo test`.
 const TIME: Duration = Duration::from_millis(500);
 const TIME_IN_TESTS: Duration = Duration::from_micros(100);
 
-/// The time from one datagram of a host to the next: five of them wait for a switch each time.
+/// The interval between two datagrams of a host: five of them wait for a switch each time.
 const INTERVAL: Duration = Duration::from_micros(2);
 
-/// Until when datagrams are all along their ways.
+/// The time after which datagrams are in flight on all hops.
 const WARM_UP: Duration = Duration::from_millis(1);
 
-/// Learns where a host is from what it says first, and installs an entry for it that stays.
+/// Learns a host's place from its first packet, and installs an entry for it that stays.
 struct Standing;
 
 impl SwitchHandler for Standing {
@@ -49,7 +49,7 @@ fn main() {
     }
 }
 
-/// Has each host send to one far away; returns how many hops there were, and how long they took.
+/// Makes each host send to a distant one; returns the number of hops, and their duration.
 fn measure(spec: &str, time: Duration) -> (u64, Duration) {
     let plan = spec
         .parse::<TopologySpec>()
@@ -83,7 +83,7 @@ fn measure(spec: &str, time: Duration) -> (u64, Duration) {
     measured
 }
 
-/// Each host with the one half of all hosts further on.
+/// Pairs each host with the one half of all hosts further on.
 fn pairs(net: &Net) -> Vec<(HostId, HostId)> {
     let hosts: Vec<_> = net.hosts().collect();
     let half = hosts.len() / 2;

@@ -88,7 +88,7 @@ mod tests {
     proptest! {
         /// The reference is a stable sort.
         #[test]
-        fn things_come_by_time_and_then_as_they_were_put(times in prop::collection::vec(0..20_u64, 0..60)) {
+        fn items_are_ordered_by_time_and_then_insertion(times in prop::collection::vec(0..20_u64, 0..60)) {
             let mut agenda = Agenda::new();
             let mut expected: Vec<_> = times.iter().copied().zip(0..).collect();
             expected.iter().for_each(|&(at_ns, thing): &(u64, usize)| agenda.put(at_ns, thing));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_comes_before_its_time() {
+    fn items_are_not_returned_early() {
         let mut agenda = Agenda::new();
         agenda.put(5, 'x');
         assert_eq!(agenda.take_due(4), None);

@@ -1,11 +1,11 @@
 //! The control channel between a switch and the controller, in memory.
 //!
 //! **What.** It behaves like TCP: bytes arrive in order, after a drawn delay, in drawn segments. A side that does not read
-//! is sent at most a window of bytes. A connection that is closed says so to the other side after its last bytes; one that
-//! breaks loses what is in flight. A stalled channel delivers nothing for a while, and then everything.
+//! is sent at most a window of bytes. Closing a connection notifies the other side after the last bytes; breaking it loses
+//! the bytes in flight. A stalled channel delivers nothing for a while, and then everything.
 //!
-//! **How.** Connections are numbered, and so is everything in flight: leftovers of an old connection are ignored by the
-//! next.
+//! **How.** Connections are numbered, and so are all segments in flight: the next connection ignores leftovers of an old
+//! one.
 
 use crate::Draw;
 use crate::kernel::{Way, to_ns};
@@ -13,7 +13,7 @@ use crate::pipe::Pipe;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// The window: how many bytes may be in flight in each direction.
+/// The window: the maximum number of bytes in flight in each direction.
 const WINDOW_BYTES: usize = 256 << 10;
 
 /// The maximum number of segments that bytes sent at once are cut into.
@@ -45,20 +45,20 @@ impl Default for ChannelConfig {
     }
 }
 
-/// Both sides of one switch's channel, and what is in flight.
+/// Both sides of one switch's channel, and the bytes in flight.
 pub(crate) struct Channel {
     pub switch_side: Option<Side<urtica_switch::ConnectionId>>,
     pub controller_side: Option<Side<urtica_controller::ConnectionId>>,
     pub to_switch: Direction,
     pub to_controller: Direction,
     connections: u64,
-    /// Until when nothing is delivered.
+    /// The time until which nothing is delivered.
     pub stalled_until_ns: u64,
-    /// How many bytes per second the switch reads; unlimited if `None`.
+    /// The number of bytes per second that the switch reads; unlimited if `None`.
     pub read_rate: Option<u64>,
-    /// When it has processed what it read last.
+    /// The time at which it has processed the bytes it read last.
     reads_from_ns: u64,
-    /// The controller's ends of connections whose other end is lost, which the controller does not know yet.
+    /// The controller's ends of connections whose other end is lost, unknown to the controller.
     pub half_open: Vec<urtica_controller::ConnectionId>,
     /// When the switch tries to connect; events for other times are stale.
     pub next_attempt_ns: u64,
@@ -131,7 +131,7 @@ impl Channel {
         number
     }
 
-    /// The switch has started to read so many bytes.
+    /// Notes that the switch has started to read `bytes` bytes.
     pub fn note_read(&mut self, bytes: usize, now_ns: u64) {
         if let Some(rate) = self.read_rate {
             let time_ns = (bytes as u64).saturating_mul(1_000_000_000) / rate.max(1);
@@ -139,7 +139,7 @@ impl Channel {
         }
     }
 
-    /// Whether the switch has processed what it read before.
+    /// Returns `true` if the switch has processed the bytes it read before.
     pub fn is_read(&self, now_ns: u64) -> bool {
         self.read_rate.is_none() || self.reads_from_ns <= now_ns
     }
@@ -162,7 +162,7 @@ impl Channel {
         self.to_controller.clear();
     }
 
-    /// The number of bytes in flight in both directions.
+    /// Returns the number of bytes in flight in both directions.
     pub fn under_way_bytes(&self) -> usize {
         self.to_switch.bytes + self.to_controller.bytes
     }
@@ -253,7 +253,7 @@ mod tests {
         }
     }
 
-    /// What comes out of a direction by then, of connection 1.
+    /// Returns the bytes that have left a direction by `now_ns`, of connection 1.
     fn taken(direction: &mut Direction, now_ns: u64) -> Vec<u8> {
         let segments = std::iter::from_fn(|| direction.take_due(now_ns));
         let bytes = segments.filter_map(|segment| match segment.content {
@@ -264,9 +264,9 @@ mod tests {
     }
 
     proptest! {
-        /// The reference is what was put in.
+        /// The reference is the input.
         #[test]
-        fn bytes_come_out_in_order_however_they_are_cut(
+        fn bytes_arrive_in_order_for_any_segments(
             seed: u64,
             splits: bool,
             sends in prop::collection::vec((0..3_000_000_u64, prop::collection::vec(any::<u8>(), 0..50)), 0..20),
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_a_window_is_under_way() {
+    fn at_most_a_window_is_in_flight() {
         let mut direction = direction(1);
         let config = ChannelConfig::default();
         let mut output = vec![7; WINDOW_BYTES + 10];
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_delay_ever_longer_until_a_connection_holds() {
+    fn back_off_grows_until_a_connection_lasts() {
         let mut channel = Channel::new(Draw::new(1), Draw::new(2), Draw::new(3));
         let second = Duration::from_secs(1);
         let mut delay = |now| channel.next_delay(now);

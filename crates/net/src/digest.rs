@@ -20,7 +20,7 @@ impl Digest {
         Self::default()
     }
 
-    /// How much it has hashed.
+    /// Returns the number of hashed events.
     pub fn events(&self) -> u64 {
         self.events
     }
@@ -100,7 +100,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn everything_about_an_event_counts() {
+    fn hashes_all_parts_of_an_event() {
         let frame = &[1, 2, 3][..];
         let (link, host) = (LinkId(0), End::Host(HostId(0)));
         let ms = Duration::from_millis;

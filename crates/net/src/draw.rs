@@ -3,8 +3,8 @@
 //! **What.** Numbers, chances and choices from SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
 //! OOPSLA 2014), with integer arithmetic: the same seed gives the same draws on every platform and in every version.
 //!
-//! **One stream per entity.** [`Draw::of`] takes a name besides the seed. An entity with a stream of its own draws the same
-//! numbers, however much others draw, and whether there are others at all.
+//! **One stream per entity.** [`Draw::of`] requires a name in addition to the seed. An entity with its own stream draws the
+//! same numbers regardless of the others and their draws.
 //!
 //! **Cost.** A nanosecond or two per draw; 8 bytes of state, so that each link of a large network can have its own.
 
@@ -42,7 +42,7 @@ impl Draw {
         mixed(self.0)
     }
 
-    /// A number below `bound`; 0 where the bound is 0.
+    /// Returns a number below `bound`; 0 if the bound is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         // The upper half of the product: nearly uniform for bounds far below 2^64.
         ((u128::from(self.number()) * u128::from(bound)) >> 64) as u64
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_probability_happens_about_as_often() {
+    fn happens_with_the_given_probability() {
         let mut draw = Draw::new(2);
         let often = (0..10_000).filter(|_| draw.happens(0.25)).count();
         assert!((2_300..2_700).contains(&often), "{often}");
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn each_name_has_a_stream_of_its_own() {
+    fn each_name_has_its_own_stream() {
         let names = [
             "",
             "s1",
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(all.len(), 100 * names.len());
     }
 
-    /// The streams of neighbouring seeds and names hold together no more than chance has it.
+    /// The streams of neighbouring seeds and names are uncorrelated.
     #[test]
     fn first_draws_are_spread_evenly() {
         for vary in [

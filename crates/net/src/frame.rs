@@ -43,8 +43,8 @@ pub(crate) fn seal(frame: &mut Frame, tag: Tag) {
     frame.extend_from_slice(&tag.0.to_be_bytes());
 }
 
-/// How many buffers are kept: as many as a few floods of a large switch need. Without a limit, each larger flood would leave
-/// more behind.
+/// The maximum number of spare buffers: as many as a few floods of a large switch need. Without a limit, each larger flood
+/// would leave more of them.
 const MOST_SPARE: usize = 4096;
 
 /// A pool of frame buffers, up to a limit.
@@ -76,8 +76,8 @@ impl Spare {
         }
     }
 
-    /// Moves buffers to `other` if it has fewer than `count`, or from it if it has more. Switches use buffers of their own,
-    /// which run short or pile up only if a switch sends more or fewer frames than it receives.
+    /// Moves buffers to `other` if it has fewer than `count`, or from it if it has more. Switches have their own buffers,
+    /// which run short or accumulate only if a switch sends more or fewer frames than it receives.
     pub fn level(&mut self, other: &mut Self, count: usize) {
         if self.0.len() > count {
             let room = MOST_SPARE.saturating_sub(other.0.len());
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sealed_frame_tells_its_tag() {
+    fn reads_the_tag_of_a_sealed_frame() {
         for length in [0, 14, 60, 1514] {
             let mut frame = vec![7; length];
             seal(&mut frame, Tag(0x0123_4567_89ab_cdef));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_buffers_are_kept_than_are_of_use() {
+    fn keeps_a_limited_number_of_buffers() {
         let (mut spare, mut other) = (Spare::default(), Spare::default());
         for _ in 0..3 {
             spare.append(&mut vec![Frame::new(); MOST_SPARE]);

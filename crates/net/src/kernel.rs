@@ -1,4 +1,4 @@
-//! What all parts of a network share: time, the event queue, the seed, and watchers.
+//! The parts that all devices of a network share: time, the event queue, the seed, and watchers.
 
 use crate::agenda::Agenda;
 use crate::frame::Spare;
@@ -36,11 +36,11 @@ pub(crate) enum Due {
     ControllerTick,
 }
 
-/// Why a network has stopped: a watcher has seen a violation.
+/// The violation, seen by a watcher, for which a network has stopped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at {at:?}: {sentence}")]
 pub struct Broken {
-    /// When it was seen.
+    /// The time of the violation.
     pub at: Duration,
     /// The watcher's message.
     pub sentence: String,

@@ -123,7 +123,7 @@ impl Link {
         }
     }
 
-    /// The next frame that has arrived, of those sent at this end.
+    /// Returns the next frame that has arrived, of those sent at this end.
     #[inline]
     pub fn take_arrived(&mut self, from: usize, kernel: &mut Kernel) -> Option<Frame> {
         let direction = &mut self.directions[from];
@@ -138,7 +138,7 @@ impl Link {
         self.directions[from].under_way.leave_agenda();
     }
 
-    /// Schedules the arrival of what is still in flight.
+    /// Schedules the arrival of frames still in flight.
     pub fn enter_agenda(&mut self, from: usize, kernel: &mut Kernel) {
         if let Some(at_ns) = self.directions[from].under_way.next_on_agenda() {
             kernel.put(at_ns, Due::Link(self.id, from as u8));
@@ -159,7 +159,7 @@ impl Link {
         kernel.spare.put(frame);
     }
 
-    /// Loses everything in flight.
+    /// Loses all frames in flight.
     pub fn lose_all(&mut self, kernel: &mut Kernel) {
         for from in 0..2 {
             self.directions[from].busy_until_ns = 0;
@@ -170,7 +170,7 @@ impl Link {
         }
     }
 
-    /// When a frame of this length will have left the sender; `None` if the queue has no room.
+    /// Returns the time at which a frame of this length will have left the sender; `None` if the queue is full.
     fn queue(&mut self, from: usize, length: usize, now_ns: u64) -> Option<u64> {
         let Some(bandwidth_bps) = self.bandwidth_bps else {
             return Some(now_ns);
@@ -206,7 +206,7 @@ impl Direction {
     }
 }
 
-/// The transmission time of so many bytes.
+/// Returns the transmission time of `bytes` bytes.
 fn time_ns(bytes: u64, bandwidth_bps: u64) -> u64 {
     const NS_PER_S: u64 = 1_000_000_000;
     bytes.saturating_mul(8 * NS_PER_S) / bandwidth_bps.max(1)

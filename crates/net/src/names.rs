@@ -2,7 +2,7 @@
 
 use crate::{End, HostId, LinkId, Net, SwitchId};
 
-/// The names of one network's parts, for displays while it changes. What belongs to another network is `?`.
+/// The names of one network's parts, for displays while it changes. Parts of other networks are shown as `?`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     switches: Vec<String>,
@@ -24,7 +24,7 @@ impl Names {
         }
     }
 
-    /// A host's link is connected to another port now.
+    /// Records that a host's link is connected to another port now.
     pub fn move_host(&mut self, link: LinkId, to: End) {
         if let Some([_, switch_end]) = self.links.get_mut(link.place()) {
             *switch_end = to;

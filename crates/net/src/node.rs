@@ -112,7 +112,7 @@ impl Node {
 }
 
 impl Powered {
-    /// Processes all that has arrived.
+    /// Processes all frames and messages that have arrived.
     pub fn poll(&mut self, now: Duration) {
         self.is_woken = false;
         while self.switch.poll_ports(now) {}

@@ -22,13 +22,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use urtica_switch::PortIo;
 use urtica_wire::MacAddr;
 
-/// How many frames can wait for a switch at one port; excess ones are dropped.
+/// The maximum number of frames queued for a switch at one port; more are dropped.
 const QUEUE_FRAMES: usize = 1024;
 
-/// How many buffers a switch has for frames that it sends.
+/// The number of buffers that a switch has for frames that it sends.
 const RESERVE_FRAMES: usize = 64;
 
-/// What is known of a port before it is made.
+/// The parameters of a port.
 #[derive(Clone, Debug)]
 pub(crate) struct PortSpec {
     pub name: String,
@@ -46,7 +46,7 @@ pub(crate) struct SwitchSide {
 #[derive(Default)]
 struct Socket {
     has_carrier: AtomicBool,
-    /// How many frames there are in `queue`.
+    /// The number of frames in `queue`.
     waiting: AtomicUsize,
     queue: Mutex<VecDeque<Frame>>,
 }
@@ -98,7 +98,7 @@ impl SwitchSide {
         self.ports[place].has_carrier.store(has_carrier, Relaxed);
     }
 
-    /// A frame has arrived at a port. Returns it if there is no room.
+    /// Delivers a frame to a port. Returns it if the queue is full.
     pub fn push(&self, place: usize, frame: Frame) -> Result<(), Frame> {
         let socket = &self.ports[place];
         let waiting = socket.waiting.load(Relaxed);
@@ -117,14 +117,14 @@ impl SwitchSide {
         sent.spare.level(spare, RESERVE_FRAMES);
     }
 
-    /// The number of frames that wait for the switch.
+    /// Returns the number of frames that wait for the switch.
     pub fn waiting(&self) -> usize {
         (0..self.ports.len())
             .map(|place| self.waiting_at(place))
             .sum()
     }
 
-    /// How many of them arrived at this port.
+    /// Returns the number of frames that wait at this port.
     pub fn waiting_at(&self, place: usize) -> usize {
         self.ports[place].waiting.load(Relaxed)
     }
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_gives_back() {
+    fn a_full_queue_returns_the_frame() {
         let (side, mut ports) = two_ports();
         (0..QUEUE_FRAMES).for_each(|_| side.push(0, vec![1]).unwrap());
         assert_eq!(side.push(0, vec![2]), Err(vec![2]));

@@ -1,9 +1,9 @@
-//! Switches' connections to a controller elsewhere, over TCP or a Unix socket.
+//! Switches' connections to an external controller, over TCP or a Unix socket.
 //!
-//! **What.** What the switch's own runner does for one switch, for all switches of a network on its one thread:
-//! reconnecting, and moving bytes. It is polled between two events of the network.
+//! **What.** Does the work of the switch's own runner for all switches of a network on its one thread: reconnecting, and
+//! moving bytes. It is polled between two events of the network.
 //!
-//! **Limits.** Each poll names all sockets: this is for dozens of switches, not for thousands.
+//! **Limits.** Each poll lists all sockets: this is for dozens of switches, not for thousands.
 
 use crate::SwitchId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -15,7 +15,7 @@ use std::time::Duration;
 use urtica_socket::Address;
 use urtica_switch::{ConnectionId, Switch, Target};
 
-/// The most that is read from one socket at a time.
+/// The maximum number of bytes read from one socket at a time.
 const READ_BYTES: usize = 64 << 10;
 
 /// All switches' connections.
@@ -35,7 +35,7 @@ struct Connection {
     id: ConnectionId,
 }
 
-/// What a socket is ready for.
+/// A socket's readiness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ready {
     /// The connection attempt has an outcome.
@@ -47,7 +47,7 @@ pub(crate) enum Ready {
 }
 
 impl Remotes {
-    /// Connections of so many switches to a controller, still to be made.
+    /// Creates unconnected entries for `switches` switches.
     ///
     /// # Errors
     /// If the address cannot be resolved.
@@ -75,10 +75,10 @@ impl Remotes {
         }
     }
 
-    /// Waits until sockets are ready, at most for so long; returns which.
+    /// Waits until sockets are ready, or the time-out; returns the ready ones.
     ///
     /// # Errors
-    /// Where the system refuses.
+    /// Errors of the system.
     pub fn wait(
         &self,
         timeout: Duration,
@@ -110,7 +110,7 @@ impl Remotes {
             .collect())
     }
 
-    /// A connection attempt has an outcome: tells the switch.
+    /// Handles the outcome of a connection attempt, and notifies the switch.
     pub fn finish(&mut self, switch: SwitchId, device: &mut Switch, now: Duration) {
         let remote = &mut self.remotes[switch.place()];
         match remote.target.finish(now) {
@@ -140,7 +140,7 @@ impl Remotes {
         }
     }
 
-    /// Sends as much of a switch's output as the socket takes.
+    /// Sends as much of a switch's output as the socket accepts.
     pub fn write(&mut self, switch: SwitchId, device: &mut Switch, now: Duration) {
         let Some(connection) = &self.remotes[switch.place()].connection else {
             return;
@@ -162,7 +162,7 @@ impl Remotes {
         let Some(connection) = remote.connection.take() else {
             return;
         };
-        // The last message, such as an OFPT_ERROR, if the socket takes it.
+        // The last message, such as an OFPT_ERROR, if the socket accepts it.
         let _ = send_some(device, &connection);
         device.disconnect(connection.id, now);
         remote.target.fail(now);
@@ -170,7 +170,7 @@ impl Remotes {
     }
 }
 
-/// What a connection is watched for.
+/// The events that a connection is watched for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wants {
     pub input: bool,
@@ -178,7 +178,7 @@ pub(crate) struct Wants {
 }
 
 impl Wants {
-    /// Only for its end.
+    /// Only its closing.
     pub const NOTHING: Self = Self {
         input: false,
         room: false,

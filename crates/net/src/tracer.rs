@@ -1,4 +1,4 @@
-//! What happens in a network, as text: a line for each event.
+//! Events of a network as text, a line each.
 //!
 //! ```text
 //!     0.052310 h1         -> s1:1       ARP who has 10.0.0.2? tell 10.0.0.1
@@ -21,7 +21,7 @@ pub struct Tracer<W> {
 }
 
 impl<W: Write> Tracer<W> {
-    /// A tracer for this network. What cannot be written is left out.
+    /// Creates a tracer for this network. Write errors are ignored.
     pub fn new(net: &Net, out: W) -> Self {
         Self {
             out,
@@ -29,7 +29,7 @@ impl<W: Write> Tracer<W> {
         }
     }
 
-    /// What it writes to.
+    /// Returns the writer.
     pub fn get_ref(&self) -> &W {
         &self.out
     }
@@ -40,14 +40,14 @@ impl<W: Write> Watcher for Tracer<W> {
         if let Event::Moved(link, end) = *event {
             self.names.move_host(link, end);
         }
-        let line = tell(&self.names, event);
+        let line = line(&self.names, event);
         let _ = writeln!(self.out, "{:12.6} {line}", now.as_secs_f64());
         Ok(())
     }
 }
 
-/// An event, in a line.
-fn tell(names: &Names, event: &Event<'_>) -> String {
+/// Formats an event in a line.
+fn line(names: &Names, event: &Event<'_>) -> String {
     match *event {
         Event::Sent(link, end, frame) => {
             let [from, to] = [end, names.other(link, end)].map(|end| names.end(end));
@@ -67,16 +67,19 @@ fn tell(names: &Names, event: &Event<'_>) -> String {
         }
         Event::Cut(link) => format!("{} is cut", names.link(link)),
         Event::Repaired(link) => format!("{} is repaired", names.link(link)),
-        Event::Moved(link, _) => format!("{} is plugged in", names.link(link)),
+        Event::Moved(link, _) => format!("{} is connected", names.link(link)),
         Event::SwitchStopped(switch) => format!("{} is switched off", names.switch(switch)),
         Event::SwitchStarted(switch) => format!("{} is switched on", names.switch(switch)),
-        Event::ControllerStopped => "the controller is gone".to_owned(),
+        Event::ControllerStopped => "the controller is stopped".to_owned(),
         Event::ControllerStarted => "a controller is started".to_owned(),
         Event::Connected(switch) => {
             format!("{} connects to the controller", names.switch(switch))
         }
         Event::Disconnected(switch, reason) => {
-            format!("{} has lost the controller: {reason}", names.switch(switch))
+            format!(
+                "{} is disconnected from the controller: {reason}",
+                names.switch(switch)
+            )
         }
         Event::ToSwitch(switch, bytes) => format!(
             "controller -> {:10} {}",
@@ -96,13 +99,13 @@ fn tell(names: &Names, event: &Event<'_>) -> String {
 fn cause(loss: Loss) -> &'static str {
     match loss {
         Loss::Drawn => "by chance",
-        Loss::Cut => "for there is no link",
-        Loss::QueueFull => "for the queue is full",
-        Loss::SwitchBusy => "for the switch is busy",
+        Loss::Cut => "no link",
+        Loss::QueueFull => "queue full",
+        Loss::SwitchBusy => "switch busy",
     }
 }
 
-/// What is in a frame, in a few words.
+/// Summarises a frame in a few words.
 fn summary(frame: &[u8]) -> String {
     let headers = Headers::parse(frame);
     if let Some(arp) = headers.arp {
@@ -139,7 +142,7 @@ fn upper(headers: &Headers<'_>) -> String {
     }
 }
 
-/// The messages that begin and end in these bytes, as `ovs-ofctl` writes them.
+/// Formats the complete messages in these bytes, as `ovs-ofctl` does.
 fn messages(bytes: &[u8]) -> String {
     let mut rest = bytes;
     let mut told = Vec::new();
@@ -151,10 +154,7 @@ fn messages(bytes: &[u8]) -> String {
         rest = after;
     }
     if !rest.is_empty() {
-        told.push(format!(
-            "{} bytes of a message that is in pieces",
-            rest.len()
-        ));
+        told.push(format!("{} bytes of an incomplete message", rest.len()));
     }
     told.join("; ")
 }
@@ -198,11 +198,11 @@ mod tests {
                 "s2:2 = s1:2 lost, by chance: 3 bytes",
             ),
             (Event::Cut(trunk), "s2:2 = s1:2 is cut"),
-            (Event::Moved(LinkId(1), h1), "h1 = s1:1 is plugged in"),
+            (Event::Moved(LinkId(1), h1), "h1 = s1:1 is connected"),
             (Event::SwitchStopped(SwitchId(1)), "s2 is switched off"),
             (
                 Event::Disconnected(SwitchId(0), "it broke"),
-                "s1 has lost the controller: it broke",
+                "s1 is disconnected from the controller: connection reset",
             ),
             (
                 Event::ToController(SwitchId(0), &echo),
@@ -210,10 +210,10 @@ mod tests {
             ),
             (
                 Event::ToSwitch(SwitchId(0), &echo[..5]),
-                "controller -> s1         5 bytes of a message that is in pieces",
+                "controller -> s1         5 bytes of an incomplete message",
             ),
         ] {
-            assert_eq!(tell(&names, &event).trim_end(), expected);
+            assert_eq!(line(&names, &event).trim_end(), expected);
         }
     }
 }

@@ -15,16 +15,16 @@ use urtica_wire::packet::{
     Arp, ArpView, Ethernet, Icmpv6, Ipv4, Ipv6, Nd, NdView, Vlan, arp, ether_type, ip_proto,
 };
 
-/// How long a resolved address is used before it is requested again.
+/// The time for which a resolved address is used before it is requested again.
 const BELIEVED: Duration = Duration::from_secs(60);
 
-/// How long to wait for a reply.
+/// The time to wait for a reply.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
-/// How many times an address is requested before packets for it are dropped.
+/// The number of requests for an address before packets for it are dropped.
 const ATTEMPTS: u32 = 3;
 
-/// How many packets wait for an address.
+/// The maximum number of packets that wait for an address.
 const WAITING: usize = 16;
 
 /// The host that has these addresses.
@@ -82,7 +82,7 @@ enum Neighbour {
     Asked {
         attempts: u32,
         next: Duration,
-        /// What waits to be sent: the protocol and the payload.
+        /// The packets that wait to be sent: protocol and payload.
         waiting: Vec<(u8, Vec<u8>)>,
     },
     Found {
@@ -106,7 +106,7 @@ impl Station {
         }
     }
 
-    /// Begins a frame.
+    /// Writes the Ethernet header of a frame.
     fn begin(&self, frame: &mut Frame, dst: MacAddr, ether_type: u16) {
         let header = Ethernet {
             dst,
@@ -211,7 +211,7 @@ impl Ip {
             .send_arp(MacAddr::BROADCAST, &announcement, out);
     }
 
-    /// Handles an ARP packet: replies to it, and learns from it. Returns whether it was well-formed.
+    /// Handles an ARP packet: replies to it, and learns from it. Returns `true` if it was well-formed.
     pub fn handle_arp(&mut self, bytes: &[u8], now: Duration, out: &mut Outbox) -> bool {
         let Ok(packet) = ArpView::new(bytes) else {
             return false;
@@ -227,7 +227,7 @@ impl Ip {
         true
     }
 
-    /// Handles a neighbour discovery message: replies if it asks for our address, and learns from it.
+    /// Handles a neighbour discovery message: replies if it solicits our address, and learns from it.
     pub fn handle_nd(
         &mut self,
         src: (MacAddr, Ipv6Addr),
@@ -272,7 +272,7 @@ impl Ip {
         }
     }
 
-    /// When there is something to do.
+    /// Returns the time of the next time-out.
     pub fn next_timeout(&self) -> Option<Duration> {
         let next = |neighbour: &Neighbour| match neighbour {
             Neighbour::Asked { next, .. } => Some(*next),

@@ -4,7 +4,7 @@
 //! solicitations and echo requests, acknowledges streams, and counts what it receives. One file per protocol, all with the
 //! same interface: `start`, `report`, `handle` for input, `handle_timeout` and `next_timeout` for timers.
 //!
-//! **What not.** Hosts have no routes: each treats all others as neighbours.
+//! **Limits.** Hosts have no routes: each treats all others as neighbours.
 
 mod flow;
 mod ip;
@@ -31,13 +31,13 @@ use urtica_wire::packet::{
     EthernetView, Icmpv6View, Ipv4View, Ipv6View, VlanView, ether_type, ip_proto,
 };
 
-/// How many tags a host remembers to detect duplicates, which follow the first copy closely.
+/// The number of tags that a host remembers to detect duplicates, which follow the first copy closely.
 const REMEMBERED: u64 = 256;
 
 /// The first source port of flows.
 const FIRST_PORT: u16 = 49_152;
 
-/// What a host has received.
+/// Counts of the frames that a host has received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostCounters {
     /// Frames received.
@@ -108,7 +108,7 @@ impl Host {
         self.ip.station.vlan = vlan;
     }
 
-    /// Announces itself, so that it is known before anybody asks.
+    /// Announces the host, so that it is known before it is looked up.
     pub fn announce(&self, out: &mut Outbox) {
         self.ip.announce(out);
     }
@@ -197,7 +197,7 @@ impl Host {
         self.counters.unexpected += u64::from(!is_expected);
     }
 
-    /// Does everything that is due.
+    /// Handles all time-outs that are due.
     pub fn handle_timeout(&mut self, now: Duration, out: &mut Outbox) {
         self.ip.handle_timeout(now, out);
         self.pings.handle_timeout(&mut self.ip, now, out);
@@ -205,7 +205,7 @@ impl Host {
         self.tcps.handle_timeout(&mut self.ip, now, out);
     }
 
-    /// When there is something to do.
+    /// Returns the time of the next time-out.
     pub fn next_timeout(&self) -> Option<Duration> {
         let timeouts = [
             self.ip.next_timeout(),
@@ -326,7 +326,7 @@ mod tests {
         frame
     }
 
-    /// What a host sends in reply to this.
+    /// Returns the frames that a host sends in reply.
     fn replies(host: &mut Host, frame: &[u8]) -> Vec<Frame> {
         let mut out = Outbox::default();
         host.handle(frame, NOW, &mut out);
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn arp_is_answered_where_it_asks_for_us() {
+    fn replies_to_arp_requests_for_our_address() {
         let mut host = host();
         let ask = |tpa| {
             let request = Arp::request(OTHER, OTHER_IPV4, tpa);
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_wait_for_an_address_and_are_given_up() {
+    fn packets_wait_for_an_address_and_are_dropped() {
         let mut host = host();
         let mut out = Outbox::default();
         host.start_ping(OTHER_IPV4.into(), 1, Duration::from_secs(1), Duration::ZERO);
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_strays_and_nonsense_are_counted() {
+    fn counts_duplicates_foreign_and_malformed_frames() {
         let mut host = host();
         let mut tagged = frame(OTHER, ether_type::IPV4, |_| {});
         crate::frame::seal(&mut tagged, Tag(7));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use urtica_wire::packet::checksum::PseudoHeader;
 use urtica_wire::packet::{Icmpv4, Icmpv4View, Icmpv6, Icmpv6View, icmpv4, icmpv6, ip_proto};
 
-/// How long to wait for a reply.
+/// The time to wait for a reply.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
 /// The payload of a request in bytes, as of `ping`.
@@ -129,7 +129,7 @@ impl Pings {
         self.pings.remove(&identifier).map(|ping| ping.report)
     }
 
-    /// Handles an ICMP packet, and answers requests. Returns whether it was well-formed, and expected.
+    /// Handles an ICMP packet, and answers requests. Returns `true` if it was well-formed and expected.
     pub fn handle(
         &mut self,
         src: IpAddr,
@@ -161,7 +161,7 @@ impl Pings {
         }
     }
 
-    /// When there is something to do.
+    /// Returns the time of the next time-out.
     pub fn next_timeout(&self) -> Option<Duration> {
         let pings = self.pings.values().filter(|ping| ping.left > 0);
         pings.map(|ping| ping.next).min()
@@ -224,7 +224,7 @@ fn echo_of_ipv4(bytes: &[u8]) -> Option<(Echo, [u8; 4], &[u8])> {
     Some((echo, icmp.rest(), icmp.payload()))
 }
 
-/// The same of ICMPv6.
+/// Like `echo_of_ipv4`, for ICMPv6.
 fn echo_of_ipv6(bytes: &[u8]) -> Option<(Echo, [u8; 4], &[u8])> {
     let icmp = Icmpv6View::new(bytes).ok()?;
     let echo = match icmp.icmp_type() {

@@ -3,8 +3,8 @@
 //! **What.** A handshake, segments with real headers, cumulative acknowledgements, slow start and congestion avoidance (RFC
 //! 5681), and a close. That is enough to look like TCP to a switch and to share a full link with other streams.
 //!
-//! **What not.** After a loss the sender goes back and sends everything from there again, unless it is acknowledged
-//! meanwhile (go-back-N). No options, no receive window, no resets.
+//! **Limits.** After a loss the sender resends everything from there, except bytes acknowledged during the resend
+//! (go-back-N). No options, no receive window, no resets.
 
 use super::flow::FlowReport;
 use super::ip::Ip;
@@ -30,7 +30,7 @@ const MAX_WINDOW: u64 = 256;
 const MIN_TIMEOUT: Duration = Duration::from_millis(200);
 const MAX_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// So many duplicate acknowledgements indicate a loss.
+/// The number of duplicate acknowledgements that indicates a loss.
 const REPEATS: u32 = 3;
 
 /// A host's streams.
@@ -87,7 +87,7 @@ struct RoundTrip {
 struct Receiving {
     /// Everything before this has arrived.
     expected: u64,
-    /// What has arrived beyond it: start and end of each range.
+    /// Ranges received out of order: start and end of each.
     beyond: BTreeMap<u64, u64>,
     received: u64,
     reordered: u64,
@@ -167,7 +167,7 @@ impl Tcps {
         true
     }
 
-    /// Starts new streams, and retransmits what was not acknowledged.
+    /// Starts new streams, and retransmits unacknowledged bytes.
     pub fn handle_timeout(&mut self, ip: &mut Ip, now: Duration, out: &mut Outbox) {
         for (&port, sending) in &mut self.sending {
             if sending.deadline.is_some_and(|deadline| deadline <= now) {
@@ -176,7 +176,7 @@ impl Tcps {
         }
     }
 
-    /// When there is something to do.
+    /// Returns the time of the next time-out.
     pub fn next_timeout(&self) -> Option<Duration> {
         let deadlines = self.sending.values().map(|sending| sending.deadline);
         deadlines.flatten().min()
@@ -328,7 +328,7 @@ impl Sending {
         }
     }
 
-    /// Everything has arrived. The FIN is sent once; nobody waits for it.
+    /// Ends a stream when everything has arrived. The FIN is sent once, without waiting for its acknowledgement.
     fn finish(&mut self, port: u16, ip: &mut Ip, now: Duration, out: &mut Outbox) {
         self.phase = Phase::Done;
         self.deadline = None;

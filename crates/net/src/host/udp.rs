@@ -12,10 +12,10 @@ use urtica_wire::packet::{Udp, UdpView, ip_proto, udp};
 /// The destination port of datagrams.
 pub(crate) const PORT: u16 = 5001;
 
-/// The most datagrams that are sent at once after time has jumped.
+/// The maximum number of datagrams sent at once after time has jumped.
 const CATCH_UP: u32 = 64;
 
-/// Which datagrams to send.
+/// The datagrams to send.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagrams {
     /// The number of datagrams.
@@ -86,7 +86,7 @@ impl Udps {
         }
     }
 
-    /// Handles a datagram. Returns whether it was one of a flow.
+    /// Handles a datagram. Returns `true` if it belongs to a flow.
     #[inline]
     pub fn handle(&mut self, src: Ipv4Addr, bytes: &[u8]) -> bool {
         let Ok(datagram) = UdpView::new(bytes) else {
@@ -103,7 +103,7 @@ impl Udps {
         true
     }
 
-    /// Sends what is due.
+    /// Sends the datagrams that are due.
     pub fn handle_timeout(&mut self, ip: &mut Ip, now: Duration, out: &mut Outbox) {
         for (&port, sending) in &mut self.sending {
             for _ in 0..CATCH_UP {
@@ -115,7 +115,7 @@ impl Udps {
         }
     }
 
-    /// When there is something to do.
+    /// Returns the time of the next time-out.
     pub fn next_timeout(&self) -> Option<Duration> {
         self.sending
             .values()

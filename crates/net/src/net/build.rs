@@ -92,7 +92,7 @@ impl Net {
             net.add_link(ends, &net.config.host_links.clone());
         }
         net.switches().for_each(|switch| net.switch_on(switch));
-        net.switches().for_each(|switch| net.look_at_ports(switch));
+        net.switches().for_each(|switch| net.check_ports(switch));
         Ok(net)
     }
 

@@ -67,7 +67,7 @@ impl Net {
         }
         self.kernel.tell(Event::ControllerStopped);
         for switch in self.switches() {
-            self.cut_connection(switch, "the controller is gone");
+            self.cut_connection(switch, "the controller was stopped");
             self.channels[switch.place()].half_open.clear();
         }
         self.control.controller = None;
@@ -215,7 +215,7 @@ impl Net {
         self.send_to_switch(switch);
     }
 
-    /// The controller processes what has arrived.
+    /// Makes the controller process its input.
     pub(super) fn take_controller_turn(&mut self) {
         self.control.is_woken = false;
         self.run_controller(Embedded::poll);
@@ -228,7 +228,7 @@ impl Net {
         self.kernel.put_in(TICK, Due::ControllerTick);
     }
 
-    /// Sends what a switch has for the controller, long replies to their end.
+    /// Sends a switch's output to the controller, including the rest of long replies.
     pub(super) fn send_to_controller(&mut self, switch: SwitchId) {
         let now = self.now_at(switch);
         loop {
@@ -266,7 +266,7 @@ impl Net {
         }
     }
 
-    /// A switch closes its connection, after what it still has to say.
+    /// Closes a connection for its switch, after sending its remaining output.
     pub(super) fn close_at_switch(
         &mut self,
         switch: SwitchId,
@@ -456,7 +456,7 @@ impl Net {
         }
     }
 
-    /// What the controller sends to a peer without a channel.
+    /// Delivers the controller's output to a peer without a channel.
     pub(super) fn take_output(&mut self, id: urtica_controller::ConnectionId) -> Vec<u8> {
         let controller = self.control.controller.as_mut();
         let output = controller.and_then(|controller| controller.output(id));
@@ -497,7 +497,7 @@ impl Net {
         self.set_timer();
     }
 
-    /// Discards what the controller sends into connections whose other end is lost.
+    /// Discards the controller's output to connections whose other end is lost.
     fn drain_half_open(&mut self) {
         let Some(controller) = &mut self.control.controller else {
             return;
@@ -545,7 +545,7 @@ impl Net {
         }
     }
 
-    /// Sends what the controller has for a switch.
+    /// Sends the controller's output to a switch.
     fn send_to_switch(&mut self, switch: SwitchId) {
         let channel = &mut self.channels[switch.place()];
         let Some((side, controller)) = channel

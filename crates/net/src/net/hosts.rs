@@ -1,4 +1,4 @@
-//! Hosts: their frames, their timers, and what they have received.
+//! Hosts: their frames, their timers, and their counters.
 
 use super::{Net, NetError};
 use crate::HostId;
@@ -43,7 +43,7 @@ impl Net {
         }
     }
 
-    /// What a host has received.
+    /// Returns the counters of a host.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -52,7 +52,7 @@ impl Net {
         Ok(self.hosts[host.place()].host.counters)
     }
 
-    /// A host's VLAN; `None` if its frames are untagged.
+    /// Returns a host's VLAN; `None` if its frames are untagged.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -115,7 +115,7 @@ impl Net {
         self.settle_host(host);
     }
 
-    /// A host does what is due.
+    /// Handles a host's time-outs.
     pub(super) fn handle_host_timeout(&mut self, host: HostId) {
         let now = self.now();
         let attached = &mut self.hosts[host.place()];
@@ -138,7 +138,7 @@ impl Net {
         }
     }
 
-    /// Sends what a host has sent.
+    /// Sends a host's frames.
     pub(super) fn settle_host(&mut self, host: HostId) {
         if !self.outbox.is_empty() {
             let link = self.hosts[host.place()].link;

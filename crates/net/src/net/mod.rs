@@ -47,7 +47,7 @@ pub struct Net {
     hosts: Vec<Attached>,
     channels: Vec<Channel>,
     control: Control,
-    /// A second controller beside the first.
+    /// A second controller, in addition to the first.
     second: Option<Second>,
     /// Which addresses are pinged.
     pings_over_ipv6: bool,
@@ -62,7 +62,7 @@ pub struct Net {
     sent: Vec<(u32, Frame)>,
 }
 
-/// A host, and where it is.
+/// A host, and its link.
 struct Attached {
     host: Host,
     link: LinkId,
@@ -218,7 +218,7 @@ impl Net {
             Due::Poll(switch) => self.poll_switch(switch),
             Due::Tick(switch, life) => self.tick_switch(switch, life),
             Due::Carrier(switch, life) => {
-                self.tell_switch_the_time(switch, life);
+                self.run_switch_tick(switch, life);
             }
             Due::Host(host) => self.handle_host_timeout(host),
             Due::Channel(switch, way) => self.deliver_control(switch, way),

@@ -13,7 +13,7 @@ impl Net {
     /// Moves a host: disconnects it, and connects it to the lowest free port of this switch; a new port if the switch has no
     /// free one. Returns the port number.
     ///
-    /// What is in flight on the link is lost. The switches notice after
+    /// Frames in flight on the link are lost. The switches notice after
     /// [`NetConfig::carrier_delay`](crate::NetConfig::carrier_delay), as when a link is cut, and a new port at once. The old
     /// port remains, without a link. A cut link remains cut.
     ///
@@ -23,8 +23,8 @@ impl Net {
         self.move_link(host, to, false)
     }
 
-    /// The same, but the old port keeps its carrier, as with a virtual host or one behind a bridge: its switch does not
-    /// notice. Frames that leave by that port are lost.
+    /// Like [`Net::move_host`], but the old port keeps its carrier, as with a virtual host or one behind a bridge: its
+    /// switch does not notice. Frames sent to that port are lost.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].

@@ -51,7 +51,7 @@ impl Net {
         }
     }
 
-    /// The number of peers besides the switches of this network.
+    /// Returns the number of peers that are not switches of this network.
     pub fn peers(&self) -> usize {
         self.peers.len()
     }
@@ -65,7 +65,7 @@ impl Net {
         }
     }
 
-    /// Exchanges bytes until nobody has anything to say.
+    /// Exchanges bytes until no peer has any left.
     pub(super) fn serve_peers(&mut self) {
         let now = self.now();
         for _ in 0..MAX_ROUNDS {

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The interval between requests.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long addresses are resolved before requests are lost.
+/// The time for resolving addresses, after which requests are lost.
 const LOOK_UP: Duration = Duration::from_secs(3);
 
 /// The interval between the first requests of different pairs.
@@ -35,7 +35,7 @@ struct OpenPing {
 pub struct PingAllReport {
     /// The number of pairs, counted in both directions.
     pub pairs: usize,
-    /// How many pairs have pinged: all, unless the run was interrupted.
+    /// The number of pairs that have pinged: all, unless the run was interrupted.
     pub sent: usize,
     /// Whether the run was interrupted before all had an answer, or enough time for one.
     pub is_interrupted: bool,
@@ -92,7 +92,7 @@ impl Net {
     /// [`NetError::Broken`] if a watcher stops the network. An interruption is not an error: the report says how far it
     /// came.
     ///
-    /// Duplicate replies are counted for one second after the request: no more pings are remembered than are sent meanwhile.
+    /// Duplicate replies are counted for one second after the request: only the pings of that second are remembered.
     pub fn ping_all(&mut self) -> Result<PingAllReport, NetError> {
         let hosts = self.hosts().len();
         let all = self.hosts();
@@ -131,7 +131,7 @@ impl Net {
         Ok(all)
     }
 
-    /// Makes hosts ping others, and waits for the answers. What is left in `open` has not been reported.
+    /// Makes hosts ping others, and waits for the answers. Pings left in `open` have not been reported.
     fn send_pings(
         &mut self,
         pairs: impl Iterator<Item = (HostId, HostId)>,

@@ -1,7 +1,7 @@
-//! Real time, and a controller elsewhere.
+//! Real time, and an external controller.
 //!
-//! The events are the same, but the network waits until each is due, and meanwhile serves the switches' sockets, if there
-//! are any. A network that cannot keep up is late, and catches up when it can.
+//! The events are the same, but the network waits until each is due, and serves the switches' sockets, if there are any,
+//! while it waits. A network that cannot keep up is late, and catches up when it can.
 
 use super::{Net, NetError};
 use crate::SwitchId;
@@ -15,10 +15,10 @@ const SERVED_EVERY: Duration = Duration::from_millis(1);
 /// The longest wait between two checks for an interruption.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How the network's time follows the clock.
+/// The relation of the network's time to the clock.
 pub(super) struct Pace {
     started: Instant,
-    /// The network's time then.
+    /// The network's time at that moment.
     base: Duration,
     last_served: Instant,
     remotes: Option<Remotes>,
@@ -52,13 +52,13 @@ impl Net {
         self.pace.is_some()
     }
 
-    /// Whether switches connect to a controller elsewhere.
+    /// Returns `true` if switches connect to an external controller.
     pub(super) fn has_remotes(&self) -> bool {
         let remotes = self.pace.as_ref().and_then(|pace| pace.remotes.as_ref());
         remotes.is_some()
     }
 
-    /// Connects all switches to a controller elsewhere, and makes time follow the clock.
+    /// Connects all switches to an external controller, and makes time follow the clock.
     ///
     /// # Errors
     /// [`NetError::Address`] if the address cannot be resolved.
@@ -71,8 +71,8 @@ impl Net {
         Ok(())
     }
 
-    /// Waits until an event is due, and serves sockets meanwhile. Returns whether the caller should look again before that
-    /// event: the sockets had something, or it is time to check for an interruption.
+    /// Waits until an event is due, and serves sockets while it waits. Returns `true` if the caller should check again
+    /// before that event: a socket was ready, or it is time to check for an interruption.
     pub(super) fn wait(&mut self, due_ns: u64) -> bool {
         let Some(mut pace) = self.pace.take() else {
             return false;
@@ -103,7 +103,7 @@ impl Net {
         is_early
     }
 
-    /// A switch's connection to a controller elsewhere has ended.
+    /// Handles the end of a switch's connection to an external controller.
     pub(super) fn close_remote(&mut self, switch: SwitchId, reason: &str) {
         let now = self.now();
         if let Some(powered) = &mut self.nodes[switch.place()].powered {

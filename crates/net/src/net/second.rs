@@ -1,4 +1,4 @@
-//! A second controller beside the network's.
+//! A second controller, in addition to the network's.
 //!
 //! **What.** Its only program does nothing: it has a session with each switch, as a standby controller does, receives
 //! packet-ins and port status messages as the first one does, and ignores them.
@@ -30,7 +30,7 @@ impl SwitchHandler for Idle {}
 struct Session {
     at_switch: urtica_switch::ConnectionId,
     at_controller: urtica_controller::ConnectionId,
-    /// Which start of the switch it belongs to.
+    /// The start of the switch that it belongs to.
     life: u16,
 }
 
@@ -39,7 +39,7 @@ impl Net {
     /// is one.
     ///
     /// # Errors
-    /// What [`Controller::embed`] refuses.
+    /// The errors of [`Controller::embed`].
     pub fn start_second_controller(&mut self) -> Result<(), urtica_controller::Error> {
         if self.second.is_none() {
             self.second = Some(Second {
@@ -50,7 +50,7 @@ impl Net {
         Ok(())
     }
 
-    /// Ends it: its switches see their connections break.
+    /// Stops it: its switches see their connections break.
     pub fn stop_second_controller(&mut self) {
         let Some(second) = self.second.take() else {
             return;

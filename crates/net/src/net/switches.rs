@@ -102,7 +102,7 @@ impl Net {
         self.nodes[switch.place()].start(&self.config.switch, now);
         self.kernel.tell(Event::SwitchStarted(switch));
         self.update_carriers(switch);
-        self.look_at_ports(switch);
+        self.check_ports(switch);
         // Switches tick at different times.
         let node = &mut self.nodes[switch.place()];
         let (phase, life) = (node.draw.duration(Duration::ZERO..=TICK), node.lives);
@@ -110,8 +110,8 @@ impl Net {
         self.connect_soon(switch);
     }
 
-    /// Makes a switch check its ports' carrier without waiting for its tick.
-    pub(super) fn look_at_ports(&mut self, switch: SwitchId) {
+    /// Makes a switch check the carrier of its ports without waiting for its tick.
+    pub(super) fn check_ports(&mut self, switch: SwitchId) {
         let now = self.now_at(switch);
         if let Some(powered) = &mut self.nodes[switch.place()].powered {
             // It has no connections yet that could end.
@@ -119,7 +119,7 @@ impl Net {
         }
     }
 
-    /// A frame has reached a port. Returns it if the switch has no room.
+    /// Delivers a frame to a port. Returns it if the switch's queue is full.
     pub(crate) fn deliver_to_switch(
         &mut self,
         switch: SwitchId,
@@ -138,7 +138,7 @@ impl Net {
         Ok(())
     }
 
-    /// A switch processes what has arrived.
+    /// Makes a switch process the frames that have arrived.
     pub(super) fn poll_switch(&mut self, switch: SwitchId) {
         let now = self.now_at(switch);
         if let Some(powered) = &mut self.nodes[switch.place()].powered {
@@ -149,13 +149,13 @@ impl Net {
 
     /// A switch's periodic tick.
     pub(super) fn tick_switch(&mut self, switch: SwitchId, life: u16) {
-        if self.tell_switch_the_time(switch, life) {
+        if self.run_switch_tick(switch, life) {
             self.kernel.put_in(TICK, Due::Tick(switch, life));
         }
     }
 
     /// A switch's tick, if it has not been restarted since. Returns whether it ticked. It checks its ports then.
-    pub(super) fn tell_switch_the_time(&mut self, switch: SwitchId, life: u16) -> bool {
+    pub(super) fn run_switch_tick(&mut self, switch: SwitchId, life: u16) -> bool {
         let now = self.now_at(switch);
         let node = &mut self.nodes[switch.place()];
         let Some(powered) = node.powered.as_mut().filter(|_| node.lives == life) else {
@@ -168,7 +168,7 @@ impl Net {
         true
     }
 
-    /// Sends what a switch has sent, by its ports and to its controller.
+    /// Sends a switch's output, from its ports and to its controller.
     pub(super) fn settle_switch(&mut self, switch: SwitchId) {
         let mut sent = std::mem::take(&mut self.sent);
         if let Some(powered) = &mut self.nodes[switch.place()].powered {

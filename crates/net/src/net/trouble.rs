@@ -4,7 +4,7 @@ use super::{Net, NetError};
 use crate::SwitchId;
 use std::time::Duration;
 
-/// Which end of a connection is lost.
+/// The end of a connection that is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LostEnd {
     /// The switch's. The controller does not notice.
@@ -14,8 +14,8 @@ pub enum LostEnd {
 }
 
 impl Net {
-    /// Loses one end of a switch's connection without telling the other: what is in flight is lost, too, and so is what the
-    /// controller sends from then on. A switch that has lost its end reconnects later.
+    /// Loses one end of a switch's connection without notifying the other: bytes in flight are lost, too, and so are bytes
+    /// that the controller sends from then on. A switch that has lost its end reconnects later.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -34,7 +34,8 @@ impl Net {
         Ok(())
     }
 
-    /// Limits how many bytes of its control channel a switch reads per second, like a busy switch; unlimited if `None`.
+    /// Limits the number of bytes that a switch reads per second from its control channel, like a busy switch; unlimited if
+    /// `None`.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -48,8 +49,8 @@ impl Net {
         Ok(())
     }
 
-    /// Makes a switch's clock jump ahead, as after a suspend: for the switch, everything was silent for so long. Not in a
-    /// network whose controller is elsewhere ([`Net::connect_to`]), which follows real time.
+    /// Makes a switch's clock jump ahead, as after a suspend: for the switch, its peers were silent for that time. Not in a
+    /// network with an external controller ([`Net::connect_to`]), which follows real time.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].

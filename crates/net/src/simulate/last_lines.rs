@@ -1,18 +1,18 @@
-//! The last lines of a text that is long.
+//! The last lines of a long text.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
 
-/// Keeps so many lines of what is written.
+/// Keeps a limited number of the last lines written.
 pub(super) struct LastLines {
     lines: VecDeque<String>,
-    /// What was written of the line that is not whole yet.
+    /// The bytes written so far of an incomplete line.
     begun: Vec<u8>,
     count: usize,
 }
 
 impl LastLines {
-    /// Keeps the last `count` lines.
+    /// Creates a writer that keeps the last `count` lines.
     pub fn new(count: usize) -> Self {
         Self {
             lines: VecDeque::new(),
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_lines_are_kept_however_they_are_written() {
+    fn keeps_the_last_lines_for_any_writes() {
         let mut lines = LastLines::new(2);
         for piece in ["a\nb", "b\n", "c", "\nd"] {
             lines.write_all(piece.as_bytes()).unwrap();

@@ -1,27 +1,28 @@
-//! The least of a run that still fails.
+//! Reduction of failing runs.
 //!
-//! Faults and flows are drawn by their numbers, so any of them can be left out of a run. First the fewest faults are looked for with which
-//! it still fails: none, then each alone, then each two, and so on, up to a bound on runs; beyond it, one after the other is left out. Then
-//! the flows go, all at once or one by one. What fails by another sentence is another failure, and does not count.
+//! Faults and flows are drawn by their numbers, so each can be left out of a run. First comes a search for the smallest set
+//! of faults with which the run still fails: none, then each alone, then each pair, and so on, up to a limit of runs; beyond
+//! it, faults are left out one by one. Then the flows are left out, all at once or one by one. A run that fails with another
+//! message has another failure, and does not count.
 
 use super::{Failure, Scenario, ScheduleItem, add_last_events, simulate_only};
 use std::collections::BTreeSet;
 
-/// How many runs may look for the fewest faults: enough for all subsets of eight.
+/// The maximum number of runs in the search for the fewest faults: enough for all subsets of eight.
 const SEARCHED_RUNS: usize = 256;
 
-/// A failure with which nothing more can be left out.
+/// A failure from which no fault or flow can be left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Minimised {
-    /// The faults and flows that are left. With [`Scenario::only`], the seed fails in the same way.
+    /// The remaining faults and flows. With [`Scenario::only`], the seed fails in the same way.
     pub only: BTreeSet<ScheduleItem>,
-    /// That failure.
+    /// The failure of that run.
     pub failure: Box<Failure>,
-    /// How many runs it took.
+    /// The number of runs of the search.
     pub runs: usize,
 }
 
-/// Leaves out of a run that failed all that it fails without.
+/// Leaves all unnecessary faults and flows out of a failed run.
 pub fn minimise(scenario: &Scenario, failure: &Failure) -> Minimised {
     let mut search = Search {
         scenario,
@@ -47,7 +48,7 @@ pub fn minimise(scenario: &Scenario, failure: &Failure) -> Minimised {
 
 struct Search<'a> {
     scenario: &'a Scenario,
-    /// The least so far.
+    /// The smallest failing set so far.
     least: Minimised,
 }
 
@@ -93,7 +94,7 @@ impl Search<'_> {
         }
     }
 
-    /// Whether it fails in the same way with these alone. Then they are the least so far.
+    /// Returns `true` if it fails in the same way with these alone, which are then the smallest set so far.
     fn still_fails(&mut self, only: BTreeSet<ScheduleItem>) -> bool {
         self.least.runs += 1;
         let seed = self.least.failure.seed;
@@ -107,7 +108,7 @@ impl Search<'_> {
     }
 }
 
-/// All subsets with so many of these, in order.
+/// Returns all subsets of this size, in order.
 fn subsets(of: &[ScheduleItem], count: usize) -> Vec<Vec<ScheduleItem>> {
     if count == 0 {
         return vec![Vec::new()];

@@ -1,7 +1,7 @@
-//! Whole runs from one seed: a network, its faults, and what must hold all the same.
+//! Whole runs from one seed: a network, its faults, and the invariants that must hold anyway.
 //!
-//! **What.** [`simulate`] draws everything from a seed: a topology, links, how switches and channels behave, a schedule of faults, and
-//! traffic. Then the run goes through its phases:
+//! **What.** [`simulate`] draws everything from a seed: a topology, links, the behaviour of switches and channels, a
+//! schedule of faults, and traffic. The run has these phases:
 //!
 //! ```text
 //! connect ──► faults and traffic ──► recover ──► stable ──► quiescent
@@ -9,20 +9,20 @@
 //!             reservations are       that links no second
 //!             watched all along      connect     copy
 //! ```
-//! The first invariant that does not hold ends it with a [`Failure`], which tells the seed: the same seed fails again, in the same way and
-//! at the same time, and can be traced.
+//! The first invariant that does not hold ends it with a [`Failure`], which contains the seed: the same seed fails again, in
+//! the same way and at the same time, and can be traced.
 //!
-//! **Swarms.** A run has some kinds of faults and not others, drawn as well: what many kinds together hide, a few of them show.
+//! **Swarms.** A run has a drawn subset of the kinds of faults: a few kinds reveal failures that many together hide.
 //!
-//! **Streams.** Each link, channel, switch, fault and flow is drawn from a stream of its own, by the seed and its name: a change to one
-//! leaves what is drawn for the others.
+//! **Streams.** Each link, channel, switch, fault and flow has its own stream of draws, by the seed and its name: a change
+//! to one does not change the draws of others.
 //!
-//! **Least failures.** [`minimise`] leaves out of a run that fails all faults and flows without which it fails as well.
+//! **Minimal failures.** [`minimise`] leaves out all faults and flows without which a failing run fails as well.
 //!
-//! **Why two runs.** The last events before a failure come from a second run of the seed with a tracer on. So the first goes without one,
-//! and a run that cannot be repeated is found by the way.
+//! **Why two runs.** The last events before a failure are recorded by a second run of the seed with a tracer. So the first
+//! run is faster without one, and a run that cannot be repeated is detected.
 //!
-//! **Who brings the programs.** A [`Scenario`] names a function that makes them, so that this crate knows none.
+//! **Programs.** A [`Scenario`] has a function that creates them, so that this crate depends on none.
 
 mod faults;
 mod invariants;
@@ -48,44 +48,44 @@ use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// How many of the last events a failure tells.
+/// The number of last events in a failure.
 const LAST_EVENTS: usize = 30;
 
-/// A run in which everything held.
+/// The result of a run in which all invariants held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// What it was drawn from.
+    /// The seed.
     pub seed: u64,
     /// The topology.
     pub topology: String,
-    /// How many faults there were.
+    /// The number of faults.
     pub faults: usize,
-    /// How long it took, by the network's clock.
+    /// Its duration, by the network's clock.
     pub time: Duration,
-    /// What all that happened hashes to.
+    /// The hash of all events.
     pub digest: Digest,
 }
 
-/// An invariant that did not hold.
+/// The violation of an invariant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Failure {
-    /// What the run was drawn from.
+    /// The seed of the run.
     pub seed: u64,
     /// The topology.
     pub topology: String,
-    /// When it was noticed, by the network's clock.
+    /// The time of the violation, by the network's clock.
     pub at: Duration,
-    /// What should have held.
+    /// The invariant.
     pub sentence: &'static str,
-    /// What was seen instead.
+    /// The observed violation.
     pub seen: String,
-    /// The faults and flows of the run, also those that were still to come.
+    /// The faults and flows of the run, also later ones.
     pub items: BTreeSet<ScheduleItem>,
-    /// The faults and the traffic by then.
+    /// The faults and the traffic so far.
     pub faults: Vec<String>,
-    /// What all that happened until then hashes to.
+    /// The hash of all events so far.
     pub digest: Digest,
-    /// The last things that happened before.
+    /// The last events before the violation.
     pub last_events: Vec<String>,
 }
 
@@ -109,10 +109,10 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Runs what is drawn from a seed.
+/// Runs the scenario with a seed.
 ///
 /// # Errors
-/// [`Failure`] where an invariant does not hold.
+/// [`Failure`] if an invariant does not hold.
 ///
 /// # Panics
 /// If the scenario has no topology, or one that does not fit its own limits.
@@ -122,14 +122,14 @@ pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Report, Box<Failure>> 
         .map_err(|failure| Box::new(add_last_events(scenario, only, *failure)))
 }
 
-/// The same, with a watcher: `watch` is given the network before its time begins. A failure does not tell the last events
-/// then.
+/// Like [`simulate`], with watchers: `watch` is called with the network before time starts. The failure then has no last
+/// events.
 ///
 /// # Errors
-/// [`Failure`] where an invariant does not hold.
+/// [`Failure`] if an invariant does not hold.
 ///
 /// # Panics
-/// As [`simulate`].
+/// Like [`simulate`].
 pub fn simulate_watched(
     scenario: &Scenario,
     seed: u64,
@@ -138,7 +138,7 @@ pub fn simulate_watched(
     simulate_only(scenario, seed, scenario.only.as_ref(), watch)
 }
 
-/// The same with these faults and flows alone, or with all.
+/// Like [`simulate_watched`], with only these faults and flows, or with all.
 fn simulate_only(
     scenario: &Scenario,
     seed: u64,
@@ -150,7 +150,7 @@ fn simulate_only(
     run.run()
 }
 
-/// Runs the seed again, for its last events.
+/// Runs the seed again, to record its last events.
 fn add_last_events(
     scenario: &Scenario,
     only: Option<&BTreeSet<ScheduleItem>>,
@@ -172,7 +172,7 @@ fn add_last_events(
         };
         again == failure
     });
-    let doubt = "the second run went otherwise: something in it does not come from the seed";
+    let doubt = "the second run differed: it depends on something other than the seed";
     let doubt = (!failed_again).then(|| doubt.to_owned());
     Failure {
         last_events: last_events.into_iter().chain(doubt).collect(),

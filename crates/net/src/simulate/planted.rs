@@ -1,7 +1,7 @@
-//! Mistakes to plant into a controller, to see that runs find them.
+//! Bugs to plant into a controller, to verify that runs find them.
 //!
-//! **How.** Each is a [`Program`] that goes into the controller before the others: it keeps from them what they would have to
-//! know, or does beside them what nobody should. So no program has a mistake built in, and any set of programs can be spoilt.
+//! **How.** Each is a [`Program`] added to the controller before the others: it hides messages from them, or acts in
+//! addition to them. So no program contains a bug, and a bug can be planted into any set of programs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,35 +10,36 @@ use urtica_wire::{
     Action, MacAddr, Match, PacketIn, PortConfig, PortNo, PortReason, PortState, PortStatus,
 };
 
-/// A mistake to plant: give it to [`Controller::program`](urtica_controller::Controller::program) before all others.
+/// A bug to plant: pass it to [`Controller::program`](urtica_controller::Controller::program) before all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlantedBug {
-    /// Nobody hears that a port is down. A link that is cut for good is believed in until its probes are missed, 17.5 seconds
-    /// later, and hosts stay unreached for longer than the bound where the cut came late. Few seeds have such a cut.
+    /// Programs are not notified that a port is down. They use a lastingly cut link until its probes are missed, 17.5
+    /// seconds later, and hosts stay unreachable for longer than the limit if the cut was late. Few seeds have such a cut.
     IgnorePortDown,
-    /// What hosts send to everybody leaves by all ports, and not along the spanning tree: in loops it circulates.
+    /// Broadcast and multicast frames of hosts are output to all ports, instead of along the spanning tree: they circulate
+    /// in loops.
     FloodEverywhere,
-    /// Senders are counted, each by an entry that does no harm, and that nobody gave a time-out: it stays.
+    /// Senders are counted, each by a harmless entry without a time-out, which stays.
     ForgottenEntries,
 }
 
-/// The name is not that of a mistake to plant.
+/// The error for an unknown name of a bug.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no bug '{name}' to plant; expected one of: {}", names().join(", "))]
 pub struct NoSuchBug {
-    /// The name that was given.
+    /// The given name.
     pub name: String,
 }
 
 impl PlantedBug {
-    /// All there are.
+    /// All bugs.
     pub const ALL: [Self; 3] = [
         Self::IgnorePortDown,
         Self::FloodEverywhere,
         Self::ForgottenEntries,
     ];
 
-    /// Its name on the command line.
+    /// Returns its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::IgnorePortDown => "ignore-port-down",
@@ -47,14 +48,12 @@ impl PlantedBug {
         }
     }
 
-    /// A line about it.
+    /// Returns a line of description.
     pub fn about(self) -> &'static str {
         match self {
-            Self::IgnorePortDown => {
-                "nobody hears that a port is down: links that are cut are believed in"
-            }
+            Self::IgnorePortDown => "ports that go down are not reported: cut links stay in use",
             Self::FloodEverywhere => {
-                "what is for everybody leaves by all ports, not along the spanning tree"
+                "broadcasts are output to all ports, not along the spanning tree"
             }
             Self::ForgottenEntries => "an entry for each sender, without a time-out",
         }
@@ -87,7 +86,7 @@ impl Program for PlantedBug {
         Box::new(*self)
     }
 
-    /// What is to be kept from services is seen before them.
+    /// Before the services, to hide messages from them.
     fn stage(&self) -> Stage {
         Stage::Observe
     }
@@ -112,11 +111,12 @@ impl SwitchHandler for PlantedBug {
     }
 }
 
-/// Sends on what it counts to the controller, as without it, and lets all other entries go before.
+/// Installs an entry that counts a sender's packets and sends them to the controller, as without it; all other entries have
+/// precedence.
 fn count_sender(switch: &mut Switch, packet: &PacketIn) {
     let sender = Match::any().eth_src(packet.eth_src());
     let last = EntryOptions::PERMANENT.priority(1);
-    // A switch that has no room for it has enough of them.
+    // If the table is full, it has enough of them.
     let _ = switch.install(sender, &[Action::controller()], last);
 }
 
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_back_and_unknown_ones_are_told_which_there_are() {
+    fn parses_names_and_lists_them_for_unknown_ones() {
         for bug in PlantedBug::ALL {
             assert_eq!(bug.to_string().parse(), Ok(bug));
             assert!(!bug.about().is_empty());

@@ -1,10 +1,11 @@
-//! What is really connected, whatever the controller believes.
+//! The actual connectivity of a network, independent of the controller's view.
 
 use crate::{End, HostId, LinkId, Net};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
-/// The pairs of hosts of one VLAN, both ways, between which there is a way over links that are not cut. All switches are on.
+/// Returns the pairs of hosts of one VLAN, in both directions, that are connected by links that are not cut. All switches
+/// are on.
 pub(super) fn connected_pairs(net: &Net) -> Vec<(HostId, HostId)> {
     let mut islands = Islands::default();
     net.links().for_each(|link| islands.join(net, link));
@@ -19,7 +20,7 @@ pub(super) fn connected_pairs(net: &Net) -> Vec<(HostId, HostId)> {
         .collect()
 }
 
-/// How many switches lie on a shortest way from each host to each other.
+/// Returns the number of switches on a shortest path from each host to each other.
 pub(super) fn distances(net: &Net) -> BTreeMap<(HostId, HostId), usize> {
     let mut neighbours: BTreeMap<Node, Vec<Node>> = BTreeMap::new();
     for link in net
@@ -69,7 +70,7 @@ impl Node {
     }
 }
 
-/// Each node's island, by the name of one of its nodes.
+/// Each node's component, named by one of its nodes.
 #[derive(Default)]
 struct Islands(BTreeMap<Node, Node>);
 

@@ -15,16 +15,16 @@ use urtica_switch::{Forwarding, Switch, SwitchConfig};
 use urtica_topology::spec::{LinkProperties, Plan};
 use urtica_wire::Version;
 
-/// How often invariants are looked at.
+/// The interval between checks of invariants.
 const STEP: Duration = Duration::from_millis(50);
 
-/// The longest that switches need to connect to a controller that is there: the longest back-off, and the handshake.
+/// The maximum time that switches need to connect to a running controller: the longest back-off, and the handshake.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(11);
 
 /// A run of a seed.
 pub(super) struct Run<'s> {
     scenario: &'s Scenario,
-    /// The only faults and flows, where not all are wanted.
+    /// The only faults and flows to run, if not all.
     only: Option<&'s BTreeSet<ScheduleItem>>,
     seed: u64,
     topology: String,
@@ -33,11 +33,11 @@ pub(super) struct Run<'s> {
     digest: Rc<RefCell<Digest>>,
     invariants: Vec<Box<dyn Invariant>>,
     reservations: Option<Check>,
-    /// The faults and flows that were drawn.
+    /// The drawn faults and flows.
     items: BTreeSet<ScheduleItem>,
-    /// Whether none of the faults takes long to get over.
+    /// Whether the network can recover quickly from all faults.
     is_quick: bool,
-    /// What has befallen the network.
+    /// The faults and traffic so far, as text.
     told: Vec<String>,
 }
 
@@ -83,12 +83,12 @@ impl<'s> Run<'s> {
         }
     }
 
-    /// The network.
+    /// Returns the network.
     pub fn net(&mut self) -> &mut Net {
         &mut self.net
     }
 
-    /// Runs.
+    /// Runs all phases.
     pub fn run(mut self) -> Result<Report, Box<Failure>> {
         self.start_controller();
         self.pass(CONNECTED_WITHIN)?;
@@ -128,7 +128,7 @@ impl<'s> Run<'s> {
         self.items = schedule.items.into_keys().collect();
         for Happening { at, item, act } in schedule.happenings {
             self.pass(at.saturating_sub(self.net.now()))?;
-            self.tell(at, &format!("{item}: {}", act.tell(&self.names)));
+            self.tell(at, &format!("{item}: {}", act.description(&self.names)));
             self.carry_out(act);
         }
         self.pass(schedule.end.saturating_sub(self.net.now()))?;
@@ -202,7 +202,7 @@ impl<'s> Run<'s> {
         self.names = Names::of(&self.net);
     }
 
-    /// The faults are over: what is to be repaired is.
+    /// Ends the faults: repairs links that are not cut for good, and switches all switches on.
     fn heal(&mut self, lasting: &[crate::LinkId]) {
         let net = &mut self.net;
         for link in net.links() {
@@ -233,7 +233,7 @@ impl<'s> Run<'s> {
         self.told.push(format!("{:12.6} {what}", at.as_secs_f64()));
     }
 
-    /// Lets time pass, and looks at the invariants meanwhile.
+    /// Lets time pass, and checks the invariants at intervals.
     fn pass(&mut self, time: Duration) -> Result<(), Box<Failure>> {
         let end = self.net.now() + time;
         while self.net.now() < end {
@@ -254,7 +254,7 @@ impl<'s> Run<'s> {
         Ok(())
     }
 
-    /// Whether one of those who look on has seen what must not be.
+    /// Checks that no watcher has seen a violation.
     fn check_watchers(&mut self) -> Result<(), Box<Failure>> {
         let Some(broken) = self.net.broken().cloned() else {
             return Ok(());
@@ -264,12 +264,12 @@ impl<'s> Run<'s> {
             .into_iter()
             .find(|sentence| broken.sentence.starts_with(sentence));
         Err(self.failure(
-            sentence.unwrap_or("nobody who looks on objects"),
+            sentence.unwrap_or("a watcher stopped the network"),
             broken.sentence,
         ))
     }
 
-    /// Has each invariant look at a phase.
+    /// Calls a check of each invariant.
     fn each(
         &mut self,
         look: impl Fn(&mut dyn Invariant, &mut Net) -> Result<(), String>,
@@ -299,7 +299,7 @@ impl<'s> Run<'s> {
     }
 }
 
-/// Does something to a switch, if it is on.
+/// Changes a switch, if it is on.
 fn with_switch(
     net: &mut Net,
     switch: SwitchId,
@@ -326,7 +326,7 @@ fn draw_links(plan: &mut Plan, seed: u64) {
     }
 }
 
-/// Draws over what hosts ping, and which VLAN each is in: in one run of four, some are in none and some in others.
+/// Draws the protocol of hosts' pings, and the VLAN of each: in one run of four, some are in none and some in others.
 fn draw_hosts(net: &mut Net, scenario: &Scenario, seed: u64) {
     let over_ipv6 = Draw::of(seed, "ipv6").below(3) == 0;
     net.ping_over_ipv6(scenario.ipv6 && over_ipv6);
@@ -340,7 +340,7 @@ fn draw_hosts(net: &mut Net, scenario: &Scenario, seed: u64) {
     }
 }
 
-/// Draws how switches and channels behave.
+/// Draws the behaviour of switches and channels.
 fn draw_config(versions: &[Version], seed: u64) -> NetConfig {
     let forwardings = [
         Forwarding::Plain,

@@ -1,4 +1,4 @@
-//! What runs are drawn from.
+//! The parameters of simulated runs.
 
 use super::{FaultKind, ScheduleItem};
 use crate::Net;
@@ -8,83 +8,83 @@ use urtica_controller::Controller;
 use urtica_topology::spec::{Plan, TopologySpec};
 use urtica_wire::Version;
 
-/// Looks at a network and at programs' state, again and again. Its error is a sentence that says what is wrong.
+/// Checks a network and the state of programs, repeatedly. Its error is a message with the problem.
 pub type Check = Box<dyn FnMut(&Net) -> Result<(), String>>;
 
-/// Whether a frame is one that must arrive nowhere.
+/// Returns `true` for a frame that must not be delivered.
 pub type Denied = fn(&[u8]) -> bool;
 
-/// What a run draws from, and what must hold in it.
+/// The choices that a run draws from, and the invariants that must hold in it.
 pub struct Scenario {
     /// One of these is drawn.
     pub topologies: Vec<TopologySpec>,
-    /// Adapts the plan that was made of a topology specification: the addresses of the hosts, for instance.
+    /// Adapts the plan made of a topology specification: the addresses of the hosts, for instance.
     pub arrange: Option<fn(&mut Plan)>,
-    /// Makes the controller, each time that one is started.
+    /// Creates the controller, for each start.
     pub programs: Box<dyn Fn() -> Programs>,
-    /// The versions that switches may speak: both, or one of them, is drawn.
+    /// The versions of the switches: both, or one of them, is drawn.
     pub versions: Vec<Version>,
     /// Whether hosts ping over IPv6 in some runs.
     pub ipv6: bool,
     /// Whether hosts are in different VLANs in some runs.
     pub vlans: bool,
-    /// The faults that may happen.
+    /// The possible faults.
     pub faults: Faults,
-    /// Only these faults and flows of those that a seed has; all where it is `None`. They are what they would be among the others.
+    /// The only faults and flows of a seed to run; all if `None`. Each is the same as in the full run.
     pub only: Option<BTreeSet<ScheduleItem>>,
-    /// For how long faults occur.
+    /// The time during which faults occur.
     pub fault_time: Duration,
-    /// How many pings and flows there are meanwhile.
+    /// The number of pings and flows in that time.
     pub flows: usize,
-    /// Within which time after the last fault hosts reach each other again; also for how long a frame may be under way.
+    /// The time after the last fault within which hosts reach each other again; also the maximum time of a frame in flight.
     pub restored_within: Duration,
-    /// The same after faults that are told at once, and after which nothing waits to be tried again ([`FaultKind::is_quick`]); `None` where
-    /// the programs do not promise more.
+    /// The same time after faults that are reported at once, and after which nothing waits for a retry
+    /// ([`FaultKind::is_quick`]); `None` if the programs guarantee no shorter time.
     pub quickly_restored_within: Option<Duration>,
-    /// Whether the programs promise that paths are no longer than the shortest, when what was installed before has gone.
+    /// Whether the programs guarantee shortest paths, once entries installed earlier have expired.
     pub shortest_paths: bool,
-    /// Which frames never arrive at a host, whatever happens.
+    /// The frames that must never arrive at a host.
     pub denied: Option<Denied>,
-    /// How long after the last frame everything that was made for it is gone.
+    /// The time after the last frame within which all state created for it is removed.
     pub quiescent_after: Duration,
-    /// How many entries a switch has left then at most.
+    /// The maximum number of entries that a switch has left then.
     pub entries_when_quiescent: usize,
-    /// Whether the programs promise that no frame ever loops, faults or not.
+    /// Whether the programs guarantee that no frame ever loops, even with faults.
     pub never_loops: bool,
-    /// How many copies of a frame a host may get while there are faults.
+    /// The maximum number of copies of a frame that a host may receive while there are faults.
     pub copies: u32,
 }
 
-/// A controller with its programs, and what is looked at beside them.
+/// A controller with its programs, and an additional check.
 pub struct Programs {
     /// The controller, to be started.
     pub controller: Controller,
-    /// Looks at whether what is reserved on links exceeds what they carry, for programs that reserve.
+    /// Checks that reservations do not exceed the links' capacities, for programs that reserve.
     pub reservations: Option<Check>,
 }
 
-/// Which faults there may be. A run has some of these kinds, and each of its faults is of one of those.
+/// The possible faults. A run has a subset of these kinds, and each of its faults is of one of them.
 #[derive(Clone, Debug)]
 pub struct Faults {
-    /// How many there are at most in a run.
+    /// The maximum number of faults in a run.
     pub most: usize,
     /// The kinds.
     pub kinds: Vec<FaultKind>,
 }
 
 impl Faults {
-    /// None at all.
+    /// No faults.
     pub const NONE: Self = Self {
         most: 0,
         kinds: Vec::new(),
     };
 
-    /// All of them, up to eight.
+    /// All kinds, up to eight faults.
     pub fn all() -> Self {
         Self::of(FaultKind::ALL)
     }
 
-    /// These, up to eight.
+    /// These kinds, up to eight faults.
     pub fn of(kinds: &[FaultKind]) -> Self {
         Self {
             most: 8,
@@ -92,7 +92,7 @@ impl Faults {
         }
     }
 
-    /// The same without these.
+    /// Removes these kinds.
     pub fn without(mut self, kinds: &[FaultKind]) -> Self {
         self.kinds.retain(|kind| !kinds.contains(kind));
         self
@@ -100,11 +100,11 @@ impl Faults {
 }
 
 impl Scenario {
-    /// All faults but moves of hosts on small trees, for programs that may not work where there are loops: when the network is quiescent, a switch has only its
-    /// table-miss entry.
+    /// Creates a scenario of small trees, with all faults except moves of hosts, for programs that may not work with loops:
+    /// when the network is quiescent, a switch has only its table-miss entry.
     ///
-    /// Hosts stay where they are, since a learning switch does not follow one that moves while there is no controller: those before
-    /// and after have both seen it in one place only, and its old entries stay as long as they are used.
+    /// Hosts do not move, since a learning switch does not follow a host that moves while there is no controller: the
+    /// controllers before and after have both seen it in one place only, and its old entries stay as long as they are used.
     pub fn on_trees(programs: impl Fn() -> Programs + 'static) -> Self {
         Self {
             topologies: vec![
@@ -142,8 +142,8 @@ impl Scenario {
         }
     }
 
-    /// The same where there are loops, and hosts move, for programs that can deal with that. These may keep a flow's entries for a minute after its
-    /// last packet, and an entry of their own on each switch.
+    /// Creates a scenario of topologies with loops and moving hosts, for programs that support them. These may keep a flow's
+    /// entries for a minute after its last packet, and one entry of their own on each switch.
     pub fn on_loops(programs: impl Fn() -> Programs + 'static) -> Self {
         Self {
             topologies: vec![

@@ -1,4 +1,4 @@
-//! The control channel, and what becomes of a network without one.
+//! The control channel, and networks without one.
 
 use crate::support::{all_connected, config, ms, net_with, plan, settle};
 use std::time::Duration;
@@ -11,7 +11,7 @@ fn l2() -> Controller {
 }
 
 #[test]
-fn a_broken_connection_comes_back() {
+fn switches_reconnect_after_a_break() {
     let mut net = net_with("linear,2", "l2");
     let s1 = net.switch("s1").unwrap();
     net.break_connection(s1).unwrap();
@@ -32,7 +32,7 @@ fn messages_from_outside_the_programs_leave_at_once() {
 }
 
 #[test]
-fn switches_come_back_to_a_controller_that_was_restarted() {
+fn switches_reconnect_to_a_restarted_controller() {
     let mut net = net_with("tree,depth=2,fanout=2", "l2");
     assert!(net.ping_all().unwrap().is_complete());
     net.stop_controller();
@@ -40,7 +40,7 @@ fn switches_come_back_to_a_controller_that_was_restarted() {
     assert_eq!(net.connections(), (0, 0));
     assert!(
         !net.ping_all().unwrap().is_complete(),
-        "entries have expired, and nobody makes new ones"
+        "entries have expired, and are not replaced"
     );
     net.start_controller(l2()).unwrap();
     assert!(settle(&mut net, Duration::from_secs(11)));
@@ -48,7 +48,7 @@ fn switches_come_back_to_a_controller_that_was_restarted() {
 }
 
 #[test]
-fn a_restarted_switch_is_told_its_entries_again() {
+fn a_restarted_switch_receives_its_entries_again() {
     let mut net = net_with("linear,2", "l2");
     assert!(net.ping_all().unwrap().is_complete());
     let s1 = net.switch("s1").unwrap();
@@ -59,7 +59,7 @@ fn a_restarted_switch_is_told_its_entries_again() {
 }
 
 #[test]
-fn a_long_stall_is_taken_for_the_end() {
+fn a_long_stall_closes_the_connection() {
     let mut net = net_with("linear,2", "l2");
     let s1 = net.switch("s1").unwrap();
     net.stall_connection(s1, ms(500)).unwrap();
@@ -74,7 +74,7 @@ fn a_long_stall_is_taken_for_the_end() {
 }
 
 #[test]
-fn bytes_in_pieces_mean_the_same() {
+fn segmentation_changes_nothing() {
     let mut config = config();
     config.channel.splits = true;
     let mut net = Net::new(&plan("tree,depth=2,fanout=2"), config).unwrap();

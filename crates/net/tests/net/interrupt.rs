@@ -1,4 +1,4 @@
-//! Leaving off before the time is over.
+//! Interruption of a running network.
 
 use crate::support::*;
 use std::cell::Cell;
@@ -6,11 +6,11 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use urtica_net::NetError;
 
-/// Far more than any test takes.
+/// Longer than any test.
 const LONG: Duration = Duration::from_secs(100_000);
 
 #[test]
-fn time_stands_still_while_it_is_interrupted_and_goes_on_after() {
+fn time_stops_during_an_interruption_and_continues_after() {
     let mut net = learning_net("single,2");
     let is_interrupted = Rc::new(Cell::new(false));
     let asked = Rc::clone(&is_interrupted);
@@ -21,7 +21,11 @@ fn time_stands_still_while_it_is_interrupted_and_goes_on_after() {
     assert!(!net.run_until(|_| false, LONG));
     let report = net.ping_all().unwrap();
     assert!(report.is_interrupted && !report.is_complete());
-    assert_eq!((report.pairs, report.sent), (2, 1), "as far as it came");
+    assert_eq!(
+        (report.pairs, report.sent),
+        (2, 1),
+        "until the interruption"
+    );
     assert!(report.to_string().starts_with("Interrupted: "), "{report}");
     let host = net.host("h1").unwrap();
     assert!(matches!(
@@ -33,7 +37,7 @@ fn time_stands_still_while_it_is_interrupted_and_goes_on_after() {
 }
 
 #[test]
-fn a_wait_for_the_clock_on_the_wall_is_interrupted() {
+fn a_wait_for_real_time_is_interrupted() {
     let mut net = learning_net("single,2");
     net.follow_the_clock();
     let started = Instant::now();

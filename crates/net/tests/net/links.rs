@@ -1,4 +1,4 @@
-//! What links do to frames.
+//! The effects of links on frames.
 
 use crate::support::{config, learning_net, ms, plan};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use urtica_net::{Net, NetConfig};
 use urtica_switch::FailMode;
 use urtica_topology::spec::LinkProperties;
 
-/// Two switches that learn by themselves, with such a link between them.
+/// Creates two learning switches with such a link between them.
 fn two_switches(properties: LinkProperties) -> Net {
     let mut plan = plan("linear,2");
     plan.links[0].properties = properties;
@@ -16,7 +16,7 @@ fn two_switches(properties: LinkProperties) -> Net {
 }
 
 #[test]
-fn a_ping_takes_as_long_as_its_way() {
+fn a_ping_takes_the_sum_of_its_delays() {
     let mut net = two_switches(LinkProperties {
         delay: ms(5),
         ..LinkProperties::default()
@@ -29,7 +29,7 @@ fn a_ping_takes_as_long_as_its_way() {
 }
 
 #[test]
-fn bandwidth_makes_frames_wait_and_then_lose() {
+fn limited_bandwidth_queues_and_then_drops_frames() {
     let mut net = two_switches(LinkProperties {
         bandwidth_bps: Some(8_000_000),
         ..LinkProperties::default()
@@ -64,7 +64,7 @@ fn bandwidth_makes_frames_wait_and_then_lose() {
 }
 
 #[test]
-fn a_lossy_link_loses_about_as_much_as_it_says() {
+fn a_lossy_link_has_the_given_loss() {
     let mut net = two_switches(LinkProperties {
         loss: 0.2,
         ..LinkProperties::default()
@@ -73,7 +73,7 @@ fn a_lossy_link_loses_about_as_much_as_it_says() {
     let ping = net.start_ping(h1, h2, 500).unwrap();
     net.run_for(Duration::from_secs(510));
     let report = net.ping_report(ping).unwrap();
-    // Both ways have to go well: 64 %.
+    // Both directions must succeed: 64 %.
     assert_eq!(report.sent, 500);
     assert!((270..370).contains(&report.received), "{report}");
 }
@@ -113,7 +113,7 @@ fn a_cut_link_carries_nothing_until_it_is_repaired() {
 }
 
 #[test]
-fn a_switch_that_is_off_takes_its_links_along() {
+fn links_of_a_switch_that_is_off_are_down() {
     let mut net = learning_net("linear,3");
     let (h1, h3) = (net.host("h1").unwrap(), net.host("h3").unwrap());
     let s2 = net.switch("s2").unwrap();

@@ -1,4 +1,4 @@
-//! Hosts that move.
+//! Moves of hosts.
 
 use crate::support::{config, learning_net, ms, net_with, plan};
 use std::cell::Cell;
@@ -10,7 +10,7 @@ use urtica_switch::FailMode;
 use urtica_topology::spec::LinkProperties;
 use urtica_wire::{PortNo, PortState};
 
-/// Whether each of two hosts gets an answer of the other.
+/// Returns `true` if each of two hosts gets an answer from the other.
 fn reach(net: &mut Net, a: &str, b: &str) -> bool {
     let (a, b) = (net.host(a).unwrap(), net.host(b).unwrap());
     [(a, b), (b, a)]
@@ -18,7 +18,7 @@ fn reach(net: &mut Net, a: &str, b: &str) -> bool {
         .all(|(from, to)| net.ping(from, to).unwrap().received == 1)
 }
 
-/// Has a host move, and what it does after that be noticed.
+/// Moves a host, and lets its new place be noticed.
 fn move_host(net: &mut Net, host: &str, to: &str) -> PortNo {
     let (host, to) = (net.host(host).unwrap(), net.switch(to).unwrap());
     let port_no = net.move_host(host, to).unwrap();
@@ -27,7 +27,7 @@ fn move_host(net: &mut Net, host: &str, to: &str) -> PortNo {
 }
 
 #[test]
-fn a_host_is_where_its_link_is() {
+fn a_host_moves_with_its_link() {
     let mut net = learning_net("linear,3");
     assert!(reach(&mut net, "h1", "h3"));
     // The switch at the end of a line has two ports, for its host and its neighbour.
@@ -69,7 +69,7 @@ fn ports_outlast_switches_that_are_off() {
 }
 
 #[test]
-fn a_link_that_is_cut_is_so_wherever_it_is() {
+fn a_cut_link_stays_cut_after_a_move() {
     let mut net = learning_net("linear,2");
     let link = net.link("h1", "s1").unwrap();
     net.cut(link).unwrap();
@@ -81,7 +81,7 @@ fn a_link_that_is_cut_is_so_wherever_it_is() {
 }
 
 #[test]
-fn the_controller_is_told_of_both_ports() {
+fn the_controller_is_notified_of_both_ports() {
     let mut net = net_with("linear,2", "l2");
     let ports = |net: &Net, switch: &str| {
         let id = net.datapath_id(net.switch(switch).unwrap()).unwrap();
@@ -101,7 +101,7 @@ fn the_controller_is_told_of_both_ports() {
     assert_eq!(ports(&net, "s2"), [(1, true), (2, true), (3, false)]);
 }
 
-/// Counts what is lost.
+/// Counts lost frames.
 #[derive(Default)]
 struct Lost(Rc<Cell<usize>>);
 
@@ -115,7 +115,7 @@ impl Watcher for Lost {
 }
 
 #[test]
-fn what_is_under_way_in_the_link_is_lost() {
+fn frames_in_flight_are_lost() {
     let mut config = NetConfig {
         host_links: LinkProperties {
             delay: ms(1),

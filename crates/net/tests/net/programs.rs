@@ -1,4 +1,4 @@
-//! Programs that change while the controller runs, on switches that carry traffic.
+//! Programs replaced while the controller runs, on switches that carry traffic.
 
 use crate::support::{config, ms, plan, settle};
 use std::cell::RefCell;
@@ -14,14 +14,14 @@ use urtica_net::watch::{Event, Watcher};
 use urtica_net::{Datagrams, Net, SwitchId};
 use urtica_wire::{Match, Message, PortNo, split_frame};
 
-/// How many entries each program has in each switch.
+/// The number of entries of each program in each switch.
 const ENTRIES: u16 = 25;
 
-/// A program with permanent entries of its own: for UDP ports from `first` on, all of which are dropped.
+/// A program with its own permanent entries: for UDP ports from `first` on, all of which are dropped.
 #[derive(Clone, Copy)]
 struct Drops {
     first: u16,
-    /// Whether it floods what no other entry is for.
+    /// Whether it floods packets that match no other entry.
     floods: bool,
 }
 
@@ -33,7 +33,7 @@ impl Program for Drops {
 
 impl SwitchHandler for Drops {
     fn switch_up(&mut self, switch: &mut Switch) {
-        // As programs do that do not want to know what an earlier run has left.
+        // Like programs that discard entries of an earlier run.
         let _ = switch.delete(Match::any());
         if self.floods {
             let lowest = EntryOptions {
@@ -49,7 +49,7 @@ impl SwitchHandler for Drops {
     }
 }
 
-/// Counts the flow mods that come to each switch, and connections that end.
+/// Counts the flow mods that arrive at each switch, and connections that close.
 #[derive(Default)]
 struct Count {
     flow_mods: BTreeMap<SwitchId, usize>,
@@ -81,7 +81,7 @@ fn entries_of(net: &mut Net) -> usize {
     entries.sum()
 }
 
-/// One of four programs is replaced, while packets are on their way through all switches.
+/// Replaces one of four programs while packets are in flight through all switches.
 fn replace_one_of_four(switches: usize) {
     let mut net = Net::new(&plan(&format!("linear,{switches}")), config()).unwrap();
     let drops = |first| Drops {
@@ -110,7 +110,7 @@ fn replace_one_of_four(switches: usize) {
     let count = Rc::new(RefCell::new(Count::default()));
     net.watch(Rc::clone(&count));
 
-    // Five of its entries go, and five others come.
+    // Five of its entries are removed, and five others added.
     let changed: Arc<dyn Program> = Arc::new(Drops {
         first: 1005,
         floods: true,
@@ -142,17 +142,17 @@ fn replace_one_of_four(switches: usize) {
 }
 
 #[test]
-fn entries_that_do_not_differ_are_not_sent_and_no_packet_is_lost() {
+fn sends_only_changed_entries_and_loses_no_packet() {
     replace_one_of_four(8);
 }
 
 #[test]
-fn nor_with_200_switches_of_100_entries() {
+fn sends_only_changed_entries_to_200_switches() {
     replace_one_of_four(200);
 }
 
 #[test]
-fn bundled_programs_work_that_come_while_switches_are_connected() {
+fn bundled_programs_can_be_added_while_switches_are_connected() {
     let mut net = Net::new(&plan("tree,depth=2,fanout=2"), config()).unwrap();
     let options = Options::default();
     let mut apps = Apps::new(&["hub"], &options).unwrap();
@@ -172,7 +172,7 @@ fn bundled_programs_work_that_come_while_switches_are_connected() {
         apps = next.into_apps(&ids);
         // Links and hosts are found in this time.
         net.run_for(Duration::from_secs(10));
-        // The first packets of hosts that are not known yet may be lost.
+        // The first packets of unknown hosts may be lost.
         net.ping_all().unwrap();
         let report = net.ping_all().unwrap();
         assert!(report.is_complete(), "{names:?}: {report}");

@@ -1,10 +1,10 @@
-//! What a network is asked for and has not.
+//! Requests that a network rejects.
 
 use crate::support::{config, learning_net, plan};
 use urtica_net::{Net, NetError};
 
 #[test]
-fn unknown_names_are_sentences_with_those_there_are() {
+fn errors_for_unknown_names_list_the_known_ones() {
     let net = learning_net("linear,2");
     let told = |error: NetError| error.to_string();
     assert_eq!(
@@ -47,7 +47,7 @@ fn ids_of_another_network_are_refused() {
 }
 
 #[test]
-fn plans_that_contradict_themselves_are_refused() {
+fn rejects_contradictory_plans() {
     let told = |change: fn(&mut urtica_topology::spec::Plan)| {
         let mut plan = plan("linear,2");
         change(&mut plan);

@@ -5,7 +5,7 @@ use urtica_controller::{Controller, Network, Role, SessionConfig};
 use urtica_net::Net;
 use urtica_wire::{AsyncConfig, Version};
 
-/// Two switches and two hosts, and a hub, which every packet needs, in this role.
+/// Creates two switches and two hosts, and a hub, which sees every packet, in this role.
 fn hub(version: Version, role: Role) -> Net {
     let mut config = config();
     config.switch.versions = vec![version];
@@ -16,7 +16,7 @@ fn hub(version: Version, role: Role) -> Net {
     net
 }
 
-/// Asks all switches for a role, and expects that they give it.
+/// Requests a role from all switches, and checks that they grant it.
 fn change(net: &mut Net, network: &Network, role: Role) {
     let replies = network.set_role_of_all(role).unwrap();
     assert_eq!(replies.len(), 2);
@@ -49,7 +49,7 @@ fn a_network_obeys_its_primary_and_no_secondary() {
 }
 
 #[test]
-fn a_switch_that_comes_back_is_asked_for_the_role_again() {
+fn the_role_is_requested_again_after_a_reconnect() {
     let mut net = hub(Version::Of13, Role::Primary);
     let network = net.controller().unwrap().clone();
     change(&mut net, &network, Role::Secondary);
@@ -63,7 +63,7 @@ fn a_switch_that_comes_back_is_asked_for_the_role_again() {
 }
 
 #[test]
-fn a_secondary_hears_of_packets_where_it_asks_to() {
+fn a_secondary_receives_packet_ins_on_request() {
     for version in Version::ALL {
         let mut config = config();
         config.switch.versions = vec![version];
@@ -90,7 +90,7 @@ fn a_secondary_hears_of_packets_where_it_asks_to() {
         assert_eq!(withheld, 0);
         assert!(!net.ping_all().unwrap().is_complete());
         let (more, withheld) = heard();
-        assert!(more > packets, "it hears of them");
+        assert!(more > packets, "it receives them");
         assert_eq!(withheld, more - packets, "and answers none");
     }
 }

@@ -1,4 +1,4 @@
-//! What a controller asks its switches.
+//! A controller's statistics requests to its switches.
 
 use crate::support::{config, ms, plan};
 use std::pin::pin;
@@ -14,7 +14,7 @@ use urtica_wire::{
 
 const COOKIE: u64 = 77;
 
-/// One switch with two hosts, which have pinged each other, and its controller's view of it.
+/// Creates one switch with two hosts, which have pinged each other, and its controller's view of it.
 fn asked(version: Version) -> (Net, Network, DatapathId) {
     let mut config = config();
     config.switch.versions = vec![version];
@@ -28,7 +28,7 @@ fn asked(version: Version) -> (Net, Network, DatapathId) {
     (net, network, switch)
 }
 
-/// Lets the network run until a question is answered.
+/// Lets the network run until a request is answered.
 fn answer<T>(net: &mut Net, question: impl Future<Output = T>) -> T {
     let mut question = pin!(question);
     let mut context = Context::from_waker(Waker::noop());
@@ -42,7 +42,7 @@ fn answer<T>(net: &mut Net, question: impl Future<Output = T>) -> T {
 }
 
 #[test]
-fn ports_tables_and_entries_are_told_in_both_versions() {
+fn reports_ports_tables_and_entries_in_both_versions() {
     for version in Version::ALL {
         let (mut net, network, switch) = asked(version);
         let options = EntryOptions {
@@ -83,7 +83,7 @@ fn ports_tables_and_entries_are_told_in_both_versions() {
 }
 
 #[test]
-fn groups_meters_and_roles_are_told_in_1_3() {
+fn reports_groups_meters_and_roles_in_1_3() {
     let (mut net, network, switch) = asked(Version::Of13);
     let buckets = vec![Bucket {
         weight: 0,
@@ -139,14 +139,14 @@ fn groups_meters_and_roles_are_told_in_1_3() {
 }
 
 #[test]
-fn what_1_0_has_not_is_refused_before_it_is_sent() {
+fn rejects_requests_that_1_0_lacks_before_sending() {
     let (mut net, network, switch) = asked(Version::Of10);
     let refused = answer(&mut net, network.groups(switch)).err().unwrap();
     assert!(matches!(refused, RequestError::Encode(_)), "{refused}");
 }
 
 #[test]
-fn a_question_that_is_not_answered_ends() {
+fn an_unanswered_request_times_out() {
     let (mut net, network, switch) = asked(Version::Of13);
     let s1 = net.switch("s1").unwrap();
     net.stall_connection(s1, Duration::from_secs(10)).unwrap();

@@ -15,7 +15,7 @@ pub fn plan(spec: &str) -> Plan {
     spec.plan().unwrap()
 }
 
-/// Small switches that go without machine code, which takes long to set up in a test.
+/// Returns small switches without machine code, whose set-up is slow in a test.
 pub fn config() -> NetConfig {
     let switch = SwitchConfig {
         forwarding: Forwarding::Plain,
@@ -27,14 +27,14 @@ pub fn config() -> NetConfig {
     }
 }
 
-/// A network whose switches learn by themselves.
+/// Creates a network whose switches learn by themselves.
 pub fn learning_net(spec: &str) -> Net {
     let mut config = config();
     config.switch.fail_mode = FailMode::Standalone;
     Net::new(&plan(spec), config).unwrap()
 }
 
-/// A network with a controller that runs the app of this name; its switches have connected.
+/// Creates a network with a controller that runs the app of this name; its switches have connected.
 pub fn net_with(spec: &str, app: &str) -> Net {
     let mut net = Net::new(&plan(spec), config()).unwrap();
     let controller = urtica_apps::add_by_name(Controller::new(), app).unwrap();
@@ -43,14 +43,15 @@ pub fn net_with(spec: &str, app: &str) -> Net {
     net
 }
 
-/// Lets time pass until the controller knows all switches, and they have what it tells them at first; whether that was in time.
+/// Lets time pass until the controller knows all switches, and they have received its initial messages; returns `true` if
+/// that happened within `bound`.
 pub fn settle(net: &mut Net, bound: Duration) -> bool {
     let are_connected = net.run_until(|net| all_connected(net), bound);
     net.run_for(ms(20));
     are_connected
 }
 
-/// Whether the controller knows all switches.
+/// Returns `true` if the controller knows all switches.
 pub fn all_connected(net: &Net) -> bool {
     let known = net
         .controller()

@@ -9,7 +9,7 @@ fn pings(net: &mut Net, from: &str, to: &str) -> bool {
 }
 
 #[test]
-fn a_link_loses_one_way_and_no_port_tells() {
+fn one_way_loss_is_not_reported_by_ports() {
     let mut net = net_with("linear,2", "l2");
     assert!(pings(&mut net, "h1", "h2"));
     let link = net.link("s1", "s2").unwrap();
@@ -25,7 +25,7 @@ fn a_link_loses_one_way_and_no_port_tells() {
 }
 
 #[test]
-fn a_controller_keeps_an_end_that_its_switch_has_lost() {
+fn the_controller_keeps_a_half_open_connection() {
     let mut net = net_with("linear,2", "l2");
     let s1 = net.switch("s1").unwrap();
     net.lose_end(s1, LostEnd::OfSwitch).unwrap();
@@ -33,21 +33,21 @@ fn a_controller_keeps_an_end_that_its_switch_has_lost() {
     assert_eq!(
         net.controller().unwrap().switches().len(),
         2,
-        "it knows of nothing"
+        "the controller has not noticed"
     );
-    // The switch is back first: the newer connection counts, and the older one is closed.
+    // The switch reconnects first: the newer connection counts, and the older one is closed.
     net.run_for(ms(2_000));
     assert_eq!(net.connections(), (2, 2));
     assert!(pings(&mut net, "h1", "h2"));
 }
 
 #[test]
-fn a_controller_that_has_lost_its_end_is_found_out_by_what_a_switch_sends() {
+fn a_switch_notices_a_half_open_connection_when_it_sends() {
     let mut net = net_with("linear,2", "l2");
     let s1 = net.switch("s1").unwrap();
     net.lose_end(s1, LostEnd::OfController).unwrap();
     assert_eq!(net.connections(), (2, 1));
-    // A frame comes up, and nobody has the other end.
+    // A frame is sent to the controller, whose end of the connection is lost.
     assert!(!pings(&mut net, "h1", "h2"));
     net.run_for(ms(2_000));
     assert_eq!(net.connections(), (2, 2));
@@ -55,7 +55,7 @@ fn a_controller_that_has_lost_its_end_is_found_out_by_what_a_switch_sends() {
 }
 
 #[test]
-fn a_switch_that_reads_slowly_holds_up_what_is_for_it() {
+fn a_switch_that_reads_slowly_delays_its_input() {
     let mut net = net_with("single,2", "l2");
     assert!(pings(&mut net, "h1", "h2"));
     let s1 = net.switch("s1").unwrap();
@@ -63,7 +63,7 @@ fn a_switch_that_reads_slowly_holds_up_what_is_for_it() {
     net.set_read_rate(s1, Some(20)).unwrap();
     assert!(
         !pings(&mut net, "h1", "h2"),
-        "entries have gone, and their like come slowly"
+        "entries have expired, and new ones arrive slowly"
     );
     assert!(net.control_bytes_under_way() > 0);
     net.set_read_rate(s1, None).unwrap();
@@ -99,7 +99,7 @@ fn tables_are_full_and_flow_mods_refused() {
 }
 
 #[test]
-fn a_clock_that_jumps_makes_everything_late() {
+fn a_clock_jump_expires_timers() {
     let mut net = net_with("single,2", "l2");
     let s1 = net.switch("s1").unwrap();
     assert!(pings(&mut net, "h1", "h2"));
@@ -120,7 +120,7 @@ fn a_clock_that_jumps_makes_everything_late() {
 }
 
 #[test]
-fn a_host_that_moves_silently_leaves_its_port_as_it_was() {
+fn a_silent_move_keeps_the_old_port_up() {
     let mut net = net_with("linear,2", "l2");
     let (h1, s1, s2) = (
         net.host("h1").unwrap(),
@@ -140,7 +140,7 @@ fn a_host_that_moves_silently_leaves_its_port_as_it_was() {
 }
 
 #[test]
-fn a_switch_comes_back_after_another_took_its_datapath_id() {
+fn a_switch_reconnects_after_an_impostor() {
     let mut net = net_with("linear,2", "l2");
     let s1 = net.switch("s1").unwrap();
     net.connect_impostor(s1).unwrap();
@@ -148,7 +148,7 @@ fn a_switch_comes_back_after_another_took_its_datapath_id() {
     assert_eq!(
         (net.peers(), net.connections().0),
         (1, 1),
-        "the newer is believed"
+        "the newer connection counts"
     );
     net.run_for(ms(3_000));
     assert_eq!(
@@ -160,7 +160,7 @@ fn a_switch_comes_back_after_another_took_its_datapath_id() {
 }
 
 #[test]
-fn strangers_are_sent_away_and_disturb_nobody() {
+fn malformed_peers_are_disconnected() {
     let mut net = net_with("linear,2", "l2");
     net.connect_stranger(b"GET / HTTP/1.1\r\n\r\n");
     net.run_for(ms(300));

@@ -1,4 +1,4 @@
-//! Runs drawn from seeds: that they hold, that they repeat, and that what is wrong is found.
+//! Runs drawn from seeds: they hold, they repeat, and they find bugs.
 
 mod minimise;
 mod planted;

@@ -1,14 +1,14 @@
-//! Failures are reduced to what they need.
+//! Failures are reduced to the necessary faults and flows.
 
 use crate::planted::routing;
 use urtica_controller::{Controller, EntryOptions, Switch, SwitchHandler, SwitchInfo};
 use urtica_net::simulate::{FaultKind, Faults, PlantedBug, Programs, Scenario, minimise, simulate};
 use urtica_wire::{Match, PacketIn, PortNo};
 
-/// What is left of the first seed that fails: how many faults and flows. It fails with these in the same way, as often as it is run.
+/// Returns the numbers of faults and flows left of the first seed that fails. It fails with these in the same way each time.
 fn least(mut scenario: Scenario) -> (usize, usize) {
     let failure = (0..100).find_map(|seed| simulate(&scenario, seed).err());
-    let failure = failure.expect("a mistake is found within a hundred seeds");
+    let failure = failure.expect("a bug is found within a hundred seeds");
     let least = minimise(&scenario, &failure);
     assert_eq!(least.failure.sentence, failure.sentence);
     assert_eq!(least.failure.items, least.only);
@@ -19,13 +19,13 @@ fn least(mut scenario: Scenario) -> (usize, usize) {
 }
 
 #[test]
-fn one_cut_is_left_of_eight_faults_where_it_is_the_cause() {
+fn reduces_eight_faults_to_the_cut_that_is_the_cause() {
     let mut scenario = routing(Some(PlantedBug::IgnorePortDown));
     scenario.faults = Faults::of(&[FaultKind::LastingCut]);
     assert_eq!(least(scenario), (1, 0));
 }
 
-/// Installs entries that never go.
+/// Installs entries that never expire.
 struct Hoarder;
 
 impl SwitchHandler for Hoarder {
@@ -36,7 +36,7 @@ impl SwitchHandler for Hoarder {
 }
 
 #[test]
-fn nothing_is_left_where_faults_and_flows_are_not_the_cause() {
+fn removes_all_faults_and_flows_that_are_not_the_cause() {
     let scenario = Scenario::on_trees(|| Programs {
         controller: Controller::new().program(|_: &SwitchInfo| Hoarder),
         reservations: None,

@@ -1,4 +1,4 @@
-//! Programs with a mistake in them, each found by the invariant that is there for it.
+//! Programs with a bug, each found by the invariant for it.
 
 use std::time::Duration;
 use urtica_controller::{Controller, EntryOptions, Switch, SwitchHandler, SwitchInfo};
@@ -6,10 +6,10 @@ use urtica_net::simulate::{Failure, FaultKind, Faults, PlantedBug, Programs, Sce
 use urtica_topology::spec::TopologySpec;
 use urtica_wire::{Match, PacketIn, PortNo};
 
-/// The first seed that fails, and how.
+/// Returns the failure of the first seed that fails.
 fn first_failure(scenario: &Scenario) -> Box<Failure> {
     let found = (0..100).find_map(|seed| simulate(scenario, seed).err());
-    found.expect("a mistake is found within a hundred seeds")
+    found.expect("a bug is found within a hundred seeds")
 }
 
 fn programs<H: SwitchHandler + 'static>(handler: fn() -> H) -> impl Fn() -> Programs {
@@ -19,7 +19,7 @@ fn programs<H: SwitchHandler + 'static>(handler: fn() -> H) -> impl Fn() -> Prog
     }
 }
 
-/// Routing as it is run, behind a mistake that is planted or as it should be.
+/// Routing, with or without a planted bug.
 pub fn routing(bug: Option<PlantedBug>) -> Scenario {
     let mut options = urtica_apps::Options::default();
     options.discovery.secret = Some([0; 32]);
@@ -41,8 +41,8 @@ pub fn routing(bug: Option<PlantedBug>) -> Scenario {
     }
 }
 
-/// The mistake is found by the invariant whose sentence begins like this, its seed repeats that to the byte, and all is well
-/// with that seed where nothing is planted.
+/// Checks that the bug is found by the invariant whose sentence starts with `sentence`, that its seed repeats the failure
+/// exactly, and that the seed passes without the bug.
 fn is_found(bug: PlantedBug, sentence: &str) {
     let spoilt = routing(Some(bug));
     let failure = first_failure(&spoilt);
@@ -61,21 +61,21 @@ fn is_found(bug: PlantedBug, sentence: &str) {
 }
 
 #[test]
-fn links_that_are_believed_in_after_they_were_cut_are_found() {
+fn finds_use_of_cut_links() {
     is_found(PlantedBug::IgnorePortDown, "connected hosts");
 }
 
 #[test]
-fn floods_beside_the_spanning_tree_are_found() {
+fn finds_floods_outside_the_spanning_tree() {
     is_found(PlantedBug::FloodEverywhere, "frames do not multiply");
 }
 
 #[test]
-fn entries_without_a_time_out_are_found() {
+fn finds_entries_without_a_time_out() {
     is_found(PlantedBug::ForgottenEntries, "nothing is left over");
 }
 
-/// Floods, wherever it is.
+/// Floods everything, on any topology.
 struct Hub;
 
 impl SwitchHandler for Hub {
@@ -84,7 +84,7 @@ impl SwitchHandler for Hub {
     }
 }
 
-/// Learns nothing, and installs entries that never go.
+/// Learns nothing, and installs entries that never expire.
 struct Hoarder;
 
 impl SwitchHandler for Hoarder {
@@ -95,7 +95,7 @@ impl SwitchHandler for Hoarder {
 }
 
 #[test]
-fn flooding_in_a_ring_goes_round() {
+fn finds_loops_of_floods_in_a_ring() {
     let mut scenario = Scenario::on_loops(programs(|| Hub));
     scenario.topologies = vec![TopologySpec::Ring { switches: 4 }];
     scenario.never_loops = true;
@@ -105,7 +105,7 @@ fn flooding_in_a_ring_goes_round() {
 }
 
 #[test]
-fn flooding_in_a_mesh_is_a_storm() {
+fn finds_storms_in_a_mesh() {
     let mut scenario = Scenario::on_loops(programs(|| Hub));
     scenario.topologies = vec![TopologySpec::Mesh { switches: 4 }];
     let failure = first_failure(&scenario);
@@ -113,7 +113,7 @@ fn flooding_in_a_mesh_is_a_storm() {
 }
 
 #[test]
-fn entries_that_never_go_are_left_over() {
+fn finds_leftover_entries() {
     let mut scenario = Scenario::on_trees(programs(|| Hoarder));
     scenario.faults = Faults::NONE;
     let failure = first_failure(&scenario);
@@ -124,7 +124,7 @@ fn entries_that_never_go_are_left_over() {
     assert!(failure.seen.contains("expected at most 1"), "{failure}");
 }
 
-/// Floods the first time, and drops from then on.
+/// Floods the first packet, and then drops all.
 #[derive(Default)]
 struct Forgetful(u32);
 
@@ -138,7 +138,7 @@ impl SwitchHandler for Forgetful {
 }
 
 #[test]
-fn hosts_that_are_not_reached_are_told() {
+fn finds_unreachable_hosts() {
     let scenario = Scenario::on_trees(programs(Forgetful::default));
     let failure = first_failure(&scenario);
     assert!(failure.sentence.starts_with("connected hosts"), "{failure}");
@@ -151,7 +151,7 @@ fn hosts_that_are_not_reached_are_told() {
 }
 
 #[test]
-fn what_is_reserved_is_looked_at() {
+fn checks_reservations() {
     let scenario = Scenario::on_trees(|| {
         let mut looks = 0;
         Programs {
@@ -168,12 +168,12 @@ fn what_is_reserved_is_looked_at() {
     let failure = first_failure(&scenario);
     assert_eq!(
         failure.sentence,
-        "what is reserved never exceeds what a link carries"
+        "reservations never exceed a link's capacity"
     );
     assert!(failure.seen.contains("11 are reserved"));
 }
 
-/// Floods what is short.
+/// Floods short frames.
 struct ForShortFrames;
 
 impl SwitchHandler for ForShortFrames {
@@ -185,7 +185,7 @@ impl SwitchHandler for ForShortFrames {
 }
 
 #[test]
-fn streams_that_lose_their_long_segments_are_found() {
+fn finds_streams_that_lose_long_segments() {
     let mut scenario = Scenario::on_trees(programs(|| ForShortFrames));
     scenario.faults = Faults::NONE;
     let failure = first_failure(&scenario);
@@ -194,7 +194,7 @@ fn streams_that_lose_their_long_segments_are_found() {
 }
 
 #[test]
-fn what_is_denied_and_arrives_is_found() {
+fn finds_delivered_denied_packets() {
     let mut scenario = Scenario::on_trees(programs(|| Hub));
     scenario.faults = Faults::NONE;
     scenario.denied = Some(|frame| frame.len() == 1_514);
@@ -203,7 +203,7 @@ fn what_is_denied_and_arrives_is_found() {
 }
 
 #[test]
-fn ways_along_the_spanning_tree_are_found_to_be_long() {
+fn finds_paths_longer_than_the_shortest() {
     let mut options = urtica_apps::Options::default();
     options.discovery.secret = Some([0; 32]);
     let mut scenario = Scenario::on_loops(move || Programs {
@@ -223,7 +223,7 @@ fn ways_along_the_spanning_tree_are_found_to_be_long() {
 }
 
 #[test]
-fn who_recovers_late_from_what_it_was_told_is_found() {
+fn finds_slow_recovery_from_reported_faults() {
     let scenario = Scenario {
         quickly_restored_within: Some(Duration::from_secs(2)),
         ..routing(Some(PlantedBug::IgnorePortDown))

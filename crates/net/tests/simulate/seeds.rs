@@ -23,7 +23,7 @@ fn a_learning_switch_survives_on_trees() {
 
 #[test]
 fn a_learning_switch_follows_hosts_that_move() {
-    // Behind a new connection it has forgotten where a host was: one that moves then is a new host, whose old entries stay.
+    // After a reconnect it has forgotten the host's place: a host that moves then is a new host, whose old entries stay.
     let kept = [
         FaultKind::HostMove,
         FaultKind::Cut,
@@ -35,7 +35,7 @@ fn a_learning_switch_follows_hosts_that_move() {
     ];
     let mut scenario = Scenario::on_trees(programs("l2"));
     scenario.faults = Faults::of(&kept);
-    // Entries towards a host's old port are found wrong only when it speaks, and then its neighbours ask once more.
+    // Entries towards a host's old port are found invalid only when it sends, and then its neighbours resolve it again.
     scenario.quickly_restored_within = None;
     (3_000..3_050).for_each(|seed| drop(run(&scenario, seed)));
 }

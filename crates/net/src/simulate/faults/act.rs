@@ -24,7 +24,7 @@ pub(in crate::simulate) enum Act {
     SetLossFrom(LinkId, usize, f64),
     LoseEnd(SwitchId, LostEnd),
     SetReadRate(SwitchId, Option<u64>),
-    /// Room for so many more entries, or for as many as ever.
+    /// Limits the number of further entries, or removes the limit.
     LeaveRoom(SwitchId, Option<u32>),
     RefuseFlowMods(SwitchId, bool),
     /// The switch's, or the controller's.
@@ -37,11 +37,11 @@ pub(in crate::simulate) enum Act {
 }
 
 impl Act {
-    /// A description.
-    pub fn tell(&self, names: &Names) -> String {
+    /// Describes the action.
+    pub fn description(&self, names: &Names) -> String {
         match *self {
             Self::ConnectStranger(ref bytes) => {
-                format!("somebody connects to the controller and says {bytes:02x?}")
+                format!("a peer connects to the controller and sends {bytes:02x?}")
             }
             Self::ConnectImpostor(switch) => format!(
                 "another switch connects with the datapath id of {}",
@@ -77,31 +77,31 @@ impl Act {
                 if end == 0 { "first" } else { "second" }
             ),
             Self::LoseEnd(switch, LostEnd::OfSwitch) => format!(
-                "{} loses its end of its connection, and the controller hears nothing of it",
+                "{} loses its end of its connection, unnoticed by the controller",
                 names.switch(switch)
             ),
             Self::LoseEnd(switch, LostEnd::OfController) => format!(
-                "the controller loses its end of the connection of {}, which hears nothing of it",
+                "the controller loses its end of the connection of {}, which does not notice",
                 names.switch(switch)
             ),
             Self::SetReadRate(switch, Some(rate)) => {
                 format!("{} reads {rate} bytes a second", names.switch(switch))
             }
             Self::SetReadRate(switch, None) => {
-                format!("{} reads as fast as it can", names.switch(switch))
+                format!("{} reads at full speed again", names.switch(switch))
             }
             Self::LeaveRoom(switch, Some(entries)) => format!(
-                "the tables of {} have room for {entries} entries more",
+                "the tables of {} have space for {entries} more entries",
                 names.switch(switch)
             ),
             Self::LeaveRoom(switch, None) => {
-                format!("the tables of {} have room again", names.switch(switch))
+                format!("the tables of {} have space again", names.switch(switch))
             }
             Self::RefuseFlowMods(switch, true) => {
                 format!("{} refuses flow mods", names.switch(switch))
             }
             Self::RefuseFlowMods(switch, false) => {
-                format!("{} takes flow mods again", names.switch(switch))
+                format!("{} accepts flow mods again", names.switch(switch))
             }
             Self::JumpClock(Some(switch), by) => {
                 format!(

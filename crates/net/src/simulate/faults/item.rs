@@ -12,16 +12,16 @@ pub enum ScheduleItem {
     Flow(usize),
 }
 
-/// The text is neither a fault nor a flow.
+/// The error for a text that names neither a fault nor a flow.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' names no fault and no flow of a run; expected for example fault-0 or flow-3")]
+#[error("'{text}' is not a fault or flow of a run; expected for example fault-0 or flow-3")]
 pub struct NoSuchItem {
     /// The text that was given.
     pub text: String,
 }
 
 impl ScheduleItem {
-    /// Whether it is a fault.
+    /// Returns `true` for a fault.
     pub fn is_fault(self) -> bool {
         matches!(self, Self::Fault(_))
     }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn items_are_read_back_and_others_refused() {
+    fn parses_items_and_rejects_others() {
         for item in [ScheduleItem::Fault(0), ScheduleItem::Flow(12)] {
             assert_eq!(item.to_string().parse(), Ok(item));
         }

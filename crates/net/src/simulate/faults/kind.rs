@@ -26,13 +26,13 @@ pub enum FaultKind {
     HostMove,
     /// A link loses frames in one direction, up to all of them, and no port reports it.
     OneWayLoss,
-    /// One end of a control connection is lost, and the other is not told.
+    /// One end of a control connection is lost, and the other does not notice.
     HalfOpen,
     /// A control channel stalls for longer than the keep-alive time-out.
     Silence,
     /// A switch reads its control channel slowly for a while.
     SlowSwitch,
-    /// A switch's tables have room for only a few more entries, for a while.
+    /// A switch's tables have space for only a few more entries, for a while.
     FullTable,
     /// A switch refuses all flow mods for a while.
     Refusal,
@@ -50,7 +50,7 @@ pub enum FaultKind {
 
 /// There is no kind of fault with this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no kind of fault '{name}'; expected one of: {}", names().join(", "))]
+#[error("unknown kind of fault '{name}'; expected one of: {}", names().join(", "))]
 pub struct NoSuchKind {
     /// The name that was given.
     pub name: String,
@@ -150,13 +150,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_back_and_unknown_ones_are_told_which_there_are() {
+    fn parses_names_and_lists_them_for_unknown_ones() {
         for &kind in FaultKind::ALL {
             assert_eq!(kind.to_string().parse(), Ok(kind));
         }
         let error = "moths".parse::<FaultKind>().unwrap_err().to_string();
         assert!(
-            error.starts_with("there is no kind of fault 'moths'; expected one of: cut, "),
+            error.starts_with("unknown kind of fault 'moths'; expected one of: cut, "),
             "{error}"
         );
     }

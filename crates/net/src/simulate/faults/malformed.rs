@@ -9,13 +9,13 @@ const FEATURES_REPLY_BYTES: u64 = 32;
 /// The maximum length of random bytes.
 const MOST_BYTES: u64 = 64;
 
-/// Bytes that begin like one of several peers' input.
+/// Returns bytes that start like one of several peers' input.
 pub(super) fn bytes(draw: &mut Draw) -> Vec<u8> {
     let version = [1, 4][draw.place(2)];
     let hello = [version, 0, 0, 8, 0, 0, 0, 1];
     match draw.below(7) {
         0 => noise(draw),
-        // Mininet's check whether there is a controller.
+        // Mininet's check for a controller.
         1 => b"echo A\n".to_vec(),
         2 => b"GET / HTTP/1.1\r\nHost: controller\r\n\r\n".to_vec(),
         // A version that never existed, and a hello with nothing after its length.

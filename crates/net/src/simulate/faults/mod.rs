@@ -23,7 +23,7 @@ pub(super) const LONGEST_SILENCE: Duration = Duration::from_secs(20);
 /// The longest time that a switch needs to connect to a running controller: the longest back-off, and the handshake.
 const LONGEST_RETURN: Duration = Duration::from_secs(11);
 
-/// Something that happens.
+/// An action at a time.
 pub(super) struct Happening {
     pub at: Duration,
     pub item: ScheduleItem,
@@ -84,8 +84,8 @@ impl Schedule {
         schedule
     }
 
-    /// Hosts that have moved silently announce themselves once more when all switches are back: the entries of an earlier
-    /// controller may forward their packets, so that nobody learns where they are.
+    /// Hosts that have moved silently announce themselves again when all switches are back: an earlier controller's entries
+    /// may forward their packets, so that their new places are not learnt.
     fn announce_moved_hosts(&mut self) {
         let happenings = self.happenings.iter();
         let moved: Vec<_> = happenings
@@ -106,7 +106,7 @@ impl Schedule {
         }
     }
 
-    /// Keeps only these. The end stays the same: what is drawn later must not depend on what is left out.
+    /// Keeps only these. The end stays unchanged: later draws must not depend on the items left out.
     pub fn keep(&mut self, only: &BTreeSet<ScheduleItem>) {
         self.items.retain(|item, _| only.contains(item));
         self.happenings
@@ -334,7 +334,7 @@ mod tests {
         Schedule::draw(&net, seed, faults, 3, from, to)
     }
 
-    /// What a schedule contains, by item.
+    /// Describes a schedule's actions of an item.
     fn told(schedule: &Schedule, item: ScheduleItem) -> Vec<String> {
         let happenings = schedule.happenings.iter();
         let of_item = happenings.filter(|happening| happening.item == item);
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_more_or_less_leaves_the_others_as_they_were() {
+    fn removing_a_fault_does_not_change_the_others() {
         for seed in 0..50 {
             let kinds = FaultKind::ALL.to_vec();
             let some = schedule(seed, &Faults { most: 4, kinds });
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_has_some_kinds_of_faults_and_another_run_has_others() {
+    fn runs_have_different_kinds_of_faults() {
         let swarms: Vec<_> = (0..200).map(|seed| swarm(seed, FaultKind::ALL)).collect();
         for kind in FaultKind::ALL {
             let having = swarms.iter().filter(|swarm| swarm.contains(kind)).count();
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_happens_to_some_network() {
+    fn every_kind_occurs_in_some_run() {
         for &kind in FaultKind::ALL {
             let only = Faults {
                 most: 4,

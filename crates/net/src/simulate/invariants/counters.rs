@@ -1,6 +1,6 @@
 //! Counters add up.
 //!
-//! What is sent into a link arrives or is lost, and after recovery a switch's ports count what went through their links.
+//! A frame sent into a link arrives or is lost, and after recovery a switch's ports count the frames of their links.
 
 use super::Invariant;
 use crate::names::Names;
@@ -15,7 +15,7 @@ pub(super) struct Counters {
     before: BTreeMap<(End, LinkId), Carried>,
 }
 
-/// What a port sent and received.
+/// Counts of a port's traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Carried {
     by_link: Way,
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_through_a_network_is_counted_by_links_and_ports_alike() {
+    fn links_and_ports_count_the_same_traffic() {
         let (mut net, mut counters) = (net(), Counters::default());
         counters.after_recovery(&mut net).unwrap();
         assert!(net.ping_all().unwrap().is_complete());
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_waits_for_its_switch_is_counted_by_neither() {
+    fn a_frame_that_waits_for_its_switch_is_not_counted() {
         let (mut net, mut counters) = (net(), Counters::default());
         let [h1, h2] = ["h1", "h2"].map(|name| net.host(name).unwrap());
         let (s1, link) = (net.switch("s1").unwrap(), net.link("h1", "s1").unwrap());
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_no_link_has_carried_is_found() {
+    fn finds_a_frame_that_no_link_has_carried() {
         let (mut net, mut counters) = (net(), Counters::default());
         counters.after_recovery(&mut net).unwrap();
         let switch = net.switch("s1").unwrap();

@@ -1,4 +1,4 @@
-//! What a firewall denies arrives nowhere.
+//! Packets that a firewall denies do not arrive.
 
 use super::Invariant;
 use crate::names::Names;
@@ -42,7 +42,7 @@ impl Watcher for Guard {
     fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), String> {
         match *event {
             Event::Arrived(_, end @ End::Host(_), frame) if (self.denied)(frame) => Err(format!(
-                "{SENTENCE}: {} has got one of {} bytes",
+                "{SENTENCE}: {} has received one of {} bytes",
                 self.names.end(end),
                 frame.len()
             )),

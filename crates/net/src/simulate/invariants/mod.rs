@@ -1,4 +1,4 @@
-//! What must hold in every run: one file per invariant, all with the same interface.
+//! The invariants of every run: one file each, all with the same interface.
 
 mod counters;
 mod isolation;
@@ -13,17 +13,17 @@ use super::Scenario;
 use crate::Net;
 
 /// The invariants of programs that reserve; they bring their own check.
-pub(super) const RESERVATIONS: &str = "what is reserved never exceeds what a link carries";
+pub(super) const RESERVATIONS: &str = "reservations never exceed a link's capacity";
 
-/// An invariant. An error says what was seen instead.
+/// An invariant. An error describes the violation.
 pub(super) trait Invariant {
     /// The invariant in words.
     fn sentence(&self) -> &'static str;
 
-    /// Starts to watch, if it does. The message of a violation begins with the invariant.
+    /// Installs watchers, if it has any. The message of a violation starts with the invariant.
     fn attach(&mut self, _net: &mut Net) {}
 
-    /// The faults are over. If it is `quick`, none of them takes long to recover from.
+    /// Checks at the end of the faults. If `quick`, none of them has a long recovery.
     fn after_faults(&mut self, _net: &mut Net, _quick: bool) -> Result<(), String> {
         Ok(())
     }
@@ -33,14 +33,14 @@ pub(super) trait Invariant {
         Ok(())
     }
 
-    /// Nothing was sent for so long that all traces of traffic should be gone.
+    /// Checks when there was no traffic for so long that all traces of it should be gone.
     fn when_quiescent(&mut self, _net: &mut Net) -> Result<(), String> {
         Ok(())
     }
 }
 
-/// All invariants. Those before reachability already watch while it lets hosts ping after recovery; those after it assume
-/// that hosts can be reached.
+/// Returns all invariants. Those before reachability already watch its pings after recovery; those after it assume that
+/// hosts can be reached.
 pub(super) fn all(scenario: &Scenario) -> Vec<Box<dyn Invariant>> {
     vec![
         Box::new(no_loops::NoLoops::new(scenario)),

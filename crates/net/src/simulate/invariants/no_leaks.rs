@@ -5,10 +5,10 @@ use crate::simulate::Scenario;
 use crate::{Net, SwitchId};
 use std::time::Duration;
 
-/// The time within which routine traffic arrives: echo requests, and what programs ask switches now and then.
+/// The time within which routine traffic arrives: echo requests, and programs' periodic requests to switches.
 const SETTLED_WITHIN: Duration = Duration::from_secs(2);
 
-/// Checks what switches, links and channels hold when the network is quiescent.
+/// Checks the resources used by switches, links and channels when the network is quiescent.
 pub(super) struct NoLeaks {
     entries: usize,
 }

@@ -1,8 +1,8 @@
 //! No frame loops.
 //!
-//! A frame that passes a switch's port a second time loops. That may happen while the controller has not yet told all
-//! switches of a fault, unless the programs promise that it never does; but no frame loops for longer than the network has
-//! time to recover, and after recovery none loops at all.
+//! A frame that passes a switch's port a second time loops. That may happen until the controller has notified all switches
+//! of a fault, unless the programs guarantee that it never does; but no frame loops for longer than the network has time to
+//! recover, and after recovery none loops at all.
 
 use super::Invariant;
 use crate::names::Names;
@@ -23,14 +23,14 @@ pub(super) struct NoLoops(Rc<RefCell<Trails>>);
 
 struct Trails {
     trails: BTreeMap<Tag, Trail>,
-    /// How long a frame may be in flight: it may wait in a stalled channel.
+    /// The maximum time of a frame in flight: it may wait in a stalled channel.
     lifetime: Duration,
     names: Names,
     /// No frame sent from then on may loop.
     forbidden_from: Option<Duration>,
 }
 
-/// Where a frame has been.
+/// The ports that a frame has passed.
 struct Trail {
     since: Duration,
     ports: Vec<(SwitchId, PortNo)>,
@@ -113,7 +113,7 @@ impl Trails {
         }
         match self.forbidden_from {
             Some(from) if trail.since >= from => Err(format!(
-                "{SENTENCE}: {tag} has come to {} a second time",
+                "{SENTENCE}: {tag} has reached {} a second time",
                 self.names.end(End::Switch(port.0, port.1))
             )),
             _ => Ok(()),

@@ -138,7 +138,7 @@ impl Copies {
         };
         match *copies > most {
             true => Err(format!(
-                "{SENTENCE}: {} has got copy {copies} of {tag}",
+                "{SENTENCE}: {} has received copy {copies} of {tag}",
                 self.names.host(host)
             )),
             false => Ok(()),

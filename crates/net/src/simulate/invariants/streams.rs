@@ -1,6 +1,6 @@
 //! Streams arrive completely.
 //!
-//! A stream that was begun while there were faults goes on until its last byte has arrived, in order, once the network has recovered.
+//! A stream started during faults continues until its last byte has arrived, in order, once the network has recovered.
 
 use super::Invariant;
 use crate::names::Names;
@@ -8,10 +8,10 @@ use crate::simulate::reality::connected_pairs;
 use crate::{FlowId, HostId, Net};
 use std::time::Duration;
 
-/// How long streams that have had no luck need after recovery: senders wait for three seconds at most before they try again.
+/// The time that the slowest streams need after recovery: senders retry after three seconds at most.
 const DONE_WITHIN: Duration = Duration::from_secs(15);
 
-/// Looks at what has come of each stream.
+/// Checks the received bytes of each stream.
 pub(super) struct Streams;
 
 impl Invariant for Streams {
@@ -45,7 +45,7 @@ fn check(net: &Net, (from, to, bytes, flow): (HostId, HostId, u64, FlowId)) -> R
             report.received_bytes
         )),
         true if report.corrupted > 0 => Err(format!(
-            "{} packets of the {bytes} bytes {stream} held others than were sent",
+            "{} packets of the {bytes} bytes {stream} had other bytes than were sent",
             report.corrupted
         )),
         true => Ok(()),
