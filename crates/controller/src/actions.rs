@@ -1,9 +1,9 @@
-//! What is done with a packet, as programs say it.
+//! Lists of actions, as programs write them.
 
 use urtica_wire::{Action, BufferId, List, Message, PacketOut, PortNo};
 
-/// What [`Switch::forward`](crate::Switch::forward), [`Switch::install`](crate::Switch::install) and their siblings do with
-/// packets: a list of actions, carried out in order, of which an empty one drops; or a [`PortNo`], which is short for one output.
+/// The actions of [`Switch::forward`](crate::Switch::forward), [`Switch::install`](crate::Switch::install) and their
+/// siblings: a list, executed in order, which drops the packet if empty; or a [`PortNo`], short for one output.
 ///
 /// ```
 /// # use urtica_controller::{IDLE_5S, Switch};
@@ -28,7 +28,7 @@ pub enum Actions<'a> {
 }
 
 impl Actions<'_> {
-    /// Lends them as a list.
+    /// Borrows them as a list.
     pub(crate) fn with_list<R>(self, use_list: impl FnOnce(&[Action]) -> R) -> R {
         match self {
             Self::Output(port) => use_list(&[Action::output(port)]),
@@ -62,7 +62,7 @@ impl<'a> From<&'a Vec<Action<'a>>> for Actions<'a> {
     }
 }
 
-/// A packet-out of a packet that the controller made.
+/// Encodes a packet-out of a packet that the controller made.
 pub(crate) fn with_packet_out<R>(
     data: &[u8],
     actions: Actions,

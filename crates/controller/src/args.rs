@@ -12,27 +12,27 @@ const LISTEN_HELP: &str = "Listen here, in Open vSwitch's form: ptcp:[PORT][:HOS
                            punix:FILE. May be repeated \
                            [default: ptcp:6653 and ptcp:6633; pssl: with the files for TLS]";
 
-/// Options of a controller: where to listen, how many shards, which versions.
+/// Options of a controller: addresses, shards, versions.
 #[derive(Clone, Debug, clap::Args)]
 #[non_exhaustive]
 pub struct Args {
-    /// Where to listen; without any, at [`urtica_socket::DEFAULT_PORT`] and the port that was used before it.
+    /// Addresses to listen at; without any, [`urtica_socket::DEFAULT_PORT`] and the port that was used before it.
     #[arg(long, value_name = "ADDR", help = LISTEN_HELP)]
     pub listen: Vec<Address>,
-    /// How many shards (threads, each with a core of its own) serve the switches [default: one per core].
+    /// Number of shards (threads, each on its own core) that serve the switches [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub shards: Option<u16>,
-    /// Speak only this version of OpenFlow: 1.0 or 1.3. May be repeated [default: both].
+    /// Accept only this version of OpenFlow: 1.0 or 1.3. May be repeated [default: both].
     #[arg(long, value_name = "VERSION")]
     pub openflow: Vec<Version>,
-    /// The role to ask each switch for, where it has several controllers: equal, primary or secondary [default: equal, without
-    /// asking].
+    /// Role to request from each switch, if it has several controllers: equal, primary or secondary [default: equal, without
+    /// a request].
     #[arg(long, value_name = "ROLE")]
     pub role: Option<Role>,
     /// The files for TLS.
     #[command(flatten)]
     pub tls: TlsArgs,
-    /// Which certificates may take which datapath ids: a file with a line 'ID[,ID…] NAME' for each.
+    /// Datapath ids that certificates may use: a file with a line 'ID[,ID…] NAME' for each certificate.
     #[arg(
         long,
         value_name = "FILE",
@@ -48,16 +48,16 @@ struct Alone {
 }
 
 impl Controller {
-    /// A controller with the options of the command line: see [`Args`]. Prints help and exits where that is asked for or the
-    /// options are wrong.
+    /// Creates a controller with the options of the command line: see [`Args`]. Prints help and exits on request, and if an
+    /// option is invalid.
     pub fn from_args() -> Self {
         Args::parse_or_exit().into_controller()
     }
 }
 
 impl Args {
-    /// Reads the command line of a program that has no options but these. Prints help and exits where that is asked
-    /// for or an option is wrong.
+    /// Parses the command line of a program that has no other options. Prints help and exits on request, and if an option is
+    /// invalid.
     pub fn parse_or_exit() -> Self {
         Alone::parse().args
     }

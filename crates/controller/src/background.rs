@@ -1,15 +1,15 @@
-//! Programs that run beside the handlers (McNettle section 4, "background or asynchronous threads").
+//! Programs that run in parallel to the handlers (McNettle section 4, "background or asynchronous threads").
 //!
 //! **What.** A background program is a future. It shares state with handlers, sends to any switch through
 //! [`Background::network`], awaits replies and timers, and may use files and sockets.
 //!
-//! **How.** In a controller with threads of its own, each program has one: it may block there without holding up anybody
-//! else. In an [embedded](crate::Embedded) controller, programs run interleaved on the thread of whoever drives it, in the
-//! order in which they were woken, so that a run can be repeated exactly; one that blocks there blocks everything.
+//! **How.** In a controller with threads, each program has its own: it may block without delaying others. In an
+//! [embedded](crate::Embedded) controller, programs run interleaved on the caller's thread, in the order in which they were
+//! woken, so that a run can be repeated exactly; one that blocks there blocks everything.
 //!
-//! **Containment.** A program that panics is logged, counted and dropped; everything else goes on. One that has not returned
-//! from a poll for [`STALL`] is logged. When the controller stops, programs that wait are dropped where they wait,
-//! before handlers are told that their switches are gone.
+//! **Containment.** A program that panics is logged, counted and dropped; everything else keeps running. One that has not
+//! returned from a poll for [`STALL`] is logged. When the controller stops, waiting programs are dropped, before handlers
+//! are notified that their switches are gone.
 //!
 //! **Thread-safety.** Everything here may be used from any thread. No lock is held while a program runs.
 
@@ -33,18 +33,18 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 use task::{Run, Task};
 
-/// Stands for deadlines beyond what an [`Instant`] can express.
+/// The substitute for deadlines beyond the range of an [`Instant`].
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// Starts background programs, and gives them what they need: the network, the time, timers.
+/// Starts background programs, and provides the network, the time, and timers.
 ///
-/// Cheap to clone; each program takes a clone along.
+/// Cheap to clone; each program gets a clone.
 ///
 /// ```
 /// use std::time::Duration;
 /// use urtica_controller::Background;
 ///
-/// /// Prints every ten seconds how many switches there are.
+/// Prints the number of switches every ten seconds.
 /// async fn census(background: Background) {
 ///     loop {
 ///         background.sleep(Duration::from_secs(10)).await;
@@ -57,11 +57,11 @@ pub struct Background {
     network: Network,
     clock: Arc<Clock>,
     spawner: Spawner,
-    /// Of the program for which it was made.
+    /// The run of the program for which it was made.
     run: Arc<Run>,
 }
 
-/// What runs the programs.
+/// The executor of the programs.
 #[derive(Clone)]
 enum Spawner {
     Threads(Arc<Threads>),
@@ -72,7 +72,7 @@ enum Spawner {
 pub(crate) type Starter = Box<dyn FnOnce(&Background) + Send>;
 
 impl Background {
-    /// For a controller with threads: each program gets one.
+    /// Creates one for a controller with threads: each program gets one.
     pub(crate) fn on_threads(
         network: Network,
         watch: &Arc<Watch>,
@@ -88,7 +88,7 @@ impl Background {
         Ok((background, threads))
     }
 
-    /// For an embedded controller: programs run when the queue is run.
+    /// Creates one for an embedded controller: programs run when the queue is run.
     pub(crate) fn on_queue(network: Network, now: Instant) -> (Self, Arc<TaskQueue>) {
         let clock = Arc::new(Clock::simulated(now));
         let queue = Arc::new(TaskQueue::new(Arc::clone(&clock)));
@@ -101,7 +101,8 @@ impl Background {
         (background, queue)
     }
 
-    /// The same for a program with this network and stage, which can [end](Background::end) alone: see [`Network::for_stage`].
+    /// Returns one for a program with this network and stage, which can [end](Background::end) alone: see
+    /// [`Network::for_stage`].
     pub(crate) fn for_program(&self, network: &Network, stage: Stage) -> Self {
         Self {
             network: network.for_stage(stage),
@@ -110,7 +111,7 @@ impl Background {
         }
     }
 
-    /// The same, where what is spawned waits until it is [released](Background::release).
+    /// Like `for_program`, but spawned programs wait until they are [released](Background::release).
     pub(crate) fn held_for_program(&self, network: &Network, stage: Stage) -> Self {
         Self {
             run: Arc::new(Run::held()),
@@ -118,12 +119,12 @@ impl Background {
         }
     }
 
-    /// Has what was spawned begin. In an embedded controller nothing does before that controller is polled.
+    /// Starts spawned programs. In an embedded controller they run when the controller is polled next.
     pub(crate) fn release(&self) {
         self.run.release();
     }
 
-    /// Drops what was spawned through it and its clones, where it waits, and starts nothing any more.
+    /// Drops all programs spawned through it and its clones, and starts no others.
     pub(crate) fn end(&self) {
         self.run.end();
         match &self.spawner {
@@ -132,11 +133,11 @@ impl Background {
         }
     }
 
-    /// Starts a program. `name` is for logs, and the name of its thread.
+    /// Starts a program. `name` is used in logs, and is the name of its thread.
     ///
-    /// It ends when its future does, when its [`Program`](crate::Program) is [removed](crate::Running::set_programs), or when the
-    /// controller stops: then it is dropped where it waits. Inside a transaction,
-    /// which may run again or be aborted, it is not started; that is logged, and counted as a panic.
+    /// It ends when its future does, when its [`Program`](crate::Program) is [removed](crate::Running::set_programs), or
+    /// when the controller stops: then it is dropped at its next wait. Inside a transaction, which may run again or be
+    /// aborted, it is not started; that is logged, and counted as a panic.
     pub fn spawn(&self, name: &str, program: impl Future<Output = ()> + Send + 'static) {
         if urtica_state::in_transaction() {
             return self.refuse(name);
@@ -157,12 +158,12 @@ impl Background {
         );
     }
 
-    /// The connected switches.
+    /// Returns the connected switches.
     pub fn network(&self) -> &Network {
         &self.network
     }
 
-    /// What is counted of all background programs.
+    /// Returns the counters of all background programs.
     pub fn counters(&self) -> &BackgroundCounters {
         match &self.spawner {
             Spawner::Threads(threads) => &threads.counters,
@@ -170,7 +171,7 @@ impl Background {
         }
     }
 
-    /// The current time; simulated in a simulated network.
+    /// Returns the current time; simulated in a simulated network.
     pub fn now(&self) -> Instant {
         self.clock.now()
     }

@@ -1,8 +1,8 @@
-//! Events for several subscribers, none of whom can hold up the sender.
+//! Events for several subscribers, none of which can block the sender.
 //!
 //! **What.** A [`Broadcast`] keeps the latest events; each [`Events`] reads them at its own pace. A subscriber that is more
-//! than [`CAPACITY`] events behind loses the oldest, and is told how many: it then looks at the whole state and goes on
-//! from there.
+//! than [`CAPACITY`] events behind loses the oldest, and is notified of their number: it then reads the whole state and
+//! continues from there.
 //!
 //! **Cost.** To send: one lock, and a wake-up for each subscriber that waits. To receive: one lock and one copy.
 //!
@@ -12,12 +12,12 @@ use async_broadcast::{InactiveReceiver, Receiver, RecvError, Sender, TryRecvErro
 use std::collections::VecDeque;
 use std::fmt;
 
-/// How many events are kept for subscribers that are behind.
+/// The number of events kept for slow subscribers.
 const CAPACITY: usize = 4096;
 
-/// Sends events to all subscribers: what a service offers its users as [`Events`].
+/// Sends events to all subscribers: a service provides its events to its users as [`Events`].
 ///
-/// The last 4,096 events are kept for subscribers that are behind.
+/// The last 4,096 events are kept for slow subscribers.
 ///
 /// ```
 /// use urtica_controller::Broadcast;
@@ -33,23 +33,24 @@ const CAPACITY: usize = 4096;
 /// ```
 pub struct Broadcast<T> {
     sender: Sender<T>,
-    /// Keeps the channel open while nobody subscribes.
+    /// Keeps the channel open while there are no subscribers.
     _nobody: InactiveReceiver<T>,
     missed: fn(u64) -> T,
 }
 
-/// A subscription to events, from the moment on at which it was made. Dropping it ends it.
+/// A subscription to events, from its creation on. Dropping it ends it.
 ///
-/// A subscriber that is more than 4,096 events behind loses the oldest; the next event that it gets says how many.
+/// A subscriber that is more than 4,096 events behind loses the oldest; the next event that it receives contains their
+/// number.
 pub struct Events<T> {
-    /// What was so before the subscription, told as events.
+    /// The state before the subscription, as events.
     before: VecDeque<T>,
     receiver: Receiver<T>,
     missed: fn(u64) -> T,
 }
 
 impl<T: Clone> Broadcast<T> {
-    /// Nothing has been sent yet. `missed` makes the event that tells a subscriber how many it has lost.
+    /// Creates a broadcast without events. `missed` creates the event that notifies a subscriber of lost events.
     pub fn new(missed: fn(u64) -> T) -> Self {
         let (mut sender, receiver) = async_broadcast::broadcast(CAPACITY);
         sender.set_overflow(true);
@@ -60,12 +61,12 @@ impl<T: Clone> Broadcast<T> {
         }
     }
 
-    /// Subscribes to what is sent from now on.
+    /// Subscribes to events sent from now on.
     pub fn subscribe(&self) -> Events<T> {
         self.subscribe_after(VecDeque::new())
     }
 
-    /// Subscribes to what is sent from now on; the subscriber gets these events first, which tell it how things are.
+    /// Subscribes to events sent from now on; the subscriber first receives `before`, which describes the current state.
     pub fn subscribe_after(&self, before: VecDeque<T>) -> Events<T> {
         Events {
             before,
@@ -76,13 +77,13 @@ impl<T: Clone> Broadcast<T> {
 
     /// Sends an event to all subscribers. Never waits.
     pub fn send(&self, event: T) {
-        // Fails where nobody subscribes.
+        // Fails if there are no subscribers.
         let _ = self.sender.try_broadcast(event);
     }
 }
 
 impl<T: Clone> Events<T> {
-    /// Waits for the next event. `None` once the sender is gone.
+    /// Waits for the next event. `None` once the sender is dropped.
     pub async fn next(&mut self) -> Option<T> {
         if let Some(event) = self.before.pop_front() {
             return Some(event);
@@ -94,7 +95,7 @@ impl<T: Clone> Events<T> {
         }
     }
 
-    /// The next event, if there is one already.
+    /// Returns the next event, if there is one already.
     pub fn try_next(&mut self) -> Option<T> {
         if let Some(event) = self.before.pop_front() {
             return Some(event);
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn each_subscriber_gets_what_is_sent_after_it_subscribed() {
+    fn subscribers_receive_later_events() {
         let broadcast = broadcast();
         let early = broadcast.subscribe();
         broadcast.send(Ok(1));
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_so_before_comes_first() {
+    fn earlier_state_is_received_first() {
         let broadcast = broadcast();
         let events = broadcast.subscribe_after([Ok(1), Ok(2)].into());
         broadcast.send(Ok(3));
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_subscriber_loses_the_oldest_and_learns_how_many() {
+    fn a_slow_subscriber_is_notified_of_lost_events() {
         let broadcast = broadcast();
         let mut events = broadcast.subscribe();
         (0..CAPACITY + 7).for_each(|event| broadcast.send(Ok(event)));

@@ -55,7 +55,7 @@ pub(crate) enum Close {
     ToMain,
     #[error("{0}")]
     Asked(&'static str),
-    #[error("what the next program would need of it cannot be stored: {0}")]
+    #[error("cannot store its state for the next program: {0}")]
     Unkeepable(Errno),
     #[error("a handler panicked: {0}")]
     Panic(String),
@@ -384,7 +384,7 @@ impl<C: Channel> Connection<C> {
             None => self.attach_half(),
         };
         if let Err(error) = attached {
-            urtica_log::warn!(about: self.subject(), peer = self.name(), %error, "the kernel half cannot be attached; the program answers alone");
+            urtica_log::warn!(about: self.subject(), peer = self.name(), %error, "cannot attach the kernel half; the program answers alone");
             match self.kernel.as_mut().filter(|kernel| kernel.is_kept()) {
                 // What the holder has of it is to be forgotten first.
                 Some(kernel) => kernel.set_let_go(),
@@ -634,7 +634,7 @@ impl<C: Channel> Connection<C> {
             Ok(input) => RingState::Attached(input),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => RingState::Without,
             Err(error) => {
-                urtica_log::warn!(about: self.subject(), peer = self.name(), %error, "the switch's messages do not go through the ring; they are read from its socket");
+                urtica_log::warn!(about: self.subject(), peer = self.name(), %error, "cannot use the ring for the switch; reading from its socket");
                 RingState::Refused
             }
         };
@@ -647,7 +647,7 @@ impl<C: Channel> Connection<C> {
         };
         let is_lost = ring.is_found_lost(socket);
         if is_lost {
-            urtica_log::warn!(about: self.subject(), peer = self.name(), "the kernel does not fill the ring any more; the switch is read from its socket");
+            urtica_log::warn!(about: self.subject(), peer = self.name(), "the kernel no longer fills the ring; reading from the switch's socket");
         }
         is_lost
     }
@@ -912,7 +912,7 @@ impl<C: Channel> Connection<C> {
         self.counters.malformed.add(1);
         let count = self.counters.malformed.get();
         if is_worth_logging(count) {
-            urtica_log::warn!(about: self.subject(), peer = self.name(), %error, count, "a malformed message was refused");
+            urtica_log::warn!(about: self.subject(), peer = self.name(), %error, count, "refused a malformed message");
         }
     }
 
@@ -1052,7 +1052,7 @@ impl<C: Channel> Connection<C> {
                     about: self.subject(),
                     peer = self.name(),
                     count,
-                    "a port is not used: the switch has more than {MAX_PORTS}"
+                    "ignoring a port: the switch has more than {MAX_PORTS}"
                 );
             }
         }
@@ -1363,7 +1363,7 @@ impl<C: Channel> Connection<C> {
         let subject = self.subject();
         match close {
             Close::Panic(_) => {
-                urtica_log::error!(about: subject, peer, reason = %close, "switch dropped; the controller lives on")
+                urtica_log::error!(about: subject, peer, reason = %close, "switch dropped; the controller keeps running")
             }
             Close::ByPeer | Close::Asked(_) if joined => {
                 urtica_log::info!(about: subject, peer, reason = %close, "switch left")

@@ -1,4 +1,4 @@
-//! The settings of a controller, and how it is started.
+//! The settings and the start of a controller.
 
 use crate::background::Starter;
 use crate::datapath_ids::DatapathIds;
@@ -17,16 +17,16 @@ use std::time::Duration;
 use urtica_hold::Held;
 use urtica_socket::{Address, DEFAULT_PORT, ListenError, Listener, NoTlsConfig, Tls, TlsConfig};
 
-/// How long a stopping shard waits for switches to read what is still to be sent, unless set otherwise.
+/// The time that a stopping shard waits for switches to read their output, by default.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// More shards than any machine can use: each has a thread and half a megabyte of buffers.
+/// The maximum number of shards, more than any machine can use: each has a thread and half a megabyte of buffers.
 const MAX_SHARDS: usize = 1024;
 
-/// The port that OpenFlow used before IANA gave it one. Mininet and old switches still try it.
+/// The port that OpenFlow used before IANA assigned one. Mininet and old switches still try it.
 const OLD_PORT: u16 = 6633;
 
-/// A controller that is being set up.
+/// A controller to be configured and started.
 ///
 /// ```no_run
 /// use urtica_controller::{Controller, Switch, SwitchHandler};
@@ -85,31 +85,31 @@ impl Default for Controller {
 }
 
 impl Controller {
-    /// A controller with default options: a shard per core, listening on ports 6653 and 6633 of every address.
+    /// Creates a controller with default options: a shard per core, listening on ports 6653 and 6633 of every address.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Listens at this address too. Without any: on ports 6653 and 6633 of every address, for TLS where [`Controller::tls`] is
-    /// given.
+    /// Adds an address to listen at. Without any: ports 6653 and 6633 of every address, with TLS if [`Controller::tls`] is
+    /// set.
     pub fn listen(mut self, address: Address) -> Self {
         self.listen.push(address);
         self
     }
 
-    /// How many shards there are: 1 to 1,024. Without this: one per core that the process may use.
+    /// Sets the number of shards: 1 to 1,024. The default is one per core that the process may use.
     pub fn shards(mut self, shards: usize) -> Self {
         self.shards = Some(shards);
         self
     }
 
-    /// Whether each shard is pinned to a core of its own. Without this: where there are enough cores for all.
+    /// Sets whether each shard is pinned to its own core. The default pins them if there are enough cores for all.
     pub fn pin(mut self, pin: bool) -> Self {
         self.pin = Some(pin);
         self
     }
 
-    /// How long switches have to read what waits for them when the controller stops: 2 s, unless set otherwise.
+    /// Sets the time that switches have to read their output when the controller stops: by default 2 s.
     pub fn drain_timeout(mut self, timeout: Duration) -> Self {
         self.drain_timeout = timeout;
         self
@@ -121,93 +121,97 @@ impl Controller {
         self
     }
 
-    /// Asks each switch for this role when it connects, whatever [`Controller::session`] says. With [`Role::Primary`], other
-    /// controllers with roles become secondaries; with [`Role::Secondary`], this one only looks, until
-    /// [`Network::set_role`](crate::Network::set_role) makes it more. Without this, none is asked for, and every controller of a
-    /// switch answers each packet-in.
+    /// Requests this role from each switch when it connects, overriding [`Controller::session`]. With [`Role::Primary`],
+    /// other controllers with roles become secondaries; with [`Role::Secondary`], this one has only read access, until
+    /// [`Network::set_role`](crate::Network::set_role) changes its role. By default no role is requested, and every
+    /// controller of a switch answers each packet-in.
     pub fn role(mut self, role: Role) -> Self {
         self.role = Some(role);
         self
     }
 
-    /// Makes listeners and connections outlive this program: a holder keeps them when it is killed or [leaves](Running::leave), and
-    /// the next program with the same holder takes them over. `held` is what [`attach`](crate::hold::attach) returns.
+    /// Makes listeners and connections survive this program: a holder keeps them when it is killed or
+    /// [leaves](Running::leave), and the next program with the same holder takes them over. `held` is returned by
+    /// [`attach`](crate::hold::attach).
     ///
-    /// A connection that is taken over says no hello. Handlers are made anew, and their [`switch_up`](crate::SwitchHandler::switch_up)
-    /// is called once the switch has told its ports; packet-ins may come before. What the handlers before have answered, the
-    /// switch gets, once; what they have not, the new ones are asked. What a program sends through a [`Network`] may be lost,
-    /// or be sent twice where a handler is asked again.
+    /// A connection that is taken over has no new hello. Handlers are created again, and their
+    /// [`switch_up`](crate::SwitchHandler::switch_up) is called once the switch has described its ports; packet-ins may
+    /// arrive before. The switch receives the answers of the earlier handlers once; unanswered packet-ins are passed to the
+    /// new ones. Messages that a program sends through a [`Network`] may be lost, or sent twice if a handler receives a
+    /// packet-in again.
     ///
-    /// Only connections over TCP are held. Of the handlers' kernel halves, those are started that can be held
-    /// ([`KernelHalf::held`](crate::KernelHalf::held)); those of an earlier program take [`Controller::held_halves`].
+    /// Only connections over TCP are held. Of the handlers' kernel halves, only those that can be held
+    /// ([`KernelHalf::held`](crate::KernelHalf::held)) are started; taking over those of an earlier program requires
+    /// [`Controller::held_halves`].
     pub fn hold(mut self, held: Held) -> Self {
         self.held = Some(held);
         self
     }
 
     /// Takes over the kernel halves that an earlier program left with the holder: see `urtica-offload`. A program that
-    /// [resumes](Program::resume) its handlers goes on with them, others let them go. Without this, connections that have a kernel
-    /// half are closed, and their switches connect anew.
+    /// [resumes](Program::resume) its handlers continues them, others release them. Without this, connections that have a
+    /// kernel half are closed, and their switches reconnect.
     pub fn held_halves(mut self, halves: impl HeldHalves + 'static) -> Self {
         self.held_halves = Some(Arc::new(halves));
         self
     }
 
-    /// The files for TLS, which `pssl:` addresses speak. They are read again when they change: new connections use the new ones. It
-    /// takes the feature `tls`.
+    /// Sets the files for TLS, for `pssl:` addresses. They are reloaded when they change, for new connections. Requires the
+    /// feature `tls`.
     pub fn tls(mut self, config: TlsConfig) -> Self {
         self.tls = Some(config);
         self
     }
 
-    /// A file that says which certificates may take which datapath ids, so that no switch takes another's place. It has a line for
-    /// each certificate: ids, separated by commas, and a name as `Certificate::is_called` has it. A switch that connects by TLS
-    /// needs a line; one that does not may take the ids that no line has. The file is read again when it changes.
+    /// Sets a file of the datapath ids that each certificate may use, so that no switch can impersonate another. It has a
+    /// line for each certificate: ids, separated by commas, and a name as in `Certificate::is_called`. A switch that
+    /// connects by TLS needs a line; one that does not may use the ids that no line has. The file is reloaded when it
+    /// changes.
     pub fn datapath_ids(mut self, file: PathBuf) -> Self {
         self.datapath_ids = Some(file);
         self
     }
 
-    /// Runs this program too. Programs see each message by [stage](Program::stage), and within a stage in the order in
-    /// which they are added.
+    /// Adds a program. Programs see each message by [stage](Program::stage), and within a stage in the order in which they
+    /// are added.
     pub fn program(mut self, program: impl Program + 'static) -> Self {
         self.programs.push(Arc::new(program));
         self
     }
 
-    /// The same for a program that others have, too.
+    /// Like [`Controller::program`], for a program that is also used elsewhere.
     pub fn shared_program(mut self, program: Arc<dyn Program>) -> Self {
         self.programs.push(program);
         self
     }
 
-    /// Makes switches' messages arrive through rings where possible, one per shard: see `urtica-offload`. A switch then stays with
-    /// its first shard.
+    /// Makes switches' messages arrive through rings if possible, one per shard: see `urtica-offload`. A switch then stays
+    /// with its first shard.
     pub fn input_rings(mut self, rings: impl InputRings + 'static) -> Self {
         self.rings = Some(Arc::new(rings));
         self
     }
 
-    /// Has these settle what they can in front of all programs, for instance on behalf of services: see `urtica-offload`. Handlers'
-    /// own [kernel halves](crate::SwitchHandler::kernel_half) are not started then.
+    /// Sets kernel halves that settle packets in front of all programs, for instance on behalf of services: see
+    /// `urtica-offload`. Handlers' own [kernel halves](crate::SwitchHandler::kernel_half) are not started then.
     pub fn kernel_halves(mut self, halves: impl KernelHalves + 'static) -> Self {
         self.kernel_halves = Some(Arc::new(halves));
         self
     }
 
-    /// Whether it is noted how long packet-ins take in each program: see
-    /// [`Network::packet_in_times`](crate::Network::packet_in_times). It costs two readings of the clock for each read from a
-    /// switch. Not done in an [`Embedded`] controller, whose time is its caller's.
+    /// Sets whether the time that packet-ins need in each program is recorded: see
+    /// [`Network::packet_in_times`](crate::Network::packet_in_times). It costs two readings of the clock for each read from
+    /// a switch. Not available in an [`Embedded`] controller, whose time is its caller's.
     pub fn time_packet_ins(mut self, times: bool) -> Self {
         self.times_packet_ins = times;
         self
     }
 
-    /// Runs background programs that have no handlers, such as an HTTP interface: `start` [spawns](Background::spawn) them. A
-    /// [`Program`] has a handler for each switch, which each message passes through; these cost a message nothing.
+    /// Runs background programs that have no handlers, such as an HTTP interface: `start` [spawns](Background::spawn) them.
+    /// A [`Program`] has a handler for each switch, which sees each message; these cost a message nothing.
     ///
-    /// What they send is [code outside of programs](crate::ProgramId::OUTSIDE). `start` is called as [`Program::start`] is, after
-    /// those of all programs.
+    /// Their messages are from [code outside of programs](crate::ProgramId::OUTSIDE). `start` is called like
+    /// [`Program::start`], after those of all programs.
     pub fn background(mut self, start: impl FnOnce(&Background) + Send + 'static) -> Self {
         self.starters.push(Box::new(start));
         self
@@ -216,18 +220,18 @@ impl Controller {
     /// Runs the programs given so far and this one until SIGINT or SIGTERM, then stops in order; see
     /// [`Controller::run_programs`].
     ///
-    /// # Errors
+    /// [`Error`] if it cannot start, or stopped because of an error.
     /// [`Error`] where it cannot start, or ended by itself.
     pub fn run(self, program: impl Program + 'static) -> Result<(), Error> {
         self.program(program).run_programs()
     }
 
-    /// Runs the programs given so far until SIGINT or SIGTERM, then stops in order. With a holder ([`Controller::hold`]), SIGTERM has
-    /// it leave the connections for the next program, as when another program takes them over; after SIGINT they are closed, and
-    /// the holder ends.
+    /// Runs the programs given so far until SIGINT or SIGTERM, then stops in order. With a holder ([`Controller::hold`]),
+    /// SIGTERM leaves the connections to the holder for the next program, as when another program takes them over; SIGINT
+    /// closes them, and the holder ends.
     ///
     /// # Errors
-    /// [`Error`] where it cannot start, or ended by itself.
+    /// [`Error`] if it cannot start, or stopped because of an error.
     pub fn run_programs(self) -> Result<(), Error> {
         use signal_hook::consts::{SIGINT, SIGTERM};
         let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
@@ -245,10 +249,10 @@ impl Controller {
         }
     }
 
-    /// Starts, and returns at once. The controller is at work until the value is [stopped](Running::stop) or dropped.
+    /// Starts, and returns at once. The controller runs until the value is [stopped](Running::stop) or dropped.
     ///
     /// # Errors
-    /// [`Error`] where it cannot.
+    /// [`Error`] if it cannot start.
     pub fn start(mut self) -> Result<Running, Error> {
         let programs = self.programs_in_order()?;
         self.check(&programs)?;
@@ -281,11 +285,11 @@ impl Controller {
         })
     }
 
-    /// A controller without threads, sockets and clock, driven by its caller: see [`Embedded`]. It has one shard, and ignores
-    /// addresses to listen at.
+    /// Creates a controller without threads, sockets and clock, driven by its caller: see [`Embedded`]. It has one shard,
+    /// and ignores addresses to listen at.
     ///
     /// # Errors
-    /// [`Error`] where it cannot start.
+    /// [`Error`] if it cannot start.
     pub fn embed(self) -> Result<Embedded, Error> {
         let programs = self.programs_in_order()?;
         self.check(&programs)?;

@@ -11,19 +11,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds to it. For the owning thread alone.
+    /// Adds to it. Only for the owning thread.
     #[inline]
     pub(crate) fn add(&self, count: u64) {
         self.0
             .store(self.0.load(Ordering::Relaxed) + count, Ordering::Relaxed);
     }
 
-    /// Adds to it, where any thread may do so.
+    /// Adds to it, from any thread.
     pub(crate) fn add_shared(&self, count: u64) {
         self.0.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Its value.
+    /// Returns its value.
     #[inline]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
@@ -49,7 +49,7 @@ macro_rules! counters {
 }
 
 counters! {
-    /// What happened on one switch's connection.
+    /// Counts of one switch's connection.
     SwitchCounters {
         /// Messages received.
         received,
@@ -67,40 +67,41 @@ counters! {
         malformed,
         /// Messages of handlers that could not be encoded in the switch's version.
         unsendable,
-        /// Permanent entries of a 1.0 switch that a program's delete may take from another, since too many are noted already.
+        /// Permanent entries of a 1.0 switch that another program's delete may remove, since too many are tracked already.
         unprotected,
-        /// Packets that could not be forwarded because the switch sent only their beginning.
+        /// Packets that could not be forwarded because the switch sent only their first bytes.
         truncated,
-        /// How many times reading stopped because the switch did not read its replies.
+        /// The number of times that reading stopped because the switch did not read its replies.
         stalls,
         /// Messages from outside the handlers that were refused because the backlog was full
         /// ([`RequestError::Busy`](crate::RequestError::Busy)).
         refused,
-        /// Auxiliary connections of the switch, all that there were.
+        /// Auxiliary connections of the switch, including closed ones.
         auxiliaries,
-        /// Messages of handlers that were not sent because the controller's role lets it only look.
+        /// Messages of handlers that were not sent because the controller is a secondary.
         withheld,
-        /// How many times the controller's role at the switch has changed.
+        /// The number of changes of the controller's role at the switch.
         role_changes,
         /// Ports that are ignored because the switch has more than [`MAX_PORTS`](crate::MAX_PORTS).
         ports_refused,
         /// Packet-ins that were answered in the kernel; they are among those received.
         answered_in_kernel,
-        /// How many times the kernel passed input on because it held something that is not answered there.
+        /// The number of times that the kernel passed on input with messages that are not answered there.
         passed_by_kernel,
-        /// How many times the kernel passed input on because the queue was long, or the switch did not read its replies fast enough.
+        /// The number of times that the kernel passed on input because the queue was long, or the switch read its replies
+        /// too slowly.
         fell_back,
-        /// How many times the kernel half left a busy switch to the program until it was less busy.
+        /// The number of times that the kernel half left a busy switch to the program until it was less busy.
         stepped_aside,
-        /// Bytes that came through a ring; they are among those received.
+        /// Bytes received through a ring; they are among those received.
         through_rings,
-        /// How many times the kernel passed input on because a ring was full.
+        /// The number of times that the kernel passed on input because a ring was full.
         ring_full,
     }
 }
 
 counters! {
-    /// What one shard did.
+    /// Counts of one shard.
     ShardCounters {
         /// Connections adopted: new ones, and those that moved here from other shards.
         connections,
@@ -118,27 +119,28 @@ counters! {
         writes,
         /// Waits for events (calls of `epoll_wait`).
         waits,
-        /// Nanoseconds between the end of one wait and the beginning of the next: how long it was busy.
+        /// Nanoseconds between the end of one wait and the start of the next: its busy time.
         busy_ns,
         /// Handlers that panicked.
         panics,
         /// Packet-ins that were answered in the kernel.
         answered_in_kernel,
-        /// How many times the kernel passed input on because it held something that is not answered there.
+        /// The number of times that the kernel passed on input with messages that are not answered there.
         passed_by_kernel,
-        /// How many times the kernel passed input on because the queue was long, or the switch did not read its replies fast enough.
+        /// The number of times that the kernel passed on input because the queue was long, or the switch read its replies
+        /// too slowly.
         fell_back,
-        /// How many times the kernel half left a busy switch to the program until it was less busy.
+        /// The number of times that the kernel half left a busy switch to the program until it was less busy.
         stepped_aside,
-        /// Bytes that came through a ring; they are among those received.
+        /// Bytes received through a ring; they are among those received.
         through_rings,
-        /// How many times the kernel passed input on because a ring was full.
+        /// The number of times that the kernel passed on input because a ring was full.
         ring_full,
     }
 }
 
-/// How long a shard was busy each time it woke up: from when it learnt which switches had sent something until all of it was
-/// answered, which no packet-in's latency in the controller exceeds.
+/// The busy times of a shard's wake-ups: from the notification of switches' input until all of it was answered, which is an
+/// upper limit of a packet-in's latency in the controller.
 ///
 /// Cost: two instructions to find the class of a duration, and one addition, for each wake-up.
 #[derive(Debug, Default)]
@@ -148,29 +150,29 @@ pub struct BusyTimes {
 }
 
 impl BusyTimes {
-    /// The last has all from 2^30 ns on, which is a second.
+    /// The last class contains all times from 2^30 ns on, which is a second.
     const CLASSES: usize = 32;
 
-    /// Counts one. For the owning thread alone.
+    /// Counts one. Only for the owning thread.
     #[inline]
     pub(crate) fn add(&self, nanoseconds: u64) {
         self.add_all(nanoseconds, 1);
     }
 
-    /// Counts as many that were equally long. For the owning thread alone.
+    /// Counts several of equal duration. Only for the owning thread.
     #[inline]
     pub(crate) fn add_all(&self, nanoseconds: u64, count: u64) {
         let class = (u64::BITS - nanoseconds.leading_zeros()) as usize;
         self.classes[class.min(Self::CLASSES - 1)].add(count);
     }
 
-    /// For each class, in order: the nanoseconds that all in it fall short of, and how many there are. Those of the last have
-    /// no such bound.
+    /// Returns for each class, in order, the exclusive upper limit in nanoseconds, and the count. The last class has no
+    /// upper limit.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
         Self::sums(std::iter::once(self))
     }
 
-    /// The same for several together.
+    /// Like [`BusyTimes::iter`], for the sums of several.
     pub(crate) fn sums<'a>(
         all: impl Iterator<Item = &'a Self> + Clone,
     ) -> impl Iterator<Item = (u64, u64)> {
@@ -187,12 +189,12 @@ pub struct BackgroundCounters {
 }
 
 impl BackgroundCounters {
-    /// How many programs panicked, or could not be started.
+    /// Returns the number of programs that panicked, or could not be started.
     pub fn panics(&self) -> u64 {
         self.panics.load(Ordering::Relaxed)
     }
 
-    /// How many times a program was found running for longer than [`STALL`](crate::STALL) without waiting.
+    /// Returns the number of times that a program ran for longer than [`STALL`](crate::STALL) without waiting.
     pub fn stalls(&self) -> u64 {
         self.stalls.load(Ordering::Relaxed)
     }
@@ -208,7 +210,7 @@ impl BackgroundCounters {
             about: program,
             program,
             reason,
-            "a background program panicked and has ended; the controller goes on"
+            "a background program panicked and has ended; the controller keeps running"
         );
     }
 
@@ -217,7 +219,7 @@ impl BackgroundCounters {
     }
 }
 
-/// Whether the `count`th occurrence of something is logged: with growing count ever fewer are, so that a switch that refuses
+/// Returns `true` if the `count`th occurrence is logged: the rate decreases with the count, so that a switch that refuses
 /// everything does not flood the log.
 pub(crate) fn is_worth_logging(count: u64) -> bool {
     count.is_power_of_two()

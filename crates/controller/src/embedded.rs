@@ -1,4 +1,4 @@
-//! A controller that its caller drives.
+//! A controller driven by its caller.
 
 use crate::background::{Background, Starter, TaskQueue};
 use crate::batch::{BatchContext, whole_seconds};
@@ -14,28 +14,28 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How many bytes of output a connection holds for the caller; beyond that the switch counts as one that does not read.
+/// The size of a connection's output; beyond that its switch counts as not reading.
 const OUTPUT_BYTES: usize = FLUSH_BYTES;
 
-/// How many times background programs are polled without time passing: beyond that, they wake each other, or themselves,
-/// for ever.
+/// The maximum number of polls of background programs without time passing: beyond that, they wake each other, or
+/// themselves, endlessly.
 const MAX_POLLS: usize = 10_000;
 
-/// After how long such programs are polled again.
+/// The pause before such programs are polled again.
 const PAUSE: Duration = Duration::from_millis(1);
 
 const STOPPED: Close = Close::Asked("the controller stops");
 
-/// Names a connection of an [`Embedded`] controller.
+/// Identifies a connection of an [`Embedded`] controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(Token);
 
-/// Why a connection of an [`Embedded`] controller has ended. Its text is a sentence for people.
+/// The reason that a connection of an [`Embedded`] controller has closed. Its text is a message for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ConnectionError(String);
 
-/// Output in memory: like a socket, with room for some bytes, which stay until the caller takes them.
+/// Output in memory: like a socket with limited space, from which the caller removes bytes.
 #[derive(Default)]
 struct Memory(Vec<u8>);
 
@@ -53,12 +53,12 @@ impl Channel for Memory {
     }
 }
 
-/// A controller without threads, sockets or clock, for networks in one process: bytes of switches and times go in, bytes
-/// come out. Made by [`Controller::embed`](crate::Controller::embed).
+/// A controller without threads, sockets or clock, for networks in one process: its input is switches' bytes and times, its
+/// output is bytes. Created by [`Controller::embed`](crate::Controller::embed).
 ///
-/// `now` is the time since a moment of the caller's choice. It never goes back: an earlier one counts as the latest so far.
-/// After each call there may be output for any switch: see [`Embedded::output`]. Given the same calls, it does the same, to
-/// the byte, if the programs are deterministic.
+/// `now` is the time since a moment of the caller's choice. It never decreases: an earlier one counts as the latest so far.
+/// After each call there may be output for any switch: see [`Embedded::output`]. If the programs are deterministic, the same
+/// calls yield the same bytes.
 ///
 /// ```
 /// use std::time::Duration;
@@ -85,18 +85,18 @@ impl Channel for Memory {
 /// Dropping it stops it: see [`Embedded::stop`].
 pub struct Embedded {
     connections: BTreeMap<Token, Connection<Memory>>,
-    /// Connections for which more waits than their output has room for.
+    /// Connections with more output than fits in their memory.
     waiting: BTreeSet<Token>,
-    /// The remaining output of connections that have ended.
+    /// The remaining output of closed connections.
     last_output: BTreeMap<Token, Vec<u8>>,
     session: SessionConfig,
     batch: BatchContext,
     programs: Programs,
     background: Arc<TaskQueue>,
-    /// Until when programs that wake each other for ever are not polled.
+    /// The time until which programs that wake each other endlessly are not polled.
     paused_until: Duration,
     commands: Vec<Command>,
-    /// Connections that have ended, of which the caller is told by the next poll.
+    /// Closed connections, which the next poll reports to the caller.
     ended: Vec<(ConnectionId, ConnectionError)>,
     last_token: Token,
 }
@@ -130,25 +130,25 @@ impl Embedded {
         }
     }
 
-    /// The connected switches.
+    /// Returns the connected switches.
     pub fn network(&self) -> &Network {
         &self.batch.network
     }
 
-    /// The counters of background programs.
+    /// Returns the counters of background programs.
     pub fn background_counters(&self) -> &BackgroundCounters {
         &self.background.counters
     }
 
-    /// The programs' numbers, in the order in which they see messages.
+    /// Returns the programs' numbers, in the order in which they see messages.
     pub fn program_ids(&self) -> Vec<ProgramId> {
         self.programs.ids()
     }
 
-    /// Has these programs run from now on, and no others: see [`Running::set_programs`](crate::Running::set_programs).
+    /// Replaces the running programs by these: see [`Running::set_programs`](crate::Running::set_programs).
     ///
     /// # Errors
-    /// As there; nothing changes then.
+    /// Like [`Running::set_programs`](crate::Running::set_programs); nothing changes then.
     pub fn set_programs(
         &mut self,
         slots: &[ProgramSlot],
@@ -171,7 +171,7 @@ impl Embedded {
         Ok(prepared.ids)
     }
 
-    /// A switch has connected. `peer` names it in logs.
+    /// Adds the connection of a switch. `peer` names it in logs.
     pub fn connect(&mut self, peer: String, now: Duration) -> ConnectionId {
         self.set_time(now);
         self.last_token += 1;
@@ -181,12 +181,11 @@ impl Embedded {
         ConnectionId(token)
     }
 
-    /// Handles bytes from a switch, in pieces of any size. What comes while the switch does not read
-    /// ([`Embedded::wants_input`]) is kept, however much it is, and handled once its output has been taken.
+    /// Handles bytes from a switch, in segments of any size. Input that arrives while the switch does not read
+    /// ([`Embedded::wants_input`]) is kept, without a limit, and handled once its output has been removed.
     ///
     /// # Errors
-    /// [`ConnectionError`] where the connection has ended. What is still to be sent stays in its output until
-    /// [`Embedded::disconnect`].
+    /// [`ConnectionError`] if the connection has closed. Unsent bytes stay in its output until [`Embedded::disconnect`].
     pub fn handle_input(
         &mut self,
         connection: ConnectionId,
@@ -211,7 +210,7 @@ impl Embedded {
         .map_err(|close| self.close(token, &close))
     }
 
-    /// Something has come from a switch that the caller handles by itself: it is alive.
+    /// Notes that the caller has received and handled input of a switch, which counts as a sign of life.
     pub fn note_received(&mut self, connection: ConnectionId, now: Duration) {
         self.set_time(now);
         if let Some(open) = self.connections.get_mut(&connection.0) {
@@ -219,15 +218,14 @@ impl Embedded {
         }
     }
 
-    /// Whether a switch should be read from: not while it does not read its own output (back-pressure).
+    /// Returns `true` if a switch should be read from: not while it does not read its own output (back-pressure).
     pub fn wants_input(&self, connection: ConnectionId) -> bool {
         let open = self.connections.get(&connection.0);
         open.is_some_and(|open| !open.is_stalled())
     }
 
-    /// What is to be sent to a switch; the caller removes from the front what it has sent. Where more waits than there was
-    /// room for, [`Embedded::next_timeout`] is now, and [`Embedded::poll`] adds it. `None` where there is no such
-    /// connection.
+    /// Returns the output for a switch; the caller removes sent bytes from the front. If more waits than fitted,
+    /// [`Embedded::next_timeout`] is now, and [`Embedded::poll`] adds it. `None` if there is no such connection.
     pub fn output(&mut self, connection: ConnectionId) -> Option<&mut Vec<u8>> {
         match self.connections.get_mut(&connection.0) {
             Some(open) => Some(&mut open.channel_mut().0),
@@ -235,7 +233,7 @@ impl Embedded {
         }
     }
 
-    /// A switch has disconnected, or the caller has closed a connection that had ended.
+    /// Removes the connection of a switch that has disconnected, or a closed connection.
     pub fn disconnect(&mut self, connection: ConnectionId, now: Duration) {
         self.set_time(now);
         self.close(connection.0, &Close::ByPeer);
@@ -333,7 +331,7 @@ impl Embedded {
             tracing::warn!(
                 polls = MAX_POLLS,
                 count = counters.stalls(),
-                "background programs wake each other without end; they are polled again when time has passed"
+                "background programs wake each other endlessly; polling them again when time has passed"
             );
         }
     }

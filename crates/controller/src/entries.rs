@@ -1,4 +1,4 @@
-//! Flow mods as programs send them, by [`Switch`](crate::Switch) or by [`Network`](crate::Network).
+//! Flow mods that programs send, by [`Switch`](crate::Switch) or by [`Network`](crate::Network).
 
 use crate::permanent::is_of_one_program;
 use crate::{Actions, ProgramId};
@@ -7,7 +7,7 @@ use urtica_wire::{
     TABLE_ALL, Version,
 };
 
-/// An add of an entry that carries out `actions`; none drops the packets.
+/// Builds an add of an entry that applies `actions`; none drops the packets.
 pub(crate) fn with_addition<R>(
     match_: Match,
     actions: Actions,
@@ -24,7 +24,7 @@ pub(crate) fn with_addition<R>(
     })
 }
 
-/// An add of an entry that has the packets go on to the programs which have table 1: see [`Stage`](crate::Stage).
+/// Builds an add of an entry that passes packets to the programs with table 1: see [`Stage`](crate::Stage).
 pub(crate) fn pass(match_: Match, options: EntryOptions) -> Message {
     Message::FlowMod(FlowMod {
         match_,
@@ -33,7 +33,7 @@ pub(crate) fn pass(match_: Match, options: EntryOptions) -> Message {
     })
 }
 
-/// A delete of all entries of a program that `match_` includes.
+/// Builds a delete of all entries of a program that `match_` includes.
 pub(crate) fn deletion(match_: Match, program: ProgramId) -> Message {
     Message::FlowMod(program.restrict(FlowMod {
         table_id: TABLE_ALL,
@@ -43,8 +43,8 @@ pub(crate) fn deletion(match_: Match, program: ProgramId) -> Message {
     }))
 }
 
-/// Encodes a message of a program, which may have a table to itself, and marks the entries that it adds as the program's. In 1.0, a
-/// delete of one program's entries is one of all programs': see [`permanent`](crate::permanent).
+/// Encodes a message of a program, which may have its own table, and marks the entries that it adds as the program's. In
+/// 1.0, a delete of one program's entries deletes those of all programs: see [`permanent`](crate::permanent).
 pub(crate) fn encode(
     message: &Message,
     program: ProgramId,
@@ -70,7 +70,7 @@ pub(crate) fn encode(
     Ok(())
 }
 
-/// Where the program has a table to itself, a flow mod that names no table, which is to say 0, or all of them, is about that one.
+/// If the program has its own table, a flow mod for table 0 (the default) or for all tables applies to that one.
 fn encode_for_table(
     message: &Message,
     own_table: Option<u8>,

@@ -1,4 +1,4 @@
-//! Why the controller could not start, or ended.
+//! Errors that prevent the controller from starting, or that stop it.
 
 use crate::ProgramId;
 use crate::setting::SettingError;
@@ -6,17 +6,17 @@ use crate::xid::MAX_PROGRAMS;
 use std::io;
 use urtica_socket::{ListenError, NoTlsConfig, TlsError};
 
-/// Why the controller could not start, or ended.
+/// An error that prevents the controller from starting, or that stops it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An address cannot be listened at.
+    /// It cannot listen at an address.
     #[error(transparent)]
     Listen(#[from] ListenError),
     /// A file that TLS needs cannot be used.
-    #[error("cannot speak TLS: {0}")]
+    #[error("cannot use TLS: {0}")]
     Tls(#[from] TlsError),
-    /// TLS is to be spoken, and nothing was said about how.
+    /// An address needs TLS, and there are no settings for it.
     #[error(transparent)]
     NoTls(#[from] NoTlsConfig),
     /// No control program was given.
@@ -26,37 +26,37 @@ pub enum Error {
     #[error("{0} control programs were given; at most {MAX_PROGRAMS} fit into one controller")]
     TooManyPrograms(usize),
     /// No program with this number runs.
-    #[error("{0} does not run; expected one of those that do, or a program to be added")]
+    #[error("{0} is not running; expected a running program, or one to be added")]
     NoSuchProgram(ProgramId),
-    /// A program was to be kept and replaced, or kept twice.
+    /// A program is both kept and replaced, or kept twice.
     #[error("{0} was named twice; expected each program once")]
     ProgramTwice(ProgramId),
-    /// The first program that filters cannot come while the controller runs, nor the last one go: which tables programs have is settled
+    /// The first filter cannot be added while the controller runs, nor the last one removed: the programs' tables are fixed
     /// when it starts.
     #[error(
         "the first program that filters cannot be added while the controller runs, nor the last one be removed, since they decide \
          which tables all programs use; restart the controller"
     )]
     FilterAtRunTime,
-    /// A setting of the controller or a program is not usable.
+    /// A setting of the controller or a program is invalid.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// One of its threads has ended, and so the controller has stopped by itself.
+    /// A thread has ended, and so the controller has stopped.
     #[error(
         "the controller has stopped, because its thread {thread} ended: {reason}; all connections are closed: restart it"
     )]
     Ended {
         /// The thread's name.
         thread: String,
-        /// Why it ended.
+        /// The reason.
         reason: String,
     },
     /// A system call failed.
     #[error("the controller cannot {what}: {error}")]
     Io {
-        /// What was attempted.
+        /// The failed operation.
         what: &'static str,
-        /// Why it failed.
+        /// The system's error.
         error: io::Error,
     },
 }

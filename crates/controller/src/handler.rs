@@ -6,101 +6,103 @@ use std::mem::ManuallyDrop;
 use std::time::{Duration, Instant};
 use urtica_wire::{ErrorMessage, FlowRemoved, Header, Message, PacketIn, PortStatus, Version};
 
-/// `OFPT_PACKET_IN`, the same in both versions.
+/// `OFPT_PACKET_IN`, equal in both versions.
 const PACKET_IN: u8 = 10;
 
-/// For how many packet-ins prefetch hints are given before the first of them is handled: enough to hide the latency of memory,
-/// and few enough for the first-level cache to keep what was fetched.
+/// The number of packet-ins that get prefetch hints before the first of them is handled: enough to hide the latency of
+/// memory, and few enough to fit in the first-level cache.
 const PREFETCHED: usize = 64;
 
-/// One switch's part of a control program, with state of its own.
+/// One switch's part of a control program, with its own state.
 ///
-/// A switch belongs to one shard, so its handler runs on one thread at a time and its messages come in the order in
-/// which the switch sent them: the handler's state needs no lock (McNettle section 4). A program overrides the methods
-/// that it needs; those for messages do nothing by default (McNettle's `defaultHandler`).
+/// A switch belongs to one shard, so its handler runs on one thread at a time and receives its messages in the order in
+/// which the switch sent them: the handler's state needs no lock (McNettle section 4). A program overrides the methods that
+/// it needs; those for messages do nothing by default (McNettle's `defaultHandler`).
 ///
-/// Several programs on one switch see each message in the order of their [`Stage`]s, and then in the order in which they were
-/// added; one that calls [`Switch::consume`] keeps it from those after it.
+/// Several programs on one switch see each message in the order of their [`Stage`]s, and then in the order in which they
+/// were added; if one calls [`Switch::consume`], those after it do not see the message.
 ///
-/// Periodic work that concerns one switch is done in [`SwitchHandler::tick`], with the handler's own state. What waits for
+/// Periodic work for one switch belongs in [`SwitchHandler::tick`], with the handler's own state. Work that waits for
 /// replies or concerns the whole network belongs in a background program, which [`Program::start`] spawns and which shares
 /// state with handlers.
 ///
-/// A handler must not block: it would hold up every switch of its shard. If one panics, its switch's connection is closed;
-/// the controller and the other switches go on.
+/// A handler must not block: it would delay every switch of its shard. If one panics, its switch's connection is closed; the
+/// controller and the other switches keep running.
 pub trait SwitchHandler: Send {
-    /// The switch's ports are known and its table-miss entry has been sent: the place to install permanent entries.
+    /// Called when the switch's ports are known and its table-miss entry has been sent: install permanent entries here.
     ///
-    /// Packet-ins may come before this: handlers get them from the features reply on.
+    /// Packet-ins may arrive before this: handlers receive them after the features reply.
     ///
-    /// Where the controller's [`Role`](crate::Role) lets it only look, this is called once it may write, and again when it may after
-    /// it has lost that.
+    /// If the controller is a secondary ([`Role`](crate::Role)), this is called when it gets write access, and again each
+    /// time that it regains it.
     fn switch_up(&mut self, _switch: &mut Switch) {}
 
-    /// How long after [`SwitchHandler::switch_up`], and then after each call, [`SwitchHandler::tick`] is called; `None` for never.
-    /// Called once, after [`SwitchHandler::switch_up`].
+    /// Returns the interval between calls of [`SwitchHandler::tick`], the first of which follows
+    /// [`SwitchHandler::switch_up`] after one interval; `None` for never. Called once, after [`SwitchHandler::switch_up`].
     fn tick_interval(&self) -> Option<Duration> {
         None
     }
 
-    /// [`SwitchHandler::tick_interval`] has passed, and up to a quarter of a second more; in simulated time as in real time. It is
-    /// delayed while the switch does not read what was sent to it, and called once after a delay, however long that was.
+    /// Called at [`SwitchHandler::tick_interval`], and up to a quarter of a second later; in simulated time if time is
+    /// simulated. It is delayed while the switch does not read its input, and called once after a delay of any length.
     fn tick(&mut self, _switch: &mut Switch) {}
 
-    /// A packet that matched no entry, or that an entry sent to the controller.
+    /// Handles a packet that matched no entry, or that an entry sent to the controller.
     fn packet_in(&mut self, _switch: &mut Switch, _packet: &PacketIn) {}
 
-    /// A packet-in that the [kernel half](crate::KernelHalves) has settled, and that tells something new: there is nothing to answer,
-    /// and no later program is asked about it. For programs that keep account of hosts and links.
+    /// Handles a packet-in that the [kernel half](crate::KernelHalves) has settled, and that contains new information: it
+    /// needs no answer, and no later program sees it. For programs that track hosts and links.
     fn settled(&mut self, _switch: &mut Switch, _packet: &PacketIn) {}
 
-    /// Packet-ins that came together; passes them to [`SwitchHandler::packet_in`] one by one.
+    /// Handles packet-ins that arrived together; passes them to [`SwitchHandler::packet_in`] one by one.
     ///
-    /// A program may override this to work on several at once. As a default method, and not in the framework, the loop is
-    /// compiled into each program: the compiler can inline it, and a packet-in costs no virtual call.
+    /// A program may override this to work on several at once. As the loop is a default method, and not in the framework, it
+    /// is compiled into each program: the compiler can inline it, and a packet-in costs no virtual call.
     #[inline]
     fn packet_ins(&mut self, switch: &mut Switch, packets: &mut PacketIns) {
-        // A loop for each version, in which the compiler knows which one it is.
+        // A loop for each version, so that the version is a constant in it.
         match packets.version {
             Version::Of10 => packets.pass_to(self, Version::Of10, switch),
             Version::Of13 => packets.pass_to(self, Version::Of13, switch),
         }
     }
 
-    /// A prefetch hint: [`SwitchHandler::packet_in`] is called with this packet-in soon, after a few others. A program with a
-    /// large table can have the packet's entry fetched from memory meanwhile. Not every packet-in is announced.
+    /// A prefetch hint: [`SwitchHandler::packet_in`] will be called with this packet-in after a few others. A program with a
+    /// large table can prefetch the packet's entry. Not every packet-in is announced.
     #[inline]
     fn prefetch(&self, _packet: &PacketIn) {}
 
-    /// Whether [`SwitchHandler::prefetch`] should be called. Called once for packet-ins that came together: a program whose
-    /// table fits into the near caches saves itself the hints.
+    /// Returns `true` if [`SwitchHandler::prefetch`] should be called. Called once for packet-ins that arrived together: a
+    /// program whose table fits into the near caches avoids the cost of hints.
     #[inline]
     fn wants_prefetch(&self) -> bool {
         true
     }
 
-    /// A flow entry was removed whose flow mod asked for this message (`OFPFF_SEND_FLOW_REM`).
+    /// Handles the removal of a flow entry whose flow mod requested this message (`OFPFF_SEND_FLOW_REM`).
     fn flow_removed(&mut self, _switch: &mut Switch, _removed: &FlowRemoved) {}
 
-    /// A port came, went, or changed. [`SwitchInfo::ports`] says so already.
+    /// Handles a new, removed or changed port. [`SwitchInfo::ports`] contains the change already.
     fn port_status(&mut self, _switch: &mut Switch, _status: &PortStatus) {}
 
-    /// The switch refused the message that this handler sent with `xid`.
+    /// Handles the switch's refusal of the message that this handler sent with `xid`.
     fn error(&mut self, _switch: &mut Switch, _xid: u32, _error: &ErrorMessage) {}
 
-    /// The switch refused a message that this program sent through its [`Network`](crate::Network), in a background program or
-    /// in another switch's handler, without awaiting a reply: which message that was is not known.
+    /// Handles the refusal of a message that this program sent through its [`Network`](crate::Network), in a background
+    /// program or in another switch's handler, without awaiting a reply: it is unknown which message was refused.
     fn refused(&mut self, _switch: &mut Switch, _error: &ErrorMessage) {}
 
-    /// Any other message: the reply to a request that this handler sent with `xid`, or an experimenter message.
+    /// Handles any other message: the reply to a request that this handler sent with `xid`, or an experimenter message.
     fn message(&mut self, _switch: &mut Switch, _xid: u32, _message: &Message) {}
 
-    /// The controller's role at the switch has changed, to [`SwitchInfo::role`]: it was asked for, or another controller has become
-    /// the primary. As a [`Secondary`](crate::Role::Secondary) nothing that would change the switch is sent, and
-    /// [`SwitchHandler::tick`] is not called. Where the controller may write again, [`SwitchHandler::switch_up`] is called after this.
+    /// Handles a change of the controller's role at the switch, to [`SwitchInfo::role`]: on request, or because another
+    /// controller has become the primary. For a [`Secondary`](crate::Role::Secondary), messages that would change the switch
+    /// are not sent, and [`SwitchHandler::tick`] is not called. If the controller gains write access,
+    /// [`SwitchHandler::switch_up`] is called after this.
     fn role_changed(&mut self, _switch: &mut Switch) {}
 
-    /// The connection has ended, or the program is [removed](crate::Running::set_programs). Nothing can be sent any more.
+    /// Called when the connection has closed, or the program is [removed](crate::Running::set_programs). Nothing can be sent
+    /// any longer.
     fn switch_down(&mut self, _info: &SwitchInfo) {}
 
     /// The part of it that answers in the kernel, where it has one: see [`KernelHalf`]. Called after
@@ -197,18 +199,18 @@ impl<H: SwitchHandler + ?Sized> SwitchHandler for Box<H> {
     }
 }
 
-/// A control program: makes a handler for each switch that joins, and may run background programs beside the handlers.
+/// A control program: creates a handler for each switch that joins, and may run background programs.
 ///
-/// Any function from a switch's description to a handler is one.
+/// Any function from a switch's description to a handler is a program.
 pub trait Program: Send + Sync {
-    /// Makes the handler for a switch that has just joined.
+    /// Creates the handler for a switch that has just joined.
     fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler>;
 
-    /// Makes the handler for a switch of an earlier program, whose kernel half goes on: see
-    /// [`Controller::held_halves`](crate::Controller::held_halves). `held` is the connection's id at the holder; `started` is when
-    /// the clock of [`Switch::now_s`](crate::Switch::now_s) was 0. Called where this is the only program.
+    /// Creates the handler for a switch of an earlier program, whose kernel half continues: see
+    /// [`Controller::held_halves`](crate::Controller::held_halves). `held` is the connection's id at the holder; `started`
+    /// is the time at which the clock of [`Switch::now_s`](crate::Switch::now_s) was 0. Called if this is the only program.
     ///
-    /// `None`, the default, where this program does not go on with it: [`Program::handler`] is called then.
+    /// Returns `None`, the default, if this program does not continue the kernel half: then [`Program::handler`] is called.
     fn resume(
         &self,
         _info: &SwitchInfo,
@@ -218,8 +220,8 @@ pub trait Program: Send + Sync {
         None
     }
 
-    /// The same, where this program is one of several: see [`SwitchHandler::kernel_half_for_all`]. Of the others, handlers are made as
-    /// always. The first program that goes on with it has it.
+    /// Like [`Program::resume`], if this program is one of several: see [`SwitchHandler::kernel_half_for_all`]. The handlers
+    /// of the other programs are created by [`Program::handler`]. The first program that continues the kernel half keeps it.
     fn resume_for_all(
         &self,
         _info: &SwitchInfo,
@@ -229,25 +231,27 @@ pub trait Program: Send + Sync {
         None
     }
 
-    /// The program starts: the place to [spawn](Background::spawn) background programs. Called once, before handlers are made: before any
-    /// switch joins, or when the program is [added](crate::Running::set_programs) later; what is spawned begins after that. [`Background::network`] reports the
-    /// switches that are there, and others as they come ([`Network::events`](crate::Network::events)).
+    /// Starts the program: [spawn](Background::spawn) background programs here. Called once, before handlers are created:
+    /// before any switch joins, or when the program is [added](crate::Running::set_programs) later; spawned programs start
+    /// after that. [`Background::network`] returns the connected switches, and reports others as they join
+    /// ([`Network::events`](crate::Network::events)).
     fn start(&self, _background: &Background) {}
 
     /// Checks the program's settings. Called once, before the program starts.
     ///
     /// # Errors
-    /// Where it cannot work with them: [`Controller::start`](crate::Controller::start) fails with this error then.
+    /// If the program cannot work with them: [`Controller::start`](crate::Controller::start) then fails with this error.
     fn check(&self) -> Result<(), SettingError> {
         Ok(())
     }
 
-    /// What the program is called, in metrics; several may have one name. Called once, before the program starts.
+    /// Returns the program's name, for metrics; several may have one name. Called once, before the program starts.
     fn program_name(&self) -> Option<&str> {
         None
     }
 
-    /// When this program sees messages, relative to others. Called whenever a switch joins; has to return the same each time.
+    /// Returns the program's position among others for each message. Called whenever a switch joins; must return the same
+    /// stage each time.
     fn stage(&self) -> Stage {
         Stage::Forward
     }
@@ -263,7 +267,7 @@ where
     }
 }
 
-/// Packet-ins that came together, as many as there is room for the replies to.
+/// Packet-ins that arrived together, limited by the space for their replies.
 #[derive(Clone, Copy)]
 pub struct PacketIns<'a> {
     version: Version,
@@ -306,7 +310,7 @@ impl<'a> PacketIns<'a> {
         // Copies, which the compiler can keep in registers.
         let (mut rest, mut taken) = (self.bytes, 0);
         while let Some((_, packet, after)) = split_packet_in(version, rest) {
-            // Checked now and then: a shard's output has room for more than the replies to a few packet-ins.
+            // Checked regularly: a shard's output has space for more than the replies to a few packet-ins.
             if taken % PREFETCHED as u64 == 0 && !switch.has_room() {
                 break;
             }
@@ -339,7 +343,7 @@ impl<'a> PacketIns<'a> {
         }
     }
 
-    /// Gives hints for as many as there is room for in `bodies`, to which their bodies are written. Returns how many those are.
+    /// Gives hints for as many packet-ins as fit in `bodies`, and stores their bodies there. Returns their number.
     #[inline(always)]
     fn prefetch_block<H: SwitchHandler + ?Sized>(
         &mut self,
@@ -363,7 +367,7 @@ impl<'a> PacketIns<'a> {
         count
     }
 
-    /// The next one; `None` when something else follows, or when what is to be sent should leave first.
+    /// Returns the next one; `None` if another message follows, or if the output should be sent first.
     #[inline]
     pub fn next(&mut self, switch: &Switch) -> Option<PacketIn<'a>> {
         if !switch.has_room() {
@@ -375,20 +379,20 @@ impl<'a> PacketIns<'a> {
         Some(ManuallyDrop::into_inner(packet))
     }
 
-    /// How many packet-ins were taken.
+    /// Returns the number of packet-ins handled.
     #[inline]
     pub(crate) fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// The bytes that were not taken, and how many packet-ins were.
+    /// Returns the remaining bytes, and the number of packet-ins handled.
     pub(crate) fn finish(self) -> (&'a [u8], u64) {
         (self.bytes, self.taken)
     }
 }
 
-/// The packet-in at the front of `bytes`, as body and decoded, and what follows it, if a whole and well-formed one of
-/// this version is there.
+/// Splits the packet-in, as body and decoded, from the front of `bytes`, if there is a complete and well-formed one of this
+/// version.
 #[inline(always)]
 fn split_packet_in(version: Version, bytes: &[u8]) -> Option<(&[u8], Decoded<'_>, &[u8])> {
     let &[of, kind, l0, l1, _, _, _, _] = bytes.first_chunk()?;
@@ -401,8 +405,8 @@ fn split_packet_in(version: Version, bytes: &[u8]) -> Option<(&[u8], Decoded<'_>
     Some((body, decode(version, body)?, after))
 }
 
-/// A decoded packet-in owns nothing that would have to be dropped. Saying so lets the compiler keep it in
-/// registers: otherwise it is kept in memory for the case that a handler panics.
+/// A decoded packet-in has nothing to drop. As `ManuallyDrop` the compiler can keep it in registers: otherwise it is kept in
+/// memory in case a handler panics.
 type Decoded<'a> = ManuallyDrop<PacketIn<'a>>;
 
 #[inline(always)]

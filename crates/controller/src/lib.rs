@@ -3,22 +3,21 @@
 //! ```text
 //! socket → shard → connection → session → handler → out buffer → socket
 //! ```
-//! The whole path of a packet-in runs on one thread and takes no lock; ARCHITECTURE.md walks along it file by file.
+//! The whole path of a packet-in runs on one thread and uses no lock; ARCHITECTURE.md describes it file by file.
 //!
 //! - [`SwitchHandler`] and [`Switch`] are the interface of a control program; [`Network`] reaches the other switches.
-//! - [`Background`] starts programs beside the handlers, with timers and requests that are awaited.
+//! - [`Background`] starts programs that run in parallel to the handlers, with timers and awaited requests.
 //! - [`Controller`] sets up and starts shards and listeners; [`Running`] stops them in order.
 //! - [`Embedded`] is a controller without threads, sockets and clock, for a network in one process.
-//! - [`hold`] has connections outlive the program: [`Controller::hold`].
-//! - [`session`] is the protocol without sockets and clock, for whoever brings their own.
+//! - [`hold`] keeps connections open when the program ends: [`Controller::hold`].
+//! - [`session`] is the protocol without sockets and clock, for programs with their own I/O.
 //!
-//! It is a crate of its own so that it depends on the protocol (`urtica-wire`) and on nothing above it: services, bundled
-//! programs and the kernel half are built on its public interface, as your program is, and the core knows none of them.
-//! Most programs depend on `urtica`, which has this crate and the others under one name.
+//! This is a separate crate so that it depends on the protocol (`urtica-wire`) and on nothing above it: services, bundled
+//! programs and the kernel half are built on its public interface, as your program is. Most programs depend on `urtica`,
+//! which has this crate and the others under one name.
 //!
-//! **Features.** `args` (off by default) adds `Args` and `Controller::from_args`: the options that every
-//! controller has on its command line, by `clap`. `tls` (off by default): TLS on `pssl:` addresses, by `rustls`
-//! ([`Controller::tls`]).
+//! **Features.** `args` (off by default) adds `Args` and `Controller::from_args`: the command-line options that every
+//! controller has, by `clap`. `tls` (off by default): TLS on `pssl:` addresses, by `rustls` ([`Controller::tls`]).
 //!
 //! A controller inside a larger program is started, queried, and stopped:
 //!
@@ -57,11 +56,11 @@
 //! # }
 //! ```
 //!
-//! **Errors.** A message that makes no sense is answered with the OFPT_ERROR of the specification, and the connection goes on;
-//! bytes that cannot be messages end it. A peer that does not identify itself, or falls silent, is disconnected in time
-//! ([`SessionConfig`]). A switch that does not read what it is sent is not read from. Of two connections with one datapath id
-//! the newer is used. If a handler panics, its switch is disconnected and nothing else; if a background program panics, it
-//! ends alone. Where a program filters, entries that it could not guard are refused ([`Stage`]). Each of these is logged
+//! **Errors.** A malformed message is answered with the specification's OFPT_ERROR, and the connection stays open; bytes
+//! that cannot be messages close it. A peer that does not identify itself or falls silent is disconnected after a time-out
+//! ([`SessionConfig`]). A switch that does not read its replies is not read from. Of two connections with one datapath id
+//! the newer is used. If a handler panics, only its switch is disconnected; if a background program panics, only that
+//! program ends. If a program filters, entries that it could not guard are refused ([`Stage`]). All of these are logged
 //! through `tracing` and counted in [`SwitchCounters`], [`ShardCounters`] and [`BackgroundCounters`].
 
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! The registry of all connected switches, for handlers, background programs, and whoever else runs in the process.
+//! The registry of all connected switches, for handlers, background programs, and other code in the process.
 
 use crate::actions::{self, Actions};
 use crate::backlog::Backlog;
@@ -27,33 +27,34 @@ use urtica_wire::{
     DatapathId, EncodeError, EntryOptions, Match, Message, PortNo, PortStatus, Version, split_frame,
 };
 
-/// The connected switches: asks about them, and sends to them from anywhere.
+/// The connected switches: provides information about them, and sends to them from any thread.
 ///
 /// Cheap to clone. Sending goes through the mailbox of the shard that owns the switch, never through its socket, so
 /// messages of different threads do not mix. Cost: one read lock and one push.
 ///
-/// **What `Ok(())` means.** The message is written to the switch's connection, unless that ends before:
-/// [`NetworkEvent::Down`] says so. At most 4 MiB wait for a switch, and what is sent together; beyond that senders get
-/// [`RequestError::Busy`] at once. Whoever has more to send waits with [`Network::ready`] or [`Network::when_ready`].
+/// **What `Ok(())` means.** The message will be written to the switch's connection, unless that closes before:
+/// [`NetworkEvent::Down`] reports it. At most 4 MiB are queued for a switch, and the messages sent together with them;
+/// beyond that senders get [`RequestError::Busy`] at once. To send more, wait with [`Network::ready`] or
+/// [`Network::when_ready`].
 ///
-/// Thread-safety: the lock of the registry is taken before that of a mailbox, never the other way round. Senders hold it
-/// for reading while they push, and a switch changes shards under it, so that no message reaches a shard that has given
-/// its switch away. Events are sent under it, so that their order is that of what happened: those of switches that connect
-/// and disconnect under the lock for writing, those of ports, which a switch may change as often as it likes, under the lock
-/// for reading and one of their own, which is taken after it.
+/// **Thread-safety.** The registry's lock is locked before a mailbox's, never the other way round. Senders hold it for
+/// reading while they push, and a switch changes shards under the write lock, so that no message reaches a shard that has
+/// handed over its switch. Events are sent under it, so that they are in the order of the changes: those of switches that
+/// connect and disconnect under the write lock, those of ports, which may be frequent, under the read lock and a lock of
+/// their own, which is locked after it.
 ///
-/// **Tables.** Where a program filters, flow mods go to the table of the sender's [`Stage`]: that of the program whose
-/// [`start`](crate::Program::start) was given this network, [`Stage::Forward`] for all others, who say otherwise with
+/// **Tables.** If a program filters, flow mods apply to the table of the sender's [`Stage`]: that of the program whose
+/// [`start`](crate::Program::start) received this network, [`Stage::Forward`] for all others, which may select another with
 /// [`Network::for_stage`].
 #[derive(Clone)]
 pub struct Network {
     shared: Arc<Shared>,
     stage: Stage,
-    /// Goes into the xid of what is sent.
+    /// The sender, which is part of the xid of each message.
     origin: Origin,
-    /// How long switches have to reply.
+    /// The time that switches have to reply.
     deadline: Duration,
-    /// Where what is sent is kept instead of sent.
+    /// Keeps messages instead of sending them, if present.
     unsent: Option<Arc<Unsent>>,
 }
 
@@ -66,11 +67,11 @@ struct Shared {
     /// Locked alone.
     roles: Arc<WantedRoles>,
     tables: Tables,
-    /// How long packet-ins take in each program. Locked alone.
+    /// The durations of packet-ins in each program. Locked alone.
     times: Mutex<Vec<Arc<PacketInTimes>>>,
-    /// Names the ports that packets are flooded to, if a service does, and whose program that is.
+    /// Names the ports that packets are flooded to, if a service does, with its program.
     flood_ports: Snapshot<Option<(Origin, Arc<dyn FloodPorts>)>>,
-    /// Whether one does: to ask the other costs an atomic addition.
+    /// Whether a service does: reading the other costs an atomic addition.
     has_flood_ports: AtomicBool,
 }
 
@@ -80,25 +81,25 @@ pub(crate) struct Shard {
     pub busy_times: BusyTimes,
 }
 
-/// What the registry knows of a switch.
+/// The registry's data about a switch.
 pub(crate) struct Entry {
     pub shard: usize,
     pub token: Token,
-    /// What was known when it joined.
+    /// The description from when it joined.
     pub joined: Arc<SwitchInfo>,
-    /// What is known now.
+    /// The current description.
     pub info: Mutex<Arc<SwitchInfo>>,
     pub counters: Arc<SwitchCounters>,
     pub backlog: Arc<Backlog>,
-    /// What programs have installed to stay, where it speaks 1.0. Locked while the registry is, or alone.
+    /// The permanent entries of programs, if it speaks 1.0. Locked while the registry is, or alone.
     pub permanent: Arc<Mutex<PermanentEntries>>,
     /// Whether its ports are known.
     pub is_up: bool,
-    /// Whether our role lets us change anything in it.
+    /// Whether our role permits changes to it.
     pub may_write: AtomicBool,
 }
 
-/// Whether this changes nothing in a switch.
+/// Returns `true` if the messages change nothing in a switch.
 fn is_question(messages: &[Message]) -> bool {
     use Message::{EchoRequest, FeaturesRequest, GetAsyncRequest, GetConfigRequest};
     use Message::{MultipartRequest, QueueGetConfigRequest};
@@ -116,18 +117,18 @@ fn is_question(messages: &[Message]) -> bool {
     )
 }
 
-/// The message that begins here.
+/// Returns the message that starts here.
 fn frame_at(bytes: &[u8], start: usize) -> Option<&[u8]> {
     let (frame, _) = split_frame(&bytes[start..]).ok()??;
     Some(frame)
 }
 
-/// Messages as they are sent.
+/// Encoded messages.
 struct Encoded {
     bytes: Vec<u8>,
-    /// How many they are.
+    /// Their number.
     count: u64,
-    /// Where each begins that a sender gave, where the switch speaks 1.0: others may come between.
+    /// The start of each of the sender's messages, if the switch speaks 1.0: others may be between them.
     starts: Vec<usize>,
 }
 
@@ -167,7 +168,7 @@ impl Network {
         })
     }
 
-    /// The same network for entries of this stage, whose programs may have a table of their own: see [`Stage`].
+    /// Returns this network for entries of this stage, whose programs may have their own table: see [`Stage`].
     pub fn for_stage(&self, stage: Stage) -> Self {
         Self {
             stage,
@@ -175,7 +176,7 @@ impl Network {
         }
     }
 
-    /// The same network for the program with this index, which is told of errors about what is sent.
+    /// Returns this network for the program with this index, which is notified of errors.
     pub(crate) fn for_program(&self, index: usize) -> Self {
         Self {
             origin: Origin::program(index),
@@ -183,7 +184,7 @@ impl Network {
         }
     }
 
-    /// The same network for a program that is only tried.
+    /// Returns this network for a program that is only previewed.
     pub(crate) fn for_trial(&self, unsent: &Arc<Unsent>) -> Self {
         Self {
             unsent: Some(Arc::clone(unsent)),
@@ -191,8 +192,8 @@ impl Network {
         }
     }
 
-    /// The same network with another deadline for replies; the default is 60 s. It counts from when the request is handed to the
-    /// switch's connection, where it queues behind what waits there already. The request ends with
+    /// Returns this network with another deadline for replies; the default is 60 s. It counts from when the request is
+    /// handed to the switch's connection, where it queues behind earlier output. The request ends with
     /// [`RequestError::Timeout`] within a second after the deadline.
     pub fn with_deadline(&self, deadline: Duration) -> Self {
         Self {
@@ -201,70 +202,71 @@ impl Network {
         }
     }
 
-    /// The ids of the connected switches, in order.
+    /// Returns the ids of the connected switches, in order.
     pub fn switches(&self) -> Vec<DatapathId> {
         let mut ids: Vec<_> = self.read().keys().copied().collect();
         ids.sort();
         ids
     }
 
-    /// What is known of a switch, while it is connected.
+    /// Returns the description of a switch, while it is connected.
     pub fn info(&self, datapath_id: DatapathId) -> Option<Arc<SwitchInfo>> {
         self.read().get(&datapath_id).map(Entry::info)
     }
 
-    /// The counters of a switch, while it is connected.
+    /// Returns the counters of a switch, while it is connected.
     pub fn counters(&self, datapath_id: DatapathId) -> Option<Arc<SwitchCounters>> {
         self.read()
             .get(&datapath_id)
             .map(|entry| entry.counters.clone())
     }
 
-    /// The counters of each shard.
+    /// Returns the counters of each shard.
     pub fn shard_counters(&self) -> impl Iterator<Item = &ShardCounters> {
         self.shared.shards.iter().map(|shard| &shard.counters)
     }
 
-    /// How long each shard was busy each time it woke up.
+    /// Returns the times that each shard was busy after each wake-up.
     pub fn busy_times(&self) -> impl Iterator<Item = &BusyTimes> {
         self.shared.shards.iter().map(|shard| &shard.busy_times)
     }
 
-    /// How long packet-ins took in each program that runs, in the order in which programs see messages, where the controller was told
-    /// to [time](crate::Controller::time_packet_ins) them. One that takes another's place begins anew.
+    /// Returns the durations of packet-ins in each running program, in the order in which programs see messages, if the
+    /// controller [times](crate::Controller::time_packet_ins) them. A program that replaces another starts at zero.
     pub fn packet_in_times(&self) -> Vec<Arc<PacketInTimes>> {
         self.shared.times.lock().clone()
     }
 
-    /// These are the programs that run.
+    /// Sets the programs that run.
     pub(crate) fn show_times(&self, times: Vec<Arc<PacketInTimes>>) {
         *self.shared.times.lock() = times;
     }
 
-    /// How many commands wait for each shard: messages from outside of handlers, connections to take on, and the like.
+    /// Returns the number of commands that wait for each shard: messages from outside of handlers, connections to adopt, and
+    /// the like.
     pub fn mailbox_lengths(&self) -> impl Iterator<Item = usize> {
         self.shared.shards.iter().map(|shard| shard.mailbox.len())
     }
 
-    /// What waited on a switch's connection a quarter of a second ago or later, while it is connected.
+    /// Returns the bytes that waited on a switch's connection a quarter of a second ago or later, while it is connected.
     pub fn waiting_bytes(&self, datapath_id: DatapathId) -> Option<WaitingBytes> {
         self.read()
             .get(&datapath_id)
             .map(|entry| entry.backlog.waiting())
     }
 
-    /// How many bytes from outside of handlers wait to be written to a switch, while it is connected: at 4 MiB senders get
-    /// [`RequestError::Busy`].
+    /// Returns the number of bytes from outside of handlers that wait to be written to a switch, while it is connected: from
+    /// 4 MiB on senders get [`RequestError::Busy`].
     pub fn queued_bytes(&self, datapath_id: DatapathId) -> Option<usize> {
         self.read()
             .get(&datapath_id)
             .map(|entry| entry.backlog.bytes())
     }
 
-    /// What happens to switches from now on, for a program beside the handlers. It begins with an
-    /// [`Up`](NetworkEvent::Up) for each switch that is up, in the order of their ids.
+    /// Subscribes to events of switches, for a background program. It starts with an [`Up`](NetworkEvent::Up) for each
+    /// switch that is up, in the order of their ids.
     pub fn events(&self) -> Events<NetworkEvent> {
-        // No event is sent meanwhile, so that none is received twice or missed.
+        // No event is sent during this, so that none is received twice or missed.
         let switches = self.read();
         let _unchanged = self.shared.changes.lock();
         let up = switches.values().filter(|entry| entry.is_up);
@@ -275,8 +277,9 @@ impl Network {
     }
 
     /// Sends a message to a switch. The switch's shard writes it; messages of one sender keep their order. An error reply is
-    /// logged and reported to the program that was given this network
-    /// ([`SwitchHandler::refused`](crate::SwitchHandler::refused)); to learn the outcome of one message, use [`Network::confirm`].
+    /// logged and reported to the program that this network belongs to
+    /// ([`SwitchHandler::refused`](crate::SwitchHandler::refused)); to receive the outcome of one message, use
+    /// [`Network::confirm`].
     ///
     /// # Errors
     /// [`RequestError::UnknownSwitch`], [`RequestError::Encode`], [`RequestError::Busy`], [`RequestError::Secondary`],
@@ -285,11 +288,11 @@ impl Network {
         self.send_all(datapath_id, std::slice::from_ref(message))
     }
 
-    /// Sends messages to a switch, all or none of them, back to back: nothing of another sender comes between them.
-    /// However long they are together, they are accepted if less than 4 MiB wait.
+    /// Sends messages to a switch, all or none of them, consecutively: no other sender's message is between them. They may
+    /// have any total length; they are accepted if less than 4 MiB wait.
     ///
     /// # Errors
-    /// As [`Network::send`].
+    /// Like [`Network::send`].
     pub fn send_all(
         &self,
         datapath_id: DatapathId,
@@ -301,11 +304,11 @@ impl Network {
         self.push(datapath_id, messages, None)
     }
 
-    /// Adds an entry that carries out `actions` on the packets that it matches; none drops them (McNettle section 3,
+    /// Adds an entry that applies `actions` to the packets that it matches; none drops them (McNettle section 3,
     /// `installRule`).
     ///
     /// # Errors
-    /// As [`Network::send`].
+    /// Like [`Network::send`].
     pub fn install<'b>(
         &self,
         datapath_id: DatapathId,
@@ -321,7 +324,7 @@ impl Network {
     /// Sends a packet that the controller has, from its Ethernet header on, out of a switch's port or through a list of actions.
     ///
     /// # Errors
-    /// As [`Network::send`].
+    /// Like [`Network::send`].
     pub fn send_packet<'b>(
         &self,
         datapath_id: DatapathId,
@@ -333,11 +336,10 @@ impl Network {
         })
     }
 
-    /// Adds an entry that lets the packets which it matches pass a filter: see
-    /// [`Switch::let_pass`](crate::Switch::let_pass).
+    /// Adds an entry that lets matching packets pass a filter: see [`Switch::let_pass`](crate::Switch::let_pass).
     ///
     /// # Errors
-    /// As [`Network::send`].
+    /// Like [`Network::send`].
     pub fn let_pass(
         &self,
         datapath_id: DatapathId,
@@ -348,11 +350,11 @@ impl Network {
             .send(datapath_id, &entries::pass(match_, options))
     }
 
-    /// Deletes the entries of this network's program that `match_` includes, in all tables; where a program filters, in that of this
-    /// network's stage. See [`Switch::delete`](crate::Switch::delete).
+    /// Deletes the entries of this network's program that `match_` includes, in all tables; if a program filters, in that of
+    /// this network's stage. See [`Switch::delete`](crate::Switch::delete).
     ///
     /// # Errors
-    /// As [`Network::send`].
+    /// Like [`Network::send`].
     pub fn delete(&self, datapath_id: DatapathId, match_: Match) -> Result<(), RequestError> {
         self.delete_of(self.program(), datapath_id, match_)
     }
@@ -360,7 +362,7 @@ impl Network {
     /// Deletes another program's entries: see [`Switch::delete_of`](crate::Switch::delete_of).
     ///
     /// # Errors
-    /// As [`Network::send`].
+    /// Like [`Network::send`].
     pub fn delete_of(
         &self,
         program: ProgramId,
@@ -370,19 +372,18 @@ impl Network {
         self.send(datapath_id, &entries::deletion(match_, program))
     }
 
-    /// The program that this network was given to: whose entries are installed through it.
+    /// Returns the program that this network belongs to, whose entries are installed through it.
     pub fn program(&self) -> ProgramId {
         self.origin.into()
     }
 
-    /// Sends messages back to back, and a barrier request after them. Resolves once the switch has processed all: to its
+    /// Sends messages consecutively, followed by a barrier request. Resolves once the switch has processed all: to its
     /// barrier reply, or to [`RequestError::Refused`] with the first error that it sent about one of them.
     ///
-    /// All have the same xid, so that an error is routed back whichever message it is about. None of them may have a reply
-    /// of its own.
+    /// All have one xid, so that an error about any of them is routed back. None of them may have its own reply.
     ///
     /// # Errors
-    /// As [`Network::send`]; nothing is sent then.
+    /// Like [`Network::send`]; nothing is sent then.
     pub fn confirm(
         &self,
         datapath_id: DatapathId,
@@ -398,7 +399,7 @@ impl Network {
     /// Sends a request and returns its reply as a future: a multipart request, a barrier, a role.
     ///
     /// # Errors
-    /// As [`Network::send`], and [`RequestError::NoReply`].
+    /// Like [`Network::send`], and [`RequestError::NoReply`].
     pub fn request(
         &self,
         datapath_id: DatapathId,
@@ -420,22 +421,24 @@ impl Network {
         }
     }
 
-    /// Resolves once the switch has processed everything that was sent to it before.
+    /// Resolves once the switch has processed all messages sent to it before.
     ///
     /// # Errors
-    /// As [`Network::send`].
+    /// Like [`Network::send`].
     pub fn barrier(&self, datapath_id: DatapathId) -> Result<PendingReply, RequestError> {
         self.request(datapath_id, &Message::BarrierRequest)
     }
 
-    /// Asks a switch for a role, now and whenever it connects from now on. Resolves to its reply, once it has given the role.
+    /// Requests a role at a switch, now and whenever it connects. Resolves to its reply, once it has granted the role.
     ///
-    /// Until then the role is what it was. With [`Role::Secondary`](crate::Role::Secondary), what would change the switch is an error
-    /// ([`RequestError::Secondary`]), and what handlers write is not sent; with another role after that, handlers'
-    /// [`switch_up`](crate::SwitchHandler::switch_up) is called, as when a switch connects. [`NetworkEvent::Role`] tells of each change.
+    /// Until then the role does not change. With [`Role::Secondary`](crate::Role::Secondary), messages that would change the
+    /// switch are an error ([`RequestError::Secondary`]), and those of handlers are not sent; with another role after that,
+    /// handlers' [`switch_up`](crate::SwitchHandler::switch_up) is called, as when a switch connects. [`NetworkEvent::Role`]
+    /// reports each change.
     ///
-    /// A request that names no generation is repeated where another controller has named a newer one meanwhile; one that does, and is
-    /// stale, ends with OFPRRFC_STALE. OpenFlow 1.0 has no roles: there Nicira's extension is used, which has no generations.
+    /// A request without a generation is repeated if another controller has used a newer one in the meantime; one with a
+    /// stale generation ends with OFPRRFC_STALE. OpenFlow 1.0 has no roles: there Nicira's extension is used, which has no
+    /// generations.
     ///
     /// ```
     /// # use urtica_controller::{Network, RequestError, Role};
@@ -446,9 +449,10 @@ impl Network {
     /// ```
     ///
     /// # Errors
-    /// [`RequestError::UnknownSwitch`], where the role is asked for once the switch connects, and [`RequestError::InTransaction`]. The
-    /// reply is [`RequestError::Refused`] where the switch does not give the role, [`RequestError::WrongReply`] where it gives
-    /// another one, [`RequestError::Timeout`] where it does not answer, [`RequestError::Busy`] where too many requests for roles wait.
+    /// [`RequestError::UnknownSwitch`], although the role will be requested once the switch connects, and
+    /// [`RequestError::InTransaction`]. The reply is [`RequestError::Refused`] if the switch does not grant the role,
+    /// [`RequestError::WrongReply`] if it grants another one, [`RequestError::Timeout`] if it does not answer,
+    /// [`RequestError::Busy`] if too many requests for roles wait.
     pub fn set_role(
         &self,
         datapath_id: DatapathId,
@@ -466,11 +470,11 @@ impl Network {
         Ok(self.ask_for_role(entry, request))
     }
 
-    /// Asks all switches for a role, those that connect later too: see [`Network::set_role`]. Returns the reply of each switch that is
-    /// connected, in the order of their ids.
+    /// Requests a role at all switches, also those that connect later: see [`Network::set_role`]. Returns the reply of each
+    /// connected switch, in the order of their ids.
     ///
     /// # Errors
-    /// [`RequestError::InTransaction`]; nothing is asked for then.
+    /// [`RequestError::InTransaction`]; nothing is requested then.
     pub fn set_role_of_all(
         &self,
         role: impl Into<RoleRequest>,
@@ -489,7 +493,7 @@ impl Network {
         Ok(replies)
     }
 
-    /// The reply ends with [`RequestError::Disconnected`] where the switch's shard has ended.
+    /// The reply ends with [`RequestError::Disconnected`] if the switch's shard has ended.
     fn ask_for_role(&self, entry: &Entry, request: RoleRequest) -> PendingReply {
         let (sender, receiver) = oneshot::channel();
         let command = Command::AskForRole {
@@ -501,20 +505,20 @@ impl Network {
         PendingReply(receiver)
     }
 
-    /// The roles that are wanted while the controller runs.
+    /// Returns the roles requested while the controller runs.
     pub(crate) fn wanted_roles(&self) -> &Arc<WantedRoles> {
         &self.shared.roles
     }
 
-    /// Waits until a switch accepts more: not at all where less than 4 MiB wait for it, otherwise until less than half of
-    /// that does. Another sender may use up the room meanwhile: see [`Network::when_ready`].
+    /// Waits until a switch accepts more: returns at once if less than 4 MiB wait for it, otherwise when less than half of
+    /// that does. Another sender may fill the queue in the meantime: see [`Network::when_ready`].
     ///
-    /// Not for handlers, which must not wait; a handler that has much to send to another switch leaves that to a
-    /// [background program](crate::Background).
+    /// Not for handlers, which must not wait; a handler that has much to send to another switch should use a [background
+    /// program](crate::Background).
     ///
     /// # Errors
-    /// [`RequestError::UnknownSwitch`], and [`RequestError::Disconnected`] where the switch disconnects meanwhile. What was
-    /// sent to it before may be lost then, and has to be sent again once it is back.
+    /// [`RequestError::UnknownSwitch`], and [`RequestError::Disconnected`] if the switch disconnects during the wait.
+    /// Earlier messages to it may be lost then, and have to be sent again once it is back.
     pub async fn ready(&self, datapath_id: DatapathId) -> Result<(), RequestError> {
         let entry = |switches: &HashMap<_, Entry>| {
             let entry = switches.get(&datapath_id)?;
@@ -527,8 +531,8 @@ impl Network {
         }
     }
 
-    /// Calls `send`, which may be any of the calls above, and as long as that is [`RequestError::Busy`] waits until the switch is
-    /// [`Network::ready`] and calls it again: for those who have more to send than a switch keeps up with.
+    /// Calls `send`, which may be any of the calls above, and while it returns [`RequestError::Busy`] waits until the switch
+    /// is [`Network::ready`] and calls it again: for sending more than a switch can process at once.
     ///
     /// ```
     /// # use urtica_controller::{EntryOptions, Network, RequestError};
@@ -539,13 +543,13 @@ impl Network {
     ///         let install = || network.install(id, match_.clone(), &[], EntryOptions::PERMANENT);
     ///         network.when_ready(id, install).await?;
     ///     }
-    ///     // All are there when the reply is.
+    /// All are installed when the reply arrives.
     ///     network.when_ready(id, || network.barrier(id)).await?.await.map(drop)
     /// }
     /// ```
     ///
     /// # Errors
-    /// As `send` has them, but for [`RequestError::Busy`], and as [`Network::ready`].
+    /// The errors of `send`, except [`RequestError::Busy`], and those of [`Network::ready`].
     pub async fn when_ready<T>(
         &self,
         datapath_id: DatapathId,
@@ -559,8 +563,8 @@ impl Network {
         }
     }
 
-    /// From now on, packet-outs to FLOOD go to the ports that `ports` names, until the program that was given this network is
-    /// removed. Returns `false`, and changes nothing, where another has called this.
+    /// Makes packet-outs to FLOOD use the ports that `ports` names, until the program that this network belongs to is
+    /// removed. Returns `false`, and changes nothing, if another program has called this.
     pub fn flood_by(&self, ports: Arc<dyn FloodPorts>) -> bool {
         if self.unsent.is_some() {
             return true;
@@ -574,7 +578,7 @@ impl Network {
         is_free
     }
 
-    /// A program has ended: flooding is left to the switches again, if it was the one that named the ports.
+    /// Handles the end of a program: flooding is left to the switches again, if it named the ports.
     pub(crate) fn forget_flood_ports(&self, program: Origin) {
         let _alone = self.shared.changes.lock();
         let current = self.shared.flood_ports.load();
@@ -584,7 +588,7 @@ impl Network {
         }
     }
 
-    /// The ports to which packets that came in at this port are flooded; `None` where that is left to the switch.
+    /// Returns the ports to which packets from this port are flooded; `None` if the switch decides.
     pub(crate) fn flood_ports(&self, switch: DatapathId, in_port: PortNo) -> Option<Vec<PortNo>> {
         if !self.shared.has_flood_ports.load(Ordering::Acquire) {
             return None;
@@ -615,7 +619,7 @@ impl Network {
         if !entry.may_write.load(Ordering::Relaxed) && messages.iter().any(is_write) {
             return Err(RequestError::Secondary(datapath_id));
         }
-        // Held until the messages wait in the mailbox, so that they come to the switch in the order in which they are noted.
+        // Locked until the messages are in the mailbox, so that they reach the switch in the order in which they are noted.
         let mut permanent = (entry.joined.version == Version::Of10).then(|| entry.permanent.lock());
         let Encoded {
             bytes,
@@ -636,7 +640,7 @@ impl Network {
             count,
             reply,
         };
-        // Fails only where that shard has ended, and the connection with it.
+        // Fails only if that shard has ended, and the connection with it.
         self.shard(entry.shard)
             .mailbox
             .push(command)
@@ -659,7 +663,7 @@ impl Network {
         }
     }
 
-    /// The record of what programs have installed to stay in a switch, while it is connected.
+    /// Returns the record of programs' permanent entries in a switch, while it is connected.
     pub(crate) fn permanent_entries(
         &self,
         datapath_id: DatapathId,
@@ -708,9 +712,9 @@ impl Network {
         })
     }
 
-    /// Registers a switch. Where another connection has its id, the newer one wins, and the older one, which is returned, is
-    /// closed: a switch that reconnects is more likely than two with one id, and its old connection may stay half open
-    /// for long.
+    /// Registers a switch. If another connection has its id, the newer one is used, and the older one, which is returned, is
+    /// closed: a reconnecting switch is more likely than two with one id, and its old connection may stay half open for
+    /// long.
     pub(crate) fn register(&self, entry: Entry) -> Option<Entry> {
         let mut switches = self.write();
         let older = switches.insert(entry.joined.datapath_id, entry)?;
@@ -719,13 +723,13 @@ impl Network {
             token: older.token,
             reason: "a newer connection has the same datapath id",
         };
-        // Fails only where that shard has ended, and the connection with it.
+        // Fails only if that shard has ended, and the connection with it.
         let _ = self.shard(older.shard).mailbox.push(close);
         Some(older)
     }
 
-    /// Tells shard `to` to adopt a connection of shard `from`, and moves all that waits for it from the one's mailbox to the
-    /// other's. Returns `false`, and changes nothing, where `to` has ended.
+    /// Makes shard `to` adopt a connection of shard `from`, and moves all its waiting commands to the other mailbox. Returns
+    /// `false`, and changes nothing, if `to` has ended.
     pub(crate) fn hand_over(
         &self,
         token: Token,
@@ -738,7 +742,7 @@ impl Network {
         commands.extend(self.shard(from).mailbox.take_for(token));
         if let Err(mut commands) = self.shard(to).mailbox.push_moved(commands) {
             commands.remove(0);
-            // Fails only where `from` has ended as well, and nobody waits for it.
+            // Fails only if `from` has ended as well, and then its commands are not needed.
             let _ = self.shard(from).mailbox.push_moved(commands);
             return false;
         }
@@ -749,14 +753,14 @@ impl Network {
         true
     }
 
-    /// The shard and the token of a switch's main connection.
+    /// Returns the shard and the token of a switch's main connection.
     pub(crate) fn main_connection(&self, datapath_id: DatapathId) -> Option<(usize, Token)> {
         let switches = self.read();
         let entry = switches.get(&datapath_id)?;
         Some((entry.shard, entry.token))
     }
 
-    /// Removes a switch, unless a newer connection has taken its place.
+    /// Removes a switch, unless a newer connection has replaced it.
     pub(crate) fn deregister(&self, datapath_id: DatapathId, token: Token) {
         if let hash_map::Entry::Occupied(entry) = self.write().entry(datapath_id) {
             if entry.get().token == token {
@@ -765,7 +769,8 @@ impl Network {
         }
     }
 
-    /// A shard has ended: closes its mailbox, drops what is in it, and removes the switches that the shard has not closed.
+    /// Handles the end of a shard: closes its mailbox, drops its commands, and removes the switches that the shard has not
+    /// closed.
     pub(crate) fn end_shard(&self, index: usize) {
         let mut switches = self.write();
         switches.retain(|_, entry| {
@@ -784,7 +789,7 @@ impl Network {
         }
     }
 
-    /// A switch is up: its ports are known, and `switch_up` has been called where our role lets us write.
+    /// Announces a switch: its ports are known, and `switch_up` has been called if our role permits changes.
     pub(crate) fn announce(&self, datapath_id: DatapathId, token: Token) {
         let mut switches = self.write();
         let entry = switches.get_mut(&datapath_id);
@@ -794,7 +799,7 @@ impl Network {
         }
     }
 
-    /// Replaces what is known of a switch, and sends events of what changed its ports.
+    /// Replaces the description of a switch, and sends events of changed ports.
     pub(crate) fn update_info(&self, token: Token, info: &Arc<SwitchInfo>, ports: &[PortStatus]) {
         let switches = self.read();
         let entry = switches.get(&info.datapath_id);
@@ -811,7 +816,7 @@ impl Network {
         }
     }
 
-    /// Replaces what is known of a switch, at which our role has changed.
+    /// Replaces the description of a switch, at which our role has changed.
     pub(crate) fn update_role(&self, token: Token, info: &Arc<SwitchInfo>) {
         let switches = self.read();
         let entry = switches.get(&info.datapath_id);

@@ -170,7 +170,7 @@ fn changes_in(
         match asked.and_then(|told| told.wait(TOLD_WITHIN)) {
             Ok(reply) => entries.note_told(program, &reply),
             Err(error) => {
-                tracing::warn!(dp_id = %switch, %error, "the switch does not tell its entries: nobody knows what would change there");
+                tracing::warn!(dp_id = %switch, %error, "cannot read the switch's entries; its changes are unknown");
                 return Vec::new();
             }
         }

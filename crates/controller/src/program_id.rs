@@ -1,4 +1,4 @@
-//! Which program installed an entry: the top byte of the entry's cookie.
+//! The program that installed an entry: the top byte of the entry's cookie.
 //!
 //! ```text
 //!  63     56 55                                             0
@@ -6,9 +6,9 @@
 //! │ program │ the program's own: EntryOptions::cookie        │
 //! └─────────┴────────────────────────────────────────────────┘
 //! ```
-//! The framework writes the top byte of each entry that a program adds, so that a delete in OpenFlow 1.3 can name one program's
-//! entries by cookie and mask. Entries that nobody's number is in, such as those of other controllers and the table-miss entries, have
-//! 0 there.
+//! The framework writes the top byte of each entry that a program adds, so that a delete in OpenFlow 1.3 can select one
+//! program's entries by cookie and mask. Entries of no program, such as those of other controllers and the table-miss
+//! entries, have 0 there.
 
 use crate::xid::{MAX_PROGRAMS, Origin};
 use std::fmt;
@@ -19,8 +19,9 @@ pub const OWN_COOKIE_BITS: u64 = (1 << PROGRAM_SHIFT) - 1;
 
 const PROGRAM_SHIFT: u32 = 56;
 
-/// A program of a controller, as cookies and xids name it: by its number, from 1 on, in the order in which programs see messages
-/// ([`Stage`](crate::Stage)). One that is added later has a number that is free ([`Running::set_programs`](crate::Running::set_programs)).
+/// A program of a controller, as in cookies and xids: its number, from 1 on, in the order in which programs see messages
+/// ([`Stage`](crate::Stage)). One that is added later gets a free number
+/// ([`Running::set_programs`](crate::Running::set_programs)).
 ///
 /// ```
 /// use urtica_controller::{OWN_COOKIE_BITS, ProgramId};
@@ -35,11 +36,11 @@ const PROGRAM_SHIFT: u32 = 56;
 pub struct ProgramId(u8);
 
 impl ProgramId {
-    /// Code outside of programs, which has its network from [`Running::network`](crate::Running::network).
+    /// Code outside of programs, which uses the network of [`Running::network`](crate::Running::network).
     pub const OUTSIDE: Self = Self(MAX_PROGRAMS as u8 + 1);
 
-    /// The program that installed an entry with this cookie; `None` where no program of this framework did. A program that an earlier run
-    /// of the controller had at the same place has the same number.
+    /// Returns the program that installed an entry with this cookie; `None` if no program of this framework did. A program
+    /// at the same position in an earlier run of the controller has the same number.
     pub fn of_cookie(cookie: u64) -> Option<Self> {
         let number = (cookie >> PROGRAM_SHIFT) as u8;
         (1..=Self::OUTSIDE.0)
@@ -47,22 +48,22 @@ impl ProgramId {
             .then_some(Self(number))
     }
 
-    /// The program of a handler.
+    /// Returns the program of a handler.
     pub(crate) fn of_handler(origin: Origin) -> Self {
         Self(origin.tag())
     }
 
-    /// The number.
+    /// Returns the number.
     pub fn number(self) -> u8 {
         self.0
     }
 
-    /// The cookie that an entry of this program has whose own part is `own`.
+    /// Returns the cookie of an entry of this program with the program's own part `own`.
     pub fn cookie(self, own: u64) -> u64 {
         u64::from(self.0) << PROGRAM_SHIFT | own & OWN_COOKIE_BITS
     }
 
-    /// Has a delete leave the entries of others alone.
+    /// Restricts a delete to this program's entries.
     pub(crate) fn restrict(self, deletion: FlowMod) -> FlowMod {
         FlowMod {
             cookie: self.cookie(0),
@@ -71,8 +72,8 @@ impl ProgramId {
         }
     }
 
-    /// Writes the program into a flow mod that adds, as it was encoded in `frame`. Where a flow mod names entries by cookie and says no
-    /// program, those of all programs are meant.
+    /// Writes the program into an encoded flow mod that adds entries. A flow mod that selects entries by cookie without a
+    /// program applies to all programs.
     pub(crate) fn mark(self, message: &Message, version: Version, frame: &mut [u8]) {
         let Message::FlowMod(flow_mod) = message else {
             return;
@@ -80,7 +81,7 @@ impl ProgramId {
         use FlowModCommand::{Add, Delete, DeleteStrict};
         match (version, flow_mod.command) {
             (Version::Of10, Delete | DeleteStrict) => {}
-            // In 1.0, modifying what is not there adds it.
+            // In 1.0, modifying a missing entry adds it.
             (Version::Of10, _) => frame[OF10_COOKIE] = self.0,
             (Version::Of13, Add) => frame[OF13_COOKIE] = self.0,
             (Version::Of13, _) if flow_mod.cookie <= OWN_COOKIE_BITS => {
@@ -99,7 +100,7 @@ const OF13_COOKIE: usize = 8;
 const OF13_COOKIE_MASK: usize = 16;
 
 impl From<Origin> for ProgramId {
-    /// What is neither a program nor the session is code outside of programs.
+    /// Code that is neither a program nor the session is outside of programs.
     fn from(origin: Origin) -> Self {
         match origin.tag() {
             0 | 0xff => Self::OUTSIDE,

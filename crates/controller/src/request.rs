@@ -9,15 +9,15 @@ use urtica_wire::{
     DatapathId, EncodeError, ErrorCode, Header, Message, MultipartFlags, split_frame,
 };
 
-/// The most that is kept of a switch's replies before they are whole: some 400,000 flow entries fit, and a switch whose
-/// replies never end does not fill the memory, however many of them are awaited.
+/// The maximum size of a switch's incomplete replies: enough for some 400,000 flow entries, and a limit on memory for
+/// endless replies, regardless of the number of requests.
 const MAX_REPLY_BYTES: usize = 64 << 20;
 
-/// How long a switch has to answer, where nobody says otherwise ([`Network::with_deadline`](crate::Network::with_deadline)): long
-/// enough for what waits before the question.
+/// The default time that a switch has to answer ([`Network::with_deadline`](crate::Network::with_deadline)): enough for
+/// earlier output to be sent first.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Why something could not be sent to a switch, or its reply did not come.
+/// An error of a message to a switch, or of its reply.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
@@ -27,57 +27,57 @@ pub enum RequestError {
     /// The switch's version cannot express the message.
     #[error(transparent)]
     Encode(#[from] EncodeError),
-    /// 4 MiB wait to be sent to the switch already. [`Network::ready`](crate::Network::ready) waits for room.
-    #[error("switch {0} does not keep up: too many messages wait to be sent to it")]
+    /// 4 MiB wait to be sent to the switch already. [`Network::ready`](crate::Network::ready) waits until it accepts more.
+    #[error("the send queue of switch {0} is full")]
     Busy(DatapathId),
-    /// Our role at the switch lets us only look, and the message would change something.
-    /// [`Network::set_role`](crate::Network::set_role) asks for another one.
+    /// Our role at the switch is secondary, and the message would change something.
+    /// [`Network::set_role`](crate::Network::set_role) requests another one.
     #[error(
         "the controller is a secondary at switch {0}, and may only look; expected the role primary or equal before this is sent"
     )]
     Secondary(DatapathId),
-    /// A switch does not answer messages like this one.
+    /// Switches do not answer messages like this one.
     #[error("the message has no reply to wait for; send a barrier request after it")]
     NoReply,
     /// It was sent inside a transaction.
     #[error(
-        "messages cannot be sent inside a transaction, which may run again or fail; have it return what is to be sent, \
-         and send that afterwards"
+        "messages cannot be sent inside a transaction, which may run again or fail; have it return the messages, \
+         and send them afterwards"
     )]
     InTransaction,
-    /// The switch left before it replied, or before there was room for what is to be sent to it.
+    /// The switch disconnected before it replied, or before it accepted more.
     #[error("the switch disconnected before it replied")]
     Disconnected,
     /// The switch refused.
     #[error("the switch refused with {0}")]
     Refused(ErrorCode),
-    /// The reply has no end, or too much is asked of the switch at once.
-    #[error("the switch's replies have more than {MAX_REPLY_BYTES} bytes; ask for less at a time")]
+    /// The reply is too long, or the requests together are.
+    #[error("the switch's replies have more than {MAX_REPLY_BYTES} bytes; request less at a time")]
     TooLong,
-    /// The reply did not come in time.
-    #[error("no reply came within {0:?}")]
+    /// The reply did not arrive in time.
+    #[error("no reply was received within {0:?}")]
     Timeout(Duration),
-    /// It answered something else than what it was asked.
-    #[error("the switch's reply is not about what it was asked: expected {0}")]
+    /// The reply has another kind than the request.
+    #[error("the switch's reply does not match the request: expected {0}")]
     WrongReply(&'static str),
 }
 
 /// A reply: one message, or the parts of a multipart reply in order.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// Whole frames, one after the other.
+    /// Complete frames, one after the other.
     pub(crate) frames: Vec<u8>,
 }
 
 impl Reply {
-    /// A reply of one whole message.
+    /// Creates a reply of one complete message.
     pub(crate) fn of_frame(frame: &[u8]) -> Self {
         Self {
             frames: frame.to_vec(),
         }
     }
 
-    /// The messages. They were checked when they came.
+    /// Returns the messages. They were checked when they arrived.
     pub fn messages(&self) -> impl Iterator<Item = Message<'_>> {
         let mut rest = &self.frames[..];
         std::iter::from_fn(move || {
@@ -89,15 +89,15 @@ impl Reply {
     }
 }
 
-/// A reply on its way: await it, or block with [`PendingReply::wait`]. Dropping it gives up on the reply.
+/// A pending reply: await it, or block with [`PendingReply::wait`]. Dropping it discards the reply.
 ///
-/// It resolves in any case: to [`RequestError::Timeout`] within a second after the deadline of the
-/// [`Network`](crate::Network) that asked, to [`RequestError::Disconnected`] when the switch leaves.
+/// It always resolves: to [`RequestError::Timeout`] within a second after the deadline of the requesting
+/// [`Network`](crate::Network), to [`RequestError::Disconnected`] when the switch disconnects.
 #[must_use = "dropping it gives up on the reply"]
 pub struct PendingReply(pub(crate) oneshot::Receiver<Result<Reply, RequestError>>);
 
 impl PendingReply {
-    /// Blocks until the reply is there. Not for handlers, which would wait for themselves.
+    /// Blocks until the reply arrives. Not for handlers, which would block their own shard.
     ///
     /// # Errors
     /// [`RequestError::Timeout`], [`RequestError::Disconnected`], [`RequestError::Refused`], [`RequestError::TooLong`].
@@ -122,31 +122,31 @@ impl Future for PendingReply {
 
 pub(crate) type ReplySender = oneshot::Sender<Result<Reply, RequestError>>;
 
-/// Who waits for a reply, and for how long.
+/// The receiver of a reply, and its deadline.
 pub(crate) struct Asker {
     pub sender: ReplySender,
     pub deadline: Duration,
 }
 
-/// The requests of one connection that await replies, by xid. Those that nobody waits for any more are forgotten by
-/// [`Requests::sweep`], and those whose time is over end there; when the table is dropped, all who wait learn [`RequestError::Disconnected`].
+/// The requests of one connection that await replies, by xid. [`Requests::sweep`] removes those that were dropped, and ends
+/// those past their deadline; when the table is dropped, all others resolve to [`RequestError::Disconnected`].
 #[derive(Default)]
 pub(crate) struct Requests {
-    /// In order, so that those who wait are woken in the same order each time.
+    /// Ordered, so that waiting tasks are woken in the same order each time.
     waiting: BTreeMap<u32, Waiting>,
-    /// How many bytes of replies that are not whole yet are kept.
+    /// The number of bytes of incomplete replies.
     kept: usize,
 }
 
 struct Waiting {
     asker: Asker,
     since: Instant,
-    /// The parts that came so far.
+    /// The parts received so far.
     frames: Vec<u8>,
 }
 
 impl Requests {
-    /// Awaits the reply to the message that is sent with `xid` now.
+    /// Adds a request for the reply to the message sent with `xid` now.
     pub fn insert(&mut self, xid: u32, asker: Asker, now: Instant) {
         let waiting = Waiting {
             asker,
@@ -156,7 +156,7 @@ impl Requests {
         self.waiting.insert(xid, waiting);
     }
 
-    /// Hands a reply to whoever waits for it, once all its parts are there.
+    /// Passes a reply to its request, once all its parts have arrived.
     pub fn resolve(&mut self, header: Header, message: &Message, frame: &[u8]) {
         let Some(mut waiting) = self.waiting.remove(&header.xid) else {
             return;
@@ -180,17 +180,17 @@ impl Requests {
                 frames: waiting.frames,
             })
         };
-        // Fails where nobody waits any more, which is their right.
+        // Fails if the request was dropped, which is permitted.
         let _ = waiting.asker.sender.send(result);
     }
 
-    /// Those that await replies.
+    /// Returns the xids of requests that await replies.
     #[cfg(test)]
     pub fn xids(&self) -> impl Iterator<Item = u32> {
         self.waiting.keys().copied()
     }
 
-    /// Forgets requests whose askers have given up, and ends those that have waited for too long.
+    /// Removes requests that were dropped, and ends those past their deadline.
     pub fn sweep(&mut self, now: Instant) {
         self.waiting
             .retain(|_, waiting| !waiting.asker.sender.is_closed());
@@ -208,12 +208,12 @@ impl Requests {
     }
 }
 
-/// Whether this is a part of a reply that is not the last.
+/// Returns `true` for a part of a reply that is not the last.
 fn has_more(message: &Message) -> bool {
     matches!(message, Message::MultipartReply(part) if part.flags.contains(MultipartFlags::MORE))
 }
 
-/// Whether a switch answers such a message with one of the same xid.
+/// Returns `true` if a switch answers such a message with one of the same xid.
 pub(crate) fn has_reply(message: &Message) -> bool {
     matches!(
         message,

@@ -9,23 +9,23 @@ use urtica_wire::{ControllerRole, DatapathId, Message, MultipartRequestBody};
 /// A controller's role at a switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Full access, shared with all other equals: every one of them gets each packet-in. Each connection begins with it.
+    /// Full access, shared with all other equals: each of them receives each packet-in. Each connection starts with it.
     #[default]
     Equal,
-    /// Full access, and alone with it but for equals: who was the primary becomes a secondary. OpenFlow 1.3 calls it master.
+    /// Full access, shared only with equals: the former primary becomes a secondary. OpenFlow 1.3 calls it master.
     Primary,
-    /// May only look, and is told of port changes alone, unless
-    /// [`SessionConfig::async_config`](crate::SessionConfig::async_config) says otherwise. OpenFlow 1.3 calls it slave.
+    /// Read access, with notifications of port changes only, unless
+    /// [`SessionConfig::async_config`](crate::SessionConfig::async_config) selects others. OpenFlow 1.3 calls it slave.
     Secondary,
 }
 
 impl Role {
-    /// Whether it lets a controller change anything in the switch.
+    /// Returns `true` if it permits a controller to change the switch.
     pub fn may_write(self) -> bool {
         self != Self::Secondary
     }
 
-    /// The specification's word for it.
+    /// Returns the specification's role.
     pub(crate) fn to_wire(self) -> ControllerRole {
         match self {
             Self::Equal => ControllerRole::Equal,
@@ -34,7 +34,7 @@ impl Role {
         }
     }
 
-    /// The role of this number in the specification; `None` where there is none.
+    /// Returns the role of this number in the specification; `None` if there is none.
     pub(crate) fn from_wire(role: ControllerRole) -> Option<Self> {
         match role {
             ControllerRole::Equal => Some(Self::Equal),
@@ -55,7 +55,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// Why a text is not a [`Role`].
+/// The error for a text that is not a [`Role`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a role: expected equal, primary or secondary")]
 pub struct ParseRoleError(String);
@@ -73,13 +73,13 @@ impl FromStr for Role {
     }
 }
 
-/// A role that is asked for.
+/// A requested role.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoleRequest {
     /// The role.
     pub role: Role,
-    /// The election that gave it. A switch refuses those that are older than one that it has heard of, by their signed distance
-    /// (1.3.5 section 6.3.6). Without one, the switch is asked for the newest that it knows, and a primary takes the next.
+    /// The election that assigned it. A switch refuses generations older than the newest it has received, by their signed
+    /// distance (1.3.5 section 6.3.6). Without one, the switch's newest is requested, and a primary uses the next.
     pub generation_id: Option<u64>,
 }
 
@@ -92,8 +92,8 @@ impl From<Role> for RoleRequest {
     }
 }
 
-/// Whether a message changes something in the switch, so that a secondary's is refused with OFPBRC_IS_SLAVE (1.3.5 section 6.3.6;
-/// Open vSwitch refuses meter mods, too).
+/// Returns `true` if a message changes the switch, so that a secondary's is refused with OFPBRC_IS_SLAVE (1.3.5 section
+/// 6.3.6; Open vSwitch refuses meter mods, too).
 pub(crate) fn is_write(message: &Message) -> bool {
     match message {
         Message::PacketOut(_)
@@ -110,26 +110,26 @@ pub(crate) fn is_write(message: &Message) -> bool {
     }
 }
 
-/// The roles that are asked for while the controller runs: they go before that of
-/// [`SessionConfig::role`](crate::SessionConfig::role) whenever a switch connects.
+/// The roles requested while the controller runs: they override [`SessionConfig::role`](crate::SessionConfig::role) whenever
+/// a switch connects.
 #[derive(Debug, Default)]
 pub(crate) struct WantedRoles(Mutex<Wanted>);
 
 #[derive(Debug, Default)]
 struct Wanted {
     of_all: Option<RoleRequest>,
-    /// Those of single switches, which were asked for later.
+    /// The roles of single switches, requested later.
     of: HashMap<DatapathId, RoleRequest>,
 }
 
 impl WantedRoles {
-    /// The role that is wanted at this switch, where anyone has said so.
+    /// Returns the role requested at this switch, if any.
     pub fn get(&self, switch: DatapathId) -> Option<RoleRequest> {
         let wanted = self.0.lock();
         wanted.of.get(&switch).copied().or(wanted.of_all)
     }
 
-    /// Whether any switch is to have another role than the one that a connection begins with.
+    /// Returns `true` if a role other than the initial one is requested at any switch.
     pub fn is_any(&self) -> bool {
         let wanted = self.0.lock();
         let mut all = wanted.of.values().chain(&wanted.of_all);

@@ -1,4 +1,4 @@
-//! The controller at work: its threads, from their start to their end.
+//! A running controller: its threads, from start to end.
 
 use crate::background::{Starter, Threads};
 use crate::connection_queue::ConnectionQueue;
@@ -26,14 +26,14 @@ use urtica_hold::Held;
 use urtica_socket::{Address, Handshakes, Listener, Tls};
 use urtica_state::Snapshot;
 
-/// A controller at work: see [`Controller::start`](crate::Controller::start).
+/// A running controller: see [`Controller::start`](crate::Controller::start).
 ///
-/// Dropping it stops it in order and waits until it has ended, as [`Running::stop`] does, which also says whether it ended well.
+/// Dropping it stops it in order and waits until it has ended, like [`Running::stop`], which also returns errors.
 #[must_use = "dropping it stops the controller"]
 pub struct Running {
     network: Network,
     programs: Mutex<Programs>,
-    /// The list that shards have, or are told of.
+    /// The current list of programs, shared with the shards.
     current: CurrentPrograms,
     background: Arc<Threads>,
     addresses: Vec<Address>,
@@ -41,12 +41,12 @@ pub struct Running {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What a controller is started with.
+/// The settings of a start.
 pub(crate) struct Plan {
     pub listeners: Vec<Listener>,
-    /// Keeps connections when this program ends, and has those of an earlier one.
+    /// Keeps connections when this program ends, and contains those of an earlier one.
     pub held: Option<Held>,
-    /// What goes on with kernel halves of an earlier program.
+    /// Resumes kernel halves of an earlier program.
     pub held_halves: Option<Arc<dyn HeldHalves>>,
     pub tls: Option<Tls>,
     pub datapath_ids: Option<DatapathIds>,
@@ -100,30 +100,30 @@ impl Running {
         })
     }
 
-    /// The connected switches.
+    /// Returns the connected switches.
     pub fn network(&self) -> &Network {
         &self.network
     }
 
-    /// The programs' numbers, in the order in which they see messages.
+    /// Returns the programs' numbers, in the order in which they see messages.
     pub fn program_ids(&self) -> Vec<ProgramId> {
         self.programs.lock().ids()
     }
 
-    /// Has these programs run from now on, and no others. Connections stay. Programs see each message by [stage](Program::stage), and
-    /// within a stage in this order. Returns their numbers, in this order.
+    /// Replaces the running programs by these. Connections stay open. Programs see each message by [stage](Program::stage),
+    /// and within a stage in this order. Returns their numbers, in this order.
     ///
-    /// - A program that is kept notices nothing.
+    /// - A program that is kept is not affected.
     /// - One that is added [starts](Program::start), and its handlers' [`switch_up`](crate::SwitchHandler::switch_up) is called for the
     ///   switches that are up.
-    /// - One that is no longer there ends: what it runs in the background is dropped where it waits, or abandoned where it does not wait
-    ///   within 2 s; its handlers' [`switch_down`](crate::SwitchHandler::switch_down) is called, and its entries are deleted.
-    /// - One that is replaced ends like that, and the other starts, with its number. Of the entries that they say they
-    ///   have, those that are the same are neither deleted nor sent again. What the other has not added when it has been quiet for 2 s is
-    ///   deleted. Where a switch does not tell its entries, all are deleted first.
+    /// - One that is missing ends: its waiting background programs are dropped, and those that do not wait within 2 s are
+    ///   abandoned; its handlers' [`switch_down`](crate::SwitchHandler::switch_down) is called, and its entries are deleted.
+    /// - One that is replaced ends like that, and the new one starts, with its number. Entries that both report are
+    ///   neither deleted nor sent again. Entries that the new one has not added when it has been quiet for 2 s are deleted.
+    ///   If a switch does not list its entries, all are deleted first.
     ///
-    /// Each switch follows between two batches of messages. One with a [kernel half](crate::KernelHalf) is disconnected, and
-    /// connects anew.
+    /// Each switch changes between two batches of messages. One with a [kernel half](crate::KernelHalf) is disconnected, and
+    /// reconnects.
     ///
     /// # Errors
     /// [`Error::NoProgram`], [`Error::TooManyPrograms`], [`Error::NoSuchProgram`], [`Error::ProgramTwice`], [`Error::Setting`], and
@@ -134,19 +134,20 @@ impl Running {
         programs.start_new(&prepared);
         self.current.publish(Arc::clone(&prepared.list));
         for shard in self.network.shards() {
-            // Fails only where the shard has ended: the controller stops.
+            // Fails only if the shard has ended: the controller stops.
             let _ = shard.mailbox.push(Command::FollowPrograms);
         }
         programs.release_new(&prepared);
         Ok(prepared.ids)
     }
 
-    /// What [`Running::set_programs`] would change in switches' flow tables, told by switch without sending anything. The programs that
-    /// would come are run for a while, 8 s at most: what they send is kept, what they ask is asked. What they would do because of packets,
-    /// links and hosts is not told. Returns the numbers that the programs would have, too. Where programs share a service that sends for them, they must not be among those that would come.
+    /// Returns the changes that [`Running::set_programs`] would make to switches' flow tables, by switch, without sending
+    /// any. The new programs are run for up to 8 s: their messages are kept, their requests are sent. Changes that depend on
+    /// packets, links and hosts are not included. Also returns the numbers that the programs would have. If programs share a
+    /// service that sends for them, the new programs must not include them.
     ///
     /// # Errors
-    /// As [`Running::set_programs`].
+    /// Like [`Running::set_programs`].
     pub fn preview_programs(
         &self,
         slots: &[ProgramSlot],
@@ -154,53 +155,53 @@ impl Running {
         preview(&self.programs.lock(), &self.network, slots)
     }
 
-    /// Where it listens, with the ports that the system chose.
+    /// Returns the addresses that it listens at, with the ports that the system chose.
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
     }
 
-    /// The counters of background programs.
+    /// Returns the counters of background programs.
     pub fn background_counters(&self) -> &BackgroundCounters {
         &self.background.counters
     }
 
-    /// Why it has stopped by itself, if it has: one of its threads has ended. All connections are closed then; what is left is
-    /// to call [`Running::stop`].
+    /// Returns the error for which it has stopped, if it has: one of its threads has ended. All connections are closed then;
+    /// call [`Running::stop`].
     pub fn failure(&self) -> Option<Error> {
         self.watch.failure()
     }
 
-    /// Calls `callback`, on any thread, when the controller stops by itself, or at once where it has: see
-    /// [`Running::failure`]. Where there is none, another program takes over the connections
+    /// Calls `callback`, on any thread, when the controller stops because of an error, or at once if it has: see
+    /// [`Running::failure`]. If there was no error, another program has taken over the connections
     /// ([`Controller::hold`](crate::Controller::hold)).
     pub fn on_failure(&self, callback: impl FnOnce() + Send + 'static) {
         self.watch.on_failure(callback);
     }
 
-    /// Stops in order: background programs end, listeners are closed, what waits to be sent is sent
+    /// Stops in order: background programs end, listeners are closed, waiting output is sent
     /// ([`Controller::drain_timeout`](crate::Controller::drain_timeout)), `switch_down` is called, sockets are closed.
     ///
-    /// Background programs end first, so that none mistakes the switches that disconnect now for failures in the network; what
-    /// they have sent still leaves. Those that wait are dropped; one that is running has 2 s to wait or end, and is abandoned then.
+    /// Background programs end first, so that none mistakes the disconnecting switches for network failures; their output is
+    /// still sent. Waiting programs are dropped; a running one has 2 s to wait or end, and is abandoned then.
     ///
     /// # Errors
-    /// [`Error::Ended`] where a thread ended by an error or a panic, before or now.
+    /// [`Error::Ended`] if a thread ended by an error or a panic, before or now.
     pub fn stop(mut self) -> Result<(), Error> {
         self.end();
         self.watch.failure().map_or(Ok(()), Err)
     }
 
-    /// Stops as [`Running::stop`] does, and leaves listeners and connections with the holder, for the next program:
-    /// see [`Controller::hold`](crate::Controller::hold). Switches do not notice. Without a holder it closes them.
+    /// Stops like [`Running::stop`], and leaves listeners and connections with the holder, for the next program: see
+    /// [`Controller::hold`](crate::Controller::hold). Switches do not notice. Without a holder it closes them.
     ///
     /// # Errors
-    /// As [`Running::stop`].
+    /// Like [`Running::stop`].
     pub fn leave(self) -> Result<(), Error> {
         self.watch.set_leaving();
         self.stop()
     }
 
-    /// Does nothing where it was done before.
+    /// Does nothing if it has ended.
     fn end(&mut self) {
         let threads = std::mem::take(&mut self.threads);
         if threads.is_empty() {
@@ -247,7 +248,7 @@ fn spawn_threads(
                 with_ring(index, shard, rings.as_deref())?.run(drain_timeout)
             };
             let served = contain_thread(shard);
-            // Also where `Shard::new` failed: nobody drains the mailbox any more.
+            // Also if `Shard::new` failed: no thread drains the mailbox then.
             network.end_shard(index);
             served
         };
@@ -272,7 +273,7 @@ fn spawn_threads(
     Ok(threads)
 }
 
-/// Gives a shard its ring, where there are rings.
+/// Gives a shard its ring, if there are rings.
 fn with_ring(index: usize, shard: Shard, rings: Option<&dyn InputRings>) -> std::io::Result<Shard> {
     match rings.map(InputRings::open) {
         None => Ok(shard),

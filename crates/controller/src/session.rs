@@ -157,7 +157,7 @@ pub enum SessionError {
     NotOpenFlow,
     /// The peer speaks TLS, where it is not spoken.
     #[error(
-        "the peer speaks TLS here; expected tcp: in its configuration, or pssl: in ours (docs/operating.md, \"Securing the channel\")"
+        "the peer uses TLS, which this address does not; expected tcp: in its configuration, or pssl: in ours (docs/operating.md, \"Securing the channel\")"
     )]
     Tls,
     /// Both speak OpenFlow, but no common version.
@@ -175,14 +175,14 @@ pub enum SessionError {
     #[error("the peer refused the connection with {0}")]
     Refused(ErrorCode),
     /// The peer did not send a features reply in time.
-    #[error("no features reply came within {0:?}")]
+    #[error("no features reply was received within {0:?}")]
     HandshakeTimeout(Duration),
     /// The switch sent nothing for too long, also no reply to echo requests.
-    #[error("nothing was received for {0:?}, although echo requests were sent")]
+    #[error("nothing was received for {0:?}, in spite of echo requests")]
     Dead(Duration),
     /// The switch did not answer the request for a role.
     #[error(
-        "no reply to the request for a role came within {0:?}; expected a switch that has roles, or a controller with --role equal"
+        "no reply to the role request was received within {0:?}; expected a switch that supports roles, or a controller with --role equal"
     )]
     RoleTimeout(Duration),
 }
@@ -781,7 +781,7 @@ impl Session {
 
     fn write_with_xid(&self, version: Version, xid: u32, message: &Message, out: &mut Vec<u8>) {
         if let Err(error) = message.encode(version, xid, out) {
-            urtica_log::error!(about: Subject::of_peer(&self.peer), peer = self.peer, %error, "a message of the session could not be encoded");
+            urtica_log::error!(about: Subject::of_peer(&self.peer), peer = self.peer, %error, "cannot encode a message of the session; it is not sent");
         }
     }
 

@@ -1,9 +1,8 @@
-//! Settings that cannot work, and the checks that refuse them.
+//! Invalid settings, and the checks that reject them.
 
 use std::time::Duration;
 
-/// A setting with which the controller or a program cannot work. Its text is a sentence that names the setting and says what was
-/// expected.
+/// An invalid setting of the controller or a program. Its text is a message that names the setting and the expected values.
 ///
 /// ```
 /// use urtica_controller::setting::SettingError;
@@ -16,7 +15,7 @@ use std::time::Duration;
 pub struct SettingError(String);
 
 impl SettingError {
-    /// The error with this sentence.
+    /// Creates the error with this message.
     pub fn new(sentence: impl Into<String>) -> Self {
         Self(sentence.into())
     }
@@ -25,7 +24,7 @@ impl SettingError {
 /// Checks that a time is longer than zero.
 ///
 /// # Errors
-/// Where it is zero; the error names the setting.
+/// If it is zero; the error names the setting.
 pub fn expect_time(setting: &str, time: Duration) -> Result<(), SettingError> {
     match time.is_zero() {
         true => Err(SettingError(format!(
@@ -35,10 +34,10 @@ pub fn expect_time(setting: &str, time: Duration) -> Result<(), SettingError> {
     }
 }
 
-/// Checks that a bound is 1 or more.
+/// Checks that a limit is 1 or more.
 ///
 /// # Errors
-/// Where it is 0; the error names the setting.
+/// If it is 0; the error names the setting.
 pub fn expect_some(setting: &str, bound: usize) -> Result<(), SettingError> {
     match bound {
         0 => Err(SettingError(format!("{setting} is 0: expected 1 or more"))),

@@ -1,8 +1,8 @@
-//! The order in which programs see a message, and the tables that their entries go to.
+//! The order in which programs see a message, and the tables of their entries.
 //!
-//! **Why tables.** A filter sees what comes to the controller, but a flow entry that a forwarding program adds works without
-//! the controller. So where a program filters, the entries of programs after it are in a table of their own, which
-//! packets reach only through an entry of the filter's table that lets them pass:
+//! **Why tables.** A filter sees packets that are sent to the controller, but a flow entry of a forwarding program works
+//! without the controller. So if a program filters, the entries of programs after it are in a separate table, which packets
+//! reach only through an entry of the filter's table that lets them pass:
 //!
 //! ```text
 //!            table 0                      table 1
@@ -10,28 +10,27 @@
 //!              │ no entry                   │ no entry
 //!              └──────► controller ◄────────┘
 //! ```
-//! **Switches that cannot do this.** OpenFlow 1.0 and switches with one table have no table for it. There, entries of
-//! forwarding programs are refused, by the encoder or by the switch, and each packet comes to the controller, where the
+//! **Switches without such tables.** OpenFlow 1.0 and switches with one table do not support this. There, entries of
+//! forwarding programs are refused, by the encoder or by the switch, and each packet is sent to the controller, where the
 //! filter sees it: slow, but safe.
 
-/// The order in which programs see a message: by stage, and within a stage as they were added.
+/// The order in which programs see a message: by stage, and within a stage in the order in which they were added.
 ///
-/// It also decides which tables a program's entries go to. Where no program filters, all use the same. Where one does,
-/// those of [`Observe`](Self::Observe) and [`Filter`](Self::Filter) go to table 0 and those of
-/// [`Forward`](Self::Forward) to table 1, which packets reach through [`Switch::let_pass`](crate::Switch::let_pass)
-/// alone. Both have a table-miss entry.
+/// It also determines the tables of a program's entries. If no program filters, all use one table. Otherwise the entries of
+/// [`Observe`](Self::Observe) and [`Filter`](Self::Filter) are in table 0 and those of [`Forward`](Self::Forward) in table
+/// 1, which packets reach only through [`Switch::let_pass`](crate::Switch::let_pass). Both have a table-miss entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Stage {
-    /// Observes, and consumes what is its own: discovery, host tracking.
+    /// Observes, and consumes its own messages: discovery, host tracking.
     Observe,
-    /// Decides what may pass: a firewall.
+    /// Decides which packets may pass: a firewall.
     Filter,
-    /// Decides where packets go.
+    /// Forwards packets.
     Forward,
 }
 
-/// Which tables the programs of a controller use.
+/// The tables that the programs of a controller use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tables {
     /// No program filters: all share them.
@@ -41,7 +40,7 @@ pub(crate) enum Tables {
 }
 
 impl Tables {
-    /// Those of a controller whose programs have these stages.
+    /// Returns the tables of a controller whose programs have these stages.
     pub fn of(mut stages: impl Iterator<Item = Stage>) -> Self {
         match stages.any(|stage| stage == Stage::Filter) {
             true => Self::ByStage,
@@ -49,7 +48,7 @@ impl Tables {
         }
     }
 
-    /// How many tables have a table-miss entry.
+    /// Returns the number of tables that have a table-miss entry.
     pub fn count(self) -> u8 {
         match self {
             Self::Shared => 1,
@@ -57,7 +56,7 @@ impl Tables {
         }
     }
 
-    /// The own table of programs of a stage; `None` where all share one.
+    /// Returns the own table of programs of a stage; `None` if all share one.
     pub fn own_table(self, stage: Stage) -> Option<u8> {
         match (self, stage) {
             (Self::Shared, _) => None,

@@ -120,7 +120,7 @@ impl Supervisor {
                 Some(answered)
             }
             Err(reason) => {
-                urtica_log::warn!(about: "taking over", peer = held.label, %reason, "a connection of an earlier program cannot be used and is closed; its switch connects anew");
+                urtica_log::warn!(about: "taking over", peer = held.label, %reason, "cannot take over a connection of an earlier program; closing it, and its switch will reconnect");
                 // Fails only where the peer was faster.
                 let _ = shutdown(&held.socket, Shutdown::Both);
                 holder.forget(held.id);
@@ -174,7 +174,7 @@ impl Supervisor {
         match holder.next_notice() {
             None => {}
             Some(Notice::Unkept) => {
-                urtica_log::warn!(about: "holding", "the holder has no file descriptors left: a connection ends with this program; raise its limit of open files (`ulimit -n`)");
+                urtica_log::warn!(about: "holding", "the holder has no file descriptors left; a connection will end with this program: raise the holder's limit of open files (`ulimit -n`)");
             }
             Some(Notice::LetGo) => {
                 tracing::info!("another program takes over the connections; stopping");
@@ -182,7 +182,7 @@ impl Supervisor {
             }
             Some(Notice::Gone) => {
                 tracing::error!(
-                    "the holder has ended: connections do not outlive this program any more; restart it to have them held again"
+                    "the holder has ended; connections will end with this program: restart it to hold them again"
                 );
                 self.holder = None;
             }
@@ -369,7 +369,7 @@ impl Supervisor {
 /// Gives a connection to the holder, if that can keep it.
 fn hold(connection: &mut Connection, holder: &Arc<Link>) {
     if let Err(error) = connection.hold(holder) {
-        urtica_log::warn!(about: "holding", peer = connection.name(), %error, "a connection is not held, and ends with this program: only those over TCP can be");
+        urtica_log::warn!(about: "holding", peer = connection.name(), %error, "cannot hold a connection, which will end with this program: only connections over TCP can be held");
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a handler can do to its switch.
+//! A handler's operations on its switch.
 
 use crate::actions::{self, Actions};
 use crate::entries;
@@ -14,17 +14,17 @@ use urtica_wire::{
     Message, OutputPacket, PacketIn, PacketOut, PortNo, Version, split_frame,
 };
 
-/// Replies leave when this many bytes have gathered, or when the batch has been handled: about as many as one full read
-/// brings, so that a batch costs one system call each way, and still within the core's second cache.
+/// The output is flushed when it has this many bytes, or when the batch has been handled: about as many as one full read
+/// yields, so that a batch costs one system call each way, and still within the core's second-level cache.
 pub(crate) const FLUSH_BYTES: usize = 256 << 10;
 
-/// Goes when no packet came for five seconds.
+/// Options of an entry that expires after five seconds without packets.
 pub const IDLE_5S: EntryOptions = EntryOptions::idle(5);
 
-/// A handler's switch, for the time of one message.
+/// A handler's switch, during one message.
 ///
-/// What is sent here is appended to the shard's output buffer and leaves in one write when the whole batch of
-/// messages has been handled (McNettle section 5.2).
+/// Messages sent here are appended to the shard's output buffer and sent in one write when the whole batch of messages has
+/// been handled (McNettle section 5.2).
 pub struct Switch<'a> {
     pub(crate) info: &'a SwitchInfo,
     pub(crate) out: &'a mut Vec<u8>,
@@ -33,38 +33,38 @@ pub struct Switch<'a> {
     pub(crate) network: &'a Network,
     pub(crate) now: Instant,
     pub(crate) now_s: u32,
-    /// Whose handler is at work.
+    /// The program of the current handler.
     pub(crate) origin: Origin,
-    /// What the cookies of its entries say of it, as on the wire: it is written for each packet-in.
+    /// The framework's part of the cookies of its entries, in network order: it is written for each packet-in.
     pub(crate) cookie_be: u64,
-    /// The table that its program has to itself, where it has one.
+    /// The program's own table, if it has one.
     pub(crate) own_table: Option<u8>,
     /// All programs, in the order of their handlers.
     pub(crate) programs: &'a [Identity],
-    /// Whether programs after this one are to see the message.
+    /// Whether programs after this one are kept from seeing the message.
     pub(crate) consumed: bool,
     /// Messages written and not yet counted.
     pub(crate) sent: u64,
 }
 
-/// What a program's messages and entries are its by.
+/// The identity of a program in its messages and entries.
 #[derive(Clone)]
 pub(crate) struct Identity {
-    /// How long packet-ins take in it.
+    /// The durations of its packet-ins.
     pub times: Arc<PacketInTimes>,
     pub origin: Origin,
-    /// What its handlers send by to other switches.
+    /// The network through which its handlers send to other switches.
     pub network: Network,
-    /// The table that it has to itself, where it has one.
+    /// Its own table, if it has one.
     pub own_table: Option<u8>,
 }
 
-/// What is needed of a packet-in to send its packet on, so that a handler's packet-in never has to lie in memory.
+/// The parts of a packet-in needed to forward its packet, so that a handler's packet-in need not be stored in memory.
 struct Packet<'a> {
     buffer_id: BufferId,
     in_port: PortNo,
     data: &'a [u8],
-    /// Whether `data` is all of the packet.
+    /// Whether `data` is the whole packet.
     is_whole: bool,
 }
 
@@ -79,7 +79,8 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// What a packet-out carries of it: nothing where the switch keeps it; `None` where nobody has all of it.
+    /// Returns the data for a packet-out: none if the switch has buffered the packet; `None` if the whole packet is not
+    /// available.
     #[inline(always)]
     fn data_to_send(&self) -> Option<&'a [u8]> {
         if self.buffer_id.is_some() {
@@ -96,7 +97,7 @@ impl Drop for Switch<'_> {
 }
 
 impl Switch<'_> {
-    /// The handler of the program at this position takes its turn at a message.
+    /// Starts the turn of the handler of the program at this position.
     #[inline]
     pub(crate) fn begin(&mut self, program: usize) {
         let program = &self.programs[program];
@@ -107,8 +108,8 @@ impl Switch<'_> {
         self.consumed = false;
     }
 
-    /// Takes back what would change the switch among the messages from `start` on, where our role lets us only look. Packet-ins are
-    /// answered without a look at the role: this is done for those that come all the same.
+    /// Removes messages from `start` on that would change the switch, if our role is secondary. The role is not checked when
+    /// packet-ins are answered, so this is done for packet-ins that arrive anyway.
     #[cold]
     pub(crate) fn withhold_writes(&mut self, start: usize) {
         let written = self.out.split_off(start);
@@ -125,65 +126,65 @@ impl Switch<'_> {
         }
     }
 
-    /// Whether more replies may gather before they are sent.
+    /// Returns `true` if more replies may be buffered before they are sent.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         self.out.len() < FLUSH_BYTES
     }
 
-    /// What is known of the switch.
+    /// Returns the description of the switch.
     #[inline]
     pub fn info(&self) -> &SwitchInfo {
         self.info
     }
 
-    /// Its identity.
+    /// Returns the switch's datapath id.
     #[inline]
     pub fn datapath_id(&self) -> DatapathId {
         self.info.datapath_id
     }
 
-    /// The time: read once per batch of messages, simulated where the network is.
+    /// Returns the time: read once per batch of messages; simulated in a simulated network.
     #[inline]
     pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// Whole seconds since the shard started: for tables whose entries age.
+    /// Returns whole seconds since the shard started: for tables whose entries age.
     #[inline]
     pub fn now_s(&self) -> u32 {
         self.now_s
     }
 
-    /// The table that this program's entries go to: 0, but 1 for those after a filter: see [`Stage`](crate::Stage).
+    /// Returns the table of this program's entries: 0, but 1 for programs after a filter: see [`Stage`](crate::Stage).
     #[inline]
     pub fn table(&self) -> u8 {
         self.own_table.unwrap_or(0)
     }
 
-    /// The program whose handler this is called in: whose entries it installs.
+    /// Returns the program whose handler is called, and whose entries are installed.
     pub fn program(&self) -> ProgramId {
         ProgramId::of_handler(self.origin)
     }
 
-    /// The way to the other switches. What is installed through it goes to the table of
-    /// [`Stage::Forward`](crate::Stage::Forward); a filter's handler asks for its own with [`Network::for_stage`].
+    /// Returns the network, for the other switches. Entries installed through it are in the table of
+    /// [`Stage::Forward`](crate::Stage::Forward); a filter's handler selects its own by [`Network::for_stage`].
     pub fn network(&self) -> &Network {
         self.network
     }
 
-    /// Keeps this message from the programs after this one.
+    /// Hides this message from the programs after this one.
     pub fn consume(&mut self) {
         self.consumed = true;
     }
 
     /// Sends a packet out of a port, or to [`PortNo::FLOOD`], or through a list of actions (McNettle Figure 4, `forward`).
     ///
-    /// Where a service knows the network's loops ([`Network::flood_by`]), a flooded packet goes to the ports that it names, also
-    /// where it is sent with [`Switch::send`] or [`Network::send`]. A flow entry that outputs to FLOOD cannot be made safe
-    /// like that: where links form loops, install none.
+    /// If a service knows the network's loops ([`Network::flood_by`]), a flooded packet is sent to the ports that it names,
+    /// also if it is sent by [`Switch::send`] or [`Network::send`]. A flow entry that outputs to FLOOD cannot be made safe
+    /// like that: install none if links form loops.
     ///
-    /// A packet that the switch neither kept nor sent whole cannot be sent on; it is counted as lost
+    /// A packet that the switch neither buffered nor sent completely cannot be forwarded; it is counted as lost
     /// ([`SwitchCounters::truncated`]).
     #[inline(always)]
     pub fn forward<'b>(&mut self, packet: &PacketIn, actions: impl Into<Actions<'b>>) {
@@ -232,11 +233,11 @@ impl Switch<'_> {
         }
     }
 
-    /// Sends a packet that the controller made, from its Ethernet header on, out of a port or through a list of actions. Returns the
-    /// xid.
+    /// Sends a packet that the controller made, from its Ethernet header on, out of a port or through a list of actions.
+    /// Returns the xid.
     ///
     /// # Errors
-    /// [`EncodeError`] where the switch's version cannot express an action; nothing is sent then.
+    /// [`EncodeError`] if the switch's version cannot express an action; nothing is sent then.
     pub fn send_packet<'b>(
         &mut self,
         data: &[u8],
@@ -245,8 +246,7 @@ impl Switch<'_> {
         actions::with_packet_out(data, actions.into(), |packet_out| self.send(packet_out))
     }
 
-    /// Sends a packet to these ports. One that goes nowhere is sent all the same if the switch keeps it: that frees
-    /// its buffer.
+    /// Sends a packet to these ports. A buffered packet is released also if there are no ports.
     #[inline(never)] // out of the way of packets that go to one port
     fn flood(&mut self, ports: &[PortNo], buffer_id: BufferId, in_port: PortNo, data: &[u8]) {
         let actions: Vec<_> = ports.iter().copied().map(Action::output).collect();
@@ -264,9 +264,9 @@ impl Switch<'_> {
         self.count(written);
     }
 
-    /// Adds an entry for packets like this one, and does with this one what the entry does (McNettle Figure 4,
-    /// `forwardWithRule`): sends it out of a port, or through a list of actions. Where the switch's version cannot express the
-    /// entry, the packet is sent alone.
+    /// Adds an entry for packets like this one, and applies its actions to this one (McNettle Figure 4, `forwardWithRule`):
+    /// sends it out of a port, or through a list of actions. If the switch's version cannot express the entry, only the
+    /// packet is sent.
     #[inline(always)]
     pub fn forward_with_rule<'b>(
         &mut self,
@@ -278,8 +278,8 @@ impl Switch<'_> {
         let xid = self.next_xid();
         let actions = actions.into();
         let match_ = match match_.into_exact() {
-            // What a controller spends its life on: a packet that the switch keeps, and an entry that is written straight.
-            // Nothing is left to be done after that, so that nothing has to be kept for it while it is written.
+            // The most frequent case: a buffered packet, and an entry that is encoded directly. Nothing follows it, so that
+            // no state has to be kept while it is written.
             Ok(exact) if self.own_table.is_none() && packet.buffer_id.is_some() => {
                 if let Actions::Output(port) = actions {
                     let flow_mod = ExactFlowMod {
@@ -302,8 +302,8 @@ impl Switch<'_> {
         self.forward_with_any_rule(xid, Packet::of(packet), match_, actions, options);
     }
 
-    /// The same for packets that the switch did not keep, for entries that are not written straight, and for programs that
-    /// have a table to themselves.
+    /// Like `forward_with_rule`, for packets that the switch did not buffer, for entries that are not encoded directly, and
+    /// for programs with their own table.
     #[cold] // so that registers are kept for the others
     #[inline(never)]
     fn forward_with_any_rule(
@@ -317,8 +317,8 @@ impl Switch<'_> {
         let options = self.mark(options);
         let buffer_id = match self.own_table {
             None => packet.buffer_id,
-            // One that the switch kept would go through all tables again, where no entry of a filter that looked at this
-            // packet alone lets it pass: it is sent by itself.
+            // A buffered packet would pass through all tables again, and a filter that checked this packet alone has no
+            // entry for it: it is sent separately.
             Some(_) => BufferId::NONE,
         };
         let written = match (match_.into_exact(), actions) {
@@ -336,7 +336,7 @@ impl Switch<'_> {
             }
             (Err(match_), _) => self.write_rule(xid, match_, actions, buffer_id, options),
         };
-        // Where there is no entry, the buffer is not emptied by it.
+        // Without an entry, the buffer is not released by it.
         if self.count(written) && buffer_id.is_some() {
             return;
         }
@@ -364,10 +364,10 @@ impl Switch<'_> {
         })
     }
 
-    /// Adds an entry that carries out `actions` on the packets that it matches; none drops them. Returns the xid.
+    /// Adds an entry that applies `actions` to the packets that it matches; none drops them. Returns the xid.
     ///
     /// # Errors
-    /// [`EncodeError`] where the switch's version cannot express a part of it; nothing is sent then.
+    /// [`EncodeError`] if the switch's version cannot express a part of it; nothing is sent then.
     pub fn install<'b>(
         &mut self,
         match_: Match,
@@ -379,43 +379,46 @@ impl Switch<'_> {
         })
     }
 
-    /// Adds an entry that lets the packets which it matches pass to the forwarding programs' table. Returns the xid. For
-    /// programs of [`Stage::Filter`](crate::Stage::Filter).
+    /// Adds an entry that lets matching packets pass to the forwarding programs' table. Returns the xid. For programs of
+    /// [`Stage::Filter`](crate::Stage::Filter).
     ///
     /// # Errors
-    /// [`EncodeError`] in 1.0, where packets pass through the controller alone; nothing is sent then.
+    /// [`EncodeError`] in 1.0, where packets pass through the controller only; nothing is sent then.
     pub fn let_pass(&mut self, match_: Match, options: EntryOptions) -> Result<u32, EncodeError> {
         self.send(&entries::pass(match_, options))
     }
 
-    /// Deletes this program's entries that `match_` includes, in all tables; where a program filters, in [`Switch::table`]. Returns
-    /// the xid.
+    /// Deletes this program's entries that `match_` includes, in all tables; if a program filters, in [`Switch::table`].
+    /// Returns the xid.
     ///
-    /// OpenFlow 1.0 cannot name a program's entries: there, all that `match_` includes are deleted, and those that other programs have
-    /// installed to stay are added again in the same write, with counters that begin anew. Those with time-outs come again with the packets
-    /// that they are for. Of a switch's permanent entries, 4,096 are known so; [`SwitchCounters::unprotected`] counts those beyond.
+    /// OpenFlow 1.0 cannot select a program's entries: there, all entries that `match_` includes are deleted, and other
+    /// programs' permanent ones are added again in the same write, with counters restarted. Entries with time-outs are added
+    /// again when packets for them arrive. At most 4,096 permanent entries of a switch are tracked;
+    /// [`SwitchCounters::unprotected`] counts those beyond.
     ///
     /// # Errors
-    /// [`EncodeError`] where the switch's version cannot express the match; nothing is sent then.
+    /// [`EncodeError`] if the switch's version cannot express the match; nothing is sent then.
     pub fn delete(&mut self, match_: Match) -> Result<u32, EncodeError> {
         self.delete_of(self.program(), match_)
     }
 
-    /// Deletes another program's entries, as [`Switch::delete`] does this one's. [`ProgramId::of_cookie`] tells whose an entry is.
+    /// Deletes another program's entries, as [`Switch::delete`] does this one's. [`ProgramId::of_cookie`] returns the
+    /// program of an entry.
     ///
     /// # Errors
-    /// As [`Switch::delete`].
+    /// Like [`Switch::delete`].
     pub fn delete_of(&mut self, program: ProgramId, match_: Match) -> Result<u32, EncodeError> {
         self.send(&entries::deletion(match_, program))
     }
 
-    /// Sends any message. Returns its xid, which a reply or error will have.
+    /// Sends any message. Returns the xid, which a reply or error will have.
     ///
-    /// A flow mod that names table 0 or all tables is about [`Switch::table`] where a program filters. One that modifies or deletes
-    /// concerns the entries of all programs, and the framework's, unless its cookie says which.
+    /// If a program filters, a flow mod for table 0 or all tables applies to [`Switch::table`]. One that modifies or deletes
+    /// applies to the entries of all programs, and the framework's, unless its cookie selects a program.
     ///
     /// # Errors
-    /// [`EncodeError`] where the switch's version cannot express it, or our role lets us only look; nothing is sent then.
+    /// [`EncodeError`] if the switch's version cannot express it, or our role is secondary and it is a write; nothing is
+    /// sent then.
     pub fn send(&mut self, message: &Message) -> Result<u32, EncodeError> {
         if !self.info.role.may_write() && is_write(message) {
             self.counters.withheld.add(1);
@@ -456,7 +459,7 @@ impl Switch<'_> {
         }
     }
 
-    /// Says in an entry's cookie that it is this program's.
+    /// Marks an entry's cookie as this program's.
     #[inline(always)]
     fn mark(&self, options: EntryOptions) -> EntryOptions {
         EntryOptions {
@@ -470,7 +473,7 @@ impl Switch<'_> {
         self.xids.next(self.origin)
     }
 
-    /// Counts a message that was written, or that could not be: returns which.
+    /// Counts a message that was written, or that could not be; returns `true` if it was written.
     #[inline]
     fn count(&mut self, written: Result<(), EncodeError>) -> bool {
         match written {
@@ -486,6 +489,6 @@ impl Switch<'_> {
     #[cold]
     fn refused(&self, error: &EncodeError) {
         self.counters.unsendable.add(1);
-        urtica_log::debug!(about: self.info.datapath_id, dp_id = %self.info.datapath_id, %error, "a handler's message could not be written");
+        urtica_log::debug!(about: self.info.datapath_id, dp_id = %self.info.datapath_id, %error, "cannot encode a handler's message; it is not sent");
     }
 }

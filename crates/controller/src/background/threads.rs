@@ -89,7 +89,7 @@ impl Threads {
             }
             Err(error) => {
                 self.counters.add_panic();
-                urtica_log::error!(about: name, program = name, %error, "cannot start a thread for a background program; it does not run");
+                urtica_log::error!(about: name, program = name, %error, "cannot start a thread for a background program; the program does not run");
             }
         }
     }
@@ -172,7 +172,7 @@ fn wait_for(running: &[Running]) {
     {
         tracing::warn!(
             program = program.program.name,
-            "a background program does not end; it is abandoned"
+            "a background program does not end; abandoning it"
         );
     }
 }

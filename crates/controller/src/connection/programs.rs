@@ -172,7 +172,7 @@ impl<C: Channel> Connection<C> {
 
     /// Nobody knows which entries a program has: those that it had are deleted.
     fn begin_without(&mut self, index: usize, error: &RequestError, batch: &BatchContext) {
-        urtica_log::warn!(about: self.subject(), peer = self.name(), %error, "the switch did not tell the entries of a program that has changed: all are deleted, and sent again");
+        urtica_log::warn!(about: self.subject(), peer = self.name(), %error, "cannot read a changed program's entries; deleting and resending all");
         let program = self.reconciliations[index].program;
         if let Some(version) = self.session.version() {
             let deletion = self.deletion_of(program, version, batch);

@@ -29,7 +29,7 @@ impl<C: Channel> Connection<C> {
             let _ = asker.sender.send(Err(refusal));
             return;
         };
-        urtica_log::info!(about: self.subject(), dp_id = %datapath_id, role = %request.role, "asking for another role");
+        urtica_log::info!(about: self.subject(), dp_id = %datapath_id, role = %request.role, "requesting another role");
         self.role_requests.push_back((request, asker));
         if self.role_requests.len() == 1 {
             self.session
@@ -58,7 +58,7 @@ impl<C: Channel> Connection<C> {
                     self.end_role_request(Ok(reply), batch);
                 }
                 RoleReport::Refused(refusal) => {
-                    urtica_log::warn!(about: self.subject(), peer = self.name(), %refusal, role = %self.session.role(), "the switch did not give the role that was asked for");
+                    urtica_log::warn!(about: self.subject(), peer = self.name(), %refusal, role = %self.session.role(), "the switch did not grant the requested role");
                     self.end_role_request(Err(self.request_error(refusal)), batch);
                 }
             }

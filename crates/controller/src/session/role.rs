@@ -49,7 +49,7 @@ pub enum RoleRefusal {
     #[error("the switch refused with {0}")]
     Error(ErrorCode),
     /// It gave another one.
-    #[error("the switch gave another role than it was asked for")]
+    #[error("the switch granted another role than requested")]
     Other,
     /// It did not answer in time.
     #[error("the switch did not answer in time")]
@@ -389,7 +389,7 @@ impl Session {
         let request = self.role.requested;
         if let Err(refusal) = outcome {
             let (peer, role) = (&self.peer, request.role);
-            urtica_log::warn!(about: Subject::of_peer(peer), peer, %role, %refusal, "the switch did not give the role that was asked for");
+            urtica_log::warn!(about: Subject::of_peer(peer), peer, %role, %refusal, "the switch did not grant the requested role");
             if refusal.is_stale() && request.role != Role::Secondary {
                 // Who was elected later is there: as an equal this controller would disturb it.
                 self.begin_request(version, now, Role::Secondary.into(), 1, out);
@@ -471,7 +471,7 @@ impl Session {
     fn write_nicira(&mut self, message: &NiciraMessage, out: &mut Vec<u8>) -> u32 {
         let xid = self.xids.next(Origin::SESSION);
         if let Err(error) = message.write(Version::Of10, xid, out) {
-            urtica_log::error!(about: Subject::of_peer(&self.peer), peer = self.peer, %error, "a message of the session could not be encoded");
+            urtica_log::error!(about: Subject::of_peer(&self.peer), peer = self.peer, %error, "cannot encode a message of the session; it is not sent");
         }
         xid
     }
