@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use urtica_socket::{Address, TlsArgs};
 use urtica_wire::Version;
 
-/// Not a doc comment, since rustdoc would take the brackets for links.
+/// Not a doc comment, since rustdoc would read the brackets as links.
 const LISTEN_HELP: &str = "Listen here, in Open vSwitch's form: ptcp:[PORT][:HOST], pssl:[PORT][:HOST] or \
                            punix:FILE. May be repeated \
                            [default: ptcp:6653 and ptcp:6633; pssl: with the files for TLS]";

@@ -1,52 +1,52 @@
-//! The bytes that wait for a switch, counted where they are sent.
+//! The bytes queued for a switch, counted when they are sent.
 //!
-//! **What.** Messages from outside of handlers wait in a shard's mailbox first, then in the connection, until the socket
-//! takes them. A [`Backlog`] counts a switch's bytes in both places. What it admits is written, unless the
-//! connection ends; a sender that finds it full is refused at once, and may wait for room.
+//! **What.** Messages from outside of handlers wait in a shard's mailbox first, then in the connection, until the socket accepts
+//! them. A [`Backlog`] counts a switch's bytes in both. Admitted bytes are written, unless the connection closes; a sender that
+//! finds it full is refused at once, and may wait for space.
 //!
-//! **Cost.** An atomic addition to send, a subtraction when the socket has taken bytes. Replies of handlers are not
-//! counted: they are bounded by what is read from the switch, and take no atomic operation.
+//! **Cost.** An atomic addition to send, a subtraction when the socket has accepted bytes. Replies of handlers are not counted:
+//! they are bounded by the input from the switch, and need no atomic operation.
 //!
 //! **Thread-safety.** Any thread adds, the connection's owner alone subtracts.
 
 use event_listener::Event;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// How many bytes may wait for a switch before more are refused.
+/// The number of bytes that may wait for a switch before more are refused.
 const FULL_BYTES: usize = 4 << 20;
 
-/// Senders that wait for room are woken when only so many bytes are left, so that one wake-up serves many messages.
+/// Senders that wait for space are woken at this level, so that one wake-up serves many messages.
 const ROOM_BYTES: usize = FULL_BYTES / 2;
 
-/// How many bytes wait on a switch's connection, beside messages from outside of handlers
+/// The bytes that wait on a switch's connection, besides messages from outside of handlers
 /// ([`Network::queued_bytes`](crate::Network::queued_bytes)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WaitingBytes {
-    /// Replies of handlers that the switch does not take: it is not read from meanwhile.
+    /// Replies of handlers that the switch does not read; until it does, nothing is read from it.
     pub replies: usize,
-    /// What was received and not handled: the packet-ins that came before the switch stopped reading, or the beginning of a message.
+    /// Bytes received but not handled: packet-ins that arrived before the switch stopped reading, or an incomplete message.
     pub received: usize,
 }
 
-/// How many bytes wait for a switch, and the senders that wait for room.
+/// The number of bytes that wait for a switch, and the senders that wait for space.
 #[derive(Default)]
 pub(crate) struct Backlog {
     bytes: AtomicUsize,
-    /// What waits beside them, when the connection last looked.
+    /// The other waiting bytes, as the connection last noted them.
     replies: AtomicUsize,
     received: AtomicUsize,
     /// The connection has ended.
     is_closed: AtomicBool,
-    /// Notified when there is room again, or the connection has ended.
+    /// Notified when there is space again, or the connection has closed.
     room: Event,
 }
 
 impl Backlog {
-    /// Counts bytes that are to be sent. Where too many wait already, it counts none and returns `false`.
+    /// Counts bytes that will be sent. If too many wait already, it counts none and returns `false`.
     ///
-    /// Messages that are sent together are admitted together: as long as there is any room, there is room for all of them.
-    /// Otherwise those that are longer than the bound would be refused for ever.
+    /// Messages that are sent together are admitted together: any free space admits all of them. Otherwise messages longer than
+    /// the bound would always be refused.
     pub fn add(&self, count: usize) -> bool {
         self.bytes
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |bytes| {
@@ -55,18 +55,18 @@ impl Backlog {
             .is_ok()
     }
 
-    /// How many bytes wait.
+    /// Returns the number of waiting bytes.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Notes what waits beside these bytes. For the connection's owner alone.
+    /// Notes the other waiting bytes. Only the connection's owner calls it.
     pub fn note_waiting(&self, waiting: WaitingBytes) {
         self.replies.store(waiting.replies, Ordering::Relaxed);
         self.received.store(waiting.received, Ordering::Relaxed);
     }
 
-    /// What waited beside these bytes when the connection last looked.
+    /// Returns the other waiting bytes, as the connection last noted them.
     pub fn waiting(&self) -> WaitingBytes {
         WaitingBytes {
             replies: self.replies.load(Ordering::Relaxed),
@@ -82,15 +82,15 @@ impl Backlog {
         }
     }
 
-    /// The connection has ended: nobody waits for it any more.
+    /// Notes that the connection has closed, which ends all waits.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::Relaxed);
         self.room.notify(usize::MAX);
     }
 
-    /// Waits until there is room. Returns `false` where the connection has ended.
+    /// Waits until there is space. Returns `false` if the connection has closed.
     pub async fn ready(&self) -> bool {
-        // To listen and to notify are fences: what was done before the one is seen after the other.
+        // `listen` and `notify` are fences: what was written before one is seen after the other.
         while !self.is_closed() && !self.has_room() {
             let room = self.room.listen();
             if !self.is_closed() && !self.has_room() {

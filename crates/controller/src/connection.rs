@@ -50,7 +50,7 @@ pub(crate) enum Close {
     NotAdmitted(String),
     #[error("{0}")]
     Auxiliary(String),
-    /// Not the end, but where its shard lets go of it: it goes to that of its main connection.
+    /// The shard hands it over to the shard of its main connection; it does not close.
     #[error("it is an auxiliary connection")]
     ToMain,
     #[error("{0}")]
@@ -61,12 +61,12 @@ pub(crate) enum Close {
     Panic(String),
 }
 
-/// Where a connection's bytes go.
+/// The transport that a connection writes to.
 pub(crate) trait Channel {
-    /// Sends as many bytes off the front as there is room for now, and returns how many; 0 where the caller has to wait.
+    /// Sends as many bytes from the front as there is space for, and returns their number; 0 if the caller must wait.
     fn send(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Sends what an earlier call took and kept back; returns whether it could.
+    /// Sends bytes that an earlier call accepted but kept; returns whether it could.
     fn flush(&mut self) -> io::Result<bool> {
         Ok(false)
     }
@@ -76,7 +76,7 @@ pub(crate) trait Channel {
         false
     }
 
-    /// The socket, where there is one, on which a kernel half can answer.
+    /// Returns the socket on which a kernel half can answer, if there is one.
     fn socket(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -103,7 +103,7 @@ impl Channel for Stream {
     }
 }
 
-/// Whether a socket has nothing, or no room, at the moment.
+/// Returns whether an I/O error means that a socket is empty, or full, at the moment.
 pub(crate) fn is_try_again(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -111,51 +111,51 @@ pub(crate) fn is_try_again(error: &io::Error) -> bool {
     )
 }
 
-/// Whether a peer may take a datapath id; the error says why not.
+/// Checks whether a peer may use a datapath id; the error is the reason why it may not.
 pub(crate) type Admission = Box<dyn Fn(DatapathId) -> Result<(), String> + Send>;
 
 /// A connection. Owned by one shard at a time; may move to another between two batches.
 pub(crate) struct Connection<C = Stream> {
     channel: C,
     pub token: Token,
-    /// Asked before a switch joins, where certificates decide.
+    /// Called before a switch joins, if certificates decide.
     pub admission: Option<Admission>,
     session: Session,
     /// Whether the peer has sent its features reply, and was admitted.
     is_identified: bool,
     /// The switch, once it has joined.
     switch: Option<Joined>,
-    /// What makes it an auxiliary connection, where it is one.
+    /// The state of an auxiliary connection, if it is one.
     auxiliary: Option<Auxiliary>,
-    /// Its auxiliary connections and their ids, where it is a main one; some may have ended.
+    /// Its auxiliary connections and their ids, if it is a main one; some may have closed.
     auxiliaries: Vec<(u8, Token)>,
     requests: Requests,
-    /// Who asks for which roles: the first of them is under way.
+    /// Requests for roles, with their senders: the first is under way.
     role_requests: VecDeque<(RoleRequest, Asker)>,
     counters: Arc<SwitchCounters>,
-    /// Bytes received and not yet handled: the beginning of a frame, or, while the switch does not read, more.
+    /// Bytes received but not handled: an incomplete frame, or more while the switch does not read.
     input: Vec<u8>,
-    /// Bytes that the channel did not take yet.
+    /// Bytes that the channel has not accepted yet.
     output: Vec<u8>,
-    /// Whether the socket did not take everything when it was last written to.
+    /// Whether the last write to the socket was incomplete.
     was_full: bool,
-    /// How many bytes of `output` came through the mailbox; the others are replies, which count as the first to leave.
+    /// The number of bytes of `output` from the mailbox; the others are replies, which count as the first to be written.
     counted: usize,
-    /// Counts the bytes that came through the mailbox, and those that wait in it.
+    /// Counts the bytes from the mailbox, and those that wait in it.
     backlog: Arc<Backlog>,
     /// Messages received lately: a moving average, in which those before `received_before` count less and less.
     load: u64,
     /// Messages received when `load` was last brought up to date.
     received_before: u64,
-    /// The kernel half of its program, where it has one.
+    /// The kernel half of its program, if there is one.
     kernel: Option<Ownership>,
     /// Whether its program may have a kernel half later.
     awaits_half: bool,
     /// Its way into the shard's ring, where it has one.
     ring: RingState,
-    /// Whether the last read brought all that there was.
+    /// Whether the last read emptied the socket.
     is_drained: bool,
-    /// What outlives the program, where a holder keeps the connection.
+    /// The state that outlives the program, if a holder keeps the connection.
     hold: Option<Box<Hold>>,
     /// The switch of a connection that an earlier program had, until it joins.
     resumed: Option<SwitchInfo>,
@@ -167,9 +167,9 @@ pub(crate) struct Connection<C = Stream> {
 struct Joined {
     info: Arc<SwitchInfo>,
     handlers: Vec<Box<dyn SwitchHandler>>,
-    /// Their programs, in the same order.
+    /// The handlers' programs, in the same order.
     programs: Arc<ProgramList>,
-    /// Whether its ports are known, as far as it tells them.
+    /// Whether its ports are known, if it describes them.
     is_up: bool,
     /// One for each handler with an interval, while our role lets us write.
     timers: Vec<TickTimer>,
@@ -183,7 +183,7 @@ struct TickTimer {
 }
 
 impl TickTimer {
-    /// `None` where the time is beyond what an [`Instant`] can express.
+    /// Returns `None` if the time is beyond the range of [`Instant`].
     fn start(program: usize, interval: Duration, now: Instant) -> Option<Self> {
         Some(Self {
             program,
@@ -192,7 +192,7 @@ impl TickTimer {
         })
     }
 
-    /// Returns `false` where its next time is beyond what an [`Instant`] can express.
+    /// Returns `false` if its next time is beyond the range of [`Instant`].
     fn restart(&mut self, now: Instant) -> bool {
         let next = now.checked_add(self.interval);
         next.map(|due| self.due = due).is_some()
@@ -220,7 +220,7 @@ impl Joined {
         self.timers = timers.collect();
     }
 
-    /// The programs whose timers have expired; their next intervals begin now.
+    /// Returns the programs whose timers have expired; their next intervals start now.
     fn take_due(&mut self, now: Instant) -> Vec<usize> {
         let mut programs = Vec::new();
         self.timers.retain_mut(|timer| {
@@ -296,7 +296,7 @@ fn pass_timed(
 }
 
 impl SwitchInfo {
-    /// What handlers see of the switch during a batch.
+    /// Returns the handlers' view of the switch during a batch.
     fn as_switch<'t>(
         &'t self,
         programs: &'t [Identity],
@@ -328,7 +328,7 @@ impl Connection {
         self.channel.as_fd()
     }
 
-    /// Reads once: see [`Stream::read`]. `None` where nothing came.
+    /// Reads once: see [`Stream::read`]. Returns `None` if nothing was received.
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match self.channel.read(buffer) {
             Err(error) if is_try_again(&error) => Ok(None),
@@ -339,8 +339,8 @@ impl Connection {
 
 /// Ownership shared with the kernel half: see `kernel_half.rs`.
 impl<C: Channel> Connection<C> {
-    /// A read returned `count` bytes; `is_drained` if that was all there was. Returns whether there is something to handle: the
-    /// kernel half wakes the shard also for what it answers itself.
+    /// Notes that a read returned `count` bytes; `is_drained` if it emptied the socket. Returns whether there is input to handle:
+    /// the kernel half wakes the shard also for messages that it answers itself.
     pub fn note_read(&mut self, count: usize, is_drained: bool, batch: &BatchContext) -> bool {
         if let Some(hold) = &mut self.hold {
             hold.begin_input(count, is_drained);
@@ -349,7 +349,7 @@ impl<C: Channel> Connection<C> {
             return true;
         };
         match self.hold {
-            // It takes nothing off the queue yet.
+            // Nothing is removed from the queue yet.
             Some(_) => kernel.note_looked(is_drained),
             None => kernel.note_read(count, is_drained),
         }
@@ -386,7 +386,7 @@ impl<C: Channel> Connection<C> {
         if let Err(error) = attached {
             urtica_log::warn!(about: self.subject(), peer = self.name(), %error, "cannot attach the kernel half; the program answers alone");
             match self.kernel.as_mut().filter(|kernel| kernel.is_kept()) {
-                // What the holder has of it is to be forgotten first.
+                // The holder must first forget its state.
                 Some(kernel) => kernel.set_let_go(),
                 None => self.kernel = None,
             }
@@ -403,12 +403,12 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// What is watched for this connection beside the socket, and is to be watched no longer.
+    /// Returns a descriptor that is watched for this connection in addition to the socket, and no longer needs to be.
     pub fn watched(&mut self) -> Option<BorrowedFd<'_>> {
         self.kernel.as_mut()?.watched()
     }
 
-    /// Takes the connection back where the kernel half owns it. To be called before anything else is done with it.
+    /// Reclaims the connection if the kernel half owns it. Must be called before anything else is done with it.
     pub fn reclaim_from_kernel(&mut self, batch: &BatchContext) {
         let Some(kernel) = &mut self.kernel else {
             return;
@@ -423,7 +423,7 @@ impl<C: Channel> Connection<C> {
         self.count_reclaimed(&reclaimed, batch);
     }
 
-    /// Adds what was done in the kernel to the counters.
+    /// Adds the kernel's counts to the counters.
     fn count_reclaimed(&mut self, reclaimed: &Reclaimed, batch: &BatchContext) {
         let received = reclaimed.answered + reclaimed.others;
         if received > 0 {
@@ -444,8 +444,8 @@ impl<C: Channel> Connection<C> {
         shard.fell_back.add(reclaimed.fell_back);
     }
 
-    /// Has the handlers see what the kernel half has settled and tells something new. To be called after
-    /// [`Connection::reclaim_from_kernel`], before anything that came later is handled.
+    /// Passes to handlers the messages that the kernel half has settled and that contain news. Must be called after
+    /// [`Connection::reclaim_from_kernel`], before later input is handled.
     pub fn handle_events(&mut self, batch: &mut BatchContext) {
         let (Some(kernel), Some(joined), Some(version)) =
             (&mut self.kernel, &mut self.switch, self.session.version())
@@ -463,7 +463,7 @@ impl<C: Channel> Connection<C> {
         });
     }
 
-    /// Hands the connection over to the kernel half where nothing is left to do, until something comes that the kernel half does
+    /// Hands the connection over to the kernel half if nothing is left to do, until a message arrives that the kernel half does
     /// not answer.
     pub fn hand_to_kernel(&mut self, batch: &mut BatchContext) -> Result<(), Close> {
         let Some(kernel) = &self.kernel else {
@@ -475,7 +475,7 @@ impl<C: Channel> Connection<C> {
             }
             return Ok(());
         }
-        // Those of a connection that was taken back to send something.
+        // Events of a connection that was reclaimed to send something.
         self.handle_events(batch);
         if !batch.out.is_empty() {
             self.flush(batch)?;
@@ -483,7 +483,7 @@ impl<C: Channel> Connection<C> {
         let (Some(kernel), Some(socket)) = (&mut self.kernel, self.channel.socket()) else {
             return Ok(());
         };
-        // What handlers have sent by way of the mailbox comes before answers to what comes now.
+        // Messages sent through the mailbox go before replies to new input.
         let is_pending = !self.output.is_empty() || self.backlog.bytes() > 0;
         if is_pending || self.session.answering_version().is_none() {
             return Ok(());
@@ -522,7 +522,7 @@ impl<C: Channel> Connection<C> {
     }
 
     /// Once the switch is up and may be written to: starts the kernel half of all programs, or that of its program or of one of
-    /// several for all, where there is one and none goes on from an earlier program. Where a holder keeps the connection, it must
+    /// several for all, if there is one and none continues from an earlier program. If a holder keeps the connection, it must
     /// keep the kernel half too.
     fn start_kernel_half(&mut self, batch: &BatchContext) {
         let (Some(_), Some(switch), None) = (self.channel.socket(), &mut self.switch, &self.kernel)
@@ -551,7 +551,7 @@ impl<C: Channel> Connection<C> {
 
 /// Input through the shard's ring: see `input_ring.rs`.
 impl<C: Channel> Connection<C> {
-    /// Whether input comes through the ring, and not from the socket.
+    /// Returns whether input arrives through the ring instead of the socket.
     pub fn is_rings(&self) -> bool {
         self.ring.is_rings()
     }
@@ -561,7 +561,7 @@ impl<C: Channel> Connection<C> {
         matches!(self.ring, RingState::Attached(_))
     }
 
-    /// A read from the socket returned `count` bytes; `is_drained` if that was all there was.
+    /// Notes that a read from the socket returned `count` bytes; `is_drained` if it emptied the socket.
     pub fn note_read_beside_ring(&mut self, count: usize, is_drained: bool) {
         self.is_drained = is_drained;
         if let Some(ring) = self.ring.input() {
@@ -569,7 +569,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Reads from the socket again, where input was passed there. All that was put into the ring before has been handled.
+    /// Reads from the socket again, if input was passed there. All earlier entries of the ring have been handled.
     pub fn take_back_from_ring(&mut self, batch: &BatchContext) {
         if let Some(ring) = self.ring.input() {
             ring.take_back(&mut self.input);
@@ -577,7 +577,7 @@ impl<C: Channel> Connection<C> {
         self.count_ring(batch);
     }
 
-    /// Handles messages that came through the ring; behind others, where those wait.
+    /// Handles messages from the ring; after others, if those wait.
     pub fn handle_ring_messages(
         &mut self,
         messages: &[u8],
@@ -596,7 +596,7 @@ impl<C: Channel> Connection<C> {
         self.flush(batch)
     }
 
-    /// Hands the input over to the ring where nothing is left to be read, or asks for it back where the switch does not read. To be
+    /// Hands the input over to the ring if nothing is left to read, or requests it back if the switch does not read. Must be
     /// called after anything was done with the connection.
     pub fn settle_ring(&mut self, ring: Option<&mut (dyn InputRing + 'static)>) {
         if let RingState::Attached(input) = &self.ring {
@@ -620,7 +620,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Attaches once the switch is up. Not where another kernel half has the socket, TLS is spoken, or a holder keeps the connection.
+    /// Attaches once the switch is up, unless another kernel half has the socket, TLS is used, or a holder keeps the connection.
     fn attach_to_ring(&mut self, ring: &mut dyn InputRing) {
         let is_up = self.switch.as_ref().is_some_and(|switch| switch.is_up);
         let (true, None, Some(version)) = (is_up, &self.kernel, self.session.answering_version())
@@ -652,7 +652,7 @@ impl<C: Channel> Connection<C> {
         is_lost
     }
 
-    /// Adds what was done in front of the program to the counters.
+    /// Adds the counts of the ring to the counters.
     pub fn count_ring(&mut self, batch: &BatchContext) {
         let Some(counts) = self.ring.input().map(|ring| ring.take_counts()) else {
             return;
@@ -705,13 +705,13 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Whether there is output that the socket did not take.
+    /// Returns whether there is output that the socket has not accepted.
     pub fn is_waiting(&self) -> bool {
         !self.output.is_empty() || self.channel.has_unsent()
     }
 
-    /// Whether there are replies that the socket did not take: then nothing is read (back-pressure). Messages that came through the
-    /// mailbox, however many, do not stop reading.
+    /// Returns whether there are replies that the socket has not accepted: then nothing is read (back-pressure). Messages from
+    /// the mailbox, however many, do not stop reading.
     pub fn is_stalled(&self) -> bool {
         self.output.len() > self.counted
     }
@@ -721,17 +721,17 @@ impl<C: Channel> Connection<C> {
         &self.channel
     }
 
-    /// The channel, to take bytes out of it.
+    /// Returns the channel, from which the caller removes bytes.
     pub fn channel_mut(&mut self) -> &mut C {
         &mut self.channel
     }
 
-    /// Something has come from the switch that is handled elsewhere.
+    /// Notes that the switch has sent something that is handled elsewhere.
     pub fn note_alive(&mut self, batch: &BatchContext) {
         self.session.note_received(batch.now);
     }
 
-    /// Takes the bytes that were received and not handled.
+    /// Removes and returns the bytes that were received but not handled.
     pub fn take_input(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.input)
     }
@@ -741,7 +741,7 @@ impl<C: Channel> Connection<C> {
         self.input.extend_from_slice(bytes);
     }
 
-    /// How many bytes were received and not handled.
+    /// Returns the number of bytes that were received but not handled.
     pub fn input_len(&self) -> usize {
         self.input.len()
     }
@@ -764,8 +764,8 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Handles received bytes in order and keeps the rest: the beginning of a frame, or everything after the point at which
-    /// the switch stopped reading our replies.
+    /// Handles received bytes in order and keeps the rest: an incomplete frame, or everything after the point at which the switch
+    /// stopped reading our replies.
     pub fn handle_input(&mut self, input: &[u8], batch: &mut BatchContext) -> Result<(), Close> {
         let mut rest = input;
         let result = self.handle_frames(&mut rest, batch);
@@ -781,8 +781,8 @@ impl<C: Channel> Connection<C> {
         result
     }
 
-    /// Handles the whole frames at the front of `rest`, as long as the switch reads our replies. Runs of packet-ins go
-    /// straight to the handlers; everything else goes through the session, frame by frame.
+    /// Handles the whole frames at the front of `rest`, while the switch reads our replies. Runs of packet-ins are passed
+    /// straight to the handlers; everything else is passed through the session, frame by frame.
     fn handle_frames(&mut self, rest: &mut &[u8], batch: &mut BatchContext) -> Result<(), Close> {
         loop {
             self.handle_packet_ins(rest, batch);
@@ -811,8 +811,8 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Hands the packet-ins at the front of `rest` to the handlers, until something else comes or the replies fill the
-    /// output: the hot path.
+    /// Passes the packet-ins at the front of `rest` to the handlers, until another message or until the replies fill the output:
+    /// the hot path.
     fn handle_packet_ins(&mut self, rest: &mut &[u8], batch: &mut BatchContext) {
         let (Some(joined), Some(version)) = (&mut self.switch, self.session.answering_version())
         else {
@@ -866,13 +866,13 @@ impl<C: Channel> Connection<C> {
             Event::Nothing => {}
             Event::Identified(datapath_id) => self.identify(datapath_id, frame)?,
             Event::Joined(info) => {
-                // Where a role was asked for, this is the reply to that, and not the features.
+                // If a role was requested, this is its reply, and not the features.
                 if !self.is_identified {
                     self.identify(info.datapath_id, frame)?;
                 }
                 self.join(info, batch);
             }
-            // The main connection has asked for them, too.
+            // The main connection has requested them, too.
             Event::Ports { .. } if self.is_auxiliary() => {}
             Event::Ports { ports, last } => self.learn_ports(ports, last, batch),
             Event::PortsUnknown(problem) => self.do_without_ports(&problem, batch),
@@ -900,7 +900,7 @@ impl<C: Channel> Connection<C> {
         Ok(())
     }
 
-    /// Refuses a peer that takes a place which another's certificate is for.
+    /// Refuses a peer that uses a datapath id which is reserved for another certificate.
     fn admit(&self, datapath_id: DatapathId) -> Result<(), Close> {
         match &self.admission {
             Some(admission) => admission(datapath_id).map_err(Close::NotAdmitted),
@@ -968,7 +968,8 @@ impl<C: Channel> Connection<C> {
             );
         }
         self.ask_for_wanted_role(datapath_id, batch);
-        // 1.0 describes the ports in the features reply; in 1.3, and where a session is resumed, their descriptions are still to come.
+        // 1.0 describes the ports in the features reply; in 1.3, and if a session is resumed, their descriptions are still
+        // missing.
         if !self.session.awaits_ports() {
             self.come_up(batch);
         }
@@ -986,7 +987,7 @@ impl<C: Channel> Connection<C> {
         self.start_kernel_half(batch);
     }
 
-    /// Programs may write to the switch, whose ports are known.
+    /// Notes that programs may write to the switch, whose ports are known.
     fn activate(&mut self, batch: &mut BatchContext) {
         self.call_each(batch, |handler, switch| handler.switch_up(switch));
         if let Some(switch) = &mut self.switch {
@@ -994,8 +995,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Handles a part of the port description. What it changes after the switch is up is reported to handlers as port-status
-    /// messages are.
+    /// Handles a part of the port description. Changes after the switch is up are reported to handlers like port-status messages.
     fn learn_ports(&mut self, ports: Vec<PortStatus>, last: bool, batch: &mut BatchContext) {
         let learnt = self.update_ports(ports, batch);
         let is_up = self.switch.as_ref().is_some_and(|switch| switch.is_up);
@@ -1008,7 +1008,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// A switch that does not describe its ports is used all the same.
+    /// Continues without the ports of a switch that does not describe them.
     fn do_without_ports(&mut self, problem: &PortsProblem, batch: &mut BatchContext) {
         if let PortsProblem::Malformed(error) = problem {
             self.note_malformed(error);
@@ -1058,7 +1058,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Routes a message that is not a packet-in to whoever sent the request that it answers, or to all.
+    /// Passes a message that is not a packet-in to the sender of the request that it answers, or to all.
     fn dispatch(
         &mut self,
         header: Header,
@@ -1093,7 +1093,7 @@ impl<C: Channel> Connection<C> {
                     self.settle(batch);
                 }
             }
-            // No program sent the message that it is about: logging it is all there is to do.
+            // No program sent the message that caused the error, so it is only logged.
             Sender::Session if matches!(message, Message::Error(_)) => {}
             Sender::Program if !asynchronous => match self.position_of(origin) {
                 Some(program) => self.call_one(program, batch, |handler, switch| match message {
@@ -1102,7 +1102,7 @@ impl<C: Channel> Connection<C> {
                     }
                     _ => deliver(handler, switch, header.xid, message),
                 }),
-                // The program that sent what it is about is gone.
+                // The program that sent the message that caused the error is gone.
                 None if matches!(message, Message::Error(_)) => {}
                 None => self.call_each(batch, |handler, switch| {
                     deliver(handler, switch, header.xid, message)
@@ -1114,7 +1114,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Where the program is that sends with these xids.
+    /// Returns the position of the program that sends with these xids.
     fn position_of(&self, origin: Origin) -> Option<usize> {
         let programs = &self.switch.as_ref()?.programs.identities;
         programs.iter().position(|program| program.origin == origin)
@@ -1148,8 +1148,8 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Sends `count` messages that came through the mailbox; with `reply` they get an xid of their own, by which the reply is
-    /// routed back. Their bytes were counted when the backlog admitted them.
+    /// Sends `count` messages from the mailbox; with `reply` they get their own xid, by which the reply is routed back. Their
+    /// bytes were counted when the backlog admitted them.
     pub fn send(&mut self, bytes: Vec<u8>, count: u64, reply: Option<Asker>, now: Instant) {
         let mut sent = Some(Waiting {
             counted: bytes.len(),
@@ -1182,7 +1182,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Sends the batch's output; what the socket does not take waits here.
+    /// Sends the batch's output; bytes that the socket does not accept wait here.
     pub fn flush(&mut self, batch: &mut BatchContext) -> Result<(), Close> {
         if !self.reconciliations.is_empty() {
             self.rewrite_output(batch);
@@ -1194,7 +1194,7 @@ impl<C: Channel> Connection<C> {
             return Ok(());
         }
         if self.is_waiting() {
-            // Behind what waits already.
+            // After the output that waits already.
             self.output.extend_from_slice(&batch.out);
             batch.out.clear();
             return Ok(());
@@ -1235,8 +1235,8 @@ impl<C: Channel> Connection<C> {
         if sent > 0 || has_moved {
             self.note_written(sent);
             self.output.drain(..sent);
-            // Its echo replies come only after it has read everything before our requests. A switch that has made room in a full
-            // socket has read, and so is alive; room that was there before says nothing.
+            // Its echo replies follow only after it has read everything before our requests. A switch that has read from a full
+            // socket is alive; space that was there before shows nothing.
             if self.was_full {
                 self.session.note_received(batch.now);
             }
@@ -1246,7 +1246,7 @@ impl<C: Channel> Connection<C> {
         Ok(())
     }
 
-    /// Subtracts from the backlog what has been written of the bytes that came through the mailbox.
+    /// Subtracts from the backlog the written bytes that came through the mailbox.
     fn make_room(&mut self) {
         let left = self.counted.min(self.output.len());
         self.backlog.subtract(self.counted - left);
@@ -1280,7 +1280,7 @@ impl<C: Channel> Connection<C> {
         Ok(())
     }
 
-    /// Calls the handlers whose timers have expired; later, where the switch does not read what they would send.
+    /// Calls the handlers whose timers have expired; later, if the switch does not read their output.
     fn tick(&mut self, batch: &mut BatchContext) {
         if self.is_waiting() {
             return;
@@ -1299,18 +1299,18 @@ impl<C: Channel> Connection<C> {
         self.switch.as_ref().map(|switch| switch.info.datapath_id)
     }
 
-    /// How many messages were received lately, to be compared with other connections of the shard.
+    /// Returns the number of messages received lately, to be compared with other connections of the shard.
     pub fn load(&self) -> u64 {
         self.load + self.counters.received.get() - self.received_before
     }
 
-    /// Halves the weight of what was received until now.
+    /// Halves the weight of the messages received until now.
     pub fn age_load(&mut self) {
         self.load = self.load() / 2;
         self.received_before = self.counters.received.get();
     }
 
-    /// Ends the connection: logs it, removes the switch from the registry, and tells the handlers.
+    /// Closes the connection: logs it, removes the switch from the registry, and notifies the handlers.
     pub fn close(&mut self, close: &Close, batch: &mut BatchContext) {
         self.log_end(close);
         if matches!(close, Close::Session(SessionError::Dead(_))) {
@@ -1419,7 +1419,8 @@ fn set_xids(bytes: &mut [u8], xid: u32) {
     }
 }
 
-/// The handler that goes on with the kernel half of an earlier program, and its place among the programs; `None` where there is none.
+/// Returns the handler that continues the kernel half of an earlier program, and its position among the programs; `None` if there
+/// is none.
 fn resume_handler(
     programs: &ProgramList,
     info: &SwitchInfo,

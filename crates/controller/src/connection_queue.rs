@@ -1,17 +1,17 @@
-//! Connections on their way into a shard: new ones, and those that another shard gives away.
+//! Connections on their way into a shard: new ones, and those that another shard hands over.
 //!
-//! They do not travel in the mailbox, which every [`Network`](crate::Network) leads to: what it carries must not know
-//! connections, whose handlers know the network.
+//! They are not sent through the mailbox, which every [`Network`](crate::Network) refers to: its commands must not refer to
+//! connections, whose handlers refer to the network.
 
 use crate::connection::Connection;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The connections that wait for a shard to take them on.
+/// The connections that wait for a shard to adopt them.
 ///
-/// Thread-safety: any thread puts in; the shard alone takes out. The lock is taken before those of the registry and of a
-/// mailbox, never after them.
+/// Thread-safety: any thread adds; only the shard removes. The lock is locked before those of the registry and of a mailbox,
+/// never after them.
 #[derive(Default)]
 pub(crate) struct ConnectionQueue(Mutex<VecDeque<Box<Connection>>>);
 
@@ -21,10 +21,10 @@ impl ConnectionQueue {
         (0..count).map(|_| Self::default()).collect()
     }
 
-    /// Puts a connection in, and has `announce` tell the shard. Returns the connection where `announce` returns `false`: the
+    /// Adds a connection, and calls `announce` to notify the shard. Returns the connection if `announce` returns `false`: the
     /// shard has ended.
     ///
-    /// A shard that was told waits for the lock, and so finds the connection.
+    /// A shard that was notified waits for the lock, and so finds the connection.
     pub fn put(
         &self,
         connection: Box<Connection>,
@@ -38,7 +38,7 @@ impl ConnectionQueue {
         Ok(())
     }
 
-    /// Takes all out, in the order in which they came.
+    /// Removes and returns all, in the order in which they were added.
     pub fn take_all(&self) -> VecDeque<Box<Connection>> {
         std::mem::take(&mut *self.0.lock())
     }

@@ -220,8 +220,8 @@ impl Controller {
     /// Runs the programs given so far and this one until SIGINT or SIGTERM, then stops in order; see
     /// [`Controller::run_programs`].
     ///
+    /// # Errors
     /// [`Error`] if it cannot start, or stopped because of an error.
-    /// [`Error`] where it cannot start, or ended by itself.
     pub fn run(self, program: impl Program + 'static) -> Result<(), Error> {
         self.program(program).run_programs()
     }
@@ -369,7 +369,7 @@ impl Controller {
         };
         let listeners = addresses.iter().map(listen).collect::<Result<_, _>>()?;
         if let Some(held) = held {
-            // Those that nobody asks for any more.
+            // Those that are no longer needed.
             let others = held.listeners.drain(..);
             others.for_each(|listener| held.link.forget(listener.id));
         }
@@ -412,6 +412,6 @@ fn raise_open_files() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // Where it cannot be raised, accepting says so when the time comes.
+    // If it cannot be raised, accepting reports it later.
     let _ = setrlimit(Resource::Nofile, limit);
 }

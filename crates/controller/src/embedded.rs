@@ -241,7 +241,7 @@ impl Embedded {
     }
 
     /// Runs background programs that were woken, and moves what they and handlers have sent to the switches' outputs.
-    /// Returns the connections that have ended, each with the reason. To be called after input and at
+    /// Returns the connections that have closed, each with the reason. Must be called after input and at
     /// [`Embedded::next_timeout`].
     pub fn poll(&mut self, now: Duration) -> Vec<(ConnectionId, ConnectionError)> {
         self.set_time(now);
@@ -275,7 +275,7 @@ impl Embedded {
         ended
     }
 
-    /// When [`Embedded::poll`] is to be called next, as far as that is known: now, or when a background program's timer expires.
+    /// Returns when [`Embedded::poll`] must be called next, if that is known: now, or when a background program's timer expires.
     pub fn next_timeout(&self) -> Option<Duration> {
         if !self.is_idle() || self.can_resume() || !self.ended.is_empty() {
             return Some(self.now().max(self.paused_until));
@@ -284,8 +284,8 @@ impl Embedded {
         Some(deadline.saturating_duration_since(self.batch.started))
     }
 
-    /// Stops: background programs are dropped, then handlers are told that their switches have disconnected. Dropping it does
-    /// the same.
+    /// Stops: drops background programs, then notifies handlers that their switches have disconnected. Dropping it has the same
+    /// effect.
     pub fn stop(self) {}
 
     fn set_time(&mut self, now: Duration) {
@@ -314,7 +314,7 @@ impl Embedded {
         self.background.is_idle() && self.mailbox().is_empty()
     }
 
-    /// Whether some connection has room again for what waits.
+    /// Returns whether a connection with waiting output has space again.
     fn can_resume(&self) -> bool {
         let mut waiting = self.waiting.iter();
         waiting.any(|token| {
@@ -370,13 +370,13 @@ impl Embedded {
         }
     }
 
-    /// The main connection of this one, where it is an auxiliary one.
+    /// Removes and returns the main connection of this one, if it is an auxiliary one.
     fn take_main_of(&mut self, token: Token) -> Option<Connection<Memory>> {
         let main = self.connections.get(&token)?.main()?;
         self.connections.remove(&main)
     }
 
-    /// Makes a connection an auxiliary one of its switch's main connection, and handles what it has sent since it said so.
+    /// Makes a connection an auxiliary one of its switch's main connection, and handles the input that followed its announcement.
     fn attach(&mut self, token: Token) -> Result<(), Close> {
         let Some(mut auxiliary) = self.connections.remove(&token) else {
             return Ok(());
@@ -407,7 +407,7 @@ impl Embedded {
         self.mailbox().drain_into(&mut commands);
         for command in commands.drain(..) {
             match command {
-                // A switch that has left gets no messages, and dropping `reply` says so.
+                // A switch that has left gets no messages, and dropping `reply` reports it.
                 Command::Send {
                     token,
                     bytes,
@@ -475,7 +475,7 @@ impl Embedded {
         let main = self.connections.get(&token).and_then(Connection::main);
         if let Some(mut connection) = self.connections.remove(&token) {
             self.waiting.remove(&token);
-            // As much as there is room for. Writing to memory does not fail.
+            // As much as there is space for. Writing to memory does not fail.
             let _ = connection.flush(&mut self.batch);
             let last_output = std::mem::take(&mut connection.channel_mut().0);
             if !last_output.is_empty() {
@@ -503,7 +503,7 @@ impl Drop for Embedded {
     }
 }
 
-/// Handles what was received earlier, unless the switch is stalled.
+/// Handles input that was received earlier, unless the switch is stalled.
 fn handle_kept_input(
     connection: &mut Connection<Memory>,
     batch: &mut BatchContext,

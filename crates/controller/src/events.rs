@@ -1,24 +1,24 @@
-//! Switches that come, change and go, as programs beside the handlers learn of them.
+//! Events of switches that connect, change and disconnect, for background programs.
 
 use crate::SwitchInfo;
 use std::sync::Arc;
 use urtica_wire::PortStatus;
 
-/// What happened to a switch: see [`Network::events`](crate::Network::events).
+/// A change of a switch: see [`Network::events`](crate::Network::events).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum NetworkEvent {
-    /// It is connected, its ports are known, and its handlers' [`switch_up`](crate::SwitchHandler::switch_up) has been
-    /// called, unless our role lets us only look.
+    /// It is connected, its ports are known, and its handlers' [`switch_up`](crate::SwitchHandler::switch_up) has been called,
+    /// unless our role permits only reading.
     Up(Arc<SwitchInfo>),
     /// One of its ports was added, deleted, or modified. [`SwitchInfo::ports`] shows it already.
     Port(Arc<SwitchInfo>, PortStatus),
-    /// Our role at it has changed, to [`SwitchInfo::role`]: it was asked for, or another controller has become the primary. While it
-    /// is [`Role::Secondary`](crate::Role::Secondary), what would change the switch is not sent.
+    /// Our role at it has changed to [`SwitchInfo::role`]: on request, or because another controller has become the primary.
+    /// While it is [`Role::Secondary`](crate::Role::Secondary), messages that would change the switch are not sent.
     Role(Arc<SwitchInfo>),
-    /// It has disconnected, or another connection has taken its place.
+    /// It has disconnected, or another connection has replaced it.
     Down(Arc<SwitchInfo>),
-    /// So many events were lost because the subscriber was too far behind: its view of the network is to be rebuilt from
+    /// This number of events was lost because the subscriber was too far behind: it must rebuild its view of the network from
     /// [`Network::switches`](crate::Network::switches).
     Missed(u64),
 }

@@ -1,11 +1,9 @@
-//! Where packets that are sent to FLOOD go: to the ports that a service names, if one runs that knows the network's loops.
+//! The ports that packets sent to FLOOD use: those that a service names, if one runs that knows the network's loops.
 //!
-//! **Why not leave it to the switch.** A switch floods to all its ports. In a network with loops the packet comes back,
-//! is flooded again, and never ends; 802.1D's spanning tree prevents it where switches decide for themselves, and here
-//! they don't.
+//! **Why not leave it to the switch.** A switch floods to all its ports. In a network with loops the packet returns, is flooded
+//! again, and circulates for ever; 802.1D's spanning tree prevents that in networks without a controller.
 //!
-//! **What this cannot prevent.** A flow entry that outputs to FLOOD, and packet-outs to ALL: the switch carries them out
-//! by itself.
+//! **Limits.** It cannot prevent a flow entry that outputs to FLOOD, or packet-outs to ALL: the switch executes them itself.
 //!
 //! **Cost.** Without a service a comparison; with one, a call to it, and one action for each port.
 
@@ -13,13 +11,13 @@ use urtica_wire::{Action, DatapathId, Message, PacketOut, PortNo};
 
 /// Names the ports that packets are flooded to, for all switches: see [`Network::flood_by`](crate::Network::flood_by).
 pub trait FloodPorts: Send + Sync {
-    /// The ports of a switch to which a packet is flooded that came in at `in_port`: none if it is to be dropped. Called for each
-    /// packet that is flooded, from any thread.
+    /// Returns the ports of a switch to which a packet received at `in_port` is flooded: none if it must be dropped. Called for
+    /// each packet that is flooded, from any thread.
     fn flood_ports(&self, switch: DatapathId, in_port: PortNo) -> Vec<PortNo>;
 }
 
-/// What to send in place of `message`, if that is a packet-out to FLOOD and `flood_ports` names the ports for packets that came
-/// in at a port.
+/// Returns a message to send instead of `message`, if that is a packet-out to FLOOD and `flood_ports` names the ports for packets
+/// received at its port.
 pub(crate) fn in_place_of<'a>(
     message: &Message<'a>,
     flood_ports: impl FnOnce(PortNo) -> Option<Vec<PortNo>>,
@@ -32,7 +30,7 @@ pub(crate) fn in_place_of<'a>(
     Some(Message::PacketOut(spread(packet_out, &ports)))
 }
 
-/// The packet-out with outputs to these ports in place of each to FLOOD.
+/// Returns the packet-out with outputs to these ports instead of each to FLOOD.
 fn spread<'a>(packet_out: &PacketOut<'a>, ports: &[PortNo]) -> PacketOut<'a> {
     let mut actions = Vec::new();
     for action in &packet_out.actions {

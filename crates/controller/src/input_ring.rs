@@ -28,8 +28,8 @@ pub trait InputRing: Send {
     /// Readable while the ring is not empty.
     fn wakeup(&self) -> BorrowedFd<'_>;
 
-    /// Attaches a connection, whose input has all been read; the shard goes on reading its socket until it hands the input
-    /// over. Connection numbers are never reused.
+    /// Attaches a connection, whose input has all been read; the shard keeps reading its socket until it hands the input over.
+    /// Connection numbers are never reused.
     ///
     /// # Errors
     /// If it cannot be attached; its socket is read instead.
@@ -62,18 +62,18 @@ pub enum RingEntry<'r> {
 
 /// One connection's side of a ring.
 pub trait RingInput: Send {
-    /// Whether the input belongs to the ring, as far as the shard knows.
+    /// Whether the input belongs to the ring, to the shard's knowledge.
     fn is_rings(&self) -> bool;
 
-    /// The shard has read so many bytes from the socket.
+    /// Notes that the shard has read `count` bytes from the socket.
     fn note_read(&mut self, count: usize);
 
-    /// Hands the input over to the ring, with the beginning of a message that is not complete. Returns `false` if that is
-    /// not possible now, for instance because more was passed.
+    /// Hands the input over to the ring, with an incomplete message. Returns `false` if that is not possible now, for instance
+    /// because more was passed.
     fn hand_over(&mut self, fragment: &[u8]) -> bool;
 
-    /// If input was passed, takes it back for the shard and appends the beginning of a message that the ring had kept to
-    /// `input`. Returns whether it was passed.
+    /// If input was passed, reclaims it for the shard and appends an incomplete message that the ring had kept to `input`.
+    /// Returns whether it was passed.
     fn take_back(&mut self, input: &mut Vec<u8>) -> bool;
 
     /// Whether the ring has lost this socket, so that input may wait there unnoticed. Called a few times per second.
@@ -86,10 +86,10 @@ pub trait RingInput: Send {
     fn take_counts(&mut self) -> RingCounts;
 }
 
-/// How many times input did not go through the ring, by cause.
+/// The number of times that input did not go through the ring, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingCounts {
-    /// Input passed because it held something that does not go through the ring, or because the switch did not read its
+    /// Input passed because it contained a message that cannot go through the ring, or because the switch did not read its
     /// replies.
     pub passed: u64,
     /// Input passed because the queue was long.
@@ -110,7 +110,7 @@ pub(crate) enum RingState {
 }
 
 impl RingState {
-    /// What is attached.
+    /// Returns the attached input.
     pub fn input(&mut self) -> Option<&mut dyn RingInput> {
         match self {
             Self::Attached(input) => Some(&mut **input),
@@ -118,7 +118,7 @@ impl RingState {
         }
     }
 
-    /// Whether the connection's input comes through a ring.
+    /// Returns whether the connection's input arrives through a ring.
     pub fn is_rings(&self) -> bool {
         matches!(self, Self::Attached(input) if input.is_rings())
     }

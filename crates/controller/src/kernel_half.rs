@@ -1,19 +1,19 @@
-//! Where a connection meets the part of its program that runs in the kernel.
+//! The interface between a connection and the part of its program that runs in the kernel.
 //!
-//! **What.** A handler may have a *kernel half*: something that answers messages before they reach the program
-//! ([`SwitchHandler::kernel_half`](crate::SwitchHandler::kernel_half)). Either the kernel half or the program owns the
-//! connection at a time: the owner answers what comes, writes to the socket, and counts xids. The program hands the connection
-//! over when nothing is left for it to do, and reclaims it before it does anything with it. What the kernel half does not answer
-//! reaches the program as ordinary input, and the ownership with it.
+//! **What.** A handler may have a *kernel half*, which answers messages before they reach the program
+//! ([`SwitchHandler::kernel_half`](crate::SwitchHandler::kernel_half)). Either the kernel half or the program owns the connection
+//! at a time: the owner answers input, writes to the socket, and counts xids. The program hands the connection over when nothing
+//! is left to do, and reclaims it before it does anything with it. Messages that the kernel half does not answer reach the
+//! program as ordinary input, with the ownership.
 //!
-//! **In front of several programs.** A handler's kernel half answers for its program alone. [`KernelHalves`] answer for what several
-//! programs build on, such as services. A packet-in that is settled and tells something new is an *event*: handlers get it by
-//! [`SwitchHandler::settled`](crate::SwitchHandler::settled), before whatever was passed after it.
+//! **In front of several programs.** A handler's kernel half answers for its program only. [`KernelHalves`] answer for the basis
+//! of several programs, such as services. A packet-in that is settled and contains news is an *event*: handlers receive it in
+//! [`SwitchHandler::settled`](crate::SwitchHandler::settled), before any input that was passed after it.
 //!
-//! **Held connections.** A kernel half may outlive its program ([`HeldHalf`]): it goes on answering while nobody is there, and the
+//! **Held connections.** A kernel half may outlive its program ([`HeldHalf`]): it keeps answering while no program runs, and the
 //! next program takes it over ([`HeldHalves`]).
 //!
-//! **Cost.** A connection without one pays a look at an `Option` for each batch.
+//! **Cost.** A connection without one checks an `Option` for each batch.
 
 use crate::SwitchInfo;
 use rustix::fd::BorrowedFd;
@@ -21,20 +21,21 @@ use std::io;
 use std::time::Instant;
 use urtica_hold::{Attachment, Id, Link, Progress};
 
-/// Makes the kernel halves of connections, whatever programs there are: see
-/// [`Controller::kernel_halves`](crate::Controller::kernel_halves). This crate states what it needs; `urtica-offload` has one.
+/// Creates the kernel halves of connections, independently of their programs: see
+/// [`Controller::kernel_halves`](crate::Controller::kernel_halves). This crate defines the interface; `urtica-offload` implements
+/// it.
 pub trait KernelHalves: Send + Sync {
     /// The kernel half of a switch that is up; `None` if it has none now, and the programs do everything. Called again after each batch
     /// of the switch's messages until it returns one.
     fn open(&self, info: &SwitchInfo) -> Option<Box<dyn KernelHalf>>;
 }
 
-/// The part of a handler that answers in the kernel. This crate states what it needs; `urtica-offload` has one.
+/// The part of a handler that answers in the kernel. This crate defines the interface; `urtica-offload` implements it.
 pub trait KernelHalf: Send {
-    /// Puts itself between this socket and the program, which owns the connection. All that has come so far has been read.
+    /// Attaches itself between this socket and the program, which owns the connection. All input so far has been read.
     ///
     /// # Errors
-    /// Where it cannot; the program goes on alone then.
+    /// If it cannot; the program then continues alone.
     fn attach(&mut self, socket: BorrowedFd) -> io::Result<()>;
 
     /// Becomes readable, once each time, when something is passed to the program and the kernel half's ownership ends by that. The
@@ -44,35 +45,36 @@ pub trait KernelHalf: Send {
     /// Whether its ownership has ended because something is passed to the program, which may not have arrived yet.
     fn has_passed(&self) -> bool;
 
-    /// Hands the connection over to it, if it takes it. Called after everything that was done with the connection.
+    /// Hands the connection over to the kernel half, if that accepts it. Called after everything that was done with the
+    /// connection.
     ///
     /// # Errors
-    /// Where the connection cannot go on and is to be closed.
+    /// If the connection must be closed.
     fn hand_over(&mut self, socket: BorrowedFd, handover: Handover) -> io::Result<Taken>;
 
-    /// Takes the connection back. Appends the beginning of a message that it had received to `input`, which is empty.
+    /// Reclaims the connection. Appends an incomplete message that the kernel half had received to `input`, which is empty.
     fn reclaim(&mut self, input: &mut Vec<u8>) -> Reclaimed;
 
     /// Whether all that it has answered has been written, so that the program may write. Called while the program owns the
     /// connection.
     fn may_write(&mut self, socket: BorrowedFd) -> bool;
 
-    /// The program has read so many bytes.
+    /// Notes that the program has read `count` bytes.
     fn note_read(&mut self, count: usize);
 
-    /// The program has written so many bytes.
+    /// Notes that the program has written `count` bytes.
     fn note_written(&mut self, count: usize);
 
-    /// The longest beginning of a message, in bytes, that it can take over.
+    /// Returns the length in bytes of the longest incomplete message that can be handed over.
     fn max_fragment(&self) -> usize;
 
-    /// Whether there are events for the program, of which [`KernelHalf::wakeup`] has told.
+    /// Returns whether there are events for the program, which [`KernelHalf::wakeup`] has announced.
     fn has_events(&self) -> bool {
         false
     }
 
-    /// Tells of the packet-ins that were settled and say something new, in order and once: whole messages of the session's
-    /// version. Called after [`KernelHalf::reclaim`], before anything that was passed is handled.
+    /// Passes to `tell` the packet-ins that were settled and contain news, in order and once: whole messages of the session's
+    /// version. Called after [`KernelHalf::reclaim`], before passed input is handled.
     fn take_events(&mut self, _tell: &mut dyn FnMut(&[u8])) {}
 
     /// Its counts, for a log line about a switch that is not heard any more. The default has none.
@@ -86,43 +88,43 @@ pub trait KernelHalf: Send {
     }
 }
 
-/// The part of a kernel half that outlives its program, where a holder keeps the connection.
+/// The part of a kernel half that outlives its program, if a holder keeps the connection.
 ///
-/// Of a held connection, [`KernelHalf::note_read`] tells what the program has taken off the queue for good, and
-/// [`KernelHalf::attach`] may return [`io::ErrorKind::WouldBlock`] to be called again later. What it has in memory that the next
-/// program finds is as the program's notes say: they name the input that was answered in the kernel before, and the beginning of a
-/// message by a word.
+/// For a held connection, [`KernelHalf::note_read`] reports the bytes that the program has discarded from the queue, and
+/// [`KernelHalf::attach`] may return [`io::ErrorKind::WouldBlock`] to be called again later. Its state in memory, which the next
+/// program finds, agrees with the program's notes: they contain the number of input bytes that the kernel had answered before,
+/// and a word that identifies an incomplete message.
 pub trait HeldHalf {
-    /// Has the holder keep what the next program needs to go on with it. Called once, before it is attached.
+    /// Gives the holder the state that the next program needs to continue. Called once, before it is attached.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] where it is to be called again later; others where it cannot be kept, and is to be dropped.
+    /// [`io::ErrorKind::WouldBlock`] if it must be called again later; others if it cannot be kept, and must be dropped.
     fn keep(&mut self, keeper: &Keeper) -> io::Result<()>;
 
-    /// How many bytes of input it has answered. While the program owns the connection.
+    /// Returns the number of input bytes that it has answered. Called while the program owns the connection.
     fn taken(&self) -> u64;
 
-    /// The word for the beginning of a message, of so many bytes, that was reclaimed last.
+    /// Returns the word for the incomplete message, of this number of bytes, that was reclaimed last.
     fn fragment_word(&self, bytes: usize) -> u64;
 
-    /// Stores the beginning of a message without touching the one stored before. Returns the word for it.
+    /// Stores an incomplete message without changing the one stored before. Returns its word.
     fn store_fragment(&mut self, fragment: &[u8]) -> u64;
 
-    /// The beginning of a message with this word, which an earlier program stored.
+    /// Returns the incomplete message with this word, which an earlier program stored.
     fn load_fragment(&mut self, word: u64) -> Vec<u8>;
 
-    /// Is left to the next program as it is: dropping it changes nothing.
+    /// Leaves it to the next program unchanged: dropping it changes nothing.
     fn leave(&mut self);
 
-    /// Leaves the connection to the program for good, if all that was passed was read; all that it has answered is written. Returns
-    /// what it has taken and written in all once it has.
+    /// Releases the connection to the program permanently, if all passed input was read and all answers are written. Returns its
+    /// total progress once it has.
     ///
     /// # Errors
-    /// Where the connection cannot go on and is to be closed.
+    /// If the connection must be closed.
     fn let_go(&mut self, socket: BorrowedFd) -> io::Result<Option<Progress>>;
 }
 
-/// Where a kernel half leaves what the next program needs of it.
+/// Receives the state of a kernel half that the next program needs.
 #[derive(Debug)]
 pub struct Keeper<'a> {
     link: &'a Link,
@@ -148,13 +150,13 @@ impl<'a> Keeper<'a> {
     }
 }
 
-/// What goes on with the kernel halves of an earlier program: see
+/// Continues the kernel halves of an earlier program: see
 /// [`Controller::held_halves`](crate::Controller::held_halves).
 pub trait HeldHalves: Send + Sync {
-    /// Takes back the connection with this id from its kernel half.
+    /// Reclaims the connection with this id from its kernel half.
     ///
     /// # Errors
-    /// Where that is not possible; the connection is closed.
+    /// If that is not possible; the connection is closed.
     fn resume(&self, id: Id, kept: &Attachment, socket: BorrowedFd) -> io::Result<Resumed>;
 }
 
@@ -163,20 +165,20 @@ pub trait HeldHalves: Send + Sync {
 pub struct Resumed {
     /// The kernel half.
     pub half: Box<dyn KernelHalf>,
-    /// How far the programs have got with the connection: the kernel's counts without what the kernel half has done.
+    /// The programs' progress on the connection: the kernel's counts without those of the kernel half.
     pub progress: Progress,
-    /// What was answered since the earlier program looked last.
+    /// The answers since the earlier program last read the counts.
     pub reclaimed: Reclaimed,
-    /// The beginning of a message that it had received.
+    /// The incomplete message that it had received.
     pub fragment: Vec<u8>,
     /// Whether it was between the socket and the program.
     pub is_attached: bool,
-    /// Whether this program can only let it go.
+    /// Whether this program can only release it.
     pub is_let_go: bool,
 }
 
 impl Resumed {
-    /// A kernel half that goes on.
+    /// Creates a kernel half that continues.
     pub fn new(
         half: Box<dyn KernelHalf>,
         progress: Progress,
@@ -194,22 +196,22 @@ impl Resumed {
     }
 }
 
-/// What the program hands over with a connection.
+/// The state that the program hands over with a connection.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Handover<'a> {
-    /// The beginning of a message that has not come as a whole.
+    /// An incomplete message.
     pub fragment: &'a [u8],
     /// The counter of the last xid that was used.
     pub xid: u32,
     /// When the clock of [`Switch::now_s`](crate::Switch::now_s) was 0.
     pub started: Instant,
-    /// Whether the last read brought all that there was.
+    /// Whether the last read emptied the socket.
     pub is_drained: bool,
 }
 
 impl<'a> Handover<'a> {
-    /// Of a connection that has read all that came.
+    /// Creates the state of a connection that has read all input.
     pub fn new(fragment: &'a [u8], xid: u32, started: Instant) -> Self {
         Self {
             fragment,
@@ -220,24 +222,24 @@ impl<'a> Handover<'a> {
     }
 }
 
-/// Whether a kernel half has taken a connection over.
+/// The answer of a kernel half to a handover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// It owns the connection from now on.
     Yes,
-    /// Not now, for instance because more has come for the program.
+    /// Not now, for instance because the program has more input.
     NotYet,
-    /// Not while the connection is as busy as it is: from now on input reaches the program without it. It may take the connection
+    /// Not while the connection is as busy as now: from now on input reaches the program directly. It may accept the connection
     /// later.
     SteppedAside,
 }
 
-/// What the program gets back with a connection, and what was done in the kernel since the program owned it last.
+/// The state that the program gets back with a connection, and the kernel's counts since the program last owned it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reclaimed {
     /// The counter of the last xid that was used.
     pub xid: u32,
-    /// Packet-ins that were answered, also those for which nothing was to be sent.
+    /// Packet-ins that were answered, including those that need no reply.
     pub answered: u64,
     /// Other messages that were dealt with: echo requests and replies.
     pub others: u64,
@@ -245,9 +247,10 @@ pub struct Reclaimed {
     pub sent: u64,
     /// Their bytes.
     pub sent_bytes: u64,
-    /// How many times input was passed to the program because it held something that is not answered in the kernel.
+    /// The number of times that input was passed to the program because it contained a message that is not answered in the
+    /// kernel.
     pub passed: u64,
-    /// How many times input was passed because the queue was long, or the switch did not read its replies as fast as they came.
+    /// The number of times that input was passed because the queue was long, or the switch did not read its replies fast enough.
     pub fell_back: u64,
 }
 
@@ -255,16 +258,16 @@ pub struct Reclaimed {
 pub(crate) struct Ownership {
     half: Box<dyn KernelHalf>,
     is_attached: bool,
-    /// Whether a shard watches what wakes it.
+    /// Whether a shard watches its wake-up descriptor.
     is_watched: bool,
-    /// Whether the last read brought all that there was.
+    /// Whether the last read emptied the socket.
     is_drained: bool,
     is_programs: bool,
-    /// Whether the holder has what the next program needs of it, where the connection is held.
+    /// Whether the holder has the state that the next program needs, if the connection is held.
     is_kept: bool,
-    /// Whether the program goes on without it as soon as that can be.
+    /// Whether the program continues without it as soon as possible.
     is_let_go: bool,
-    /// What an earlier program did not count.
+    /// The counts that an earlier program did not add.
     uncounted: Option<Reclaimed>,
 }
 
@@ -294,29 +297,29 @@ impl Ownership {
         }
     }
 
-    /// What an earlier program did not count, once.
+    /// Returns the counts that an earlier program did not add, once.
     pub fn take_uncounted(&mut self) -> Option<Reclaimed> {
         self.uncounted.take()
     }
 
-    /// How many answers an earlier program did not count.
+    /// Returns the number of answers that an earlier program did not count.
     pub fn uncounted_answers(&self) -> u64 {
         self.uncounted
             .as_ref()
             .map_or(0, |uncounted| uncounted.answered)
     }
 
-    /// Whether the program goes on without it as soon as that can be.
+    /// Returns whether the program continues without it as soon as possible.
     pub fn is_let_go(&self) -> bool {
         self.is_let_go
     }
 
-    /// The program goes on without it as soon as that can be.
+    /// Makes the program continue without it as soon as possible.
     pub fn set_let_go(&mut self) {
         self.is_let_go = true;
     }
 
-    /// Its part that outlives the program, where the holder has what the next one needs.
+    /// Returns its part that outlives the program, if the holder has the state that the next one needs.
     pub fn kept(&mut self) -> Option<&mut dyn HeldHalf> {
         match self.is_kept {
             true => self.half.held(),
@@ -324,10 +327,10 @@ impl Ownership {
         }
     }
 
-    /// Has the holder keep what the next program needs, where it does not yet. Returns whether it has just begun to.
+    /// Gives the holder the state that the next program needs, if it does not have it. Returns whether this call has started to.
     ///
     /// # Errors
-    /// Where it cannot; it is to be dropped then.
+    /// If it cannot; it must then be dropped.
     pub fn keep(&mut self, keeper: &Keeper) -> io::Result<bool> {
         if self.is_kept {
             return Ok(false);
@@ -341,22 +344,22 @@ impl Ownership {
         Ok(true)
     }
 
-    /// Whether the holder has what the next program needs.
+    /// Returns whether the holder has the state that the next program needs.
     pub fn is_kept(&self) -> bool {
         self.is_kept
     }
 
-    /// The longest beginning of a message that it can take over.
+    /// Returns the length of the longest incomplete message that can be handed over.
     pub fn max_fragment(&self) -> usize {
         self.half.max_fragment()
     }
 
-    /// A look at the queue saw all that there was, or not.
+    /// Notes whether a peek at the queue returned all of it.
     pub fn note_looked(&mut self, is_drained: bool) {
         self.is_drained = is_drained;
     }
 
-    /// The program has taken so many bytes off the queue.
+    /// Notes that the program has discarded `count` bytes from the queue.
     pub fn note_discarded(&mut self, count: usize) {
         if self.is_attached && count > 0 {
             self.half.note_read(count);
@@ -368,7 +371,7 @@ impl Ownership {
         self.is_programs
     }
 
-    /// A read brought so many bytes, less than it could have where `is_drained`.
+    /// Notes that a read returned `count` bytes, fewer than it could if `is_drained`.
     pub fn note_read(&mut self, count: usize, is_drained: bool) {
         self.is_drained = is_drained;
         if self.is_attached {
@@ -376,7 +379,7 @@ impl Ownership {
         }
     }
 
-    /// So many bytes were written.
+    /// Notes that `count` bytes were written.
     pub fn note_written(&mut self, count: usize) {
         if self.is_attached {
             self.half.note_written(count);
@@ -388,7 +391,7 @@ impl Ownership {
         !self.is_attached || self.is_programs && self.half.may_write(socket)
     }
 
-    /// Takes the connection back, where the kernel half owns it.
+    /// Reclaims the connection, if the kernel half owns it.
     pub fn reclaim(&mut self, input: &mut Vec<u8>) -> Option<Reclaimed> {
         if self.is_programs {
             return None;
@@ -397,22 +400,22 @@ impl Ownership {
         Some(self.half.reclaim(input))
     }
 
-    /// Whether the program is to take the connection back, since something is on its way to it.
+    /// Returns whether the program must reclaim the connection, since input is on its way to it.
     pub fn has_passed(&self) -> bool {
         !self.is_programs && (self.half.has_passed() || self.half.has_events())
     }
 
-    /// Tells of the events, where the program owns the connection.
+    /// Passes on the events, if the program owns the connection.
     pub fn take_events(&mut self, tell: &mut dyn FnMut(&[u8])) {
         if self.is_programs && self.is_attached && self.half.has_events() {
             self.half.take_events(tell);
         }
     }
 
-    /// Attaches the kernel half to the socket, if that can be now and has not been done.
+    /// Attaches the kernel half to the socket, if that is possible now and has not been done.
     ///
     /// # Errors
-    /// Where it cannot be; it is to be dropped then.
+    /// If it cannot be attached; it must then be dropped.
     pub fn attach(&mut self, socket: BorrowedFd) -> io::Result<()> {
         if self.is_attached || !self.is_drained || self.is_let_go {
             return Ok(());
@@ -425,7 +428,7 @@ impl Ownership {
         Ok(())
     }
 
-    /// What is to be watched and is not yet; it counts as watched from now on.
+    /// Returns the descriptor that must be watched and is not yet; it counts as watched from now on.
     pub fn unwatched(&mut self) -> Option<BorrowedFd<'_>> {
         if !self.is_attached || self.is_watched || self.is_let_go {
             return None;
@@ -434,7 +437,7 @@ impl Ownership {
         Some(self.half.wakeup())
     }
 
-    /// What is watched; it counts as unwatched from now on.
+    /// Returns the watched descriptor; it counts as unwatched from now on.
     pub fn watched(&mut self) -> Option<BorrowedFd<'_>> {
         std::mem::take(&mut self.is_watched).then(|| self.half.wakeup())
     }
@@ -456,7 +459,7 @@ impl Ownership {
     /// Hands the connection over to the kernel half where that can be.
     ///
     /// # Errors
-    /// Where the connection is to be closed.
+    /// If the connection must be closed.
     pub fn hand_over(&mut self, socket: BorrowedFd, handover: Handover) -> io::Result<Taken> {
         let can_be = self.is_programs
             && self.is_watched

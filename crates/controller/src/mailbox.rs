@@ -1,6 +1,6 @@
-//! The way into a shard from other threads: a queue of commands, woken by one eventfd write per batch.
+//! A shard's mailbox for other threads: a queue of commands, with one eventfd write per batch to wake it.
 //!
-//! How many bytes of messages wait in it is bounded for each switch, by its [`Backlog`](crate::backlog::Backlog).
+//! The number of message bytes in it is bounded for each switch, by its [`Backlog`](crate::backlog::Backlog).
 
 use crate::request::Asker;
 use crate::role::RoleRequest;
@@ -11,20 +11,20 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 /// Names a connection for as long as the controller runs, whichever shard has it.
 pub(crate) type Token = u64;
 
-/// What a shard can be asked to do.
+/// A command to a shard.
 pub(crate) enum Command {
-    /// Take on the connections that wait in the shard's queue: new ones, and those that another shard gave away.
+    /// Adopt the connections that wait in the shard's queue: new ones, and those that another shard handed over.
     Adopt,
     /// Give a connection with about `share` (0 to 1) of the shard's load to another shard.
     Give { to: usize, share: f64 },
-    /// Send these bytes, which are `count` whole messages, to a switch; where a reply is awaited, give them an xid for it.
+    /// Send these bytes, which are `count` whole messages, to a switch; if a reply is expected, with an xid for it.
     Send {
         token: Token,
         bytes: Vec<u8>,
         count: u64,
         reply: Option<Asker>,
     },
-    /// Ask a switch for a role.
+    /// Request a role from a switch.
     AskForRole {
         token: Token,
         request: RoleRequest,
@@ -75,22 +75,22 @@ impl Mailbox {
         })
     }
 
-    /// Becomes readable when there is something to drain.
+    /// Returns a descriptor that becomes readable when there are commands.
     pub fn wakeup(&self) -> BorrowedFd<'_> {
         self.wakeup.as_fd()
     }
 
-    /// Whether there is nothing to drain.
+    /// Returns whether there are no commands.
     pub fn is_empty(&self) -> bool {
         self.lock().commands.is_empty()
     }
 
-    /// How many commands wait to be drained.
+    /// Returns the number of commands that wait.
     pub fn len(&self) -> usize {
         self.lock().commands.len()
     }
 
-    /// Pushes a command; returns it where the mailbox is closed.
+    /// Pushes a command; returns it if the mailbox is closed.
     pub fn push(&self, command: Command) -> Result<(), Command> {
         let mut queue = self.lock();
         if queue.closed {
@@ -105,7 +105,7 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Pushes commands that waited in another mailbox; returns them where this one is closed.
+    /// Pushes commands that waited in another mailbox; returns them if this one is closed.
     pub fn push_moved(&self, mut commands: Vec<Command>) -> Result<(), Vec<Command>> {
         let mut queue = self.lock();
         if queue.closed {
@@ -126,7 +126,7 @@ impl Mailbox {
         taken
     }
 
-    /// Closes the mailbox and returns what is left in it, so that nobody waits for a shard that has ended.
+    /// Closes the mailbox and returns the remaining commands, so that no caller waits for a shard that has ended.
     pub fn close(&self) -> Vec<Command> {
         let mut queue = self.lock();
         queue.closed = true;

@@ -4,7 +4,7 @@ use crate::setting::SettingError;
 use crate::{Background, Program, Stage, SwitchHandler, SwitchInfo};
 use std::time::Instant;
 
-/// A program as it is, and what it is called.
+/// A program with a name.
 ///
 /// ```
 /// use urtica_controller::{Named, Program, SwitchInfo, on_packet};

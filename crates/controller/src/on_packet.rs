@@ -6,7 +6,7 @@ use urtica_wire::PacketIn;
 /// A handler that calls `handle` with each packet-in, and does nothing else (McNettle section 4,
 /// `defaultHandler { onPacket = … }`).
 ///
-/// What the function owns is the switch's own.
+/// Values that the function owns are per switch.
 ///
 /// ```no_run
 /// use urtica_controller::{Controller, SwitchInfo, on_packet};

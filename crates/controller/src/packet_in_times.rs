@@ -1,21 +1,21 @@
-//! How long packet-ins take in each program.
+//! The durations of packet-ins in each program.
 //!
-//! **What.** From when a read from the switch's socket returned until the program had answered, with the answer in the output
-//! that leaves at the end of the batch. Time in the socket's queues, or in a kernel half, is not in it.
+//! **What.** The time from the return of a read of the switch's socket until the program had answered, with the answer in the
+//! output that is sent at the end of the batch. Time in the socket's queues, or in a kernel half, is not included.
 //!
-//! **How.** The clock is read when a read returns, and after the last packet-in of each run: that one waited longest, and
-//! counts for all of the run. Where several programs see it, the clock is read after each of them.
+//! **How.** The clock is read when a read returns, and after the last packet-in of each run: that one waited longest, and counts
+//! for the whole run. If several programs see it, the clock is read after each of them.
 //!
-//! **Cost.** Two readings of the clock for a batch, however many messages it has; nothing where they are not wanted
+//! **Cost.** Two readings of the clock for a batch, for any number of messages; none unless enabled
 //! ([`Controller::time_packet_ins`](crate::Controller::time_packet_ins)).
 
 use crate::ProgramId;
 use crate::counters::{BusyTimes, Counter};
 use std::time::{Duration, Instant};
 
-/// How long packet-ins took in one program, from being read to being answered.
+/// The durations of packet-ins in one program, from the read to the answer.
 ///
-/// Thread-safety: each shard writes its own part; whoever asks adds them up.
+/// Thread-safety: each shard writes its own part; readers add them up.
 #[derive(Debug)]
 pub struct PacketInTimes {
     program: ProgramId,
@@ -23,7 +23,7 @@ pub struct PacketInTimes {
     shards: Box<[OfShard]>,
 }
 
-/// What one shard has counted, in cache lines of its own.
+/// The counts of one shard, in its own cache lines.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct OfShard {
@@ -54,19 +54,19 @@ impl PacketInTimes {
         self.program
     }
 
-    /// Its name, where it has one ([`Program::program_name`](crate::Program::program_name)).
+    /// Returns its name, if it has one ([`Program::program_name`](crate::Program::program_name)).
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// How long all took together.
+    /// Returns the sum of all durations.
     pub fn sum(&self) -> Duration {
         let shards = self.shards.iter();
         Duration::from_nanos(shards.map(|shard| shard.sum_ns.get()).sum())
     }
 
-    /// For each class, in order: the nanoseconds that all in it fall short of, and how many there are. Those of the last have
-    /// no such bound.
+    /// Returns for each class, in order: its exclusive upper bound in nanoseconds, and its count. The last class has no such
+    /// bound.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
         BusyTimes::sums(self.shards.iter().map(|shard| &shard.classes))
     }

@@ -1,24 +1,24 @@
-//! What OpenFlow 1.0 lacks to delete the entries of one program: a record of the entries that the others have.
+//! A record of all programs' entries in OpenFlow 1.0 switches, which is needed to delete those of one program.
 //!
-//! **How.** A 1.0 switch deletes by match alone, whoever's entries the match includes. So the framework notes each permanent entry that
-//! programs send it, and where one program deletes, those of the others are added again in the same write. Their counters begin anew.
+//! **How.** A 1.0 switch deletes by match alone, independently of the program. So the framework notes each permanent entry that
+//! programs send it, and if one program deletes, adds those of the others again in the same write. Their counters restart.
 //!
-//! **What it leaves out.** Entries with a time-out, which come again with the packets that they are for; entries that
-//! [`Switch::forward_with_rule`](crate::Switch::forward_with_rule) adds, for the same reason; and what a switch had when it connected.
-//! An entry that is modified is not known any more. One that the switch has refused, or that went without a flow mod of this controller, is
-//! added again as if it were there.
+//! **Not recorded.** Entries with a time-out, which are added again with the packets that they are for; entries that
+//! [`Switch::forward_with_rule`](crate::Switch::forward_with_rule) adds, for the same reason; and entries that a switch had when
+//! it connected. A modified entry is removed from the record. One that the switch has refused, or that was removed without a flow
+//! mod of this controller, is added again as if it were there.
 //!
-//! **Cost.** Some 250 bytes an entry, and at most [`MAX_ENTRIES`] a switch. More are installed all the same and not noted:
+//! **Cost.** Some 250 bytes an entry, and at most [`MAX_ENTRIES`] a switch. More are installed but not noted:
 //! [`SwitchCounters::unprotected`](crate::SwitchCounters::unprotected) counts them.
 
 use crate::{OWN_COOKIE_BITS, ProgramId};
 use std::collections::BTreeMap;
 use urtica_wire::{Field, FlowMod, FlowModCommand, Match, Message};
 
-/// How many permanent entries of one switch are noted.
+/// The number of permanent entries noted for one switch.
 pub(crate) const MAX_ENTRIES: usize = 4096;
 
-/// Where in `ofp_flow_mod` of 1.0 (section 5.3.3) the fields are that matter here.
+/// Offsets of fields in `ofp_flow_mod` of 1.0 (section 5.3.3).
 mod field {
     use std::ops::Range;
 
@@ -28,7 +28,7 @@ mod field {
     pub const BUFFER_ID: Range<usize> = 64..68;
 }
 
-/// The match and priority of an entry, as they are in its flow mod: what tells it from others of its switch.
+/// The match and priority of an entry, encoded as in its flow mod: they identify it within its switch.
 type Place = (Vec<u8>, [u8; 2]);
 
 /// An entry that one program has installed.
@@ -45,8 +45,8 @@ pub(crate) struct PermanentEntries {
 }
 
 impl PermanentEntries {
-    /// Appends what adds the entries of other programs again which the flow mod at `start` takes along though it is about the entries of
-    /// one. Returns how many messages that is.
+    /// Appends messages that add again other programs' entries which the flow mod at `start`, of one program, would also delete.
+    /// Returns the number of messages.
     pub fn add_again(&self, flow_mod: &FlowMod, out: &mut Vec<u8>, start: usize) -> u64 {
         let Some(deleted) = is_of_one_program(flow_mod) else {
             return 0;
@@ -60,17 +60,17 @@ impl PermanentEntries {
         for noted in others.filter(|noted| noted.is_in(&wide)) {
             let begin = out.len();
             out.extend_from_slice(&noted.frame);
-            // An error is about what the program has sent.
+            // An error is about the program's message.
             out[begin..][field::XID].copy_from_slice(&deletion[field::XID]);
             count += 1;
         }
         count
     }
 
-    /// Notes what a flow mod changes that a program sends, and which is `frame` as it is encoded.
+    /// Notes the changes of a program's flow mod, encoded as `frame`.
     ///
     /// # Errors
-    /// [`Full`] where there is no room to note what it adds.
+    /// [`Full`] if there is no space to note an entry that it adds.
     pub fn note(
         &mut self,
         program: ProgramId,
@@ -93,7 +93,7 @@ impl PermanentEntries {
 
     fn add(&mut self, program: ProgramId, flow_mod: &FlowMod, frame: &[u8]) -> Result<(), Full> {
         let place = place(frame);
-        // What was there is overwritten.
+        // An earlier entry is overwritten.
         self.entries.remove(&place);
         if (flow_mod.idle_timeout, flow_mod.hard_timeout) != (0, 0) {
             return Ok(());
@@ -122,11 +122,11 @@ impl Noted {
     }
 }
 
-/// There is no room to note another entry.
+/// There is no space to note another entry.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
-/// The program whose entries a delete is about; `None` where it is about all.
+/// Returns the program whose entries a delete is for; `None` if it is for all.
 pub(crate) fn is_of_one_program(flow_mod: &FlowMod) -> Option<ProgramId> {
     let names_program = flow_mod.cookie_mask == !OWN_COOKIE_BITS;
     names_program
@@ -200,7 +200,7 @@ mod tests {
         entries.note(program, flow_mod, &frame(flow_mod)).unwrap();
     }
 
-    /// The destinations of the entries that a delete of our entries for this type of packet takes from others.
+    /// The destinations of others' entries that a delete of our entries for this type of packet also deletes.
     fn added_again(entries: &PermanentEntries, eth_type: u16) -> Vec<u128> {
         let by_match = delete(FlowModCommand::Delete, Match::any().eth_type(eth_type));
         let deletion = OURS.restrict(by_match);

@@ -9,18 +9,18 @@ pub const MAX_PORTS: usize = 1 << 16;
 
 /// The ports of a switch, by number.
 ///
-/// Cost: it is a persistent map: a clone costs as much as copying a pointer; a look-up or a change takes time logarithmic in
-/// the number of ports, and so does the memory that a change adds for older clones.
+/// Cost: it is a persistent map: a clone costs as much as copying a pointer; a look-up or a change takes time logarithmic in the
+/// number of ports, and a change adds as much memory for older clones.
 #[derive(Clone, Debug, Default)]
 pub struct Ports(RedBlackTreeMapSync<PortNo, Port>);
 
 impl Ports {
-    /// How many there are; at most [`MAX_PORTS`].
+    /// Returns the number of ports, at most [`MAX_PORTS`].
     pub fn len(&self) -> usize {
         self.0.size()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no ports.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -35,7 +35,7 @@ impl Ports {
         self.0.values()
     }
 
-    /// Applies a port-status message. Returns `false`, and changes nothing, where there would be more than [`MAX_PORTS`].
+    /// Applies a port-status message. Returns `false`, and changes nothing, if there would be more than [`MAX_PORTS`].
     pub(crate) fn update(&mut self, status: &PortStatus) -> bool {
         let port_no = status.port.port_no;
         match status.reason {
@@ -49,7 +49,7 @@ impl Ports {
     }
 }
 
-/// The first [`MAX_PORTS`] of them; of two with the same number, the later one.
+/// Collects the first [`MAX_PORTS`] ports; of two with the same number, the later one.
 impl FromIterator<Port> for Ports {
     fn from_iter<I: IntoIterator<Item = Port>>(ports: I) -> Self {
         let mut all = Self::default();

@@ -1,10 +1,10 @@
-//! What a change of programs would change in switches' flow tables, told without sending anything.
+//! Computes the changes in switches' flow tables that a change of programs would cause, without sending anything.
 //!
-//! **How.** The programs that would come are run for a while: handlers for each switch that is up, and what they have in the
-//! background. What they send is kept instead of sent; their questions are asked. Then the entries that switches tell are
-//! compared with it, as they would be ([`reconciliation`](crate::reconciliation)).
+//! **How.** The new programs run for a while: handlers for each switch that is up, and their background programs. Their messages
+//! are kept instead of sent; their requests are sent. Then the result is compared with the entries that switches report
+//! ([`reconciliation`](crate::reconciliation)).
 //!
-//! **What it leaves out.** What programs would do because of packets, links and hosts.
+//! **Limits.** It does not cover reactions of programs to packets, links and hosts.
 
 use crate::connection::contain;
 use crate::network::Network;
@@ -18,10 +18,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 use urtica_wire::{DatapathId, Message, split_frame};
 
-/// How long programs are run in any case.
+/// The maximum time for which programs are run.
 const AT_MOST: Duration = Duration::from_secs(8);
 
-/// How often it is looked whether they are quiet.
+/// The interval at which the preview checks whether they are quiet.
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// A flow entry that a change of programs would add, change or delete: see
@@ -30,7 +30,7 @@ const INTERVAL: Duration = Duration::from_millis(20);
 pub struct FlowChange {
     /// The switch.
     pub switch: DatapathId,
-    /// Whose entry it is, or would be.
+    /// The program that the entry belongs, or would belong, to.
     pub program: ProgramId,
     frame: Vec<u8>,
 }
@@ -43,7 +43,7 @@ impl FlowChange {
     }
 }
 
-/// What this change would change; the programs that would come are run for a while.
+/// Returns the changes that this change of programs would cause; runs the new programs for a while.
 pub(crate) fn preview(
     programs: &Programs,
     network: &Network,
@@ -72,7 +72,7 @@ pub(crate) fn preview(
     Ok((ids, changes))
 }
 
-/// A program that is tried, and what it says.
+/// A program that is previewed, and its messages.
 struct Trial {
     listed: Listed,
     background: Background,
@@ -80,7 +80,7 @@ struct Trial {
 }
 
 impl Trial {
-    /// Runs a program without anybody noticing.
+    /// Runs a program without side effects.
     fn start(mut listed: Listed, background: &Background) -> Self {
         let unsent = Unsent::new();
         let network = &mut listed.identity.network;
@@ -89,7 +89,7 @@ impl Trial {
         listed.program.start(&background);
         for switch in listed.identity.network.switches() {
             if let Some(info) = listed.identity.network.info(switch) {
-                // One that panics here says nothing; it would be told where it runs.
+                // One that panics here sends nothing; the panic is reported when it runs.
                 let _ = contain(|| {
                     unsent.keep(switch, &said_at_start(&listed, &info), info.version, None);
                     Ok(())
@@ -103,7 +103,7 @@ impl Trial {
         }
     }
 
-    /// Waits until all have said what they say by themselves.
+    /// Waits until all have finished their initial messages.
     fn wait(trials: &[Self]) {
         let deadline = Instant::now() + AT_MOST;
         while Instant::now() < deadline
@@ -113,7 +113,8 @@ impl Trial {
         }
     }
 
-    /// Ends it. Returns what it would change in the entries that its number has so far, which nobody has where it is new.
+    /// Ends it. Returns the changes that it would make in the existing entries of its number, of which there are none if it is
+    /// new.
     fn end(self, network: &Network, is_new: bool) -> Vec<FlowChange> {
         self.background.end();
         let program = self.listed.id();
@@ -127,7 +128,7 @@ impl Trial {
     }
 }
 
-/// What a program's handler sends a switch that is up.
+/// Returns the messages that a program's handler sends to a switch that is up.
 fn said_at_start(listed: &Listed, info: &SwitchInfo) -> Vec<u8> {
     let mut out = Vec::new();
     let (mut xids, counters) = (Xids::default(), SwitchCounters::default());
@@ -153,7 +154,7 @@ fn said_at_start(listed: &Listed, info: &SwitchInfo) -> Vec<u8> {
     out
 }
 
-/// What would change in a switch's entries of a program that says this; nothing, where it does not tell them.
+/// Returns the changes in a switch's entries of a program that sends these; none if the switch does not report them.
 fn changes_in(
     network: &Network,
     switch: DatapathId,

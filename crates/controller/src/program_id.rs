@@ -92,10 +92,10 @@ impl ProgramId {
     }
 }
 
-/// Where the top byte of `cookie` is in `ofp_flow_mod` of 1.0 (section 5.3.3).
+/// The offset of the top byte of `cookie` in `ofp_flow_mod` of 1.0 (section 5.3.3).
 const OF10_COOKIE: usize = 48;
 
-/// Where those of `cookie` and `cookie_mask` are in 1.3 (section 7.3.4.1).
+/// The offsets of those of `cookie` and `cookie_mask` in 1.3 (section 7.3.4.1).
 const OF13_COOKIE: usize = 8;
 const OF13_COOKIE_MASK: usize = 16;
 

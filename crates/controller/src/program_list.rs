@@ -1,11 +1,11 @@
 //! The programs of a controller, in the order in which they see messages, and how that list changes while they run.
 //!
-//! **How.** A list is never changed: another one takes its place ([`Programs::change`]). Each shard is told through its mailbox, and
-//! has its connections follow, between two batches, so that a packet-in costs what it costs without. A connection that is on its way from
-//! shard to shard follows when it is adopted; lists have versions, since the one shard may have heard of a change before the other.
+//! **How.** A list never changes: another one replaces it ([`Programs::change`]). Each shard is notified through its mailbox, and
+//! updates its connections between two batches, so that a packet-in costs no more. A connection that moves between shards is
+//! updated when it is adopted; lists have versions, since one shard may have received a change before the other.
 //!
-//! **Numbers.** A program has a number for as long as it runs, which its entries' cookies and its messages' xids bear. One that takes
-//! another's place takes its number, and with it the entries.
+//! **Numbers.** A program has a number while it runs, which its entries' cookies and its messages' xids contain. One that
+//! replaces another takes over its number, and with it the entries.
 
 use crate::error::Error;
 use crate::network::Network;
@@ -16,13 +16,13 @@ use crate::{Background, PacketInTimes, Program, ProgramId};
 use std::sync::Arc;
 use urtica_state::Snapshot;
 
-/// One of the programs that a controller is to run from now on: see [`Running::set_programs`](crate::Running::set_programs).
+/// A program that the controller runs from now on: see [`Running::set_programs`](crate::Running::set_programs).
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum ProgramSlot {
     /// One that runs, as it is.
     Keep(ProgramId),
-    /// This program in the place of one that runs, with its number and its entries.
+    /// This program instead of a running one, with its number and its entries.
     Replace(ProgramId, Arc<dyn Program>),
     /// Another program.
     Add(Arc<dyn Program>),
@@ -32,7 +32,7 @@ pub enum ProgramSlot {
 #[derive(Clone)]
 pub(crate) struct Listed {
     pub program: Arc<dyn Program>,
-    /// Tells it from the program whose place it took.
+    /// Distinguishes it from a program that it has replaced.
     run: u64,
     pub identity: Identity,
 }
@@ -62,7 +62,7 @@ impl Listed {
         ProgramId::of_handler(self.identity.origin)
     }
 
-    /// Whether this is that program, and not one in its place.
+    /// Returns whether this is that program, and not one that replaced it.
     pub fn is(&self, other: &Self) -> bool {
         self.run == other.run
     }
@@ -73,7 +73,7 @@ pub(crate) struct ProgramList {
     /// Higher in later lists.
     pub version: u64,
     pub programs: Vec<Listed>,
-    /// Theirs, in the same order: what a batch needs.
+    /// Their identities, in the same order: all that a batch needs.
     pub identities: Vec<Identity>,
 }
 
@@ -100,35 +100,35 @@ impl ProgramList {
         first
     }
 
-    /// How long packet-ins take in each program, in the same order.
+    /// Returns the durations of packet-ins in each program, in the same order.
     fn times(&self) -> Vec<Arc<PacketInTimes>> {
         let times = self.identities.iter().map(|it| Arc::clone(&it.times));
         times.collect()
     }
 
-    /// Where the program with this number is.
+    /// Returns the position of the program with this number.
     pub fn position(&self, id: ProgramId) -> Option<usize> {
         self.programs.iter().position(|listed| listed.id() == id)
     }
 }
 
-/// The programs of a controller at work, with what they run in the background.
+/// The programs of a running controller, with their background programs.
 pub(crate) struct Programs {
     list: Arc<ProgramList>,
     network: Network,
-    /// Without a program: those of programs are made of it.
+    /// Belongs to no program: those of programs are created from it.
     background: Background,
-    /// What each program of the list runs in the background.
+    /// The background of each program of the list.
     backgrounds: Vec<Background>,
     last_run: u64,
 }
 
-/// A change that has been prepared: its programs start, shards get its list, then what programs have in the background begins.
+/// A prepared change: its programs start, shards get its list, then the programs' background programs start.
 pub(crate) struct Prepared {
     pub list: Arc<ProgramList>,
     /// In the order in which they were given.
     pub ids: Vec<ProgramId>,
-    /// Those that start, by position.
+    /// The new programs, by position.
     starting: Vec<usize>,
 }
 
@@ -154,8 +154,8 @@ impl Programs {
         self.list.programs.iter().map(Listed::id).collect()
     }
 
-    /// Has these programs run, and no others. What those that go run in the background has ended when this returns. Then
-    /// [`Programs::start_new`] is to be called, shards are to be given the new list, and [`Programs::release_new`] is to be called.
+    /// Makes these programs run, and no others. The background programs of removed ones have ended when this returns. The caller
+    /// must then call [`Programs::start_new`], give the new list to shards, and call [`Programs::release_new`].
     pub fn change(&mut self, slots: &[ProgramSlot]) -> Result<Prepared, Error> {
         let wanted = self.wanted(slots)?;
         let ids = wanted.iter().map(|(listed, _)| listed.id()).collect();
@@ -202,7 +202,7 @@ impl Programs {
         &self.list
     }
 
-    /// Starts the new programs, whose handlers rely on that. What they spawn waits.
+    /// Starts the new programs, which their handlers rely on. Background programs that they spawn wait.
     pub fn start_new(&self, prepared: &Prepared) {
         for &position in &prepared.starting {
             let program = &prepared.list.programs[position].program;
@@ -210,13 +210,13 @@ impl Programs {
         }
     }
 
-    /// Has what they have spawned begin: shards know of them, and settle what it says of entries.
+    /// Releases the background programs that they have spawned: shards know them now, and settle their changes of entries.
     pub fn release_new(&self, prepared: &Prepared) {
         let starting = prepared.starting.iter();
         starting.for_each(|position| self.backgrounds[*position].release());
     }
 
-    /// What is to run, each with its position so far where it is kept as it is; refuses what cannot run.
+    /// Returns the programs to run, each with its current position if it is kept; refuses those that cannot run.
     pub fn wanted(&self, slots: &[ProgramSlot]) -> Result<Vec<(Listed, Option<usize>)>, Error> {
         match slots.len() {
             0 => return Err(Error::NoProgram),
@@ -284,7 +284,7 @@ fn check_tables(tables: Tables, stages: impl Iterator<Item = Stage>) -> Result<(
     }
 }
 
-/// There is one, since there are no more programs than numbers.
+/// There is a free number, since there are no more programs than numbers.
 fn first_free(taken: &[ProgramId]) -> ProgramId {
     let numbers = (0..MAX_PROGRAMS).map(|index| ProgramId::of_handler(Origin::program(index)));
     let mut free = numbers.filter(|id| !taken.contains(id));

@@ -1,7 +1,7 @@
-//! The entries of a program that takes another's place: those that both have stay, and are not sent again.
+//! The entries of a program that replaces another: those that both have stay, and are not sent again.
 //!
-//! **How.** The switch is asked for the entries that bear the program's number ([`ProgramId`]). What the new program says about entries of
-//! that kind is carried out on this record first, and the switch is sent what makes a difference:
+//! **How.** The switch is asked for the entries with the program's number ([`ProgramId`]). The new program's changes of such
+//! entries are first applied to this record, and the switch is sent only those that make a difference:
 //!
 //! ```text
 //!              add of the same          quiet for a while
@@ -10,13 +10,13 @@
 //!       │ delete                ▲               ▲
 //!       └──────────► condemned ─┘───────────────┘
 //! ```
-//! So a program needs to know nothing of this: one that deletes all its entries and adds them again, as most do when a switch joins, causes
-//! no message for those that are the same. What is left over when the program has been quiet for a while is deleted.
+//! So a program need not know about this: one that deletes all its entries and adds them again, as most do when a switch joins,
+//! causes no message for identical ones. Entries that are left over when the program has been quiet for a while are deleted.
 //!
-//! Entries with time-outs are sent always: they may have gone meanwhile. In OpenFlow 1.0 a delete takes along other programs' entries too,
-//! and is sent as it is.
+//! Entries with time-outs are always sent, since they may have expired. In OpenFlow 1.0 a delete also deletes other programs'
+//! entries, and is sent unchanged.
 //!
-//! **Cost.** One request and a copy of the program's entries for each switch, until they are settled; nothing otherwise.
+//! **Cost.** One request and a copy of the program's entries for each switch, until they are settled; none otherwise.
 
 use crate::permanent::includes;
 use crate::request::Asker;
@@ -32,24 +32,24 @@ use urtica_wire::{
     TABLE_ALL, Version, split_frame,
 };
 
-/// After how long without a word about entries a program is taken to have said all that it says by itself.
+/// The time without changes of entries after which a program has finished its initial changes.
 pub(crate) const QUIET: Duration = Duration::from_secs(2);
 
-/// After how long entries are settled in any case.
+/// The time after which entries are settled in any case.
 const AT_MOST: Duration = Duration::from_secs(15);
 
-/// How long a switch has to tell its entries.
+/// The time in which a switch must report its entries.
 pub(crate) const TOLD_WITHIN: Duration = Duration::from_secs(10);
 
-/// What of an entry's flags switches tell as it was set.
+/// The flags of an entry that switches report as they were set.
 const TOLD_FLAGS: FlowModFlags = FlowModFlags::SEND_FLOW_REM;
 
-/// What becomes of an entry.
+/// The state of an inherited entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     /// The earlier program installed it.
     Inherited,
-    /// The same, and the new program has deleted it, which the switch has not been told.
+    /// Identical, but the new program has deleted it, and the switch has not been sent that.
     Condemned,
     /// The new program has installed it.
     Kept,
@@ -62,13 +62,13 @@ struct Known {
 }
 
 impl Known {
-    /// Frames are here only where they could be decoded.
+    /// Only frames that could be decoded are stored here.
     fn flow_mod(&self) -> Option<FlowMod<'_>> {
         flow_mod_in(&self.frame)
     }
 }
 
-/// How many of a program's entries a switch was spared, and how many it was sent.
+/// The number of a program's entries that were not sent to a switch, and of those that were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub kept: u64,
@@ -76,7 +76,7 @@ pub(crate) struct Counts {
     pub deleted: u64,
 }
 
-/// The entries of one program in one switch, while another program takes its place.
+/// The entries of one program in one switch, while another program replaces it.
 pub(crate) struct Entries {
     version: Version,
     /// By table, priority and match: the last as a hash that no order of fields changes.
@@ -93,7 +93,7 @@ impl Entries {
         }
     }
 
-    /// Notes what a switch tells of a program's entries.
+    /// Notes the entries of a program that a switch reports.
     pub fn note_told(&mut self, program: ProgramId, reply: &Reply) {
         for message in reply.messages() {
             let Message::MultipartReply(part) = message else {
@@ -130,7 +130,7 @@ impl Entries {
         let Some(flow_mod) = flow_mod_in(&frame) else {
             return;
         };
-        // What the new program has added while the switch was asked is not inherited.
+        // Entries that the new program has added since the request are not inherited.
         if self.find(&flow_mod).is_none() {
             let place = place(&flow_mod);
             let known = self.by_place.entry(place).or_default();
@@ -141,7 +141,7 @@ impl Entries {
         }
     }
 
-    /// From here on, whatever is there is inherited: the program has been replaced again.
+    /// Treats all entries as inherited, since the program has been replaced again.
     pub fn inherit_all(&mut self) {
         self.counts = Counts::default();
         for known in self.by_place.values_mut().flatten() {
@@ -149,7 +149,7 @@ impl Entries {
         }
     }
 
-    /// Carries out a flow mod of the program on the record, and appends to `out` what the switch is to be sent of it.
+    /// Applies a flow mod of the program to the record, and appends to `out` the messages that the switch must be sent.
     pub fn apply(&mut self, frame: &[u8], out: &mut Vec<u8>) {
         let Some(flow_mod) = flow_mod_in(frame) else {
             return out.extend_from_slice(frame);
@@ -193,8 +193,8 @@ impl Entries {
         }
     }
 
-    /// A delete that names entries by their cookies is one of this program's entries, and inherited ones are only condemned. Of others
-    /// nobody knows what else they are about: they are sent.
+    /// A delete that selects entries by their cookies is for this program's entries, and inherited ones are only condemned.
+    /// Others may be for more entries, and are sent.
     fn delete(&mut self, deletion: &FlowMod, frame: &[u8], out: &mut Vec<u8>) {
         let is_own = deletion.cookie_mask != 0
             && deletion.out_port == PortNo::ANY
@@ -220,7 +220,7 @@ impl Entries {
         }
     }
 
-    /// What is modified is the program's from then on, and not what it was.
+    /// A modified entry belongs to the new program from then on.
     fn modify(&mut self, modification: &FlowMod) {
         for known in self.by_place.values_mut().flatten() {
             let is_concerned = known
@@ -269,7 +269,7 @@ fn place(flow_mod: &FlowMod) -> (u8, u16, u64) {
     (flow_mod.table_id, flow_mod.priority, fields)
 }
 
-/// Whether two entries in the same place do the same.
+/// Returns whether two entries with one match and priority are equal in effect.
 fn same(a: &FlowMod, b: &FlowMod) -> bool {
     a.cookie == b.cookie
         && (a.idle_timeout, a.hard_timeout) == (b.idle_timeout, b.hard_timeout)
@@ -307,11 +307,11 @@ fn encode_deletion(entry: &FlowMod, version: Version, xid: u32, out: &mut Vec<u8
         match_: entry.match_.clone(),
         ..FlowMod::default()
     });
-    // What was encoded before can be again.
+    // A message that was encoded before can be encoded again.
     let _ = deletion.encode(version, xid, out);
 }
 
-/// Asks a switch for a program's entries: a 1.0 switch, which cannot select them, for all.
+/// Builds the request for a program's entries: a 1.0 switch, which cannot select them, is asked for all.
 pub(crate) fn request(program: ProgramId, version: Version) -> Message<'static> {
     let request = match version {
         Version::Of10 => FlowStatsRequest::default(),
@@ -328,17 +328,17 @@ pub(crate) fn request(program: ProgramId, version: Version) -> Message<'static> 
     })
 }
 
-/// Messages that wait until the switch has told its entries.
+/// Messages that wait until the switch has reported its entries.
 pub(crate) struct Waiting {
     pub bytes: Vec<u8>,
     pub count: u64,
     pub reply: Option<Asker>,
-    /// How many of the bytes the backlog counts.
+    /// The number of bytes that the backlog counts.
     pub counted: usize,
 }
 
 impl Waiting {
-    /// Messages that nobody has counted.
+    /// Messages that no backlog counts.
     pub fn uncounted(bytes: Vec<u8>) -> Self {
         Self {
             bytes,
@@ -355,10 +355,10 @@ pub(crate) type Told = oneshot::Receiver<Result<Reply, RequestError>>;
 /// The settlement of one program's entries in one connection's switch.
 pub(crate) struct Reconciliation {
     pub program: ProgramId,
-    /// Whether another program takes its place, or none.
+    /// Whether another program replaces it.
     pub is_replaced: bool,
     pub entries: Entries,
-    /// The switch's reply, until it has come.
+    /// The switch's reply, until it arrives.
     told: Option<Told>,
     waiting: Vec<Waiting>,
     began: Instant,
@@ -366,7 +366,7 @@ pub(crate) struct Reconciliation {
 }
 
 impl Reconciliation {
-    /// Begins with what `told` brings.
+    /// Starts with the reply that `told` will contain.
     pub fn begin(
         program: ProgramId,
         is_replaced: bool,
@@ -385,7 +385,7 @@ impl Reconciliation {
         }
     }
 
-    /// The program has been replaced again, or removed. What waits was said by one that is gone.
+    /// Starts again, since the program has been replaced again, or removed. Returns waiting messages, whose program is gone.
     pub fn begin_again(&mut self, is_replaced: bool, now: Instant) -> Vec<Waiting> {
         self.is_replaced = is_replaced;
         self.entries.inherit_all();
@@ -393,13 +393,13 @@ impl Reconciliation {
         std::mem::take(&mut self.waiting)
     }
 
-    /// Whether messages that begin with this one are the program's.
+    /// Returns whether messages that start with this one are the program's.
     pub fn is_about(&self, frame: &[u8]) -> bool {
         let xid = Header::peek(frame).map(|header| header.xid);
         xid.is_some_and(|xid| Origin::of(xid).tag() == self.program.number())
     }
 
-    /// The reply, or why there is none, once that is known: what waited is to be [taken](Self::take_waiting) then.
+    /// Returns the reply, or why there is none, once that is known: waiting messages must then be [taken](Self::take_waiting).
     pub fn take_reply(&mut self) -> Option<Result<Reply, RequestError>> {
         let reply = match self.told.as_ref()?.try_recv() {
             Ok(reply) => reply,
@@ -414,7 +414,7 @@ impl Reconciliation {
         std::mem::take(&mut self.waiting)
     }
 
-    /// Whether the program's messages about permanent entries wait, and those that follow them.
+    /// Returns whether the program's messages about permanent entries, and those that follow them, must wait.
     pub fn is_asking(&self) -> bool {
         self.told.is_some()
     }
@@ -424,7 +424,7 @@ impl Reconciliation {
         self.waiting.push(waiting);
     }
 
-    /// Returns what a switch is to be sent of the output of handlers, the program's among them.
+    /// Returns the part of the handlers' output, including the program's, that the switch must be sent.
     pub fn rewrite_output(&mut self, bytes: &[u8], now: Instant) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes.len());
         let mut rest = bytes;
@@ -445,7 +445,7 @@ impl Reconciliation {
         self.wait(Waiting::uncounted(frame.to_vec()));
     }
 
-    /// Appends what the switch is to be sent of these messages, which are the program's.
+    /// Appends the part of these messages, which are the program's, that the switch must be sent.
     pub fn rewrite(&mut self, bytes: &[u8], now: Instant, out: &mut Vec<u8>) {
         let mut rest = bytes;
         while let Ok(Some((frame, after))) = split_frame(rest) {
@@ -459,7 +459,7 @@ impl Reconciliation {
         }
     }
 
-    /// Whether what is left over is to be deleted now.
+    /// Returns whether the remaining entries must be deleted now.
     pub fn is_over(&self, now: Instant) -> bool {
         let is_quiet = now.saturating_duration_since(self.last_change) >= QUIET;
         let is_late = now.saturating_duration_since(self.began) >= AT_MOST;
@@ -471,7 +471,7 @@ fn is_flow_mod(frame: &[u8]) -> bool {
     flow_mod_in(frame).is_some()
 }
 
-/// Whether this is what programs send because of a packet: the packet, or an entry that goes by itself.
+/// Returns whether programs send this message because of a packet: the packet, or an entry that expires.
 fn answers_a_packet(frame: &[u8]) -> bool {
     match Message::decode(frame) {
         Ok((_, Message::PacketOut(_))) => true,
@@ -491,7 +491,7 @@ mod tests {
     use std::collections::BTreeMap;
     use urtica_wire::{OxmField, PortNo};
 
-    /// What a program says of the entry for a host, or of all.
+    /// A change that a program sends, for the entry of a host, or for all.
     #[derive(Clone, Copy, Debug)]
     enum Word {
         Add(u8, u32),
@@ -529,7 +529,7 @@ mod tests {
         out
     }
 
-    /// A switch that does what it is told; returns how many flow mods changed nothing.
+    /// A switch that applies messages; returns the number of flow mods that changed nothing.
     fn carry_out(table: &mut Table, bytes: &[u8]) -> usize {
         let (mut rest, mut idle) = (bytes, 0);
         while let Some((frame, after)) = split_frame(rest).expect("whole messages") {
@@ -554,7 +554,7 @@ mod tests {
         idle
     }
 
-    /// What a switch tells of a table.
+    /// The entries that a switch reports of a table.
     fn told(table: &Table) -> Entries {
         let mut entries = Entries::new(Version::Of13);
         for (host, port) in table {
@@ -588,7 +588,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever was there, the switch has in the end what the new program says, as if it had been empty.
+        /// With any initial entries, the switch finally has those that the new program adds, as if it had been empty.
         #[test]
         fn the_new_program_has_what_it_says(
             old in prop::collection::btree_map(0..6_u8, 1..3_u32, 0..6),

@@ -8,11 +8,11 @@
 //! Packet-ins are accepted from the features reply on: cbench and real switches send them at once, and a controller that
 //! waits for the port descriptions first would flood packets whose destinations it could have learnt.
 //!
-//! **Roles** (1.3.5 sections 6.3.6 and 7.3.9). Every controller starts as an EQUAL, and stays one unless its settings ask for
-//! another role ([`SessionConfig::role`]) or [`Session::ask_for_role`] is called. Then the switch joins only after its answer: until
-//! then nothing is written but configuration that concerns this connection alone, and packet-ins are passed over, since another
-//! controller may answer them. What becomes of the role is told by [`Session::poll_role`], also where a program sends a role
-//! request itself, whose reply is routed to it as every reply is.
+//! **Roles** (1.3.5 sections 6.3.6 and 7.3.9). Every controller starts as an EQUAL, and stays one unless its settings request
+//! another role ([`SessionConfig::role`]) or [`Session::ask_for_role`] is called. Then the switch joins only after its answer:
+//! until then only configuration of this connection is written, and packet-ins are ignored, since another controller may answer
+//! them. [`Session::poll_role`] reports outcomes, also if a program sends a role request itself, whose reply is routed to it like
+//! every reply.
 
 use crate::SwitchInfo;
 use crate::role::{Role, WantedRoles};
@@ -33,14 +33,14 @@ use urtica_wire::{
     SwitchConfig, Version,
 };
 
-/// Message types that are the same in all versions.
+/// Message types with one number in all versions.
 const OFPT_HELLO: u8 = 0;
 const OFPT_ERROR: u8 = 1;
 
-/// The same in all versions from 1.1 on.
+/// Equal in all versions from 1.1 on.
 const OFPT_MULTIPART_REPLY: u8 = 19;
 
-/// How long our hello waits for the peer's.
+/// The time for which our hello waits for the peer's.
 const HELLO_DELAY: Duration = Duration::from_millis(200);
 
 /// Settings of the sessions with switches: versions, time-outs, keep-alive.
@@ -58,9 +58,9 @@ const HELLO_DELAY: Duration = Duration::from_millis(200);
 pub struct SessionConfig {
     /// The versions of OpenFlow that are offered; at least one.
     pub versions: Vec<Version>,
-    /// How long a peer may take to send its features reply, and a 1.3 switch to describe its ports. Not zero.
+    /// The time in which a peer must send its features reply, and a 1.3 switch its port descriptions. Not zero.
     pub handshake_timeout: Duration,
-    /// After how long without a message from the switch an echo request is sent. Not zero.
+    /// The time without a message from the switch after which an echo request is sent. Not zero.
     pub echo_interval: Duration,
     /// After how long without a message the switch is considered dead. More than `echo_interval`; the difference is the time to answer
     /// the first echo request, also where that was sent late because the program was stopped.
@@ -68,15 +68,15 @@ pub struct SessionConfig {
     /// Whether 1.3 switches get a table-miss entry that sends packets to the controller. Without it they drop packets that match
     /// no entry (1.3.5 section 5.4).
     pub table_miss: bool,
-    /// How many tables get one, from table 0 on, if the switch has as many. A controller sets this by its programs'
+    /// The number of tables that get one, from table 0 on, if the switch has as many. A controller sets this by its programs'
     /// [`Stage`](crate::Stage)s.
     pub tables: u8,
-    /// The role that each switch is asked for. None is asked for [`Role::Equal`], which every connection begins with.
+    /// The role that is requested from each switch. No request is sent for [`Role::Equal`], which every connection starts with.
     pub role: Role,
-    /// Which asynchronous messages switches are asked for (1.3.5 section 7.3.10; in 1.0 by Nicira's extension), where they are to be
-    /// others than by default: as a primary or equal, and as a secondary.
+    /// The asynchronous messages requested from switches (1.3.5 section 7.3.10; in 1.0 by Nicira's extension), if they differ
+    /// from the default: as a primary or equal, and as a secondary.
     pub async_config: Option<AsyncConfig>,
-    /// Roles that are asked for while the controller runs, which go before `role`.
+    /// Roles that are requested while the controller runs, which override `role`.
     pub(crate) roles: Arc<WantedRoles>,
 }
 
@@ -97,7 +97,7 @@ impl Default for SessionConfig {
 }
 
 impl SessionConfig {
-    /// Refuses what no session can work with.
+    /// Refuses settings that no session can use.
     pub(crate) fn check(&self) -> Result<(), SettingError> {
         let Self {
             versions,
@@ -155,7 +155,7 @@ pub enum SessionError {
     /// The first message is not a hello: a port scanner, a browser, or Mininet's probe.
     #[error("the first bytes are not an OpenFlow hello; expected a switch")]
     NotOpenFlow,
-    /// The peer speaks TLS, where it is not spoken.
+    /// The peer uses TLS, and this address does not.
     #[error(
         "the peer uses TLS, which this address does not; expected tcp: in its configuration, or pssl: in ours (docs/operating.md, \"Securing the channel\")"
     )]
@@ -177,7 +177,7 @@ pub enum SessionError {
     /// The peer did not send a features reply in time.
     #[error("no features reply was received within {0:?}")]
     HandshakeTimeout(Duration),
-    /// The switch sent nothing for too long, also no reply to echo requests.
+    /// The switch sent nothing for too long, including replies to echo requests.
     #[error("nothing was received for {0:?}, in spite of echo requests")]
     Dead(Duration),
     /// The switch did not answer the request for a role.
@@ -209,15 +209,15 @@ pub enum PortsProblem {
     Late(Duration),
 }
 
-/// What a frame means to the session's user.
+/// The meaning of a frame for the session's user.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// Nothing: the session handled it.
+    /// None: the session handled it.
     Nothing,
     /// The switch has sent its features reply, and joins once it has answered the request for a role.
     Identified(DatapathId),
-    /// The switch has sent its features reply, and the role is settled where one was asked for.
+    /// The switch has sent its features reply, and the role is settled if one was requested.
     Joined(SwitchInfo),
     /// The peer has sent a features reply that makes it an auxiliary connection (1.3.5 section 6.3.7) of the switch that has this
     /// datapath id on its main connection.
@@ -229,15 +229,15 @@ pub enum Event<'a> {
     },
     /// A message of a switch that has joined.
     Message(Header, Message<'a>),
-    /// A 1.3 switch has described some of its ports; the last part of the description where `last` is set.
+    /// A 1.3 switch has described some of its ports; the last part of the description if `last` is set.
     Ports {
         /// The ports, each as if it had just been added.
         ports: Vec<PortStatus>,
         /// Whether this was all.
         last: bool,
     },
-    /// A 1.3 switch has not described all of its ports. It is to be used with those that it has described; descriptions that come
-    /// late are further [`Event::Ports`].
+    /// A 1.3 switch has not described all of its ports. It is used with those that it has described; late descriptions are
+    /// further [`Event::Ports`].
     PortsUnknown(PortsProblem),
     /// A message that could not be decoded; an OFPT_ERROR has been written.
     Malformed(DecodeError),
@@ -261,16 +261,16 @@ pub struct Session {
     /// Whether the switch is up only when that is complete.
     awaits_ports: bool,
     table_misses: TableMisses,
-    /// How many tables the switch has, once it has said so.
+    /// The number of tables of the switch, once it has reported it.
     n_tables: u8,
     role: RoleState,
-    /// The switch, while its answer about the role is still to come.
+    /// The switch, until its answer about the role arrives.
     joining: Option<SwitchInfo>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing has been said by either side.
+    /// Neither side has sent anything.
     New,
     /// Our hello is out.
     Hello,
@@ -278,16 +278,16 @@ enum Phase {
     /// The features are known, the role is not.
     Role(Version),
     Up(Version),
-    /// As `Up`, but our role lets us only look.
+    /// Like `Up`, but our role permits only reading.
     ReadOnly(Version),
 }
 
 impl Session {
-    /// A session with `peer` (a name for logs).
+    /// Creates a session with `peer` (a name for logs).
     ///
     /// Our hello waits for the peer's first bytes, or for 200 ms. Switches send their hello at once, so this costs them no time;
-    /// but Mininet looks for controllers by connecting and closing, and where a hello comes in between, it may mistake its
-    /// bytes for the output of a process and wait for ever.
+    /// but Mininet detects controllers by connecting and closing, and if it receives a hello, it may mistake its bytes for the
+    /// output of a process and wait for ever.
     pub fn new(config: SessionConfig, peer: String, now: Instant) -> Self {
         Self {
             config,
@@ -325,7 +325,7 @@ impl Session {
         }
     }
 
-    /// The same where programs may answer packet-ins, which then bypass the session.
+    /// Like `version`, if programs may answer packet-ins, which then bypass the session.
     #[inline]
     pub(crate) fn answering_version(&self) -> Option<Version> {
         match self.phase {
@@ -334,12 +334,12 @@ impl Session {
         }
     }
 
-    /// Whether the ports of a switch that has joined are still to come.
+    /// Returns whether the ports of a switch that has joined are missing.
     pub(crate) fn awaits_ports(&self) -> bool {
         self.awaits_ports
     }
 
-    /// How long the switch may take to answer what its joining waits for.
+    /// Returns the time in which the switch must answer the requests of its joining.
     pub(crate) fn handshake_timeout(&self) -> Duration {
         self.config.handshake_timeout
     }
@@ -356,10 +356,10 @@ impl Session {
         (self.last_probe, self.first_probe) = (None, None);
     }
 
-    /// Handles one whole frame. What is to be sent is appended to `out`.
+    /// Handles one whole frame, and appends output to `out`.
     ///
     /// # Errors
-    /// [`SessionError`] where the connection is to be closed, after what is in `out` has been sent.
+    /// [`SessionError`] if the connection must be closed, after the bytes in `out` have been sent.
     pub fn handle_frame<'a>(
         &mut self,
         now: Instant,
@@ -445,11 +445,11 @@ impl Session {
         Ok(())
     }
 
-    /// Checks the beginning of a message that is not whole yet, so that a peer that is no switch need not be waited for:
-    /// the number of bytes that a browser's request seems to announce as its length never comes.
+    /// Checks the start of an incomplete message, so that a peer that is no switch is not waited for: the number of bytes that a
+    /// browser's request seems to announce as its length never arrives.
     ///
     /// # Errors
-    /// [`SessionError::NotOpenFlow`] or [`SessionError::Tls`] where a first message is not going to be a hello.
+    /// [`SessionError::NotOpenFlow`] or [`SessionError::Tls`] if a first message cannot become a hello.
     #[inline]
     pub fn handle_fragment(&self, fragment: &[u8]) -> Result<(), SessionError> {
         if matches!(self.phase, Phase::New | Phase::Hello) && !may_open(fragment) {
@@ -461,8 +461,8 @@ impl Session {
         Ok(())
     }
 
-    /// Handles malformed input, after which the connection is to be closed: writes an OFPT_ERROR about it where the peer is
-    /// known to be a switch. Returns the reason for closing.
+    /// Handles malformed input, after which the connection must be closed: writes an OFPT_ERROR about it if the peer is known to
+    /// be a switch. Returns the reason for closing.
     pub fn handle_malformed(
         &mut self,
         error: DecodeError,
@@ -543,7 +543,7 @@ impl Session {
                 let info = SwitchInfo::new(version, self.peer.clone(), &features);
                 Ok(self.handle_identity(version, now, info, out))
             }
-            // What was sent after the features request is configuration.
+            // Messages after the features request are configuration.
             Ok((header, Message::Error(error))) if header.xid <= self.features_xid => {
                 Err(SessionError::Refused(error.code))
             }
@@ -567,7 +567,7 @@ impl Session {
         }
     }
 
-    /// The switch has said who it is: it joins, or is asked for a role first.
+    /// Handles the switch's identity: it joins, or is first asked for a role.
     fn handle_identity<'a>(
         &mut self,
         version: Version,
@@ -623,7 +623,7 @@ impl Session {
                     _ => Ok(Event::Nothing),
                 }
             }
-            // What a resumed session asks a 1.0 switch for its ports by.
+            // The reply to the request of a resumed session for the ports of a 1.0 switch.
             Message::FeaturesReply(features) if self.port_desc_xid == Some(header.xid) => {
                 Ok(self.learn_ports(features.ports.iter().collect(), true))
             }
@@ -635,7 +635,7 @@ impl Session {
                 self.note_refusal(header.xid);
                 Ok(Event::Message(header, message))
             }
-            // An echo reply to somebody else's request is theirs.
+            // An echo reply to a program's request is the program's.
             Message::EchoReply(_) if Origin::of(header.xid) == Origin::SESSION => {
                 Ok(Event::Nothing)
             }
@@ -701,9 +701,9 @@ impl Session {
         decoded.inspect_err(|error| self.write_error(version, error.code(), frame, out))
     }
 
-    /// Has every switch send whole packets; in 1.3 asks it for port descriptions and adds the table-miss entry, too.
-    /// This goes out together with the features request, since each round trip costs a pass of the switch's main loop: Open
-    /// vSwitch with many bridges takes milliseconds for one. Where a role may have to be asked for, all but the first waits.
+    /// Makes every switch send whole packets; requests port descriptions from a 1.3 switch and adds the table-miss entry, too.
+    /// This is sent together with the features request, since each round trip costs a pass of the switch's main loop: Open
+    /// vSwitch with many bridges needs milliseconds for one. If a role may have to be requested, all but the first waits.
     fn write_configuration(&mut self, version: Version, out: &mut Vec<u8>) {
         let config = SwitchConfig {
             flags: ConfigFlags::empty(),
@@ -716,8 +716,8 @@ impl Session {
         }
     }
 
-    /// What has to wait for the features reply: further tables, and ports whose description came before it and was ignored; with
-    /// roles, all of it, and no table-miss entries where ours lets us only look.
+    /// Writes the configuration that needs the features reply: further tables, and ports whose description arrived before it and
+    /// was ignored; with roles, all of it, and no table-miss entries if ours permits only reading.
     fn write_rest_of_configuration(&mut self, version: Version, out: &mut Vec<u8>) {
         if version == Version::Of10 {
             return;
@@ -805,9 +805,9 @@ impl Session {
     }
 }
 
-/// Whether these bytes can be the beginning of a hello, or of an OFPT_ERROR that refuses ours.
+/// Returns whether these bytes can start a hello, or an OFPT_ERROR that refuses ours.
 fn may_open(bytes: &[u8]) -> bool {
-    /// 1.0 to 1.5: a hello's version may be one that we do not support, where it has a bitmap or is higher than ours.
+    /// 1.0 to 1.5: a hello's version may be one that we do not support, if it has a bitmap or is higher than ours.
     const VERSIONS: std::ops::RangeInclusive<u8> = 0x01..=0x06;
     let version = bytes
         .first()
@@ -816,7 +816,7 @@ fn may_open(bytes: &[u8]) -> bool {
     version && matches!(message_type, OFPT_HELLO | OFPT_ERROR)
 }
 
-/// Whether a message goes from controllers to switches only.
+/// Returns whether a message is sent by controllers to switches only.
 fn is_for_switches(message: &Message) -> bool {
     matches!(
         message,

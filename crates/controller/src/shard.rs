@@ -34,13 +34,13 @@ use std::time::{Duration, Instant};
 /// The most that is read from one switch for one batch.
 const READ_BYTES: usize = 256 << 10;
 
-/// Room before the read for the beginning of a frame that the last read ended in; no frame is longer.
+/// Space before the read for an incomplete frame of the last read; no frame is longer.
 const FRAGMENT_BYTES: usize = 64 << 10;
 
-/// How many sockets one wait can report.
+/// The number of sockets that one wait can report.
 const EVENTS: usize = 512;
 
-/// How often connections handle the passing of time.
+/// The interval at which connections handle the passing of time.
 const TICK: Duration = Duration::from_millis(250);
 
 const STOPPED: Close = Close::Asked("the controller stops");
@@ -61,13 +61,13 @@ pub(crate) struct Shard {
     connections: Slab<Box<Connection>>,
     by_token: HashMap<Token, usize>,
     batch: BatchContext,
-    /// Where reads go.
+    /// The buffer of reads.
     input: Vec<u8>,
     commands: Vec<Command>,
-    /// Those that are in use, which switches follow when the shard is told to.
+    /// The programs in use, which connections adopt on a command.
     programs: CurrentPrograms,
     next_tick: Instant,
-    /// Where input comes from before it comes from sockets, where there is one.
+    /// A source of input that is used before sockets, if there is one.
     ring: Option<Box<dyn InputRing>>,
     /// Whether connections are left to the next program when it ends.
     is_leaving: bool,
@@ -111,7 +111,7 @@ impl Shard {
         })
     }
 
-    /// Has input come through this ring, as far as it can.
+    /// Makes input arrive through this ring, if possible.
     pub fn with_ring(mut self, ring: Box<dyn InputRing>) -> std::io::Result<Self> {
         let data = epoll::EventData::new_u64(RING);
         epoll::add(&self.epoll, ring.wakeup(), data, epoll::EventFlags::IN)?;
@@ -119,7 +119,7 @@ impl Shard {
         Ok(self)
     }
 
-    /// Notes for each program how long packet-ins take in it.
+    /// Records the durations of packet-ins in each program.
     pub fn with_times(mut self, are_wanted: bool) -> Self {
         self.batch.read_at = are_wanted.then_some(self.batch.now);
         self
@@ -131,8 +131,8 @@ impl Shard {
         self
     }
 
-    /// Serves until it is told to stop, and then until switches have read what waits for them, for `drain_timeout` at most.
-    /// However it ends, it closes all its connections, or leaves them to the next program.
+    /// Serves until a command to stop, and then until switches have read their waiting output, for `drain_timeout` at most. It
+    /// always closes all its connections, or leaves them to the next program, before it returns.
     pub fn run(mut self, drain_timeout: Duration) -> std::io::Result<()> {
         let served = contain_thread(|| {
             self.serve_all()?;
@@ -149,7 +149,7 @@ impl Shard {
         let mut events = Vec::with_capacity(EVENTS);
         loop {
             self.wait(&mut events)?;
-            // Before the sockets: what tells of a switch's end came after what is in the ring.
+            // Before the sockets: entries in the ring precede the report of a switch's end.
             self.serve_ring();
             for event in &events {
                 match event.data.u64() {
@@ -195,7 +195,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Handles all that has come through the ring.
+    /// Handles all entries of the ring.
     fn serve_ring(&mut self) {
         let Some(mut ring) = self.ring.take() else {
             return;
@@ -222,7 +222,7 @@ impl Shard {
         token: Token,
         work: impl FnOnce(&mut Connection, &mut BatchContext) -> Result<(), Close>,
     ) {
-        // It may have been closed meanwhile.
+        // It may have been closed since.
         let Some(&key) = self.by_token.get(&token) else {
             return;
         };
@@ -247,7 +247,7 @@ impl Shard {
         self.settle(key, watched, result);
     }
 
-    /// The same for an auxiliary connection, to which its main connection lends the switch meanwhile.
+    /// Like `serve`, for an auxiliary connection, to which its main connection lends the switch.
     #[cold]
     fn serve_auxiliary(&mut self, key: usize, ready: epoll::EventFlags) {
         let token = self.connections[key].main();
@@ -268,11 +268,11 @@ impl Shard {
             _ => Ok(()),
         };
         self.settle(key, watched, result);
-        // After that, so that what is still to be sent leaves by the connection that asked. The handler is the main one's.
+        // After that, so that remaining output uses the connection of its request. The handler is the main one's.
         self.settle(main_key, main_watched, panic);
     }
 
-    /// Makes a connection an auxiliary one of its switch's main connection; where another shard has that, gives it away.
+    /// Makes a connection an auxiliary one of its switch's main connection; if another shard owns that, hands it over.
     fn attach(&mut self, key: usize, watched: epoll::EventFlags) {
         let connection = &mut self.connections[key];
         if let Err(close) = connection.flush(&mut self.batch) {
@@ -291,7 +291,7 @@ impl Shard {
         let is_attached = attached.is_ok();
         self.settle(key, watched, attached);
         if is_attached {
-            // What it has sent since it said what it is.
+            // The input that followed its announcement.
             self.serve(key, epoll::EventFlags::IN);
         }
     }
@@ -306,8 +306,8 @@ impl Shard {
         auxiliary.attach(main, |token| by_token.contains_key(&token), &self.batch)
     }
 
-    /// To be called after anything was done with a connection that was watched for `watched`: closes it where that failed, and
-    /// updates what it is watched for otherwise.
+    /// Must be called after anything was done with a connection that was watched for `watched`: closes it if that failed, and
+    /// otherwise updates the events that it is watched for.
     fn settle(&mut self, key: usize, watched: epoll::EventFlags, result: Result<(), Close>) {
         match result {
             Ok(()) => {}
@@ -362,7 +362,7 @@ impl Shard {
                     count,
                     reply,
                 } => {
-                    // A switch that has left gets no messages, and dropping `reply` says so.
+                    // A switch that has left gets no messages, and dropping `reply` reports it.
                     if let Some(&key) = self.by_token.get(&token) {
                         touched.extend(self.enqueue(key, bytes, count, reply));
                     }
@@ -393,7 +393,7 @@ impl Shard {
         for (key, watched) in touched {
             self.send_enqueued(key, watched);
         }
-        // Last, so that what these commands send to a connection is sent before it moves.
+        // Last, so that messages of these commands are sent before their connection moves.
         if let Some((to, share)) = give {
             self.give(to, share);
         }
@@ -422,8 +422,8 @@ impl Shard {
         self.settle(key, watched, result);
     }
 
-    /// Adds messages to what waits for a switch. Where nothing waited before, returns the key and what the connection is watched
-    /// for, so that one write sends all that these commands bring.
+    /// Adds messages to the queue of a switch. If it was empty, returns the key and the events that the connection is watched
+    /// for, so that one write sends the messages of all commands.
     fn enqueue(
         &mut self,
         key: usize,
@@ -438,7 +438,7 @@ impl Shard {
         (!was_waiting).then_some((key, watched))
     }
 
-    /// Sends what was enqueued for a connection for which nothing waited.
+    /// Sends the messages enqueued for a connection whose queue was empty.
     fn send_enqueued(&mut self, key: usize, watched: epoll::EventFlags) {
         let Some(connection) = self.connections.get_mut(key) else {
             return;
@@ -487,7 +487,7 @@ impl Shard {
         }
     }
 
-    /// Does what there is to do for a connection before it is ready: one of an earlier program has its switch join.
+    /// Does the work for a connection before it is ready: one of an earlier program makes its switch join.
     fn begin(&mut self, key: usize, ready: epoll::EventFlags) {
         let connection = &mut self.connections[key];
         let watched = interest(connection);
@@ -502,10 +502,10 @@ impl Shard {
         self.serve(key, ready);
     }
 
-    /// Gives away the connection whose load comes nearest to `share` of the shard's without exceeding it: moving more
-    /// would only reverse the imbalance.
+    /// Hands over the connection whose load is nearest to `share` of the shard's without exceeding it: moving more would only
+    /// reverse the imbalance.
     fn give(&mut self, to: usize, share: f64) {
-        // Those that the ring has a part in stay: something of theirs may be in it. So do all connections of one switch.
+        // Connections attached to the ring stay: it may contain their input. So do all connections of one switch.
         let may_go = |connection: &Connection| !connection.has_ring() && !connection.has_siblings();
         let loads = self.connections.iter().filter(|(_, it)| may_go(it));
         let loads: Vec<_> = loads
@@ -537,7 +537,7 @@ impl Shard {
             network.hand_over(token, datapath_id, from, to)
         });
         if let Err(connection) = given {
-            // That shard has ended. This one will be told to stop soon; until then it keeps the connection.
+            // That shard has ended. This one will soon be stopped; until then it keeps the connection.
             self.adopt(connection);
         }
     }
@@ -550,7 +550,7 @@ impl Shard {
             connection.handle_events(batch);
             Ok(())
         });
-        // Sends a last OFPT_ERROR, for instance, where the socket takes it.
+        // Sends a last OFPT_ERROR, for instance, if the socket accepts it.
         let _ = connection.flush(&mut self.batch);
         self.batch.out.clear();
         connection.close(close, &mut self.batch);
@@ -566,7 +566,7 @@ impl Shard {
             .counters
             .departures
             .add(1);
-        // Fails only for sockets that are not watched, which is what is wanted.
+        // Fails only for sockets that are not watched, which is the wanted state.
         let _ = epoll::delete(&self.epoll, connection.socket());
         if let Some(wakeup) = connection.watched() {
             let _ = epoll::delete(&self.epoll, wakeup);
@@ -596,9 +596,9 @@ impl Shard {
         }
     }
 
-    /// Closes each connection once nothing waits for its switch, and at the time-out all.
+    /// Closes each connection once its output is empty, and at the time-out all.
     fn drain(&mut self, timeout: Duration) -> std::io::Result<()> {
-        // `None` where that is beyond what an `Instant` can express.
+        // `None` if that is beyond the range of `Instant`.
         let deadline = Instant::now().checked_add(timeout);
         let mut events = Vec::with_capacity(EVENTS);
         epoll::delete(&self.epoll, self.mailbox().wakeup())?;
@@ -618,7 +618,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Closes or leaves all connections, also those that others have handed over meanwhile. No more come.
+    /// Closes or leaves all connections, including those that others have just handed over. No more will arrive.
     fn close_all(&mut self) {
         if self.is_leaving {
             for key in self.keys() {
@@ -671,13 +671,13 @@ fn interest(connection: &Connection) -> epoll::EventFlags {
         return EventFlags::OUT;
     }
     if connection.is_kernels() {
-        // What there is to read is announced by the kernel half's wake-up descriptor.
+        // The kernel half's wake-up descriptor announces input.
         return EventFlags::RDHUP;
     }
     let input = match connection.awaits_rest() {
-        // What there is to read is announced in the ring.
+        // The ring announces input.
         _ if connection.is_rings() => EventFlags::RDHUP,
-        // The beginning of a message stays in the queue: what matters is that more comes, or never will.
+        // An incomplete message stays in the queue: the relevant events are more input, or its end.
         true => EventFlags::IN | EventFlags::RDHUP | EventFlags::ET,
         false => EventFlags::IN,
     };
@@ -687,11 +687,11 @@ fn interest(connection: &Connection) -> epoll::EventFlags {
     }
 }
 
-/// What says that a connection's socket is to be read.
+/// Returns the events after which a connection's socket must be read.
 fn readable(connection: &Connection) -> epoll::EventFlags {
     let closed = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
     match connection.is_rings() {
-        // What there is to read is in the ring first.
+        // Input is in the ring first.
         true => closed,
         false => closed | epoll::EventFlags::IN,
     }
@@ -709,7 +709,7 @@ fn serve_ready(
     }
     if !connection.is_stalled() && ready.intersects(readable(connection)) {
         read(connection, buffer, batch)?;
-        // What is missing of a message never comes.
+        // The rest of the message will never arrive.
         if connection.awaits_rest() && ready.intersects(GONE) {
             return Err(Close::ByPeer);
         }
@@ -717,7 +717,7 @@ fn serve_ready(
     Ok(())
 }
 
-/// Reads once, behind the beginning of a frame that the last read may have left.
+/// Reads once, after an incomplete frame that the last read may have left.
 fn read(
     connection: &mut Connection,
     buffer: &mut [u8],
@@ -725,7 +725,7 @@ fn read(
 ) -> Result<(), Close> {
     batch.network.shard(batch.shard).counters.reads.add(1);
     if connection.is_rings() {
-        // The switch has closed its end: nobody may have told yet that something was passed before.
+        // The switch has closed its end: an earlier passing of input may not have been reported yet.
         connection.take_back_from_ring(batch);
     }
     let count = match connection.receive(&mut buffer[FRAGMENT_BYTES..])? {
@@ -751,7 +751,7 @@ fn read(
     connection.flush(batch)
 }
 
-/// After a stall: sends what waits, then handles what was received before the switch stalled.
+/// After a stall: sends waiting output, then handles input that was received before the switch stalled.
 fn resume(connection: &mut Connection, batch: &mut BatchContext) -> Result<(), Close> {
     connection.flush_backlog(batch)?;
     if connection.is_stalled() {
@@ -759,7 +759,7 @@ fn resume(connection: &mut Connection, batch: &mut BatchContext) -> Result<(), C
     }
     let input = connection.take_input();
     if connection.is_held() {
-        // What there is to handle waits in the socket's queue; this is the beginning of a message that goes on there.
+        // The input to handle waits in the socket's queue; this is the start of a message that continues there.
         connection.keep_input(&input);
     } else if !input.is_empty() {
         batch.note_read();

@@ -1,6 +1,6 @@
 //! Requests with a typed reply: counters, descriptions, roles. Each resolves within the [`Network`]'s deadline.
 //!
-//! What is asked for otherwise, an experimenter's statistics above all, is a message for [`Network::request`].
+//! Other requests, such as for an experimenter's statistics, are messages for [`Network::request`].
 
 use crate::{Network, Reply, RequestError};
 use std::marker::PhantomData;
@@ -13,7 +13,7 @@ use urtica_wire::{
     PortStats, QUEUE_ALL, QueueStats, Role, TableFeatures, TableStats, Version,
 };
 
-/// Who made a switch, and what it is called (1.3.5 section 7.3.5.1).
+/// The manufacturer and description of a switch (1.3.5 section 7.3.5.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Description {
@@ -41,7 +41,7 @@ impl From<Desc<'_>> for Description {
     }
 }
 
-/// The rows of a reply, decoded as they are looked at: a switch may have hundreds of thousands.
+/// The rows of a reply, decoded when they are read: a switch may have hundreds of thousands.
 ///
 /// ```
 /// # use urtica_controller::{Network, RequestError};
@@ -68,27 +68,27 @@ impl<T: Row> Rows<T> {
         bodies(&self.reply).map(|body| body.and_then(T::rows))
     }
 
-    /// How many there are. Looks at each.
+    /// Returns the number of rows. Reads each.
     pub fn count(&self) -> usize {
         self.iter().count()
     }
 }
 
-/// What a multipart reply can have rows of; `Self` stands for the type with any lifetime.
+/// A type of row in a multipart reply; `Self` stands for the type with any lifetime.
 pub trait Row: 'static {
     /// The row, which borrows from the reply.
     type Of<'a>;
 
-    /// What a reply with such rows is about, in an error.
+    /// The subject of such a reply, for errors.
     #[doc(hidden)]
     const WHAT: &'static str;
 
-    /// The rows of a part of a reply; `None` where it is about something else.
+    /// Returns the rows of a part of a reply; `None` if it has another type.
     #[doc(hidden)]
     fn rows(body: MultipartReplyBody<'_>) -> Option<Vec<Self::Of<'_>>>;
 }
 
-/// A row, the kind of reply that has it, and what that is about.
+/// A row, the kind of reply that has it, and its subject.
 macro_rules! row {
     ($row:ident, $kind:ident, $what:literal) => {
         impl Row for $row<'static> {
@@ -115,15 +115,15 @@ row!(TableFeatures, TableFeatures, "what tables can do");
 
 /// # Requests with a typed reply
 ///
-/// Each waits until the switch can take the request, as [`Network::ready`] does, and then for the reply, no longer than
-/// [`Network::with_deadline`] says. Those about groups and meters are for OpenFlow 1.3.
+/// Each waits until the switch can accept the request, like [`Network::ready`], and then for the reply, for the time of
+/// [`Network::with_deadline`]. Those about groups and meters are for OpenFlow 1.3.
 impl Network {
-    /// The counters of all ports.
+    /// Requests the counters of all ports.
     ///
     /// # Errors
-    /// [`RequestError::UnknownSwitch`] and [`RequestError::Disconnected`] where the switch is not connected, or leaves;
-    /// [`RequestError::Timeout`] where it does not reply in time; [`RequestError::Refused`] where it does not know the request;
-    /// [`RequestError::WrongReply`] where it replies with something else, [`RequestError::TooLong`] where without end;
+    /// [`RequestError::UnknownSwitch`] and [`RequestError::Disconnected`] if the switch is not connected, or disconnects;
+    /// [`RequestError::Timeout`] if it does not reply in time; [`RequestError::Refused`] if it does not know the request;
+    /// [`RequestError::WrongReply`] if it sends another reply, [`RequestError::TooLong`] if the reply does not end;
     /// [`RequestError::InTransaction`].
     pub async fn port_stats(&self, switch: DatapathId) -> Result<Vec<PortStats>, RequestError> {
         let asked = MultipartRequestBody::PortStats(PortNo::ANY);
@@ -134,11 +134,11 @@ impl Network {
         .await
     }
 
-    /// What all ports are: names, speeds, whether they are up. Asked anew in 1.3; in 1.0, which tells it with its features, as it is
-    /// known ([`SwitchInfo::ports`](crate::SwitchInfo::ports)).
+    /// Requests the descriptions of all ports: names, speeds, whether they are up. In 1.0, whose features reply contains them,
+    /// returns those that are known ([`SwitchInfo::ports`](crate::SwitchInfo::ports)).
     ///
     /// # Errors
-    /// As [`Network::port_stats`].
+    /// Like [`Network::port_stats`].
     pub async fn port_descriptions(&self, switch: DatapathId) -> Result<Vec<Port>, RequestError> {
         let info = self
             .info(switch)
@@ -158,10 +158,10 @@ impl Network {
         .await
     }
 
-    /// The flow entries that are asked for: [`FlowStatsRequest::default`] asks for all.
+    /// Requests the selected flow entries: [`FlowStatsRequest::default`] selects all.
     ///
     /// # Errors
-    /// As [`Network::port_stats`].
+    /// Like [`Network::port_stats`].
     pub async fn flow_stats(
         &self,
         switch: DatapathId,
@@ -170,10 +170,10 @@ impl Network {
         self.rows(switch, MultipartRequestBody::Flow(asked)).await
     }
 
-    /// How many flow entries there are of those that are asked for, and what they matched.
+    /// Requests the number of the selected flow entries, and their total counters.
     ///
     /// # Errors
-    /// As [`Network::port_stats`].
+    /// Like [`Network::port_stats`].
     pub async fn aggregate_stats(
         &self,
         switch: DatapathId,
@@ -187,10 +187,10 @@ impl Network {
         .await
     }
 
-    /// How full each table is, and how often it was looked into.
+    /// Requests the number of entries and of look-ups of each table.
     ///
     /// # Errors
-    /// As [`Network::port_stats`].
+    /// Like [`Network::port_stats`].
     pub async fn table_stats(&self, switch: DatapathId) -> Result<Vec<TableStats>, RequestError> {
         self.list(
             switch,
@@ -204,10 +204,10 @@ impl Network {
         .await
     }
 
-    /// What each table can do. 1.3 only.
+    /// Requests the features of each table. 1.3 only.
     ///
     /// # Errors
-    /// As [`Network::port_stats`], and [`RequestError::Encode`] where the switch speaks 1.0.
+    /// Like [`Network::port_stats`], and [`RequestError::Encode`] if the switch speaks 1.0.
     pub async fn table_features(
         &self,
         switch: DatapathId,
@@ -238,10 +238,10 @@ impl Network {
         .await
     }
 
-    /// The counters of all groups. 1.3 only.
+    /// Requests the counters of all groups. 1.3 only.
     ///
     /// # Errors
-    /// As [`Network::port_stats`], and [`RequestError::Encode`] where the switch speaks 1.0.
+    /// Like [`Network::port_stats`], and [`RequestError::Encode`] if the switch speaks 1.0.
     pub async fn group_stats(
         &self,
         switch: DatapathId,
@@ -250,10 +250,10 @@ impl Network {
             .await
     }
 
-    /// The types and buckets of all groups. 1.3 only.
+    /// Requests the types and buckets of all groups. 1.3 only.
     ///
     /// # Errors
-    /// As [`Network::port_stats`], and [`RequestError::Encode`] where the switch speaks 1.0.
+    /// Like [`Network::port_stats`], and [`RequestError::Encode`] if the switch speaks 1.0.
     pub async fn groups(
         &self,
         switch: DatapathId,
@@ -261,10 +261,10 @@ impl Network {
         self.rows(switch, MultipartRequestBody::GroupDesc).await
     }
 
-    /// What groups can do here. 1.3 only.
+    /// Requests the supported features of groups. 1.3 only.
     ///
     /// # Errors
-    /// As [`Network::port_stats`], and [`RequestError::Encode`] where the switch speaks 1.0.
+    /// Like [`Network::port_stats`], and [`RequestError::Encode`] if the switch speaks 1.0.
     pub async fn group_features(&self, switch: DatapathId) -> Result<GroupFeatures, RequestError> {
         let asked = MultipartRequestBody::GroupFeatures;
         self.one(switch, asked, "what groups can do", |body| match body {
@@ -274,10 +274,10 @@ impl Network {
         .await
     }
 
-    /// The counters of all meters. 1.3 only.
+    /// Requests the counters of all meters. 1.3 only.
     ///
     /// # Errors
-    /// As [`Network::port_stats`], and [`RequestError::Encode`] where the switch speaks 1.0.
+    /// Like [`Network::port_stats`], and [`RequestError::Encode`] if the switch speaks 1.0.
     pub async fn meter_stats(
         &self,
         switch: DatapathId,
@@ -286,10 +286,10 @@ impl Network {
             .await
     }
 
-    /// The bands of all meters. 1.3 only.
+    /// Requests the bands of all meters. 1.3 only.
     ///
     /// # Errors
-    /// As [`Network::port_stats`], and [`RequestError::Encode`] where the switch speaks 1.0.
+    /// Like [`Network::port_stats`], and [`RequestError::Encode`] if the switch speaks 1.0.
     pub async fn meters(
         &self,
         switch: DatapathId,
@@ -298,10 +298,10 @@ impl Network {
             .await
     }
 
-    /// What meters can do here. 1.3 only.
+    /// Requests the supported features of meters. 1.3 only.
     ///
     /// # Errors
-    /// As [`Network::port_stats`], and [`RequestError::Encode`] where the switch speaks 1.0.
+    /// Like [`Network::port_stats`], and [`RequestError::Encode`] if the switch speaks 1.0.
     pub async fn meter_features(&self, switch: DatapathId) -> Result<MeterFeatures, RequestError> {
         let asked = MultipartRequestBody::MeterFeatures;
         self.one(switch, asked, "what meters can do", |body| match body {
@@ -311,10 +311,10 @@ impl Network {
         .await
     }
 
-    /// Who made the switch, and what it is called.
+    /// Requests the manufacturer and description of the switch.
     ///
     /// # Errors
-    /// As [`Network::port_stats`].
+    /// Like [`Network::port_stats`].
     pub async fn description(&self, switch: DatapathId) -> Result<Description, RequestError> {
         let asked = MultipartRequestBody::Desc;
         self.one(switch, asked, "a description", |body| match body {
@@ -324,10 +324,11 @@ impl Network {
         .await
     }
 
-    /// Takes a role for this controller, or with [`ControllerRole::NoChange`] asks for it; the switch says which it has. 1.3 only.
+    /// Requests a role for this controller, or with [`ControllerRole::NoChange`] the current one; returns the role that the
+    /// switch reports. 1.3 only.
     ///
     /// # Errors
-    /// As [`Network::port_stats`], and [`RequestError::Encode`] where the switch speaks 1.0.
+    /// Like [`Network::port_stats`], and [`RequestError::Encode`] if the switch speaks 1.0.
     pub async fn role(&self, switch: DatapathId, role: Role) -> Result<Role, RequestError> {
         let reply = self.reply(switch, &Message::RoleRequest(role)).await?;
         let role = reply.messages().find_map(|message| match message {
@@ -392,7 +393,7 @@ fn multipart_request(body: MultipartRequestBody<'_>) -> Message<'_> {
     })
 }
 
-/// The parts of a multipart reply; `None` for a message that is none.
+/// Returns the parts of a multipart reply; `None` for another message.
 fn bodies(reply: &Reply) -> impl Iterator<Item = Option<MultipartReplyBody<'_>>> {
     reply.messages().map(|message| match message {
         Message::MultipartReply(part) => Some(part.body),

@@ -1,5 +1,5 @@
-//! The thread beside the shards: accepts connections, shakes hands with peers that speak TLS, distributes connections, and
-//! balances the shards' load. A handshake takes a millisecond of computing, and here it delays no switch that is connected.
+//! The thread next to the shards: accepts connections, performs TLS handshakes, distributes connections, and balances the shards'
+//! load. A handshake needs a millisecond of computing, and here it delays no connected switch.
 
 use crate::connection::{Admission, Connection, Resumption};
 use crate::connection_queue::ConnectionQueue;
@@ -18,16 +18,16 @@ use std::time::{Duration, Instant, SystemTime};
 use urtica_hold::{HeldConnection, Link, Notice};
 use urtica_socket::{Certificate, Ended, Handshakes, Listener, Stream};
 
-/// How often load is compared.
+/// The interval at which load is compared.
 const BALANCE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Differences below this much of an interval's work are not worth moving a switch for.
 const BALANCE_THRESHOLD: Duration = Duration::from_millis(100);
 
-/// How often files are looked at that may have changed.
+/// The interval at which files are checked for changes.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long accepting pauses when the system is out of a resource: mostly of file descriptors.
+/// The time for which accepting pauses when the system is out of a resource, usually file descriptors.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(200);
 
 pub(crate) struct Supervisor {
@@ -38,18 +38,18 @@ pub(crate) struct Supervisor {
     session: SessionConfig,
     /// Keeps connections when this program ends.
     holder: Option<Arc<Link>>,
-    /// What goes on with the kernel halves of an earlier program.
+    /// Continues the kernel halves of an earlier program.
     pub held_halves: Option<Arc<dyn HeldHalves>>,
     next_refresh: Instant,
-    /// How long each shard had been busy when load was last compared, in nanoseconds.
+    /// The busy time of each shard when load was last compared, in nanoseconds.
     busy_before: Vec<u64>,
     next_balance: Instant,
-    /// Until when nothing is accepted, since the system was out of a resource.
+    /// The end of a pause in which nothing is accepted, since the system was out of a resource.
     paused_until: Option<Instant>,
     last_token: Token,
 }
 
-/// Where connections are accepted, and from whom.
+/// The listeners, and the checks of peers.
 pub(crate) struct Acceptor {
     pub listeners: Vec<Listener>,
     /// TLS connections whose handshake is not finished.
@@ -83,7 +83,7 @@ impl Supervisor {
         }
     }
 
-    /// Gives accepted connections to this holder, and takes over those that it has kept for an earlier program.
+    /// Adds accepted connections to this holder, and takes over those that it has kept for an earlier program.
     pub fn take_over(&mut self, holder: Link, connections: Vec<HeldConnection>) {
         let holder = Arc::new(holder);
         let count = connections.len();
@@ -102,8 +102,8 @@ impl Supervisor {
         self.holder = Some(holder);
     }
 
-    /// Takes over a connection of an earlier program. Returns how many packet-ins the kernel has answered meanwhile; `None` where it
-    /// could not, and the connection is closed.
+    /// Takes over a connection of an earlier program. Returns the number of packet-ins that the kernel has answered since; `None`
+    /// if it could not, and the connection is closed.
     fn resume(&mut self, held: &HeldConnection, holder: &Arc<Link>) -> Option<u64> {
         self.last_token += 1;
         let resumption = Resumption {
@@ -121,7 +121,7 @@ impl Supervisor {
             }
             Err(reason) => {
                 urtica_log::warn!(about: "taking over", peer = held.label, %reason, "cannot take over a connection of an earlier program; closing it, and its switch will reconnect");
-                // Fails only where the peer was faster.
+                // Fails only if the peer was faster.
                 let _ = shutdown(&held.socket, Shutdown::Both);
                 holder.forget(held.id);
                 None
@@ -129,7 +129,7 @@ impl Supervisor {
         }
     }
 
-    /// Runs until the controller is to stop; then closes the listeners, or leaves them, and tells the shards to end.
+    /// Runs until the controller must stop; then closes the listeners, or leaves them, and stops the shards.
     pub fn run(mut self, watch: &Watch) -> io::Result<()> {
         while !self.wait(watch)? {
             self.handle_notice(watch);
@@ -156,7 +156,7 @@ impl Supervisor {
                 true => Command::Leave,
                 false => Command::Stop,
             };
-            // Fails only where the shard has ended already.
+            // Fails only if the shard has ended already.
             let _ = shard.mailbox.push(command);
         }
         if let Some(holder) = self.holder.filter(|_| !is_leaving) {
@@ -189,7 +189,7 @@ impl Supervisor {
         }
     }
 
-    /// The listeners to accept connections from: none during a pause.
+    /// Returns the listeners to accept connections from: none during a pause.
     fn listening(&self, now: Instant) -> &[Listener] {
         match self.paused_until {
             Some(until) if now < until => &[],
@@ -197,7 +197,7 @@ impl Supervisor {
         }
     }
 
-    /// When there is something to do next if no connection comes.
+    /// Returns when there is work to do if no connection arrives.
     fn next_timeout(&self, now: Instant) -> Instant {
         let paused_until = self.paused_until.filter(|until| now < *until);
         let handshake = self
@@ -211,7 +211,8 @@ impl Supervisor {
             .fold(self.next_balance, Instant::min)
     }
 
-    /// Waits for a connection, for the next time-out, for the holder, or until the controller is to stop; returns `true` for the last.
+    /// Waits for a connection, for the next time-out, for the holder, or until the controller must stop; returns `true` for the
+    /// last.
     fn wait(&self, watch: &Watch) -> io::Result<bool> {
         let now = Instant::now();
         let timeout = self.next_timeout(now).saturating_duration_since(now);
@@ -267,7 +268,7 @@ impl Supervisor {
         self.pass_on(connection);
     }
 
-    /// The check of the datapath id that a peer uses, if there is one.
+    /// Returns the check of the datapath id that a peer uses, if there is one.
     fn admission(&self, certificate: Option<&Certificate>) -> Option<Admission> {
         let ids = self.acceptor.datapath_ids.clone()?;
         let certificate = certificate.cloned();
@@ -325,7 +326,7 @@ impl Supervisor {
     fn pass_on(&self, connection: Connection) {
         let shard = self.next_shard();
         let mailbox = &self.network.shard(shard).mailbox;
-        // Fails only where the shard has ended, and drops the connection: the controller stops.
+        // Fails only if the shard has ended, and drops the connection: the controller stops.
         let _ = self.queues[shard].put(Box::new(connection), || {
             mailbox.push(Command::Adopt).is_ok()
         });
@@ -336,8 +337,8 @@ impl Supervisor {
         (self.last_token % self.network.shards().len() as u64) as usize
     }
 
-    /// Where one shard was much busier than another, has it give half of the difference away. Load is measured in time and not
-    /// in messages: handlers differ.
+    /// If one shard was much busier than another, makes it hand over half of the difference. Load is measured in time and not in
+    /// messages: handlers differ.
     fn balance(&mut self) {
         self.next_balance = Instant::now() + BALANCE_INTERVAL;
         let counters = self.network.shard_counters();
@@ -351,8 +352,8 @@ impl Supervisor {
         }
     }
 
-    /// Accepting failed: there is nothing more to accept, the peer has disconnected at once, or the system is out of a resource,
-    /// which may pass. None of these is a reason to stop listening; for the last, accepting pauses, as it would fail again at once.
+    /// Accepting failed: no connection is waiting, the peer has disconnected at once, or the system is out of a resource, which
+    /// may pass. None of these is a reason to stop listening; for the last, accepting pauses, as it would fail again at once.
     fn note_refusal(&mut self, error: &io::Error, now: Instant) {
         use rustix::io::Errno;
         match Errno::from_io_error(error) {
@@ -373,7 +374,7 @@ fn hold(connection: &mut Connection, holder: &Arc<Link>) {
     }
 }
 
-/// A part of one shard's load that is to move to another.
+/// A part of one shard's load that must move to another.
 #[derive(Debug, PartialEq)]
 struct Transfer {
     from: usize,
@@ -383,8 +384,8 @@ struct Transfer {
 }
 
 impl Transfer {
-    /// Half of the difference between the busiest shard and the least busy one, if it is worth it: then both have the same load.
-    /// `loads` are in nanoseconds.
+    /// Returns half of the difference between the busiest shard and the least busy one, if it is large enough: then both have
+    /// equal load. `loads` are in nanoseconds.
     fn between(loads: &[u64]) -> Option<Self> {
         let from = (0..loads.len()).max_by_key(|&shard| loads[shard])?;
         let to = (0..loads.len()).min_by_key(|&shard| loads[shard])?;

@@ -1,9 +1,9 @@
-//! What is known of a switch.
+//! The description of a switch.
 
 use crate::{Ports, Role};
 use urtica_wire::{Capabilities, DatapathId, Features, Port, PortNo, Version};
 
-/// What is known of a switch.
+/// The description of a switch.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SwitchInfo {
@@ -11,13 +11,13 @@ pub struct SwitchInfo {
     pub datapath_id: DatapathId,
     /// The version that it and we speak.
     pub version: Version,
-    /// Where its connection comes from, as people read it.
+    /// The address of its connection, for display.
     pub peer: String,
-    /// How many packets it can keep for us.
+    /// The number of packets that it can buffer.
     pub n_buffers: u32,
-    /// How many tables it has.
+    /// The number of its tables.
     pub n_tables: u8,
-    /// What it can do.
+    /// Its capabilities.
     pub capabilities: Capabilities,
     /// Its ports. Empty until a 1.3 switch has described them.
     pub ports: Ports,

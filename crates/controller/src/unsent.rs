@@ -1,4 +1,4 @@
-//! What a program says that is only tried: kept, and not sent. See [`preview`](crate::preview).
+//! The messages of a program that is only previewed: kept, and not sent. See [`preview`](crate::preview).
 
 use crate::request::{Asker, Reply};
 use parking_lot::Mutex;
@@ -29,7 +29,7 @@ impl Unsent {
         })
     }
 
-    /// Keeps messages for a switch; whoever awaits that they are processed learns that they are.
+    /// Keeps messages for a switch; a caller that waits for their processing is notified of it.
     pub fn keep(&self, switch: DatapathId, bytes: &[u8], version: Version, asker: Option<Asker>) {
         let mut said = self.said.lock();
         said.last = Instant::now();
@@ -43,12 +43,12 @@ impl Unsent {
         }
     }
 
-    /// How long nothing has come.
+    /// Returns the time since the last message.
     pub fn quiet_for(&self) -> Duration {
         self.said.lock().last.elapsed()
     }
 
-    /// Takes what was kept: whole messages, by switch.
+    /// Removes and returns the kept messages: whole ones, by switch.
     pub fn take(&self) -> BTreeMap<DatapathId, Vec<u8>> {
         std::mem::take(&mut self.said.lock().messages)
     }

@@ -1,12 +1,12 @@
-//! The essential threads of the controller, and what happens when one ends that should not.
+//! The essential threads of the controller, and the response if one ends unexpectedly.
 //!
-//! **What.** The shards, the supervisor and the clock run until the controller is told to stop. Panics of handlers and
-//! background programs are contained where they are called; what is left is an error of the system, or a bug in the
-//! controller. A shard that ended alone would leave its switches unserved, and get new ones.
+//! **What.** The shards, the supervisor and the clock run until the controller is stopped. Panics of handlers and background
+//! programs are contained by their callers; the remaining causes are an error of the system, or a bug in the controller. A shard
+//! that ended alone would leave its switches unserved, and get new ones.
 //!
-//! **How.** A thread that ends by an error or a panic stops the controller: listeners are closed, the other shards close
-//! their connections in order, so that switches look for another controller or fall back to their fail mode, and whoever
-//! runs the controller is told. Nothing is restarted: after a bug, nobody knows what else is wrong.
+//! **How.** A thread that ends by an error or a panic stops the controller: listeners are closed, the other shards close their
+//! connections in order, so that switches try another controller or fall back to their fail mode, and the owner of the controller
+//! is notified. Nothing is restarted: after a bug, the rest of the state cannot be trusted.
 
 use crate::Network;
 use crate::error::Error;
@@ -25,9 +25,9 @@ use std::thread::{self, JoinHandle};
 /// Thread-safety: the lock is never held while anything is called.
 pub(crate) struct Watch {
     network: Network,
-    /// Becomes readable when the controller is to stop.
+    /// Becomes readable when the controller must stop.
     stop: OwnedFd,
-    /// Whether connections are to be left to the next program then.
+    /// Whether connections are then left to the next program.
     is_leaving: AtomicBool,
     state: Mutex<State>,
 }
@@ -56,7 +56,7 @@ impl Watch {
         }))
     }
 
-    /// Starts a thread, which is to run until it is told to stop.
+    /// Starts a thread, which must run until it is told to stop.
     pub fn spawn(
         self: &Arc<Self>,
         name: String,
@@ -70,12 +70,12 @@ impl Watch {
         })
     }
 
-    /// Becomes readable when the controller is to stop.
+    /// Returns a descriptor that becomes readable when the controller must stop.
     pub fn stop_event(&self) -> BorrowedFd<'_> {
         self.stop.as_fd()
     }
 
-    /// Tells the threads to end.
+    /// Makes the threads end.
     pub fn stop(&self) {
         // Cannot fail but for a counter at its limit, in which case it is readable already.
         let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
@@ -86,12 +86,12 @@ impl Watch {
         self.is_leaving.store(true, Ordering::Release);
     }
 
-    /// Whether connections are to be left to the next program.
+    /// Returns whether connections are left to the next program.
     pub fn is_leaving(&self) -> bool {
         self.is_leaving.load(Ordering::Acquire)
     }
 
-    /// Another program takes over: the threads end, and whoever runs the controller is told.
+    /// Gives way to another program: makes the threads end, and notifies the owner of the controller.
     pub fn give_way(&self) {
         self.set_leaving();
         let callbacks = std::mem::take(&mut self.lock().callbacks);
@@ -99,22 +99,22 @@ impl Watch {
         callbacks.into_iter().for_each(|callback| callback());
     }
 
-    /// Tells the threads to end where there may be no supervisor, which tells the shards.
+    /// Makes the threads end even without a supervisor, which stops the shards.
     pub fn stop_all(&self) {
         self.stop();
         for shard in self.network.shards() {
-            // Fails only where the shard has ended already.
+            // Fails only if the shard has ended already.
             let _ = shard.mailbox.push(Command::Stop);
         }
     }
 
-    /// Why the controller has stopped by itself, if it has.
+    /// Returns the error because of which the controller has stopped, if it has.
     pub fn failure(&self) -> Option<Error> {
         let Failure { thread, reason } = self.lock().failure.clone()?;
         Some(Error::Ended { thread, reason })
     }
 
-    /// Calls `callback` when the controller stops by itself; at once where it has.
+    /// Calls `callback` when the controller stops because of an error; at once if it has.
     pub fn on_failure(&self, callback: impl FnOnce() + Send + 'static) {
         let mut state = self.lock();
         if state.failure.is_none() && !self.is_leaving() {
@@ -143,8 +143,7 @@ impl Watch {
     }
 }
 
-/// Waits until a thread has ended, unless it is the calling one: a handler or a background program may be what stops the
-/// controller.
+/// Waits until a thread has ended, unless it is the calling one: a handler or a background program may stop the controller.
 pub(crate) fn join_other(thread: JoinHandle<()>) {
     if thread.thread().id() != thread::current().id() {
         // Whatever it ended by, the watch knows.

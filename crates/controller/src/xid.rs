@@ -1,6 +1,6 @@
 //! Transaction ids that name the sender of a message, so that replies and errors are routed back to it.
 
-/// The sender of a message, as the top byte of its xid, in place.
+/// The sender of a message, as the top byte of its xid, already shifted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Origin(u32);
 
@@ -32,7 +32,7 @@ impl Origin {
         Self((index as u32 + 1) << COUNTER_BITS)
     }
 
-    /// What the cookies of its entries have in their top byte, and zeros below.
+    /// Returns the cookie with its top byte for these entries, and zeros below.
     #[inline(always)]
     pub fn cookie(self) -> u64 {
         u64::from(self.0) << 32
@@ -43,7 +43,8 @@ impl Origin {
         (self.0 >> COUNTER_BITS) as u8
     }
 
-    /// The xid of all that a program sends outside its handlers: an error tells which switch has refused something, and not
+    /// Returns the xid of all messages that a program sends outside its handlers: an error shows which switch has refused a
+    /// message, but not which message.
     /// what.
     pub fn xid(self) -> u32 {
         self.0
@@ -81,7 +82,7 @@ impl Xids {
         self.last
     }
 
-    /// Continues after the xid with this counter, where a kernel half has used some.
+    /// Continues after the xid with this counter, if a kernel half has used some.
     pub fn go_on_after(&mut self, last: u32) {
         self.last = last;
     }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// A clock with timers. Whoever drives it calls [`Clock::fire`] when the next timer is due.
+/// A clock with timers. Its driver calls [`Clock::fire`] when the next timer is due.
 pub(crate) struct Clock {
     time: Time,
     timers: Mutex<Timers>,
@@ -86,8 +86,8 @@ impl Clock {
             .map(|((deadline, _), _)| *deadline)
     }
 
-    /// Wakes the programs whose timers have expired, in order. A program may have a waker of its own; one that panics does not
-    /// keep the others from being woken.
+    /// Wakes the programs whose timers have expired, in order. A program may use its own waker; one that panics does not keep the
+    /// others from being woken.
     pub fn fire(&self) {
         let now = self.now();
         let mut timers = self.timers.lock();
@@ -110,7 +110,7 @@ impl Clock {
             .first_key_value()
             .map(|((deadline, _), _)| deadline.saturating_duration_since(self.now()));
         let duration = next.unwrap_or(limit).min(limit);
-        // An early return does no harm: the caller looks at the clock.
+        // An early return does no harm: the caller reads the clock.
         let _ = self.earlier.wait_for(&mut timers, duration);
     }
 
@@ -136,7 +136,7 @@ impl Clock {
         key
     }
 
-    /// Replaces the waker of a timer, which keeps its place. Returns whether the timer is still set.
+    /// Replaces the waker of a timer, which keeps its position. Returns whether the timer is still set.
     fn update(&self, key: &Key, waker: &Waker) -> bool {
         let mut timers = self.timers.lock();
         let Some(waiting) = timers.waiting.get_mut(key) else {

@@ -1,4 +1,4 @@
-//! Background programs that run interleaved on the thread of whoever drives an embedded controller.
+//! Background programs that run interleaved on the thread that drives an embedded controller.
 
 use super::clock::Clock;
 use super::task::{Run, Task, drop_contained, poll_contained};
@@ -91,7 +91,7 @@ impl TaskQueue {
         self.ready.lock().is_empty()
     }
 
-    /// Drops all programs, and those that are added from now on.
+    /// Drops all programs, and any that are added later.
     pub fn stop(&self) {
         let mut programs = self.programs.lock();
         programs.is_stopped = true;
@@ -155,7 +155,7 @@ impl TaskQueue {
 struct ProgramWaker {
     number: u64,
     is_queued: AtomicBool,
-    /// Where it queues.
+    /// The queue for woken programs.
     ready: Arc<Ready>,
 }
 

@@ -9,19 +9,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// How long a background program may run without waiting for anything before that is logged and counted as a stall: 1 s.
+/// The time that a background program may run without waiting before it is logged and counted as a stall: 1 s.
 pub const STALL: Duration = Duration::from_secs(1);
 
 /// The time from a control program's start to its end, which all that it has spawned shares.
 #[derive(Debug, Default)]
 pub(crate) struct Run {
     is_over: AtomicBool,
-    /// Whether what it spawns is not polled yet.
+    /// Whether the tasks that it spawns wait to be released.
     is_held: AtomicBool,
 }
 
 impl Run {
-    /// One whose programs wait until it is [released](Run::release).
+    /// A run whose programs wait until it is [released](Run::release).
     pub fn held() -> Self {
         Self {
             is_held: AtomicBool::new(true),
@@ -37,7 +37,7 @@ impl Run {
         self.is_held.load(Ordering::Acquire)
     }
 
-    /// From now on nothing of it is polled again.
+    /// Ends the run: none of its programs is polled again.
     pub fn end(&self) {
         self.is_over.store(true, Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! Background programs on threads of their own.
+//! Background programs on their own threads.
 
 use super::clock::Clock;
 use super::task::{Run, STALL, Task, drop_contained, poll_contained};
@@ -12,10 +12,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-/// How long a stopping controller waits for programs that are running.
+/// The time that a stopping controller waits for running programs.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often a program that is held looks whether it is released.
+/// The interval at which a held program checks whether it is released.
 const HELD_INTERVAL: Duration = Duration::from_millis(1);
 
 /// All programs of a controller, and the thread that drives their clock.
@@ -33,7 +33,7 @@ struct Running {
     thread: JoinHandle<()>,
 }
 
-/// What is known of a program from outside of its thread.
+/// The state of a program, as seen from other threads.
 struct Program {
     name: String,
     run: Arc<Run>,
@@ -42,11 +42,11 @@ struct Program {
 
 #[derive(Default)]
 struct PollState {
-    /// When its current poll began; `None` while it waits.
+    /// When its current poll started; `None` while it waits.
     since: Option<Instant>,
     /// Whether this stall has been counted.
     is_counted: bool,
-    /// How many stalls there were.
+    /// The number of stalls.
     stalls: u64,
 }
 
@@ -69,7 +69,7 @@ impl Threads {
         Ok(threads)
     }
 
-    /// Runs a program on a thread of its own.
+    /// Runs a program on its own thread.
     pub fn spawn(self: &Arc<Self>, name: &str, task: Task, run: &Arc<Run>) {
         let program = Arc::new(Program {
             name: name.to_owned(),
@@ -157,7 +157,7 @@ impl Threads {
     }
 }
 
-/// Has threads end whose programs are to be dropped, and waits until they have, for [`PATIENCE`] at most.
+/// Makes threads of dropped programs end, and waits for that, for [`PATIENCE`] at most.
 fn wait_for(running: &[Running]) {
     for program in running {
         program.thread.thread().unpark();
@@ -204,7 +204,7 @@ impl Program {
         }
     }
 
-    /// Where its current poll has become a stall that is not counted yet: how long it has run, and how many times it has stalled.
+    /// If its current poll has become a stall that is not counted yet: its duration so far, and the number of earlier stalls.
     fn stalled(&self) -> Option<(Duration, u64)> {
         let mut poll = self.poll.lock();
         let ran_for = poll.since?.elapsed();

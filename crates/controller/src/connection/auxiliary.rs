@@ -1,9 +1,9 @@
 //! Auxiliary connections (1.3.5 section 6.3.7): further connections of a switch that has its main one.
 //!
-//! An auxiliary connection belongs to the shard of its main connection. It has a session, buffers and a backlog of its own; while
-//! what came over it is handled, the main connection lends it the switch with its handlers, and its xids. So handlers see messages of
-//! one switch, one after the other, and their replies go back by the connection over which the message came. What programs send
-//! through a [`Network`](crate::Network) goes over the main connection.
+//! An auxiliary connection belongs to the shard of its main connection. It has its own session, buffers and backlog; while its
+//! messages are handled, the main connection lends it the switch with its handlers, and its xids. So handlers see messages of one
+//! switch, one after the other, and replies use the connection of the message that they answer. Messages that programs send
+//! through a [`Network`](crate::Network) use the main connection.
 
 use super::{Channel, Close, Connection};
 use crate::batch::BatchContext;
@@ -19,7 +19,7 @@ const MAIN_ENDED: &str = "its main connection has ended";
 
 const REPLACED: &str = "a newer auxiliary connection has the same id";
 
-/// What makes a connection an auxiliary one.
+/// The state that only auxiliary connections have.
 pub(super) struct Auxiliary {
     datapath_id: DatapathId,
     id: u8,
@@ -28,7 +28,7 @@ pub(super) struct Auxiliary {
 }
 
 impl<C: Channel> Connection<C> {
-    /// The peer has said that it is an auxiliary connection of this switch.
+    /// Makes this an auxiliary connection of a switch, since the peer has announced one.
     pub(super) fn become_auxiliary(&mut self, datapath_id: DatapathId, id: u8) -> Close {
         self.auxiliary = Some(Auxiliary {
             datapath_id,
@@ -48,18 +48,18 @@ impl<C: Channel> Connection<C> {
         self.is_auxiliary() || !self.auxiliaries.is_empty()
     }
 
-    /// Its main connection, where it is an auxiliary one that has found it.
+    /// Returns its main connection, if it is an auxiliary one that has found it.
     pub fn main(&self) -> Option<Token> {
         self.auxiliary.as_ref()?.main
     }
 
-    /// The switch whose main connection it has to find.
+    /// Returns the switch whose main connection it needs.
     pub fn awaits_main(&self) -> Option<DatapathId> {
         let auxiliary = self.auxiliary.as_ref()?;
         auxiliary.main.is_none().then_some(auxiliary.datapath_id)
     }
 
-    /// Asks the shard to find the main connection, where that is still to be done.
+    /// Requests that the shard find the main connection, unless that has been done.
     pub fn expect_main(&self) -> Result<(), Close> {
         match self.awaits_main() {
             Some(_) => Err(Close::ToMain),
@@ -72,7 +72,7 @@ impl<C: Channel> Connection<C> {
         self.main().unwrap_or(self.token)
     }
 
-    /// Why it is refused where its switch has no main connection.
+    /// Returns the reason for refusing it, if its switch has no main connection.
     pub fn without_main(&self) -> Close {
         let (id, switch) = match &self.auxiliary {
             Some(auxiliary) => (auxiliary.id, auxiliary.datapath_id.to_string()),
@@ -83,7 +83,8 @@ impl<C: Channel> Connection<C> {
         ))
     }
 
-    /// Makes it an auxiliary connection of `main`, which is on the same shard; `is_open` says whether an earlier one still is.
+    /// Makes it an auxiliary connection of `main`, which is on the same shard; `is_open` tests whether an earlier one is still
+    /// open.
     pub fn attach(
         &mut self,
         main: &mut Self,
@@ -125,7 +126,7 @@ impl<C: Channel> Connection<C> {
         Ok(())
     }
 
-    /// Takes the switch from its main connection for the time of one batch.
+    /// Borrows the switch from its main connection for one batch.
     pub fn borrow_from(&mut self, main: &mut Self) {
         self.exchange_with(main);
         self.session.follow_role(main.session.role());
@@ -150,17 +151,17 @@ impl<C: Channel> Connection<C> {
     }
 }
 
-/// From where a peer connects, without scheme and port. Connections of one switch "must use the same source IP address", and may
-/// differ in the rest (1.3.5 section 6.3.7).
+/// Returns the host of a peer's address, without scheme and port. Connections of one switch "must use the same source IP
+/// address"; the rest may differ (1.3.5 section 6.3.7).
 fn host(peer: &str) -> &str {
     let name = urtica_log::without_port(peer);
     name.split_once(':').map_or(name, |(_, host)| host)
 }
 
-/// Has this shard close one of its connections when it has handled what it is at.
+/// Makes this shard close one of its connections after the current batch.
 fn close_later(token: Token, reason: &'static str, batch: &BatchContext) {
     let close = Command::Close { token, reason };
-    // Fails only where the shard has ended, and the connection with it.
+    // Fails only if the shard has ended, and the connection with it.
     let _ = batch.network.shard(batch.shard).mailbox.push(close);
 }
 

@@ -1,8 +1,8 @@
 //! The part of a connection that outlives its program: see [`urtica_hold`].
 //!
 //! Input is peeked at, and stays in the socket's queue until it has been handled and the journal has the replies; then it is
-//! discarded. So an incomplete message needs no storage of its own, except in front of a kernel half: there it is stored in memory
-//! that the next program finds ([`HeldHalf`](crate::HeldHalf)), so that the queue can be handed over empty.
+//! discarded. So an incomplete message needs no storage, except before a kernel half: there it is stored in memory that the next
+//! program finds ([`HeldHalf`](crate::HeldHalf)), so that the queue can be handed over empty.
 
 use crate::kernel_half::Keeper;
 use rustix::fd::BorrowedFd;
@@ -13,18 +13,18 @@ use std::io;
 use std::sync::Arc;
 use urtica_hold::{Id, Journal, Link, Note, Progress, Words, discard};
 
-/// How much is discarded per system call.
+/// The number of bytes discarded per system call.
 const DISCARD_BYTES: usize = 256 << 10;
 
 /// The journal's mark of a connection that has a kernel half.
 const HAS_HALF: u64 = 1;
 
-/// What the kernel half has done, and the beginning of a message that is stored there, as the journal has it.
+/// The kernel half's progress and the incomplete message stored there, as the journal has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stored {
-    /// How many bytes of input it had answered.
+    /// The number of input bytes that it had answered.
     pub taken: u64,
-    /// Names the beginning of a message; 0 where there is none.
+    /// Identifies an incomplete message; 0 if there is none.
     pub word: u64,
 }
 
@@ -41,15 +41,15 @@ pub(crate) struct Hold {
     id: Id,
     /// Bytes that were peeked at but not handled; they are at the front of the socket's queue.
     left: usize,
-    /// Bytes that were handled but not discarded; they precede those.
+    /// Bytes that were handled but not discarded; they precede those left.
     handled: usize,
     /// Whether the last peek saw everything that was in the queue.
     is_drained: bool,
-    /// How many bytes at the end of the output are not in the journal yet.
+    /// The number of bytes at the end of the output that are not in the journal yet.
     unnoted: usize,
-    /// The length of the beginning of a message that precedes the queue, and is stored with the kernel half.
+    /// The length of an incomplete message that precedes the queue, and is stored with the kernel half.
     fragment: usize,
-    /// What is stored there, and what was before what is handled but not discarded.
+    /// The state stored there, and the state before the input that is handled but not discarded.
     stored: Stored,
     stored_before: Stored,
 }
@@ -88,7 +88,7 @@ impl Hold {
         mark == HAS_HALF
     }
 
-    /// Where the kernel half leaves what the next program needs.
+    /// Returns the keeper, to which the kernel half gives the state that the next program needs.
     pub fn keeper(&self) -> Keeper<'_> {
         Keeper::new(&self.link, self.id)
     }
@@ -98,37 +98,37 @@ impl Hold {
         self.id
     }
 
-    /// There is a kernel half from now on. All that was noted has been discarded.
+    /// Notes that a kernel half starts. All noted input has been discarded.
     pub fn begin_half(&mut self) -> Result<(), Errno> {
         self.journal.set_mark(HAS_HALF, Progress::default())
     }
 
-    /// There is none any more; it has taken and written so much.
+    /// Notes that the kernel half has ended, with its final progress.
     pub fn end_half(&mut self, progress: Progress, output: &[u8], word: u64) -> Result<(), Errno> {
         self.journal.set_mark(0, progress)?;
         self.link.detach(self.id);
-        // Another one that is started later has done nothing in the beginning.
+        // A kernel half that is started later starts at zero.
         self.reclaim(0, Stored::default());
         self.note_output(output, word)
     }
 
-    /// The program owns the connection again. So many bytes of the beginning of a message precede the queue.
+    /// Notes that the program owns the connection again. `fragment` bytes of an incomplete message precede the queue.
     pub fn reclaim(&mut self, fragment: usize, stored: Stored) {
         self.fragment = fragment;
         (self.stored, self.stored_before) = (stored, stored);
     }
 
-    /// The kernel half has the beginning of a message from now on.
+    /// Notes that the kernel half now has the incomplete message.
     pub fn hand_over(&mut self) {
         self.fragment = 0;
     }
 
-    /// How many bytes of the beginning of a message precede the queue.
+    /// Returns the number of bytes of an incomplete message that precede the queue.
     pub fn fragment(&self) -> usize {
         self.fragment
     }
 
-    /// What was left is stored with the kernel half, under this word, and counts as handled.
+    /// Notes that the rest is stored with the kernel half, under this word, and counts as handled.
     pub fn store(&mut self, word: u64) {
         self.fragment += self.left;
         self.handled += self.left;
@@ -141,7 +141,7 @@ impl Hold {
         recv(socket, buffer, RecvFlags::PEEK).map(|(count, _)| count)
     }
 
-    /// How many of the bytes that the next peek returns were seen before.
+    /// Returns the number of bytes of the next peek that were seen before.
     pub fn left(&self) -> usize {
         self.left
     }
@@ -152,24 +152,24 @@ impl Hold {
         self.is_drained = is_drained;
     }
 
-    /// All but so many are handled of the peeked bytes and what precedes them.
+    /// Notes that all peeked bytes and those before them are handled, except `left`.
     pub fn note_left(&mut self, left: usize) {
         let handled = (self.fragment + self.left).saturating_sub(left);
         if handled == 0 {
             return;
         }
-        // A message that begins before the queue ends in it.
+        // A message that starts before the queue ends in it.
         self.handled += handled.saturating_sub(self.fragment);
         self.left = left;
         (self.fragment, self.stored.word) = (0, 0);
     }
 
-    /// Whether a message is incomplete, so that there is nothing to do until more arrives.
+    /// Returns whether a message is incomplete, so that nothing can be done until more arrives.
     pub fn awaits_rest(&self) -> bool {
         self.is_drained && self.left > 0
     }
 
-    /// So many bytes were added to the output.
+    /// Notes that `count` bytes were appended to the output.
     pub fn note_added(&mut self, count: usize) {
         self.unnoted += count;
     }
@@ -191,8 +191,8 @@ impl Hold {
         })
     }
 
-    /// Commits what was handled: `replies`, which follow the output, are noted, then the handled input is discarded. Returns
-    /// how many bytes these were.
+    /// Commits handled input: notes `replies`, which follow the output, then discards the input. Returns the number of discarded
+    /// bytes.
     pub fn commit(
         &mut self,
         socket: BorrowedFd,

@@ -48,10 +48,10 @@ pub(crate) struct Resumption<'a> {
 }
 
 impl Connection {
-    /// Gives the newly accepted connection to the holder.
+    /// Adds the newly accepted connection to the holder.
     ///
     /// # Errors
-    /// If it cannot be kept; it works all the same.
+    /// If it cannot be kept; it works without.
     pub fn hold(&mut self, link: &Arc<Link>) -> io::Result<()> {
         let socket = self.channel.socket().ok_or(io::ErrorKind::Unsupported)?;
         let hold = Hold::begin(link, socket, self.session.peer())?;
@@ -99,7 +99,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// How many packet-ins the kernel has answered while no program was there, if that is not counted yet.
+    /// Returns the number of packet-ins that the kernel answered while no program was running, if that is not counted yet.
     pub fn answered_meanwhile(&self) -> u64 {
         let kernel = self.kernel.as_ref();
         kernel.map_or(0, Ownership::uncounted_answers)
@@ -127,7 +127,7 @@ impl Connection {
         }
     }
 
-    /// Ends the connection for this program, and leaves it to the next if it is held. Its kernel half goes on.
+    /// Closes the connection for this program, and leaves it to the next if it is held. Its kernel half keeps running.
     pub fn leave(&mut self, batch: &mut BatchContext) {
         match self.commit_output() {
             Ok(()) => self.hold = None,
@@ -146,19 +146,19 @@ impl<C: Channel> Connection<C> {
         self.hold.is_some()
     }
 
-    /// How many of the bytes that the next read returns were seen before.
+    /// Returns the number of bytes of the next read that were seen before.
     pub fn left(&self) -> usize {
         self.hold.as_ref().map_or(0, |hold| hold.left())
     }
 
-    /// Whether the queue holds an incomplete message, and there is nothing to do until more arrives.
+    /// Returns whether the queue holds an incomplete message, so that nothing can be done until more arrives.
     pub fn awaits_rest(&self) -> bool {
         let awaits = self.hold.as_ref().is_some_and(|hold| hold.awaits_rest());
         awaits && !self.is_stalled()
     }
 
-    /// Writes to the journal everything that is to be sent, before it is sent: the output from the mailbox, and the replies
-    /// in `batch.out` together with the input that they answer.
+    /// Writes to the journal everything that will be sent, before it is sent: the output from the mailbox, and the replies in
+    /// `batch.out` together with the input that they answer.
     #[cold] // so that connections that nobody keeps pay a comparison
     pub(super) fn commit(&mut self, batch: &mut BatchContext) -> Result<(), Close> {
         if self.is_kernels() {
@@ -225,8 +225,8 @@ impl<C: Channel> Connection<C> {
         Ok(kernel.is_kept())
     }
 
-    /// Goes on without the kernel half of an earlier program, as soon as all that it has passed has been handled and all that
-    /// it has answered is written. Returns whether it has.
+    /// Continues without the kernel half of an earlier program, once all input that it passed is handled and all its answers are
+    /// written. Returns whether it has.
     #[cold]
     pub(super) fn let_half_go(&mut self) -> Result<bool, Close> {
         let (Some(hold), Some(kernel)) = (&mut self.hold, &mut self.kernel) else {
@@ -251,7 +251,7 @@ impl<C: Channel> Connection<C> {
         Ok(true)
     }
 
-    /// The same for the output from the mailbox only.
+    /// Like `commit`, for the output from the mailbox only.
     #[cold]
     pub(super) fn commit_output(&mut self) -> Result<(), Close> {
         if self.is_kernels() {
@@ -265,7 +265,7 @@ impl<C: Channel> Connection<C> {
     }
 }
 
-/// Takes back the connection from the kernel half that an earlier program left, if it left one.
+/// Reclaims the connection from the kernel half that an earlier program left, if there is one.
 fn resume_half(
     held: &HeldConnection,
     link: &Link,
@@ -281,7 +281,7 @@ fn resume_half(
         }
         None if has_half => Err(Damaged::NotAttached.into()),
         Some(_) => {
-            // The earlier program had not begun with it, or was done with it.
+            // The earlier program had not started it, or had finished with it.
             link.detach(held.id);
             Ok(None)
         }
@@ -289,8 +289,8 @@ fn resume_half(
     }
 }
 
-/// The beginning of a message that precedes the queue: the kernel half's, where it has answered since the last note, or else the
-/// noted one. The same goes for the counter of xids, in the session's word.
+/// Returns the incomplete message that precedes the queue: the kernel half's, if it has answered since the last note, or else the
+/// noted one. The counter of xids in the session's word is updated likewise.
 fn newest(half: &mut Resumed, words: &mut Words) -> (Vec<u8>, Stored) {
     let Some(kept) = half.half.held() else {
         return (Vec::new(), Stored::default());

@@ -1,4 +1,4 @@
-//! How a connected switch follows a change of the programs: handlers come and go, and with them their entries.
+//! A connected switch during a change of programs: adds and removes handlers, and their entries.
 
 use super::{Channel, Close, Connection, Joined, TickTimer, contain, drop_contained};
 use crate::batch::BatchContext;
@@ -18,7 +18,7 @@ use urtica_wire::{Match, Message, Version, split_frame};
 /// Handlers, each with its program.
 type Handlers = Vec<(ProgramId, Box<dyn SwitchHandler>)>;
 
-/// A connection whose program answers in the kernel begins anew with other programs.
+/// A connection whose program answers in the kernel starts again with other programs.
 const HAS_KERNEL_HALF: Close =
     Close::Asked("the programs have changed, and one of them answered in the kernel");
 
@@ -46,7 +46,7 @@ impl<C: Channel> Connection<C> {
         Ok(())
     }
 
-    /// Tells handlers that came while the switch was up that it is.
+    /// Calls `switch_up` of handlers that were added while the switch was up.
     fn start_handlers(&mut self, positions: Vec<usize>, batch: &mut BatchContext) {
         if !self.switch.as_ref().is_some_and(|switch| switch.is_up) {
             return;
@@ -59,7 +59,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Deletes the entries of a program that is gone; where another has its place, those that the other does not have.
+    /// Deletes the entries of a program that is gone; if it is replaced, only those that the new program does not have.
     fn settle_entries(&mut self, program: ProgramId, is_replaced: bool, batch: &mut BatchContext) {
         let Some(version) = self.session.version() else {
             return;
@@ -85,7 +85,7 @@ impl<C: Channel> Connection<C> {
         ));
     }
 
-    /// Asks the switch something, behind what handlers have sent.
+    /// Sends the switch a request, after the output of handlers.
     fn ask(&mut self, question: &Message, version: Version, batch: &mut BatchContext) -> Told {
         let (sender, told) = oneshot::channel();
         let asker = Asker {
@@ -93,7 +93,7 @@ impl<C: Channel> Connection<C> {
             deadline: TOLD_WITHIN,
         };
         let xid = self.session.xids.next(Origin::REQUEST);
-        // Where it cannot be encoded, nobody holds the sender, and the answer is that there is none.
+        // If it cannot be encoded, the sender is dropped, and the receiver reports that there is no reply.
         if question.encode(version, xid, &mut batch.out).is_ok() {
             self.counters.sent.add(1);
             self.requests.insert(xid, asker, batch.now);
@@ -101,7 +101,7 @@ impl<C: Channel> Connection<C> {
         told
     }
 
-    /// What deletes all entries of a program.
+    /// Returns the message that deletes all entries of a program.
     fn deletion_of(&self, program: ProgramId, version: Version, batch: &BatchContext) -> Vec<u8> {
         let mut bytes = Vec::new();
         let deletion = entries::deletion(Match::any(), program);
@@ -115,7 +115,7 @@ impl<C: Channel> Connection<C> {
             let end = bytes.len();
             let again = permanent.add_again(deletion, &mut bytes, 0);
             self.counters.sent.add(again);
-            // A delete takes no room.
+            // A delete needs no space.
             let _ = permanent.note(program, deletion, &bytes[..end]);
         }
         bytes
@@ -129,7 +129,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Has the output of handlers say of entries only what makes a difference, while some are being settled.
+    /// Removes from the handlers' output changes of entries that make no difference, while some are being settled.
     #[cold] // so that connections whose programs do not change pay a comparison
     pub(super) fn rewrite_output(&mut self, batch: &mut BatchContext) {
         for reconciliation in &mut self.reconciliations {
@@ -139,8 +139,8 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Has messages that came through the mailbox wait, or say only what makes a difference, where their sender's entries are being
-    /// settled. Returns what is to be sent now.
+    /// Delays messages from the mailbox, or removes changes that make no difference, if their sender's entries are being settled.
+    /// Returns the messages to send now.
     #[cold]
     pub(super) fn rewrite_sent(&mut self, waiting: Waiting, now: Instant) -> Option<Waiting> {
         let mut settled = self.reconciliations.iter_mut();
@@ -156,7 +156,7 @@ impl<C: Channel> Connection<C> {
         Some(Waiting { bytes, ..waiting })
     }
 
-    /// Goes on with the entries that are being settled: once the switch has told them, and once their program is quiet.
+    /// Continues to settle entries: once the switch has reported them, and once their program is quiet.
     pub(super) fn settle(&mut self, batch: &mut BatchContext) {
         for index in 0..self.reconciliations.len() {
             let settled = &mut self.reconciliations[index];
@@ -170,7 +170,7 @@ impl<C: Channel> Connection<C> {
         self.finish_settled(batch);
     }
 
-    /// Nobody knows which entries a program has: those that it had are deleted.
+    /// Deletes all earlier entries of a program, since they are not known.
     fn begin_without(&mut self, index: usize, error: &RequestError, batch: &BatchContext) {
         urtica_log::warn!(about: self.subject(), peer = self.name(), %error, "cannot read a changed program's entries; deleting and resending all");
         let program = self.reconciliations[index].program;
@@ -180,7 +180,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Sends what has waited for the switch's reply.
+    /// Sends messages that waited for the switch's reply.
     fn release(&mut self, index: usize, now: Instant) {
         for waiting in self.reconciliations[index].take_waiting() {
             let mut bytes = Vec::new();
@@ -189,7 +189,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Deletes what is left of entries whose program has said what it has to say.
+    /// Deletes the remaining entries of programs that have finished their initial changes.
     fn finish_settled(&mut self, batch: &mut BatchContext) {
         let all = std::mem::take(&mut self.reconciliations).into_iter();
         let (finished, left): (Vec<_>, _) = all.partition(|settled| settled.is_over(batch.now));
@@ -224,7 +224,7 @@ impl<C: Channel> Connection<C> {
         while let Ok(Some((frame, after))) = split_frame(rest) {
             rest = after;
             if let Ok((_, Message::FlowMod(deletion))) = Message::decode(frame) {
-                // A delete takes no room.
+                // A delete needs no space.
                 let _ = permanent.note(program, &deletion, frame);
             }
         }
@@ -232,8 +232,8 @@ impl<C: Channel> Connection<C> {
 }
 
 impl Joined {
-    /// Takes the handlers of another list of programs: those that it has already, and new ones. Returns the positions of the new, and
-    /// the handlers that are not among them.
+    /// Switches to another list of programs, with the handlers that exist and new ones. Returns the positions of the new ones,
+    /// and the handlers that are no longer used.
     fn take_programs(&mut self, list: &Arc<ProgramList>) -> (Vec<usize>, Handlers) {
         let old = std::mem::replace(&mut self.programs, Arc::clone(list));
         let mut before: Vec<_> = self.handlers.drain(..).map(Some).collect();
@@ -269,7 +269,7 @@ impl Joined {
         self.timers.extend(timer);
     }
 
-    /// Tells a handler that it has its switch no longer.
+    /// Notifies a handler that its switch is gone.
     pub(super) fn end_handler(&self, mut handler: Box<dyn SwitchHandler>, batch: &BatchContext) {
         let told = contain(|| {
             handler.switch_down(&self.info);

@@ -1,4 +1,4 @@
-//! The controller's role at a connection's switch: who asks for it, and who is told what became of it.
+//! The controller's role at a connection's switch: requests for it, and their outcomes.
 
 use super::{Channel, Connection};
 use crate::batch::BatchContext;
@@ -9,14 +9,14 @@ use crate::{RequestError, SwitchInfo};
 use std::sync::Arc;
 use urtica_wire::DatapathId;
 
-/// How many requests for roles may wait for those before them.
+/// The number of requests for roles that may wait for earlier ones.
 const MAX_ROLE_REQUESTS: usize = 64;
 
-/// What a reply is expected to be.
+/// The expected reply, for error messages.
 const THE_ROLE: &str = "the role that it was asked for";
 
 impl<C: Channel> Connection<C> {
-    /// Asks the switch for a role, after those who have asked before.
+    /// Requests a role from the switch, after earlier requests.
     pub fn ask_for_role(&mut self, request: RoleRequest, asker: Asker, batch: &mut BatchContext) {
         let datapath_id = self.datapath_id();
         let (Some(datapath_id), true) = (datapath_id, self.role_requests.len() < MAX_ROLE_REQUESTS)
@@ -25,7 +25,7 @@ impl<C: Channel> Connection<C> {
                 Some(datapath_id) => RequestError::Busy(datapath_id),
                 None => RequestError::Disconnected,
             };
-            // Fails where nobody waits any more, which is their right.
+            // Fails if the receiver was dropped.
             let _ = asker.sender.send(Err(refusal));
             return;
         };
@@ -37,7 +37,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Asks for the role that is wanted at a switch that has just joined, where someone has said so since it was asked.
+    /// Requests the role that is wanted at a switch that has just joined, if it was set after the first request.
     pub(super) fn ask_for_wanted_role(&mut self, switch: DatapathId, batch: &mut BatchContext) {
         let Some(wanted) = batch.network.wanted_roles().get(switch) else {
             return;
@@ -48,7 +48,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Tells everyone what became of the role while this frame, or the time, was handled.
+    /// Reports the role's outcome, as this frame or the elapsed time has determined it, to all who wait.
     pub(super) fn note_roles(&mut self, frame: &[u8], batch: &mut BatchContext) {
         while let Some(report) = self.session.poll_role() {
             match report {
@@ -82,7 +82,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Programs learn of the new role, and handlers start over where they may write again.
+    /// Reports the new role to programs; handlers start again if they may now write.
     fn change_role(&mut self, from: Role, to: Role, batch: &mut BatchContext) {
         let token = self.switch_token();
         let Some(switch) = &mut self.switch else {

@@ -4,7 +4,7 @@ use super::*;
 use crate::{Network, Program, RequestError};
 use urtica_wire::{Capabilities, Features, List};
 
-/// Takes everything.
+/// Accepts everything.
 struct Taking;
 
 impl Channel for Taking {

@@ -1,18 +1,18 @@
-//! A session that outlives its program: what is kept of it in a word, and how the next program goes on.
+//! Continuation of a session by the next program, from a word that keeps its state.
 //!
-//! The next program says no hello, and takes the switch's identity from the features reply that is kept, so that the switch's
-//! packet-ins are answered at once. It asks for the ports again: what became of them meanwhile nobody knows.
+//! The next program sends no hello, and reads the switch's identity from the features reply that is kept, so that the switch's
+//! packet-ins are answered at once. It requests the ports again, which may have changed.
 
 use super::{Phase, Session, SessionConfig};
 use crate::{Ports, Role, SwitchInfo};
 use std::time::Instant;
 use urtica_wire::{Message, Version};
 
-/// Where in the word the counter of the last xid ends, and what follows it: the phase, the version, how many tables have
+/// The bits of the word for the counter of the last xid; above it are the phase, the version, the number of tables that have
 /// table-miss entries, and our role, a byte each.
 const XID_BITS: u32 = 32;
 
-/// Why a session cannot go on.
+/// The reason why a session cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unusable {
     #[error("it speaks OpenFlow {0}, which is not enabled here")]
@@ -24,12 +24,12 @@ pub(crate) enum Unusable {
 }
 
 impl Session {
-    /// What is kept of it.
+    /// Returns its state as a word.
     pub(crate) fn to_word(&self) -> u64 {
         let (phase, version) = match self.phase {
             Phase::New => (0, 0),
             Phase::Hello => (1, 0),
-            // Whether the switch has given a role is not known: it is asked again, from the features on.
+            // Whether the switch has granted a role is not known: the request is repeated, from the features on.
             Phase::Features(version) | Phase::Role(version) => (2, version.to_wire()),
             Phase::Up(version) | Phase::ReadOnly(version) => (3, version.to_wire()),
         };
@@ -42,7 +42,7 @@ impl Session {
         u64::from(self.xids.last()) | u64::from(u32::from_le_bytes(bytes)) << XID_BITS
     }
 
-    /// What is kept of it, with this as the counter of the last xid.
+    /// Returns a word with this as the counter of the last xid.
     pub(crate) fn word_with_xid(word: u64, xid: u32) -> u64 {
         word >> XID_BITS << XID_BITS | u64::from(xid)
     }
@@ -55,8 +55,8 @@ impl Session {
         }
     }
 
-    /// Goes on with the session of which this word was kept, and, where its switch had joined, this features reply. Writes to
-    /// `out` what asks for the rest. Returns the switch, without ports, where it had joined.
+    /// Continues the session with this word, and, if its switch had joined, this features reply. Writes requests for the rest to
+    /// `out`. Returns the switch, without ports, if it had joined.
     pub(crate) fn resume(
         config: SessionConfig,
         peer: String,
@@ -105,7 +105,7 @@ impl Session {
         Ok((session, Some(info)))
     }
 
-    /// Asks a switch that had joined for its ports, and adds table-miss entries where the last program had others.
+    /// Requests the ports of a switch that had joined, and adds table-miss entries if the last program had others.
     fn ask_for_rest(&mut self, version: Version, tables: u8, out: &mut Vec<u8>) {
         self.awaits_ports = true;
         match version {

@@ -1,4 +1,4 @@
-//! The role of a session's controller at its switch: asking for it, and learning that it was lost.
+//! The role of a session's controller at its switch: requests for it, and notice of its loss.
 //!
 //! ```text
 //!            ┌───────── stale, unless the caller named the generation ─────────┐
@@ -6,9 +6,9 @@
 //! ask ──► Generation: OFPCR_ROLE_NOCHANGE ──reply──► Request: role and id ─────┴─► settled: granted or refused
 //!            (1.3, where no generation is named)        └─► lost: OFPBRC_IS_SLAVE, or a reply that tells another role
 //! ```
-//! OpenFlow 1.3 tells a controller that has lost its role nothing until it writes. So a primary asks for its role each
-//! [`SessionConfig::echo_interval`](super::SessionConfig::echo_interval). Nicira's extension, which 1.0 has, lacks generations and
-//! a way to ask: there a role is known to be lost when a message is refused.
+//! OpenFlow 1.3 does not notify a controller that has lost its role until it writes. So a primary checks its role each
+//! [`SessionConfig::echo_interval`](super::SessionConfig::echo_interval). Nicira's extension, which 1.0 has, lacks generations
+//! and a query: there the loss of a role is known when a message is refused.
 
 use super::{Event, Phase, Session, Subject};
 use crate::SwitchInfo;
@@ -21,21 +21,21 @@ use urtica_wire::{
     Version,
 };
 
-/// How many times a generation that the switch has told is taken for the next one, where others ask at the same time.
+/// The number of times that the generation reported by the switch is used for the next one, if others request at the same time.
 const ATTEMPTS: u8 = 8;
 
-/// What became of a role: see [`Session::poll_role`].
+/// A change or an outcome of a role: see [`Session::poll_role`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RoleReport {
     /// It is another one now.
     Changed {
-        /// What it was.
+        /// The earlier role.
         from: Role,
-        /// What it is.
+        /// The new role.
         to: Role,
     },
-    /// The switch has given the role that [`Session::ask_for_role`] asked for.
+    /// The switch has granted the role that [`Session::ask_for_role`] requested.
     Granted(Role),
     /// The switch has not.
     Refused(RoleRefusal),
@@ -57,7 +57,7 @@ pub enum RoleRefusal {
 }
 
 impl RoleRefusal {
-    /// Whether the switch has heard of a newer election.
+    /// Returns whether the switch knows a newer election.
     pub fn is_stale(&self) -> bool {
         *self == Self::Error(ErrorCode::RoleRequestFailedStale)
     }
@@ -66,11 +66,11 @@ impl RoleRefusal {
 /// A session's role.
 #[derive(Debug, Default)]
 pub(super) struct RoleState {
-    /// What the switch has given.
+    /// The role that the switch has granted.
     current: Role,
-    /// Whether this is an auxiliary connection's, which has the main one's role and asks for none.
+    /// Whether this is the session of an auxiliary connection, which has the main one's role and requests none.
     is_shared: bool,
-    /// What was asked for last.
+    /// The last request.
     requested: RoleRequest,
     asked: Option<Asked>,
     /// The xid of the question whether the role is still ours.
@@ -91,13 +91,13 @@ struct Asked {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// The switch is asked for the newest generation.
+    /// Requests the newest generation.
     Generation,
-    /// It is asked for the role.
+    /// Requests the role.
     Request,
 }
 
-/// What a message says about a role.
+/// A message's information about a role.
 enum Said {
     /// The switch gave this role in this generation.
     Role(ControllerRole, u64),
@@ -124,7 +124,8 @@ impl Session {
         self.role.current
     }
 
-    /// What became of the role since the last call; to be asked after each call that handles input or time, until it is `None`.
+    /// Returns the next change or outcome of the role; must be called after each call that handles input or time, until it
+    /// returns `None`.
     pub fn poll_role(&mut self) -> Option<RoleReport> {
         self.role.reports.pop_front()
     }
@@ -134,7 +135,8 @@ impl Session {
         self.role.asked.is_some()
     }
 
-    /// Asks a switch that has joined for a role. [`Session::poll_role`] tells the outcome; a request that was under way is given up.
+    /// Requests a role from a switch that has joined. [`Session::poll_role`] reports the outcome; an earlier request under way is
+    /// cancelled.
     pub fn ask_for_role(
         &mut self,
         now: Instant,
@@ -197,7 +199,7 @@ impl Session {
         }
     }
 
-    /// Says which asynchronous messages are wanted, where the settings do.
+    /// Requests the asynchronous messages of the settings, if there are any.
     pub(super) fn write_async_config(&mut self, version: Version, out: &mut Vec<u8>) {
         let Some(config) = self.config.async_config else {
             return;
@@ -208,7 +210,7 @@ impl Session {
         };
     }
 
-    /// Takes note of what a message says about the role. Returns whether it answers one of the session's own questions.
+    /// Notes a message's information about the role. Returns whether it answers one of the session's own requests.
     pub(super) fn note_role(
         &mut self,
         version: Version,
@@ -259,7 +261,7 @@ impl Session {
                     false => RoleReport::Refused(RoleRefusal::Other),
                 });
             }
-            // Another controller has named a newer one meanwhile.
+            // Another controller has used a newer one in the meantime.
             (Step::Request, Said::Refused(ErrorCode::RoleRequestFailedStale))
                 if asked.request.generation_id.is_none() && asked.attempts < ATTEMPTS =>
             {
@@ -272,7 +274,7 @@ impl Session {
         }
     }
 
-    /// A primary begins a generation of its own, a secondary stays in the switch's.
+    /// A primary starts a generation, a secondary stays in the switch's.
     fn ask_in_generation(
         &mut self,
         version: Version,
@@ -330,17 +332,17 @@ impl Session {
         wanted.unwrap_or(self.config.role.into())
     }
 
-    /// Whether a switch may get a role other than the one that each connection begins with.
+    /// Returns whether a switch may be asked for a role other than the one that each connection starts with.
     pub(super) fn may_ask_for_role(&self) -> bool {
         self.config.role != Role::Equal || self.config.roles.is_any()
     }
 
-    /// What was asked for last.
+    /// Returns the last request.
     pub(crate) fn requested_role(&self) -> RoleRequest {
         self.role.requested
     }
 
-    /// Asks for the role that a switch is to join with, and keeps what is known of the switch until that is settled.
+    /// Requests the role that a switch must have before it joins, and keeps its description until then.
     pub(super) fn begin_joining(
         &mut self,
         version: Version,
@@ -353,7 +355,7 @@ impl Session {
         self.begin_request(version, now, request, 1, out);
     }
 
-    /// Handles a message of a switch that has not joined because its answer about the role is still to come.
+    /// Handles a message of a switch that has not joined because its answer about the role is missing.
     pub(super) fn handle_joining<'a>(
         &mut self,
         version: Version,
@@ -391,12 +393,12 @@ impl Session {
             let (peer, role) = (&self.peer, request.role);
             urtica_log::warn!(about: Subject::of_peer(peer), peer, %role, %refusal, "the switch did not grant the requested role");
             if refusal.is_stale() && request.role != Role::Secondary {
-                // Who was elected later is there: as an equal this controller would disturb it.
+                // The controller of a later election is there, and as an equal this one would disturb it.
                 self.begin_request(version, now, Role::Secondary.into(), 1, out);
                 return Event::Nothing;
             }
             if request.role == Role::Secondary {
-                // A switch that has no roles does not keep a secondary from writing: this controller does it by itself.
+                // A switch without roles does not prevent a secondary from writing: this controller does.
                 self.role.current = Role::Secondary;
             }
         }
@@ -406,7 +408,7 @@ impl Session {
         }
     }
 
-    /// Takes the outcome of the request with which a switch joins; `None` while there is none.
+    /// Returns the outcome of the request with which a switch joins; `None` while there is none.
     fn take_first_outcome(&mut self) -> Option<Result<(), RoleRefusal>> {
         while let Some(report) = self.role.reports.pop_front() {
             match report {
@@ -423,7 +425,7 @@ impl Session {
         self.role.is_shared = true;
     }
 
-    /// The role of the main connection, which an auxiliary one shares; it is told there.
+    /// Sets the role to that of the main connection, which an auxiliary one shares and which reports it.
     pub(crate) fn follow_role(&mut self, role: Role) {
         if self.role.current == role {
             return;
@@ -435,12 +437,12 @@ impl Session {
         }
     }
 
-    /// The role of a session that goes on; what it was before is not to be reported.
+    /// Sets the role of a session that continues; its earlier role is not reported.
     pub(super) fn resume_role(&mut self, role: Role) {
         self.role.current = role;
     }
 
-    /// Ends a request that was not answered in time, and has a primary ask whether it still is one.
+    /// Ends a request that was not answered in time, and makes a primary check its role.
     pub(super) fn handle_role_timeout(
         &mut self,
         version: Version,

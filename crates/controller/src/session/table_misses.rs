@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// How long until entries that were refused are sent again; it doubles each time.
+/// The time until refused entries are sent again; it doubles each time.
 const BACKOFF: Duration = Duration::from_secs(1);
 
 /// The longest such time.
@@ -19,7 +19,7 @@ pub(super) struct TableMisses {
     sent: Vec<(u32, u8)>,
     /// The tables whose entries were refused.
     refused: BTreeSet<u8>,
-    /// When those are sent again.
+    /// When they are sent again.
     due: Option<Instant>,
     backoff: Duration,
 }
@@ -49,17 +49,17 @@ impl TableMisses {
         Some(table_id)
     }
 
-    /// How many tables have been sent theirs before the switch has said how many it has: none or one.
+    /// Returns the number of tables whose entries were sent before the switch has reported its number of tables: 0 or 1.
     pub fn count(&self) -> u8 {
         u8::from(!self.sent.is_empty() || !self.refused.is_empty())
     }
 
-    /// Whether none was refused that is still to be sent again.
+    /// Returns whether no refused entry must be sent again.
     pub fn is_settled(&self) -> bool {
         self.refused.is_empty()
     }
 
-    /// Removes and returns the tables whose entries are to be sent again now.
+    /// Removes and returns the tables whose entries must be sent again now.
     pub fn take_due(&mut self, now: Instant) -> BTreeSet<u8> {
         if self.refused.is_empty() {
             return BTreeSet::new();

@@ -61,7 +61,7 @@ fn messages(sent: &[(Header, Vec<u8>)]) -> Vec<Message<'_>> {
         .collect()
 }
 
-/// A session, the clock, and what it has sent.
+/// A session, the clock, and the messages sent.
 struct Bench {
     session: Session,
     start: Instant,
@@ -87,8 +87,8 @@ impl Bench {
         })
     }
 
-    /// A session that a switch of this version has joined; what was sent on the way is forgotten, but for the xid
-    /// of the port description request.
+    /// Creates a session that a switch of this version has joined; its messages until then are discarded, except for the xid of
+    /// the port description request.
     fn joined(version: Version) -> (Self, Option<u32>) {
         let mut bench = Self::greeted(SessionConfig::default(), version);
         let sent = bench.take();
@@ -98,7 +98,7 @@ impl Bench {
         (bench, asked.map(|(header, _)| header.xid))
     }
 
-    /// A session in which the peer has said hello in this version.
+    /// Creates a session in which the peer has sent a hello of this version.
     fn greeted(config: SessionConfig, version: Version) -> Self {
         let mut bench = Self::new(config);
         bench.frame(&hello(version.to_wire(), None)).unwrap();
@@ -120,13 +120,13 @@ impl Bench {
         self.pass_to(time).map(drop)
     }
 
-    /// The same, and the resulting event.
+    /// Like `pass`, and returns the resulting event.
     fn pass_to(&mut self, time: Duration) -> Result<Event<'static>, SessionError> {
         self.now += time;
         self.session.handle_timeout(self.now, &mut self.out)
     }
 
-    /// What was sent since the last call: headers and whole messages.
+    /// Returns the messages sent since the last call: headers and whole messages.
     fn take(&mut self) -> Vec<(Header, Vec<u8>)> {
         let out = std::mem::take(&mut self.out);
         let mut rest = out.as_slice();
@@ -161,7 +161,7 @@ impl Bench {
         self.take_one()
     }
 
-    /// The version that the session asks for features in after this hello.
+    /// Returns the version of the session's features request after this hello.
     fn negotiate(mut self, hello: &[u8]) -> Result<u8, SessionError> {
         self.greeting();
         self.frame(hello)?;
@@ -459,7 +459,7 @@ fn table_miss_entries_that_are_refused_are_sent_again_until_the_switch_takes_the
         last = again.last().unwrap().1;
         refuse(&mut bench, last);
     }
-    // Taken at last: nothing more is sent.
+    // Accepted at last: nothing more is sent.
     bench.pass(Duration::from_secs(9)).unwrap();
     bench.pass(Duration::from_secs(9)).unwrap();
     assert_eq!(entries(&mut bench).len(), 1);
@@ -583,7 +583,7 @@ fn ports_come_in_one_part_or_several() {
         let told: Vec<_> = ports.iter().map(|status| status.port.port_no.0).collect();
         assert_eq!((told, last), (numbers, is_last));
     }
-    // The question has been answered: another description is somebody else's.
+    // The request has been answered: another description belongs to another request.
     let frame = encode(
         Version::Of13,
         xid,
@@ -660,7 +660,7 @@ fn a_switch_whose_port_description_does_not_end_is_used_when_the_handshakes_time
         panic!("expected that nobody waits any longer");
     };
     assert_eq!(problem, PortsProblem::Late(10 * second));
-    // What comes later is accepted nevertheless, and reported once.
+    // Later input is accepted nevertheless, and reported once.
     assert!(matches!(
         bench.frame(&part),
         Ok(Event::Ports { last: false, .. })

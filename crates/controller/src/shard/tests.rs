@@ -1,4 +1,4 @@
-//! Two shards without threads, so that a connection moves exactly when a test says so.
+//! Two shards without threads, so that a test decides when a connection moves.
 
 use super::*;
 use crate::Program;
@@ -114,7 +114,7 @@ impl Bench {
     }
 }
 
-/// The numbers of the messages that have come to a switch, and whether its connection was closed.
+/// Returns the numbers of the messages that a switch has received, and whether its connection was closed.
 fn received(switch: &mut UnixStream) -> (Vec<u32>, bool) {
     let mut bytes = Vec::new();
     let closed = switch.read_to_end(&mut bytes).is_ok();
@@ -194,7 +194,8 @@ fn an_older_connection_that_moves_does_not_take_its_datapath_id_back() {
     let mut bench = Bench::new();
     let mut older = bench.join(1, 7);
     let mut newer = bench.join(2, 7);
-    // What closes the older one waits in the mailbox. The newer one has no load, so that the older one is given away.
+    // The command that closes the older one waits in the mailbox. The newer one has no load, so that the older one is handed
+    // over.
     bench.age_load_of(2);
     bench.shards[0].give(1, 1.0);
     assert!(bench.shards[1].handle_commands().is_continue());
@@ -239,7 +240,7 @@ const ECHO_REQUEST: [u8; 1000] = {
     frame
 };
 
-/// Sends as much of a stream of echo requests as is taken, from the byte on that comes next. Returns how much that was.
+/// Sends the rest of a stream of echo requests, from byte `next` on, while it is accepted. Returns the number of bytes sent.
 fn ask(switch: &mut UnixStream, next: usize) -> usize {
     let mut taken = 0;
     loop {
@@ -252,7 +253,7 @@ fn ask(switch: &mut UnixStream, next: usize) -> usize {
     }
 }
 
-/// Adds what has come to a switch to `got`.
+/// Appends the bytes that a switch has received to `got`.
 fn read_all(switch: &mut UnixStream, got: &mut Vec<u8>) {
     let end = switch.read_to_end(got).unwrap_err();
     assert_eq!(end.kind(), ErrorKind::WouldBlock);

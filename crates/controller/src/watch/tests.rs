@@ -1,5 +1,5 @@
-//! A controller of which a thread ends. Nothing that a handler, a program or a switch does causes that; so a bug is
-//! planted: a shard is told to give a switch to a shard that does not exist.
+//! A controller of which a thread ends. Handlers, programs and switches cannot cause that; so a bug is planted: a shard is
+//! commanded to hand a switch over to a shard that does not exist.
 
 use super::*;
 use crate::{Controller, Running, Switch, SwitchHandler, SwitchInfo};
@@ -11,10 +11,10 @@ use std::time::Duration;
 use urtica_socket::Address;
 use urtica_wire::{Capabilities, DatapathId, Features, List, Message, Version};
 
-/// Longer than anything takes, also where the machine is busy.
+/// Longer than any step, even on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Tells when its switch has gone.
+/// Reports when its switch has gone.
 struct Telling(mpsc::Sender<DatapathId>);
 
 impl SwitchHandler for Telling {
@@ -25,7 +25,7 @@ impl SwitchHandler for Telling {
     }
 }
 
-/// A controller with two shards at a socket of its own, and who tells which switches have gone.
+/// A controller with two shards and its own socket, and a report of which switches have gone.
 struct Bench {
     _directory: tempfile::TempDir,
     socket: PathBuf,
@@ -57,7 +57,7 @@ impl Bench {
     }
 }
 
-/// A 1.0 switch that is connected and has been heard out.
+/// Connects a 1.0 switch, and reads the controller's messages until it has joined.
 fn join(socket: &Path, id: u64) -> UnixStream {
     let mut switch = UnixStream::connect(socket).expect("the controller listens");
     switch.set_read_timeout(Some(DEADLINE)).expect("a time-out");
@@ -86,11 +86,11 @@ fn join(socket: &Path, id: u64) -> UnixStream {
     switch
 }
 
-/// Has the shard that serves the first connection give it to a shard that is not there, until `is_broken`: what has been quiet
-/// for a moment is not given away.
+/// Makes the shard that serves the first connection hand it over to a shard that does not exist, until `is_broken`: a connection
+/// that has been quiet for a moment is not handed over.
 fn break_first_shard(network: &Network, switch: &mut UnixStream, is_broken: impl Fn() -> bool) {
     while !is_broken() {
-        // Fails where the shard has ended meanwhile.
+        // Fails if the shard has ended in the meantime.
         let _ = switch.write_all(&[1, 3, 0, 8, 0, 0, 0, 0]);
         let give = Command::Give { to: 99, share: 1.0 };
         let _ = network.shard(1).mailbox.push(give);
@@ -114,7 +114,7 @@ fn a_shard_that_ends_takes_the_controller_along_and_no_switch_is_left() {
     for mut switch in switches {
         let mut rest = Vec::new();
         if let Err(error) = switch.read_to_end(&mut rest) {
-            // What it said last was not read.
+            // Its last message was not read.
             assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
         }
     }
@@ -135,7 +135,7 @@ fn a_shard_that_ends_takes_the_controller_along_and_no_switch_is_left() {
             .is_err()
     );
     assert!(UnixStream::connect(&bench.socket).is_err());
-    // The handlers of the switch in the midst of whose move it happened are gone with it.
+    // The handlers of the switch that was being moved are gone with it.
     assert_eq!(bench.gone.iter().collect::<Vec<_>>(), [DatapathId(2)]);
 }
 

@@ -30,7 +30,7 @@ fn new_session() -> Session {
     )
 }
 
-/// Has the session take hello and features reply, as far as `steps` goes.
+/// Passes hello and features reply to the session, the first `steps` of them.
 fn advance(session: &mut Session, version: Version, steps: usize) {
     let mut hello = Vec::new();
     Hello::write(&[version], 1, &mut hello);
@@ -123,7 +123,7 @@ fn a_switch_that_had_joined_is_asked_for_its_ports_alone() {
             Some(version),
             "packet-ins are answered at once"
         );
-        // Its xids go on.
+        // Its xids continue.
         let xid = Header::peek(&sent).unwrap().xid;
         assert_eq!(xid, session.xids.last() + 1);
         if version == Version::Of10 {

@@ -68,7 +68,7 @@ struct Bench {
     now: Instant,
     switch: FakeSwitch,
     out: Vec<u8>,
-    /// What the session has sent, in words.
+    /// The messages that the session has sent, in words.
     sent: Vec<String>,
 }
 
@@ -85,7 +85,7 @@ fn wanting(role: Role) -> SessionConfig {
     }
 }
 
-/// A message in a word or two, and the role that it asks for.
+/// Describes a message in a word or two, with the role that it requests.
 fn in_words(message: &Message) -> (String, Option<WireRole>) {
     let word = match message {
         Message::RoleRequest(role) => {
@@ -137,7 +137,7 @@ impl Bench {
         bench
     }
 
-    /// One that has joined; what was sent on the way is forgotten.
+    /// Creates a session that has joined; its messages until then are discarded.
     fn joined(role: Role, version: Version) -> Self {
         let mut bench = Self::new(wanting(role), version);
         let info = bench.features().or_else(|| bench.answer());
@@ -146,7 +146,7 @@ impl Bench {
         bench
     }
 
-    /// Handles a frame; returns the switch where it makes that join.
+    /// Handles a frame; returns the switch if it joins.
     fn input(&mut self, frame: &[u8]) -> Option<SwitchInfo> {
         let event = self.session.handle_frame(self.now, frame, &mut self.out);
         match event.unwrap() {
@@ -169,7 +169,7 @@ impl Bench {
         self.input(&frame)
     }
 
-    /// Has the switch answer what was sent until nothing more comes; returns it where it joins.
+    /// Lets the switch answer until nothing more is sent; returns it if it joins.
     fn answer(&mut self) -> Option<SwitchInfo> {
         let mut joined = None;
         while !self.out.is_empty() {
@@ -180,7 +180,7 @@ impl Bench {
         joined
     }
 
-    /// The switch's answers to what was sent since the last call.
+    /// Returns the switch's answers to messages since the last call.
     fn answers(&mut self) -> Vec<Vec<u8>> {
         let sent = std::mem::take(&mut self.out);
         let (mut rest, mut answers) = (&sent[..], Vec::new());
@@ -213,7 +213,7 @@ impl Bench {
         std::iter::from_fn(|| self.session.poll_role()).collect()
     }
 
-    /// What the switch tells by OFPBRC_IS_SLAVE.
+    /// Handles the error OFPBRC_IS_SLAVE of the switch.
     fn refuse_as_slave(&mut self) {
         let mut error = Vec::new();
         ErrorMessage::write_is_slave(self.switch.version, 0x0100_0001, &[], &mut error).unwrap();
@@ -345,7 +345,7 @@ fn an_election_that_is_over_is_told_and_leaves_a_secondary() {
     assert_eq!(bench.answer().unwrap().role, Role::Secondary);
     let expected = ["role Master 4", "role NoChange 0", "role Slave 5", "ports"];
     assert_eq!(bench.take_sent()[3..], expected);
-    // While it runs, it is told and nothing else.
+    // While it runs, it is reported and has no other effect.
     bench.ask(request);
     bench.answer();
     let stale = RoleRefusal::Error(ErrorCode::RoleRequestFailedStale);
@@ -497,7 +497,7 @@ proptest! {
         }
     }
 
-    /// No bytes in the place of a reply make it panic.
+    /// No bytes instead of a reply make it panic.
     #[test]
     fn any_reply_is_survived(
         message_type in 0_u8..30,

@@ -1,4 +1,4 @@
-//! A connection with a kernel half: when that gets it, from which program, and where it is woken.
+//! A connection with a kernel half: when it is attached, by which program, and where it is woken.
 
 use super::*;
 use crate::{Handover, KernelHalf, KernelHalves, Reclaimed, Switch, Taken};
@@ -8,19 +8,19 @@ use rustix::fd::{AsFd, BorrowedFd};
 use std::io;
 use urtica_wire::PacketIn;
 
-/// What was asked of the kernel half.
+/// The calls of the kernel half.
 #[derive(Default)]
 struct Log {
     calls: Vec<&'static str>,
     /// Something is passed to the program.
     has_passed: bool,
-    /// Packet-ins that were settled and say something new.
+    /// Packet-ins that were settled and contain news.
     events: Vec<Vec<u8>>,
-    /// What was done in the kernel.
+    /// The kernel's counts.
     done: Reclaimed,
 }
 
-/// A kernel half that does nothing but pass on what a test tells it to.
+/// A kernel half that only passes on what a test gives it.
 struct Scripted {
     log: Arc<Mutex<Log>>,
     wakeup: Arc<OwnedFd>,
@@ -83,7 +83,7 @@ impl SwitchHandler for Handler {
     }
 }
 
-/// A bench with such a program, and what is asked of its kernel half.
+/// A bench with such a program, and the calls of its kernel half.
 fn scripted() -> (Bench, Arc<Mutex<Log>>, Arc<OwnedFd>) {
     let log = Arc::new(Mutex::new(Log::default()));
     let wakeup = Arc::new(eventfd(0, EventfdFlags::NONBLOCK).unwrap());
@@ -162,7 +162,7 @@ impl SwitchHandler for OneForAll {
     }
 }
 
-/// One that only has one where it is alone.
+/// A program that has a kernel half only if it is alone.
 fn alone(log: &Arc<Mutex<Log>>) -> impl Fn(&SwitchInfo) -> Handler + use<> {
     let log = Arc::clone(log);
     move |_| Handler(Some(that_notes(&log)))
@@ -222,7 +222,7 @@ impl KernelHalves for ForAll {
     }
 }
 
-/// Notes what it sees, by the first byte of the packet.
+/// Notes its messages, by the first byte of the packet.
 struct Observer(Arc<Mutex<Vec<(&'static str, u8)>>>);
 
 impl SwitchHandler for Observer {
@@ -240,7 +240,7 @@ impl SwitchHandler for Observer {
     }
 }
 
-/// A packet-in of OpenFlow 1.0 whose frame begins with this byte.
+/// Builds a packet-in of OpenFlow 1.0 whose frame starts with this byte.
 fn packet_in(first: u8) -> Vec<u8> {
     let mut message = vec![
         1, 10, 0, 32, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 14, 0, 1, 0, 0,
@@ -268,7 +268,7 @@ fn handlers_see_events_before_what_was_passed_after_them() {
     received(&mut switch);
     assert_eq!(log.lock().calls, ["attach", "hand over"]);
 
-    // Two events, what follows them, and one that nothing follows.
+    // Two events with input after them, and one without.
     log.lock().events = vec![packet_in(2), packet_in(3)];
     log.lock().has_passed = true;
     switch.write_all(&packet_in(4)).unwrap();
@@ -280,7 +280,7 @@ fn handlers_see_events_before_what_was_passed_after_them() {
     bench.shards[0].serve(key, epoll::EventFlags::IN);
     assert_eq!(seen.lock()[3..], [("settled", 5)]);
 
-    // Also where the connection is taken back only to send something, or because time has passed.
+    // Also if the connection is reclaimed only to send something, or because time has passed.
     log.lock().events = vec![packet_in(6)];
     bench.send(7, 60);
     assert!(bench.shards[0].handle_commands().is_continue());
@@ -292,7 +292,7 @@ fn handlers_see_events_before_what_was_passed_after_them() {
     told.sort_unstable();
     assert_eq!((told, closed), (vec![5, 6, 7, 60], false));
 
-    // And where the switch leaves.
+    // And if the switch leaves.
     log.lock().events = vec![packet_in(8)];
     drop(switch);
     bench.shards[0].serve(key, epoll::EventFlags::IN | epoll::EventFlags::RDHUP);
