@@ -964,7 +964,7 @@ impl<C: Channel> Connection<C> {
                 older = older.joined.peer,
                 newer = self.session.peer(),
                 "two connections have the same datapath id: the newer one is used and the older one closed; if these are \
-                 two switches, give them ids of their own"
+                 two switches, give them different ids"
             );
         }
         self.ask_for_wanted_role(datapath_id, batch);
@@ -1019,7 +1019,7 @@ impl<C: Channel> Connection<C> {
             peer = self.name(),
             %problem,
             known_ports = known,
-            "not all ports of a switch are known; it is used with those that it has described"
+            "not all ports of a switch are known; using those that it has described"
         );
         self.come_up(batch);
     }
@@ -1450,7 +1450,7 @@ fn warn_if_unguarded(info: &SwitchInfo, tables: Tables) {
             openflow = %info.version,
             n_tables = has,
             "a filter program cannot guard flow entries in this switch: expected OpenFlow 1.3 and two tables; entries of \
-             forwarding programs are refused and every packet comes to the controller; on Open vSwitch type `ovs-vsctl set \
+             forwarding programs are refused and every packet is sent to the controller; on Open vSwitch type `ovs-vsctl set \
              bridge NAME protocols=OpenFlow13`"
         );
     }

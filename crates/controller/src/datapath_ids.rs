@@ -111,15 +111,15 @@ impl Rules {
             .peekable();
         if own.peek().is_none() {
             return Err(format!(
-                "datapath id {id} is refused to the certificate {certificate}, which {file} does not have; expected a line there \
+                "datapath id {id} is refused to the certificate {certificate}, which is not in {file}; expected a line there \
                  such as '{id} NAME'"
             ));
         }
         match own.any(|row| row.ids.contains(&id)) {
             true => Ok(()),
             false => Err(format!(
-                "datapath id {id} is refused to the certificate {certificate}, to which {file} gives others; a switch that takes \
-                 another's place is misconfigured or hostile"
+                "datapath id {id} is refused to the certificate {certificate}, for which {file} lists others; a switch that uses \
+                 another's id is misconfigured or hostile"
             )),
         }
     }

@@ -33,7 +33,7 @@ pub enum RequestError {
     /// Our role at the switch is secondary, and the message would change something.
     /// [`Network::set_role`](crate::Network::set_role) requests another one.
     #[error(
-        "the controller is a secondary at switch {0}, and may only look; expected the role primary or equal before this is sent"
+        "the controller is a secondary at switch {0}, which may only read; expected the role primary or equal"
     )]
     Secondary(DatapathId),
     /// Switches do not answer messages like this one.

@@ -115,7 +115,7 @@ impl SessionConfig {
         if dead_interval <= echo_interval {
             return Err(SettingError::new(format!(
                 "SessionConfig::dead_interval is {dead_interval:?}: expected more than echo_interval, {echo_interval:?}, or \
-                 a quiet switch is taken for dead before it is asked whether it is there"
+                 a quiet switch is considered dead before an echo request is sent"
             )));
         }
         Ok(())

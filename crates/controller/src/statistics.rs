@@ -111,7 +111,7 @@ row!(GroupStats, Group, "the counters of groups");
 row!(GroupDesc, GroupDesc, "groups");
 row!(MeterStats, Meter, "the counters of meters");
 row!(MeterConfig, MeterConfig, "meters");
-row!(TableFeatures, TableFeatures, "what tables can do");
+row!(TableFeatures, TableFeatures, "table features");
 
 /// # Requests with a typed reply
 ///
@@ -267,7 +267,7 @@ impl Network {
     /// Like [`Network::port_stats`], and [`RequestError::Encode`] if the switch speaks 1.0.
     pub async fn group_features(&self, switch: DatapathId) -> Result<GroupFeatures, RequestError> {
         let asked = MultipartRequestBody::GroupFeatures;
-        self.one(switch, asked, "what groups can do", |body| match body {
+        self.one(switch, asked, "group features", |body| match body {
             MultipartReplyBody::GroupFeatures(features) => Some(features),
             _ => None,
         })
@@ -304,7 +304,7 @@ impl Network {
     /// Like [`Network::port_stats`], and [`RequestError::Encode`] if the switch speaks 1.0.
     pub async fn meter_features(&self, switch: DatapathId) -> Result<MeterFeatures, RequestError> {
         let asked = MultipartRequestBody::MeterFeatures;
-        self.one(switch, asked, "what meters can do", |body| match body {
+        self.one(switch, asked, "meter features", |body| match body {
             MultipartReplyBody::MeterFeatures(features) => Some(features),
             _ => None,
         })

@@ -30,9 +30,7 @@ pub(crate) enum Unresumable {
 /// Why the kernel half of an earlier program cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HalfLost {
-    #[error(
-        "the kernel answered for its program, and this program takes nothing over from the kernel"
-    )]
+    #[error("the kernel answered for its program, and this program cannot take over kernel halves")]
     Unknown,
     #[error("the kernel answered for its program, and cannot be taken over: {0}")]
     Io(#[from] io::Error),

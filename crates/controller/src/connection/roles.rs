@@ -13,7 +13,7 @@ use urtica_wire::DatapathId;
 const MAX_ROLE_REQUESTS: usize = 64;
 
 /// The expected reply, for error messages.
-const THE_ROLE: &str = "the role that it was asked for";
+const THE_ROLE: &str = "the requested role";
 
 impl<C: Channel> Connection<C> {
     /// Requests a role from the switch, after earlier requests.
@@ -110,7 +110,7 @@ impl<C: Channel> Connection<C> {
         if to == wanted || to.may_write() {
             urtica_log::info!(about: self.subject(), peer = self.name(), %from, %to, "the role at the switch has changed");
         } else {
-            urtica_log::warn!(about: self.subject(), peer = self.name(), %from, %to, "another controller has taken over the switch: what programs send to it is refused until the role is asked for again");
+            urtica_log::warn!(about: self.subject(), peer = self.name(), %from, %to, "another controller has taken over the switch: messages of programs to it are refused until the role is requested again");
         }
     }
 }

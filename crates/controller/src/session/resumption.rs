@@ -17,7 +17,7 @@ const XID_BITS: u32 = 32;
 pub(crate) enum Unusable {
     #[error("it speaks OpenFlow {0}, which is not enabled here")]
     Version(Version),
-    #[error("what is kept of its session makes no sense")]
+    #[error("the stored state of its session is invalid")]
     Nonsense,
     #[error("it is an auxiliary connection; the switch is expected to open it again")]
     Auxiliary,

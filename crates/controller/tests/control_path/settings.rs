@@ -41,8 +41,8 @@ fn sessions_need_a_version_and_time() {
                 session.echo_interval = Duration::from_secs(1);
                 session.dead_interval = Duration::from_secs(1);
             },
-            "SessionConfig::dead_interval is 1s: expected more than echo_interval, 1s, or a quiet switch is taken for dead \
-             before it is asked whether it is there",
+            "SessionConfig::dead_interval is 1s: expected more than echo_interval, 1s, or a quiet switch is considered dead \
+             before an echo request is sent",
         ),
     ];
     for (change, expected) in cases {
