@@ -146,7 +146,7 @@ fn a_file_without_fault_is_said_to_be_one() {
 /// Settings that are valid by themselves, and with which `urtica run` does not start: a file, the line and the column of the value, and
 /// what is wrong.
 const REFUSED: [(&str, &str, &str); 8] = [
-    ("listen = [\"pssl:0\"]\n", "2:10", "speaks TLS"),
+    ("listen = [\"pssl:0\"]\n", "2:10", "uses TLS"),
     (
         "private-key = \"no.key\"\ncertificate = \"no.pem\"\nca-cert = \"ca.pem\"\n",
         "3:15",

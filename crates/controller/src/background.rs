@@ -44,7 +44,7 @@ const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 /// use std::time::Duration;
 /// use urtica_controller::Background;
 ///
-/// Prints the number of switches every ten seconds.
+/// /// Prints the number of switches every ten seconds.
 /// async fn census(background: Background) {
 ///     loop {
 ///         background.sleep(Duration::from_secs(10)).await;

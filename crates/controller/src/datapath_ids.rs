@@ -173,9 +173,9 @@ mod tests {
             assert_eq!(admit(id, Some(certificate)), Ok(()));
         }
         for (id, certificate, words) in [
-            (2, Some(&s1), "to which"),
+            (2, Some(&s1), "for which"),
             (1, Some(&s2), "misconfigured or hostile"),
-            (9, Some(&s2), "gives others"),
+            (9, Some(&s2), "lists others"),
             (
                 9,
                 Some(&s3),

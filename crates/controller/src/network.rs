@@ -543,7 +543,7 @@ impl Network {
     ///         let install = || network.install(id, match_.clone(), &[], EntryOptions::PERMANENT);
     ///         network.when_ready(id, install).await?;
     ///     }
-    /// All are installed when the reply arrives.
+    ///     // All are installed when the reply arrives.
     ///     network.when_ready(id, || network.barrier(id)).await?.await.map(drop)
     /// }
     /// ```

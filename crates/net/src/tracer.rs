@@ -201,7 +201,7 @@ mod tests {
             (Event::Moved(LinkId(1), h1), "h1 = s1:1 is connected"),
             (Event::SwitchStopped(SwitchId(1)), "s2 is switched off"),
             (
-                Event::Disconnected(SwitchId(0), "it broke"),
+                Event::Disconnected(SwitchId(0), "connection reset"),
                 "s1 is disconnected from the controller: connection reset",
             ),
             (

@@ -156,7 +156,7 @@ fn without_files_no_tls_is_spoken() {
     let runner = Runner::new(Switch::new(SwitchConfig::default()), &[address]).unwrap();
     let sentence = runner.run().unwrap_err().to_string();
     assert!(
-        sentence.contains("speaks TLS") && sentence.contains("--private-key"),
+        sentence.contains("uses TLS") && sentence.contains("--private-key"),
         "{sentence}"
     );
 }

@@ -142,6 +142,9 @@ fn a_file_that_is_no_socket_is_left_alone() {
     let place = Place::new("file");
     std::fs::write(&place.0, "precious").unwrap();
     let sentence = refusal(at(place.address())).to_string();
-    assert!(sentence.contains("it is not a socket"), "{sentence}");
+    assert!(
+        sentence.contains("exists and is not a socket"),
+        "{sentence}"
+    );
     assert_eq!(std::fs::read_to_string(&place.0).unwrap(), "precious");
 }

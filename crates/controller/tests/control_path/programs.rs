@@ -344,7 +344,9 @@ fn where_a_switch_does_not_tell_its_entries_all_are_sent_again() {
     let refusal = error(urtica_wire::ErrorCode::BadRequestBadMultipart);
     let warned = logged(|| bench.input(switch, &encode(Version::Of13, xid, &refusal)));
     assert!(
-        warned.iter().any(|line| line.contains("did not tell")),
+        warned
+            .iter()
+            .any(|line| line.contains("cannot read a changed program's entries")),
         "{warned:?}"
     );
     bench.poll();
@@ -418,7 +420,7 @@ fn what_cannot_run_changes_nothing() {
     let keep = || ProgramSlot::Keep(id);
     for (slots, expected) in [
         (vec![], "expected at least one"),
-        (vec![ProgramSlot::Keep(other)], "program 9 does not run"),
+        (vec![ProgramSlot::Keep(other)], "program 9 is not running"),
         (vec![keep(), keep()], "named twice"),
         (
             vec![keep(), ProgramSlot::Add(filter)],

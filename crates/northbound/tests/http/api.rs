@@ -235,7 +235,7 @@ fn a_role_is_changed_and_told() {
         let entry = json!({"flow": "priority=7,actions=output:2"}).to_string();
         let refused = lab.post("/api/v1/switches/1/flows", &entry);
         assert_eq!(refused.status, 409);
-        assert!(refused.body.contains("may only look"), "{}", refused.body);
+        assert!(refused.body.contains("may only read"), "{}", refused.body);
         assert_eq!(change(r#"{"role": "primary"}"#).status, 204);
         assert_eq!(lab.post("/api/v1/switches/1/flows", &entry).status, 204);
         for wrong in [r#"{"role": "leader"}"#, r#"{"role": 1}"#, "{}"] {
