@@ -9,11 +9,11 @@
 //! **Thread-safety.** Any number of threads may use the tables. If two switches hear one host at the same time, either may
 //! win.
 
-use crate::mac_table::prefetch;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use urtica_state::{
-    Abort, Limits, TVar, Table, Transaction, Word, atomically, neighbourly, try_atomically,
+    Abort, Limits, TVar, Table, Transaction, Word, atomically, neighbourly, prefetch,
+    try_atomically,
 };
 use urtica_wire::{DatapathId, MacAddr, PortNo};
 

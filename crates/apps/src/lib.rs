@@ -16,6 +16,8 @@
 //! # }
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod bandwidth;
 mod edges;
 mod elephants;

@@ -17,6 +17,7 @@
 //! **Cost.** 16 bytes per entry; at most half of the places are used while the table can grow.
 
 use std::ops::DerefMut;
+use urtica_state::prefetch;
 use urtica_wire::{MacAddr, PortNo};
 
 /// The number of buckets that an address may be in.
@@ -363,19 +364,6 @@ impl<P: Places> MacTable<P> {
             }
         })
     }
-}
-
-/// Prefetches the cache line at this address.
-#[inline]
-pub(crate) fn prefetch<T>(at: &T) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch is a hint: it reads nothing that the program sees and never faults.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(at).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
 }
 
 /// The bucket that a place is in.
