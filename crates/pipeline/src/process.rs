@@ -1,6 +1,7 @@
 //! One packet through the pipeline, table by table and action by action (1.3.5 sections 5.1, 5.9, 5.10): the reference
 //! model of every faster form, and written to be checked against the specification by reading.
 
+use crate::packet_in_cause::PacketInCause;
 use crate::{ActionSet, Bucket, FlowEntry, MeterVerdict, Packet, Pipeline};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -26,19 +27,6 @@ pub trait Sink {
 
     /// Looks on while a packet goes its way. Does nothing, unless someone wants to see.
     fn step(&mut self, _step: Step<'_>) {}
-}
-
-/// Why a packet goes to the controller, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PacketInCause {
-    /// Why.
-    pub reason: PacketInReason,
-    /// The table whose entry sent it; 0 for a packet-out.
-    pub table_id: u8,
-    /// That entry's cookie; all ones where there is none, as for a packet-out.
-    pub cookie: u64,
-    /// How many bytes of it to send, as the action says; [`CONTROLLER_NO_BUFFER`] where no action sent it.
-    pub max_len: u16,
 }
 
 /// One step of a packet's way, as it is about to be taken.

@@ -28,8 +28,9 @@ pub use control::explain::{
 };
 pub use control::perf_map::write_perf_map;
 pub use datapath::backend::Backend;
+pub use datapath::buffer::MAX_FRAME;
+pub use datapath::burst::{BURST, Burst, Processed, Verdict};
 pub(crate) use datapath::compiled::TableTotals;
 pub use datapath::compiled::{Compiled, Reader};
-pub use datapath::frame::{BURST, Burst, MAX_FRAME, Processed, Verdict};
 pub use datapath::sent::SentFrame;
 pub(crate) use memory::thread_counts::ThreadCounts;

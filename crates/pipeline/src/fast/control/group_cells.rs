@@ -2,9 +2,8 @@
 
 use super::translate::BoundBucket;
 use crate::counters::EntryCounters;
-use crate::fast::datapath::group::{
-    BucketEnd, Choice, CompiledBucket, CompiledGroup, GroupCell, Needs,
-};
+use crate::fast::datapath::group::{BucketEnd, Choice, CompiledBucket, CompiledGroup, GroupCell};
+use crate::fast::datapath::needs::Needs;
 use crate::fast::datapath::sent::MAX_SENT;
 use crate::fast::memory::arena::{Arena, Ref};
 use crate::fast::memory::thread_counts::ThreadCounts;

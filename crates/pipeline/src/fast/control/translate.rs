@@ -3,9 +3,10 @@
 use crate::fast::datapath::action_program::{
     ActionProgram, CELL_LEN, End, MAX_OPS, MAX_PARAMS, METER_PARAM_LEN, Op,
 };
-use crate::fast::datapath::group::{BucketEnd, Needs};
+use crate::fast::datapath::group::BucketEnd;
 use crate::fast::datapath::kinds::Kinds;
-use crate::fast::datapath::sent::{Origin, Way};
+use crate::fast::datapath::needs::Needs;
+use crate::fast::datapath::way::{Origin, Way};
 use crate::{ActionSet, FlowEntry, Instructions};
 use urtica_wire::{Action, Field, OxmField, PortNo};
 

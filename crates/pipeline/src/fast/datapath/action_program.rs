@@ -6,9 +6,9 @@
 //! ESWITCH calls these action templates (section 3.1): all routes of a table rewrite the same fields, each to its own
 //! values. Machine code is made for the program; the values stand in the entry's [`FlowRecord`](super::table::FlowRecord).
 
-use super::group::Needs;
 use super::kinds::{Depth, Kinds};
-use super::sent::{ORIGIN_LEN, WAY_LEN};
+use super::needs::Needs;
+use super::way::{ORIGIN_LEN, WAY_LEN};
 
 /// How many bytes of parameters a flow record has room for at most.
 pub(crate) const MAX_PARAMS: usize = 72;

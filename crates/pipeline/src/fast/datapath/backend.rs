@@ -1,9 +1,10 @@
 //! What carries out the compiled tables: machine code, or the interpreter; and how machine code is called.
 
+use super::context::Context;
 #[cfg(target_arch = "x86_64")]
 use super::frame::Frame;
 #[cfg(target_arch = "x86_64")]
-use super::table::{Body, Context, Header};
+use super::table::{Body, Header};
 
 /// How the compiled form is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

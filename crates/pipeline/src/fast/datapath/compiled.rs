@@ -3,11 +3,13 @@
 use super::backend::Backend;
 #[cfg(target_arch = "x86_64")]
 use super::backend::{ResumeCode, TableCode};
-use super::frame::{Burst, Frame, PUNT};
+use super::burst::Burst;
+use super::context::Context;
+use super::frame::{Frame, PUNT};
 use super::interpret;
 use super::kinds::Depth;
 use super::parse::parse;
-use super::table::{Body, Context, Header, MAX_HEADERS, TableCounts, Template};
+use super::table::{Body, Header, MAX_HEADERS, TableCounts, Template};
 use crate::fast::memory::epoch::{Epochs, Participant};
 use crate::fast::memory::thread_counts::ThreadCounts;
 use std::any::Any;
@@ -230,7 +232,7 @@ impl Reader {
     ) {
         let depth = self.compiled.depth();
         let first = self.compiled.headers.as_ptr();
-        let mut waiting = [0_u8; super::frame::BURST];
+        let mut waiting = [0_u8; super::burst::BURST];
         let mut count = 0;
         for (index, frame) in frames.iter_mut().enumerate() {
             if !parse(frame, depth) {

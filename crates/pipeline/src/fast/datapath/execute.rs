@@ -6,20 +6,17 @@
 //! point into its buffer, and each header that `kinds` or the program's `require` names is there in full.
 
 use super::action_program::{ActionProgram, CELL_LEN, End, Op};
+use super::context::Context;
+use super::counting::{add, counters_of};
 use super::frame::{DROP, Frame, PUNT};
 use super::group::{GroupCell, can_hand_over, hand_over};
-use super::kinds::Kinds;
 use super::meter_cell::MeterCell;
-use super::offset;
-use super::sent::send;
-use super::table::{Context, FlowRecord, Header, program_of};
+use super::operations::{carry_out, raise_drop_precedence, ttl};
+use super::sent::Place;
+use super::table::{FlowRecord, Header, program_of};
+use super::way::{ORIGIN_LEN, Origin, SentRange, WAY_LEN, Way};
 use crate::MeterVerdict;
-use crate::counters::EntryCounters;
-use crate::fast::memory::thread_counts::place;
-use crate::meter::raised_drop_precedence;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
-use urtica_wire::VLAN_PRESENT;
 
 /// Counts a frame and does what its entry says; returns the table that follows.
 ///
@@ -88,12 +85,6 @@ pub(super) unsafe fn punt(frame: &mut Frame) {
     frame.out_port = PUNT;
 }
 
-/// Adds to a number that only this thread changes.
-#[inline]
-pub(super) fn add(counter: &AtomicU64, more: u64) {
-    counter.store(counter.load(Relaxed) + more, Relaxed);
-}
-
 /// Whether all operations can be carried out on this frame; if not, nothing has been done yet.
 unsafe fn can_execute(frame: &mut Frame, program: &ActionProgram, record: &FlowRecord) -> bool {
     // SAFETY: the first parameter of a metered program is the address of a cell, which lives as long as the flow record.
@@ -120,24 +111,6 @@ unsafe fn can_execute(frame: &mut Frame, program: &ActionProgram, record: &FlowR
     room >= headroom && (ttl_decrements == 0 || ttl_is_enough())
 }
 
-/// Where a thread counts for something whose own counters are at this address.
-///
-/// # Safety
-/// The counters are in the arena of the context's pipeline, and not freed meanwhile.
-#[inline]
-pub(super) unsafe fn counters_of<'a>(
-    context: &Context,
-    counters: *const EntryCounters,
-) -> &'a EntryCounters {
-    // SAFETY: the counters are alive, and the thread's area belongs to the arena that they are in.
-    unsafe {
-        match context.entry_counts.is_null() {
-            true => &*counters,
-            false => place(context.entry_counts, context.arena.addr(), counters.addr()),
-        }
-    }
-}
-
 unsafe fn count(frame: &Frame, context: &Context, record: &FlowRecord) {
     // SAFETY: the context has counts for each header, and `header` is one of them.
     let counts = unsafe { &*context.counts.add((*frame.header).index as usize) };
@@ -147,40 +120,6 @@ unsafe fn count(frame: &Frame, context: &Context, record: &FlowRecord) {
     add(&counters.packets, 1);
     add(&counters.bytes, frame.len.into());
     counters.last_used_ns.store(context.now_ns, Relaxed);
-}
-
-/// Carries out one operation.
-///
-/// # Safety
-/// The frame is parsed as deep as the operation asks for, and has the headers that it is for; `params` has its parameters.
-pub(super) unsafe fn carry_out(frame: &mut Frame, op: Op, params: *const u8) {
-    // SAFETY: the frame is parsed as deep as the operation asks for, and has the headers that the entry requires or that
-    // are looked for here; `params` has as many bytes as the operation takes (`Op::params_len`).
-    unsafe {
-        match op {
-            Op::SetEthDst => set_eth(frame, offset::ETH_DST, params),
-            Op::SetEthSrc => set_eth(frame, offset::ETH_SRC, params),
-            Op::SetVlanVid if frame.kinds.contains(Kinds::VLAN) => {
-                let vid = u16::from_be_bytes(params.cast::<[u8; 2]>().read());
-                set_tci(frame, tci(frame) & 0xf000 | vid);
-            }
-            Op::SetVlanPcp if frame.kinds.contains(Kinds::VLAN) => {
-                set_tci(frame, tci(frame) & 0x1fff | u16::from(*params) << 13);
-            }
-            Op::SetIpv4Src => set_ipv4_address(frame, offset::IPV4_SRC, params),
-            Op::SetIpv4Dst => set_ipv4_address(frame, offset::IPV4_DST, params),
-            Op::SetTransportSrc => set_port(frame, offset::SRC_PORT, params),
-            Op::SetTransportDst => set_port(frame, offset::DST_PORT, params),
-            Op::DecNwTtl => dec_ttl(frame),
-            Op::PushVlan(ether_type) => push_vlan(frame, ether_type),
-            Op::PopVlan if frame.kinds.contains(Kinds::VLAN) => pop_vlan(frame),
-            Op::WriteMetadata => {
-                let [value, kept] = params.cast::<[u64; 2]>().read_unaligned();
-                frame.metadata = frame.metadata & kept | value;
-            }
-            Op::SetVlanVid | Op::SetVlanPcp | Op::PopVlan | Op::Meter => {}
-        }
-    }
 }
 
 /// The cell whose address is the parameter of [`Op::Meter`].
@@ -214,191 +153,35 @@ pub(crate) unsafe extern "sysv64" fn is_dropped(
     }
 }
 
-/// Raises the drop precedence of IPv4 and IPv6; the checksum of IPv4 follows.
-unsafe fn raise_drop_precedence(frame: &mut Frame, levels: u8) {
-    let is_v4 = frame.kinds.contains(Kinds::IPV4);
-    if !is_v4 && !frame.kinds.contains(Kinds::IPV6) {
-        return;
-    }
-    // SAFETY: `kinds` says that the network header is there in full; the DSCP is in its first two bytes.
-    unsafe {
-        let old = word_at(frame.network);
-        let shift = if is_v4 { 2 } else { 6 };
-        let dscp = (old >> shift & 0x3f) as u8;
-        let raised = u32::from(raised_drop_precedence(dscp, levels));
-        let new = old & !(0x3f << shift) | raised << shift;
-        let place = frame.network.cast::<[u8; 2]>();
-        place.write((new as u16).to_be_bytes());
-        if is_v4 && new != old {
-            Change::of_word(old, new).update(frame.network.add(offset::IPV4_CHECKSUM));
-        }
-    }
-}
-
-unsafe fn set_eth(frame: &mut Frame, at: usize, params: *const u8) {
-    // SAFETY: every frame has both addresses, and `params` has 6 bytes, which are not in the frame.
-    unsafe { frame.data.add(at).copy_from_nonoverlapping(params, 6) }
-}
-
-/// The TTL of IPv4 or the hop limit of IPv6, and where the checksum over it is; `None` for other frames.
+/// Notes the ways out of a frame that does not change any more, for both readers: an [`Origin`] and so many [`Way`]s, which
+/// follow each other. The port that the frame came in by is none of them.
 ///
 /// # Safety
-/// The frame is parsed up to the network header.
-pub(super) unsafe fn ttl(frame: &Frame) -> Option<(*mut u8, Option<*mut u8>)> {
-    // SAFETY: the frame is parsed up to the network header, and `kinds` says that it is there in full.
-    unsafe {
-        if frame.kinds.contains(Kinds::IPV4) {
-            let sum = frame.network.add(offset::IPV4_CHECKSUM);
-            return Some((frame.network.add(offset::IPV4_TTL), Some(sum)));
-        }
-        let is_v6 = frame.kinds.contains(Kinds::IPV6);
-        is_v6.then(|| (frame.network.add(offset::IPV6_HOP_LIMIT), None))
-    }
-}
-
-unsafe fn dec_ttl(frame: &mut Frame) {
-    // SAFETY: the frame is parsed up to the network header; `ttl` gives places in it.
-    unsafe {
-        let Some((ttl, sum)) = ttl(frame) else { return };
-        let word = |ttl: u8| u32::from(ttl) << 8;
-        if let Some(sum) = sum {
-            Change::of_word(word(*ttl), word(*ttl - 1)).update(sum);
-        }
-        *ttl -= 1;
-    }
-}
-
-unsafe fn set_ipv4_address(frame: &mut Frame, at: usize, params: *const u8) {
-    // SAFETY: such an operation is only in programs that require IPv4, whose header is there in full; `params` has 4 bytes.
-    unsafe {
-        let place = frame.network.add(at);
-        let change = Change {
-            gone: (word_at(place) ^ 0xffff) + (word_at(place.add(2)) ^ 0xffff),
-            come: word_at(params) + word_at(params.add(2)),
+/// Context and frame are of the burst that is processed; the parameters are there.
+pub(crate) unsafe extern "sysv64" fn send(
+    frame: *mut Frame,
+    context: *const Context,
+    params: *const u8,
+    count: u32,
+) {
+    // SAFETY: all are alive, as this function asks for, and nobody else has the frame or what is sent.
+    let (frame, sent, origin) = unsafe {
+        let sent = &mut *(*context).sent;
+        (&mut *frame, sent, Origin::at(params))
+    };
+    let first = sent.len();
+    for at in 0..count as usize {
+        // SAFETY: there are so many ways out behind the origin.
+        let way = unsafe {
+            let way = params.add(ORIGIN_LEN + at * WAY_LEN);
+            Way::from_bytes(way.cast::<[u8; WAY_LEN]>().read())
         };
-        place.copy_from_nonoverlapping(params, 4);
-        change.update(frame.network.add(offset::IPV4_CHECKSUM));
-        change.update_transport(frame);
-    }
-}
-
-unsafe fn set_port(frame: &mut Frame, at: usize, params: *const u8) {
-    // SAFETY: such an operation is only in programs that require TCP or UDP, whose header is there in full; `params` has 2
-    // bytes.
-    unsafe {
-        let place = frame.transport.add(at);
-        let change = Change::of_word(word_at(place), word_at(params));
-        place.copy_from_nonoverlapping(params, 2);
-        change.update_transport(frame);
-    }
-}
-
-/// What changes under a checksum.
-#[derive(Clone, Copy)]
-struct Change {
-    /// The sum of the complements of the words that were.
-    gone: u32,
-    /// The sum of the words that are.
-    come: u32,
-}
-
-impl Change {
-    fn of_word(old: u32, new: u32) -> Self {
-        Self {
-            gone: old ^ 0xffff,
-            come: new,
+        if way.port != frame.in_port {
+            sent.note(frame, Place::Own, way, origin);
         }
     }
-
-    /// Takes a checksum along (RFC 1624, equation 3).
-    ///
-    /// # Safety
-    /// There are two bytes at `at`, which nobody else has.
-    unsafe fn update(self, at: *mut u8) {
-        // SAFETY: `at` has the two bytes that are read and written.
-        unsafe {
-            let mut total = (word_at(at) ^ 0xffff) + self.gone + self.come;
-            total = (total & 0xffff) + (total >> 16);
-            total = (total & 0xffff) + (total >> 16);
-            at.cast::<[u8; 2]>().write((!(total as u16)).to_be_bytes());
-        }
-    }
-
-    /// Takes the checksum of TCP or UDP along; of UDP 0 means none (RFC 768).
-    ///
-    /// # Safety
-    /// The frame is parsed up to the transport header.
-    unsafe fn update_transport(self, frame: &Frame) {
-        // SAFETY: `kinds` tells which transport header is there in full, checksum included.
-        unsafe {
-            let udp_sum = frame.transport.wrapping_add(offset::UDP_CHECKSUM);
-            if frame.kinds.contains(Kinds::TCP) {
-                self.update(frame.transport.add(offset::TCP_CHECKSUM));
-            } else if frame.kinds.contains(Kinds::UDP) && word_at(udp_sum) != 0 {
-                self.update(udp_sum);
-                if word_at(udp_sum) == 0 {
-                    udp_sum.cast::<[u8; 2]>().write([0xff; 2]);
-                }
-            }
-        }
-    }
-}
-
-unsafe fn word_at(at: *const u8) -> u32 {
-    // SAFETY: callers give places in a header that is there, or in a flow record's parameters.
-    u16::from_be_bytes(unsafe { at.cast::<[u8; 2]>().read() }).into()
-}
-
-/// The outermost tag, without the type before it.
-unsafe fn tci(frame: &Frame) -> u16 {
-    // SAFETY: `kinds` has said that there is a tag; the outermost is right behind the addresses.
-    unsafe { word_at(frame.data.add(offset::TCI)) as u16 }
-}
-
-unsafe fn set_tci(frame: &mut Frame, tci: u16) {
-    // SAFETY: as in `tci`, or `push_vlan` has just made room for the tag.
-    unsafe {
-        let place = frame.data.add(offset::TCI).cast::<[u8; 2]>();
-        place.write(tci.to_be_bytes());
-    }
-    note_tci(frame, tci);
-}
-
-/// Notes what keys look at of the outermost tag.
-fn note_tci(frame: &mut Frame, tci: u16) {
-    frame.set_tag(VLAN_PRESENT | tci & 0xfff, tci >> 13);
-}
-
-/// A new tag begins with the values of the outermost there is, but for the drop indicator.
-unsafe fn push_vlan(frame: &mut Frame, ether_type: u16) {
-    let outer = frame.vlan_pcp << 13 | frame.vlan_vid & 0xfff;
-    // SAFETY: `can_execute` has seen that the program's tags fit between `floor` and `data`; the addresses are 12 bytes.
-    unsafe {
-        let addresses = frame.data;
-        frame.data = addresses.sub(offset::TAG_LEN);
-        addresses.copy_to(frame.data, offset::ADDRESSES_LEN);
-        let place = frame.data.add(offset::ADDRESSES_LEN).cast::<[u8; 2]>();
-        place.write(ether_type.to_be_bytes());
-        frame.len += offset::TAG_LEN as u32;
-        frame.kinds |= Kinds::VLAN;
-        set_tci(frame, outer);
-    }
-}
-
-/// An inner tag, if there is one, becomes the outermost: the type that `network` stands behind is then not the first.
-unsafe fn pop_vlan(frame: &mut Frame) {
-    // SAFETY: `kinds` has said that there is a tag, so the frame has 4 bytes behind its addresses that go, and is parsed as
-    // far as the type.
-    unsafe {
-        let addresses = frame.data;
-        frame.data = addresses.add(offset::TAG_LEN);
-        addresses.copy_to(frame.data, offset::ADDRESSES_LEN);
-        frame.len -= offset::TAG_LEN as u32;
-        if frame.network as usize - frame.data as usize > offset::ADDRESSES_LEN + 2 {
-            note_tci(frame, tci(frame));
-        } else {
-            frame.kinds -= Kinds::VLAN;
-            frame.set_tag(0, 0);
-        }
-    }
+    frame.sent = SentRange {
+        first,
+        count: sent.len() - first,
+    };
 }

@@ -10,11 +10,15 @@
 //! that a frame can meet behind the cell.
 
 use super::action_program::Op;
-use super::execute::{add, carry_out, counters_of, ttl};
-use super::frame::{DROP, Frame, MAX_COPIED};
+use super::buffer::MAX_COPIED;
+use super::context::Context;
+use super::counting::{add, counters_of};
+use super::frame::{DROP, Frame};
 use super::kinds::Kinds;
-use super::sent::{AllSent, Origin, Place, SentRange, Way};
-use super::table::Context;
+use super::needs::Needs;
+use super::operations::{carry_out, ttl};
+use super::sent::{AllSent, Place};
+use super::way::{Origin, SentRange, Way};
 use crate::counters::EntryCounters;
 use crate::flow_hash::FlowWords;
 use crate::group_select::{Weighed, select};
@@ -59,21 +63,6 @@ pub(crate) enum Choice {
     ByFlow,
     /// All of them. All but the last get copies, if any of them changes the frame.
     All,
-}
-
-/// What a frame must have for all that may happen to it behind a group; one that does not takes the plain way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Needs {
-    /// How many bytes before the frame tags take that are pushed.
-    pub headroom: u32,
-    /// How often the TTL is decremented.
-    pub ttl_decrements: u32,
-    /// How often the frame leaves besides what its verdict tells, and how many of these are copies. The bounds of these are seen to
-    /// where groups are made.
-    pub sent: u32,
-    pub copies: u32,
-    /// Whether the frame changes.
-    pub changes: bool,
 }
 
 /// A bucket.
@@ -133,39 +122,6 @@ impl CompiledGroup {
             needs: Needs::default(),
             counters: None,
             buckets: Box::default(),
-        }
-    }
-}
-
-impl Needs {
-    /// What is needed if one of two happens.
-    pub fn or(self, other: Self) -> Self {
-        Self {
-            headroom: self.headroom.max(other.headroom),
-            ttl_decrements: self.ttl_decrements.max(other.ttl_decrements),
-            sent: self.sent.max(other.sent),
-            copies: self.copies.max(other.copies),
-            changes: self.changes | other.changes,
-        }
-    }
-
-    /// What is needed if both happen, each to a copy.
-    pub fn beside(self, other: Self) -> Self {
-        Self {
-            sent: self.sent + other.sent + 1,
-            copies: self.copies + other.copies + 1,
-            ..self.or(other)
-        }
-    }
-
-    /// What is needed if one happens after the other.
-    pub fn then(self, next: Self) -> Self {
-        Self {
-            headroom: self.headroom + next.headroom,
-            ttl_decrements: self.ttl_decrements + next.ttl_decrements,
-            sent: self.sent + next.sent,
-            copies: self.copies + next.copies,
-            changes: self.changes | next.changes,
         }
     }
 }

@@ -7,13 +7,15 @@
 //! its pointers lead to each header that `kinds` names; and what context, header and body lead to belongs together, and is
 //! alive until the burst ends. Comments at `unsafe` say what of it is needed there.
 
-use super::execute::{add, execute, punt};
+use super::context::Context;
+use super::counting::add;
+use super::execute::{execute, punt};
 use super::frame::{DROP, Frame};
 use super::key::{Base, KeyMask, MAX_WORDS, Word};
 use super::merged;
 use super::table::{
-    Body, Context, FlowRecord, HashPart, Header, LpmPart, Rule, SubTablePointer, Template,
-    record_at, sub_pointer_at,
+    Body, FlowRecord, HashPart, Header, LpmPart, Rule, SubTablePointer, Template, record_at,
+    sub_pointer_at,
 };
 use crate::fast::memory::hash_table::Slots;
 use crate::fast::memory::lpm::Root;

@@ -12,10 +12,11 @@
 //! by one `Release` store, to a slot or to the [`Candidate::next`] of the one before. A rank that is noted as the best may
 //! be better than any that there is, but never worse: it is noted before the entry can be found.
 
+use super::context::Context;
 use super::frame::Frame;
 use super::key::{Base, KeyMask, MAX_WORDS, Word};
 use super::kinds::Kinds;
-use super::table::{Body, Context, FlowRecord};
+use super::table::{Body, FlowRecord};
 use crate::fast::memory::arena::{Ref, UNIT_BYTES};
 use crate::fast::memory::hash_table::{Slots, hash};
 use std::sync::Arc;

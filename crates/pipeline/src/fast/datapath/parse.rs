@@ -6,7 +6,7 @@
 
 use super::frame::Frame;
 use super::kinds::{Depth, Kinds};
-use super::sent::SentRange;
+use super::way::SentRange;
 use urtica_wire::VLAN_PRESENT;
 use urtica_wire::packet::{
     ArpView, VlanTags, ether_type, ethernet, icmpv4, icmpv6, ip_proto, ipv4, ipv6, sctp, tcp, udp,

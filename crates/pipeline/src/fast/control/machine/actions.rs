@@ -22,7 +22,6 @@ use crate::fast::datapath::group;
 use crate::fast::datapath::kinds::Kinds;
 use crate::fast::datapath::meter_cell::MeterCell;
 use crate::fast::datapath::offset;
-use crate::fast::datapath::sent;
 use crate::fast::datapath::table::{FlowRecord, TableCounts};
 use crate::fast::memory::arena::UNIT_BYTES;
 use crate::fast::memory::thread_counts::PLACE_BYTES;
@@ -318,7 +317,7 @@ impl<'a> Actions<'a> {
     fn send(&mut self) -> Result<(), IcedError> {
         let params = offset_of!(FlowRecord, params) + self.program.ops_params_len();
         let count = u32::from(self.program.sent);
-        self.call(sent::send as *const () as u64, "sent::send", |asm| {
+        self.call(execute::send as *const () as u64, "execute::send", |asm| {
             asm.lea(rdx, qword_ptr(param(params)))?;
             asm.mov(ecx, count)
         })

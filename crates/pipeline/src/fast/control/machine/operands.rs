@@ -12,7 +12,7 @@ macro_rules! place {
         iced_x86::code_asm::rdi + std::mem::offset_of!($crate::fast::datapath::frame::Frame, $field) as i32
     };
     (context.$field:ident) => {
-        iced_x86::code_asm::rsi + std::mem::offset_of!($crate::fast::datapath::table::Context, $field) as i32
+        iced_x86::code_asm::rsi + std::mem::offset_of!($crate::fast::datapath::context::Context, $field) as i32
     };
     (header.$field:ident) => {
         iced_x86::code_asm::rcx + std::mem::offset_of!($crate::fast::datapath::table::Header, $field) as i32
@@ -90,7 +90,8 @@ pub(super) fn name_of(register: Register, offset: usize) -> Option<&'static str>
             [$((offset_of!($kind, $($field).+), concat!($prefix $(, ".", stringify!($field))+)),)*]
         };
     }
-    use crate::fast::datapath::table::{Body, Context, FlowRecord, Header};
+    use crate::fast::datapath::context::Context;
+    use crate::fast::datapath::table::{Body, FlowRecord, Header};
     let find = |names: &[(usize, &'static str)]| {
         let mut names = names.iter();
         names.find(|(at, _)| *at == offset).map(|(_, name)| *name)

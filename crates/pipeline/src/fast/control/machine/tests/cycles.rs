@@ -9,7 +9,8 @@
 use super::listings::{eth_dst, ipv4_dst, route};
 use super::*;
 use crate::fast::control::machine::Assembler;
-use crate::fast::datapath::frame::{BURST, PUNT};
+use crate::fast::datapath::burst::BURST;
+use crate::fast::datapath::frame::PUNT;
 use crate::fast::memory::hash_table::HashTable;
 use crate::fast::memory::lpm::{Prefix, Trie};
 use std::arch::x86_64::_rdtsc;

@@ -9,10 +9,11 @@ use super::Code;
 use crate::EntryCounters;
 use crate::fast::datapath::action_program::{ActionProgram, End, MAX_PARAMS, Op};
 use crate::fast::datapath::backend::{ResumeCode, TableCode};
+use crate::fast::datapath::context::Context;
 use crate::fast::datapath::frame::Frame;
 use crate::fast::datapath::kinds::Kinds;
 use crate::fast::datapath::table::{
-    Body, Context, FlowRecord, Header, MAX_PARTS, TableCounts, Template, block_units, record_offset,
+    Body, FlowRecord, Header, MAX_PARTS, TableCounts, Template, block_units, record_offset,
 };
 use crate::fast::memory::arena::{Arena, Ref};
 use std::mem::offset_of;

@@ -1,0 +1,244 @@
+//! The bursts that frames come in.
+
+use super::buffer::{Buffer, HEADROOM, MAX_FRAME, READ_BEHIND};
+use super::frame::{DROP, Frame, PUNT};
+use super::sent::{AllSent, SentFrame};
+use std::ptr::NonNull;
+use urtica_wire::PortNo;
+
+/// How many frames a burst has.
+pub const BURST: usize = 32;
+
+/// Up to [`BURST`] frames and their bytes.
+///
+/// Filled by [`Burst::push`] and [`Burst::push_in_place`], taken through the pipeline by [`Reader::process`](super::compiled::Reader::process), read by
+/// [`Burst::iter`], emptied by [`Burst::clear`].
+pub struct Burst {
+    frames: Box<[Frame]>,
+    len: usize,
+    /// Where the frames' own buffers begin.
+    floors: [*mut u8; BURST],
+    /// Where frames leave besides what their verdicts tell.
+    sent: AllSent,
+    /// What `floors` point into.
+    _buffers: Box<[Buffer]>,
+}
+
+/// Where a frame leaves the compiled pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// By this port, if there is one of this number and it may send.
+    Output(PortNo),
+    /// Nowhere.
+    Drop,
+    /// The compiled form does not carry out what comes next: see [`Pipeline::resume`](crate::Pipeline::resume).
+    Punt,
+}
+
+/// A frame after it was processed.
+#[derive(Clone, Copy)]
+pub struct Processed<'a> {
+    frame: &'a Frame,
+    sent: &'a AllSent,
+}
+
+impl Default for Burst {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Burst {
+    /// An empty one. Takes 66 KiB.
+    pub fn new() -> Self {
+        let mut buffers = vec![Buffer::new(); BURST].into_boxed_slice();
+        let frames = buffers
+            .iter_mut()
+            .map(|buffer| Frame::empty(buffer.bytes_mut()));
+        let frames: Box<[Frame]> = frames.collect();
+        Self {
+            floors: std::array::from_fn(|at| frames[at].floor),
+            frames,
+            len: 0,
+            sent: AllSent::default(),
+            _buffers: buffers,
+        }
+    }
+
+    /// How many frames are in it.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether none is in it.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Takes in a frame. Returns whether it could: not when there are [`BURST`] already, when it is longer than
+    /// [`MAX_FRAME`], or shorter than an Ethernet header.
+    #[inline]
+    pub fn push(&mut self, in_port: PortNo, bytes: &[u8]) -> bool {
+        if self.len == BURST || !(14..=MAX_FRAME).contains(&bytes.len()) {
+            return false;
+        }
+        let frame = &mut self.frames[self.len];
+        frame.floor = self.floors[self.len];
+        // SAFETY: `floor` is the start of a buffer that has room for HEADROOM and MAX_FRAME bytes, and `bytes` is not
+        // in it, since nobody has a reference into it while `self` is borrowed mutably.
+        unsafe {
+            frame.data = frame.floor.add(HEADROOM);
+            frame
+                .data
+                .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        }
+        frame.len = bytes.len() as u32;
+        frame.in_port = in_port.0;
+        self.len += 1;
+        true
+    }
+
+    /// Takes in a frame from where it is: the `len` bytes from `start` on of `room`. Returns whether it could: not where
+    /// [`Burst::push`] could not, nor where `room` ends less than 8 bytes behind the frame. Tags that are pushed go into the room
+    /// before it.
+    ///
+    /// # Panics
+    /// Where the frame does not end in the room.
+    ///
+    /// # Safety
+    /// Until the burst is cleared, `room` can be read and written, and nobody accesses it but by this burst; or, once the frame
+    /// was processed, nobody asks the burst for its bytes any more.
+    #[inline]
+    pub unsafe fn push_in_place(
+        &mut self,
+        in_port: PortNo,
+        room: NonNull<[u8]>,
+        start: usize,
+        len: usize,
+    ) -> bool {
+        let behind = room.len().checked_sub(start + len);
+        let behind = behind.expect("a frame ends in its room");
+        if self.len == BURST || !(14..=MAX_FRAME).contains(&len) || behind < READ_BEHIND {
+            return false;
+        }
+        let frame = &mut self.frames[self.len];
+        frame.floor = room.cast().as_ptr();
+        // SAFETY: within the room, as was checked.
+        frame.data = unsafe { frame.floor.add(start) };
+        frame.len = len as u32;
+        frame.in_port = in_port.0;
+        self.len += 1;
+        true
+    }
+
+    /// Takes all frames out.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.len = 0;
+        self.sent.clear();
+    }
+
+    /// The frames, in the order in which they came.
+    #[inline]
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Processed<'_>> {
+        let sent = &self.sent;
+        let frames = self.frames[..self.len].iter();
+        frames.map(move |frame| Processed { frame, sent })
+    }
+
+    /// The frames, to be processed, and where it is noted if they leave more than once.
+    #[inline]
+    pub(crate) fn parts_mut(&mut self) -> (&mut [Frame], &mut AllSent) {
+        (&mut self.frames[..self.len], &mut self.sent)
+    }
+}
+
+// SAFETY: the pointers of the frames go into buffers that the burst owns, or are set anew by each `process`.
+unsafe impl Send for Burst {}
+
+impl Processed<'_> {
+    /// Where it leaves.
+    #[inline]
+    pub fn verdict(&self) -> Verdict {
+        match self.frame.out_port {
+            DROP => Verdict::Drop,
+            PUNT => Verdict::Punt,
+            port => Verdict::Output(PortNo(port)),
+        }
+    }
+
+    /// Its bytes, as they are now.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        self.frame.bytes()
+    }
+
+    /// Where it leaves besides what its verdict tells, in this order, and before that. Most frames do not.
+    #[inline]
+    pub fn sent(&self) -> impl ExactSizeIterator<Item = SentFrame<'_>> {
+        self.sent.of(self.frame)
+    }
+
+    /// Whether it leaves besides what its verdict tells.
+    #[inline]
+    pub fn is_sent_besides(&self) -> bool {
+        self.frame.sent.count > 0
+    }
+
+    /// The port that it came in by.
+    #[inline]
+    pub fn in_port(&self) -> PortNo {
+        PortNo(self.frame.in_port)
+    }
+
+    /// What the tables so far have written for those that follow.
+    pub(crate) fn metadata(&self) -> u64 {
+        self.frame.metadata
+    }
+
+    /// The table that the plain way begins with.
+    pub(crate) fn table_id(&self) -> u8 {
+        self.frame.table_id as u8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_copied_or_stay_where_they_are() {
+        let mut burst = Burst::new();
+        let mut room = [3; 200];
+        let begins = NonNull::from(&mut room[..]);
+        // SAFETY: nobody else uses the room while frames are in it.
+        unsafe {
+            assert!(burst.push_in_place(PortNo(1), begins, 100, 60));
+            assert!(
+                !burst.push_in_place(PortNo(1), begins, 133, 60),
+                "no room behind"
+            );
+            assert!(
+                !burst.push_in_place(PortNo(1), begins, 0, 13),
+                "no Ethernet header"
+            );
+        }
+        assert!(burst.push(PortNo(2), &[4; 70]));
+        let frames: Vec<_> = burst.iter().map(|frame| frame.bytes().to_vec()).collect();
+        assert_eq!(frames, [vec![3; 60], vec![4; 70]]);
+        let in_place = burst.iter().next().map(|frame| frame.bytes().as_ptr());
+        assert_eq!(in_place, Some(room[100..].as_ptr()));
+        burst.clear();
+        assert!(burst.push(PortNo(1), &[5; 80]), "in its own buffer again");
+        assert_eq!(burst.iter().next().unwrap().bytes(), [5; 80]);
+        assert_eq!(room, [3; 200]);
+    }
+
+    #[test]
+    #[should_panic = "ends in its room"]
+    fn no_frame_is_beyond_its_room() {
+        let mut room = [0; 100];
+        // SAFETY: nobody else uses the room.
+        unsafe { Burst::new().push_in_place(PortNo(1), NonNull::from(&mut room[..]), 90, 14) };
+    }
+}

@@ -1,0 +1,25 @@
+//! What code is given besides frames.
+
+use super::sent::AllSent;
+use super::table::{Header, TableCounts};
+
+/// What machine code is given besides a frame; one for each thread.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Context {
+    /// The time of the burst, in nanoseconds of the caller's clock.
+    pub now_ns: u64,
+    /// Where [`Ref`](crate::fast::memory::arena::Ref)s count from, in units of 64 bytes.
+    pub arena: *mut u8,
+    /// All headers.
+    pub headers: *const Header,
+    /// For each header, what this thread has counted.
+    pub counts: *mut TableCounts,
+    /// Not 0 where frames that no entry matches go the plain way, since somebody wants to know of them.
+    pub misses_punt: u32,
+    /// The thread's own counters of flow records (`thread_counts`); null where one thread counts in the flow records
+    /// themselves. Machine code that was made for several threads does not ask.
+    pub entry_counts: *mut u8,
+    /// Where it is noted if a frame leaves more than once; of the burst that is processed.
+    pub sent: *mut AllSent,
+}

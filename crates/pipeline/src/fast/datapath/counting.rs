@@ -1,0 +1,31 @@
+//! Counting, where each thread has counters of its own.
+
+use super::context::Context;
+use crate::counters::EntryCounters;
+use crate::fast::memory::thread_counts::place;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Adds to a number that only this thread changes.
+#[inline]
+pub(super) fn add(counter: &AtomicU64, more: u64) {
+    counter.store(counter.load(Relaxed) + more, Relaxed);
+}
+
+/// Where a thread counts for something whose own counters are at this address.
+///
+/// # Safety
+/// The counters are in the arena of the context's pipeline, and not freed meanwhile.
+#[inline]
+pub(super) unsafe fn counters_of<'a>(
+    context: &Context,
+    counters: *const EntryCounters,
+) -> &'a EntryCounters {
+    // SAFETY: the counters are alive, and the thread's area belongs to the arena that they are in.
+    unsafe {
+        match context.entry_counts.is_null() {
+            true => &*counters,
+            false => place(context.entry_counts, context.arena.addr(), counters.addr()),
+        }
+    }
+}

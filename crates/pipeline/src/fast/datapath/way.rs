@@ -1,0 +1,79 @@
+//! Ways out of the pipeline, as parameters of action programs.
+
+/// How many bytes of parameters an [`Origin`] is.
+pub(crate) const ORIGIN_LEN: usize = 10;
+
+/// How many bytes of parameters a way out is.
+pub(crate) const WAY_LEN: usize = 6;
+
+/// The ways out of one frame among those of all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(8))]
+pub(crate) struct SentRange {
+    pub first: u32,
+    pub count: u32,
+}
+
+/// A port, or a reserved one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    pub port: u32,
+    /// How many bytes to send to the controller, if it is that.
+    pub max_len: u16,
+}
+
+/// The entry that sends a packet out, as a controller is told of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Origin {
+    pub cookie: u64,
+    pub table_id: u8,
+    /// Whether it is a table-miss entry, and no group is between it and the controller.
+    pub is_miss: bool,
+}
+
+impl Origin {
+    /// As parameters.
+    pub fn to_bytes(self) -> [u8; ORIGIN_LEN] {
+        let mut bytes = [0; ORIGIN_LEN];
+        bytes[..8].copy_from_slice(&self.cookie.to_be_bytes());
+        bytes[8] = self.table_id;
+        bytes[9] = self.is_miss.into();
+        bytes
+    }
+
+    fn from_bytes(bytes: [u8; ORIGIN_LEN]) -> Self {
+        let [cookie @ .., table_id, is_miss] = bytes;
+        Self {
+            cookie: u64::from_be_bytes(cookie),
+            table_id,
+            is_miss: is_miss != 0,
+        }
+    }
+
+    /// The origin among parameters.
+    ///
+    /// # Safety
+    /// `params` are those of an origin.
+    pub unsafe fn at(params: *const u8) -> Self {
+        // SAFETY: so many bytes are there, as this function asks for.
+        Self::from_bytes(unsafe { params.cast::<[u8; ORIGIN_LEN]>().read() })
+    }
+}
+
+impl Way {
+    /// As parameters.
+    pub fn to_bytes(self) -> [u8; WAY_LEN] {
+        let mut bytes = [0; WAY_LEN];
+        bytes[..4].copy_from_slice(&self.port.to_be_bytes());
+        bytes[4..].copy_from_slice(&self.max_len.to_be_bytes());
+        bytes
+    }
+
+    pub fn from_bytes(bytes: [u8; WAY_LEN]) -> Self {
+        let [port @ .., high, low] = bytes;
+        Self {
+            port: u32::from_be_bytes(port),
+            max_len: u16::from_be_bytes([high, low]),
+        }
+    }
+}

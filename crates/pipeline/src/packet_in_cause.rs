@@ -1,0 +1,16 @@
+//! Why packets go to the controller.
+
+use urtica_wire::PacketInReason;
+
+/// Why a packet goes to the controller, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketInCause {
+    /// Why.
+    pub reason: PacketInReason,
+    /// The table whose entry sent it; 0 for a packet-out.
+    pub table_id: u8,
+    /// That entry's cookie; all ones where there is none, as for a packet-out.
+    pub cookie: u64,
+    /// How many bytes of it to send, as the action says; [`CONTROLLER_NO_BUFFER`](urtica_wire::CONTROLLER_NO_BUFFER) where no action sent it.
+    pub max_len: u16,
+}
