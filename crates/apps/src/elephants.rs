@@ -23,9 +23,11 @@ use crate::paths::{Paths, is_in};
 use crate::registry::{About, ProgramOptions, Row, Setup};
 use crate::routing::{self, Flow as Pair};
 use demand::{WHOLE, estimate};
+use futures_util::future::{Either, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
@@ -33,7 +35,7 @@ use urtica_controller::{
     Background, EntryOptions, Network, Program, Rows, Switch, SwitchHandler, SwitchInfo,
 };
 use urtica_services::{Flow, Hosts, Provisioner, Routes};
-use urtica_topology::{Path, PortId, k_shortest};
+use urtica_topology::{Path, PortId, Topology, k_shortest};
 use urtica_wire::{DatapathId, FlowStats, FlowStatsRequest};
 
 /// The priority of entries: above those of routing.
@@ -44,6 +46,9 @@ const IDLE_TIMEOUT_S: u16 = 30;
 
 /// How long a switch has to answer.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The interval at which paths are checked whose entries were on their way.
+const SETTLE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How many equal paths are considered.
 const MAX_PATHS: usize = 64;
@@ -176,6 +181,8 @@ impl Program for Elephants {
     fn start(&self, background: &Background) {
         let shared = Arc::clone(&self.0);
         background.spawn("elephants", shared.balance(background.clone()));
+        let shared = Arc::clone(&self.0);
+        background.spawn("elephants-paths", shared.keep_paths(background.clone()));
     }
 }
 
@@ -198,6 +205,27 @@ impl Shared {
             let network = background.network();
             self.give_up(&rates, network);
             self.place(self.elephants(&rates, network), network);
+        }
+    }
+
+    /// A background program: removes paths as soon as their links are gone, or their hosts are elsewhere.
+    async fn keep_paths(self: Arc<Self>, background: Background) {
+        let mut events = self.hosts.events();
+        let mut seen = 0;
+        loop {
+            seen = {
+                let changed = pin!(self.routes.next_hops().changed(seen));
+                let event = pin!(events.next());
+                let either = select(changed, event);
+                match background.timeout(SETTLE_INTERVAL, either).await {
+                    Some(Either::Left((version, _))) => version,
+                    Some(Either::Right((Some(_), _))) | None => seen,
+                    Some(Either::Right((None, _))) => return,
+                }
+            };
+            while events.try_next().is_some() {}
+            let next_hops = self.routes.next_hops().load();
+            self.remove_paths(|pair, path| !self.is_right(pair, path, next_hops.topology()));
         }
     }
 
@@ -348,22 +376,20 @@ impl Shared {
     fn give_up(&self, rates: &Rates, network: &Network) {
         let capacities = capacities(network, self.config.default_capacity_bps);
         let next_hops = self.routes.next_hops().load();
-        let mut paths = self.paths();
-        paths.settle();
-        let is_wrong = |pair: &Pair, path: &Path| {
-            let (begins, ends) = (path.begin(), path.end());
-            let port_of = |mac| Some(self.hosts.find_in(pair.vlan(), mac)?.attached);
-            let capacity = begins.and_then(|port| capacities.get(&port));
+        self.remove_paths(|pair, path| {
+            let capacity = path.begin().and_then(|port| capacities.get(&port));
             // Half of the threshold, so that a flow near it does not go back and forth.
             let is_small = rates
                 .get(pair)
                 .zip(capacity)
                 .is_some_and(|(bps, capacity)| *bps < self.share_of(*capacity) / 2);
-            is_small
-                || !is_in(path, next_hops.topology())
-                || begins != port_of(pair.src)
-                || ends != port_of(pair.dst)
-        };
+            is_small || !self.is_right(pair, path, next_hops.topology())
+        });
+    }
+
+    fn remove_paths(&self, is_wrong: impl Fn(&Pair, &Path) -> bool) {
+        let mut paths = self.paths();
+        paths.settle();
         let wrong = paths
             .iter()
             .filter(|(pair, path)| is_wrong(pair, path))
@@ -371,6 +397,14 @@ impl Shared {
         for pair in wrong.collect::<Vec<_>>() {
             paths.remove(&pair);
         }
+    }
+
+    /// Whether a path's links exist, and its hosts are where it begins and ends.
+    fn is_right(&self, pair: &Pair, path: &Path, topology: &Topology) -> bool {
+        let port_of = |mac| Some(self.hosts.find_in(pair.vlan(), mac)?.attached);
+        is_in(path, topology)
+            && path.begin() == port_of(pair.src)
+            && path.end() == port_of(pair.dst)
     }
 
     fn paths(&self) -> MutexGuard<'_, Paths<Pair>> {

@@ -21,8 +21,9 @@
 //! port going down is found within a second. When a port goes down or a switch disconnects, its hosts are removed at once,
 //! and a move is free.
 //!
-//! **Bounds.** On hosts in total and per port, and on addresses of each family per host. A known host is never evicted for a
-//! new one: a flood of forged sources fills only its own port's share, and ages out.
+//! **Bounds.** On hosts in total and per port, and on addresses of each family per host. A flood of forged sources fills only
+//! its own port's share, and ages out. If many ports together fill the table, a new host elsewhere displaces one of the switch
+//! with the most hosts.
 //!
 //! **Cost.** A sighting without news: a look-up in a hash map and two stores. A new host: a lock, and some microseconds.
 //! About 500 bytes per host.

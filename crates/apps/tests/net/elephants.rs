@@ -7,7 +7,7 @@ use std::time::Duration;
 use urtica_apps::{Elephants, ElephantsConfig, Routing};
 use urtica_controller::Controller;
 use urtica_net::simulate::{Programs, Scenario};
-use urtica_net::{Datagrams, FlowId, Net, NetConfig};
+use urtica_net::{Datagrams, End, FlowId, Net, NetConfig};
 use urtica_services::{
     Discovery, Hosts, HostsConfig, NeighbourProxy, ProvisionConfig, Provisioner, Routes,
 };
@@ -76,10 +76,15 @@ pub fn fat_tree_with(controller: Controller) -> Net {
 /// Has each of the first eight hosts send datagrams for so long to the one eight further, in another pod: all but fill
 /// its link.
 fn start_flows(net: &mut Net, time: Duration) -> Vec<FlowId> {
+    start_flows_every(net, ms(6), time)
+}
+
+/// Like `start_flows`, with a datagram in each interval.
+fn start_flows_every(net: &mut Net, interval: Duration, time: Duration) -> Vec<FlowId> {
     let datagrams = Datagrams {
-        count: (time.as_millis() / 6) as u64,
+        count: (time.as_millis() / interval.as_millis()) as u64,
         payload_bytes: 1_300,
-        interval: ms(6),
+        interval,
     };
     let hosts: Vec<_> = net.hosts().collect();
     let pairs = hosts[..8].iter().zip(&hosts[8..]);
@@ -128,6 +133,46 @@ fn flows_that_are_small_again_go_where_they_were() {
     );
     assert_eq!(elephants.moved(), 0);
     assert!(net.ping_all().unwrap().is_complete());
+}
+
+#[test]
+fn moved_flows_leave_links_that_are_cut_at_once() {
+    let config = ElephantsConfig {
+        interval: Duration::from_secs(3),
+        ..ElephantsConfig::default()
+    };
+    let (controller, elephants) = balancing(config, true);
+    let mut net = fat_tree_with(controller);
+    start_flows(&mut net, Duration::from_secs(60));
+    let is_moved = net.run_until(|_| elephants.moved() > 0, Duration::from_secs(20));
+    assert!(is_moved);
+    // Until the next measurement, flows stay where they are. Now few links have space for all.
+    net.run_for(ms(100));
+    net.stop_flows();
+    let flows = start_flows_every(&mut net, ms(50), Duration::from_secs(60));
+    net.run_for(ms(200));
+    // Two of the four core switches, which are the first, have a link to each pod.
+    let links: Vec<_> = net.links().collect();
+    let cores = [net.switch("s1").unwrap(), net.switch("s3").unwrap()];
+    for link in links {
+        let ends = net.ends(link).unwrap();
+        let is_of_core = ends
+            .iter()
+            .any(|end| matches!(end, End::Switch(switch, _) if cores.contains(switch)));
+        if is_of_core {
+            net.cut(link).unwrap();
+        }
+    }
+    net.run_for(ms(300));
+    let received = |net: &Net| -> Vec<_> {
+        let reports = flows.iter().map(|flow| net.flow_report(*flow).unwrap());
+        reports.map(|report| report.received).collect()
+    };
+    let before = received(&net);
+    net.run_for(ms(700));
+    for (before, after) in before.into_iter().zip(received(&net)) {
+        assert_eq!(after - before, 14, "datagrams of a flow");
+    }
 }
 
 #[test]

@@ -108,4 +108,6 @@ pub enum LeftReason {
     SwitchLeft,
     /// Its port is a link port: it was never there.
     NotAnEdge,
+    /// The table was full, and its switch and port had more hosts than any other.
+    Displaced,
 }

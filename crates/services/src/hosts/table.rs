@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use urtica_topology::PortId;
-use urtica_wire::MacAddr;
+use urtica_wire::{DatapathId, MacAddr};
 
 /// How many times a silent host is probed before it is removed.
 const AGE_PROBES: u8 = 3;
@@ -221,7 +221,7 @@ impl HostTable {
     }
 
     /// The ports of a switch that have hosts.
-    pub fn ports_of(&self, switch: urtica_wire::DatapathId) -> Vec<PortId> {
+    pub fn ports_of(&self, switch: DatapathId) -> Vec<PortId> {
         let writer = self.lock();
         let ports = writer.at_port.keys();
         ports
@@ -231,7 +231,7 @@ impl HostTable {
     }
 
     /// A switch disconnected.
-    pub fn switch_left(&self, switch: urtica_wire::DatapathId, now: Instant) -> Effects {
+    pub fn switch_left(&self, switch: DatapathId, now: Instant) -> Effects {
         self.change(now, |change| {
             for port in change.ports() {
                 if port.switch == switch {
@@ -329,7 +329,7 @@ impl Change<'_> {
     /// An unknown host. Returns whether it is known now.
     fn join(&mut self, id: HostId, port: PortId) -> bool {
         let config = &self.table.config;
-        if self.writer.count >= config.max_hosts || !self.has_room(port) {
+        if !self.has_room(port) || !self.make_space(port) {
             self.refuse(port);
             return false;
         }
@@ -340,6 +340,50 @@ impl Change<'_> {
         self.put(Arc::clone(&host));
         self.tell(HostEvent::Joined(host));
         true
+    }
+
+    /// Removes a host of the largest share if the table is full. Returns `false` if that is the new host's share, or hardly
+    /// larger.
+    fn make_space(&mut self, port: PortId) -> bool {
+        if self.writer.count < self.table.config.max_hosts {
+            return true;
+        }
+        let lost = self
+            .largest_share(port)
+            .and_then(|port| self.least_heard_at(port));
+        let has_space = lost.is_some();
+        if let Some(lost) = lost {
+            self.remove(&lost, LeftReason::Displaced);
+        }
+        has_space
+    }
+
+    /// The port with the most hosts, of the switch with the most hosts, if that has more than the new host's will have.
+    fn largest_share(&self, new: PortId) -> Option<PortId> {
+        let mut of_switches = BTreeMap::<DatapathId, usize>::new();
+        for (port, hosts) in &self.writer.at_port {
+            *of_switches.entry(port.switch).or_default() += hosts.len();
+        }
+        let own = of_switches.get(&new.switch).copied().unwrap_or(0);
+        let (switch, of_switch) = of_switches.into_iter().max_by_key(|(_, hosts)| *hosts)?;
+        let ports = self.writer.at_port.iter();
+        let (port, of_port) = ports
+            .filter(|(port, _)| port.switch == switch)
+            .map(|(port, hosts)| (*port, hosts.len()))
+            .max_by_key(|(_, hosts)| *hosts)?;
+        let is_larger = match switch == new.switch {
+            true => of_port > self.known_at(new) + 1,
+            false => of_switch > own + 1,
+        };
+        is_larger.then_some(port)
+    }
+
+    /// The host of a port that was heard the fewest times; one without an address, if there is one.
+    fn least_heard_at(&self, port: PortId) -> Option<Arc<Host>> {
+        let hosts = self.writer.at_port.get(&port)?.iter();
+        hosts
+            .filter_map(|id| self.find(*id))
+            .min_by_key(|host| (host.addresses().next().is_some(), host.heard()))
     }
 
     fn has_room(&self, port: PortId) -> bool {

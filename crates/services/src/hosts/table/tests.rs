@@ -300,8 +300,60 @@ fn a_flood_of_made_up_hosts_fills_its_port_and_nothing_else() {
     assert_eq!(
         bench.place(1),
         Some(port(1, 1)),
-        "no host is given up for another"
+        "the largest share loses hosts"
     );
+}
+
+#[test]
+fn a_full_table_has_space_for_hosts_of_other_switches() {
+    let config = HostsConfig {
+        max_hosts_per_port: 10,
+        max_hosts: 40,
+        ..HostsConfig::default()
+    };
+    let bench = Bench::new(config);
+    bench.claim(1, port(1, 1), ip(1));
+    // As from eight ports of one switch.
+    for host in 100..180 {
+        bench.frame(host, port(1, u32::from(host) / 10));
+    }
+    assert_eq!(bench.table.count(), 40);
+    for host in 10..20 {
+        bench.frame(host, port(2, 1));
+        assert_eq!(bench.place(host), Some(port(2, 1)));
+    }
+    for host in 180..255 {
+        bench.frame(host, port(1, u32::from(host) / 10));
+    }
+    assert_eq!(bench.table.count(), 40);
+    assert_eq!(bench.place(1), Some(port(1, 1)), "at a small share");
+    for host in 10..20 {
+        assert_eq!(bench.place(host), Some(port(2, 1)));
+    }
+}
+
+#[test]
+fn a_host_with_an_address_is_displaced_last() {
+    let config = HostsConfig {
+        max_hosts: 3,
+        ..HostsConfig::default()
+    };
+    let bench = Bench::new(config);
+    bench.claim(1, port(1, 1), ip(1));
+    bench.frame(2, port(1, 1));
+    bench.frame(3, port(1, 1));
+    bench.frame(2, port(1, 1));
+    assert_eq!(
+        names(&bench.frame(4, port(2, 1))),
+        [("left", 3), ("joined", 4)]
+    );
+    assert_eq!(
+        names(&bench.frame(5, port(3, 1))),
+        [("left", 2), ("joined", 5)]
+    );
+    let effects = bench.frame(6, port(4, 1));
+    assert_eq!(bench.place(6), None, "{effects:?}: shares are equal");
+    assert_eq!(bench.place(1), Some(port(1, 1)));
 }
 
 #[test]
