@@ -20,7 +20,7 @@ pub(crate) const MAX_OPS: usize = 64;
 pub(crate) const METER_PARAM_LEN: usize = size_of::<u64>();
 
 /// How many bytes of parameters [`End::Group`] has: the address of a [`GroupCell`](super::group::GroupCell), and an
-/// [`Origin`](super::sent::Origin).
+/// [`Origin`](super::way::Origin).
 pub(crate) const GROUP_PARAM_LEN: usize = CELL_LEN + ORIGIN_LEN;
 
 /// How many bytes of these the address is.
@@ -84,7 +84,7 @@ pub(crate) struct ActionProgram {
     pub require: Kinds,
     pub ops: Vec<Op>,
     /// How often frames leave before they come to their end. If they do, the parameters of that are behind those of the
-    /// operations: an [`Origin`](super::sent::Origin), then one [`Way`](super::sent::Way) for each.
+    /// operations: an [`Origin`](super::way::Origin), then one [`Way`](super::way::Way) for each.
     pub sent: u8,
     pub end: End,
 }

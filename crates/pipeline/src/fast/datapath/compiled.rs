@@ -201,7 +201,7 @@ pub struct Reader {
 unsafe impl Send for Reader {}
 
 impl Reader {
-    /// Takes the frames of a burst through the tables, each until it has a [`Verdict`](super::frame::Verdict). `now` is the
+    /// Takes the frames of a burst through the tables, each until it has a [`Verdict`](super::burst::Verdict). `now` is the
     /// time since any moment of the caller's choice, the same for the whole pipeline.
     ///
     /// Never waits, and keeps nothing of the pipeline when it returns.

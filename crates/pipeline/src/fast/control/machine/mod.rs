@@ -16,7 +16,7 @@
 //! | register | holds |
 //! | --- | --- |
 //! | `rdi` | the [`Frame`](crate::fast::datapath::frame::Frame) |
-//! | `rsi` | the [`Context`](crate::fast::datapath::table::Context) |
+//! | `rsi` | the [`Context`](crate::fast::datapath::context::Context) |
 //! | `rcx` | the [`Header`](crate::fast::datapath::table::Header) of the table |
 //! | `rdx` | the [`Body`](crate::fast::datapath::table::Body), where a table begins; then it is free |
 //! | `rax` | the [`FlowRecord`](crate::fast::datapath::table::FlowRecord), once found |
