@@ -1,20 +1,18 @@
 //! The text forms of named topologies: their sizes, and the sizes' names and bounds.
 
-use super::topology_spec::TopologySpec;
-
 /// The text form of a named topology.
-pub(super) struct Form {
+pub(super) struct Form<T> {
     /// The name at the start of the text.
     pub name: &'static str,
     /// The whole text, for errors.
     pub usage: &'static str,
-    parameters: &'static [Parameter],
-    /// Creates the specification with these sizes, one for each parameter.
-    spec: fn(&[u32]) -> TopologySpec,
+    pub parameters: &'static [Parameter],
+    /// Creates what is named, with these sizes, one for each parameter.
+    pub create: fn(&[u32]) -> T,
 }
 
 /// A size of a topology.
-struct Parameter {
+pub(super) struct Parameter {
     name: &'static str,
     /// The default value; `None` if it is required.
     default: Option<u32>,
@@ -24,7 +22,12 @@ struct Parameter {
     is_even: bool,
 }
 
-const fn parameter(name: &'static str, default: Option<u32>, least: u32, most: u32) -> Parameter {
+pub(super) const fn parameter(
+    name: &'static str,
+    default: Option<u32>,
+    least: u32,
+    most: u32,
+) -> Parameter {
     Parameter {
         name,
         default,
@@ -34,7 +37,7 @@ const fn parameter(name: &'static str, default: Option<u32>, least: u32, most: u
     }
 }
 
-const fn even(parameter: Parameter) -> Parameter {
+pub(super) const fn even(parameter: Parameter) -> Parameter {
     Parameter {
         is_even: true,
         ..parameter
@@ -42,88 +45,11 @@ const fn even(parameter: Parameter) -> Parameter {
 }
 
 /// No bound of its own: only the extent of the whole topology is bounded.
-const ANY: u32 = u32::MAX;
+pub(super) const ANY: u32 = u32::MAX;
 
-pub(super) static SINGLE: Form = Form {
-    name: "single",
-    usage: "single,N",
-    parameters: &[parameter("k", Some(2), 1, ANY)],
-    spec: |sizes| TopologySpec::Single { hosts: sizes[0] },
-};
-
-pub(super) static LINEAR: Form = Form {
-    name: "linear",
-    usage: "linear,N[,HOSTS]",
-    parameters: &[
-        parameter("k", Some(2), 1, ANY),
-        parameter("n", Some(1), 0, ANY),
-    ],
-    spec: |sizes| TopologySpec::Linear {
-        switches: sizes[0],
-        hosts: sizes[1],
-    },
-};
-
-pub(super) static TREE: Form = Form {
-    name: "tree",
-    usage: "tree,depth=D,fanout=F",
-    parameters: &[
-        parameter("depth", Some(1), 1, 64),
-        parameter("fanout", Some(2), 1, ANY),
-    ],
-    spec: |sizes| TopologySpec::Tree {
-        depth: sizes[0],
-        fanout: sizes[1],
-    },
-};
-
-pub(super) static TORUS: Form = Form {
-    name: "torus",
-    usage: "torus,X,Y[,HOSTS]",
-    parameters: &[
-        parameter("x", None, 3, 255),
-        parameter("y", None, 3, 255),
-        parameter("n", Some(1), 0, ANY),
-    ],
-    spec: |sizes| TopologySpec::Torus {
-        x: sizes[0],
-        y: sizes[1],
-        hosts: sizes[2],
-    },
-};
-
-pub(super) static FATTREE: Form = Form {
-    name: "fattree",
-    usage: "fattree,K",
-    parameters: &[even(parameter("k", None, 2, ANY))],
-    spec: |sizes| TopologySpec::FatTree { k: sizes[0] },
-};
-
-pub(super) static RING: Form = Form {
-    name: "ring",
-    usage: "ring,N",
-    parameters: &[parameter("n", None, 3, ANY)],
-    spec: |sizes| TopologySpec::Ring { switches: sizes[0] },
-};
-
-pub(super) static MESH: Form = Form {
-    name: "mesh",
-    usage: "mesh,N",
-    parameters: &[parameter("n", None, 1, ANY)],
-    spec: |sizes| TopologySpec::Mesh { switches: sizes[0] },
-};
-
-/// All forms, in the order in which errors list them.
-pub(super) static FORMS: [&Form; 7] = [&SINGLE, &LINEAR, &TREE, &TORUS, &FATTREE, &RING, &MESH];
-
-/// Returns the usage texts of all forms.
-pub(super) fn usages() -> String {
-    FORMS.map(|form| form.usage).join("; ")
-}
-
-impl Form {
-    /// Reads the specification with these sizes, in order or by name: `3,depth=2`.
-    pub fn read(&self, text: Option<&str>) -> Result<TopologySpec, String> {
+impl<T> Form<T> {
+    /// Creates what is named with these sizes, in order or by name: `3,depth=2`.
+    pub fn read(&self, text: Option<&str>) -> Result<T, String> {
         let mut sizes = vec![None; self.parameters.len()];
         let parts = text.into_iter().flat_map(|text| text.split(','));
         for (place, part) in parts.enumerate() {
@@ -138,7 +64,7 @@ impl Form {
         });
         let sizes = with_defaults.collect::<Result<Vec<_>, _>>()?;
         self.check(&sizes)?;
-        Ok((self.spec)(&sizes))
+        Ok((self.create)(&sizes))
     }
 
     /// Checks the sizes. Returns the reason if they are invalid.

@@ -18,5 +18,7 @@ mod plan;
 mod topology_spec;
 
 pub use file::PlanError;
-pub use plan::{HostPlan, LinkPlan, LinkProperties, Plan, SwitchPlan};
-pub use topology_spec::{MAX_HOSTS, MAX_LINKS, MAX_SWITCHES, SpecError, TopologySpec};
+pub use plan::{
+    HostPlan, LinkPlan, LinkProperties, MAX_HOSTS, MAX_LINKS, MAX_SWITCHES, Plan, SwitchPlan,
+};
+pub use topology_spec::{SpecError, TopologySpec};

@@ -5,6 +5,15 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 use urtica_wire::{DatapathId, MacAddr};
 
+/// The maximum number of switches in a plan.
+pub const MAX_SWITCHES: usize = 10_000;
+
+/// The maximum number of hosts in a plan.
+pub const MAX_HOSTS: usize = 100_000;
+
+/// The maximum number of full-duplex links between switches in a plan.
+pub const MAX_LINKS: usize = 100_000;
+
 /// The plan of a network: all its switches, hosts and links.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Plan {

@@ -1,21 +1,12 @@
 //! Topologies by name.
 
 use super::builder;
-use super::file::{self, PlanError};
-use super::form::{self, FORMS, Form};
-use super::plan::Plan;
+use super::file::{self, FileError, PlanError};
+use super::form::{ANY, Form, even, parameter};
+use super::plan::{MAX_HOSTS, MAX_LINKS, MAX_SWITCHES, Plan};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
-
-/// The maximum number of switches in a plan.
-pub const MAX_SWITCHES: usize = 10_000;
-
-/// The maximum number of hosts in a plan.
-pub const MAX_HOSTS: usize = 100_000;
-
-/// The maximum number of full-duplex links between switches in a plan.
-pub const MAX_LINKS: usize = 100_000;
 
 /// A topology by its name and size, as on the command line of `mn --topo`: `tree,depth=3,fanout=3`.
 ///
@@ -73,10 +64,7 @@ pub enum TopologySpec {
 #[derive(Debug, thiserror::Error)]
 pub enum SpecError {
     /// No topology has this name.
-    #[error(
-        "'{text}' is not a topology; expected {}; or file:PATH",
-        form::usages()
-    )]
+    #[error("'{text}' is not a topology; expected {}; or file:PATH", usages())]
     Unknown {
         /// The given text.
         text: String,
@@ -141,7 +129,7 @@ impl TopologySpec {
             Self::FatTree { k } => builder::fat_tree(k),
             Self::Ring { switches } => builder::ring(switches),
             Self::Mesh { switches } => builder::mesh(switches),
-            Self::File(ref path) => return file::read(path),
+            Self::File(ref path) => return read(path),
         })
     }
 
@@ -203,18 +191,95 @@ impl TopologySpec {
     }
 
     /// Returns its text form and its sizes; `None` for a file.
-    fn form(&self) -> Option<(&'static Form, Vec<u32>)> {
+    fn form(&self) -> Option<(&'static Form<Self>, Vec<u32>)> {
         Some(match *self {
-            Self::Single { hosts } => (&form::SINGLE, vec![hosts]),
-            Self::Linear { switches, hosts } => (&form::LINEAR, vec![switches, hosts]),
-            Self::Tree { depth, fanout } => (&form::TREE, vec![depth, fanout]),
-            Self::Torus { x, y, hosts } => (&form::TORUS, vec![x, y, hosts]),
-            Self::FatTree { k } => (&form::FATTREE, vec![k]),
-            Self::Ring { switches } => (&form::RING, vec![switches]),
-            Self::Mesh { switches } => (&form::MESH, vec![switches]),
+            Self::Single { hosts } => (&SINGLE, vec![hosts]),
+            Self::Linear { switches, hosts } => (&LINEAR, vec![switches, hosts]),
+            Self::Tree { depth, fanout } => (&TREE, vec![depth, fanout]),
+            Self::Torus { x, y, hosts } => (&TORUS, vec![x, y, hosts]),
+            Self::FatTree { k } => (&FATTREE, vec![k]),
+            Self::Ring { switches } => (&RING, vec![switches]),
+            Self::Mesh { switches } => (&MESH, vec![switches]),
             Self::File(_) => return None,
         })
     }
+}
+
+static SINGLE: Form<TopologySpec> = Form {
+    name: "single",
+    usage: "single,N",
+    parameters: &[parameter("k", Some(2), 1, ANY)],
+    create: |sizes| TopologySpec::Single { hosts: sizes[0] },
+};
+
+static LINEAR: Form<TopologySpec> = Form {
+    name: "linear",
+    usage: "linear,N[,HOSTS]",
+    parameters: &[
+        parameter("k", Some(2), 1, ANY),
+        parameter("n", Some(1), 0, ANY),
+    ],
+    create: |sizes| TopologySpec::Linear {
+        switches: sizes[0],
+        hosts: sizes[1],
+    },
+};
+
+static TREE: Form<TopologySpec> = Form {
+    name: "tree",
+    usage: "tree,depth=D,fanout=F",
+    parameters: &[
+        parameter("depth", Some(1), 1, 64),
+        parameter("fanout", Some(2), 1, ANY),
+    ],
+    create: |sizes| TopologySpec::Tree {
+        depth: sizes[0],
+        fanout: sizes[1],
+    },
+};
+
+static TORUS: Form<TopologySpec> = Form {
+    name: "torus",
+    usage: "torus,X,Y[,HOSTS]",
+    parameters: &[
+        parameter("x", None, 3, 255),
+        parameter("y", None, 3, 255),
+        parameter("n", Some(1), 0, ANY),
+    ],
+    create: |sizes| TopologySpec::Torus {
+        x: sizes[0],
+        y: sizes[1],
+        hosts: sizes[2],
+    },
+};
+
+static FATTREE: Form<TopologySpec> = Form {
+    name: "fattree",
+    usage: "fattree,K",
+    parameters: &[even(parameter("k", None, 2, ANY))],
+    create: |sizes| TopologySpec::FatTree { k: sizes[0] },
+};
+
+static RING: Form<TopologySpec> = Form {
+    name: "ring",
+    usage: "ring,N",
+    parameters: &[parameter("n", None, 3, ANY)],
+    create: |sizes| TopologySpec::Ring { switches: sizes[0] },
+};
+
+static MESH: Form<TopologySpec> = Form {
+    name: "mesh",
+    usage: "mesh,N",
+    parameters: &[parameter("n", None, 1, ANY)],
+    create: |sizes| TopologySpec::Mesh { switches: sizes[0] },
+};
+
+/// All forms, in the order in which errors list them.
+static FORMS: [&Form<TopologySpec>; 7] = [&SINGLE, &LINEAR, &TREE, &TORUS, &FATTREE, &RING, &MESH];
+
+/// Returns the usage texts of all forms.
+fn usages() -> String {
+    FORMS.map(|form| form.usage).join("; ")
 }
 
 impl FromStr for TopologySpec {
@@ -242,6 +307,19 @@ impl FromStr for TopologySpec {
         spec.check_extent()?;
         Ok(spec)
     }
+}
+
+fn read(path: &Path) -> Result<Plan, SpecError> {
+    file::read(path).map_err(|error| match error {
+        FileError::Read(source) => SpecError::Read {
+            path: path.into(),
+            source,
+        },
+        FileError::Content(source) => SpecError::File {
+            path: path.into(),
+            source,
+        },
+    })
 }
 
 /// Returns the path of the file, if the text names one.

@@ -34,7 +34,6 @@ mod tests;
 mod writer;
 
 use super::plan::Plan;
-use super::topology_spec::SpecError;
 use reader::Reader;
 use std::fs::File;
 use std::io::{self, Read};
@@ -65,16 +64,18 @@ struct Wrong {
 
 type Checked<T> = Result<T, Wrong>;
 
+/// The reason why a file is refused.
+pub(super) enum FileError {
+    /// It cannot be read.
+    Read(io::Error),
+    /// It does not describe a network.
+    Content(PlanError),
+}
+
 /// Reads the plan that a file describes.
-pub(super) fn read(path: &Path) -> Result<Plan, SpecError> {
-    let text = text_of(path).map_err(|source| SpecError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
-    Plan::from_toml(&text).map_err(|source| SpecError::File {
-        path: path.to_owned(),
-        source,
-    })
+pub(super) fn read(path: &Path) -> Result<Plan, FileError> {
+    let text = text_of(path).map_err(FileError::Read)?;
+    Plan::from_toml(&text).map_err(FileError::Content)
 }
 
 fn text_of(path: &Path) -> io::Result<String> {

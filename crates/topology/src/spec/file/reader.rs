@@ -4,8 +4,9 @@ use super::sections::{DirectedLink, Host, Loss, Sections, Switch};
 use super::{Checked, Wrong, line_at, quantity};
 use crate::PortId;
 use crate::spec::builder::{default_ipv4, default_mac};
-use crate::spec::plan::{HostPlan, LinkPlan, LinkProperties, Plan, SwitchPlan};
-use crate::spec::topology_spec::{MAX_HOSTS, MAX_LINKS, MAX_SWITCHES};
+use crate::spec::plan::{
+    HostPlan, LinkPlan, LinkProperties, MAX_HOSTS, MAX_LINKS, MAX_SWITCHES, Plan, SwitchPlan,
+};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::Ipv4Addr;
