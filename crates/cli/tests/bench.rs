@@ -341,7 +341,10 @@ fn bad_flags_are_sentences() {
             &["--outstanding", "9", "--rate", "5"],
             "cannot be used with",
         ),
-        (&["--controller-pid", "4294967295"], "no process 4294967295"),
+        (
+            &["--controller-pid", "4294967295"],
+            "process 4294967295, which does not exist on this machine",
+        ),
         (
             &["limit", "--listen", "tcp:h"],
             "is not an address to listen at without TLS",

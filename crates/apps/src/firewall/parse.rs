@@ -242,10 +242,10 @@ mod tests {
         for (text, expected) in [
             (
                 "deny nw_src=10.0.0.1",
-                "expected ip, tcp or another of IPv4 beside it",
+                "expected one of ip, arp or a protocol of IPv4, such as tcp, beside it",
             ),
             ("deny tcp_dst=22", "expected tcp or tcp6 beside it"),
-            ("deny nw_proto=6", "expected ip or ipv6 beside it"),
+            ("deny nw_proto=6", "expected one of ip, ipv6, arp beside it"),
             ("deny ,", "',' names no field; expected ports, Ethernet"),
             ("deny arp", "'arp' asks for packets that always pass"),
             ("deny dl_type=0x88cc", "asks for packets that always pass"),

@@ -354,7 +354,7 @@ fn bad_requests_get_a_sentence_that_names_the_field() {
     for (body, expected) in [
         (
             r#"{"dpid": 1, "match": {"nw_dst": "10.0.0.1"}}"#,
-            "ipv4_dst without its prerequisites",
+            "match.dl_type is missing: expected 2048 (IPv4) or 2054 (ARP)",
         ),
         (
             r#"{"dpid": 1, "match": {"eth_type": 5}}"#,

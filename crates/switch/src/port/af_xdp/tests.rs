@@ -261,16 +261,17 @@ fn a_switch_passes_frames_on_from_where_they_are() {
                 "in_port=1,dl_dst=02:00:00:00:00:04,actions=output:2,output:in_port",
                 "in_port=1,dl_dst=02:00:00:00:00:05,actions=drop",
                 "in_port=1,dl_dst=02:00:00:00:00:06,actions=output:in_port",
+                "in_port=1,dl_dst=02:00:00:00:00:07,actions=output:2,set_field:02:00:00:00:00:09->eth_dst,output:in_port",
             ],
         );
         for round in 0..1500 {
             let len = 60 + round * 7 % 1440;
-            let sent: Vec<_> = (1..=6).map(|kind| of_kind(kind, len)).collect();
+            let sent: Vec<_> = (1..=7).map(|kind| of_kind(kind, len)).collect();
             sent.iter().for_each(|frame| assert!(a.send(frame)));
             a.flush();
             let (mut there, mut back) = (Vec::new(), Vec::new());
             let start = Instant::now();
-            while there.len() < 4 || back.len() < 2 {
+            while there.len() < 5 || back.len() < 3 {
                 assert!(start.elapsed() < Duration::from_secs(5), "round {round}");
                 switch.poll_ports(now);
                 b.receive(32, &mut |frame| there.push(frame.to_vec()))
@@ -283,11 +284,23 @@ fn a_switch_passes_frames_on_from_where_they_are() {
             let mut popped = sent[2].clone();
             popped.drain(12..16);
             popped.resize(popped.len().max(60), 0);
-            let expected = [sent[0].clone(), tagged, popped, sent[3].clone()];
+            let mut changed = sent[6].clone();
+            changed[5] = 9;
+            let [first, .., fourth, _, sixth, last] = &sent[..] else {
+                panic!("seven frames");
+            };
+            let expected = [first.clone(), tagged, popped, fourth.clone(), last.clone()];
             assert!(there == expected, "round {round}");
-            assert!(back == [sent[3].clone(), sent[5].clone()], "round {round}");
+            assert!(
+                back == [fourth.clone(), sixth.clone(), changed],
+                "round {round}"
+            );
         }
-        assert_eq!(switch.plain_packets(), 1500, "those with two outputs");
+        assert_eq!(
+            switch.plain_packets(),
+            1500,
+            "those with an output before a change"
+        );
     });
 }
 
