@@ -47,6 +47,7 @@ fn rounds() -> u32 {
 
 /// The kernel answers while there is no program.
 #[test]
+#[ignore = "takes long: make nightly"]
 fn a_kernel_half_goes_on() {
     for program in [KERNEL, AUTO] {
         let Some(room) = room(program) else { return };
@@ -66,6 +67,7 @@ fn a_kernel_half_goes_on() {
                 program.kill();
                 program = room.start(&format!("after-kill-{round}.log"), &[]);
                 check_taken_over(&program);
+                progress(500);
             }
             program
         });
