@@ -44,6 +44,10 @@
 #[doc = include_str!("../docs/controller.md")]
 struct Guide;
 
+#[cfg(all(doctest, feature = "apps", feature = "args"))]
+#[doc = include_str!("../docs/controller-reference.md")]
+struct Reference;
+
 #[cfg(all(doctest, feature = "services"))]
 #[doc = include_str!("../docs/discovery.md")]
 struct DiscoveryGuide;
