@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long the holder has to answer; longer than it gives the previous program to let go.
@@ -22,6 +23,12 @@ const ANSWER: Duration = Duration::from_secs(10);
 
 /// How many messages may wait for a holder that does not read. Anything beyond is not kept.
 const MAX_WAITING: usize = 1 << 16;
+
+/// How long a program that ends keeps sending the messages that wait.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// The interval at which it tries.
+const RETRY: Duration = Duration::from_millis(1);
 
 /// Why this program has no holder.
 #[derive(Debug, thiserror::Error)]
@@ -103,9 +110,10 @@ pub enum Notice {
     Gone,
 }
 
-/// A connection to the holder. Dropping it tells the holder that the program is gone.
+/// A connection to the holder. Dropping it sends the messages that wait, for up to 5 s, and then tells the holder that the program is
+/// gone.
 ///
-/// Thread-safety: any thread may use it; none ever waits for the holder.
+/// Thread-safety: any thread may use it; only the one that drops it waits for the holder.
 #[derive(Debug)]
 pub struct Link {
     keeper: Keeper,
@@ -403,6 +411,16 @@ impl Link {
         }
     }
 
+    /// Sends waiting messages until none is left, or for at most this time.
+    fn flush_for(&self, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        self.flush();
+        while self.has_waiting() && Instant::now() < deadline {
+            thread::sleep(RETRY);
+            self.flush();
+        }
+    }
+
     fn say(&self, message: Message, fds: &[BorrowedFd]) -> io::Result<()> {
         self.flush();
         let mut waiting = self.waiting.lock();
@@ -420,6 +438,12 @@ impl Link {
 
     fn next_id(&self) -> Id {
         self.last_id.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.flush_for(FAREWELL);
     }
 }
 
@@ -442,15 +466,4 @@ impl AsFd for Link {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_holder_of_the_same_user_or_of_root_is_trusted() {
-        let user = Uid::from_raw(1000);
-        assert!(is_trusted(user, user));
-        assert!(is_trusted(Uid::ROOT, user));
-        assert!(!is_trusted(user, Uid::ROOT));
-        assert!(!is_trusted(user, Uid::from_raw(1001)));
-    }
-}
+mod tests;

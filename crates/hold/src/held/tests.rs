@@ -1,0 +1,92 @@
+//! Against holders that read late, or not at all.
+
+use super::*;
+use std::fs::File;
+use std::os::unix::net::UnixDatagram;
+
+/// More descriptors than a manager's socket queues messages: `net.unix.max_dgram_qlen` is 10, or 512 where systemd has set it.
+const MANY: usize = 1000;
+
+/// A manager's socket, and a link to it that knows `count` stored descriptors of an earlier program.
+fn link(count: usize) -> (UnixDatagram, Link, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("notify");
+    let manager = UnixDatagram::bind(&place).unwrap();
+    let store = Store::at(place.to_str().unwrap()).unwrap();
+    let passed = (1..=count).map(|id| {
+        let fd = File::open("/dev/null").unwrap().into();
+        (format!("urtica.L.{id}.0.1.listener"), fd)
+    });
+    store.take(passed.collect());
+    let link = Link {
+        keeper: Keeper::Manager(store),
+        last_id: AtomicU64::new(count as u64),
+        waiting: Mutex::default(),
+    };
+    (manager, link, folder)
+}
+
+/// Reads messages until the manager's socket has been quiet after `has_ended` said so.
+fn read_all(manager: &UnixDatagram, has_ended: impl Fn() -> bool) -> Vec<String> {
+    let timeout = Duration::from_millis(5);
+    manager.set_read_timeout(Some(timeout)).unwrap();
+    let (mut told, mut bytes) = (Vec::new(), [0; 1024]);
+    loop {
+        let is_last = has_ended();
+        match manager.recv(&mut bytes) {
+            Ok(count) => told.push(String::from_utf8(bytes[..count].to_vec()).unwrap()),
+            Err(_) if is_last => return told,
+            Err(_) => {}
+        }
+    }
+}
+
+/// A program that ends must not leave descriptors in the store because the manager was slow.
+#[test]
+fn dropping_a_link_waits_until_the_manager_was_told_everything() {
+    let (manager, link, _folder) = link(MANY);
+    link.end();
+    assert!(link.has_waiting(), "the manager has read nothing");
+    let dropping = thread::spawn(move || drop(link));
+    let told = read_all(&manager, || dropping.is_finished());
+    let is_removal = |text: &&String| text.starts_with("FDSTOREREMOVE=1");
+    assert_eq!(told.iter().filter(is_removal).count(), MANY);
+}
+
+/// Whatever is stored after the end was announced is removed when its connection ends.
+#[test]
+fn what_is_stored_by_another_thread_after_the_end_is_removed_too() {
+    let (manager, link, _folder) = link(MANY);
+    link.end();
+    let fd = File::open("/dev/null").unwrap();
+    let id = link.keep_listener("late".into(), fd.as_fd()).unwrap();
+    link.forget(id);
+    let dropping = thread::spawn(move || drop(link));
+    let told = read_all(&manager, || dropping.is_finished());
+    let of_late: Vec<_> = told.iter().filter(|text| text.contains("late")).collect();
+    let [stored, removed] = &of_late[..] else {
+        panic!("{of_late:?}");
+    };
+    assert!(stored.starts_with("FDSTORE=1"), "{stored}");
+    assert!(removed.starts_with("FDSTOREREMOVE=1"), "{removed}");
+}
+
+#[test]
+fn a_manager_that_never_reads_is_waited_for_no_longer_than_the_limit() {
+    let (manager, link, _folder) = link(MANY);
+    link.end();
+    link.flush_for(Duration::from_millis(20));
+    assert!(link.has_waiting());
+    drop(manager);
+    link.flush();
+    assert!(!link.has_waiting(), "nobody needs the messages");
+}
+
+#[test]
+fn only_a_holder_of_the_same_user_or_of_root_is_trusted() {
+    let user = Uid::from_raw(1000);
+    assert!(is_trusted(user, user));
+    assert!(is_trusted(Uid::ROOT, user));
+    assert!(!is_trusted(user, Uid::ROOT));
+    assert!(!is_trusted(user, Uid::from_raw(1001)));
+}
