@@ -4,25 +4,9 @@
 
 #![no_main]
 
-#[path = "../../crates/cli/src/decode/boundary.rs"]
-mod boundary;
-#[path = "../../crates/cli/src/decode/capture.rs"]
-#[allow(dead_code, reason = "the program uses all of it")]
-mod capture;
-#[path = "../../crates/cli/src/decode/outcome.rs"]
-mod outcome;
-#[path = "../../crates/cli/src/decode/packets.rs"]
-#[allow(dead_code, reason = "the program uses all of it")]
-mod packets;
-#[path = "../../crates/cli/src/decode/reassembly.rs"]
-mod reassembly;
-#[path = "../../crates/cli/src/decode/segment.rs"]
-mod segment;
-#[path = "../../crates/cli/src/decode/stream.rs"]
-mod stream;
-
 use libfuzzer_sys::fuzz_target;
-use outcome::Outcome;
+use urtica_recordings::decode::{Outcome, print_capture};
+use urtica_recordings::is_capture;
 
 const PORTS: [u16; 2] = [6633, 6653];
 
@@ -32,7 +16,7 @@ const HEADER: [u8; 24] = [
 ];
 
 fuzz_target!(|bytes: &[u8]| {
-    match packets::is_capture(bytes) {
+    match is_capture(bytes) {
         true => read(bytes),
         false => read(&file_of(bytes)),
     }
@@ -41,8 +25,8 @@ fuzz_target!(|bytes: &[u8]| {
 fn read(file: &[u8]) {
     let mut told = [Vec::new(), Vec::new()];
     let [plain, verbose] = &mut told;
-    let outcome = capture::decode(file, &PORTS, false, plain);
-    let again = capture::decode(file, &PORTS, true, verbose);
+    let outcome = print_capture(file, &PORTS, false, plain);
+    let again = print_capture(file, &PORTS, true, verbose);
     assert_eq!(outcome.is_ok(), again.is_ok());
     let text = std::str::from_utf8(plain).expect("what is printed is text");
     if matches!(outcome, Ok(Outcome::AllRead)) {

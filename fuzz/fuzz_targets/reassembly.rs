@@ -6,28 +6,10 @@
 
 #![no_main]
 
-#[path = "../../crates/cli/src/decode/boundary.rs"]
-mod boundary;
-#[path = "../../crates/cli/src/decode/capture.rs"]
-#[allow(dead_code, reason = "the program uses all of it")]
-mod capture;
-#[path = "../../crates/cli/src/decode/outcome.rs"]
-mod outcome;
-#[path = "../../crates/cli/src/decode/packets.rs"]
-#[allow(dead_code, reason = "the program uses all of it")]
-mod packets;
-#[path = "../../crates/cli/src/decode/reassembly.rs"]
-mod reassembly;
-#[path = "../../crates/cli/src/decode/segment.rs"]
-mod segment;
-#[path = "../../crates/cli/src/decode/stream.rs"]
-mod stream;
-
-use capture::Connections;
 use libfuzzer_sys::fuzz_target;
-use outcome::Outcome;
-use segment::{Direction, Segment};
 use std::collections::VecDeque;
+use urtica_recordings::decode::{Connections, Outcome};
+use urtica_recordings::{Direction, Segment};
 
 /// Fills messages; no message begins with it.
 const FILLER: u8 = 0xee;

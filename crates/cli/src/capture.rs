@@ -1,39 +1,15 @@
 //! `urtica capture`: records the OpenFlow channel, also under TLS.
-//!
-//! **Why a relay.** Under TLS a capture of packets shows nothing. A relay between switches and controller has the bytes in
-//! plain, of any controller, and nothing of a controller's own way of a packet-in changes for it.
-//!
-//! **How.** Each connection has a thread (`relay`), which hands on what it reads and makes TCP segments of it (`transcript`); one
-//! more thread writes them (`recorder`), and a disk that is slow delays nobody.
-
-mod recorder;
-mod relay;
-pub mod transcript;
 
 use crate::log::log_to_stderr;
-use crate::say::complain;
+use crate::say::{UntilUnread, complain};
 use crate::status;
-use pcap_file::PcapError;
-use recorder::{Recorded, Recorder};
-use relay::{Relay, Target};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::AsFd;
-use std::io;
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime};
-use urtica_socket::{
-    Address, Ended, Handshakes, ListenError, Listener, Stream, Tls, TlsArgs, TlsArgsError,
-};
-
-/// How many connections are relayed at once.
-const CONNECTIONS_MAX: usize = 1024;
-
-/// How often files for TLS are looked at, which may have changed.
-const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
+use urtica_recordings::capture::{Capture, Recorded, create_private};
+use urtica_socket::{Address, ListenError, TlsArgs, TlsArgsError};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -80,7 +56,7 @@ enum Error {
     #[error(transparent)]
     Tls(#[from] TlsArgsError),
     #[error("cannot write {path}: {error}")]
-    File { path: String, error: PcapError },
+    File { path: String, error: io::Error },
     #[error("{0}")]
     Io(#[from] io::Error),
 }
@@ -96,48 +72,49 @@ fn capture(args: CaptureArgs) -> Result<(), Error> {
         Some("-") => "standard output".to_owned(),
         _ => args.write.display().to_string(),
     };
-    let failed = |error| {
-        let path = path.clone();
-        Error::File { path, error }
+    let failed = |error| Error::File {
+        path: path.clone(),
+        error,
     };
-    let listeners: Result<Vec<_>, _> = args.listen.iter().map(Listener::bind).collect();
-    let listeners = listeners?;
+    let capture = Capture::bind(&args.listen, args.controller.clone(), tls)?;
     let stop = stop_on_signals()?;
-    let out = recorder::create(&args.write).map_err(|error| failed(PcapError::IoError(error)))?;
-    let (recorder, writing) = recorder::start(out).map_err(failed)?;
-    for listener in &listeners {
-        tracing::info!(
-            switches_at = %listener.address(),
-            controller = %args.controller,
-            file = path,
-            "recording"
-        );
+    let at: Vec<_> = capture.addresses().cloned().collect();
+    let out = create(&args.write).map_err(failed)?;
+    let recording = capture.start(out).map_err(failed)?;
+    for switches_at in at {
+        tracing::info!(%switches_at, controller = %args.controller, file = path, "recording");
     }
-    let target = Target {
-        address: args.controller,
-        tls: tls.clone(),
-    };
-    let mut relays = Relays::new(listeners, target, tls, stop)?;
-    let ended = relays.run(&recorder);
-    let connections = relays.finish();
-    drop(recorder);
-    let recorded = writing.finish();
-    tell(&recorded, connections, &path);
-    ended?;
+    let recorded = recording.run(stop);
+    tell(&recorded, &path);
+    recorded.ended?;
     recorded.written.map(drop).map_err(failed)
 }
 
-fn tell(recorded: &Recorded, connections: u64, path: &str) {
+/// The file, or standard output for `-`. A reader of a pipe that has seen enough ends the program.
+fn create(path: &Path) -> io::Result<Box<dyn Write + Send>> {
+    if path.as_os_str() != "-" {
+        return Ok(Box::new(UntilUnread(create_private(path)?)));
+    }
+    let out = io::stdout();
+    match out.is_terminal() {
+        true => Err(io::Error::other(
+            "standard output is a terminal; expected a pipe, as in `| tshark -r -`",
+        )),
+        false => Ok(Box::new(UntilUnread(out))),
+    }
+}
+
+fn tell(recorded: &Recorded, path: &str) {
     if let Ok(packets) = &recorded.written {
         complain(format_args!(
-            "{path}: {packets} packets of {connections} connections; {} left out, which could not be written in time",
-            recorded.dropped
+            "{path}: {packets} packets of {} connections; {} left out, which could not be written in time",
+            recorded.connections, recorded.dropped
         ));
     }
 }
 
 /// Becomes readable, and stays so, at the first SIGINT or SIGTERM. Another one ends the program at once, where it is stuck.
-fn stop_on_signals() -> io::Result<Arc<UnixStream>> {
+fn stop_on_signals() -> io::Result<UnixStream> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let (stop, write) = UnixStream::pair()?;
     let has_come = Arc::<std::sync::atomic::AtomicBool>::default();
@@ -146,151 +123,5 @@ fn stop_on_signals() -> io::Result<Arc<UnixStream>> {
         signal_hook::flag::register(signal, Arc::clone(&has_come))?;
         signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
     }
-    Ok(Arc::new(stop))
-}
-
-/// Accepts switches, and has a thread for each.
-struct Relays {
-    listeners: Vec<Listener>,
-    handshakes: Option<Handshakes>,
-    target: Target,
-    stop: Arc<UnixStream>,
-    threads: Vec<JoinHandle<()>>,
-    connections: u32,
-    next_refresh: Instant,
-}
-
-impl Relays {
-    fn new(
-        listeners: Vec<Listener>,
-        target: Target,
-        tls: Option<Tls>,
-        stop: Arc<UnixStream>,
-    ) -> io::Result<Self> {
-        Ok(Self {
-            listeners,
-            handshakes: tls.map(Handshakes::new).transpose()?,
-            target,
-            stop,
-            threads: Vec::new(),
-            connections: 0,
-            next_refresh: Instant::now(),
-        })
-    }
-
-    /// Runs until it is to stop.
-    fn run(&mut self, recorder: &Recorder) -> io::Result<()> {
-        while !self.wait()? {
-            for index in 0..self.listeners.len() {
-                self.accept_all(index, recorder);
-            }
-            self.finish_handshakes(recorder);
-            self.threads.retain(|thread| !thread.is_finished());
-            if Instant::now() >= self.next_refresh {
-                self.refresh();
-            }
-        }
-        Ok(())
-    }
-
-    /// Waits for the threads, which stop, too. Returns how many connections there were.
-    fn finish(self) -> u64 {
-        for thread in self.threads {
-            // A panic was told where it happened.
-            let _ = thread.join();
-        }
-        self.connections.into()
-    }
-
-    /// Waits for something to do; returns whether that is to stop.
-    fn wait(&self) -> io::Result<bool> {
-        let mut fds = vec![PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN)];
-        let listeners = self.listeners.iter();
-        fds.extend(listeners.map(|listener| PollFd::new(listener, PollFlags::IN)));
-        let handshakes = self.handshakes.iter();
-        fds.extend(handshakes.map(|handshakes| PollFd::new(handshakes, PollFlags::IN)));
-        let timeout = Timespec {
-            tv_sec: REFRESH_INTERVAL.as_secs() as i64,
-            tv_nsec: 0,
-        };
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(_) => Ok(!fds[0].revents().is_empty()),
-            Err(rustix::io::Errno::INTR) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn accept_all(&mut self, index: usize, recorder: &Recorder) {
-        loop {
-            let listener = &self.listeners[index];
-            let is_tls = listener.address().is_tls();
-            let (socket, peer) = match listener.accept() {
-                Ok(accepted) => accepted,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) => {
-                    urtica_log::warn!(about: "accepting", %error, "a connection cannot be accepted");
-                    // Out of file descriptors: the next look is after a pause.
-                    return std::thread::sleep(Duration::from_millis(100));
-                }
-            };
-            match &mut self.handshakes {
-                Some(handshakes) if is_tls => handshakes.accept(socket, peer, Instant::now()),
-                _ => self.begin(socket.into(), peer, recorder),
-            }
-        }
-    }
-
-    fn finish_handshakes(&mut self, recorder: &Recorder) {
-        let Some(handshakes) = &mut self.handshakes else {
-            return;
-        };
-        for Ended { peer, outcome, .. } in handshakes.poll(Instant::now()) {
-            match outcome {
-                Ok(stream) => self.begin(stream, peer, recorder),
-                Err(reason) if reason.is_noise() => {}
-                Err(reason) => {
-                    urtica_log::warn!(about: "TLS", peer, %reason, "connection refused");
-                }
-            }
-        }
-    }
-
-    fn begin(&mut self, switch: Stream, peer: String, recorder: &Recorder) {
-        self.threads.retain(|thread| !thread.is_finished());
-        if self.threads.len() >= CONNECTIONS_MAX {
-            urtica_log::warn!(about: "connections", peer, "connection refused: {CONNECTIONS_MAX} are relayed already");
-            return;
-        }
-        self.connections += 1;
-        let relay = Relay {
-            number: self.connections,
-            peer,
-            target: self.target.clone(),
-            stop: Arc::clone(&self.stop),
-            recorder: recorder.clone(),
-        };
-        let thread = std::thread::Builder::new().name("relay".to_owned());
-        match thread.spawn(move || relay.run(switch)) {
-            Ok(thread) => self.threads.push(thread),
-            Err(error) => {
-                urtica_log::warn!(about: "connections", %error, "connection refused: no thread for it");
-            }
-        }
-    }
-
-    /// Takes up files for TLS that have changed.
-    fn refresh(&mut self) {
-        self.next_refresh = Instant::now() + REFRESH_INTERVAL;
-        let now = SystemTime::now();
-        if let Some(tls) = &mut self.target.tls {
-            tls.refresh(now);
-        }
-        let handshakes = self.handshakes.as_mut();
-        for notice in handshakes.map_or(Vec::new(), |handshakes| handshakes.refresh(now)) {
-            match notice.is_warning() {
-                true => tracing::warn!("{notice}"),
-                false => tracing::info!("{notice}"),
-            }
-        }
-    }
+    Ok(stop)
 }

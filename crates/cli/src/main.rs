@@ -4,7 +4,6 @@ mod bench;
 mod capture;
 mod check;
 mod config;
-mod connect;
 mod control_socket;
 mod decode;
 mod demo;

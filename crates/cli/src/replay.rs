@@ -1,27 +1,15 @@
-//! `urtica replay`: takes the switches' part of a recording against a controller.
-//!
-//! `recording` finds the connections in a capture, `script` makes of each what its switch answers, and what it sends without being asked;
-//! `player` says it to a controller.
-
-mod kind;
-mod played;
-mod player;
-mod recording;
-mod script;
+//! `urtica replay`: sends the switches' part of a recording to a controller.
 
 use crate::say::{complain, say};
 use crate::status;
-use played::{PlayError, Played};
-use player::{Pace, Player, scaled};
-use recording::{Recording, RecordingError, Session};
-use script::Script;
-use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
-use urtica_socket::{Address, Tls, TlsArgs, TlsArgsError};
-use urtica_wire::DatapathId;
+use std::time::Duration;
+use urtica_recordings::replay::{
+    Outcome, Pace, PlayError, Played, Recording, RecordingError, Replay,
+};
+use urtica_socket::{Address, TlsArgs, TlsArgsError};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -104,72 +92,17 @@ fn replay(args: &ReplayArgs) -> Result<ExitCode, Error> {
     for problem in &recording.problems {
         complain(format_args!("urtica: {problem}"));
     }
-    let all_went_well = play_all(args, tls.as_ref(), recording.sessions);
+    let replay = Replay {
+        controller: args.controller.clone(),
+        tls,
+        pace: args.pace(),
+        timeout: Duration::from_secs(args.timeout),
+    };
+    let all_went_well = replay.play_all(recording.sessions, |outcome| tell(outcome, args.as_test));
     Ok(match all_went_well && (is_whole || !args.as_test) {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
-}
-
-/// Replays the connections of each switch one after the other, those of different switches at once. Returns whether all went
-/// well.
-fn play_all(args: &ReplayArgs, tls: Option<&Tls>, sessions: Vec<Session>) -> bool {
-    let begin = sessions
-        .iter()
-        .map(Session::begin)
-        .min()
-        .unwrap_or_default();
-    let mut by_switch: BTreeMap<DatapathId, Vec<Session>> = BTreeMap::new();
-    for session in sessions {
-        by_switch
-            .entry(session.datapath_id)
-            .or_default()
-            .push(session);
-    }
-    let started = Instant::now();
-    std::thread::scope(|scope| {
-        let switches: Vec<_> = by_switch
-            .into_iter()
-            .map(|(id, sessions)| {
-                let play = move || play_in_turn(args, tls, sessions, begin, started);
-                let thread = std::thread::Builder::new().spawn_scoped(scope, play);
-                thread
-                    .map_err(|error| complain(format_args!("urtica: {id} has no thread: {error}")))
-            })
-            .collect();
-        // All are waited for, whatever becomes of the first.
-        let outcomes = switches.into_iter().map(|switch| {
-            let joined = switch.map(|switch| switch.join().unwrap_or(false));
-            joined.unwrap_or(false)
-        });
-        outcomes.fold(true, |all, went_well| all & went_well)
-    })
-}
-
-fn play_in_turn(
-    args: &ReplayArgs,
-    tls: Option<&Tls>,
-    sessions: Vec<Session>,
-    begin: Duration,
-    started: Instant,
-) -> bool {
-    let mut all_went_well = true;
-    for session in sessions {
-        let pace = args.pace();
-        if let Pace::AsRecorded { speed } = pace {
-            let due = started + scaled(session.begin().saturating_sub(begin), speed);
-            std::thread::sleep(due.saturating_duration_since(Instant::now()));
-        }
-        let (id, place) = (session.datapath_id, session.switch);
-        let script = Script::new(session);
-        let timeout = Duration::from_secs(args.timeout);
-        let played = Player::connect(&args.controller, tls, &script, timeout)
-            .and_then(|player| player.play(pace));
-        let (line, went_well) = report(&played, args.as_test);
-        say(format_args!("{id} ({place} in the recording): {line}"));
-        all_went_well &= went_well;
-    }
-    all_went_well
 }
 
 impl ReplayArgs {
@@ -180,6 +113,14 @@ impl ReplayArgs {
             _ => Pace::AsRecorded { speed: self.speed },
         }
     }
+}
+
+/// Prints what has become of a connection; returns whether that is well.
+fn tell(outcome: &Outcome, is_test: bool) -> bool {
+    let (line, went_well) = report(&outcome.played, is_test);
+    let (id, place) = (outcome.datapath_id, outcome.switch);
+    say(format_args!("{id} ({place} in the recording): {line}"));
+    went_well
 }
 
 /// A line about what has become of a connection, and whether that is well.
@@ -202,6 +143,3 @@ fn report(played: &Result<Played, PlayError>, is_test: bool) -> (String, bool) {
     };
     (line, went_well)
 }
-
-#[cfg(test)]
-mod tests;

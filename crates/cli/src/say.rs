@@ -19,11 +19,24 @@ pub struct Told;
 
 impl Write for Told {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        io::stdout().write(bytes).inspect_err(end_if_unread)
+        UntilUnread(io::stdout()).write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        io::stdout().flush().inspect_err(end_if_unread)
+        UntilUnread(io::stdout()).flush()
+    }
+}
+
+/// An output whose reader ends the program by going away.
+pub struct UntilUnread<W>(pub W);
+
+impl<W: Write> Write for UntilUnread<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).inspect_err(end_if_unread)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush().inspect_err(end_if_unread)
     }
 }
 

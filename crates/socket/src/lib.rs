@@ -22,6 +22,7 @@
 mod address;
 #[cfg(feature = "args")]
 mod args;
+mod connect;
 mod file_watch;
 mod listener;
 mod look_up;
@@ -36,10 +37,11 @@ mod tls_config;
 pub use address::{Address, AddressError, DEFAULT_PORT};
 #[cfg(feature = "args")]
 pub use args::{TlsArgs, TlsArgsError};
+pub use connect::{ConnectError, connect};
 pub use file_watch::FileWatch;
 pub use listener::{ListenError, Listener};
 pub use look_up::look_up;
-pub use stream::{Stream, is_tls_record};
+pub use stream::{Stream, is_tls_record, is_try_again};
 pub use tls::{Certificate, Ended, Handshakes, Notice, Tls, TlsError};
 #[cfg(feature = "tls")]
 pub use tls::{EXPIRY_WARNING, HANDSHAKE_TIMEOUT, MAX_HALF_OPEN};

@@ -1,11 +1,12 @@
 //! One controller's connection to a switch that lets itself be asked: blocking, one request at a time.
 
-use crate::connect::connect;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
-use urtica_socket::{Address, Stream, Tls, TlsArgs, TlsArgsError, TlsError, is_tls_record};
+use urtica_socket::{
+    Address, Stream, Tls, TlsArgs, TlsArgsError, TlsError, connect, is_tls_record, is_try_again,
+};
 use urtica_wire::{
     DecodeError, EncodeError, ErrorCode, ErrorMessage, Header, Hello, Message, MultipartFlags,
     MultipartRequest, MultipartRequestBody, Version, split_frame,
@@ -264,7 +265,7 @@ impl Client {
                 Ok(())
             }
             // The next look at the time decides.
-            Err(error) if is_try_again(&error) => Ok(()),
+            Err(error) if is_for_later(&error) => Ok(()),
             Err(error) => Err(ClientError::Io(error)),
         }
     }
@@ -277,7 +278,7 @@ impl Client {
                 .map_err(|error| ClientError::Io(error.into()))?;
             match self.stream.write(bytes) {
                 Ok(count) => bytes = &bytes[count..],
-                Err(error) if is_try_again(&error) => {}
+                Err(error) if is_for_later(&error) => {}
                 Err(error) => return Err(ClientError::Io(error)),
             }
         }
@@ -304,9 +305,9 @@ impl Client {
     }
 }
 
-fn is_try_again(error: &io::Error) -> bool {
-    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
-    matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
+/// The socket has a time limit.
+fn is_for_later(error: &io::Error) -> bool {
+    is_try_again(error) || error.kind() == io::ErrorKind::TimedOut
 }
 
 fn refused(error: &ErrorMessage) -> ClientError {

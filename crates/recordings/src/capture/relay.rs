@@ -1,17 +1,16 @@
 //! One switch's connection, handed on to the controller and back.
 
 use super::recorder::Recorder;
-use super::transcript::{Side, Transcript};
-use crate::connect::connect;
+use crate::transcript::{Side, Transcript};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::AsFd;
 use socket2::SockRef;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use urtica_socket::{Address, DEFAULT_PORT, Stream, Tls, TlsError};
+use urtica_socket::{Address, ConnectError, DEFAULT_PORT, Stream, Tls, TlsError, is_try_again};
 
 /// How long the controller may take to accept a connection, and again for its TLS handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -60,8 +59,6 @@ enum Refusal {
     Connect { address: Address, error: io::Error },
     #[error("no TLS connection with the controller at {address}: {error}")]
     Tls { address: Address, error: TlsError },
-    #[error("a socket cannot be set up: {0}")]
-    Socket(#[from] io::Error),
 }
 
 impl Relay {
@@ -110,23 +107,14 @@ impl Relay {
 impl Target {
     /// A connection that does not block.
     fn connect(&self) -> Result<Stream, Refusal> {
-        let address = || self.address.clone();
-        let socket = connect(&self.address, CONNECT_TIMEOUT).map_err(|error| Refusal::Connect {
-            address: address(),
-            error,
-        })?;
-        socket.set_nonblocking(true)?;
-        let socket = OwnedFd::from(socket);
-        match self.tls.as_ref().filter(|_| self.address.is_tls()) {
-            None => Ok(socket.into()),
-            Some(tls) => {
-                let connected = Stream::connect_tls(socket, tls, CONNECT_TIMEOUT);
-                connected.map_err(|error| Refusal::Tls {
-                    address: address(),
-                    error,
-                })
+        let connected = Stream::connect(&self.address, self.tls.as_ref(), CONNECT_TIMEOUT);
+        connected.map_err(|error| {
+            let address = self.address.clone();
+            match error {
+                ConnectError::Socket(error) => Refusal::Connect { address, error },
+                ConnectError::Tls(error) => Refusal::Tls { address, error },
             }
-        }
+        })
     }
 }
 
@@ -218,7 +206,7 @@ impl Connection<'_> {
                     peer.waiting.extend_from_slice(bytes);
                     peer.flush().map_err(|_| Gone(side.peer())).map(|()| true)
                 }
-                Err(error) if is_for_later(&error) => Ok(false),
+                Err(error) if is_try_again(&error) => Ok(false),
                 Err(_) => Err(Gone(side)),
             };
             self.buffer = buffer;
@@ -264,7 +252,7 @@ impl Half {
         while sent < self.waiting.len() {
             match self.stream.write(&self.waiting[sent..]) {
                 Ok(count) => sent += count,
-                Err(error) if is_for_later(&error) => break,
+                Err(error) if is_try_again(&error) => break,
                 Err(error) => return Err(error),
             }
         }
@@ -289,9 +277,4 @@ impl Half {
             }
         }
     }
-}
-
-fn is_for_later(error: &io::Error) -> bool {
-    use io::ErrorKind::{Interrupted, WouldBlock};
-    matches!(error.kind(), WouldBlock | Interrupted)
 }

@@ -10,7 +10,9 @@ use urtica_wire::packet::{
 /// One direction of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Direction {
+    /// The sender.
     pub from: SocketAddr,
+    /// The receiver.
     pub to: SocketAddr,
 }
 

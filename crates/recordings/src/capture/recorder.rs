@@ -3,7 +3,6 @@
 //! **Why a thread.** A disk may be slow or full, and nobody's connection should wait for it: what does not fit into the queue is
 //! left out of the file, and counted there.
 
-use crate::say::end_unread;
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
 use pcap_file::pcapng::blocks::interface_description::{
@@ -16,7 +15,7 @@ use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeade
 use pcap_file::{DataLink, Endianness, PcapError};
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -58,33 +57,15 @@ struct Tally {
 
 /// The thread that writes.
 pub struct Writing {
-    thread: JoinHandle<Result<u64, PcapError>>,
+    thread: JoinHandle<io::Result<u64>>,
     tally: Arc<Tally>,
 }
 
-/// What has become of a recording.
-pub struct Recorded {
-    /// Packets in the file, or why it has not all that it should.
-    pub written: Result<u64, PcapError>,
-    /// Packets that were left out, since the queue was full or the file failed.
-    pub dropped: u64,
-}
-
-/// A file that only its owner can read, empty; standard output for `-`.
-pub fn create(path: &Path) -> io::Result<Box<dyn Write + Send>> {
-    if path.as_os_str() != "-" {
-        return Ok(Box::new(create_private(path)?));
-    }
-    let out = io::stdout();
-    match out.is_terminal() {
-        true => Err(io::Error::other(
-            "standard output is a terminal; expected a pipe, as in `| tshark -r -`",
-        )),
-        false => Ok(Box::new(out)),
-    }
-}
-
-fn create_private(path: &Path) -> io::Result<File> {
+/// Creates an empty file that only its owner can read, or empties an existing one.
+///
+/// # Errors
+/// The errors of `open(2)`.
+pub fn create_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let options = options.write(true).create(true).mode(OWNER_ONLY);
     let file = options.open(path)?;
@@ -97,7 +78,7 @@ fn create_private(path: &Path) -> io::Result<File> {
 }
 
 /// Begins a recording.
-pub fn start(out: Box<dyn Write + Send>) -> Result<(Recorder, Writing), PcapError> {
+pub fn start(out: Box<dyn Write + Send>) -> io::Result<(Recorder, Writing)> {
     let file = begin(BufWriter::new(out))?;
     let (queue, packets) = channel();
     let tally = Arc::<Tally>::default();
@@ -108,8 +89,13 @@ pub fn start(out: Box<dyn Write + Send>) -> Result<(Recorder, Writing), PcapErro
         queue,
         tally: Arc::clone(&tally),
     };
-    let thread = thread.map_err(PcapError::IoError)?;
-    Ok((recorder, Writing { thread, tally }))
+    Ok((
+        recorder,
+        Writing {
+            thread: thread?,
+            tally,
+        },
+    ))
 }
 
 impl Recorder {
@@ -129,16 +115,14 @@ impl Recorder {
 }
 
 impl Writing {
-    /// Waits until all is written. Every [`Recorder`] must be gone.
-    pub fn finish(self) -> Recorded {
-        let written = self.thread.join().unwrap_or_else(|_| {
-            let panicked = io::Error::other("the thread that writes has panicked");
-            Err(PcapError::IoError(panicked))
-        });
-        Recorded {
-            written,
-            dropped: self.tally.dropped.load(Relaxed),
-        }
+    /// Waits until all is written. Every [`Recorder`] must be gone. Returns the number of packets in the file, or why it is
+    /// incomplete, and of those that were left out.
+    pub fn finish(self) -> (io::Result<u64>, u64) {
+        let written = self
+            .thread
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("the thread that writes has panicked")));
+        (written, self.tally.dropped.load(Relaxed))
     }
 }
 
@@ -150,27 +134,27 @@ fn since_1970() -> Duration {
 type Out = PcapNgWriter<BufWriter<Box<dyn Write + Send>>>;
 
 /// Says what comes.
-fn begin(out: BufWriter<Box<dyn Write + Send>>) -> Result<Out, PcapError> {
+fn begin(out: BufWriter<Box<dyn Write + Send>>) -> io::Result<Out> {
     let application = concat!("urtica ", env!("CARGO_PKG_VERSION"));
     let section = SectionHeaderBlock {
         endianness: Endianness::Little,
         options: vec![SectionHeaderOption::UserApplication(application.into())],
         ..SectionHeaderBlock::default()
     };
-    let mut file = PcapNgWriter::with_section_header(out, section)?;
+    let mut file = PcapNgWriter::with_section_header(out, section).map_err(reason)?;
     let mut interface = InterfaceDescriptionBlock::new(DataLink::RAW, 0);
     interface.options = vec![
         InterfaceDescriptionOption::IfName("openflow".into()),
         InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
     ];
-    file.write_pcapng_block(interface)?;
-    file.get_mut().flush().map_err(PcapError::IoError)?;
+    file.write_pcapng_block(interface).map_err(reason)?;
+    file.get_mut().flush()?;
     Ok(file)
 }
 
 /// Writes until all senders are gone; returns how many packets. After an error it counts what comes, so that the queue does not
 /// fill up.
-fn write_all(mut file: Out, packets: &Receiver<Packet>, tally: &Tally) -> Result<u64, PcapError> {
+fn write_all(mut file: Out, packets: &Receiver<Packet>, tally: &Tally) -> io::Result<u64> {
     let mut written = Ok(0);
     while let Some(packet) = next(&mut file, packets) {
         let length = packet.bytes.len() + PACKET_BYTES;
@@ -185,7 +169,7 @@ fn write_all(mut file: Out, packets: &Receiver<Packet>, tally: &Tally) -> Result
     }
     let count = written?;
     write_statistics(&mut file, count, tally.dropped.load(Relaxed))?;
-    file.get_mut().flush().map_err(PcapError::IoError)?;
+    file.get_mut().flush()?;
     Ok(count)
 }
 
@@ -204,15 +188,11 @@ fn next(file: &mut Out, packets: &Receiver<Packet>) -> Option<Packet> {
     }
 }
 
-/// A reader of the pipe that has seen enough ends the program, as it ends others.
 fn complain_once(error: &io::Error) {
-    if error.kind() == io::ErrorKind::BrokenPipe {
-        end_unread();
-    }
     urtica_log::error!(about: "recording", %error, "the capture cannot be written; connections are relayed all the same");
 }
 
-fn write(file: &mut Out, packet: Packet) -> Result<(), PcapError> {
+fn write(file: &mut Out, packet: Packet) -> io::Result<()> {
     let block = EnhancedPacketBlock {
         interface_id: 0,
         timestamp: packet.time,
@@ -221,14 +201,11 @@ fn write(file: &mut Out, packet: Packet) -> Result<(), PcapError> {
         options: Vec::new(),
     };
     let written = file.write_pcapng_block(block).map(drop);
-    if let Err(PcapError::IoError(error)) = &written {
-        complain_once(error);
-    }
-    written
+    written.map_err(reason).inspect_err(complain_once)
 }
 
 /// How many there were, and how many are missing, in the file itself.
-fn write_statistics(file: &mut Out, written: u64, dropped: u64) -> Result<(), PcapError> {
+fn write_statistics(file: &mut Out, written: u64, dropped: u64) -> io::Result<()> {
     let statistics = InterfaceStatisticsBlock {
         interface_id: 0,
         // The upper word comes first; the library writes one number, whose lower word comes first in this byte order.
@@ -238,13 +215,23 @@ fn write_statistics(file: &mut Out, written: u64, dropped: u64) -> Result<(), Pc
             InterfaceStatisticsOption::IsbIfDrop(dropped),
         ],
     };
-    file.write_pcapng_block(statistics).map(drop)
+    file.write_pcapng_block(statistics)
+        .map(drop)
+        .map_err(reason)
+}
+
+/// The system's error, where it is one.
+fn reason(error: PcapError) -> io::Error {
+    match error {
+        PcapError::IoError(error) => error,
+        other => io::Error::other(other),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::packets::Packets;
+    use crate::packets::Packets;
     use std::sync::mpsc::sync_channel;
 
     fn mode(path: &Path) -> u32 {
@@ -265,13 +252,14 @@ mod tests {
         )
         .expect("written");
         std::fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("permitted");
-        let (recorder, writing) = start(create(&path).expect("created")).expect("begun");
+        let (recorder, writing) =
+            start(Box::new(create_private(&path).expect("created"))).expect("begun");
         let began = since_1970();
         recorder.record(vec![vec![1; 40], vec![2; 41]]);
         drop(recorder);
-        let recorded = writing.finish();
-        assert_eq!(recorded.written.expect("written"), 2);
-        assert_eq!(recorded.dropped, 0);
+        let (written, dropped) = writing.finish();
+        assert_eq!(written.expect("written"), 2);
+        assert_eq!(dropped, 0);
         assert_eq!(mode(&path), OWNER_ONLY);
         let bytes = std::fs::read(&path).expect("read");
         let mut packets = Packets::new(&bytes).expect("pcapng");
@@ -311,10 +299,10 @@ mod tests {
         let queued = recorder.tally.queued_bytes.load(Relaxed);
         assert!(queued <= QUEUE_BYTES_MAX);
         drop((recorder, go_on));
-        let recorded = writing.finish();
-        let written = recorded.written.expect("written");
-        assert_eq!(written + recorded.dropped, 100);
-        assert!(recorded.dropped >= 100 - (QUEUE_BYTES_MAX / one) as u64 - 1);
+        let (written, dropped) = writing.finish();
+        let written = written.expect("written");
+        assert_eq!(written + dropped, 100);
+        assert!(dropped >= 100 - (QUEUE_BYTES_MAX / one) as u64 - 1);
     }
 
     /// A full disk, as soon as there is more than the headers.
@@ -341,8 +329,8 @@ mod tests {
             recorder.record(vec![vec![0; 20_000]]);
         }
         drop(recorder);
-        let recorded = writing.finish();
-        assert!(recorded.written.is_err());
-        assert!(recorded.dropped >= 8, "{}", recorded.dropped);
+        let (written, dropped) = writing.finish();
+        assert!(written.is_err());
+        assert!(dropped >= 8, "{}", dropped);
     }
 }

@@ -27,6 +27,7 @@ pub fn is_capture(bytes: &[u8]) -> bool {
 
 /// Why the packets end before the file does.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReadError {
     /// The file is not a capture.
     #[error("the capture cannot be read: {0}; expected a pcap or pcapng file")]
@@ -73,16 +74,21 @@ enum Form {
     PcapNg(PcapNgParser),
 }
 
-/// A packet's link type and time, and its captured bytes.
+/// A captured packet.
 pub struct Packet<'a> {
+    /// The link type.
     pub link: DataLink,
-    /// Since 1970; zero where the file does not tell.
+    /// Since 1970; zero if the file has no times.
     pub time: Duration,
+    /// The captured bytes.
     pub data: std::borrow::Cow<'a, [u8]>,
 }
 
 impl<'a> Packets<'a> {
     /// Reads the file's header.
+    ///
+    /// # Errors
+    /// [`ReadError::NoCapture`].
     pub fn new(bytes: &'a [u8]) -> Result<Self, ReadError> {
         let opened = match bytes.starts_with(&PCAPNG) {
             true => PcapNgParser::new(bytes).map(|(rest, parser)| (Form::PcapNg(parser), rest)),
@@ -103,6 +109,10 @@ impl<'a> Packets<'a> {
     }
 
     /// The next packet; `None` at the end.
+    ///
+    /// # Errors
+    /// [`ReadError::CutOff`] and [`ReadError::Broken`]; nothing follows an error.
+    #[allow(clippy::should_implement_trait, reason = "it can fail")]
     pub fn next(&mut self) -> Result<Option<Packet<'a>>, ReadError> {
         while !self.rest.is_empty() {
             let (rest, packet) = match self.form.take(self.rest) {

@@ -39,7 +39,7 @@ fn pcap(packets: &[Vec<u8>]) -> Vec<u8> {
 /// What is printed, and how it ends.
 fn decoded(file: &[u8], port: u16) -> (String, Result<Outcome, String>) {
     let mut out = Vec::new();
-    let outcome = decode(file, &[port], false, &mut out).map_err(|error| error.to_string());
+    let outcome = print_capture(file, &[port], false, &mut out).map_err(|error| error.to_string());
     (String::from_utf8(out).expect("text"), outcome)
 }
 

@@ -4,7 +4,7 @@ use super::played::{PlayError, Played};
 use super::player::{Pace, Player, scaled};
 use super::recording::{Recording, RecordingError};
 use super::script::Script;
-use crate::capture::transcript::{Side, Transcript};
+use crate::transcript::{Side, Transcript};
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::{DataLink, TsResolution};
 use proptest::prelude::*;

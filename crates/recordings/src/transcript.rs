@@ -160,8 +160,8 @@ fn with_header(tcp: &Tcp, pseudo_header: &PseudoHeader, payload: &[u8]) -> Vec<u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::reassembly::{Piece, Reassembly};
-    use crate::decode::segment::{Direction, tcp_segment};
+    use crate::reassembly::{Piece, Reassembly};
+    use crate::segment::{Direction, tcp_segment};
     use pcap_file::DataLink;
     use proptest::prelude::*;
     use std::collections::HashMap;

@@ -3,7 +3,7 @@
 //! Retransmissions are skipped, and segments that arrive early wait. Bytes count as lost when the other side has
 //! acknowledged them and they still do not arrive, when too much waits for them, or when the capture ends.
 
-use super::segment::Segment;
+use crate::segment::Segment;
 use std::collections::BTreeMap;
 
 /// How many bytes may wait for an earlier segment before that is considered lost.

@@ -1,13 +1,13 @@
 //! OpenFlow connections in a pcap or pcapng capture.
 //!
-//! `packets` reads the file, `segment` finds TCP in a packet, `reassembly` reassembles each direction of a connection, and
-//! `stream` splits it into messages. Gaps are reported; printing resumes at the next certain message boundary (`boundary`).
+//! `stream` splits each reassembled direction into messages. Gaps are reported; printing resumes at the next certain message
+//! boundary (`boundary`).
 
 use super::outcome::Outcome;
-use super::packets::{Packets, ReadError};
-use super::reassembly::{Piece, Reassembly};
-use super::segment::{Direction, Segment, tcp_segment};
 use super::stream::MessageStream;
+use crate::packets::{Packets, ReadError};
+use crate::reassembly::{Piece, Reassembly};
+use crate::segment::{Direction, Segment, tcp_segment};
 use std::collections::HashMap;
 use std::io::{self, Write};
 
@@ -16,6 +16,7 @@ const PORTS_TOLD: usize = 10;
 
 /// Why a capture could not be read completely, or has nothing to print.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CaptureError {
     /// The file cannot be read to its end.
     #[error(transparent)]
@@ -71,8 +72,12 @@ fn ports_told(there: &[(u16, u64)]) -> String {
     }
 }
 
-/// Prints the messages of every TCP connection from or to one of `ports`.
-pub(super) fn decode(
+/// Prints the messages of every TCP connection from or to one of `ports` in a pcap or pcapng file, and a line for everything
+/// that is missing or invalid.
+///
+/// # Errors
+/// [`CaptureError`]; what was read before an error of the file is printed.
+pub fn print_capture(
     bytes: &[u8],
     ports: &[u16],
     is_verbose: bool,
@@ -94,8 +99,8 @@ pub(super) fn decode(
     Ok(outcome)
 }
 
-/// All connections seen.
-pub(super) struct Connections<'p> {
+/// The connections of a capture, from the segments of its packets.
+pub struct Connections<'p> {
     ports: &'p [u16],
     is_verbose: bool,
     directions: HashMap<Direction, OneWay>,
@@ -119,6 +124,7 @@ struct Tally {
 }
 
 impl<'p> Connections<'p> {
+    /// Creates an empty set that prints the messages of connections from or to one of `ports`.
     pub fn new(ports: &'p [u16], is_verbose: bool) -> Self {
         Self {
             ports,
@@ -130,6 +136,9 @@ impl<'p> Connections<'p> {
     }
 
     /// Handles a packet's segment, if it has one.
+    ///
+    /// # Errors
+    /// Those of the output.
     pub fn packet(
         &mut self,
         segment: Option<(Direction, Segment<'_>)>,
@@ -195,7 +204,10 @@ impl<'p> Connections<'p> {
         Ok(())
     }
 
-    /// The capture has ended.
+    /// Prints what waits, at the end of the capture.
+    ///
+    /// # Errors
+    /// Those of the output.
     pub fn finish(&mut self, out: &mut dyn Write) -> io::Result<Outcome> {
         let mut directions: Vec<_> = self.directions.keys().copied().collect();
         directions.sort_unstable();

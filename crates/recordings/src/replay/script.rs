@@ -5,7 +5,7 @@
 
 use super::kind::{Kind, OFPT_ERROR, OFPT_EXPERIMENTER, replied_to};
 use super::recording::Session;
-use crate::capture::transcript::Side;
+use crate::transcript::Side;
 use std::collections::HashMap;
 use std::time::Duration;
 use urtica_wire::{Header, Version};

@@ -2,7 +2,8 @@
 
 /// The result of reading an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+#[must_use]
+pub enum Outcome {
     /// Everything was valid.
     AllRead,
     /// Some of it was invalid or missing, and was reported.
@@ -10,6 +11,7 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
+    /// Combines the results of two inputs.
     pub fn and(self, other: Self) -> Self {
         match self {
             Self::AllRead => other,

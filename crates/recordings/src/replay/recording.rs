@@ -1,10 +1,10 @@
 //! The OpenFlow connections in a capture, each as the messages of both sides in the order in which they were captured.
 
 use super::kind::{OFPT_FEATURES_REPLY, OFPT_HELLO};
-use crate::capture::transcript::Side;
-use crate::decode::packets::{Packets, ReadError};
-use crate::decode::reassembly::{Piece, Reassembly};
-use crate::decode::segment::{Direction, Segment, tcp_segment};
+use crate::packets::{Packets, ReadError};
+use crate::reassembly::{Piece, Reassembly};
+use crate::segment::{Direction, Segment, tcp_segment};
+use crate::transcript::Side;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -47,6 +47,7 @@ pub struct Step {
 
 /// Why a capture has nothing to replay.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RecordingError {
     /// It is no capture.
     #[error(transparent)]

@@ -6,13 +6,11 @@
 use super::kind::{Kind, OFPT_ERROR, OFPT_HELLO, name};
 use super::played::{PlayError, Played};
 use super::script::Script;
-use crate::connect::connect;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::OwnedFd;
 use std::collections::HashMap;
 use std::io;
 use std::time::{Duration, Instant};
-use urtica_socket::{Address, Stream, Tls};
+use urtica_socket::{Address, ConnectError, Stream, Tls, is_try_again};
 use urtica_wire::{ErrorCode, ErrorMessage, Header, Hello, Message, split_frame};
 
 const READ_BYTES: usize = 64 << 10;
@@ -34,13 +32,20 @@ const FENCE: &[u8] = b"end of replay";
 
 /// How fast things are said.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Pace {
-    /// At the recorded times, so many times as fast.
-    AsRecorded { speed: f64 },
+    /// At the recorded times.
+    AsRecorded {
+        /// The factor by which they are faster.
+        speed: f64,
+    },
     /// As soon as the controller has sent what it had in the recording.
     AsAnswered,
-    /// As fast as the controller takes it, so many times.
-    Load { loops: u64 },
+    /// As fast as the controller reads.
+    Load {
+        /// How many times the asynchronous messages are sent.
+        loops: u64,
+    },
 }
 
 /// A switch that is connected.
@@ -276,7 +281,7 @@ impl<'s> Player<'s> {
         });
         self.output.drain(..sent);
         match flushed {
-            Err(error) if !is_for_later(&error) => Err(self.closed(Some(error))),
+            Err(error) if !is_try_again(&error) => Err(self.closed(Some(error))),
             _ => Ok(()),
         }
     }
@@ -294,7 +299,7 @@ impl<'s> Player<'s> {
         match self.stream.read(&mut self.buffer) {
             Ok(0) => return Err(self.closed(None)),
             Ok(count) => self.input.extend_from_slice(&self.buffer[..count]),
-            Err(error) if is_for_later(&error) => return Ok(()),
+            Err(error) if is_try_again(&error) => return Ok(()),
             Err(error) => return Err(self.closed(Some(error))),
         }
         let input = std::mem::take(&mut self.input);
@@ -411,20 +416,13 @@ impl<'s> Player<'s> {
 
 /// A connection that does not block.
 fn open(address: &Address, tls: Option<&Tls>) -> Result<Stream, PlayError> {
-    let failed = |error| PlayError::Connect {
-        address: address.clone(),
-        error,
-    };
-    let socket = connect(address, PATIENCE).map_err(failed)?;
-    socket.set_nonblocking(true).map_err(failed)?;
-    let socket = OwnedFd::from(socket);
-    match tls.filter(|_| address.is_tls()) {
-        None => Ok(socket.into()),
-        Some(tls) => Stream::connect_tls(socket, tls, PATIENCE).map_err(|error| PlayError::Tls {
-            address: address.clone(),
-            error,
-        }),
-    }
+    Stream::connect(address, tls, PATIENCE).map_err(|error| {
+        let address = address.clone();
+        match error {
+            ConnectError::Socket(error) => PlayError::Connect { address, error },
+            ConnectError::Tls(error) => PlayError::Tls { address, error },
+        }
+    })
 }
 
 /// A recorded time, so many times as fast. A damaged recording may have any: a year is as good as for ever.
@@ -436,9 +434,4 @@ pub fn scaled(time: Duration, speed: f64) -> Duration {
 
 fn silent(expected: &'static str) -> PlayError {
     PlayError::Silent(PATIENCE.as_secs(), expected)
-}
-
-fn is_for_later(error: &io::Error) -> bool {
-    use io::ErrorKind::{Interrupted, WouldBlock};
-    matches!(error.kind(), WouldBlock | Interrupted)
 }

@@ -8,29 +8,60 @@ use urtica_wire::{DecodeError, ErrorCode, Version};
 
 /// Why a session could not be replayed to its end.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PlayError {
+    /// The controller does not accept the connection.
     #[error("cannot connect to {address}: {error}; expected a controller that listens there")]
-    Connect { address: Address, error: io::Error },
+    Connect {
+        /// The controller's address.
+        address: Address,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// The TLS handshake failed.
     #[error("no TLS connection with {address}: {error}")]
-    Tls { address: Address, error: TlsError },
+    Tls {
+        /// The controller's address.
+        address: Address,
+        /// The reason.
+        error: TlsError,
+    },
+    /// The system has no thread for the switch.
+    #[error("no thread for it: {0}")]
+    Thread(io::Error),
+    /// The controller closed the connection before the end.
     #[error("the controller closed the connection after {sent} of {all} asynchronous messages of the switch{}", because(.error))]
     Closed {
+        /// The number of asynchronous messages sent before.
         sent: u64,
+        /// The number of all.
         all: u64,
+        /// The system's error, if there was one.
         error: Option<io::Error>,
     },
+    /// The controller did not send what every controller sends, for this number of seconds.
     #[error("the controller said nothing for {0} s; expected {1}")]
     Silent(u64, &'static str),
+    /// The controller did not read, for this number of seconds.
     #[error("the controller took nothing for {0} s")]
     Stalled(u64),
+    /// The controller does not speak the recorded version.
     #[error(
         "the controller speaks another version of OpenFlow; expected {0}, which the recording has"
     )]
     Version(Version),
+    /// The controller answered the hello with an error.
     #[error("the controller refused: {code}{}", reason(.text))]
-    Refused { code: ErrorCode, text: String },
+    Refused {
+        /// The error's type and code.
+        code: ErrorCode,
+        /// Its text.
+        text: String,
+    },
+    /// The controller sent something else.
     #[error("what the controller sent is not OpenFlow: {0}")]
     NotOpenFlow(#[from] DecodeError),
+    /// Waiting for the connection failed.
     #[error("the connection failed: {0}")]
     Io(io::Error),
 }

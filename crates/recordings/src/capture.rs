@@ -1,0 +1,104 @@
+//! A relay between switches and controller that records what both sides send, also under TLS.
+//!
+//! **Why a relay.** Under TLS a capture of packets shows nothing. A relay between switches and controller has the bytes in
+//! plain, of any controller, and nothing of a controller's own way of a packet-in changes for it.
+//!
+//! **How.** Each connection has a thread (`relay`), which hands on what it reads and makes TCP segments of it
+//! ([`Transcript`](crate::Transcript)); one more thread writes them (`recorder`), and a disk that is slow delays nobody.
+
+mod recorder;
+mod relay;
+mod relays;
+
+pub use recorder::create_private;
+
+use recorder::{Recorder, Writing};
+use relay::Target;
+use relays::Relays;
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use urtica_socket::{Address, ListenError, Listener, Tls};
+
+/// A relay that listens, and records nothing yet.
+pub struct Capture {
+    listeners: Vec<Listener>,
+    target: Target,
+}
+
+/// A relay with the file that it writes.
+pub struct Recording {
+    relays: Relays,
+    recorder: Recorder,
+    writing: Writing,
+}
+
+/// The result of a recording.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Recorded {
+    /// The number of connections that were relayed.
+    pub connections: u64,
+    /// The number of packets in the file, or why it is incomplete.
+    pub written: io::Result<u64>,
+    /// The number of packets that were left out, since the queue was full or the file failed.
+    pub dropped: u64,
+    /// Why the relay ended before it was stopped.
+    pub ended: io::Result<()>,
+}
+
+impl Capture {
+    /// Listens for switches, whose connections will lead to `controller`. `tls` is for both sides.
+    ///
+    /// # Errors
+    /// [`ListenError`] of the first address that cannot be listened at.
+    pub fn bind(
+        listen: &[Address],
+        controller: Address,
+        tls: Option<Tls>,
+    ) -> Result<Self, ListenError> {
+        let listeners: Result<Vec<_>, _> = listen.iter().map(Listener::bind).collect();
+        Ok(Self {
+            listeners: listeners?,
+            target: Target {
+                address: controller,
+                tls,
+            },
+        })
+    }
+
+    /// The addresses at which switches connect, with the ports that the system chose.
+    pub fn addresses(&self) -> impl Iterator<Item = &Address> {
+        self.listeners.iter().map(Listener::address)
+    }
+
+    /// Starts the file, in pcapng form. An error of it that occurs later ends the recording, and not the connections.
+    ///
+    /// # Errors
+    /// Those of the file, and of the system if it has no thread or descriptor left.
+    pub fn start(self, out: Box<dyn Write + Send>) -> io::Result<Recording> {
+        let relays = Relays::new(self.listeners, self.target)?;
+        let (recorder, writing) = recorder::start(out)?;
+        Ok(Recording {
+            relays,
+            recorder,
+            writing,
+        })
+    }
+}
+
+impl Recording {
+    /// Relays and records until `stop` is readable or closed.
+    pub fn run(mut self, stop: UnixStream) -> Recorded {
+        let ended = self.relays.run(&Arc::new(stop), &self.recorder);
+        let connections = self.relays.finish();
+        drop(self.recorder);
+        let (written, dropped) = self.writing.finish();
+        Recorded {
+            connections,
+            written,
+            dropped,
+            ended,
+        }
+    }
+}
