@@ -71,17 +71,17 @@ const SETTLE_INTERVAL: Duration = Duration::from_millis(500);
 /// Options of the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct BandwidthArgs {
-    /// Flows that get bandwidth: 'RATE MATCH', the rate in bits per second with K, M, G or T, the match as of
-    /// ovs-ofctl, for instance '10M udp,tp_dst=5004'. Repeat it for more; the first that matches counts.
+    /// Flows that get bandwidth: 'RATE MATCH', the rate in bits per second with K, M, G or T, the match as in
+    /// ovs-ofctl, for instance '10M udp,tp_dst=5004'. May be repeated; the first that matches applies.
     #[arg(long, value_name = "DEMAND")]
     pub bandwidth_demand: Vec<Demand>,
-    /// Sends flows on that cannot get what they ask for, instead of dropping them.
+    /// Forward flows that cannot get their bandwidth, instead of dropping them.
     #[arg(long)]
     pub bandwidth_best_effort: bool,
-    /// How many paths are tried for a flow [default: 4].
+    /// Number of paths to try for a flow [default: 4].
     #[arg(long, value_name = "N")]
     pub bandwidth_paths: Option<usize>,
-    /// What a link carries whose port does not say so [default: 1G].
+    /// Capacity of links whose port reports none [default: 1G].
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub bandwidth_capacity: Option<u64>,
 }

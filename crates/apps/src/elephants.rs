@@ -56,10 +56,10 @@ const MAX_PATHS: usize = 64;
 /// Options of the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct ElephantsArgs {
-    /// A flow is an elephant from this share of its host's bandwidth on [default: 10].
+    /// Percentage of its host's bandwidth from which a flow is an elephant [default: 10].
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub elephants_share: Option<u8>,
-    /// How often flows are looked at [default: 5].
+    /// Seconds between checks of flows [default: 5].
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u16).range(1..))]
     pub elephants_interval: Option<u16>,
 }

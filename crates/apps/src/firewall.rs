@@ -42,8 +42,8 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// Options of the firewall.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct FirewallArgs {
-    /// The firewall's rules: a file of lines 'allow MATCH' or 'deny MATCH' as of ovs-ofctl, and at the end 'default
-    /// allow' or 'default deny'.
+    /// File of rules: lines 'allow MATCH' or 'deny MATCH', as in ovs-ofctl, and at the end 'default allow' or
+    /// 'default deny'.
     #[arg(long, value_name = "FILE")]
     pub firewall_rules: Option<PathBuf>,
 }

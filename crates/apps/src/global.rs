@@ -65,8 +65,8 @@ impl<T: HostTable> Default for Global<T> {
 /// Options of the program, with any table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct GlobalArgs {
-    /// Write where a host is for each of its packets, also where that is known, as McNettle's Figure 5 does: to measure what
-    /// writes cost. Not together with discovery.
+    /// Write a host's location for each of its packets, even if it is known, as McNettle's Figure 5 does: to measure the
+    /// cost of writes. Not together with discovery.
     #[arg(long)]
     pub global_write_each: bool,
 }

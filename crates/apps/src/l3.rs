@@ -97,7 +97,7 @@ pub(crate) const ALL_AND_EXPIRED: AsyncConfig = AsyncConfig {
 /// Options of the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct L3Args {
-    /// The router's subnets and routes: a file in TOML, with interfaces (address, mac) and routes (to, via).
+    /// TOML file of the router's subnets and routes, with interfaces (address, mac) and routes (to, via).
     #[arg(long, value_name = "FILE")]
     pub l3_config: Option<PathBuf>,
 }

@@ -80,25 +80,25 @@ const MAX_BEGUN: usize = 1 << 18;
 /// Options of the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct SecurityArgs {
-    /// A host that is never blocked, by its MAC address. Repeatable.
+    /// MAC address of a host that is never blocked. May be repeated.
     #[arg(long, value_name = "MAC")]
     pub security_allow: Vec<MacAddr>,
-    /// How many ports tried are a scan [default: 100].
+    /// Number of tried ports that is a scan [default: 100].
     #[arg(long, value_name = "N")]
     pub security_ports: Option<usize>,
-    /// How many addresses tried are a sweep [default: 128].
+    /// Number of tried addresses that is a sweep [default: 128].
     #[arg(long, value_name = "N")]
     pub security_destinations: Option<usize>,
-    /// How many flows begun are a flood [default: 1000].
+    /// Number of started flows that is a flood [default: 1000].
     #[arg(long, value_name = "N")]
     pub security_flows: Option<usize>,
-    /// More sources than this at one port are forged [default: 256].
+    /// Number of sources at one port above which they count as forged [default: 256].
     #[arg(long, value_name = "N")]
     pub security_sources: Option<usize>,
-    /// The window of time in seconds for these limits [default: 10].
+    /// Time window of these limits in seconds [default: 10].
     #[arg(long, value_name = "SECONDS")]
     pub security_window: Option<u16>,
-    /// How many seconds packets are dropped [default: 60].
+    /// Seconds for which packets are dropped [default: 60].
     #[arg(long, value_name = "SECONDS")]
     pub security_drop: Option<u16>,
 }

@@ -45,15 +45,15 @@ pub struct BenchArgs {
 
 #[derive(Subcommand, Debug)]
 enum BenchCommand {
-    /// Answer packet-ins in the cheapest way there is: the ceiling of machine and load
+    /// Answer packet-ins as cheaply as possible: the ceiling of machine and load
     Limit {
-        /// Where to listen: ptcp:[PORT][:HOST] or punix:FILE
+        /// Address to listen on: ptcp:[PORT][:HOST] or punix:FILE
         #[arg(long, value_name = "ADDR")]
         listen: Address,
     },
-    /// Run urtica's l2 and other controllers in turn, and compare
+    /// Compare urtica's l2 with other controllers, run alternately
     Versus(VersusArgs),
-    /// Measure how fast the switch's pipeline forwards packets from memory, on one core
+    /// Measure how fast the switch forwards packets from memory, on one core
     Switch(switch::SwitchArgs),
     /// Measure programs on a network within this process: transactions, discovery, paths, repair, packets
     Network(network::NetworkArgs),
@@ -72,7 +72,7 @@ struct TargetArgs {
     /// Controller port
     #[arg(short, long, default_value_t = 6633)]
     port: u16,
-    /// The controller's process, if it is on this machine and not found by itself
+    /// Process id of a local controller that is not found automatically
     #[arg(long, value_name = "PID")]
     controller_pid: Option<u32>,
     /// Test a range of 1, 2, 4, ... switches up to --switches
@@ -93,10 +93,10 @@ struct LoadArgs {
     /// Never repeat a source MAC address: each packet-in is a new host
     #[arg(long, conflicts_with = "mac_addresses")]
     unique_macs: bool,
-    /// Addresses of hosts and the order in which hosts send: cbench's, random ones drawn evenly, or by Zipf's law
+    /// Hosts' addresses and the order in which they send: cbench's, random and uniform, or random by Zipf's law
     #[arg(long, value_enum, default_value = "in-turn", value_name = "HOW")]
     addresses: HostAddresses,
-    /// Kinds of frame in the packet-ins, in turn
+    /// Kinds of frame in the packet-ins, round-robin
     #[arg(
         long,
         value_enum,
@@ -150,7 +150,7 @@ struct LoadArgs {
     /// Load threads, which share the switches
     #[arg(long, default_value_t = 1, value_name = "N")]
     threads: usize,
-    /// Cores to pin the load threads to, in turn
+    /// Cores to pin the load threads to, round-robin
     #[arg(long, value_delimiter = ',', value_name = "CORE,...")]
     pin: Vec<usize>,
     /// Bytes of the frame in each packet-in
@@ -159,17 +159,17 @@ struct LoadArgs {
     /// Check each reply against its packet-in: buffer id, command, match and actions
     #[arg(long)]
     verify: bool,
-    /// What --verify takes for right: a learning switch's answers, or any that name the packet-in's buffer
+    /// Answers that --verify accepts: a learning switch's, or any that name the packet-in's buffer
     #[arg(long, value_enum, default_value = "learning")]
     expect: Expected,
-    /// Tell details, such as the rate of each switch
+    /// Print details, such as the rate of each switch
     #[arg(short, long, action = ArgAction::SetTrue)]
     debug: bool,
 }
 
 #[derive(Args, Debug)]
 struct OutputArgs {
-    /// Write all figures as JSON; to standard output, and nothing else there, with -
+    /// Write all figures as JSON; - for standard output, and nothing else there
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
     /// Write a self-contained HTML page with plots
@@ -182,7 +182,7 @@ struct VersusArgs {
     /// limit, ovs-testcontroller, os-ken, or the address of a running controller as tcp:HOST:PORT
     #[arg(required = true, value_name = "NAME|ADDR")]
     rivals: Vec<String>,
-    /// How often each has its turn
+    /// Number of rounds, in each of which every controller runs once
     #[arg(long, default_value_t = 5)]
     rounds: u32,
     /// Core of the server under test
@@ -190,7 +190,7 @@ struct VersusArgs {
     server_core: usize,
     #[command(flatten)]
     load: LoadArgs,
-    /// Write the comparison as JSON; to standard output, and nothing else there, with -
+    /// Write the comparison as JSON; - for standard output, and nothing else there
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
 }

@@ -25,10 +25,10 @@ Ctrl-C ends it. The file can be read while it is written, by its owner only.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CaptureArgs {
-    /// The file to write, in pcapng form; - for standard output. A file that is there is written over.
+    /// The pcapng file to write, replacing an existing one; - for standard output.
     #[arg(short, long, value_name = "FILE")]
     write: PathBuf,
-    /// Where switches connect: ptcp:, pssl: or punix:. May be repeated.
+    /// Address that switches connect to: ptcp:, pssl: or punix:. May be repeated.
     #[arg(long, value_name = "ADDR", default_value = "ptcp:6654:127.0.0.1")]
     listen: Vec<Address>,
     /// The controller: tcp:HOST:PORT, ssl:HOST:PORT or unix:FILE.

@@ -16,14 +16,14 @@ use urtica_apps::Apps;
                   expected. The environment and the command line of urtica run may say otherwise than the file: they are not looked at."
 )]
 pub struct CheckArgs {
-    /// The file, as urtica run --config has it.
+    /// The file for urtica run --config.
     #[arg(value_name = "FILE", required_unless_present = "schema")]
     file: Option<PathBuf>,
-    /// Ask the controller that runs what the file would change: programs, and each switch's flow entries. Nothing is sent. It is asked at
-    /// the socket that the file names with 'control'.
+    /// Ask the running controller, at the socket that the file names with 'control', what the file would change: programs, and
+    /// each switch's flow entries. Nothing is changed.
     #[arg(long, conflicts_with = "schema")]
     dry_run: bool,
-    /// Print the file's JSON Schema, which editors can use.
+    /// Print the file's JSON Schema, for editors.
     #[arg(long, conflicts_with = "file")]
     schema: bool,
 }

@@ -12,10 +12,10 @@ use urtica_recordings::is_capture;
 /// Options of `urtica decode`.
 #[derive(clap::Args)]
 pub struct DecodeArgs {
-    /// Hex digits (blanks between them don't matter), a file of them or a capture, or - for standard input.
+    /// Hex digits (blanks are ignored), a file of them or a capture, or - for standard input.
     #[arg(value_name = "HEX|FILE|-")]
     input: Vec<String>,
-    /// The input is a pcap or pcapng capture. Captures are also known by their first bytes.
+    /// Read the input as a pcap or pcapng capture. Captures are also recognised by their first bytes.
     #[arg(long)]
     pcap: bool,
     /// TCP ports of controllers in a capture.

@@ -64,7 +64,7 @@ pub struct DemoArgs {
 
 #[derive(clap::Subcommand)]
 enum DemoCommand {
-    /// Show controller and benchmark at work on each other.
+    /// Run a controller and the benchmark against each other.
     Throughput(ThroughputArgs),
 }
 
@@ -74,13 +74,13 @@ struct ShowArgs {
     /// The network, as below
     #[arg(long, default_value = "torus,3,3", value_name = "SHAPE")]
     topology: TopologySpec,
-    /// Lines of text instead of the live view, as where the output is no terminal; the exit status tells whether all went well
+    /// Print lines of text instead of the live view, as without a terminal; the exit status is 0 if everything worked
     #[arg(long)]
     plain: bool,
-    /// With lines of text: jump from one thing that happens to the next instead of waiting for it
+    /// With lines of text: jump to the next event instead of waiting for it
     #[arg(long)]
     simulated: bool,
-    /// What delays and flows are drawn from
+    /// Seed of delays and flows
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
 }

@@ -38,24 +38,24 @@ use urtica_socket::{Address, TlsArgs};
 /// Options of `urtica doctor`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Give it the options that urtica run has, or the same file: it looks at what they need. It changes nothing. Each finding has \
-                  the commands that mend it, to be typed by root. It ends with 1 where there is a problem, with 0 where there are \
-                  only warnings and notes; docs/operating.md lists the findings."
+    after_help = "Give it the options of urtica run, or the same file: it checks what they need. It changes nothing. Each finding has the commands \
+                  that fix it, for root. The exit status is 1 with a problem, and 0 with only warnings and notes; docs/operating.md lists the \
+                  findings."
 )]
 pub struct DoctorArgs {
-    /// Check only this [default: everything].
+    /// The checks to run [default: all].
     #[arg(value_name = "CHECK", value_enum)]
     checks: Vec<Check>,
-    /// The configuration file, as urtica run has it.
+    /// The configuration file, as for urtica run.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where the controller is to listen, as urtica run has it. May be repeated.
+    /// Address that the controller listens on, as for urtica run. May be repeated.
     #[arg(long, value_name = "ADDR")]
     listen: Vec<Address>,
-    /// The file of datapath ids, as urtica run has it.
+    /// The file of datapath ids, as for urtica run.
     #[arg(long, value_name = "FILE")]
     datapath_ids: Option<PathBuf>,
-    /// Where HTTP is to be served, as urtica run has it.
+    /// Address for HTTP, as for urtica run.
     #[cfg(feature = "northbound")]
     #[arg(
         long,
@@ -66,14 +66,14 @@ pub struct DoctorArgs {
         value_parser = crate::northbound::parse_address
     )]
     northbound: Option<std::net::SocketAddr>,
-    /// The file of bearer tokens, as urtica run has it.
+    /// The file of bearer tokens, as for urtica run.
     #[cfg(feature = "northbound")]
     #[arg(long, value_name = "FILE")]
     northbound_tokens: Option<PathBuf>,
-    /// How many switches are to connect.
+    /// Expected number of switches.
     #[arg(long, value_name = "N", default_value_t = 100)]
     switches: u64,
-    /// A network device that is to be a port of urtica switch. May be repeated.
+    /// Network device for a port of urtica switch. May be repeated.
     #[arg(long, value_name = "DEVICE")]
     device: Vec<String>,
     /// Print the findings as JSON.
@@ -83,7 +83,7 @@ pub struct DoctorArgs {
     tls: TlsArgs,
 }
 
-/// What is looked at, in this order: what others depend on comes first.
+/// The checks, in this order: those on which others depend come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Check {

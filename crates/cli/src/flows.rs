@@ -24,17 +24,17 @@ use urtica_wire::{
     PortNo, Version,
 };
 
-/// How many changes are sent before waiting for the switch: its error messages for them must fit into the sockets' buffers,
+/// The maximum number of changes sent before waiting for the switch: its error messages must fit into the sockets' buffers,
 /// or both sides would wait for each other.
 const CHANGES_PER_BARRIER: usize = 1000;
 
 /// Options of `urtica flows`.
 #[derive(clap::Args)]
 pub struct FlowsArgs {
-    /// Speak only this version of OpenFlow: 1.0 or 1.3. May be repeated [default: the highest that the switch speaks].
+    /// Use only this version of OpenFlow: 1.0 or 1.3. May be repeated [default: the highest that the switch supports].
     #[arg(short = 'O', long, value_name = "VERSION", global = true)]
     openflow: Vec<Version>,
-    /// How many seconds an answer may take, from the question to its end.
+    /// Maximum seconds for a reply, from the request to its last byte.
     #[arg(long, value_name = "SECONDS", default_value_t = 10, global = true)]
     timeout: u64,
     #[command(subcommand)]
@@ -43,51 +43,51 @@ pub struct FlowsArgs {
 
 #[derive(clap::Subcommand)]
 enum Verb {
-    /// Who the switch is, and its ports.
+    /// Print the switch's description and ports.
     Show(Target),
-    /// The flow entries, or those that MATCH includes, which may name a table as well.
+    /// Print the flow entries, or those within MATCH, which may also name a table.
     #[command(visible_alias = "dump-flows")]
     Dump {
         #[command(flatten)]
         target: Target,
-        /// As in 'table=0,tcp,in_port=1'.
+        /// A match, as in 'table=0,tcp,in_port=1'.
         #[arg(value_name = "MATCH")]
         flow: Option<String>,
     },
-    /// Adds flow entries.
+    /// Add flow entries.
     #[command(visible_alias = "add-flow")]
     Add(Changes),
-    /// Changes the actions of the flow entries that a flow's match includes.
+    /// Change the actions of the flow entries within a flow's match.
     #[command(visible_alias = "mod-flows")]
     Mod(EntryChanges),
-    /// Deletes the flow entries that a flow's match includes; without one, all.
+    /// Delete the flow entries within a flow's match; without one, all.
     #[command(visible_alias = "del-flows")]
     Del(EntryChanges),
-    /// What tables count.
+    /// Print the counters of tables.
     DumpTables(Target),
-    /// What ports count, or one of them.
+    /// Print the counters of all ports, or of one.
     DumpPorts {
         #[command(flatten)]
         target: Target,
-        /// Its number or name.
+        /// The port's number or name.
         #[arg(value_name = "PORT")]
         port: Option<String>,
     },
-    /// Groups, and what they count.
+    /// Print groups and their counters.
     DumpGroups(Target),
-    /// Adds groups.
+    /// Add groups.
     AddGroup(Changes),
-    /// Changes groups.
+    /// Change groups.
     ModGroup(Changes),
-    /// Deletes a group; without one, all.
+    /// Delete a group; without one, all.
     DelGroups(Changes),
-    /// Meters, and what they count.
+    /// Print meters and their counters.
     DumpMeters(Target),
-    /// Adds meters.
+    /// Add meters.
     AddMeter(Changes),
-    /// Changes meters.
+    /// Change meters.
     ModMeter(Changes),
-    /// Deletes a meter; without one, all.
+    /// Delete a meter; without one, all.
     DelMeters(Changes),
 }
 
@@ -104,10 +104,10 @@ struct Target {
 struct Changes {
     #[command(flatten)]
     target: Target,
-    /// What to add, change or delete, as in 'priority=10,in_port=1,actions=output:2'.
+    /// Entries to add, change or delete, as in 'priority=10,in_port=1,actions=output:2'.
     #[arg(value_name = "TEXT")]
     texts: Vec<String>,
-    /// Read more from this file, one a line; - for standard input. Blank lines and lines that begin with # don't count.
+    /// Read more from this file, one per line; - for standard input. Blank lines and lines that begin with # are ignored.
     #[arg(short, long, value_name = "FILE|-")]
     file: Option<PathBuf>,
 }
@@ -116,7 +116,7 @@ struct Changes {
 struct EntryChanges {
     #[command(flatten)]
     changes: Changes,
-    /// Only the flow entry with the very same match and priority.
+    /// Change or delete only the flow entry with exactly this match and priority.
     #[arg(long)]
     strict: bool,
 }
@@ -166,7 +166,7 @@ fn refusals(all: &[(String, Refusal)]) -> String {
     lines.join("\n")
 }
 
-/// What a refused entry lacks, to be appended to the name of the error; empty if that does not say it.
+/// Returns a hint to append to the name of an error, empty if there is none.
 pub fn hint(code: ErrorCode) -> &'static str {
     match code {
         ErrorCode::BadMatchBadPrereq => {
@@ -289,7 +289,7 @@ impl FlowsArgs {
         send_all(&mut client, &messages)
     }
 
-    /// The same, where no argument means `all`.
+    /// Like `change`, with `all` if there are no texts.
     fn change_or_all(
         &self,
         changes: &Changes,
@@ -387,7 +387,7 @@ fn meter(command: MeterModCommand, text: &str) -> Result<Message<'static>, Parse
     MeterMod::parse(command, text).map(Message::MeterMod)
 }
 
-/// Sends changes and waits until the switch has made them, or refused.
+/// Sends changes and waits until the switch has applied or refused them.
 fn send_all(client: &mut Client, changes: &[(String, Message)]) -> Result<(), Error> {
     let mut refused = Vec::new();
     for batch in changes.chunks(CHANGES_PER_BARRIER) {
@@ -438,7 +438,7 @@ fn parse_named<T>(
     parsed.map_err(|error| Error::Parse { place, error })
 }
 
-/// The port of this number or name.
+/// Returns the port with this number or name.
 fn port_of(client: &mut Client, name: &str) -> Result<PortNo, Error> {
     if let Ok(port) = name.parse() {
         return Ok(port);

@@ -12,41 +12,41 @@ use std::thread;
 use std::time::{Duration, Instant};
 use urtica_hold::{Held, HoldError, Holder, attach, attach_to_manager};
 
-/// What a holder says when it is ready.
+/// The line that a ready holder prints.
 const READY: &str = "holding at";
 
-/// Named in the place of a holder's socket, where systemd is to keep the connections.
+/// The name for systemd instead of a holder's socket.
 const SYSTEMD: &str = "systemd";
 
-/// How long a holder of another version may take to end.
+/// The maximum time for a holder of another version to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Options of `urtica hold`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "It ends when urtica run does, by SIGINT, or when none has come back in time."
+    after_help = "It ends when urtica run ends by SIGINT, or when no other one attaches in time."
 )]
 pub struct HoldArgs {
-    /// Its socket, which urtica run --hold=FILE names [default: as there]
+    /// The holder's socket, as in urtica run --hold=FILE [default: as for urtica run]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 }
 
-/// Options of `urtica run` about it.
+/// Options of `urtica run` for the holder.
 #[derive(clap::Args)]
 pub struct HoldOptions {
-    /// Have a holder keep the connections while this program is killed, restarted or replaced; starts one where none is at FILE
-    /// [default FILE: urtica-hold.sock in /run, or in $XDG_RUNTIME_DIR where not run by root]. With systemd as FILE, systemd keeps
-    /// them, which must have started this program.
+    /// Keep the connections in a holder while this program is killed, restarted or replaced; starts a holder if none is at FILE
+    /// [default FILE: urtica-hold.sock in /run, or in $XDG_RUNTIME_DIR if not run by root]. With systemd as FILE, systemd keeps
+    /// them; it must have started this program.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     hold: Option<Option<PathBuf>>,
-    /// How long the holder waits for the next program, until it closes the connections; systemd waits for as long as it restarts its unit.
+    /// Seconds that the holder waits for the next program before it closes the connections; does not apply to systemd.
     #[arg(long, value_name = "SECONDS", requires = "hold", default_value_t = 30)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     hold_seconds: u32,
 }
 
-/// Runs until it is told to end, or no program has come back in time.
+/// Runs until it is stopped, or no program has attached in time.
 pub fn run(args: HoldArgs) -> ExitCode {
     status::of(hold(args))
 }
@@ -63,16 +63,16 @@ fn hold(args: HoldArgs) -> Result<(), String> {
 }
 
 impl HoldOptions {
-    /// Whether connections are to be held.
+    /// Returns `true` if connections should be held.
     pub fn is_given(&self) -> bool {
         self.hold.is_some()
     }
 
-    /// Attaches this program to its holder, which is started where there is none. `None` where none is asked for, or, after a
-    /// warning, where none can be used.
+    /// Attaches this program to its holder, and starts one if necessary. Returns `None` without `--hold` or, after a warning, if
+    /// no holder can be used.
     ///
     /// # Errors
-    /// Where another program has the connections, and the ports too.
+    /// If another program has the connections and the ports.
     pub fn attach(&self) -> Result<Option<Held>, String> {
         let Some(named) = &self.hold else {
             return Ok(None);
@@ -96,7 +96,7 @@ impl HoldOptions {
     }
 }
 
-/// Has systemd keep the connections. `None`, after a warning, where it has not started this program.
+/// Lets systemd keep the connections. Returns `None`, after a warning, if it has not started this program.
 fn attach_to_systemd() -> Option<Held> {
     match attach_to_manager() {
         Ok(held) => {
@@ -110,7 +110,7 @@ fn attach_to_systemd() -> Option<Held> {
     }
 }
 
-/// The holder's socket that was named, or the one that needs no name.
+/// Returns the holder's socket from the options, or the default one.
 fn file(named: Option<PathBuf>) -> Result<PathBuf, String> {
     let folder = match named {
         Some(file) => return absolute(&file).map_err(|error| format!("{}: {error}", file.display())),
@@ -144,7 +144,7 @@ fn attach_or_start(file: &Path, keep: Duration) -> Result<Held, Failure> {
     Ok(attach(file, keep)?)
 }
 
-/// Starts a holder where one of another version is about to end.
+/// Starts a holder while one of another version is about to end.
 fn start_after_another(file: &Path) -> Result<(), Failure> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -156,7 +156,7 @@ fn start_after_another(file: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Starts a holder that has nothing of this program's but its name: no terminal, no folder, no standard streams.
+/// Starts a holder independent of this program: without its terminal, folder and standard streams.
 fn start(file: &Path) -> Result<(), String> {
     let text = |error: std::io::Error| error.to_string();
     let (mut ours, theirs) = UnixStream::pair().map_err(text)?;

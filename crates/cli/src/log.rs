@@ -3,11 +3,11 @@
 use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
-/// What is logged, which can be changed.
+/// The log filter, which can be changed.
 pub struct LogFilter(Box<dyn Fn(EnvFilter)>);
 
 impl LogFilter {
-    /// Logs what this filter says, or, without one, RUST_LOG.
+    /// Sets the filter; without one, uses RUST_LOG.
     pub fn set(&self, filter: Option<&str>) {
         (self.0)(env_filter(filter));
     }
@@ -34,7 +34,7 @@ pub fn log_to_stderr() {
     let _ = log_filtered(None);
 }
 
-/// The same with a filter, which is used instead of RUST_LOG.
+/// Writes the program's log to standard error; `filter` overrides RUST_LOG.
 pub fn log_filtered(filter: Option<&str>) -> LogFilter {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(env_filter(filter))

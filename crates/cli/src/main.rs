@@ -38,31 +38,31 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show a network with loops and its controller, and heal a cut in it; needs no switch and no root.
+    /// Show a network with loops and its controller, cut a link and repair it; needs no switch and no root.
     Demo(demo::DemoArgs),
     /// Run control programs for the switches that connect.
     Run(Box<run::RunArgs>),
-    /// Look whether a configuration file of urtica run can be used, and say what is wrong in it.
+    /// Check a configuration file of urtica run and report its errors.
     Check(check::CheckArgs),
     /// Find out why switches do not connect, or packets do not pass: ports, firewall, Open vSwitch, certificates, clock, kernel, limits, MTU.
     Doctor(doctor::DoctorArgs),
-    /// Keep the connections of urtica run --hold while that is replaced; started by it where there is none.
+    /// Keep the connections of urtica run --hold while it is replaced; started automatically.
     Hold(hold::HoldArgs),
     /// Watch a running controller: its switches, packet-ins, latencies, queues and programs.
     Top(top::TopArgs),
-    /// Look into a switch, or change its flow entries, groups and meters, as ovs-ofctl does.
+    /// Query a switch, or change its flow entries, groups and meters, like ovs-ofctl.
     Flows(flows::FlowsArgs),
-    /// Tell what happens to a packet in a switch, table by table.
+    /// Trace a packet through a switch, table by table.
     Trace(trace::TraceArgs),
-    /// Switch frames between ports, as OpenFlow controllers say.
+    /// Run an OpenFlow switch between network interfaces.
     Switch(Box<switch::SwitchArgs>),
-    /// A whole network in this process: switches, hosts, and a controller; needs no root.
+    /// Run a whole network in this process: switches, hosts, and a controller; needs no root.
     Net(Box<net::NetArgs>),
-    /// Record what switches and a controller say to each other, for Wireshark, also under TLS.
+    /// Record messages between switches and a controller, for Wireshark, also under TLS.
     Capture(capture::CaptureArgs),
     /// Print OpenFlow messages, from hex digits or a capture.
     Decode(decode::DecodeArgs),
-    /// Send what switches said in a recording to a controller, as a test or as load.
+    /// Send a controller the switches' messages of a recording, as a test or as load.
     Replay(replay::ReplayArgs),
     /// Load an OpenFlow controller from emulated switches, and measure it.
     Bench(Box<bench::BenchArgs>),
@@ -73,13 +73,13 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // What it runs with is in a file and the environment, too, and is read again while it runs.
+    // Its options are also in a file and the environment, and are read again while it runs.
     if let Some(sources) = config::Sources::of_run(std::env::args_os().collect()) {
         return run::run(&sources);
     }
     match Cli::parse().command {
         Command::Demo(args) => demo::run(args),
-        // Its help has been asked for, and printed.
+        // Only its help was requested, and is printed.
         Command::Run(_) => ExitCode::SUCCESS,
         Command::Check(args) => check::run(args),
         Command::Doctor(args) => doctor::run(&args),

@@ -59,7 +59,7 @@ pub struct NetArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum NetCommand {
-    /// Run drawn networks with drawn faults in simulated time, and check what must hold in each.
+    /// Run random networks with random faults in simulated time, and check invariants.
     Simulate(simulate::SimulateArgs),
 }
 
@@ -72,21 +72,22 @@ struct ShowArgs {
     /// The controller that switches connect to: tcp:HOST[:PORT] or unix:FILE [default: none].
     #[arg(long, value_name = "ADDR", conflicts_with = "apps")]
     controller: Option<Address>,
-    /// Run these programs in a controller in this process, separated by commas. Without either, switches learn by themselves.
+    /// Run these programs in a controller in this process, separated by commas. Without --apps and --controller, switches learn
+    /// addresses themselves.
     #[arg(long, value_name = "APP", value_delimiter = ',')]
     apps: Vec<String>,
     #[command(flatten)]
     options: apps::Options,
-    /// Have each host ping each; the exit status tells whether all were reached.
+    /// Let every host ping every other; the exit status is 0 if all were reached.
     #[arg(long)]
     ping_all: bool,
-    /// End after this time, and take no commands [default: at once with --ping-all, else when there are no more commands].
+    /// End after this time, without commands [default: at once with --ping-all, else at the end of commands].
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, allow_negative_numbers = true)]
     seconds: Option<Duration>,
-    /// Jump from one thing that happens to the next instead of waiting for it. Not with --controller.
+    /// Jump to the next event instead of waiting for it. Not with --controller.
     #[arg(long, conflicts_with = "controller")]
     simulated: bool,
-    /// What delays, losses and back-offs are drawn from.
+    /// Seed of delays, losses and back-offs.
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
     /// Write a line for each frame and message.

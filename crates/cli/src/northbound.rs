@@ -10,8 +10,8 @@ use urtica_northbound::{Northbound, NorthboundConfig, NorthboundError, Northboun
 #[derive(clap::Args)]
 #[command(next_help_heading = "Options of the northbound interface")]
 pub struct NorthboundArgs {
-    /// Serve HTTP: Ryu's REST paths, events, metrics for Prometheus. ADDR is an address and a port, or a port of this machine
-    /// alone; 127.0.0.1:8080 without it.
+    /// Serve HTTP: Ryu's REST paths, events, metrics for Prometheus. ADDR is an address and a port, or a port of the loopback
+    /// address [default ADDR: 127.0.0.1:8080].
     #[arg(
         long,
         value_name = "ADDR",
@@ -21,7 +21,7 @@ pub struct NorthboundArgs {
         value_parser = parse_address
     )]
     northbound: Option<SocketAddr>,
-    /// Serve only who sends one of the bearer tokens in this file, one a line; needed where other machines reach ADDR.
+    /// Require one of the bearer tokens in this file, one per line; necessary if other machines can reach ADDR.
     #[arg(long, value_name = "FILE", requires = "northbound")]
     northbound_tokens: Option<PathBuf>,
 }

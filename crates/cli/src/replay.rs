@@ -23,27 +23,27 @@ A recording is made by urtica capture, or, without TLS, by tcpdump or Wireshark.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ReplayArgs {
-    /// The recording: a pcap or pcapng file with OpenFlow connections, at whatever ports.
+    /// The recording: a pcap or pcapng file with OpenFlow connections, on any ports.
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The controller: tcp:HOST:PORT, ssl:HOST:PORT or unix:FILE.
     #[arg(value_name = "ADDR")]
     controller: Address,
-    /// Compare the controller's messages with the recorded ones, by their types and order; the exit status is 1 where they differ.
-    /// Nothing waits for the time at which it was recorded.
+    /// Compare the types and order of the controller's messages with the recorded ones; the exit status is 1 if they differ.
+    /// Recorded times are ignored.
     #[arg(long, conflicts_with = "load")]
     as_test: bool,
-    /// Send the switches' asynchronous messages, such as packet-ins, as fast as the controller takes them.
+    /// Send the switches' asynchronous messages, such as packet-ins, as fast as the controller accepts them.
     #[arg(long)]
     load: bool,
-    /// Send them so many times, one after the other.
+    /// Number of times to send them, one after the other.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "load",
           value_parser = clap::value_parser!(u64).range(1..))]
     loops: u64,
-    /// So many times as fast as it was recorded.
+    /// Speed, as a multiple of the recorded one.
     #[arg(long, value_name = "N", default_value_t = 1.0, conflicts_with_all = ["as_test", "load"], value_parser = parse_speed)]
     speed: f64,
-    /// How long to wait for a message of the controller that came in the recording, in seconds.
+    /// Seconds to wait for a message of the controller that is in the recording.
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout: u64,
     #[command(flatten)]

@@ -46,7 +46,7 @@ The ports' interfaces should be up and have no IP addresses. Logging: set RUST_L
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct SwitchArgs {
-    /// Network interfaces or other ports; they get the numbers 1, 2, …, as far as --port leaves them.
+    /// Network interfaces or other ports; they get the numbers 1, 2, …, except those of --port.
     #[arg(value_name = "PORT", required_unless_present_any = ["port", "explain", "explain_code"])]
     ports: Vec<PortSpec>,
     #[arg(long, value_name = "NUMBER=KIND:NAME", help = PORT_HELP)]
@@ -56,37 +56,37 @@ pub struct SwitchArgs {
     datapath_id: Option<DatapathId>,
     #[arg(long, value_name = "ADDR", help = CONTROLLER_HELP)]
     controller: Vec<Address>,
-    /// Speak only these versions of OpenFlow: 1.0, 1.3 [default: both].
+    /// Use only these versions of OpenFlow: 1.0, 1.3 [default: both].
     #[arg(long, value_name = "VERSION", value_delimiter = ',')]
     openflow: Vec<Version>,
-    /// What to do while no controller is connected.
+    /// Behaviour while no controller is connected.
     #[arg(long, value_enum, default_value = "secure")]
     fail_mode: FailModeArg,
-    /// How packets are carried through the flow tables; what comes of them is the same.
+    /// How the flow tables are searched; the result is the same.
     #[arg(long, value_enum, default_value = "compiled")]
     forwarding: ForwardingArg,
     /// List the machine code of compiled tables in /tmp/perf-PID.map, so that perf(1) can name it.
     #[arg(long)]
     perf_map: bool,
-    /// How many threads carry packets: all receive by each AF_PACKET port, and by an AF_XDP port as many as it has queues; 0 for the one
-    /// that talks to controllers [default: 1, or 0 where there is one processor].
+    /// Number of forwarding threads: all receive from each AF_PACKET port, and from an AF_XDP port as many as it has queues; 0 to
+    /// forward in the thread for controllers [default: 1, or 0 with one processor].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(..=256))]
     threads: Option<u16>,
-    /// The processors that these threads are bound to, in turn, as in 1,2 [default: the system chooses].
+    /// Processors to bind these threads to, round-robin, as in 1,2 [default: the system chooses].
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     cores: Vec<usize>,
-    /// How long a thread asks its ports for more before it sleeps, in microseconds, while frames come so close to each other that
-    /// this is worth it; 0 for not at all [default: 50; 0 where there is one processor].
+    /// Microseconds that a thread polls its ports before it sleeps, while frames arrive close together; 0 to disable [default: 50;
+    /// 0 with one processor].
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u16).range(..=1000))]
     poll_us: Option<u16>,
-    /// How many flow tables there are.
+    /// Number of flow tables.
     #[arg(long, value_name = "N", default_value_t = 254, value_parser = clap::value_parser!(u8).range(1..=254))]
     tables: u8,
-    /// How many packets are kept for controllers; 0 sends them whole.
+    /// Number of packets buffered for controllers; 0 sends them whole.
     #[arg(long, value_name = "N", default_value_t = 256)]
     buffers: u32,
-    /// Keep flow entries, groups and meters in this file, so that a restart finds them: they are saved after changes and at the end,
-    /// and put back before packets come and controllers connect.
+    /// Save flow entries, groups and meters in this file, after changes and at the end, and restore them at the start, before
+    /// packets are forwarded.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     #[command(flatten)]
@@ -104,25 +104,25 @@ pub struct SwitchArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum SwitchCommand {
-    /// Look into a running switch, or change it, by its control socket.
+    /// Query or change a running switch through its control socket.
     Ctl(ctl::CtlArgs),
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum FailModeArg {
-    /// Go on by the flow entries there are.
+    /// Keep forwarding by the installed entries.
     Secure,
-    /// Switch as a learning switch.
+    /// Act as a learning switch.
     Standalone,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ForwardingArg {
-    /// Compiled, in the way that is fastest on this processor.
+    /// Compiled, to machine code if possible.
     Compiled,
     /// Compiled, but without machine code.
     Interpreted,
-    /// Packet by packet and table by table: slow, and the reference model of the others.
+    /// The reference model, packet by packet and table by table: slow.
     Plain,
 }
 

@@ -31,16 +31,16 @@ Keys: up and down move through the switches, q ends.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct TopArgs {
-    /// Where the controller serves HTTP: HOST:PORT, a port of this machine, or http://HOST:PORT.
+    /// The controller's HTTP address: HOST:PORT, a port of this machine, or http://HOST:PORT.
     #[arg(value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     address: Place,
-    /// A file with the bearer token, in its first line: that of --northbound-tokens will do.
+    /// A file with the bearer token in its first line, such as that of --northbound-tokens.
     #[arg(long, value_name = "FILE")]
     token: Option<PathBuf>,
-    /// How long to wait between two samples, in seconds.
+    /// Seconds between two samples.
     #[arg(short, long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3600))]
     interval: u64,
-    /// Print a table of one interval, and end; so it does where standard output is not a terminal, too.
+    /// Print one table and exit (default if standard output is not a terminal).
     #[arg(long)]
     once: bool,
 }

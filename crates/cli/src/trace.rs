@@ -28,24 +28,24 @@ use urtica_wire::{Match, OxmField, PortNo, Version};
 /// Options of `urtica trace`.
 #[derive(clap::Args)]
 pub struct TraceArgs {
-    /// The packet, by the fields that it has, as in 'in_port=1,tcp,nw_dst=10.0.0.1,tp_dst=80'; all others are zero.
+    /// The packet's fields, as in 'in_port=1,tcp,nw_dst=10.0.0.1,tp_dst=80'; all others are zero.
     #[arg(value_name = "FIELDS")]
     fields: String,
-    /// Take the entries from this switch: tcp:HOST[:PORT], ssl:HOST[:PORT], unix:FILE, or the name of an Open vSwitch bridge.
+    /// Read the entries from this switch: tcp:HOST[:PORT], ssl:HOST[:PORT], unix:FILE, or the name of an Open vSwitch bridge.
     #[arg(long, value_name = "SWITCH", required_unless_present = "flows")]
     switch: Option<SwitchName>,
-    /// Take the entries from this file, or - for standard input: flows, groups and meters, one a line, as 'urtica flows add'
-    /// takes them; group and meter lines begin with group_id= and meter=.
+    /// Read the entries from this file, or - for standard input: flows, groups and meters, one per line, as for 'urtica flows
+    /// add'; group and meter lines begin with group_id= and meter=.
     #[arg(long, value_name = "FILE|-")]
     flows: Vec<PathBuf>,
-    /// The packet's bytes in hex digits, from its Ethernet header on; of FIELDS only in_port, metadata and tun_id count
-    /// then.
+    /// The packet's bytes in hex digits, from its Ethernet header on; only in_port, metadata and tun_id of FIELDS are then
+    /// used.
     #[arg(long, value_name = "HEX")]
     packet: Option<String>,
-    /// Speak only this version of OpenFlow to the switch.
+    /// Use only this version of OpenFlow with the switch.
     #[arg(short = 'O', long, value_name = "VERSION")]
     openflow: Vec<Version>,
-    /// How many seconds to wait for the switch's answers.
+    /// Seconds to wait for the switch's answers.
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     timeout: u64,
     #[command(flatten)]

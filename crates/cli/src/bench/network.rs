@@ -23,32 +23,32 @@ use urtica_topology::spec::{Plan, TopologySpec};
 /// Options of `urtica bench network`.
 #[derive(Args, Debug)]
 pub struct NetworkArgs {
-    /// What to measure; all if left out
+    /// Figures to measure [default: all]
     #[arg(long, value_enum, value_name = "NAME,...", value_delimiter = ',')]
     figure: Vec<Figure>,
-    /// How often each is measured, 1 to 1000
+    /// Number of measurements of each, 1 to 1000
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Small networks and short runs, which show that it works and nothing else
+    /// Use small networks and short runs, which only show that it works
     #[arg(long)]
     quick: bool,
-    /// Write one JSON object per figure to this file; to standard output, and nothing else there, with -
+    /// Write one JSON object per figure to this file; - for standard output, and nothing else there
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
 }
 
-/// What can be measured.
+/// A figure to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Figure {
     /// Reservations of paths over four links, each a transaction, on one core and on two
     Reservations,
     /// A path between two hosts of a tree
     Path,
-    /// Next hops between all switches of a fat tree, from nothing and after a link has gone
+    /// Next hops between all switches of a fat tree, from scratch and after a link went down
     NextHops,
     /// The links of a thousand switches
     Discovery,
-    /// Traffic that comes back after a link was cut
+    /// Traffic that recovers after a link was cut
     Repair,
     /// Packets in a simulated network
     Hops,

@@ -31,11 +31,11 @@ use workload::{MAX_FLOWS, ParseWorkloadError, Trace, Workload};
 /// Options of `urtica bench switch`.
 #[derive(Args, Debug)]
 pub struct SwitchArgs {
-    /// What the switch is to do: port, l2-1k, l2-100k, l3, lb, gateway, gateway-down, or all of these; or a ClassBench
-    /// rule set: acl1 to acl5, fw1 to fw5, ipc1 or ipc2 with -1k, -10k or -100k, as in acl1-10k
+    /// Pipelines: port, l2-1k, l2-100k, l3, lb, gateway, gateway-down, or all of these; or a ClassBench rule
+    /// set: acl1 to acl5, fw1 to fw5, ipc1 or ipc2 with -1k, -10k or -100k, as in acl1-10k
     #[arg(long, value_name = "NAME,...", required_unless_present_any = ["load", "flows_file"])]
     pipeline: Option<Workloads>,
-    /// Take the entries from this file: flows, groups and meters, one a line, as 'urtica flows add' takes them; group and
+    /// Read the entries from this file: flows, groups and meters, one per line, as for 'urtica flows add'; group and
     /// meter lines begin with group_id= and meter=
     #[arg(long, value_name = "FILE", requires = "pcap")]
     flows_file: Option<PathBuf>,
@@ -45,7 +45,7 @@ pub struct SwitchArgs {
     /// Numbers of active flows, 1 to 16777216; of a rule set, the length of the trace
     #[arg(long, value_name = "N,...", default_value = "1,1000,100000")]
     flows: FlowCounts,
-    /// How often each flow's packet comes
+    /// How packets are drawn from the flows
     #[arg(long, value_enum, value_name = "TRACE", default_value = "uniform")]
     trace: Trace,
     /// How packets are forwarded; several are interleaved
@@ -57,31 +57,31 @@ pub struct SwitchArgs {
         default_value = "switch,limit"
     )]
     form: Vec<Form>,
-    /// How entries come into the switch before it is measured
+    /// How entries are loaded before the measurement
     #[arg(long, value_enum, value_name = "HOW", default_value = "one-by-one")]
     loading: Loading,
-    /// Check what becomes of every packet, and not of the first 1024 only
+    /// Check the result of every packet, not only of the first 1024
     #[arg(long)]
     check_all: bool,
     /// Readings per point, 1 to 1000
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     readings: u32,
-    /// How long each reading takes, 0.001 to 3600
+    /// Length of each reading in seconds, 0.001 to 3600
     #[arg(long, value_name = "S", default_value = "1")]
     seconds: Seconds,
     /// The measured core; everything else runs on the others
     #[arg(long, value_name = "CORE", default_value_t = 1)]
     core: usize,
-    /// Tell also how many cycles a burst of 32 packets takes
+    /// Also report the cycles of a burst of 32 packets
     #[arg(long)]
     latency: bool,
-    /// Measure also under N route updates a second, or under as many as there is time for with 0 (l3 and gateway)
+    /// Also measure under N route updates a second; 0 for as many as possible (l3 and gateway)
     #[arg(long, value_name = "N", requires = "pipeline")]
     updates: Option<u64>,
     /// Time the loading of N flow entries into an empty switch, 1 to 1048576
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(load::MAX_ENTRIES)))]
     load: Option<u32>,
-    /// Append one JSON object per row to this file; to standard output, and nothing else there, with -
+    /// Append one JSON object per row to this file; - for standard output, and nothing else there
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
     /// Measure nothing, but write the flow entries and the packets to this directory, for other switches

@@ -20,13 +20,13 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// Options of `urtica demo throughput`.
 #[derive(clap::Args)]
 pub struct ThroughputArgs {
-    /// How long to measure: a quarter of it packet by packet, the rest at the maximum rate
+    /// Seconds to measure: a quarter packet by packet, the rest at the maximum rate
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=3600), value_name = "N")]
     seconds: u32,
-    /// How many switches to emulate
+    /// Number of switches to emulate
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SWITCHES)), value_name = "N")]
     switches: u32,
-    /// Where to write the report on the run at the maximum rate, a page with plots
+    /// File for the report on the run at the maximum rate, a page with plots
     #[arg(long, default_value = "urtica-demo.html", value_name = "FILE")]
     report: PathBuf,
 }

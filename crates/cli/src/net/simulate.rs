@@ -44,31 +44,31 @@ pub struct SimulateArgs {
         default_value = "discovery,hosts,routing"
     )]
     apps: Vec<String>,
-    /// Draw from these topologies; may be repeated [default: small ones, with loops if discovery is among the programs].
+    /// Topology to draw from. May be repeated [default: small ones, with loops if discovery is among the programs].
     #[arg(long, value_name = "TOPOLOGY")]
     topology: Vec<TopologySpec>,
-    /// How many seeds are run, one after the other [default: 100, or 1 with --seed].
+    /// Number of seeds to run [default: 100, or 1 with --seed].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     seeds: Option<u64>,
-    /// The first seed [default: others each time].
+    /// The first seed [default: different each time].
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
-    /// How many faults there are at most in a run.
+    /// Maximum number of faults in a run.
     #[arg(long, value_name = "N", default_value_t = 8)]
     faults: usize,
-    /// The kinds of faults there may be, separated by commas [default: all that these programs deal with].
+    /// Kinds of faults, separated by commas [default: all that these programs handle].
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
     kinds: Option<Vec<FaultKind>>,
-    /// Only these faults and flows of a seed, as in fault-0,flow-3, or 'none'.
+    /// Keep only these faults and flows of a seed, as in fault-0,flow-3, or 'none'.
     #[arg(long, value_name = "PART", value_parser = parse_parts)]
     only: Option<Parts>,
-    /// Leave out of the first seed that fails every fault and flow without which it fails, too.
+    /// Remove all faults and flows that the first failing seed does not need to fail.
     #[arg(long)]
     minimise: bool,
-    /// How many entries a switch may have left when the network is quiescent [default: 1, or 2 with loops].
+    /// Maximum number of entries in a switch when the network is quiescent [default: 1, or 2 with loops].
     #[arg(long, value_name = "N")]
     entries: Option<usize>,
-    /// Make the controller wrong, as below, to see that it is found out.
+    /// Plant a bug in the controller, as below, to see that it is found.
     #[arg(long, value_name = "BUG")]
     plant: Option<PlantedBug>,
     /// Write a line for each frame and message.

@@ -22,17 +22,17 @@ pub struct RunArgs {
     /// The programs to run, separated by commas. Each message passes through them in this order.
     #[arg(value_name = "APP", value_delimiter = ',')]
     pub apps: Vec<String>,
-    /// Read options from this file, in TOML, which urtica check can check.
+    /// Read options from this TOML file; urtica check checks it.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// What to log: error, warn, info, debug or trace, for parts of the program too, as in info,urtica_services=debug
-    /// [default: what RUST_LOG says, or info].
+    /// Log filter: error, warn, info, debug or trace, also for parts of the program, as in info,urtica_services=debug
+    /// [default: RUST_LOG, or info].
     #[arg(long, value_name = "FILTER", value_parser = parse_filter)]
     log: Option<String>,
-    /// Answer urtica check --dry-run at this socket, which the same user and root can use.
+    /// Answer urtica check --dry-run at this socket, for the same user and root.
     #[arg(long, value_name = "FILE")]
     pub(super) control: Option<PathBuf>,
-    /// Let the kernel answer packet-ins, or prepare them (l2 alone, or l3; needs root and Linux 6.6).
+    /// Use a kernel half (for l2 alone, or l3; needs root and Linux 6.6).
     #[arg(long, value_name = "MODE", default_value = "none")]
     pub(super) offload: Offload,
     #[command(flatten)]
@@ -46,18 +46,18 @@ pub struct RunArgs {
     pub options: apps::Options,
 }
 
-/// Who answers packet-ins.
+/// Selects what answers packet-ins.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Offload {
-    /// The kernel where it can and a switch's queue is short, the program otherwise.
+    /// The kernel if possible and while a switch's queue is short, otherwise the program.
     Auto,
     /// The program.
     None,
-    /// The kernel what it can, the program the rest.
+    /// The kernel if possible, otherwise the program.
     Kernel,
-    /// The program; the kernel settles what its services are asked over and over (programs with services, such as routing).
+    /// The program; the kernel handles repetitive input of its services (programs with services, such as routing).
     Driven,
-    /// The program, whose messages come through rings that the kernel fills (any program).
+    /// The program, which reads messages from rings that the kernel fills (any program).
     Ring,
 }
 

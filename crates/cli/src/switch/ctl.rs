@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 pub struct CtlArgs {
     #[command(flatten)]
     place: ControlPlace,
-    /// Print the answer as JSON, one item a line.
+    /// Print the answer as JSON, one item per line.
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]

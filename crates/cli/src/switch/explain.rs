@@ -7,15 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use urtica_pipeline::CompileConfig;
 
-/// Options of `urtica switch` for those who want to see what becomes of flow entries.
+/// Options of `urtica switch` that print compiled flow entries.
 #[derive(Debug, clap::Args)]
 pub struct ExplainArgs {
-    /// Be no switch, but tell how the flow entries in this file are compiled: for each table its template, why it was
-    /// chosen, what it looks at and what its entries do. Entries, groups and meters stand one a line, as for 'urtica
-    /// trace'; - is standard input.
+    /// Print how the flow entries in this file are compiled, and exit: for each table its template, the reason, the parsed
+    /// headers and the actions. Entries, groups and meters are one per line, as for 'urtica trace'; - is standard input.
     #[arg(long, value_name = "FILE|-", exclusive = true)]
     explain: Option<PathBuf>,
-    /// The same with the machine code.
+    /// Like --explain, with the machine code.
     #[arg(long, value_name = "FILE|-", exclusive = true)]
     explain_code: Option<PathBuf>,
 }

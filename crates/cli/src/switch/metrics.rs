@@ -8,8 +8,8 @@ use urtica_wire::{PortConfig, PortState, TableStats};
 /// Options of a switch's metrics.
 #[derive(Debug, clap::Args)]
 pub struct MetricsArgs {
-    /// Serve metrics for Prometheus on http://ADDR/metrics, without a password. ADDR is an address and a port, or a port of this machine
-    /// alone.
+    /// Serve metrics for Prometheus on http://ADDR/metrics, without authentication. ADDR is an address and a port, or a port of the
+    /// loopback address.
     #[arg(long, value_name = "ADDR", value_parser = crate::northbound::parse_address)]
     metrics: Option<SocketAddr>,
 }

@@ -84,18 +84,18 @@ impl Sent {
 /// How packets are forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Form {
-    /// The whole switch: frames from the receive ring of one port to the send rings of others, by way of the tables
+    /// The whole switch: frames from the receive ring of one port through the tables to the send rings of others
     Switch,
     /// The same ports and no switch: each frame from one ring to the other
     Limit,
     /// The compiled pipeline alone, as machine code: no ports, frames counted and not sent
     #[value(alias = "compiled")]
     Pipeline,
-    /// The same with the compiled pipeline's templates gone through step by step
+    /// The compiled pipeline's templates, interpreted step by step: no ports
     Interpreted,
-    /// Table by table and action by action, as the pipeline's reference model does: no ports
+    /// The pipeline's reference model, table by table and action by action: no ports
     Plain,
-    /// No pipeline and no ports: received as the pipeline alone does, Ethernet addresses swapped, counted
+    /// No pipeline and no ports: frames received as for 'pipeline', Ethernet addresses swapped, counted
     Bare,
 }
 
@@ -128,10 +128,10 @@ impl Form {
     }
 }
 
-/// How entries come into a switch before it is measured.
+/// How entries are loaded into a switch before it is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Loading {
-    /// Each by a flow mod of its own, which is in effect before the next comes: as controllers do
+    /// Each by its own flow mod, which is in effect before the next, as from controllers
     #[default]
     OneByOne,
     /// All before the tables are compiled for the first time

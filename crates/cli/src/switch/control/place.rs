@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 /// The folder of sockets in the system's runtime directory. It is none of the controller's service, which removes its own.
 const FOLDER: &str = "urtica-switch";
 
-/// Options that say where a switch's control socket is.
+/// Options for the path of a switch's control socket.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ControlPlace {
-    /// The control socket [default: urtica-switch/NAME.ctl in /run, or in $XDG_RUNTIME_DIR where not run by root].
+    /// The control socket [default: urtica-switch/NAME.ctl in /run, or in $XDG_RUNTIME_DIR if not run by root].
     #[arg(long, value_name = "FILE")]
     control: Option<PathBuf>,
-    /// What to call the switch, in its description, and by its control socket.
+    /// The switch's name, for its description and its control socket.
     #[arg(long, value_name = "NAME", default_value = "urtica")]
     name: String,
 }

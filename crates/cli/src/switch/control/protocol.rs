@@ -2,53 +2,53 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a switch is asked for. The commands of `urtica switch ctl` are the same.
+/// A request to a switch; also the commands of `urtica switch ctl`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, clap::Subcommand)]
 #[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
-    /// The switch, its ports with what went through them, its controllers and how far it is with each.
+    /// Print the switch, its ports with their counters, and its controllers with their states.
     Show,
-    /// The tables that are in use, and what they have counted.
+    /// Print the tables in use, with their counters.
     #[command(visible_alias = "dump-tables")]
     Tables,
-    /// The flow entries, as ovs-ofctl dumps them.
+    /// Print the flow entries, like ovs-ofctl dump-flows.
     #[command(visible_alias = "dump-flows")]
     Flows {
-        /// Only those of this table.
+        /// Print only the entries of this table.
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..255))]
         #[serde(default, skip_serializing_if = "Option::is_none")]
         table: Option<u8>,
-        /// Those first that have matched the most packets.
+        /// Print the entries with the most packets first.
         #[arg(long)]
         #[serde(skip)]
         by_use: bool,
     },
-    /// How many packets were dropped, by cause.
+    /// Print the numbers of dropped packets, by cause.
     Counters,
-    /// What each table was compiled to, and why, as --explain tells.
+    /// Print the compiled form of each table and the reason, like --explain.
     Templates,
-    /// Add a port. Controllers are told.
+    /// Add a port, and notify controllers.
     AddPort {
-        /// As on the command line of urtica switch: PORT, or NUMBER=KIND:NAME. Without a number it gets the one that its name has had,
-        /// or one that no port has had.
+        /// PORT, or NUMBER=KIND:NAME, as on the command line of urtica switch [default number: the one that this name had
+        /// before, or an unused one].
         #[arg(value_name = "PORT")]
         port: String,
     },
-    /// Remove a port. Controllers are told; flow entries that name it stay.
+    /// Remove a port, and notify controllers; flow entries that name it stay.
     RemovePort {
-        /// Its number or name.
+        /// The port's number or name.
         #[arg(value_name = "PORT")]
         port: String,
     },
-    /// Connect to one more controller, or listen for controllers at one more address.
+    /// Add a controller to connect to, or an address to listen on.
     AddController {
-        /// As for --controller.
+        /// An address, as for --controller.
         #[arg(value_name = "ADDR")]
         address: String,
     },
-    /// Connect to a controller no more, or listen no more, and close the connections that came of it.
+    /// Remove a controller or a listening address, and close its connections.
     RemoveController {
-        /// As 'show' lists it.
+        /// The address, as 'show' lists it.
         #[arg(value_name = "ADDR")]
         address: String,
     },

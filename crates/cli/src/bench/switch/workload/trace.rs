@@ -14,7 +14,7 @@ pub enum Trace {
     /// Each flow as often as any other
     #[default]
     Uniform,
-    /// By Zipf's law with skew 1: the second flow half as often as the first, the third a third as often, and so on
+    /// By Zipf's law with skew 1: the n-th flow 1/n as often as the first
     Zipf,
 }
 
