@@ -1,4 +1,4 @@
-//! What happens to a packet.
+//! Actions, which send or change a packet.
 
 use crate::field::FieldBits;
 use crate::{
@@ -9,15 +9,15 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// One action of a list or set (1.3.5 section 7.2.4, 1.0 section 5.2.4).
 ///
-/// 1.0's `set_dl_*`, `set_nw_*` and `strip_vlan` are [`Action::SetField`] and [`Action::PopVlan`]. Actions that 1.3
-/// has no equal for keep a variant of their own, marked "1.0 only".
+/// 1.0's `set_dl_*`, `set_nw_*` and `strip_vlan` are [`Action::SetField`] and [`Action::PopVlan`]. Actions without an
+/// equivalent in 1.3 have their own variant, marked "1.0 only".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action<'a> {
     /// Sends the packet out of a port.
     Output {
         /// Where to.
         port: PortNo,
-        /// How many bytes of it go to the controller, where that is the port; [`crate::CONTROLLER_NO_BUFFER`] for all.
+        /// The maximum number of bytes sent to the controller, if that is the port; [`crate::CONTROLLER_NO_BUFFER`] for all.
         max_len: u16,
     },
     /// Copies the TTL outwards.
@@ -38,7 +38,7 @@ pub enum Action<'a> {
     PopMpls(u16),
     /// Sets the queue for following outputs.
     SetQueue(u32),
-    /// Hands the packet to a group.
+    /// Passes the packet to a group.
     Group(u32),
     /// Sets the IP TTL.
     SetNwTtl(u8),
@@ -50,13 +50,13 @@ pub enum Action<'a> {
     PushPbb(u16),
     /// Pops the outermost PBB service tag.
     PopPbb,
-    /// 1.0 only: sets the VLAN id (12 bits), adding a tag where there is none.
+    /// 1.0 only: sets the VLAN id (12 bits), adding a tag if there is none.
     SetVlanVid(u16),
-    /// 1.0 only: sets the VLAN priority (3 bits), adding a tag where there is none.
+    /// 1.0 only: sets the VLAN priority (3 bits), adding a tag if there is none.
     SetVlanPcp(u8),
-    /// 1.0 only: sets the source port of TCP or UDP, or the ICMP type, whichever the packet has.
+    /// 1.0 only: sets the source port of TCP or UDP, or the ICMP type, depending on the packet.
     SetTpSrc(u16),
-    /// 1.0 only: sets the destination port of TCP or UDP, or the ICMP code, whichever the packet has.
+    /// 1.0 only: sets the destination port of TCP or UDP, or the ICMP code, depending on the packet.
     SetTpDst(u16),
     /// 1.0 only: sends the packet out of a port through one of its queues.
     Enqueue {
@@ -69,13 +69,13 @@ pub enum Action<'a> {
     Experimenter {
         /// Whose it is.
         experimenter: u32,
-        /// What follows the experimenter id, up to the action's length. Its own length and the eight bytes before it
-        /// make a multiple of eight.
+        /// The bytes after the experimenter id, up to the action's length. With the eight bytes before them, they make a
+        /// multiple of eight.
         data: &'a [u8],
     },
 }
 
-/// Defines constructors of set-field actions. Columns: the constructor, what it takes, the field.
+/// Defines constructors of set-field actions. Columns: the constructor, its argument's type, the field.
 macro_rules! set_field_constructors {
     ($($(#[$meta:meta])* $name:ident($value:ty) => $field:ident;)+) => {
         /// Set-field actions, each with the type of its field's values. Bits of a number beyond the field's width are
@@ -108,7 +108,7 @@ macro_rules! set_field_constructors {
                 }
             )+
 
-            /// Sets the VLAN id (12 bits) of the outermost tag. 1.3 asks that the packet have one: push it first.
+            /// Sets the VLAN id (12 bits) of the outermost tag. 1.3 requires one: push it first.
             pub fn set_vlan_vid(vlan_id: u16) -> Self {
                 Self::SetField(Field::exact(OxmField::VlanVid, (vlan_id | VLAN_PRESENT).bits()))
             }
@@ -157,12 +157,12 @@ set_field_constructors! {
 }
 
 impl Action<'_> {
-    /// An output to a port, with nothing kept for the controller.
+    /// Creates an output to a port, without a buffered copy for the controller.
     pub const fn output(port: PortNo) -> Self {
         Self::Output { port, max_len: 0 }
     }
 
-    /// An output of whole packets to the controller.
+    /// Creates an output of whole packets to the controller.
     pub const fn controller() -> Self {
         Self::Output {
             port: PortNo::CONTROLLER,

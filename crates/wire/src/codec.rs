@@ -1,5 +1,5 @@
-//! What every codec shares: a bounds-checked reader, lists that are checked once and decoded lazily, and the macro
-//! for the enumerations of the wire.
+//! The codecs' shared parts: a bounds-checked reader, lists that are checked once and decoded lazily, and the macro for the
+//! enumerations of the wire.
 //!
 //! **Why lists are lazy.** A flow-stats reply may hold thousands of entries, each with a match and actions. A
 //! [`List`] read from the wire is bytes of which every element has been checked; iterating it decodes
@@ -10,7 +10,7 @@ use crate::{DecodeError, EncodeError, Structure, Version};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Reads big-endian values off the front of a byte slice, and names the structure that ends too early.
+/// Reads big-endian values from the front of a byte slice; errors name the structure that ends too early.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -18,34 +18,34 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of `bytes`; `what` is the structure that errors are about.
+    /// Creates a reader of `bytes`; errors name the structure `what`.
     #[inline]
     pub fn new(bytes: &'a [u8], what: Structure) -> Self {
         Self { bytes, what }
     }
 
-    /// The bytes not yet read.
+    /// Returns the bytes not yet read.
     #[inline]
     pub fn remaining(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether everything was read.
+    /// Returns `true` if everything was read.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// What is left, without reading it.
+    /// Returns the rest without reading it.
     #[inline]
     pub fn peek(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// Ends a structure: all of it must have been read.
+    /// Checks that all of a structure was read.
     ///
     /// # Errors
-    /// [`DecodeError::TrailingBytes`] where something is left.
+    /// [`DecodeError::TrailingBytes`] if bytes are left.
     #[inline]
     pub fn finish(&self) -> Result<(), DecodeError> {
         match self.bytes.len() {
@@ -57,16 +57,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The structure given in [`Reader::new`].
+    /// Returns the structure given in [`Reader::new`].
     #[inline]
     pub fn what(&self) -> Structure {
         self.what
     }
 
-    /// The next `count` bytes.
+    /// Returns the next `count` bytes.
     ///
     /// # Errors
-    /// [`DecodeError::Truncated`] where fewer are left; this holds for every method below.
+    /// [`DecodeError::Truncated`] if fewer are left, as in every method below.
     #[inline]
     pub fn take(&mut self, count: usize) -> Result<&'a [u8], DecodeError> {
         let Some((head, tail)) = self.bytes.split_at_checked(count) else {
@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next `count` bytes as a reader of their own, for the nested structure `what`.
+    /// Returns a reader of the next `count` bytes, for the nested structure `what`.
     #[inline]
     pub fn nested(&mut self, count: usize, what: Structure) -> Result<Reader<'a>, DecodeError> {
         let mut nested = Reader::new(self.bytes, what);
@@ -94,11 +94,11 @@ impl<'a> Reader<'a> {
         Ok(Reader::new(bytes, what))
     }
 
-    /// The next structure, `what`, which has its own length, header included, in the two bytes at `at`.
+    /// Returns the next structure, `what`, whose length, header included, is in the two bytes at `at`.
     ///
     /// # Errors
-    /// [`DecodeError::Length`] where that is less than `minimum` or more than what is left. A length of zero is thus
-    /// refused, and a loop over such structures ends.
+    /// [`DecodeError::Length`] if that is less than `minimum` or more than the rest. A length of zero is thus refused, and a
+    /// loop over such structures ends.
     #[inline]
     pub fn sized(
         &mut self,
@@ -123,7 +123,7 @@ impl<'a> Reader<'a> {
     /// them up to a multiple of eight.
     ///
     /// # Errors
-    /// [`DecodeError::Truncated`] where the padding is not there.
+    /// [`DecodeError::Truncated`] if the padding is missing.
     #[inline]
     pub fn sized_and_padded(
         &mut self,
@@ -160,13 +160,13 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The next `N` bytes as an array.
+    /// Returns the next `N` bytes as an array.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
         self.array_ref().copied()
     }
 
-    /// The next `N` bytes as an array, where they are.
+    /// Returns a reference to the next `N` bytes.
     #[inline]
     pub fn array_ref<const N: usize>(&mut self) -> Result<&'a [u8; N], DecodeError> {
         let Some((head, tail)) = self.bytes.split_first_chunk() else {
@@ -176,44 +176,44 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    /// Skips padding. Its content is ignored: the specification asks for zeros, and some switches send others.
+    /// Skips padding. Its content is ignored: the specification requires zeros, but some switches send other values.
     #[inline]
     pub fn skip(&mut self, count: usize) -> Result<(), DecodeError> {
         self.take(count).map(drop)
     }
 
-    /// The next byte.
+    /// Returns the next byte.
     #[inline]
     pub fn u8(&mut self) -> Result<u8, DecodeError> {
         Ok(self.array::<1>()?[0])
     }
 
-    /// The next two bytes.
+    /// Returns the next two bytes.
     #[inline]
     pub fn u16(&mut self) -> Result<u16, DecodeError> {
         Ok(u16::from_be_bytes(self.array()?))
     }
 
-    /// The next four bytes.
+    /// Returns the next four bytes.
     #[inline]
     pub fn u32(&mut self) -> Result<u32, DecodeError> {
         Ok(u32::from_be_bytes(self.array()?))
     }
 
-    /// The next eight bytes.
+    /// Returns the next eight bytes.
     #[inline]
     pub fn u64(&mut self) -> Result<u64, DecodeError> {
         Ok(u64::from_be_bytes(self.array()?))
     }
 
-    /// Everything that is left.
+    /// Returns the rest.
     #[inline]
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.bytes)
     }
 }
 
-/// Appends big-endian values and padding to an output buffer. Implemented for `Vec<u8>`, the one buffer that we write.
+/// Appends big-endian values and padding to an output buffer. Implemented for `Vec<u8>` only.
 pub trait Put {
     /// Appends one byte.
     fn put_u8(&mut self, value: u8);
@@ -223,16 +223,16 @@ pub trait Put {
     fn put_u32(&mut self, value: u32);
     /// Appends eight bytes.
     fn put_u64(&mut self, value: u64);
-    /// Appends `bytes` as they are.
+    /// Appends `bytes`.
     fn put(&mut self, bytes: &[u8]);
     /// Appends `count` zeros.
     fn put_zeros(&mut self, count: usize);
     /// Appends zeros until the bytes from `start` on are a multiple of eight.
     fn pad_to_8(&mut self, start: usize);
-    /// Writes into the two bytes at `at` how many bytes there are from `start` to the end.
+    /// Writes the number of bytes from `start` to the end into the two bytes at `at`.
     ///
     /// # Errors
-    /// [`EncodeError::TooLong`], naming `what`, where the length does not fit into 16 bits.
+    /// [`EncodeError::TooLong`], naming `what`, if the length does not fit into 16 bits.
     fn set_length(
         &mut self,
         at: usize,
@@ -292,20 +292,20 @@ impl Put for Vec<u8> {
     }
 }
 
-/// A structure that stands in lists: an action, a bucket, a port, a row of statistics. It is read as an element of a
+/// A structure in lists: an action, a bucket, a port, a row of statistics. It is read as an element of a
 /// [`List`], and no type outside of this crate can be one.
 pub trait Element<'a>: Clone {
-    /// Reads one element off the front of `reader`, which is not empty. Must read at least one byte.
+    /// Reads one element from the front of `reader`, which is not empty. Must read at least one byte.
     ///
     /// # Errors
-    /// [`DecodeError`] where the bytes are not such an element.
+    /// [`DecodeError`] if the bytes are not such an element.
     #[doc(hidden)]
     fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError>;
 
     /// Appends the element to `out`.
     ///
     /// # Errors
-    /// [`EncodeError`] where `version` cannot express it; what was appended until then is the caller's to remove.
+    /// [`EncodeError`] if `version` cannot express it; the caller must then remove the appended bytes.
     fn encode(&self, version: Version, out: &mut Vec<u8>) -> Result<(), EncodeError>;
 }
 
@@ -327,7 +327,7 @@ enum Repr<'a, T: Clone> {
 }
 
 impl<'a, T: Element<'a>> List<'a, T> {
-    /// Checks that `bytes` are a sequence of `T`, as `version` writes it.
+    /// Checks that `bytes` are a sequence of `T` in `version`.
     ///
     /// # Errors
     /// The first element's [`DecodeError`].
@@ -335,7 +335,7 @@ impl<'a, T: Element<'a>> List<'a, T> {
         Self::decode(version, &mut Reader::new(bytes, Structure::Message))
     }
 
-    /// Checks that all that `reader` has left is a sequence of `T`, and takes it.
+    /// Checks that the rest of `reader` is a sequence of `T`, and reads it.
     ///
     /// # Errors
     /// The first element's [`DecodeError`].
@@ -353,7 +353,7 @@ impl<'a, T: Element<'a>> List<'a, T> {
         Ok(Self(Repr::Wire { version, bytes }))
     }
 
-    /// Takes bytes that the caller has checked to be a sequence of `T`.
+    /// Creates a list from bytes that the caller has checked to be a sequence of `T`.
     #[inline]
     pub(crate) fn checked(version: Version, bytes: &'a [u8]) -> Self {
         Self(Repr::Wire { version, bytes })
@@ -378,7 +378,7 @@ impl<'a, T: Element<'a>> List<'a, T> {
         Ok(())
     }
 
-    /// The elements, each by value.
+    /// Returns an iterator over the elements, by value.
     pub fn iter(&self) -> Iter<'a, '_, T> {
         let source = match &self.0 {
             Repr::Wire { version, bytes } => Source::Wire {
@@ -394,12 +394,12 @@ impl<'a, T: Element<'a>> List<'a, T> {
         }
     }
 
-    /// How many elements there are. Counts them, where the list came from the wire.
+    /// Returns the number of elements. A list from the wire is counted.
     pub fn len(&self) -> usize {
         self.iter().count()
     }
 
-    /// Whether there is none.
+    /// Returns `true` if the list is empty.
     pub fn is_empty(&self) -> bool {
         match &self.0 {
             Repr::Wire { bytes, .. } => bytes.is_empty(),
@@ -439,7 +439,7 @@ impl<T: Clone> FromIterator<T> for List<'_, T> {
     }
 }
 
-/// Two lists are equal when their elements are, wherever they come from.
+/// Lists are equal if their elements are, whether from the wire or not.
 impl<'a, T: Element<'a> + PartialEq> PartialEq for List<'a, T> {
     fn eq(&self, other: &Self) -> bool {
         self.iter().eq(other.iter())
@@ -483,7 +483,7 @@ impl<'a, T: Element<'a>> Iterator for Iter<'a, '_, T> {
     fn next(&mut self) -> Option<T> {
         match &mut self.source {
             Source::Wire { reader, .. } if reader.is_empty() => None,
-            // `List::decode` decoded this very element once, so the error does not occur.
+            // `List::decode` has decoded this element once, so the error does not occur.
             Source::Wire { version, reader } => T::decode(*version, reader).ok(),
             Source::Values(values) => values.next().cloned(),
         }

@@ -1,4 +1,4 @@
-//! How a switch handles fragments, and how much of a packet it sends to the controller.
+//! The switch's configuration: fragments, and the bytes of packets for the controller.
 
 use bitflags::bitflags;
 
@@ -10,8 +10,8 @@ bitflags! {
         const FRAG_DROP = 1 << 0;
         /// Reassemble fragments.
         const FRAG_REASM = 1 << 1;
-        /// Open vSwitch's extension (`OFPC_FRAG_NX_MATCH`), by all bits of the mask: first fragments have the ports that they
-        /// show, and what fragments hide reads as 0.
+        /// Open vSwitch's extension (`OFPC_FRAG_NX_MATCH`), all bits of the mask: first fragments have the ports that they
+        /// show, and fields that fragments hide are 0.
         const FRAG_NX_MATCH = 0b11;
         /// 1.0 and early 1.x: send packets with an invalid TTL to the controller.
         const INVALID_TTL_TO_CONTROLLER = 1 << 2;
@@ -25,6 +25,6 @@ bitflags! {
 pub struct SwitchConfig {
     /// How to handle fragments.
     pub flags: ConfigFlags,
-    /// How many bytes of a packet go to the controller on a table miss; [`crate::CONTROLLER_NO_BUFFER`] for all.
+    /// The number of bytes of a packet sent to the controller on a table miss; [`crate::CONTROLLER_NO_BUFFER`] for all.
     pub miss_send_len: u16,
 }

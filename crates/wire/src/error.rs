@@ -4,7 +4,7 @@ use crate::message::OFPT_PACKET_IN;
 use crate::{ErrorCode, Version, of10, of13};
 use std::fmt;
 
-/// Why bytes are not the OpenFlow structure that they claim to be.
+/// An error that bytes are not a valid OpenFlow structure.
 ///
 /// Each error knows the code that a switch or controller answers with ([`DecodeError::code`]).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -15,9 +15,9 @@ pub enum DecodeError {
     Truncated {
         /// The structure.
         what: Structure,
-        /// How many bytes the next field takes.
+        /// The size of the next field.
         needed: usize,
-        /// How many bytes are left.
+        /// The number of bytes left.
         available: usize,
     },
     /// A length field holds a value that the structure cannot have.
@@ -30,12 +30,12 @@ pub enum DecodeError {
         /// What the specification allows, in words.
         expected: &'static str,
     },
-    /// The structure ends before its bytes do.
+    /// The structure ends before its bytes.
     #[error("the {what} is too long: {count} bytes are left after its last field; expected none")]
     TrailingBytes {
         /// The structure.
         what: Structure,
-        /// How many bytes are left.
+        /// The number of bytes left.
         count: usize,
     },
     /// The version byte is not that of a supported version.
@@ -66,7 +66,7 @@ pub enum DecodeError {
 }
 
 impl DecodeError {
-    /// What to put into an OFPT_ERROR that answers the message (1.3.5 section 7.4.4, 1.0 section 5.4.4).
+    /// Returns the code of an OFPT_ERROR that answers the message (1.3.5 section 7.4.4, 1.0 section 5.4.4).
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Truncated { what, .. }
@@ -87,7 +87,7 @@ pub enum Structure {
     Header,
     /// A message whose type is not known yet.
     Message,
-    /// What follows the header of a message.
+    /// The body of a message.
     Body {
         /// The version in the header.
         version: Version,
@@ -128,14 +128,14 @@ pub enum Structure {
     Queue,
     /// A property of a queue.
     QueueProperty,
-    /// What a flow table can do.
+    /// The features of a flow table.
     TableFeatures,
-    /// One property of what a flow table can do.
+    /// One property of a flow table's features.
     TableFeatureProperty,
 }
 
 impl Structure {
-    /// The body of a packet-in.
+    /// Returns the body of a packet-in.
     pub(crate) const fn packet_in(version: Version) -> Self {
         Self::Body {
             version,
@@ -143,7 +143,7 @@ impl Structure {
         }
     }
 
-    /// The code for a structure that is too short or too long: some have a length error of their own.
+    /// Returns the code for a structure that is too short or too long: some have their own length error.
     const fn length_code(self) -> ErrorCode {
         match self {
             Self::Match | Self::MatchField => ErrorCode::BadMatchBadLen,
@@ -197,30 +197,30 @@ impl fmt::Display for Structure {
     }
 }
 
-/// Why a message cannot be written.
+/// An error that a message cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EncodeError {
     /// The message uses something that the version does not have.
     #[error("OpenFlow {version} cannot express {what}")]
     Unsupported {
-        /// The version that was asked for.
+        /// The requested version.
         version: Version,
         /// The field, action, or message, by the specification's name.
         what: &'static str,
     },
-    /// The structure would be longer than its 16-bit length field can say.
+    /// The structure would be longer than its 16-bit length field allows.
     #[error("the {what} would be {length} bytes long; at most 65535 fit")]
     TooLong {
         /// The structure.
         what: &'static str,
-        /// How many bytes it would have.
+        /// Its length in bytes.
         length: usize,
     },
     /// A value does not fit into the field that carries it.
     #[error("the {what} is {value:#x}; OpenFlow {version} has room for {bits} bits")]
     OutOfRange {
-        /// The version that was asked for.
+        /// The requested version.
         version: Version,
         /// The field.
         what: &'static str,
@@ -229,7 +229,7 @@ pub enum EncodeError {
         /// The width of the field on the wire.
         bits: u32,
     },
-    /// The message changes something in the switch, where the controller's role lets it only look (1.3.5 section 6.3.6).
+    /// The message changes something in the switch, but the controller's role only lets it read (1.3.5 section 6.3.6).
     #[error(
         "a secondary controller may only look at a switch; expected the role primary or equal before this is sent"
     )]

@@ -22,7 +22,7 @@ pub struct ExactFlowMod<'a> {
     pub port: PortNo,
     /// The packet that the switch has buffered, to be forwarded by the new entry.
     pub buffer_id: BufferId,
-    /// How long the entry lives, and the rest.
+    /// The entry's timeouts and other options.
     pub options: EntryOptions,
     /// The table to add it to; 0 in 1.0, whose messages have no table id.
     pub table_id: u8,
@@ -32,7 +32,7 @@ impl ExactFlowMod<'_> {
     /// Appends the message to `out`.
     ///
     /// # Errors
-    /// [`EncodeError`] where a port, flag or table does not fit into `version`; `out` is then as it was.
+    /// [`EncodeError`] if a port, flag or table does not fit into `version`; `out` is then unchanged.
     #[inline]
     pub fn write(self, version: Version, xid: u32, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         match self.write_straight(version, xid, out) {
@@ -41,8 +41,8 @@ impl ExactFlowMod<'_> {
         }
     }
 
-    /// Appends the message to `out` where it is one that can be written straight, and says whether it was: untagged,
-    /// unfragmented IPv4, in 1.3 without what has fields of its own beyond TCP's and UDP's ports.
+    /// Appends the message to `out` if it has a straight-line form, and returns `true` if so: untagged, unfragmented IPv4,
+    /// in 1.3 without fields of upper layers other than TCP's and UDP's ports.
     #[inline(always)]
     pub fn write_straight(self, version: Version, xid: u32, out: &mut Vec<u8>) -> bool {
         match version {
@@ -62,7 +62,7 @@ impl ExactFlowMod<'_> {
         true
     }
 
-    /// Whether no table is named, ports are ordinary ones and flags have the same bits in both versions.
+    /// Returns `true` if no table is named, ports are not reserved, and flags have the same bits in both versions.
     #[inline]
     fn fits_of10(&self) -> bool {
         const SAME_BITS: FlowModFlags =
@@ -79,7 +79,7 @@ impl ExactFlowMod<'_> {
         !self.options.flags.contains(FlowModFlags::EMERG)
     }
 
-    /// The same by the general encoder.
+    /// Writes the message with the general encoder.
     #[cold]
     fn write_general(
         self,
@@ -106,7 +106,7 @@ impl ExactFlowMod<'_> {
         let message = append(out, &OF10_FLOW_MOD);
         message[4..8].copy_from_slice(&xid.to_be_bytes());
         message[12..14].copy_from_slice(&(self.match_.in_port.0 as u16).to_be_bytes());
-        // dl_src, then dl_dst: two stores of eight bytes; what they write too much is overwritten next.
+        // dl_src, then dl_dst: two stores of eight bytes; the excess is overwritten next.
         message[14..22].copy_from_slice(&frame[6..14]);
         message[20..28].copy_from_slice(&frame[0..8]);
         message[26..28].copy_from_slice(&[0xff, 0xff]);
@@ -126,7 +126,7 @@ impl ExactFlowMod<'_> {
         message[76..78].copy_from_slice(&(self.port.0 as u16).to_be_bytes());
     }
 
-    /// `ofp_flow_mod` of 1.3 (section 7.3.4.1) with one apply-actions instruction of one output: what all have, then
+    /// `ofp_flow_mod` of 1.3 (section 7.3.4.1) with one apply-actions instruction of one output: the common part, then
     /// 42 bytes with ports or 26 without.
     #[inline(always)]
     fn of13(&self, xid: u32, packet: PlainIpv4, out: &mut Vec<u8>) {
@@ -170,9 +170,9 @@ impl ExactFlowMod<'_> {
     }
 }
 
-/// Appends a template and lends its copy, to be filled in where it lies.
+/// Appends a template and returns a reference to the copy, to be filled in.
 ///
-/// A function of its own for each length, so that the copy becomes a few stores. Inlined into a program's loop over packet-ins,
+/// One function for each length, so that the copy becomes a few stores. Inlined into a program's loop over packet-ins,
 /// which is large, it would not: the compiler then calls `memcpy`, which costs 30 instructions more.
 #[inline(never)]
 fn append<'o, const N: usize>(out: &'o mut Vec<u8>, template: &[u8; N]) -> &'o mut [u8; N] {
@@ -182,10 +182,10 @@ fn append<'o, const N: usize>(out: &'o mut Vec<u8>, template: &[u8; N]) -> &'o m
 }
 
 impl<'a> ExactMatch<'a> {
-    /// The packet's fields, in the order of their numbers, in which each comes after its prerequisites.
+    /// Returns the packet's fields, in the order of their numbers, in which each comes after its prerequisites.
     ///
-    /// What the packet-in did not carry is left out, and so are ECN bits, which change within a flow. An untagged
-    /// packet has `vlan_vid` 0, which is a match on there being no tag.
+    /// Fields that the packet-in does not contain are left out, and so are ECN bits, which change within a flow. An untagged
+    /// packet has `vlan_vid` 0, which matches packets without a tag.
     pub fn fields(&self) -> Vec<Field<'a>> {
         let headers = Headers::parse(self.frame);
         let mut fields = Vec::with_capacity(16);
@@ -243,7 +243,7 @@ impl<'a> ExactMatch<'a> {
         fields
     }
 
-    /// The packet's fields that `version` can match: 1.0 knows neither IPv6 nor SCTP.
+    /// Returns the packet's fields that `version` can match: 1.0 knows neither IPv6 nor SCTP.
     pub fn fields_in(&self, version: Version) -> Vec<Field<'a>> {
         let mut fields = self.fields();
         if version == Version::Of10 {
@@ -254,7 +254,7 @@ impl<'a> ExactMatch<'a> {
     }
 }
 
-/// The two fields of the layer above IP, by its protocol.
+/// Returns the two fields of the layer above IP, by its protocol.
 fn upper_layer_fields(ip_proto: u8) -> Option<(OxmField, OxmField)> {
     match ip_proto {
         ip_proto::ICMPV4 => Some((OxmField::Icmpv4Type, OxmField::Icmpv4Code)),
@@ -266,8 +266,8 @@ fn upper_layer_fields(ip_proto: u8) -> Option<(OxmField, OxmField)> {
     }
 }
 
-/// Whether 1.0 can match the field. Of IPv6 packets it sees the Ethernet header alone, and of an ARP operation eight
-/// bits, so that a larger one, which no host should send, is left out.
+/// Returns `true` if 1.0 can match the field. It only sees the Ethernet header of IPv6 packets, and eight bits of an ARP
+/// operation; a larger one, which no host should send, is left out.
 fn in_of10(field: &Field, ipv6: bool) -> bool {
     let Field::Basic { field, value, .. } = *field else {
         return false;
@@ -285,7 +285,7 @@ fn in_of10(field: &Field, ipv6: bool) -> bool {
 /// dl_vlan_pcp, which an untagged packet does not have.
 const WILDCARDS_WITH_PORTS: [u8; 4] = [0, 0x10, 0, 0];
 
-/// Every message of [`ExactFlowMod::of10`]; zeros where a value is filled in. The wildcards are dl_vlan_pcp, tp_src and
+/// Every message of [`ExactFlowMod::of10`], with zeros for the values. The wildcards are dl_vlan_pcp, tp_src and
 /// tp_dst: those of a packet without ports.
 #[rustfmt::skip]
 const OF10_FLOW_MOD: [u8; 80] = [
@@ -298,7 +298,7 @@ const OF10_FLOW_MOD: [u8; 80] = [
     0, 0,  0, 8,  0, 0,  0, 0,                                          //  72 output: port, max_len
 ];
 
-/// What every message of [`ExactFlowMod::of13`] begins with; zeros where a value is filled in.
+/// The beginning of every message of [`ExactFlowMod::of13`], with zeros for the values.
 #[rustfmt::skip]
 const OF13_HEAD: [u8; 118] = [
     0x04, 14, 0, 160,  0, 0, 0, 0,                                      //   0 header: version, type, length, xid
@@ -317,7 +317,7 @@ const OF13_HEAD: [u8; 118] = [
     0x80, 0, (OxmField::Ipv4Dst as u8) << 1, 4,   0, 0, 0, 0,           // 110
 ];
 
-/// What it ends with where there are ports.
+/// The end of a message with ports.
 #[rustfmt::skip]
 const OF13_TAIL_PORTS: [u8; 42] = [
     0x80, 0, 0, 2,  0, 0,                                               //   0 tcp_src or udp_src
@@ -327,7 +327,7 @@ const OF13_TAIL_PORTS: [u8; 42] = [
     0, 0,  0, 16,  0, 0, 0, 0,  0, 0,  0, 0, 0, 0, 0, 0,                //  26 output: port, max_len
 ];
 
-/// What it ends with where there are none.
+/// The end of a message without ports.
 #[rustfmt::skip]
 const OF13_TAIL: [u8; 26] = [
     0, 0,                                                               //   0 pad of the match
@@ -335,27 +335,27 @@ const OF13_TAIL: [u8; 26] = [
     0, 0,  0, 16,  0, 0, 0, 0,  0, 0,  0, 0, 0, 0, 0, 0,                //  10 output: port, max_len
 ];
 
-/// An untagged, unfragmented IPv4 packet without options: what the straight-line writers take.
+/// An untagged, unfragmented IPv4 packet without options, for the straight-line writers.
 #[derive(Clone, Copy)]
 struct PlainIpv4<'a> {
-    /// Ethernet, IPv4, and the first four bytes of what it carries.
+    /// Ethernet, IPv4, and the first four bytes of the payload.
     frame: &'a [u8; 38],
     upper: Upper,
 }
 
-/// What an IPv4 packet has for a match beyond its IPv4 header.
+/// The match fields of an IPv4 packet beyond its IPv4 header.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Upper {
     /// TCP's or UDP's ports.
     Ports,
-    /// ICMP's type and code, which 1.3 has other fields for.
+    /// ICMP's type and code, for which 1.3 has other fields.
     Icmp,
     /// Nothing.
     Nothing,
 }
 
 impl Upper {
-    /// `None` for packets with other fields, and for those whose upper header is cut short.
+    /// Returns `None` for packets with other fields, and if the upper header is truncated.
     #[inline]
     fn of(frame: &[u8]) -> Option<Self> {
         let ip = Ipv4View::new(&frame[14..]).ok()?;
@@ -370,7 +370,7 @@ impl Upper {
 }
 
 impl<'a> PlainIpv4<'a> {
-    /// Looks at the few bytes that decide; the views of [`crate::packet`] would check the rest as well.
+    /// Only checks the bytes that decide; the views of [`crate::packet`] would also check the rest.
     #[inline(always)] // so that what is found decides by a jump what is written
     fn of(frame: &'a [u8]) -> Option<Self> {
         // EtherType, then version 4 and a header of five words: one comparison.
@@ -424,13 +424,13 @@ fn of10_port(port: PortNo) -> Option<u16> {
 /// A packet-out that sends a packet out of one port.
 #[derive(Clone, Copy, Debug)]
 pub struct OutputPacket<'a> {
-    /// The packet that the switch keeps, or [`BufferId::NONE`].
+    /// The packet that the switch has buffered, or [`BufferId::NONE`].
     pub buffer_id: BufferId,
-    /// The port that the packet came in by.
+    /// The port that received the packet.
     pub in_port: PortNo,
     /// Where it goes.
     pub port: PortNo,
-    /// The packet, where the switch does not keep it.
+    /// The packet, if the switch has not buffered it.
     pub data: &'a [u8],
 }
 
@@ -438,7 +438,7 @@ impl OutputPacket<'_> {
     /// Appends the message to `out`.
     ///
     /// # Errors
-    /// [`EncodeError`] where a port does not fit into `version` or the packet is too long; `out` is then as it was.
+    /// [`EncodeError`] if a port does not fit into `version` or the packet is too long; `out` is then unchanged.
     #[inline]
     pub fn write(&self, version: Version, xid: u32, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         let head = match version {
@@ -472,7 +472,7 @@ impl OutputPacket<'_> {
         Message::PacketOut(packet_out).encode(version, xid, out)
     }
 
-    /// `ofp_packet_out` of 1.0 (section 5.3.6) up to the data; `None` where a port or the length does not fit.
+    /// `ofp_packet_out` of 1.0 (section 5.3.6) up to the data; `None` if a port or the length does not fit.
     #[inline]
     fn of10(&self, xid: u32) -> Option<([u8; 40], usize)> {
         const LENGTH: usize = 24;
@@ -488,7 +488,7 @@ impl OutputPacket<'_> {
         Some((head, LENGTH))
     }
 
-    /// `ofp_packet_out` of 1.3 (section 7.3.7) up to the data; `None` where the length does not fit.
+    /// `ofp_packet_out` of 1.3 (section 7.3.7) up to the data; `None` if the length does not fit.
     #[inline]
     fn of13(&self, xid: u32) -> Option<([u8; 40], usize)> {
         const LENGTH: usize = 40;

@@ -1,4 +1,4 @@
-//! What a switch says of itself when it joins.
+//! The features that a switch reports when it joins.
 
 use crate::{DatapathId, List, Port};
 use bitflags::bitflags;
@@ -33,16 +33,16 @@ bitflags! {
 pub struct Features<'a> {
     /// The datapath's identity.
     pub datapath_id: DatapathId,
-    /// How many packets it can keep.
+    /// The number of packets that it can buffer.
     pub n_buffers: u32,
-    /// How many tables it has.
+    /// The number of its tables.
     pub n_tables: u8,
-    /// Which auxiliary connection this is; 0 for the main one, and in 1.0.
+    /// The number of the auxiliary connection; 0 for the main one, and in 1.0.
     pub auxiliary_id: u8,
-    /// What it can do.
+    /// Its capabilities.
     pub capabilities: Capabilities,
     /// 1.0 only: the bitmap of supported actions (`1 << OFPAT_*`); 0 in 1.3.
     pub actions: u32,
-    /// 1.0 only: its ports. In 1.3 a port description request asks for them.
+    /// 1.0 only: its ports. In 1.3 they are in the port description.
     pub ports: List<'a, Port>,
 }

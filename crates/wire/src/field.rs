@@ -1,4 +1,4 @@
-//! The fields that a match can look at and an action can set: one table for codecs, text forms and pipelines.
+//! The fields of matches and set-field actions: one table for codecs, text forms and pipelines.
 
 use crate::{DecodeError, Element, EncodeError, MacAddr, PortNo, Reader, Version, of13};
 use std::fmt;
@@ -20,7 +20,7 @@ macro_rules! oxm_fields {
             /// Every field, in the order of their numbers.
             pub const ALL: &'static [OxmField] = &[$(OxmField::$variant,)+];
 
-            /// The field with this number, if there is one.
+            /// Returns the field with this number, if it exists.
             pub fn from_wire(number: u8) -> Option<Self> {
                 match number {
                     $($number => Some(Self::$variant),)+
@@ -28,7 +28,7 @@ macro_rules! oxm_fields {
                 }
             }
 
-            /// The specification's name, as in `eth_dst`.
+            /// Returns the specification's name, as in `eth_dst`.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)+ }
             }
@@ -46,12 +46,12 @@ macro_rules! oxm_fields {
                 }
             }
 
-            /// How many bits a value has.
+            /// Returns the width of a value in bits.
             pub const fn bits(self) -> u32 {
                 match self { $(Self::$variant => $bits,)+ }
             }
 
-            /// Whether a match may mask it: where the specification says so (1.3.5 table 12), and TCP, UDP and SCTP ports
+            /// Returns `true` if a match may mask it: as in the specification (1.3.5 table 12), and TCP, UDP and SCTP ports
             /// and `ipv6_nd_target` besides, as in Open vSwitch.
             pub const fn maskable(self) -> bool {
                 match self { $(Self::$variant => $maskable,)+ }
@@ -60,7 +60,7 @@ macro_rules! oxm_fields {
     };
 }
 
-/// What a version may be unable to express about a field.
+/// The names of things about a field that a version may be unable to express.
 pub(crate) struct FieldPhrases {
     /// Matching it.
     pub in_match: &'static str,
@@ -75,11 +75,11 @@ pub(crate) struct FieldPhrases {
 }
 
 oxm_fields! {
-    /// The port that the packet came in by.
+    /// The port that received the packet.
     InPort = 0, "in_port", 32, false;
     /// The physical port beneath a logical one.
     InPhyPort = 1, "in_phy_port", 32, false;
-    /// What tables pass on to each other.
+    /// Data that tables pass to each other.
     Metadata = 2, "metadata", 64, true;
     /// Ethernet destination.
     EthDst = 3, "eth_dst", 48, true;
@@ -87,7 +87,7 @@ oxm_fields! {
     EthSrc = 4, "eth_src", 48, true;
     /// Ethernet type, after all VLAN tags.
     EthType = 5, "eth_type", 16, false;
-    /// VLAN id of the outermost tag, with bit 12 (OFPVID_PRESENT) set where there is a tag.
+    /// VLAN id of the outermost tag, with bit 12 (OFPVID_PRESENT) set if there is a tag.
     VlanVid = 6, "vlan_vid", 13, true;
     /// VLAN priority of the outermost tag.
     VlanPcp = 7, "vlan_pcp", 3, false;
@@ -153,12 +153,12 @@ oxm_fields! {
     PbbIsid = 37, "pbb_isid", 24, true;
     /// Metadata of a logical port, such as a tunnel's key.
     TunnelId = 38, "tunnel_id", 64, true;
-    /// Which IPv6 extension headers there are (`OFPIEH_*`).
+    /// The IPv6 extension headers in the packet (`OFPIEH_*`).
     Ipv6Exthdr = 39, "ipv6_exthdr", 9, true;
 }
 
 impl OxmField {
-    /// How many bytes a value has on the wire. The labels, of 20 bits, take four.
+    /// Returns the size of a value on the wire in bytes. The labels, of 20 bits, have four.
     pub const fn bytes(self) -> usize {
         match self.bits() {
             20 => 4,
@@ -174,7 +174,7 @@ impl OxmField {
 
 /// A value of a field, as the number that a [`Field`] carries.
 pub(crate) trait FieldBits {
-    /// The value, right-aligned.
+    /// Returns the value, right-aligned.
     fn bits(self) -> u128;
 }
 
@@ -200,7 +200,7 @@ field_bits! {
     Ipv6Addr: address => address.to_bits();
 }
 
-/// One field of a match, or the field that an action sets: which, its value, and the bits that count.
+/// One field of a match, or the field that an action sets, with its value and mask.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Field<'a> {
     /// A field of the specification. The value lies within the mask.
@@ -209,14 +209,14 @@ pub enum Field<'a> {
         field: OxmField,
         /// Its value, right-aligned.
         value: u128,
-        /// The bits that count; [`OxmField::full_mask`] where all do.
+        /// The bits that count; [`OxmField::full_mask`] for all.
         mask: u128,
     },
     /// A field of another class, or an unknown one.
     Raw(RawField<'a>),
 }
 
-/// An OXM TLV that is carried, not understood: experimenter fields and other classes (1.3.5 section 7.2.3.8).
+/// An OXM TLV that is carried without being interpreted: experimenter fields and other classes (1.3.5 section 7.2.3.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RawField<'a> {
     /// `oxm_class`.
@@ -230,12 +230,12 @@ pub struct RawField<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// A field that must have this value. Bits of `value` beyond the field's width are dropped.
+    /// Creates a field that must have this value. Bits of `value` beyond the field's width are dropped.
     pub fn exact(field: OxmField, value: u128) -> Self {
         Self::masked(field, value, field.full_mask())
     }
 
-    /// A field of which only the bits in `mask` count.
+    /// Creates a field of which only the bits in `mask` count.
     pub fn masked(field: OxmField, value: u128, mask: u128) -> Self {
         let mask = mask & field.full_mask();
         Self::Basic {
@@ -245,7 +245,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Which field of the specification this is, or `None` for one carried raw.
+    /// Returns the field of the specification, or `None` for a raw one.
     pub fn oxm_field(&self) -> Option<OxmField> {
         match self {
             Self::Basic { field, .. } => Some(*field),

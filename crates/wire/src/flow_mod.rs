@@ -5,17 +5,17 @@ use crate::{BufferId, GROUP_ANY, Instruction, List, Match, PortNo, TABLE_ALL};
 use bitflags::bitflags;
 
 wire_enum! {
-    /// What a flow mod does (`ofp_flow_mod_command`).
+    /// A flow mod's command (`ofp_flow_mod_command`).
     FlowModCommand: u8 {
         /// Adds an entry.
         Add = 0,
-        /// Changes the instructions of all entries that the match includes.
+        /// Changes the instructions of all entries within the match.
         Modify = 1,
-        /// Changes the one entry with the same match and priority.
+        /// Changes the entry with exactly this match and priority.
         ModifyStrict = 2,
-        /// Deletes all entries that the match includes.
+        /// Deletes all entries within the match.
         Delete = 3,
-        /// Deletes the one entry with the same match and priority.
+        /// Deletes the entry with exactly this match and priority.
         DeleteStrict = 4,
     }
 }
@@ -26,7 +26,7 @@ bitflags! {
     pub struct FlowModFlags: u16 {
         /// Send a flow-removed message when the entry expires or is deleted.
         const SEND_FLOW_REM = 1 << 0;
-        /// Refuse the entry when it overlaps one of the same priority.
+        /// Refuse the entry if it overlaps another one with its priority.
         const CHECK_OVERLAP = 1 << 1;
         /// Reset the counters of entries that are modified. 1.3 only.
         const RESET_COUNTS = 1 << 2;
@@ -34,20 +34,19 @@ bitflags! {
         const NO_PKT_COUNTS = 1 << 3;
         /// Don't count bytes. 1.3 only.
         const NO_BYT_COUNTS = 1 << 4;
-        /// 1.0 only: an entry for when the controller is lost (there it is bit 2).
+        /// 1.0 only: an entry that is used without a controller (there it is bit 2).
         const EMERG = 1 << 15;
         /// Bits without a meaning are kept.
         const _ = !0;
     }
 }
 
-/// Adds, changes or deletes flow entries (1.3.5 section 7.3.4.1, 1.0 section 5.3.3).
+/// A message that adds, changes or deletes flow entries (1.3.5 section 7.3.4.1, 1.0 section 5.3.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowMod<'a> {
-    /// An opaque value of the controller's, kept with the entry.
+    /// An opaque value of the controller, kept with the entry.
     pub cookie: u64,
-    /// Restricts modify and delete to entries whose cookie agrees with `cookie` in these bits; 0 for no restriction.
-    /// 1.3 only.
+    /// Restricts modify and delete to entries whose cookie equals `cookie` in these bits; 0 for no restriction. 1.3 only.
     pub cookie_mask: u64,
     /// The table; [`TABLE_ALL`] deletes from all. In 1.0, whose messages have no table id, 0, or, for all
     /// commands but an add, [`TABLE_ALL`].
@@ -70,7 +69,7 @@ pub struct FlowMod<'a> {
     pub flags: FlowModFlags,
     /// Which packets.
     pub match_: Match<'a>,
-    /// What to do with them.
+    /// The instructions for matching packets.
     pub instructions: List<'a, Instruction<'a>>,
 }
 
@@ -97,8 +96,8 @@ impl Default for FlowMod<'_> {
 }
 
 impl FlowMod<'_> {
-    /// A flow mod that deletes all entries with this cookie, in all tables: a program that marks its entries with a
-    /// cookie removes those of an earlier run with it. 1.3 only: 1.0 cannot select entries by cookie, and encoding fails.
+    /// Creates a flow mod that deletes all entries with this cookie, in all tables: a program that marks its entries with a
+    /// cookie can remove those of an earlier run. 1.3 only: 1.0 cannot select entries by cookie, and encoding fails.
     pub fn delete_by_cookie(cookie: u64) -> Self {
         Self {
             table_id: TABLE_ALL,
@@ -110,7 +109,7 @@ impl FlowMod<'_> {
     }
 }
 
-/// Timeouts, priority and the other options of an entry beside match and actions.
+/// The options of an entry besides match and actions: timeouts, priority and cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryOptions {
     /// Seconds without a packet after which the entry expires; 0 for never.
@@ -135,7 +134,7 @@ impl EntryOptions {
         flags: FlowModFlags::empty(),
     };
 
-    /// Expires when no packet came for `seconds`.
+    /// Creates options that expire after `seconds` without a packet.
     pub const fn idle(seconds: u16) -> Self {
         Self {
             idle_timeout: seconds,
@@ -143,12 +142,12 @@ impl EntryOptions {
         }
     }
 
-    /// The same with another priority.
+    /// Returns the same with another priority.
     pub const fn priority(self, priority: u16) -> Self {
         Self { priority, ..self }
     }
 
-    /// An add with these options that matches everything and does nothing.
+    /// Creates an add with these options that matches everything and drops it.
     pub fn flow_mod(self) -> FlowMod<'static> {
         FlowMod {
             cookie: self.cookie,
@@ -164,7 +163,7 @@ impl EntryOptions {
 wire_enum! {
     /// Why an entry was removed (`ofp_flow_removed_reason`).
     FlowRemovedReason: u8 {
-        /// No packet came for its idle timeout.
+        /// No packet arrived within its idle timeout.
         IdleTimeout = 0,
         /// Its hard timeout passed.
         HardTimeout = 1,
@@ -186,17 +185,17 @@ pub struct FlowRemoved<'a> {
     pub reason: FlowRemovedReason,
     /// The table it was in; 0 in 1.0.
     pub table_id: u8,
-    /// How long it existed: whole seconds.
+    /// Its duration: whole seconds.
     pub duration_sec: u32,
-    /// How long it existed beyond the whole seconds, in nanoseconds.
+    /// Its duration beyond the whole seconds, in nanoseconds.
     pub duration_nsec: u32,
-    /// The idle timeout it was given, in seconds.
+    /// Its idle timeout in seconds.
     pub idle_timeout: u16,
-    /// The hard timeout it was given, in seconds; 0 in 1.0, which does not report it.
+    /// Its hard timeout in seconds; 0 in 1.0, which does not report it.
     pub hard_timeout: u16,
-    /// How many packets it matched.
+    /// The number of packets that it matched.
     pub packet_count: u64,
-    /// How many bytes they had.
+    /// The number of bytes that it matched.
     pub byte_count: u64,
     /// What it matched.
     pub match_: Match<'a>,

@@ -1,16 +1,16 @@
-//! What the codecs' tests share: golden bytes and their value, compared in both directions.
+//! Helpers of the codecs' tests: golden bytes and their value, compared in both directions.
 
 use crate::{DecodeError, Element, EncodeError, Message, Reader, Structure, Version};
 use std::fmt::Debug;
 
-/// The bytes that `text` spells; white space is for the reader.
+/// Returns the bytes of the hex digits in `text`; white space is ignored.
 pub(crate) fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(16)).collect();
     let byte = |pair: &[u32]| (pair[0] * 16 + pair[1]) as u8;
     digits.chunks(2).map(byte).collect()
 }
 
-/// `bytes` are `element`, and the other way round.
+/// Checks that `bytes` decode to `element`, and that it encodes to them.
 #[track_caller]
 pub(crate) fn element<'a, T>(version: Version, bytes: &'a [u8], element: &T)
 where
@@ -20,7 +20,7 @@ where
     assert_eq!(written(version, element), bytes);
 }
 
-/// `bytes` are `message`, in the version that they name, and the other way round.
+/// Checks that `bytes` decode to `message`, and that it encodes to them.
 #[track_caller]
 pub(crate) fn message<'a>(bytes: &'a [u8], message: &Message<'a>) {
     let (header, decoded) = Message::decode(bytes).expect("the golden bytes decode");
@@ -34,7 +34,7 @@ pub(crate) fn message<'a>(bytes: &'a [u8], message: &Message<'a>) {
     }
 }
 
-/// One element that takes all of `bytes`.
+/// Decodes one element that uses all of `bytes`.
 pub(crate) fn decode_element<'a, T: Element<'a>>(
     version: Version,
     bytes: &'a [u8],
@@ -45,7 +45,7 @@ pub(crate) fn decode_element<'a, T: Element<'a>>(
     Ok(element)
 }
 
-/// The bytes of an element that can be written.
+/// Encodes an element without an error.
 #[track_caller]
 pub(crate) fn written<'a>(version: Version, element: &impl Element<'a>) -> Vec<u8> {
     let mut out = Vec::new();
@@ -54,20 +54,20 @@ pub(crate) fn written<'a>(version: Version, element: &impl Element<'a>) -> Vec<u
     out
 }
 
-/// The error of reading `bytes` as a message.
+/// Returns the error of reading `bytes` as a message.
 #[track_caller]
 pub(crate) fn decode_error(bytes: &[u8]) -> DecodeError {
     Message::decode(bytes).expect_err("these bytes are no message")
 }
 
-/// The error of writing `element`.
+/// Returns the error of writing `element`.
 #[track_caller]
 pub(crate) fn refused<'a>(version: Version, element: &impl Element<'a>) -> EncodeError {
     let result = element.encode(version, &mut Vec::new());
     result.expect_err("the version cannot express this")
 }
 
-/// The error of writing `message`.
+/// Returns the error of writing `message`.
 #[track_caller]
 pub(crate) fn refused_message(version: Version, message: &Message) -> EncodeError {
     let result = message.encode(version, 1, &mut Vec::new());

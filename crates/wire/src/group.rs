@@ -1,4 +1,4 @@
-//! Groups: sets of buckets that packets are handed to.
+//! Groups: sets of buckets for packets.
 
 use crate::codec::wire_enum;
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 use bitflags::bitflags;
 
 wire_enum! {
-    /// What a group mod does (`ofp_group_mod_command`).
+    /// A group mod's command (`ofp_group_mod_command`).
     GroupModCommand: u16 {
         /// Adds a group.
         Add = 0,
@@ -19,22 +19,22 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// How a group chooses among its buckets (`ofp_group_type`).
+    /// A group's type: how it selects buckets (`ofp_group_type`).
     GroupType: u8 {
         /// All of them.
         All = 0,
-        /// One of them, by the switch's choice and the weights.
+        /// One bucket, selected by the switch according to the weights.
         Select = 1,
         /// The only one.
         Indirect = 2,
-        /// The first that is live.
+        /// The first live bucket.
         FastFailover = 3,
     }
 }
 
-/// Adds, changes or deletes groups (1.3.5 section 7.3.4.2). 1.0 has none.
+/// A message that adds, changes or deletes groups (1.3.5 section 7.3.4.2). 1.0 has none.
 ///
-/// A program makes one with the constructors, which add a group; [`GroupMod::modify`] makes it a change of one.
+/// The constructors add a group; [`GroupMod::modify`] changes an existing one instead.
 ///
 /// ```
 /// use urtica_wire::{Action, Bucket, GroupMod, Message, PortNo, Version};
@@ -61,7 +61,7 @@ wire_enum! {
 pub struct GroupMod<'a> {
     /// What to do.
     pub command: GroupModCommand,
-    /// How the group chooses among its buckets.
+    /// The group's type.
     pub group_type: GroupType,
     /// Which group.
     pub group_id: u32,
@@ -75,7 +75,7 @@ impl<'a> GroupMod<'a> {
         Self::add(GroupType::All, group_id, buckets)
     }
 
-    /// Adds a group that sends each packet to one bucket, as the switch chooses, usually by a hash over the packet's
+    /// Adds a group that sends each packet to one bucket, selected by the switch, usually by a hash over the packet's
     /// addresses and ports, in proportion to the weights. A bucket without a weight gets 1.
     pub fn select(group_id: u32, buckets: impl IntoIterator<Item = Bucket<'a>>) -> Self {
         let weighted = buckets.into_iter().map(|bucket| Bucket {
@@ -85,7 +85,7 @@ impl<'a> GroupMod<'a> {
         Self::add(GroupType::Select, group_id, weighted)
     }
 
-    /// Adds a group of one bucket with these actions: what many entries do, to be changed in one place.
+    /// Adds a group of one bucket with these actions, shared by many entries and changed in one place.
     pub fn indirect(group_id: u32, actions: impl Into<List<'a, Action<'a>>>) -> Self {
         Self::add(GroupType::Indirect, group_id, [Bucket::new(actions)])
     }
@@ -96,7 +96,7 @@ impl<'a> GroupMod<'a> {
         Self::add(GroupType::FastFailover, group_id, buckets)
     }
 
-    /// Deletes a group, and the flow entries that use it; [`crate::GROUP_ALL`] for all. No error where there is none.
+    /// Deletes a group, and the flow entries that use it; [`crate::GROUP_ALL`] for all. A missing group is no error.
     pub fn delete(group_id: u32) -> Self {
         Self {
             command: GroupModCommand::Delete,
@@ -104,7 +104,7 @@ impl<'a> GroupMod<'a> {
         }
     }
 
-    /// The same group in place of the one that there is: its type and buckets change, what uses it stays.
+    /// Changes the existing group's type and buckets; its users stay.
     pub fn modify(self) -> Self {
         Self {
             command: GroupModCommand::Modify,
@@ -131,16 +131,16 @@ impl<'a> GroupMod<'a> {
 pub struct Bucket<'a> {
     /// Its relative weight; select groups only, 0 in others.
     pub weight: u16,
-    /// The port whose state makes it live; [`PortNo::ANY`] where that does not matter.
+    /// The port whose state makes it live; [`PortNo::ANY`] for none.
     pub watch_port: PortNo,
-    /// The group whose state makes it live; [`crate::GROUP_ANY`] where that does not matter.
+    /// The group whose state makes it live; [`crate::GROUP_ANY`] for none.
     pub watch_group: u32,
     /// Its action set.
     pub actions: List<'a, Action<'a>>,
 }
 
 impl<'a> Bucket<'a> {
-    /// A bucket with this action set, which watches nothing.
+    /// Creates a bucket with this action set, which watches nothing.
     pub fn new(actions: impl Into<List<'a, Action<'a>>>) -> Self {
         Self {
             weight: 0,
@@ -150,17 +150,17 @@ impl<'a> Bucket<'a> {
         }
     }
 
-    /// The same with a weight, for a select group.
+    /// Sets the weight, for a select group.
     pub fn weight(self, weight: u16) -> Self {
         Self { weight, ..self }
     }
 
-    /// The same, live while this port is up.
+    /// Makes the bucket live while this port is up.
     pub fn watch_port(self, watch_port: PortNo) -> Self {
         Self { watch_port, ..self }
     }
 
-    /// The same, live while this group has a live bucket.
+    /// Makes the bucket live while this group has a live bucket.
     pub fn watch_group(self, watch_group: u32) -> Self {
         Self {
             watch_group,

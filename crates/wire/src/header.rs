@@ -17,7 +17,7 @@ impl Version {
     /// All versions, oldest first.
     pub const ALL: [Version; 2] = [Version::Of10, Version::Of13];
 
-    /// The version with this byte in the header.
+    /// Returns the version with this byte in the header.
     ///
     /// # Errors
     /// [`DecodeError::UnknownVersion`].
@@ -30,7 +30,7 @@ impl Version {
         }
     }
 
-    /// The byte in the header.
+    /// Returns the byte in the header.
     #[inline]
     pub fn to_wire(self) -> u8 {
         self as u8
@@ -47,7 +47,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// A text that is not a supported version.
+/// An error that a text is not a supported version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is not an OpenFlow version that is spoken here; expected 1.0 or 1.3")]
 pub struct ParseVersionError {
@@ -86,7 +86,7 @@ impl Header {
     /// Its size in bytes.
     pub const SIZE: usize = 8;
 
-    /// The header of a message that takes the next `bytes`, or `None` when fewer than eight are there yet.
+    /// Returns the header at the start of `bytes`, or `None` if fewer than eight have arrived.
     #[inline]
     pub fn peek(bytes: &[u8]) -> Option<Self> {
         Self::read(&mut Reader::new(bytes, Structure::Header)).ok()
@@ -95,7 +95,7 @@ impl Header {
     /// Reads the header of a message.
     ///
     /// # Errors
-    /// [`DecodeError::Truncated`] where fewer than eight bytes are there.
+    /// [`DecodeError::Truncated`] if there are fewer than eight bytes.
     #[inline]
     pub(crate) fn read(reader: &mut Reader) -> Result<Self, DecodeError> {
         let &[version, message_type, l0, l1, x0, x1, x2, x3] = reader.array_ref()?;
@@ -116,12 +116,12 @@ impl Header {
     }
 }
 
-/// Takes the first whole message off the front of `bytes`: the message and what follows it.
+/// Splits `bytes` into the first whole message and the rest.
 ///
 /// `Ok(None)` means that more bytes are needed.
 ///
 /// # Errors
-/// [`DecodeError::Length`] where the header's length is below eight: nothing after it can be trusted.
+/// [`DecodeError::Length`] if the header's length is below eight: the rest cannot be parsed.
 #[inline]
 #[expect(
     clippy::type_complexity,

@@ -6,16 +6,16 @@ use crate::{
 };
 
 /// A hello (1.3.5 section 7.5.1). Its elements are 1.3.1's; in hellos of 1.0 and of unsupported versions they
-/// are read if they are there.
+/// are read if they are present.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hello<'a> {
-    /// The elements, of which the version bitmap is the one that is defined.
+    /// The elements; only the version bitmap is defined.
     pub elements: List<'a, HelloElement<'a>>,
 }
 
 impl<'a> Hello<'a> {
     /// "Implementations must be prepared to receive a hello message that includes a body, ignoring its contents" (1.0
-    /// section 5.5.1): elements are read up to the first bytes that are none, and the rest is ignored.
+    /// section 5.5.1): elements are read up to the first invalid bytes, and the rest is ignored.
     pub(crate) fn decode_lenient(version: Version, body: &mut Reader<'a>) -> Self {
         let (bytes, what) = (body.rest(), body.what());
         let mut reader = Reader::new(bytes, what);
@@ -33,11 +33,10 @@ impl<'a> Hello<'a> {
 impl Hello<'_> {
     /// Appends a hello that offers these versions, in the header of the highest.
     ///
-    /// Where that is 1.0 it has no bitmap: peers of that version need not understand one, and the version in the header
-    /// is enough.
+    /// For 1.0 it has no bitmap: peers of that version need not understand one, and the version in the header is enough.
     ///
     /// # Panics
-    /// Where no version is offered.
+    /// If no version is offered.
     pub fn write(versions: &[Version], xid: u32, out: &mut Vec<u8>) {
         let highest = *versions.iter().max().expect("at least one version");
         let bits = versions
@@ -53,8 +52,8 @@ impl Hello<'_> {
         written.expect("both versions have hellos, and this one is short");
     }
 
-    /// The highest version that `ours` have in common with the sender of the hello in `frame` (1.3.5 section 6.3.1): by
-    /// its bitmap where it has one, else the lower of the two sides' highest.
+    /// Returns the highest version that `ours` have in common with the sender of the hello in `frame` (1.3.5 section 6.3.1):
+    /// by its bitmap if it has one, else the lower of the two sides' highest.
     pub fn negotiate(frame: &[u8], ours: &[Version]) -> Option<Version> {
         let theirs = Header::peek(frame)?.version;
         let body = frame.get(Header::SIZE..).unwrap_or_default();
@@ -80,13 +79,13 @@ pub enum HelloElement<'a> {
     Other {
         /// Its type.
         element_type: u16,
-        /// What follows type and length.
+        /// The bytes after type and length.
         data: &'a [u8],
     },
 }
 
 impl HelloElement<'_> {
-    /// Whether this is a bitmap that includes `version`.
+    /// Returns `true` if this is a bitmap that includes `version`.
     pub fn includes(&self, version: u8) -> bool {
         let Self::VersionBitmap(bitmap) = self else {
             return false;
@@ -113,13 +112,13 @@ impl<'a> Element<'a> for HelloElement<'a> {
 pub struct ErrorMessage<'a> {
     /// What went wrong.
     pub code: ErrorCode,
-    /// At least 64 bytes of the message that caused it, or all of it; for a failed hello, a sentence; for an
+    /// At least 64 bytes of the message that caused it, or all of it; for a failed hello, a message; for an
     /// experimenter's error, its id and data.
     pub data: &'a [u8],
 }
 
 impl ErrorMessage<'_> {
-    /// The code in `frame`, an OFPT_ERROR that came in place of a hello. It is at the same place in all versions, and
+    /// Returns the code in `frame`, an OFPT_ERROR instead of a hello. It has the same position in all versions, and
     /// errors about hellos have the same numbers, so this is true also of unsupported versions. A message that is
     /// too short for a code is OFPHFC_INCOMPATIBLE.
     pub fn hello_error_code(frame: &[u8]) -> ErrorCode {
@@ -137,7 +136,7 @@ impl ErrorMessage<'_> {
 pub struct Experimenter<'a> {
     /// Whose it is.
     pub experimenter: u32,
-    /// What follows the experimenter id. In 1.3 its first four bytes are the experimenter's own type.
+    /// The bytes after the experimenter id. In 1.3 the first four are the experimenter's own type.
     pub data: &'a [u8],
 }
 
@@ -145,7 +144,7 @@ pub struct Experimenter<'a> {
 mod tests {
     use super::*;
 
-    /// A header of 1.0, an unknown element, a bitmap of 1.3 alone, and what follows.
+    /// A header of 1.0, an unknown element, a bitmap of 1.3 only, and trailing bytes.
     #[test]
     fn bytes_that_are_no_element_do_not_hide_the_bitmap() {
         let hello = [

@@ -19,7 +19,7 @@ impl fmt::Debug for DatapathId {
     }
 }
 
-/// A text that is not a datapath id.
+/// An error that a text is not a datapath id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{text}' is not a datapath id; expected a decimal number, 0x and hex digits, 16 hex digits, or eight pairs of \
@@ -68,7 +68,7 @@ pub struct PortNo(pub u32);
 impl PortNo {
     /// The highest number of a physical or logical port (OFPP_MAX).
     pub const MAX: Self = Self(0xffff_ff00);
-    /// Send the packet out of the port that it came in (OFPP_IN_PORT).
+    /// Send the packet back to its input port (OFPP_IN_PORT).
     pub const IN_PORT: Self = Self(0xffff_fff8);
     /// Submit the packet to the first table; in packet-out only (OFPP_TABLE).
     pub const TABLE: Self = Self(0xffff_fff9);
@@ -96,7 +96,7 @@ impl PortNo {
         (Self::ANY, "ANY"),
     ];
 
-    /// Whether this is one of the reserved numbers above, not a port of its own.
+    /// Returns `true` for the reserved numbers above.
     pub fn is_reserved(self) -> bool {
         self > Self::MAX
     }
@@ -118,7 +118,7 @@ impl fmt::Debug for PortNo {
     }
 }
 
-/// A text that is not a port.
+/// An error that a text is not a port.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{text}' is not a port; expected a number or one of IN_PORT, TABLE, NORMAL, FLOOD, ALL, CONTROLLER, LOCAL, ANY"
@@ -146,15 +146,15 @@ impl FromStr for PortNo {
     }
 }
 
-/// The buffer in which a switch keeps a packet for the controller, if it does.
+/// The buffer in which a switch keeps a packet for the controller, if any.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BufferId(pub u32);
 
 impl BufferId {
-    /// No packet was kept; the message carries all of it (OFP_NO_BUFFER).
+    /// No packet was buffered; the message contains all of it (OFP_NO_BUFFER).
     pub const NONE: Self = Self(0xffff_ffff);
 
-    /// Whether a packet was kept.
+    /// Returns `true` if a packet was buffered.
     #[inline]
     pub fn is_some(self) -> bool {
         self != Self::NONE

@@ -1,4 +1,4 @@
-//! What a flow entry does with packets that match it.
+//! Instructions of flow entries for matching packets.
 
 use crate::{Action, DecodeError, Element, EncodeError, List, Reader, Version, of10, of13};
 
@@ -8,18 +8,18 @@ use crate::{Action, DecodeError, Element, EncodeError, List, Reader, Version, of
 /// empty list as no instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Instruction<'a> {
-    /// Goes on in a later table.
+    /// Continues in a later table.
     GotoTable(u8),
     /// Changes the metadata's bits that are in `mask`.
     WriteMetadata {
         /// The bits' new values.
         metadata: u64,
-        /// Which bits to change.
+        /// The bits to change.
         mask: u64,
     },
     /// Merges the actions into the action set.
     WriteActions(List<'a, Action<'a>>),
-    /// Carries out the actions now, in order.
+    /// Executes the actions immediately, in order.
     ApplyActions(List<'a, Action<'a>>),
     /// Empties the action set.
     ClearActions,
@@ -29,7 +29,7 @@ pub enum Instruction<'a> {
     Experimenter {
         /// Whose it is.
         experimenter: u32,
-        /// What follows the experimenter id.
+        /// The bytes after the experimenter id.
         data: &'a [u8],
     },
 }

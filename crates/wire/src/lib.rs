@@ -3,13 +3,12 @@
 //! [`Message`] and its parts are one set of types for both versions; the codecs turn bytes into them and back, [`text`]
 //! reads and prints them in the syntax of `ovs-ofctl`, and [`packet`] reads and writes packet headers.
 //!
-//! **Why a crate of its own.** Controller and switch share it, and so can any program that meets OpenFlow in a socket,
-//! a capture or a test. It has no I/O, no threads and no clock, and depends on none of the other crates.
+//! **Why a separate crate.** Controller and switch share it, and so can any program that reads OpenFlow from a socket, a
+//! capture or a test. It has no I/O, no threads and no clock, and depends on none of the other crates.
 //!
 //! # Reading
-//! [`split_frame`] splits a stream into whole messages; [`Message::decode`] checks one and returns a value that borrows
-//! from the bytes. No bytes make it panic: malformed ones are a [`DecodeError`], which has the OFPT_ERROR code to
-//! answer with.
+//! [`split_frame`] splits a stream into whole messages; [`Message::decode`] checks one and returns a value that borrows from
+//! the bytes. No bytes make it panic: malformed ones are a [`DecodeError`], which has the OFPT_ERROR code for the answer.
 //!
 //! ```
 //! use urtica_wire::{Message, PortNo, split_frame};
@@ -35,8 +34,8 @@
 //! ```
 //!
 //! # Writing
-//! [`Message::encode`] appends to a buffer, in either version. Where the version lacks something, an [`EncodeError`]
-//! names it, and the buffer is as it was.
+//! [`Message::encode`] appends to a buffer, in either version. If the version lacks something, an [`EncodeError`] names it,
+//! and the buffer is unchanged.
 //!
 //! ```
 //! use urtica_wire::{
@@ -77,8 +76,8 @@
 //! ```
 //!
 //! # Cost
-//! Decoding checks a message once and allocates nothing: a [`List`] stays the bytes that it was read from. The messages
-//! that a controller reads and sends most have codecs of their own, [`PacketIn::decode`], [`ExactFlowMod`] and
+//! Decoding checks a message once and allocates nothing: a [`List`] remains bytes. The messages
+//! that a controller reads and sends most have special codecs, [`PacketIn::decode`], [`ExactFlowMod`] and
 //! [`OutputPacket`], which take a few nanoseconds each (`cargo bench -p urtica-wire`).
 //!
 //! # Packets

@@ -7,8 +7,8 @@ use std::str::FromStr;
 ///
 /// Prints as `02:00:00:00:00:01`; parses that form and `02-00-00-00-00-01`.
 ///
-/// Held as a number, in which the first byte sent is the most significant: hashing and comparing addresses is what a
-/// controller does most with them, and it then costs an instruction each.
+/// Held as a number, in which the first byte sent is the most significant: a controller mostly hashes and compares
+/// addresses, which then costs an instruction each.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MacAddr(u64);
 
@@ -19,46 +19,46 @@ impl MacAddr {
     /// `00:00:00:00:00:00`: no station; the unknown target of an ARP request.
     pub const ZERO: Self = Self(0);
 
-    /// The address with these six bytes, in the order in which they are sent.
+    /// Returns the address with these six bytes, in the order in which they are sent.
     #[inline]
     pub const fn new(octets: [u8; 6]) -> Self {
         let [a, b, c, d, e, f] = octets;
         Self(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
     }
 
-    /// The address in the low 48 bits of `value`; the high 16 bits are ignored.
+    /// Returns the address in the low 48 bits of `value`; the high 16 bits are ignored.
     #[inline]
     pub const fn from_u64(value: u64) -> Self {
         Self(value & Self::BROADCAST.0)
     }
 
-    /// The address as a number: the first byte sent is the most significant of 48 bits.
+    /// Returns the address as a number: the first byte sent is the most significant of 48 bits.
     #[inline]
     pub const fn to_u64(self) -> u64 {
         self.0
     }
 
-    /// The six bytes, in the order in which they are sent.
+    /// Returns the six bytes, in the order in which they are sent.
     #[inline]
     pub const fn octets(self) -> [u8; 6] {
         let [_, _, octets @ ..] = self.0.to_be_bytes();
         octets
     }
 
-    /// Whether the address names a group of stations; broadcast is one.
+    /// Returns `true` if the address names a group of stations; broadcast is one.
     #[inline]
     pub const fn is_multicast(self) -> bool {
         self.0 >> 40 & 1 != 0
     }
 
-    /// Whether frames to the address end at the first bridge: 01:80:c2:00:00:00 to :0f, which spanning tree, LLDP and
+    /// Returns `true` if frames to the address end at the first bridge: 01:80:c2:00:00:00 to :0f, which spanning tree, LLDP and
     /// pause frames use (IEEE 802.1Q section 8.6.3).
     #[inline]
     pub const fn is_link_local(self) -> bool {
         self.to_u64() >> 4 == 0x0180_c200_0000 >> 4
     }
 
-    /// Whether the address names every station.
+    /// Returns `true` if the address names every station.
     #[inline]
     pub const fn is_broadcast(self) -> bool {
         self.to_u64() == Self::BROADCAST.to_u64()
@@ -86,14 +86,14 @@ impl fmt::Display for MacAddr {
     }
 }
 
-/// The same as `Display`.
+/// Prints like `Display`.
 impl fmt::Debug for MacAddr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-/// A text that is not a MAC address.
+/// An error that a text is not a MAC address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{text}' is not a MAC address: expected six pairs of hex digits separated by ':' or '-', \
@@ -115,7 +115,7 @@ impl FromStr for MacAddr {
     }
 }
 
-/// The six bytes written in `text`; `None` if it has another form or mixes separators.
+/// Returns the six bytes written in `text`; `None` if it has another form or mixes separators.
 fn parse_octets(text: &str) -> Option<[u8; 6]> {
     let separator = if text.contains('-') { '-' } else { ':' };
     let mut groups = text.split(separator);
@@ -126,7 +126,7 @@ fn parse_octets(text: &str) -> Option<[u8; 6]> {
     groups.next().is_none().then_some(octets)
 }
 
-/// A byte of exactly two hex digits: `from_str_radix` alone would also take `+5` and `5`.
+/// A byte of exactly two hex digits: `from_str_radix` would also accept `+5` and `5`.
 fn parse_octet(group: &str) -> Option<u8> {
     let two_digits = group.len() == 2 && group.bytes().all(|byte| byte.is_ascii_hexdigit());
     two_digits

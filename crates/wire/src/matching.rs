@@ -7,9 +7,9 @@ use crate::{
 };
 use std::fmt;
 
-/// A set of fields that a packet must have. Without any it matches every packet.
+/// A set of fields that a packet must have. An empty match matches every packet.
 ///
-/// There is a method for each of the fields that programs use most; any other field, and any mask, goes through
+/// Common fields have methods; other fields and masks use
 /// [`Match::with_exact`] and [`Match::with_masked`]. Switches of 1.3 refuse a field whose prerequisite is not in the
 /// match (1.3.5 table 12): `tcp_dst` needs `ip_proto`, and that `eth_type`.
 ///
@@ -49,9 +49,9 @@ pub(crate) enum Repr<'a> {
 /// "A match on every header field" of one packet (McNettle Figure 4, `exactMatch`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExactMatch<'a> {
-    /// The port that the packet came in by.
+    /// The port that received the packet.
     pub in_port: PortNo,
-    /// The packet, from its Ethernet header on, as far as the packet-in carries it.
+    /// The packet, from its Ethernet header on, as far as the packet-in contains it.
     pub frame: &'a [u8],
 }
 
@@ -78,7 +78,7 @@ impl<'a> Match<'a> {
         Self(Repr::InPort(port))
     }
 
-    /// Takes a checked list of OXM fields.
+    /// Creates a match from a checked list of OXM fields.
     pub(crate) fn oxm(fields: List<'a, Field<'a>>) -> Self {
         Self(Repr::Fields(fields))
     }
@@ -89,10 +89,10 @@ impl<'a> Match<'a> {
         Self::exact_frame(packet.in_port, packet.data)
     }
 
-    /// The packet that this is an exact match of, or the match back where it is another.
+    /// Returns the packet of an exact match, or the match itself if it is another one.
     ///
     /// # Errors
-    /// The match itself. By value, so that nothing is left of an exact match that would have to be dropped.
+    /// The match itself, by value, so that no exact match is left to drop.
     #[inline]
     pub fn into_exact(self) -> Result<ExactMatch<'a>, Self> {
         match self.0 {
@@ -101,7 +101,7 @@ impl<'a> Match<'a> {
         }
     }
 
-    /// The fields, in the order of the wire or in which they were added. Those of a match from the wire are read off it
+    /// Returns the fields, in the order of the wire or in which they were added. Those of a match from the wire are read off it
     /// without allocating; only an exact match makes a list of them first.
     pub fn fields(&self) -> impl Iterator<Item = Field<'a>> {
         let (mut of10, mut list, mut exact) = (None, None, None);
@@ -123,7 +123,7 @@ impl<'a> Match<'a> {
         of10::matching::is_without_wildcards(self)
     }
 
-    /// The `dl_vlan_pcp` that a match read from 1.0 has beside `dl_vlan=OFP_VLAN_NONE`. It is no field, because untagged
+    /// Returns the `dl_vlan_pcp` of a match from 1.0 with `dl_vlan=OFP_VLAN_NONE`. It is not a field, because untagged
     /// packets have no priority. To write it back, add [`Match::vlan_pcp`].
     pub fn pcp_of_untagged(&self) -> Option<u8> {
         match &self.0 {
@@ -132,7 +132,7 @@ impl<'a> Match<'a> {
         }
     }
 
-    /// The value and mask of a field, or `None` where the match has no such field.
+    /// Returns the value and mask of a field, or `None` if the match does not have it.
     pub fn get(&self, wanted: OxmField) -> Option<(u128, u128)> {
         self.fields().find_map(|field| match field {
             Field::Basic { field, value, mask } if field == wanted => Some((value, mask)),
@@ -142,7 +142,7 @@ impl<'a> Match<'a> {
 }
 
 impl<'a> Match<'a> {
-    /// Adds a field, in place of an earlier value for the same one.
+    /// Adds a field, replacing an earlier value.
     pub fn with(self, added: Field<'a>) -> Self {
         let same =
             |field: &Field| field.oxm_field().is_some() && field.oxm_field() == added.oxm_field();
@@ -151,7 +151,7 @@ impl<'a> Match<'a> {
         Self::from(fields)
     }
 
-    /// Removes a field, where it is there.
+    /// Removes a field, if present.
     pub fn without(self, removed: OxmField) -> Self {
         let kept = |field: &Field| field.oxm_field() != Some(removed);
         Self::from(self.fields().filter(kept).collect::<Vec<_>>())
@@ -173,7 +173,7 @@ impl<'a> Match<'a> {
     }
 }
 
-/// Defines methods that match a field. Columns: the method, what it takes, the field.
+/// Defines methods that match a field. Columns: the method, its argument's type, the field.
 macro_rules! field_methods {
     ($($(#[$meta:meta])* $name:ident($value:ty) => $field:ident;)+) => {
         impl Match<'_> {
@@ -214,14 +214,14 @@ field_methods! {
     tunnel_id(u64) => TunnelId;
 }
 
-/// Defines methods that match an address or a prefix of one. Columns: the method, what it takes, the field.
+/// Defines methods that match an address or a prefix of one. Columns: the method, its argument's type, the field.
 macro_rules! prefix_methods {
     ($($name:ident($prefix:ty) => $field:ident;)+) => {
         impl Match<'_> {
             $(
                 #[doc = concat!("Adds [`OxmField::", stringify!($field), "`]: an address, or a prefix.")]
                 ///
-                /// A prefix of no bits, as `0.0.0.0/0`, matches every address: it only removes an earlier value.
+                /// A prefix without bits, such as `0.0.0.0/0`, matches every address: it only removes an earlier value.
                 pub fn $name(self, addresses: impl Into<$prefix>) -> Self {
                     let prefix = addresses.into();
                     self.with_prefix(OxmField::$field, prefix.address().bits(), prefix.mask().bits())
@@ -269,7 +269,7 @@ impl Match<'_> {
     }
 }
 
-/// Set in `vlan_vid` where the packet has a VLAN tag (OFPVID_PRESENT).
+/// Set in `vlan_vid` if the packet has a VLAN tag (OFPVID_PRESENT).
 pub const VLAN_PRESENT: u16 = 0x1000;
 
 impl Default for Match<'_> {
@@ -284,7 +284,7 @@ impl<'a> From<Vec<Field<'a>>> for Match<'a> {
     }
 }
 
-/// Equal when they hold the same fields, in whatever order.
+/// Matches are equal if they have the same fields, in any order.
 impl PartialEq for Match<'_> {
     fn eq(&self, other: &Self) -> bool {
         let within = |a: &Self, b: &Self| {

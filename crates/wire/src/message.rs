@@ -25,11 +25,11 @@ pub enum Message<'a> {
     EchoReply(&'a [u8]),
     /// An experimenter's message.
     Experimenter(Experimenter<'a>),
-    /// Asks for the datapath id and what the switch can do.
+    /// Requests the datapath id and the switch's capabilities.
     FeaturesRequest,
-    /// The datapath id and what the switch can do.
+    /// The datapath id and the switch's capabilities.
     FeaturesReply(Features<'a>),
-    /// Asks for the configuration.
+    /// Requests the configuration.
     GetConfigRequest,
     /// The configuration.
     GetConfigReply(SwitchConfig),
@@ -51,40 +51,40 @@ pub enum Message<'a> {
     PortMod(PortMod),
     /// Changes a table. 1.3 only.
     TableMod(TableMod),
-    /// Asks for statistics or other state.
+    /// Requests statistics or other state.
     MultipartRequest(MultipartRequest<'a>),
     /// The statistics or other state.
     MultipartReply(MultipartReply<'a>),
-    /// Asks the switch to process all earlier messages before any later one.
+    /// Requests that the switch process all earlier messages before any later one.
     BarrierRequest,
     /// All messages before the barrier request have been processed.
     BarrierReply,
-    /// Asks for a port's queues.
+    /// Requests a port's queues.
     QueueGetConfigRequest(PortNo),
     /// A port's queues.
     QueueGetConfigReply(QueueConfig<'a>),
-    /// Asks for a role. 1.3 only.
+    /// Requests a role. 1.3 only.
     RoleRequest(Role),
     /// The role. 1.3 only.
     RoleReply(Role),
-    /// Asks which asynchronous messages are sent. 1.3 only.
+    /// Requests the asynchronous configuration. 1.3 only.
     GetAsyncRequest,
-    /// Which asynchronous messages are sent. 1.3 only.
+    /// The asynchronous configuration. 1.3 only.
     GetAsyncReply(AsyncConfig),
-    /// Sets which asynchronous messages are sent. 1.3 only.
+    /// Sets the asynchronous configuration. 1.3 only.
     SetAsync(AsyncConfig),
     /// Changes meters. 1.3 only.
     MeterMod(MeterMod<'a>),
 }
 
 impl<'a> Message<'a> {
-    /// Reads one whole message, as [`crate::split_frame`] gives it, and checks all of it.
+    /// Reads and checks one whole message, as returned by [`crate::split_frame`].
     ///
-    /// A hello may have any version but 0: peers open with the newest that they support. The version is in the header.
+    /// A hello may have any version but 0: peers start with the newest that they support. The version is in the header.
     ///
     /// # Errors
-    /// [`DecodeError`] where the header names an unknown version or type, where its length is not that of `frame`,
-    /// or where anything inside is not as the specification says.
+    /// [`DecodeError`] if the header names an unknown version or type, if its length is not that of `frame`,
+    /// or if anything inside violates the specification.
     #[inline]
     pub fn decode(frame: &'a [u8]) -> Result<(Header, Self), DecodeError> {
         let mut reader = Reader::new(frame, Structure::Message);
@@ -105,8 +105,8 @@ impl<'a> Message<'a> {
             Err(error) => return Err(error),
         };
         let message = match (version, header.message_type) {
-            // Most messages that a controller reads are packet-ins: a branch leads to them, not a table of types, and
-            // each version puts its own in place, where a common way would copy it (measured: 17 and 62 cycles).
+            // Most messages that a controller reads are packet-ins: a branch leads to them, not a table of types, and each
+            // version constructs its own in place, since a common path would copy it (measured: 17 and 62 cycles).
             (Version::Of10, OFPT_PACKET_IN) => {
                 let mut body = Reader::new(reader.rest(), Structure::packet_in(Version::Of10));
                 return of10::packet_in::decode(&mut body)
@@ -126,7 +126,7 @@ impl<'a> Message<'a> {
     /// Appends the message, with its header, to `out`.
     ///
     /// # Errors
-    /// [`EncodeError`] where `version` cannot express it or it is too long; `out` is then as it was.
+    /// [`EncodeError`] if `version` cannot express it or it is too long; `out` is then unchanged.
     pub fn encode(&self, version: Version, xid: u32, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         let start = out.len();
         let result = self.encode_from(start, version, xid, out);
@@ -158,10 +158,10 @@ impl<'a> Message<'a> {
         out.set_length(start + 2, start, "message")
     }
 
-    /// The message's type on the wire (`OFPT_*`).
+    /// Returns the message's type on the wire (`OFPT_*`).
     ///
     /// # Errors
-    /// [`EncodeError::Unsupported`] where `version` has no such message.
+    /// [`EncodeError::Unsupported`] if `version` has no such message.
     pub fn message_type(&self, version: Version) -> Result<u8, EncodeError> {
         match version {
             Version::Of10 => of10::message::message_type(self),

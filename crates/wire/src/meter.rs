@@ -5,7 +5,7 @@ use crate::{DecodeError, Element, EncodeError, List, Reader, Version, of13};
 use bitflags::bitflags;
 
 wire_enum! {
-    /// What a meter mod does (`ofp_meter_mod_command`).
+    /// A meter mod's command (`ofp_meter_mod_command`).
     MeterModCommand: u16 {
         /// Adds a meter.
         Add = 0,
@@ -33,10 +33,10 @@ bitflags! {
     }
 }
 
-/// Adds, changes or deletes meters (1.3.5 section 7.3.4.4). 1.0 has none.
+/// A message that adds, changes or deletes meters (1.3.5 section 7.3.4.4). 1.0 has none.
 ///
-/// A program makes one with the constructors, which add a meter; [`MeterMod::modify`] makes it a change of one. An
-/// entry sends its packets through it with [`Instruction::Meter`](crate::Instruction::Meter).
+/// The constructors add a meter; [`MeterMod::modify`] changes an existing one instead. An entry uses it with
+/// [`Instruction::Meter`](crate::Instruction::Meter).
 ///
 /// ```
 /// use urtica_wire::{Message, MeterBand, MeterMod, Version};
@@ -55,7 +55,7 @@ bitflags! {
 pub struct MeterMod<'a> {
     /// What to do.
     pub command: MeterModCommand,
-    /// Units, and what is given.
+    /// The units and present fields.
     pub flags: MeterFlags,
     /// Which meter.
     pub meter_id: u32,
@@ -77,7 +77,7 @@ impl<'a> MeterMod<'a> {
         Self::add(MeterFlags::PKTPS, meter_id, bands)
     }
 
-    /// Deletes a meter, and the flow entries that use it; [`crate::METER_ALL`] for all. No error where there is none.
+    /// Deletes a meter, and the flow entries that use it; [`crate::METER_ALL`] for all. A missing meter is no error.
     pub fn delete(meter_id: u32) -> Self {
         Self {
             command: MeterModCommand::Delete,
@@ -85,7 +85,7 @@ impl<'a> MeterMod<'a> {
         }
     }
 
-    /// The same meter in place of the one that there is: its unit and bands change, what uses it stays.
+    /// Changes the existing meter's unit and bands; its users stay.
     pub fn modify(self) -> Self {
         Self {
             command: MeterModCommand::Modify,
@@ -93,7 +93,7 @@ impl<'a> MeterMod<'a> {
         }
     }
 
-    /// The same, and the switch keeps statistics of it (OFPMF_STATS).
+    /// Requests that the switch keep statistics of the meter (OFPMF_STATS).
     pub fn with_stats(self) -> Self {
         Self {
             flags: self.flags | MeterFlags::STATS,
@@ -101,7 +101,7 @@ impl<'a> MeterMod<'a> {
         }
     }
 
-    /// A band with a burst size tells the switch to look at all of them (OFPMF_BURST).
+    /// A band with a burst size makes the burst sizes of all bands valid (OFPMF_BURST).
     fn add(
         unit: MeterFlags,
         meter_id: u32,
@@ -121,7 +121,7 @@ impl<'a> MeterMod<'a> {
     }
 }
 
-/// One band of a meter: from which rate on it acts, and how. Rate and burst are in the unit that the meter's flags
+/// One band of a meter: the rate above which it acts, and its action. Rate and burst are in the unit that the meter's flags
 /// name: kb/s and kilobits, or packets/s and packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeterBand<'a> {
@@ -138,7 +138,7 @@ pub enum MeterBand<'a> {
         rate: u32,
         /// The burst.
         burst_size: u32,
-        /// By how many levels.
+        /// The number of levels.
         prec_level: u8,
     },
     /// An experimenter's band.
@@ -149,19 +149,19 @@ pub enum MeterBand<'a> {
         burst_size: u32,
         /// Whose it is.
         experimenter: u32,
-        /// What follows the experimenter id.
+        /// The bytes after the experimenter id.
         data: &'a [u8],
     },
 }
 
 impl MeterBand<'_> {
-    /// Drops what comes above this rate.
+    /// Creates a band that drops packets above this rate.
     pub const fn drop_above(rate: u32) -> Self {
         let burst_size = 0;
         Self::Drop { rate, burst_size }
     }
 
-    /// Raises the drop precedence of what comes above this rate, by so many levels.
+    /// Creates a band that raises the drop precedence of packets above this rate by `prec_level` levels.
     pub const fn remark_above(rate: u32, prec_level: u8) -> Self {
         let burst_size = 0;
         Self::DscpRemark {
@@ -171,7 +171,7 @@ impl MeterBand<'_> {
         }
     }
 
-    /// The same with a burst size. Where one band of a meter has one, each of its bands needs one.
+    /// Sets the burst size. If one band of a meter has one, each of its bands needs one.
     pub const fn burst(mut self, size: u32) -> Self {
         match &mut self {
             Self::Drop { burst_size, .. }

@@ -48,19 +48,19 @@ pub enum MultipartRequestBody<'a> {
         /// The queue; [`crate::QUEUE_ALL`] for all.
         queue_id: u32,
     },
-    /// A group's counters, or all groups' with [`crate::GROUP_ALL`]. 1.3 only, as all that follow but the last.
+    /// A group's counters, or all groups' with [`crate::GROUP_ALL`]. 1.3 only, like all following ones except the last.
     Group(u32),
     /// All groups' types and buckets.
     GroupDesc,
-    /// What groups can do here.
+    /// The switch's group features.
     GroupFeatures,
     /// A meter's counters, or all meters' with [`crate::METER_ALL`].
     Meter(u32),
     /// A meter's configuration, or all meters'.
     MeterConfig(u32),
-    /// What meters can do here.
+    /// The switch's meter features.
     MeterFeatures,
-    /// What tables can do; with rows, sets it.
+    /// The table features; with rows, sets them.
     TableFeatures(List<'a, TableFeatures<'a>>),
     /// All ports' descriptions.
     PortDesc,
@@ -92,19 +92,19 @@ pub enum MultipartReplyBody<'a> {
     PortStats(List<'a, PortStats>),
     /// Queues' counters.
     Queue(List<'a, QueueStats>),
-    /// Groups' counters. 1.3 only, as all that follow but the last.
+    /// Groups' counters. 1.3 only, like all following ones except the last.
     Group(List<'a, GroupStats<'a>>),
     /// Groups' types and buckets.
     GroupDesc(List<'a, GroupDesc<'a>>),
-    /// What groups can do here.
+    /// The switch's group features.
     GroupFeatures(GroupFeatures),
     /// Meters' counters.
     Meter(List<'a, MeterStats<'a>>),
     /// Meters' configuration.
     MeterConfig(List<'a, MeterConfig<'a>>),
-    /// What meters can do here.
+    /// The switch's meter features.
     MeterFeatures(MeterFeatures),
-    /// What tables can do.
+    /// The table features.
     TableFeatures(List<'a, TableFeatures<'a>>),
     /// Ports' descriptions.
     PortDesc(List<'a, Port>),
@@ -117,11 +117,11 @@ pub enum MultipartReplyBody<'a> {
 pub struct ExperimenterMultipart<'a> {
     /// Whose it is.
     pub experimenter: u32,
-    /// What follows the experimenter id. In 1.3 its first four bytes are the experimenter's own type.
+    /// The bytes after the experimenter id. In 1.3 the first four are the experimenter's own type.
     pub data: &'a [u8],
 }
 
-/// Which flow entries to report (`ofp_flow_stats_request`).
+/// A selection of flow entries (`ofp_flow_stats_request`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowStatsRequest<'a> {
     /// The table; [`crate::TABLE_ALL`] for all.
@@ -130,16 +130,16 @@ pub struct FlowStatsRequest<'a> {
     pub out_port: PortNo,
     /// Only entries that use this group; [`crate::GROUP_ANY`] for no restriction. 1.3 only.
     pub out_group: u32,
-    /// Only entries whose cookie agrees with this in the bits of `cookie_mask`. 1.3 only.
+    /// Only entries whose cookie equals this in the bits of `cookie_mask`. 1.3 only.
     pub cookie: u64,
     /// The bits of `cookie` that count. 1.3 only.
     pub cookie_mask: u64,
-    /// Only entries that this includes.
+    /// Only entries within this match.
     pub match_: Match<'a>,
 }
 
 impl Default for FlowStatsRequest<'_> {
-    /// All entries of all tables.
+    /// Selects all entries of all tables.
     fn default() -> Self {
         Self {
             table_id: crate::TABLE_ALL,
@@ -193,9 +193,9 @@ impl<'a> Desc<'a> {
 pub struct FlowStats<'a> {
     /// The table it is in.
     pub table_id: u8,
-    /// How long it has existed: whole seconds.
+    /// Its duration: whole seconds.
     pub duration_sec: u32,
-    /// How long it has existed beyond the whole seconds, in nanoseconds.
+    /// Its duration beyond the whole seconds, in nanoseconds.
     pub duration_nsec: u32,
     /// Its priority.
     pub priority: u16,
@@ -203,13 +203,13 @@ pub struct FlowStats<'a> {
     pub idle_timeout: u16,
     /// Its hard timeout in seconds.
     pub hard_timeout: u16,
-    /// The options that it was added with. 1.3 only.
+    /// The flags of its flow mod. 1.3 only.
     pub flags: FlowModFlags,
     /// Its cookie.
     pub cookie: u64,
-    /// How many packets it matched.
+    /// The number of packets that it matched.
     pub packet_count: u64,
-    /// How many bytes they had.
+    /// The number of bytes that it matched.
     pub byte_count: u64,
     /// What it matches.
     pub match_: Match<'a>,
@@ -220,11 +220,11 @@ pub struct FlowStats<'a> {
 /// Flow entries summed up (`ofp_aggregate_stats_reply`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AggregateStats {
-    /// How many packets they matched.
+    /// The number of packets that they matched.
     pub packet_count: u64,
-    /// How many bytes those had.
+    /// The number of bytes that they matched.
     pub byte_count: u64,
-    /// How many entries there are.
+    /// The number of entries.
     pub flow_count: u32,
 }
 
@@ -237,17 +237,17 @@ pub struct TableStats {
     pub name: FixedName<32>,
     /// 1.0 only: the wildcards that it supports (`OFPFW_*`).
     pub wildcards: u32,
-    /// 1.0 only: how many entries it can hold.
+    /// 1.0 only: its maximum number of entries.
     pub max_entries: u32,
-    /// How many entries it holds.
+    /// Its number of entries.
     pub active_count: u32,
-    /// How many packets were looked up.
+    /// The number of looked-up packets.
     pub lookup_count: u64,
-    /// How many of them an entry matched.
+    /// The number of matched packets.
     pub matched_count: u64,
 }
 
-/// One port's counters (`ofp_port_stats`); all ones where a counter is not kept.
+/// One port's counters (`ofp_port_stats`); all ones for a counter that is not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortStats {
     /// Which port.
@@ -276,9 +276,9 @@ pub struct PortStats {
     pub rx_crc_err: u64,
     /// Collisions.
     pub collisions: u64,
-    /// How long the port has been up: whole seconds; 0 in 1.0.
+    /// The time that the port has been up: whole seconds; 0 in 1.0.
     pub duration_sec: u32,
-    /// How long beyond the whole seconds, in nanoseconds; 0 in 1.0.
+    /// Its duration beyond the whole seconds, in nanoseconds; 0 in 1.0.
     pub duration_nsec: u32,
 }
 
@@ -295,9 +295,9 @@ pub struct QueueStats {
     pub tx_packets: u64,
     /// Packets dropped because of overrun.
     pub tx_errors: u64,
-    /// How long it has existed: whole seconds; 0 in 1.0.
+    /// Its duration: whole seconds; 0 in 1.0.
     pub duration_sec: u32,
-    /// How long beyond the whole seconds, in nanoseconds; 0 in 1.0.
+    /// Its duration beyond the whole seconds, in nanoseconds; 0 in 1.0.
     pub duration_nsec: u32,
 }
 
@@ -306,21 +306,21 @@ pub struct QueueStats {
 pub struct GroupStats<'a> {
     /// Which group.
     pub group_id: u32,
-    /// How many entries and groups refer to it.
+    /// The number of entries and groups that refer to it.
     pub ref_count: u32,
     /// Packets that it handled.
     pub packet_count: u64,
     /// Bytes of them.
     pub byte_count: u64,
-    /// How long it has existed: whole seconds.
+    /// Its duration: whole seconds.
     pub duration_sec: u32,
-    /// How long beyond the whole seconds, in nanoseconds.
+    /// Its duration beyond the whole seconds, in nanoseconds.
     pub duration_nsec: u32,
     /// Each bucket's share.
     pub buckets: List<'a, BucketCounter>,
 }
 
-/// What went through one bucket of a group (`ofp_bucket_counter`), or one band of a meter (`ofp_meter_band_stats`).
+/// Counters of one bucket of a group (`ofp_bucket_counter`), or one band of a meter (`ofp_meter_band_stats`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BucketCounter {
     /// Packets.
@@ -332,7 +332,7 @@ pub struct BucketCounter {
 /// One group's type and buckets (`ofp_group_desc`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupDesc<'a> {
-    /// How it chooses among its buckets.
+    /// The group's type.
     pub group_type: GroupType,
     /// Which group.
     pub group_id: u32,
@@ -340,14 +340,14 @@ pub struct GroupDesc<'a> {
     pub buckets: List<'a, Bucket<'a>>,
 }
 
-/// What groups can do (`ofp_group_features`). Arrays are indexed by [`GroupType`].
+/// The features of groups (`ofp_group_features`). Arrays are indexed by [`GroupType`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupFeatures {
     /// Bitmap of supported types.
     pub types: u32,
-    /// What they can do.
+    /// Their capabilities.
     pub capabilities: GroupCapabilities,
-    /// How many groups of each type there can be.
+    /// The maximum number of groups of each type.
     pub max_groups: [u32; 4],
     /// Bitmaps of the actions that each type supports.
     pub actions: [u32; 4],
@@ -358,24 +358,24 @@ pub struct GroupFeatures {
 pub struct MeterStats<'a> {
     /// Which meter.
     pub meter_id: u32,
-    /// How many entries refer to it.
+    /// The number of entries that refer to it.
     pub flow_count: u32,
-    /// Packets that came in.
+    /// Packets received.
     pub packet_in_count: u64,
     /// Bytes of them.
     pub byte_in_count: u64,
-    /// How long it has existed: whole seconds.
+    /// Its duration: whole seconds.
     pub duration_sec: u32,
-    /// How long beyond the whole seconds, in nanoseconds.
+    /// Its duration beyond the whole seconds, in nanoseconds.
     pub duration_nsec: u32,
-    /// What each band acted on.
+    /// The counters of each band.
     pub bands: List<'a, BucketCounter>,
 }
 
 /// One meter's configuration (`ofp_meter_config`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeterConfig<'a> {
-    /// Units, and what is given.
+    /// The units and present fields.
     pub flags: MeterFlags,
     /// Which meter.
     pub meter_id: u32,
@@ -383,16 +383,16 @@ pub struct MeterConfig<'a> {
     pub bands: List<'a, MeterBand<'a>>,
 }
 
-/// What meters can do (`ofp_meter_features`).
+/// The features of meters (`ofp_meter_features`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeterFeatures {
-    /// How many meters there can be.
+    /// The maximum number of meters.
     pub max_meter: u32,
     /// Bitmap of supported band types.
     pub band_types: u32,
     /// Supported [`MeterFlags`], as a bitmap.
     pub capabilities: u32,
-    /// How many bands a meter can have.
+    /// The maximum number of bands of a meter.
     pub max_bands: u8,
     /// The highest colour value.
     pub max_color: u8,

@@ -1,5 +1,5 @@
-//! Nicira's extensions to OpenFlow 1.0 for several controllers, as Open vSwitch has them: roles, and which asynchronous messages
-//! each controller wants. 1.3 has messages of its own for both ([`Message::RoleRequest`], [`Message::SetAsync`]).
+//! Nicira's extensions to OpenFlow 1.0 for several controllers, as in Open vSwitch: roles, and the asynchronous messages
+//! each controller wants. 1.3 has its own messages for both ([`Message::RoleRequest`], [`Message::SetAsync`]).
 //!
 //! ```
 //! use urtica_wire::{ControllerRole, Message, NiciraMessage, Version};
@@ -28,7 +28,7 @@ const NXT_ROLE_REQUEST: u32 = 10;
 const NXT_ROLE_REPLY: u32 = 11;
 const NXT_SET_ASYNC_CONFIG: u32 = 19;
 
-/// Roles have numbers of their own: 1.3's equal is "other" here, and nothing leaves a role as it is.
+/// Roles have other numbers than in 1.3, whose equal is "other" here; there is no "no change".
 const NX_ROLE_OTHER: u32 = 0;
 const NX_ROLE_MASTER: u32 = 1;
 const NX_ROLE_SLAVE: u32 = 2;
@@ -38,10 +38,10 @@ const NX_ROLE_SLAVE: u32 = 2;
 const NXET_VENDOR: u16 = 0xb0c2;
 const NXVC_VENDOR_ERROR: u16 = 0;
 
-/// What such data begin with where a slave is refused: Nicira's (1, 514).
+/// The beginning of such data if a slave is refused: Nicira's (1, 514).
 const IS_SLAVE: [u8; 8] = [0, 0, 0x23, 0x20, 0, 1, 2, 2];
 
-/// What follows the vendor id.
+/// The bytes after the vendor id.
 const BODY: Structure = Structure::Body {
     version: Version::Of10,
     message_type: 4,
@@ -51,19 +51,19 @@ const BODY: Structure = Structure::Body {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NiciraMessage {
-    /// Asks for a role.
+    /// Requests a role.
     RoleRequest(ControllerRole),
-    /// The role that the switch has given.
+    /// The role that the switch has granted.
     RoleReply(ControllerRole),
-    /// Sets which asynchronous messages are sent.
+    /// Sets the asynchronous configuration.
     SetAsync(AsyncConfig),
 }
 
 impl NiciraMessage {
-    /// Reads a vendor message; `None` where it is another vendor's, or another of Nicira's.
+    /// Reads a vendor message; returns `None` if it is another vendor's, or another one of Nicira's.
     ///
     /// # Errors
-    /// [`DecodeError`] where it is one of these and has not the length that they have.
+    /// [`DecodeError`] if it is one of these with another length.
     pub fn decode(vendor: &Experimenter) -> Result<Option<Self>, DecodeError> {
         if vendor.experimenter != NICIRA {
             return Ok(None);
@@ -82,7 +82,7 @@ impl NiciraMessage {
     /// Appends the message to `out`.
     ///
     /// # Errors
-    /// [`EncodeError`] where it asks for [`ControllerRole::NoChange`], which Nicira's messages lack; `out` is then as it was.
+    /// [`EncodeError`] if it requests [`ControllerRole::NoChange`], which Nicira's messages lack; `out` is then unchanged.
     pub fn write(&self, version: Version, xid: u32, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         let mut data = Vec::new();
         match self {
@@ -130,7 +130,7 @@ fn encode_role(role: ControllerRole) -> Result<u32, EncodeError> {
 }
 
 impl ErrorMessage<'_> {
-    /// Whether a switch refuses what a slave may not do: OFPBRC_IS_SLAVE, or in 1.0 what Open vSwitch says in its place.
+    /// Returns `true` if a switch refuses a slave's message: OFPBRC_IS_SLAVE, or in 1.0 Open vSwitch's equivalent.
     pub fn is_slave(&self) -> bool {
         match self.code {
             ErrorCode::BadRequestIsSlave => true,
@@ -142,10 +142,10 @@ impl ErrorMessage<'_> {
         }
     }
 
-    /// Appends OFPBRC_IS_SLAVE about `request`, or as much of it as an error quotes, to `out`.
+    /// Appends OFPBRC_IS_SLAVE about `request`, or about its quoted beginning, to `out`.
     ///
     /// # Errors
-    /// [`EncodeError`] where that is too long; `out` is then as it was.
+    /// [`EncodeError`] if that is too long; `out` is then unchanged.
     pub fn write_is_slave(
         version: Version,
         xid: u32,
@@ -174,7 +174,7 @@ impl ErrorMessage<'_> {
 mod tests {
     use super::*;
 
-    /// The message in these bytes, which must be as they are written.
+    /// Decodes the message in these bytes, which must be what encoding it returns.
     fn read(bytes: &[u8]) -> NiciraMessage {
         let (header, message) = Message::decode(bytes).expect("a message");
         let Message::Experimenter(vendor) = message else {

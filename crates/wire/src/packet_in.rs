@@ -1,4 +1,4 @@
-//! A packet that a switch hands to its controller.
+//! Packet-ins, which carry packets to the controller.
 
 use crate::codec::wire_enum;
 use crate::{
@@ -6,13 +6,13 @@ use crate::{
 };
 
 wire_enum! {
-    /// Why a packet was handed up (`ofp_packet_in_reason`).
+    /// The reason of a packet-in (`ofp_packet_in_reason`).
     PacketInReason: u8 {
         /// No entry matched (1.3: the table-miss entry did).
         NoMatch = 0,
-        /// An entry said so.
+        /// An entry sent it.
         Action = 1,
-        /// Its TTL is not valid. 1.3 only.
+        /// Its TTL is invalid. 1.3 only.
         InvalidTtl = 2,
     }
 }
@@ -20,17 +20,17 @@ wire_enum! {
 /// A packet-in (1.3.5 section 7.4.1, 1.0 section 5.4.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketIn<'a> {
-    /// Under which id the switch keeps the packet, if it does.
+    /// The id of the switch's buffer with the packet, if any.
     pub buffer_id: BufferId,
     /// The length of the whole packet in bytes; `data` may hold less.
     pub total_len: u16,
-    /// Why it was handed up.
+    /// The reason.
     pub reason: PacketInReason,
-    /// The table that it was handed up from; 0 in 1.0.
+    /// The table that sent it; 0 in 1.0.
     pub table_id: u8,
-    /// The cookie of the entry that handed it up; all ones in 1.0 and where there is none.
+    /// The cookie of the entry that sent it; all ones in 1.0 and if there is none.
     pub cookie: u64,
-    /// The port that it came in by; [`PortNo::ANY`] where a 1.3 switch left that out.
+    /// The input port; [`PortNo::ANY`] if a 1.3 switch left it out.
     pub in_port: PortNo,
     /// The packet's pipeline fields. In 1.0 this is `in_port` alone.
     pub match_: Match<'a>,
@@ -39,10 +39,10 @@ pub struct PacketIn<'a> {
 }
 
 impl<'a> PacketIn<'a> {
-    /// Reads the body of a packet-in: what follows the message's header.
+    /// Reads the body of a packet-in, after the message's header.
     ///
     /// # Errors
-    /// [`DecodeError`] where it is cut short, or its match (1.3) is not one.
+    /// [`DecodeError`] if it is truncated, or its match (1.3) is invalid.
     #[inline]
     pub fn decode(version: Version, body: &'a [u8]) -> Result<Self, DecodeError> {
         let reader = |version| Reader::new(body, Structure::packet_in(version));
@@ -52,25 +52,25 @@ impl<'a> PacketIn<'a> {
         }
     }
 
-    /// The port that the packet came in by.
+    /// Returns the port that received the packet.
     #[inline]
     pub fn in_port(&self) -> PortNo {
         self.in_port
     }
 
-    /// The Ethernet destination; all zeros where less than an Ethernet header was sent.
+    /// Returns the Ethernet destination; all zeros if less than an Ethernet header was sent.
     #[inline]
     pub fn eth_dst(&self) -> MacAddr {
         self.mac_at(0)
     }
 
-    /// The Ethernet source; all zeros where less than an Ethernet header was sent.
+    /// Returns the Ethernet source; all zeros if less than an Ethernet header was sent.
     #[inline]
     pub fn eth_src(&self) -> MacAddr {
         self.mac_at(6)
     }
 
-    /// The type field of the Ethernet header (a VLAN tag's where there is one); 0 where it was not sent.
+    /// Returns the type field of the Ethernet header (that of a VLAN tag, if there is one); 0 if it was not sent.
     #[inline]
     pub fn eth_type(&self) -> u16 {
         self.data
@@ -78,7 +78,7 @@ impl<'a> PacketIn<'a> {
             .map_or(0, |bytes| u16::from_be_bytes([bytes[0], bytes[1]]))
     }
 
-    /// The key of the tunnel that the packet came by, where the switch tells (1.3).
+    /// Returns the key of the packet's tunnel, if the switch reports it (1.3).
     pub fn tunnel_id(&self) -> Option<u64> {
         self.match_
             .get(OxmField::TunnelId)

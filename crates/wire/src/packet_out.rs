@@ -1,4 +1,4 @@
-//! A packet that a controller sends through a switch.
+//! Packet-outs, which send packets through a switch.
 
 use crate::{Action, BufferId, List, PortNo};
 
@@ -7,10 +7,10 @@ use crate::{Action, BufferId, List, PortNo};
 pub struct PacketOut<'a> {
     /// A packet that the switch kept; `data` is then empty.
     pub buffer_id: BufferId,
-    /// The port that the packet came in by; [`PortNo::CONTROLLER`] or [`PortNo::ANY`] where the controller made it.
+    /// The input port; [`PortNo::CONTROLLER`] or [`PortNo::ANY`] if the controller made the packet.
     pub in_port: PortNo,
-    /// What to do with it; none drops it.
+    /// The actions; an empty list drops the packet.
     pub actions: List<'a, Action<'a>>,
-    /// The packet, where `buffer_id` is [`BufferId::NONE`].
+    /// The packet, if `buffer_id` is [`BufferId::NONE`].
     pub data: &'a [u8],
 }

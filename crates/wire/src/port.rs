@@ -6,20 +6,20 @@ use bitflags::bitflags;
 use std::fmt;
 
 bitflags! {
-    /// `ofp_port_config`: what the administrator wants. Both versions' bits; they don't collide.
+    /// `ofp_port_config`: the configuration by the administrator. Both versions' bits; they don't collide.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct PortConfig: u32 {
         /// The port is switched off.
         const PORT_DOWN = 1 << 0;
         /// 1.0 only: no 802.1D spanning tree on this port.
         const NO_STP = 1 << 1;
-        /// Drop what comes in.
+        /// Drop received packets.
         const NO_RECV = 1 << 2;
-        /// 1.0 only: drop 802.1D packets that come in.
+        /// 1.0 only: drop received 802.1D packets.
         const NO_RECV_STP = 1 << 3;
         /// 1.0 only: leave the port out when flooding.
         const NO_FLOOD = 1 << 4;
-        /// Drop what goes out.
+        /// Drop outgoing packets.
         const NO_FWD = 1 << 5;
         /// Send no packet-ins for this port.
         const NO_PACKET_IN = 1 << 6;
@@ -29,7 +29,7 @@ bitflags! {
 }
 
 bitflags! {
-    /// `ofp_port_state`: how things are. Both versions' bits; they don't collide.
+    /// `ofp_port_state`: the actual state. Both versions' bits; they don't collide.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct PortState: u32 {
         /// No physical link.
@@ -88,25 +88,25 @@ bitflags! {
     }
 }
 
-/// A name in a field of fixed size, filled up with zeros.
+/// A name in a field of fixed size, padded with zeros.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct FixedName<const N: usize>(pub [u8; N]);
 
 impl<const N: usize> FixedName<N> {
-    /// The name that these bytes are, where they are.
+    /// Returns a reference to these bytes as a name.
     pub const fn from_ref(bytes: &[u8; N]) -> &Self {
         // SAFETY: the type is transparent, so that its layout is that of its only field, and all bytes are valid.
         unsafe { &*std::ptr::from_ref(bytes).cast() }
     }
 
-    /// The bytes before the first zero, which are text by the specification and anything in practice.
+    /// Returns the bytes before the first zero, which should be text, but may be anything.
     pub fn to_str_lossy(&self) -> std::borrow::Cow<'_, str> {
         let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(N);
         String::from_utf8_lossy(&self.0[..end])
     }
 
-    /// As much of `text` as fits, leaving one zero at the end.
+    /// Creates a name from `text`, truncated to leave one zero at the end.
     pub const fn truncated(text: &str) -> Self {
         let text = text.as_bytes();
         let mut length = if text.len() < N { text.len() } else { N - 1 };
@@ -145,17 +145,17 @@ pub struct Port {
     pub hw_addr: MacAddr,
     /// Its name.
     pub name: FixedName<16>,
-    /// What the administrator wants.
+    /// The configuration.
     pub config: PortConfig,
     /// How things are.
     pub state: PortState,
-    /// What is in use.
+    /// The features in use.
     pub curr: PortFeatures,
-    /// What is offered to the peer.
+    /// The features offered to the peer.
     pub advertised: PortFeatures,
-    /// What the port can do.
+    /// The supported features.
     pub supported: PortFeatures,
-    /// What the peer offers.
+    /// The features offered by the peer.
     pub peer: PortFeatures,
     /// Current rate in kb/s; 0 in 1.0.
     pub curr_speed: u32,
@@ -164,7 +164,7 @@ pub struct Port {
 }
 
 impl Port {
-    /// A port that is up, of which no more is known than its number, address and name; as much of the name as fits.
+    /// Creates a port that is up, with this number, address and name, truncated if too long.
     pub fn new(port_no: PortNo, hw_addr: MacAddr, name: &str) -> Self {
         Self {
             port_no,
@@ -202,7 +202,7 @@ impl<'a> Element<'a> for Port {
 }
 
 wire_enum! {
-    /// What happened to a port (`ofp_port_reason`).
+    /// The reason of a port-status message (`ofp_port_reason`).
     PortReason: u8 {
         /// It was added.
         Add = 0,
@@ -213,7 +213,7 @@ wire_enum! {
     }
 }
 
-/// Something happened to a port (1.3.5 section 7.4.3, 1.0 section 5.4.3).
+/// A port was added, removed or changed (1.3.5 section 7.4.3, 1.0 section 5.4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortStatus {
     /// What.
@@ -233,7 +233,7 @@ pub struct PortMod {
     pub config: PortConfig,
     /// The bits to change.
     pub mask: PortConfig,
-    /// What to offer to the peer; empty for no change.
+    /// The features to offer to the peer; empty for no change.
     pub advertise: PortFeatures,
 }
 

@@ -1,48 +1,48 @@
-//! IP prefixes: the addresses that begin with the same bits.
+//! IP prefixes.
 
 use std::fmt;
 use std::net::{AddrParseError, Ipv4Addr, Ipv6Addr};
 use std::num::ParseIntError;
 use std::str::FromStr;
 
-/// Why an address and a length, or a text, are not a prefix.
+/// An error that an address and a length, or a text, are not a prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PrefixError {
-    /// What stands before the slash is not an address of the kind.
+    /// The part before the slash is not an address of this kind.
     #[error("'{text}' is not an IP prefix: {error}; expected ADDRESS/LENGTH, as in {example}")]
     Address {
         /// The text.
         text: String,
-        /// What is wrong with the address.
+        /// The error in the address.
         error: AddrParseError,
-        /// A prefix of the kind.
+        /// An example of a prefix.
         example: &'static str,
     },
-    /// What stands after the slash is not a number.
+    /// The part after the slash is not a number.
     #[error(
         "'{text}' is not an IP prefix: its length is not a number ({error}); expected ADDRESS/LENGTH, as in {example}"
     )]
     Length {
         /// The text.
         text: String,
-        /// What is wrong with the length.
+        /// The error in the length.
         error: ParseIntError,
-        /// A prefix of the kind.
+        /// An example of a prefix.
         example: &'static str,
     },
     /// It is longer than an address.
     #[error("a prefix of {length} bits is longer than an address; expected at most {max}")]
     TooLong {
-        /// The length that was asked for, in bits.
+        /// The requested length in bits.
         length: u8,
-        /// How many bits an address has.
+        /// The number of bits of an address.
         max: u8,
     },
     /// The address has bits set after the prefix's: it names one host, and the prefix a network.
     #[error("{address} has bits set after the first {length}; expected {network}/{length}")]
     HostBits {
-        /// The address that was given.
+        /// The address.
         address: std::net::IpAddr,
         /// The length, in bits.
         length: u8,
@@ -51,7 +51,7 @@ pub enum PrefixError {
     },
 }
 
-/// Defines a prefix. Columns: type, its addresses, their bits as a number, how many they are, an example.
+/// Defines a prefix. Columns: type, its addresses, their bits as a number, the number of bits, an example.
 macro_rules! prefix {
     ($(#[$meta:meta])* $type:ident($address:ty, $bits:ty, $max:literal), $example:literal) => {
         $(#[$meta])*
@@ -62,14 +62,13 @@ macro_rules! prefix {
         }
 
         impl $type {
-            /// How many bits an address has.
+            /// The number of bits of an address.
             const MAX_LENGTH: u8 = $max;
 
-            /// The addresses whose first `length` bits are those of `address`.
+            /// Creates the prefix of addresses whose first `length` bits are those of `address`.
             ///
             /// # Errors
-            /// [`PrefixError::TooLong`] where an address has fewer bits; [`PrefixError::HostBits`] where `address` has
-            /// others set.
+            /// [`PrefixError::TooLong`] if an address has fewer bits; [`PrefixError::HostBits`] if `address` has others set.
             pub fn new(address: $address, length: u8) -> Result<Self, PrefixError> {
                 if length > Self::MAX_LENGTH {
                     let max = Self::MAX_LENGTH;
@@ -91,22 +90,22 @@ macro_rules! prefix {
                 <$bits>::MAX.checked_shl(cleared).unwrap_or(0)
             }
 
-            /// The first of its addresses.
+            /// Returns the first of its addresses.
             pub fn address(self) -> $address {
                 self.address
             }
 
-            /// How many bits its addresses have in common.
+            /// Returns the length of the prefix in bits.
             pub fn length(self) -> u8 {
                 self.length
             }
 
-            /// Those bits, as a mask.
+            /// Returns the mask of the prefix.
             pub fn mask(self) -> $address {
                 <$address>::from_bits(Self::mask_of(self.length))
             }
 
-            /// Whether `address` is one of its addresses.
+            /// Returns `true` if `address` is within the prefix.
             pub fn contains(self, address: $address) -> bool {
                 address.to_bits() & Self::mask_of(self.length) == self.address.to_bits()
             }

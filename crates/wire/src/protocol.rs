@@ -3,7 +3,7 @@
 use crate::packet::{ether_type, ip_proto};
 use std::fmt;
 
-/// Defines a number with names. Columns: constant, number, how it is printed.
+/// Defines a number with names. Columns: constant, number, printed name.
 macro_rules! named_numbers {
     ($(#[$meta:meta])* $type:ident($repr:ty), $unnamed:literal; $($constant:ident = $number:expr, $name:literal;)+) => {
         $(#[$meta])*
@@ -31,7 +31,7 @@ macro_rules! named_numbers {
             }
         }
 
-        /// The name, or the number where it has none here.
+        /// Prints the name, or the number if it has none here.
         impl fmt::Display for $type {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match *self {
@@ -50,7 +50,7 @@ macro_rules! named_numbers {
 }
 
 named_numbers! {
-    /// What an Ethernet frame carries (IEEE 802 numbers). Any number may be one: `EtherType(0x88b5)`.
+    /// The type of an Ethernet frame's payload (IEEE 802 numbers). Any number may be one: `EtherType(0x88b5)`.
     ///
     /// ```
     /// use urtica_wire::{EtherType, Match};
@@ -73,7 +73,7 @@ named_numbers! {
 }
 
 named_numbers! {
-    /// What an IP packet carries (IANA protocol numbers). Any number may be one: `IpProtocol(47)`.
+    /// The type of an IP packet's payload (IANA protocol numbers). Any number may be one: `IpProtocol(47)`.
     ///
     /// ```
     /// use urtica_wire::{EtherType, IpProtocol, Match};

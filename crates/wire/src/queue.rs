@@ -5,7 +5,7 @@ use crate::{DecodeError, Element, EncodeError, List, PortNo, Reader, Version, of
 /// The body of a queue configuration reply (1.3.5 section 7.3.6, 1.0 section 5.3.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueConfig<'a> {
-    /// The port that was asked for.
+    /// The requested port.
     pub port: PortNo,
     /// Its queues.
     pub queues: List<'a, PacketQueue<'a>>,
@@ -35,14 +35,14 @@ pub enum QueueProperty<'a> {
     Experimenter {
         /// Whose it is.
         experimenter: u32,
-        /// What follows the experimenter id and its padding.
+        /// The bytes after the experimenter id and its padding.
         data: &'a [u8],
     },
     /// An unknown property.
     Other {
         /// Its type.
         property: u16,
-        /// What follows the property's eight-byte header.
+        /// The bytes after the property's eight-byte header.
         data: &'a [u8],
     },
 }

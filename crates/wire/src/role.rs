@@ -1,11 +1,11 @@
-//! Several controllers on one switch: roles, and which asynchronous messages each one wants. 1.3 only.
+//! Several controllers on one switch: roles, and the asynchronous configuration of each. 1.3 only.
 
 use crate::codec::wire_enum;
 
 wire_enum! {
     /// A controller's role towards a switch (`ofp_controller_role`).
     ControllerRole: u32 {
-        /// Leaves the role as it is; the reply has it.
+        /// Keeps the role; the reply has it.
         NoChange = 0,
         /// Full access, shared with other equals.
         Equal = 1,
@@ -21,11 +21,11 @@ wire_enum! {
 pub struct Role {
     /// The role.
     pub role: ControllerRole,
-    /// The election that gave it, so that old masters can be refused.
+    /// The number of the election, so that old masters can be refused.
     pub generation_id: u64,
 }
 
-/// Which asynchronous messages a controller wants (1.3.5 section 7.3.10): bitmaps of `1 << reason`, at index 0 for a
+/// The asynchronous messages that a controller receives (1.3.5 section 7.3.10): bitmaps of `1 << reason`, at index 0 for a
 /// master or equal, at index 1 for a slave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsyncConfig {

@@ -1,4 +1,4 @@
-//! A switch's tables: their configuration and what they can do. 1.3 only.
+//! A switch's tables: their configuration and features. 1.3 only.
 
 use crate::codec::wire_enum;
 use crate::port::FixedName;
@@ -7,13 +7,13 @@ use crate::{DecodeError, Element, EncodeError, List, Reader, Version, of13};
 /// Configures a table (1.3.5 section 7.3.3). In 1.3 `config` has no defined bits left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableMod {
-    /// Which table; [`crate::TABLE_ALL`] for all.
+    /// The table; [`crate::TABLE_ALL`] for all.
     pub table_id: u8,
     /// `OFPTC_*`.
     pub config: u32,
 }
 
-/// What one table can do (1.3.5 section 7.3.5.5).
+/// The features of one table (1.3.5 section 7.3.5.5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableFeatures<'a> {
     /// Which table.
@@ -26,14 +26,14 @@ pub struct TableFeatures<'a> {
     pub metadata_write: u64,
     /// `OFPTC_*`.
     pub config: u32,
-    /// How many entries it can hold.
+    /// Its maximum number of entries.
     pub max_entries: u32,
     /// Instructions, actions, fields and next tables.
     pub properties: List<'a, TableFeatureProperty<'a>>,
 }
 
 wire_enum! {
-    /// What a [`TableFeatureProperty`] is about, by its number on the wire (`ofp_table_feature_prop_type`). Each `Miss`
+    /// The kind of a [`TableFeatureProperty`], by its number on the wire (`ofp_table_feature_prop_type`). Each `Miss`
     /// applies to the table-miss entry, the one before it to all others.
     TableFeatureKind: u16 {
         /// Instructions.
@@ -75,10 +75,10 @@ wire_enum! {
 ///
 /// `ids` is the property's content without padding: four bytes (type, length) per plain instruction or action, more
 /// for an experimenter's; one byte per table; four bytes (an OXM header) per field, eight for an experimenter's; for an
-/// experimenter's property everything after the length. What came from the wire was checked to be made of such ids.
+/// experimenter's property everything after the length. Content from the wire was checked to consist of such ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableFeatureProperty<'a> {
-    /// What it is about.
+    /// The kind.
     pub kind: TableFeatureKind,
     /// What it lists.
     pub ids: &'a [u8],

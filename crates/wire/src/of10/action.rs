@@ -69,7 +69,7 @@ fn decode_body<'a>(action_type: u16, body: &mut Reader<'a>) -> Result<Action<'a>
     Ok(action)
 }
 
-/// How many bytes follow the last field of an action of this type.
+/// Returns the number of bytes after the last field of an action of this type.
 fn padding(action_type: u16) -> usize {
     match action_type {
         OFPAT_SET_VLAN_VID | OFPAT_SET_TP_SRC | OFPAT_SET_TP_DST => 2,
@@ -95,7 +95,7 @@ fn mac(body: &mut Reader) -> Result<u64, DecodeError> {
     Ok(u64::from(body.u16()?) << 32 | u64::from(body.u32()?))
 }
 
-/// A VLAN id or priority, which must have no more bits than the tag has room for.
+/// Checks that a VLAN id or priority fits into the tag.
 fn checked(value: u16, bits: u32) -> Result<u16, DecodeError> {
     if value >> bits == 0 {
         return Ok(value);
@@ -117,7 +117,7 @@ fn unknown_type(action_type: u16) -> DecodeError {
     }
 }
 
-/// Reads all that is left as one action list.
+/// Reads the rest as one action list.
 pub(crate) fn decode_all<'a>(reader: &mut Reader<'a>) -> Result<List<'a, Action<'a>>, DecodeError> {
     List::decode(Version::Of10, reader)
 }
@@ -227,7 +227,7 @@ fn put_vendor(vendor: u32, data: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeE
     out.set_length(start + 2, start, "vendor action")
 }
 
-/// What an error calls an action that 1.0 does not have.
+/// Returns the name in errors of an action that 1.0 does not have.
 fn name_of_lacking(action: &Action) -> &'static str {
     match action {
         Action::CopyTtlOut => "the action copy_ttl_out",
@@ -247,8 +247,8 @@ fn name_of_lacking(action: &Action) -> &'static str {
     }
 }
 
-/// Writes the instruction's actions; 1.0's entries have nothing but an action list. Several `ApplyActions` in a row
-/// make one list, which does what they do one after the other.
+/// Writes the instruction's actions; 1.0's entries only have an action list. Several consecutive `ApplyActions` make one
+/// list with the same effect.
 pub(crate) fn encode_instruction(
     instruction: &Instruction,
     out: &mut Vec<u8>,

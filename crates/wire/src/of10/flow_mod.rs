@@ -54,7 +54,7 @@ pub(super) fn encode(flow_mod: &FlowMod, out: &mut Vec<u8>) -> Result<(), Encode
     flow_mod.instructions.encode(Version::Of10, out)
 }
 
-/// The table that 1.0 need not name. All but an add concern all tables there, so all may be asked for.
+/// Returns the table that 1.0 need not name. All commands except an add apply to all tables there.
 fn neutral_table(flow_mod: &FlowMod) -> u8 {
     match (flow_mod.command, flow_mod.table_id) {
         (FlowModCommand::Add, _) | (_, 0) => 0,

@@ -6,7 +6,7 @@ use std::fmt::Debug;
 
 pub(super) use crate::golden::message;
 
-/// `bytes` are `element`, and the other way round.
+/// Checks that `bytes` decode to `element`, and that it encodes to them.
 #[track_caller]
 pub(super) fn element<'a, T>(bytes: &'a [u8], element: &T)
 where
@@ -15,19 +15,19 @@ where
     golden::element(Version::Of10, bytes, element);
 }
 
-/// The bytes of an element that can be written.
+/// Encodes an element without an error.
 #[track_caller]
 pub(super) fn written<'a>(element: &impl Element<'a>) -> Vec<u8> {
     golden::written(Version::Of10, element)
 }
 
-/// What the error says when `element` is written.
+/// Returns the text of the error of writing `element`.
 #[track_caller]
 pub(super) fn refused<'a>(element: &impl Element<'a>) -> String {
     golden::refused(Version::Of10, element).to_string()
 }
 
-/// What the error says when `message` is written.
+/// Returns the text of the error of writing `message`.
 #[track_caller]
 pub(super) fn refused_message(message: &Message) -> String {
     golden::refused_message(Version::Of10, message).to_string()

@@ -43,15 +43,15 @@ const VLAN_VID_MASK: u16 = 0x0fff;
 /// OFPVID_PRESENT as a value, and as a mask, of `vlan_vid`.
 const PRESENT: u128 = VLAN_PRESENT as u128;
 
-/// How many fields [`Fields`] has room for.
+/// The capacity of [`Fields`].
 pub(crate) const FIELDS_MAX: usize = 12;
 
-/// Up to as many fields as `ofp_match` has, without an allocation.
+/// Up to as many fields as in `ofp_match`, without an allocation.
 pub(crate) struct Fields<'a> {
     fields: [Option<Field<'a>>; FIELDS_MAX],
-    /// Where the next field is taken from.
+    /// The index of the next field to return.
     next: usize,
-    /// Where the next one is put.
+    /// The index after the last field.
     end: usize,
 }
 
@@ -70,7 +70,7 @@ impl<'a> Fields<'a> {
         fields
     }
 
-    /// Adds a field. There must be room: see [`FIELDS_MAX`].
+    /// Adds a field, of at most [`FIELDS_MAX`].
     pub(crate) fn push(&mut self, field: Field<'a>) {
         self.fields[self.end] = Some(field);
         self.end += 1;
@@ -98,7 +98,7 @@ pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<Match<'a>, DecodeErr
     Ok(Match::of10(bytes))
 }
 
-/// The OXM fields that the bytes of an `ofp_match` stand for, each after its prerequisites.
+/// Returns the OXM fields for the bytes of an `ofp_match`, each after its prerequisites.
 pub(crate) fn fields<'a>(bytes: &'a [u8; MATCH_SIZE]) -> Fields<'a> {
     let flat = OfpMatch::read(bytes);
     let mut fields = Fields::new();
@@ -107,14 +107,14 @@ pub(crate) fn fields<'a>(bytes: &'a [u8; MATCH_SIZE]) -> Fields<'a> {
     fields
 }
 
-/// The `dl_vlan_pcp` that a match on untagged packets has although it cannot count.
+/// Returns the `dl_vlan_pcp` of a match on untagged packets, where it has no effect.
 pub(crate) fn pcp_of_untagged(bytes: &[u8; MATCH_SIZE]) -> Option<u8> {
     let flat = OfpMatch::read(bytes);
     let has_both = flat.has(OFPFW_DL_VLAN) && flat.has(OFPFW_DL_VLAN_PCP);
     (has_both && flat.dl_vlan == OFP_VLAN_NONE).then_some(flat.dl_vlan_pcp)
 }
 
-/// Whether a match has no wildcards in 1.0.
+/// Returns `true` if a match has no wildcards in 1.0.
 pub(crate) fn is_without_wildcards(match_: &Match) -> bool {
     let wildcards = match &match_.0 {
         Repr::Of10(bytes) => Some(OfpMatch::read(bytes).wildcards & OFPFW_ALL),
@@ -128,8 +128,8 @@ pub(crate) fn is_without_wildcards(match_: &Match) -> bool {
 /// Appends the `ofp_match`.
 ///
 /// # Errors
-/// [`EncodeError`], naming the field, where the match looks at something that 1.0 does not have: other fields, masks
-/// other than address prefixes, or a field without those that say that the packet has it.
+/// [`EncodeError`], naming the field, if the match has something that 1.0 lacks: other fields, masks other than address
+/// prefixes, or a field without its prerequisites.
 pub(crate) fn encode(match_: &Match, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     match &match_.0 {
         Repr::Of10(bytes) => out.put(*bytes),
@@ -218,7 +218,7 @@ impl OfpMatch {
 
 /// Reading.
 impl OfpMatch {
-    /// Whether the field with this wildcard bit counts.
+    /// Returns `true` if the field with this wildcard bit counts.
     fn has(&self, wildcard: u32) -> bool {
         self.wildcards & wildcard == 0
     }
@@ -295,7 +295,7 @@ impl OfpMatch {
             (source, self.nw_src, OFPFW_NW_SRC_SHIFT),
             (destination, self.nw_dst, OFPFW_NW_DST_SHIFT),
         ] {
-            // How many low bits of the address don't count; from 32 on, none does.
+            // The number of wildcarded low bits of the address; all from 32 on.
             let wildcarded = self.wildcards >> shift & 0x3f;
             if let Some(mask) = u32::MAX.checked_shl(wildcarded) {
                 fields.push(Field::masked(field, address.into(), mask.into()));
@@ -303,7 +303,7 @@ impl OfpMatch {
         }
     }
 
-    /// ICMP's type and code have eight bits each; of `tp_src` and `tp_dst` the low ones are taken.
+    /// ICMP's type and code have eight bits each; the low ones of `tp_src` and `tp_dst`.
     fn push_ports(&self, source: OxmField, destination: OxmField, fields: &mut Fields) {
         if self.has(OFPFW_TP_SRC) {
             fields.push_exact(source, self.tp_src);
@@ -314,11 +314,11 @@ impl OfpMatch {
     }
 }
 
-/// What the presence of other fields depends on.
+/// The fields on which the presence of others depends.
 struct Context {
     dl_type: Option<u128>,
     nw_proto: Option<u128>,
-    /// Whether only packets with a VLAN tag match, or only packets without one: 1.0 can express a priority for both.
+    /// Whether the match requires a VLAN tag, or requires that there is none: 1.0 can express a priority for both.
     has_vlan: bool,
     /// Whether `vlan_pcp` is matched.
     has_pcp: bool,
@@ -361,7 +361,7 @@ impl OfpMatch {
         let mut flat = Self::ANY;
         for field in match_.fields() {
             match field {
-                // No bit counts, so it is as if the field were not there.
+                // Without bits, the field has no effect.
                 Field::Basic { mask: 0, .. } => {}
                 Field::Basic { field, value, mask } => flat.add(field, value, mask, &context)?,
                 Field::Raw(_) => {
@@ -431,7 +431,7 @@ impl OfpMatch {
     }
 }
 
-/// The wildcard bits of a field, or `None` where 1.0 does not have it.
+/// Returns the wildcard bits of a field, or `None` if 1.0 does not have it.
 fn wildcards_of(field: OxmField) -> Option<u32> {
     match field {
         OxmField::InPort => Some(OFPFW_IN_PORT),
@@ -450,7 +450,7 @@ fn wildcards_of(field: OxmField) -> Option<u32> {
     }
 }
 
-/// Those of a field's wildcard bits that stay set under this mask, or `None` where 1.0 cannot express it.
+/// Returns the field's wildcard bits that stay set under this mask, or `None` if 1.0 cannot express it.
 fn wildcards_left(field: OxmField, mask: u128) -> Option<u32> {
     if mask == field.full_mask() {
         return Some(0);
@@ -551,7 +551,7 @@ mod tests {
         assert_eq!(encoded(match_).as_ref(), Ok(bytes));
     }
 
-    /// The bytes of a match on everything, with changes: (offset, bytes).
+    /// Returns the bytes of a match on everything, with changes: (offset, bytes).
     fn any_but(wildcards: u32, changes: &[(usize, &[u8])]) -> [u8; MATCH_SIZE] {
         let mut bytes = [0; MATCH_SIZE];
         bytes[..4].copy_from_slice(&(OFPFW_ALL & !wildcards).to_be_bytes());
@@ -734,7 +734,7 @@ mod tests {
         assert!(encoded(&Match::any().in_port(PortNo(0x1_0000))).is_err());
     }
 
-    /// The reference for [`fields`]: table 3 of the specification, field by field.
+    /// Returns the reference for [`fields`]: table 3 of the specification, field by field.
     fn naive(bytes: &[u8; MATCH_SIZE]) -> Vec<(OxmField, u128, u128)> {
         let number = |at: usize, length: usize| {
             bytes[at..at + length]
@@ -796,7 +796,7 @@ mod tests {
             .collect()
     }
 
-    /// Matches in which the types and protocols that matter are frequent.
+    /// Generates matches in which the relevant types and protocols are frequent.
     fn any_bytes() -> impl Strategy<Value = [u8; MATCH_SIZE]> {
         let dl_type = prop_oneof![Just(0x0800_u16), Just(0x0806), Just(0x8847), any::<u16>()];
         let nw_proto = prop_oneof![Just(6_u8), Just(17), Just(1), any::<u8>()];

@@ -1,4 +1,4 @@
-//! All message types (section 5.1), and those whose bodies are too short for a file of their own: hello (5.5.1), error
+//! All message types (section 5.1), and those with short bodies: hello (5.5.1), error
 //! (5.4.4), echo (5.5.2), vendor (5.5.4) and configuration (5.3.2).
 
 use super::{features, flow_mod, multipart, packet_in, packet_out, port, queue, unsupported};
@@ -31,7 +31,7 @@ const OFPT_BARRIER_REPLY: u8 = 19;
 const OFPT_QUEUE_GET_CONFIG_REQUEST: u8 = 20;
 const OFPT_QUEUE_GET_CONFIG_REPLY: u8 = 21;
 
-/// What errors call the messages, by type.
+/// The names of messages in errors, by type.
 const NAMES: [&str; 22] = [
     "hello",
     "error message",
@@ -57,7 +57,7 @@ const NAMES: [&str; 22] = [
     "queue get config reply",
 ];
 
-/// What errors call a message of this type.
+/// Returns the name in errors of a message of this type.
 pub(crate) const fn name(message_type: u8) -> &'static str {
     if (message_type as usize) < NAMES.len() {
         NAMES[message_type as usize]
@@ -66,7 +66,7 @@ pub(crate) const fn name(message_type: u8) -> &'static str {
     }
 }
 
-/// Reads what follows the header of a message of this type, all of it.
+/// Reads the whole body of a message of this type.
 pub(crate) fn decode<'a>(
     message_type: u8,
     reader: &mut Reader<'a>,
@@ -121,7 +121,7 @@ fn decode_body<'a>(message_type: u8, body: &mut Reader<'a>) -> Result<Message<'a
     })
 }
 
-/// Appends what follows the header.
+/// Appends the body.
 pub(crate) fn encode(message: &Message, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     match message {
         Message::Hello(hello) => hello.elements.encode(Version::Of10, out)?,
@@ -361,7 +361,7 @@ mod tests {
         assert_eq!(out, [0xaa]);
     }
 
-    /// A frame of any type with any body, and a length field that fits.
+    /// Generates frames of any type with any body, and a matching length field.
     fn any_frame() -> impl Strategy<Value = Vec<u8>> {
         let small_bytes = prop_oneof![Just(0_u8), 0..16_u8, any::<u8>()];
         let body = prop::collection::vec(small_bytes, 0..160);

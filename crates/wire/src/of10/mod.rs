@@ -4,7 +4,7 @@
 //! Section numbers are those of the specification's version 1.0.0.
 //!
 //! **How versions are mapped.** Decoding maps 1.0's structures to the version-neutral types. Encoding refuses what 1.0
-//! cannot express with [`EncodeError::Unsupported`], which has the specification's name for it; it never leaves anything
+//! cannot express with [`EncodeError::Unsupported`], which has the specification's name for it; it never omits anything
 //! out silently. Reasons have the same numbers in both versions, and pass through even where 1.0 does not define them,
 //! because switches send 1.3's in 1.0 messages too.
 
@@ -26,7 +26,7 @@ use crate::{EncodeError, Version};
 /// The size of `ofp_match` in bytes.
 pub(crate) const MATCH_SIZE: usize = 40;
 
-/// The error that 1.0 lacks `what`.
+/// Returns the error that 1.0 lacks `what`.
 fn unsupported(what: &'static str) -> EncodeError {
     EncodeError::Unsupported {
         version: Version::Of10,

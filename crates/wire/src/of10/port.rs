@@ -11,7 +11,7 @@ use crate::{
 /// what 1.3 calls OFPP_ANY.
 const FIRST_RESERVED: u16 = 0xfff8;
 
-/// The port with this number in 1.0. Numbers below the reserved ones stay as they are.
+/// Returns the port with this number in 1.0. Numbers below the reserved ones are unchanged.
 #[inline]
 pub(crate) fn decode_number(number: u16) -> PortNo {
     match number {
@@ -20,10 +20,10 @@ pub(crate) fn decode_number(number: u16) -> PortNo {
     }
 }
 
-/// The port's number in 1.0; `what` names the field that it is for.
+/// Returns the port's number in 1.0; `what` names the field that it is for.
 ///
 /// # Errors
-/// [`EncodeError::OutOfRange`] where the number needs more than 16 bits, or means a reserved port in 16 bits.
+/// [`EncodeError::OutOfRange`] if the number needs more than 16 bits, or is a reserved port's in 16 bits.
 #[inline]
 pub(crate) fn encode_number(port: PortNo, what: &'static str) -> Result<u16, EncodeError> {
     let number = port.0 as u16;
@@ -38,9 +38,9 @@ pub(crate) fn encode_number(port: PortNo, what: &'static str) -> Result<u16, Enc
     })
 }
 
-/// Up to here (OFPPF_10GB_FD) both versions have the same numbers for features.
+/// Up to this bit (OFPPF_10GB_FD), both versions have the same feature numbers.
 const COMMON_FEATURES: u32 = 0x7f;
-/// 1.3 has put OFPPF_40GB_FD, OFPPF_100GB_FD, OFPPF_1TB_FD and OFPPF_OTHER in front of OFPPF_COPPER.
+/// 1.3 has inserted OFPPF_40GB_FD, OFPPF_100GB_FD, OFPPF_1TB_FD and OFPPF_OTHER in front of OFPPF_COPPER.
 const FEATURES_SHIFT: u32 = 4;
 
 fn decode_features(bits: u32) -> PortFeatures {

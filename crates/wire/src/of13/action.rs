@@ -61,7 +61,7 @@ fn decode_output<'a>(body: &mut Reader<'a>) -> Result<Action<'a>, DecodeError> {
     })
 }
 
-/// The field to set, and how much padding follows it.
+/// Returns the field to set, and the padding after it.
 fn decode_set_field<'a>(body: &mut Reader<'a>) -> Result<(Action<'a>, usize), DecodeError> {
     if oxm::has_mask(body.peek()) {
         return Err(DecodeError::BadValue {
@@ -77,7 +77,7 @@ fn decode_set_field<'a>(body: &mut Reader<'a>) -> Result<(Action<'a>, usize), De
     Ok((Action::SetField(field), length.next_multiple_of(8) - length))
 }
 
-/// What is wrong with the TLV, in the codes of actions.
+/// Converts an error of the TLV to the codes of actions.
 fn as_set_field_error(error: DecodeError) -> DecodeError {
     match error {
         DecodeError::Length {
@@ -125,7 +125,7 @@ fn unknown_type(action_type: u16) -> DecodeError {
     }
 }
 
-/// An experimenter's data is filled up with zeros to a multiple of eight.
+/// An experimenter's data is padded with zeros to a multiple of eight.
 pub(crate) fn encode(action: &Action, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let start = out.len();
     out.put_u16(action_type(action)?);
@@ -146,7 +146,7 @@ pub(crate) fn encode(action: &Action, out: &mut Vec<u8>) -> Result<(), EncodeErr
             out.put_u32(experimenter);
             out.put(data);
         }
-        // All others are a type and a length; those of 1.0 went with `action_type`.
+        // All others are a type and a length; `action_type` has refused those of 1.0.
         _ => out.put_u32(0),
     }
     out.pad_to_8(start);

@@ -21,7 +21,7 @@ pub(super) fn frame(message_type: u8, body: &str) -> Vec<u8> {
     bytes
 }
 
-/// `bytes` are `element`, and the other way round.
+/// Checks that `bytes` decode to `element`, and that it encodes to them.
 #[track_caller]
 pub(super) fn element<'a, T>(bytes: &'a [u8], element: T)
 where
@@ -30,18 +30,18 @@ where
     golden::element(Version::Of13, bytes, &element);
 }
 
-/// One element that takes all of `bytes`.
+/// Decodes one element that uses all of `bytes`.
 pub(super) fn decode_element<'a, T: Element<'a>>(bytes: &'a [u8]) -> Result<T, DecodeError> {
     golden::decode_element(Version::Of13, bytes)
 }
 
-/// The error of writing `element`.
+/// Returns the error of writing `element`.
 #[track_caller]
 pub(super) fn refused<'a>(element: impl Element<'a>) -> EncodeError {
     golden::refused(Version::Of13, &element)
 }
 
-/// The error of writing `message`.
+/// Returns the error of writing `message`.
 #[track_caller]
 pub(super) fn refused_message(message: &Message) -> EncodeError {
     golden::refused_message(Version::Of13, message)

@@ -1,4 +1,4 @@
-//! Groups: the group mod (1.3.5 section 7.3.4.2) and what is told of them (7.3.5.9 to 7.3.5.11).
+//! Groups: the group mod (1.3.5 section 7.3.4.2) and their statistics (7.3.5.9 to 7.3.5.11).
 
 use crate::{
     Bucket, BucketCounter, DecodeError, EncodeError, GroupCapabilities, GroupDesc, GroupFeatures,
@@ -56,7 +56,7 @@ pub(crate) fn decode_stats<'a>(reader: &mut Reader<'a>) -> Result<GroupStats<'a>
     })
 }
 
-/// `ofp_bucket_counter`, and `ofp_meter_band_stats`, which is the same.
+/// Reads an `ofp_bucket_counter`, or an `ofp_meter_band_stats`, which has the same layout.
 pub(crate) fn decode_counter(reader: &mut Reader) -> Result<BucketCounter, DecodeError> {
     Ok(BucketCounter {
         packet_count: reader.u64()?,

@@ -64,7 +64,7 @@ fn unknown_type(instruction_type: u16) -> DecodeError {
     }
 }
 
-/// An experimenter's data is filled up with zeros to a multiple of eight.
+/// An experimenter's data is padded with zeros to a multiple of eight.
 pub(crate) fn encode(instruction: &Instruction, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let start = out.len();
     out.put_u16(instruction_type(instruction));

@@ -17,7 +17,7 @@ pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<Match<'a>, DecodeErr
     Ok(Match::oxm(List::checked(Version::Of13, fields)))
 }
 
-/// The bytes of a match's fields, checked.
+/// Returns the checked bytes of a match's fields.
 pub(crate) fn decode_fields<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
     let mut body = reader.sized_and_padded(2, HEADER_SIZE, Structure::Match)?;
     let match_type = body.u16()?;

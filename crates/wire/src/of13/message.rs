@@ -37,7 +37,7 @@ const OFPT_GET_ASYNC_REPLY: u8 = 27;
 const OFPT_SET_ASYNC: u8 = 28;
 const OFPT_METER_MOD: u8 = 29;
 
-/// What errors call each message, by its type.
+/// The names of messages in errors, by type.
 const NAMES: [&str; 30] = [
     "hello",
     "error message",
@@ -71,7 +71,7 @@ const NAMES: [&str; 30] = [
     "meter mod",
 ];
 
-/// What errors call a message of this type.
+/// Returns the name in errors of a message of this type.
 pub(crate) const fn name(message_type: u8) -> &'static str {
     if (message_type as usize) < NAMES.len() {
         NAMES[message_type as usize]
@@ -80,7 +80,7 @@ pub(crate) const fn name(message_type: u8) -> &'static str {
     }
 }
 
-/// Reads the body of a message, which is all that `reader` has.
+/// Reads the body of a message, the rest of `reader`.
 pub(crate) fn decode<'a>(
     message_type: u8,
     reader: &mut Reader<'a>,
@@ -179,7 +179,7 @@ pub(crate) fn encode(message: &Message, out: &mut Vec<u8>) -> Result<(), EncodeE
     Ok(())
 }
 
-/// The message's type. 1.3 has one for each, so this does not fail; 1.0's does.
+/// Returns the message's type. 1.3 has one for each, so this does not fail; 1.0's does.
 pub(crate) fn message_type(message: &Message) -> Result<u8, EncodeError> {
     Ok(match message {
         Message::Hello(_) => OFPT_HELLO,

@@ -1,4 +1,4 @@
-//! Meters: the meter mod (1.3.5 section 7.3.4.4) and what is told of them (7.3.5.12 to 7.3.5.14).
+//! Meters: the meter mod (1.3.5 section 7.3.4.4) and their statistics (7.3.5.12 to 7.3.5.14).
 
 use crate::{
     DecodeError, EncodeError, ErrorCode, List, MeterBand, MeterConfig, MeterFeatures, MeterFlags,

@@ -25,7 +25,7 @@ mod golden;
 
 use crate::{EncodeError, Version};
 
-/// The error that 1.3 lacks `what`.
+/// Returns the error that 1.3 lacks `what`.
 fn unsupported(what: &'static str) -> EncodeError {
     EncodeError::Unsupported {
         version: Version::Of13,

@@ -18,7 +18,7 @@ pub(crate) const OFPXMC_EXPERIMENTER: u16 = 0xffff;
 /// `oxm_hasmask`, in the byte that `oxm_field` shares with it.
 const HAS_MASK: u8 = 1;
 
-/// Whether the TLV at the front of `bytes` has a mask.
+/// Returns `true` if the TLV at the front of `bytes` has a mask.
 pub(crate) fn has_mask(bytes: &[u8]) -> bool {
     bytes.get(2).is_some_and(|byte| byte & HAS_MASK != 0)
 }
@@ -64,7 +64,7 @@ fn decode_basic<'a>(
     Ok(Field::Basic { field, value, mask })
 }
 
-/// The three rules of section 7.2.3.5 and the field's own width.
+/// Returns the three rules of section 7.2.3.5 and the field's own width.
 fn check(field: OxmField, value: u128, mask: u128) -> Result<(), DecodeError> {
     let full = field.full_mask();
     let bad = |value: u128, expected, code| {
@@ -260,7 +260,7 @@ mod tests {
         );
     }
 
-    /// What Open vSwitch masks, and the specification does not.
+    /// Fields that Open vSwitch masks, but not the specification.
     #[test]
     fn masked_ports_and_targets() {
         let ports = Field::masked(OxmField::TcpDst, 0x1000, 0xf000);

@@ -10,9 +10,9 @@ use crate::{
     Reader, Version,
 };
 
-/// A match of `in_port` alone, before the value: OFPMT_OXM, length 12; OFPXMC_OPENFLOW_BASIC, field 0, length 4.
+/// A match with only `in_port`, before the value: OFPMT_OXM, length 12; OFPXMC_OPENFLOW_BASIC, field 0, length 4.
 const IN_PORT_ALONE: [u8; 8] = [0x00, 0x01, 0x00, 0x0c, 0x80, 0x00, 0x00, 0x04];
-/// The size of what comes before the match.
+/// The size of the fields before the match.
 const FIXED_SIZE: usize = 16;
 /// The padding between match and data, which puts the IP header on a multiple of four bytes.
 const DATA_PADDING: usize = 2;
@@ -40,7 +40,7 @@ pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<PacketIn<'a>, Decode
     })
 }
 
-/// Passes over a match of `in_port` alone: the port, and the match's fields.
+/// Skips a match with only `in_port`; returns the port, and the match's fields.
 #[inline]
 fn in_port_alone<'a>(
     head: &'a [u8; 16],
@@ -51,7 +51,7 @@ fn in_port_alone<'a>(
     Ok((in_port, &head[4..12]))
 }
 
-/// Reads a match: the port, if it has one, and the match's fields, checked.
+/// Reads a match; returns the port, if it has one, and the match's checked fields.
 #[cold]
 fn any_match<'a>(reader: &mut Reader<'a>) -> Result<(PortNo, &'a [u8]), DecodeError> {
     let bytes = matching::decode_fields(reader)?;
@@ -71,7 +71,7 @@ fn as_in_port(field: Field) -> Option<PortNo> {
     }
 }
 
-/// A port that the match does not name is put in front of it.
+/// A port that is not in the match is added in front of it.
 pub(crate) fn encode(packet_in: &PacketIn, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     out.put_u32(packet_in.buffer_id.0);
     out.put_u16(packet_in.total_len);

@@ -1,6 +1,6 @@
 //! Ports: description (1.3.5 section 7.2.1), port mod (7.3.4.3), port-status (7.4.3), and statistics (7.3.5.6).
 //!
-//! A description is told as the switch has it, odd bits included. A port mod has only bits that 1.3 defines: it asks
+//! A description keeps undefined bits. A port mod has only bits that 1.3 defines, since it requests
 //! for something.
 
 use super::lacks;

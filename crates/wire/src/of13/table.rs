@@ -70,7 +70,7 @@ pub(crate) fn decode_property<'a>(
     })
 }
 
-/// Checks that a property is made of whole ids of its kind.
+/// Checks that a property consists of whole ids of its kind.
 fn check_ids(kind: TableFeatureKind, mut ids: Reader) -> Result<(), DecodeError> {
     use TableFeatureKind::*;
     match kind {
@@ -96,8 +96,8 @@ fn check_each(
     Ok(())
 }
 
-/// Passes over the type and length of an instruction or action, and over what an experimenter's adds to it. The
-/// length of a plain one is not looked at: switches differ in whether it is that of the id or of the whole action.
+/// Skips the type and length of an instruction or action, and an experimenter's addition. The length of a plain one is
+/// ignored: in some switches it is that of the id, in others that of the whole action.
 fn skip_id(ids: &mut Reader, experimenter: u16) -> Result<(), DecodeError> {
     let mut header = *ids;
     match header.u16()? {
@@ -106,7 +106,7 @@ fn skip_id(ids: &mut Reader, experimenter: u16) -> Result<(), DecodeError> {
     }
 }
 
-/// Passes over the header of an OXM TLV, and over an experimenter's id after it.
+/// Skips the header of an OXM TLV, and an experimenter's id after it.
 fn skip_oxm_id(ids: &mut Reader) -> Result<(), DecodeError> {
     let class = ids.u16()?;
     ids.skip(2)?;

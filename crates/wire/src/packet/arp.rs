@@ -47,8 +47,7 @@ impl<'a> ArpView<'a> {
     /// Reads the packet at the start of `bytes`.
     ///
     /// # Errors
-    /// If fewer than [`HEADER_LEN`] bytes are there, or the addresses are not those of IPv4 over
-    /// Ethernet.
+    /// If fewer than [`HEADER_LEN`] bytes are present, or the addresses are not those of IPv4 over Ethernet.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self, PacketError> {
         let (header, payload) = split_header::<HEADER_LEN>(LAYER, bytes)?;
@@ -78,43 +77,43 @@ impl<'a> ArpView<'a> {
         Ok(Self { header, payload })
     }
 
-    /// The operation: [`REQUEST`], [`REPLY`] or one of the rare others.
+    /// Returns the operation: [`REQUEST`], [`REPLY`] or one of the rare others.
     #[inline]
     pub fn op(&self) -> u16 {
         u16_at(self.header, field::OP)
     }
 
-    /// The sender's MAC address.
+    /// Returns the sender's MAC address.
     #[inline]
     pub fn sha(&self) -> MacAddr {
         mac_at(self.header, field::SHA)
     }
 
-    /// The sender's IPv4 address.
+    /// Returns the sender's IPv4 address.
     #[inline]
     pub fn spa(&self) -> Ipv4Addr {
         ipv4_at(self.header, field::SPA)
     }
 
-    /// The target's MAC address; in a request not yet known.
+    /// Returns the target's MAC address; unknown in a request.
     #[inline]
     pub fn tha(&self) -> MacAddr {
         mac_at(self.header, field::THA)
     }
 
-    /// The target's IPv4 address.
+    /// Returns the target's IPv4 address.
     #[inline]
     pub fn tpa(&self) -> Ipv4Addr {
         ipv4_at(self.header, field::TPA)
     }
 
-    /// What follows the packet: Ethernet padding.
+    /// Returns the bytes after the packet: Ethernet padding.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
-    /// The packet as a plain struct.
+    /// Returns the packet as a plain struct.
     #[inline]
     pub fn to_header(&self) -> Arp {
         Arp {
@@ -143,7 +142,7 @@ pub struct Arp {
 }
 
 impl Arp {
-    /// The question of `sha`, at `spa`: who has `tpa`?
+    /// Creates a request of `sha`, at `spa`, for the owner of `tpa`.
     pub fn request(sha: MacAddr, spa: Ipv4Addr, tpa: Ipv4Addr) -> Self {
         Self {
             op: REQUEST,
@@ -154,7 +153,7 @@ impl Arp {
         }
     }
 
-    /// The answer to this request: `sha` has the address that it asks for.
+    /// Creates the reply that `sha` has the requested address.
     pub fn reply(&self, sha: MacAddr) -> Self {
         Self {
             op: REPLY,

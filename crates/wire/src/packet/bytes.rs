@@ -34,13 +34,13 @@ pub(super) fn split_at<'a>(
     })
 }
 
-/// The first `len` bytes, or all if there are fewer.
+/// Returns the first `len` bytes, or all if there are fewer.
 #[inline]
 pub(super) fn at_most(bytes: &[u8], len: usize) -> &[u8] {
     &bytes[..len.min(bytes.len())]
 }
 
-/// The `N` bytes of a field.
+/// Returns the `N` bytes of a field.
 #[inline]
 pub(super) fn array_at<const N: usize>(bytes: &[u8], field: Range<usize>) -> [u8; N] {
     let mut array = [0; N];

@@ -14,7 +14,7 @@ pub struct Checksum {
 }
 
 impl Checksum {
-    /// A checksum of nothing.
+    /// Creates the checksum of an empty sequence.
     #[inline]
     pub const fn new() -> Self {
         Self { sum: 0 }
@@ -42,7 +42,7 @@ impl Checksum {
         self
     }
 
-    /// The checksum: the ones' complement of the ones' complement sum.
+    /// Returns the checksum: the ones' complement of the ones' complement sum.
     #[inline]
     pub const fn finish(self) -> u16 {
         let mut sum = self.sum;
@@ -53,13 +53,13 @@ impl Checksum {
     }
 }
 
-/// The checksum of `bytes`. It is 0 if `bytes` hold their own, correct checksum.
+/// Returns the checksum of `bytes`. It is 0 if `bytes` hold their own, correct checksum.
 #[inline]
 pub fn internet(bytes: &[u8]) -> u16 {
     Checksum::new().add_bytes(bytes).finish()
 }
 
-/// The checksum of a header in which `old` became `new`, without the rest of the header (RFC 1624,
+/// Returns the checksum of a header in which `old` became `new`, without the rest of the header (RFC 1624,
 /// equation 3).
 ///
 /// Both must have the same length and begin at an even offset of the header.
@@ -96,7 +96,7 @@ pub enum PseudoHeader {
 }
 
 impl PseudoHeader {
-    /// The checksum of the pseudo header and of `pieces`, which make up the whole upper-layer
+    /// Returns the checksum of the pseudo header and of `pieces`, which make up the whole upper-layer
     /// packet of protocol `proto`. Every piece but the last must have an even length.
     ///
     /// It is 0 if the pieces hold their own, correct checksum.
@@ -151,7 +151,7 @@ const fn crc32c_of_byte(byte: u32) -> u32 {
     crc
 }
 
-/// The CRC32c of `pieces`, as if they lay one behind the other.
+/// Returns the CRC32c of `pieces`, as if they lay one behind the other.
 pub fn crc32c(pieces: &[&[u8]]) -> u32 {
     let bytes = pieces.iter().copied().flatten();
     !bytes.fold(u32::MAX, |crc, byte| {

@@ -1,4 +1,4 @@
-//! What can be wrong with a header.
+//! Errors of headers.
 
 /// A header that cannot be read, or cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -9,7 +9,7 @@ pub enum PacketError {
     Truncated {
         /// The header or part of one that was being read.
         layer: &'static str,
-        /// Bytes that it needs, as far as is known.
+        /// Bytes that it needs, if known.
         needed: usize,
         /// Bytes that were given.
         available: usize,
@@ -38,7 +38,7 @@ pub enum PacketError {
         /// The value that it has.
         found: u32,
     },
-    /// More headers follow each other than a valid packet has.
+    /// There are more consecutive headers than in a valid packet.
     #[error("{layer}: more than {limit} follow each other in one packet")]
     TooMany {
         /// The headers that were being read.
@@ -55,7 +55,7 @@ pub enum PacketError {
         field: &'static str,
         /// The largest length that fits, in bytes.
         limit: usize,
-        /// The length that was asked for, in bytes.
+        /// The requested length in bytes.
         found: usize,
     },
 }

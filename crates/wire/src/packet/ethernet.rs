@@ -39,26 +39,26 @@ impl<'a> EthernetView<'a> {
     /// Reads the header at the start of `bytes`.
     ///
     /// # Errors
-    /// If fewer than [`HEADER_LEN`] bytes are there.
+    /// If fewer than [`HEADER_LEN`] bytes are present.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self, PacketError> {
         let (header, payload) = split_header(LAYER, bytes)?;
         Ok(Self { header, payload })
     }
 
-    /// Where the frame goes.
+    /// Returns the receiver's MAC address.
     #[inline]
     pub fn dst(&self) -> MacAddr {
         mac_at(self.header, field::DST)
     }
 
-    /// Where the frame comes from.
+    /// Returns the sender's MAC address.
     #[inline]
     pub fn src(&self) -> MacAddr {
         mac_at(self.header, field::SRC)
     }
 
-    /// The type field as received: below [`MIN_ETHER_TYPE`] it is the length of an 802.3 frame.
+    /// Returns the type field as received: below [`MIN_ETHER_TYPE`] it is the length of an 802.3 frame.
     #[inline]
     pub fn ether_type(&self) -> u16 {
         u16_at(self.header, field::ETHER_TYPE)
@@ -70,7 +70,7 @@ impl<'a> EthernetView<'a> {
         self.payload
     }
 
-    /// The header as a plain struct.
+    /// Returns the header as a plain struct.
     #[inline]
     pub fn to_header(&self) -> Ethernet {
         Ethernet {
@@ -81,8 +81,7 @@ impl<'a> EthernetView<'a> {
     }
 }
 
-/// Resolves a type field that may be an 802.3 length into the EtherType that OpenFlow matches, and
-/// what follows it.
+/// Resolves a type field that may be an 802.3 length into the EtherType that OpenFlow matches, and the bytes after it.
 ///
 /// An 802.3 frame with a SNAP header and organisation code 0 has the EtherType that the SNAP header
 /// names; any other has [`ether_type::NONE`] (OpenFlow 1.0.0, section 3.4).
@@ -94,7 +93,7 @@ pub fn resolve_ether_type(type_or_length: u16, payload: &[u8]) -> (u16, &[u8]) {
     resolve_snap(payload).unwrap_or((ether_type::NONE, payload))
 }
 
-/// The EtherType in a SNAP header of encapsulated Ethernet, and what follows it.
+/// Returns the EtherType in a SNAP header of encapsulated Ethernet, and further lines.
 fn resolve_snap(payload: &[u8]) -> Option<(u16, &[u8])> {
     let (ether_type, payload) = payload.strip_prefix(&SNAP_ETHERNET)?.split_first_chunk()?;
     let ether_type = u16::from_be_bytes(*ether_type);
@@ -104,9 +103,9 @@ fn resolve_snap(payload: &[u8]) -> Option<(u16, &[u8])> {
 /// An Ethernet header to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ethernet {
-    /// Where the frame goes.
+    /// The receiver's MAC address.
     pub dst: MacAddr,
-    /// Where the frame comes from.
+    /// The sender's MAC address.
     pub src: MacAddr,
     /// What follows.
     pub ether_type: u16,

@@ -10,14 +10,13 @@ use crate::MacAddr;
 
 /// The headers of one Ethernet frame, as far as they can be read.
 ///
-/// Lenient as a switch's flow key is: what is truncated, malformed or absent is `None`, and so is
-/// everything behind it. Reading stops at an MPLS or PBB header, as OpenFlow matches do; checksums
-/// are not checked.
+/// Lenient like a switch's flow key: truncated, malformed or absent fields are `None`, and so is everything after them.
+/// Reading stops at an MPLS or PBB header, as OpenFlow matches do; checksums are not checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Headers<'a> {
-    /// Where the frame comes from.
+    /// The sender's MAC address.
     pub eth_src: Option<MacAddr>,
-    /// Where the frame goes.
+    /// The receiver's MAC address.
     pub eth_dst: Option<MacAddr>,
     /// The EtherType after all VLAN tags; [`ether_type::NONE`] in an 802.3 frame without one.
     pub eth_type: Option<u16>,
@@ -59,7 +58,7 @@ pub struct Headers<'a> {
     pub nd_sll: Option<MacAddr>,
     /// The target's MAC address in a neighbour message.
     pub nd_tll: Option<MacAddr>,
-    /// What follows the last header that could be read.
+    /// The bytes after the last parsed header.
     pub payload: &'a [u8],
 }
 
@@ -89,8 +88,8 @@ impl VlanTag {
 }
 
 impl<'a> Headers<'a> {
-    /// The VLAN that the frame belongs to, by its outermost tag, be it 802.1Q's or 802.1ad's. `None` without a tag, or with
-    /// one that tells a priority alone, whose id is 0 (IEEE 802.1Q section 9.6): such a frame belongs where untagged ones do.
+    /// Returns the VLAN that the frame belongs to, by its outermost tag, be it 802.1Q's or 802.1ad's. `None` without a tag,
+    /// or with a priority tag, whose id is 0 (IEEE 802.1Q section 9.6): such a frame counts as untagged.
     #[inline]
     pub fn vlan_id(&self) -> Option<u16> {
         self.vlan.map(|tag| tag.vid).filter(|&vid| vid != 0)
@@ -107,7 +106,7 @@ impl<'a> Headers<'a> {
         headers
     }
 
-    // Each step takes `payload` as the bytes of its header and leaves it at what follows.
+    // Each step reads its header from `payload` and leaves the rest there.
 
     fn read_ethernet(&mut self) {
         let Ok(ethernet) = EthernetView::new(self.payload) else {

@@ -24,7 +24,7 @@ pub const ECHO_REPLY: u8 = 0;
 /// Type: the packet in the payload could not be delivered.
 pub const DESTINATION_UNREACHABLE: u8 = 3;
 
-/// Type: please send this back.
+/// Type: a request to send this back.
 pub const ECHO_REQUEST: u8 = 8;
 
 /// Type: the packet in the payload has visited too many routers.
@@ -42,32 +42,32 @@ impl<'a> Icmpv4View<'a> {
     /// [`is_checksum_valid`](Self::is_checksum_valid).
     ///
     /// # Errors
-    /// If fewer than [`HEADER_LEN`] bytes are there.
+    /// If fewer than [`HEADER_LEN`] bytes are present.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self, PacketError> {
         let (header, payload) = split_header(LAYER, bytes)?;
         Ok(Self { header, payload })
     }
 
-    /// The type of message.
+    /// Returns the type of message.
     #[inline]
     pub fn icmp_type(&self) -> u8 {
         self.header[field::TYPE]
     }
 
-    /// The variant of the type.
+    /// Returns the variant of the type.
     #[inline]
     pub fn icmp_code(&self) -> u8 {
         self.header[field::CODE]
     }
 
-    /// The checksum as received.
+    /// Returns the checksum as received.
     #[inline]
     pub fn checksum(&self) -> u16 {
         u16_at(self.header, field::CHECKSUM)
     }
 
-    /// The rest of the header, whose meaning depends on the type; in an echo, identifier and
+    /// Returns the rest of the header, whose meaning depends on the type; in an echo, identifier and
     /// sequence number.
     #[inline]
     pub fn rest(&self) -> [u8; 4] {
@@ -80,7 +80,7 @@ impl<'a> Icmpv4View<'a> {
         self.payload
     }
 
-    /// Whether the message arrived as it was sent; false if it is cut off.
+    /// Returns `true` if the checksum is valid; false if the message is truncated.
     #[inline]
     pub fn is_checksum_valid(&self) -> bool {
         Checksum::new()
@@ -90,7 +90,7 @@ impl<'a> Icmpv4View<'a> {
             == 0
     }
 
-    /// The header as a plain struct.
+    /// Returns the header as a plain struct.
     #[inline]
     pub fn to_header(&self) -> Icmpv4 {
         Icmpv4 {

@@ -31,7 +31,7 @@ pub const HEADER_LEN: usize = 4;
 /// Bytes in the fixed part of a neighbour message, after the ICMPv6 header.
 pub const ND_LEN: usize = 20;
 
-/// Type: please send this back.
+/// Type: a request to send this back.
 pub const ECHO_REQUEST: u8 = 128;
 
 /// Type: answer to an echo request.
@@ -49,7 +49,7 @@ pub mod nd_flags {
     pub const ROUTER: u8 = 0x80;
     /// The message answers a solicitation.
     pub const SOLICITED: u8 = 0x40;
-    /// The message overrides what the receiver knows.
+    /// The message overrides the receiver's cached address.
     pub const OVERRIDE: u8 = 0x20;
 }
 
@@ -71,26 +71,26 @@ impl<'a> Icmpv6View<'a> {
     /// [`is_checksum_valid`](Self::is_checksum_valid).
     ///
     /// # Errors
-    /// If fewer than [`HEADER_LEN`] bytes are there.
+    /// If fewer than [`HEADER_LEN`] bytes are present.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self, PacketError> {
         let (header, payload) = split_header(LAYER, bytes)?;
         Ok(Self { header, payload })
     }
 
-    /// The type of message.
+    /// Returns the type of message.
     #[inline]
     pub fn icmp_type(&self) -> u8 {
         self.header[field::TYPE]
     }
 
-    /// The variant of the type.
+    /// Returns the variant of the type.
     #[inline]
     pub fn icmp_code(&self) -> u8 {
         self.header[field::CODE]
     }
 
-    /// The checksum as received.
+    /// Returns the checksum as received.
     #[inline]
     pub fn checksum(&self) -> u16 {
         u16_at(self.header, field::CHECKSUM)
@@ -102,11 +102,11 @@ impl<'a> Icmpv6View<'a> {
         self.payload
     }
 
-    /// The neighbour message in the payload; `None` if the message is no neighbour solicitation or
+    /// Returns the neighbour message in the payload; `None` if the message is not a neighbour solicitation or
     /// advertisement.
     ///
     /// # Errors
-    /// If the neighbour message is cut short or malformed.
+    /// If the neighbour message is truncated or malformed.
     #[inline]
     pub fn nd(&self) -> Result<Option<NdView<'a>>, PacketError> {
         match (self.icmp_type(), self.icmp_code()) {
@@ -117,13 +117,13 @@ impl<'a> Icmpv6View<'a> {
         }
     }
 
-    /// Whether the message arrived as it was sent; false if it is cut off.
+    /// Returns `true` if the checksum is valid; false if the message is truncated.
     #[inline]
     pub fn is_checksum_valid(&self, pseudo_header: &PseudoHeader) -> bool {
         pseudo_header.checksum(ip_proto::ICMPV6, &[self.header, self.payload]) == 0
     }
 
-    /// The header as a plain struct.
+    /// Returns the header as a plain struct.
     #[inline]
     pub fn to_header(&self) -> Icmpv6 {
         Icmpv6 {
@@ -144,7 +144,7 @@ impl<'a> NdView<'a> {
     /// Reads the body of the message, after its ICMPv6 header.
     ///
     /// # Errors
-    /// If it is cut short, or an option has length 0 or goes beyond the end: such a message must be
+    /// If it is truncated, or an option has length 0 or goes beyond the end: such a message must be
     /// discarded (RFC 4861, section 7.1).
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self, PacketError> {
@@ -156,37 +156,37 @@ impl<'a> NdView<'a> {
         Ok(Self { header, options })
     }
 
-    /// The flags of an advertisement (see [`nd_flags`]); 0 in a solicitation.
+    /// Returns the flags of an advertisement (see [`nd_flags`]); 0 in a solicitation.
     #[inline]
     pub fn flags(&self) -> u8 {
         self.header[field::ND_FLAGS]
     }
 
-    /// The address that is asked for or told about.
+    /// Returns the address that the message is about.
     #[inline]
     pub fn target(&self) -> Ipv6Addr {
         ipv6_at(self.header, field::ND_TARGET)
     }
 
-    /// The sender's MAC address, if the message tells it.
+    /// Returns the sender's MAC address, if the message has it.
     #[inline]
     pub fn sll(&self) -> Option<MacAddr> {
         self.link_layer(SOURCE_LINK_LAYER)
     }
 
-    /// The target's MAC address, if the message tells it.
+    /// Returns the target's MAC address, if the message has it.
     #[inline]
     pub fn tll(&self) -> Option<MacAddr> {
         self.link_layer(TARGET_LINK_LAYER)
     }
 
-    /// The options.
+    /// Returns the options.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.options
     }
 
-    /// The first option of type `option_type` that holds a MAC address.
+    /// Returns the first option of type `option_type` that holds a MAC address.
     fn link_layer(&self, option_type: u8) -> Option<MacAddr> {
         let mut rest = self.options;
         while let Ok((option, next)) = split_option(rest) {
@@ -198,7 +198,7 @@ impl<'a> NdView<'a> {
         None
     }
 
-    /// The message as a plain struct.
+    /// Returns the message as a plain struct.
     #[inline]
     pub fn to_header(&self) -> Nd {
         Nd {
@@ -244,7 +244,7 @@ impl Icmpv6 {
 pub struct Nd {
     /// The flags of an advertisement (see [`nd_flags`]); 0 in a solicitation.
     pub flags: u8,
-    /// The address that is asked for or told about.
+    /// The address that the message is about.
     pub target: Ipv6Addr,
     /// The sender's MAC address.
     pub sll: Option<MacAddr>,

@@ -49,7 +49,7 @@ impl<'a> Ipv4View<'a> {
     /// [`is_checksum_valid`](Self::is_checksum_valid).
     ///
     /// # Errors
-    /// If the header is cut short, has another version, or has lengths that contradict each other.
+    /// If the header is truncated, has another version, or has lengths that contradict each other.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self, PacketError> {
         let (header, _) = split_header::<HEADER_LEN>(LAYER, bytes)?;
@@ -67,43 +67,43 @@ impl<'a> Ipv4View<'a> {
         })
     }
 
-    /// The differentiated services code point, 6 bits.
+    /// Returns the differentiated services code point, 6 bits.
     #[inline]
     pub fn dscp(&self) -> u8 {
         self.header[field::DSCP_ECN] >> 2
     }
 
-    /// The congestion bits, 2 bits.
+    /// Returns the congestion bits, 2 bits.
     #[inline]
     pub fn ecn(&self) -> u8 {
         self.header[field::DSCP_ECN] & 3
     }
 
-    /// Bytes in header and payload together, as the header says.
+    /// Bytes in header and payload together, according to the header.
     #[inline]
     pub fn total_len(&self) -> u16 {
         u16_at(self.header, field::TOTAL_LEN)
     }
 
-    /// What the fragments of one packet have in common.
+    /// Returns the identification shared by the fragments of a packet.
     #[inline]
     pub fn identification(&self) -> u16 {
         u16_at(self.header, field::IDENTIFICATION)
     }
 
-    /// Whether routers must not fragment the packet.
+    /// Returns `true` if routers must not fragment the packet.
     #[inline]
     pub fn dont_fragment(&self) -> bool {
         self.flags_offset() & DONT_FRAGMENT != 0
     }
 
-    /// Whether this is a fragment, and not the last.
+    /// Returns `true` if this is a fragment, and not the last.
     #[inline]
     pub fn more_fragments(&self) -> bool {
         self.flags_offset() & MORE_FRAGMENTS != 0
     }
 
-    /// Where the fragment belongs, in units of 8 bytes. If not 0, the payload does not begin with a
+    /// Returns the fragment's offset, in units of 8 bytes. If not 0, the payload does not begin with a
     /// header.
     #[inline]
     pub fn fragment_offset(&self) -> u16 {
@@ -115,43 +115,43 @@ impl<'a> Ipv4View<'a> {
         u16_at(self.header, field::FLAGS_OFFSET)
     }
 
-    /// The time to live.
+    /// Returns the time to live.
     #[inline]
     pub fn ttl(&self) -> u8 {
         self.header[field::TTL]
     }
 
-    /// The protocol of the payload.
+    /// Returns the protocol of the payload.
     #[inline]
     pub fn proto(&self) -> u8 {
         self.header[field::PROTO]
     }
 
-    /// The sender.
+    /// Returns the sender.
     #[inline]
     pub fn src(&self) -> Ipv4Addr {
         ipv4_at(self.header, field::SRC)
     }
 
-    /// The receiver.
+    /// Returns the receiver.
     #[inline]
     pub fn dst(&self) -> Ipv4Addr {
         ipv4_at(self.header, field::DST)
     }
 
-    /// The options, with their padding.
+    /// Returns the options, with their padding.
     #[inline]
     pub fn options(&self) -> &'a [u8] {
         self.options
     }
 
-    /// The payload without padding; shorter than the header says if the packet is cut off.
+    /// Returns the payload without padding; shorter than in the header if the packet is truncated.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
-    /// Whether the header arrived as it was sent.
+    /// Returns `true` if the header checksum is valid.
     #[inline]
     pub fn is_checksum_valid(&self) -> bool {
         Checksum::new()
@@ -161,7 +161,7 @@ impl<'a> Ipv4View<'a> {
             == 0
     }
 
-    /// What the checksum of the payload covers besides the payload.
+    /// Returns the pseudo header for the payload's checksum.
     #[inline]
     pub fn pseudo_header(&self) -> PseudoHeader {
         PseudoHeader::V4 {
@@ -170,7 +170,7 @@ impl<'a> Ipv4View<'a> {
         }
     }
 
-    /// The header as a plain struct.
+    /// Returns the header as a plain struct.
     pub fn to_header(&self) -> Ipv4 {
         Ipv4 {
             dscp: self.dscp(),
@@ -195,13 +195,13 @@ pub struct Ipv4 {
     pub dscp: u8,
     /// The congestion bits; the low 2 bits are written.
     pub ecn: u8,
-    /// What the fragments of one packet have in common.
+    /// The identification shared by the fragments of a packet.
     pub identification: u16,
     /// Whether routers must not fragment the packet.
     pub dont_fragment: bool,
     /// Whether this is a fragment, and not the last.
     pub more_fragments: bool,
-    /// Where the fragment belongs, in units of 8 bytes; its low 13 bits are written.
+    /// The fragment's offset, in units of 8 bytes; its low 13 bits are written.
     pub fragment_offset: u16,
     /// The time to live.
     pub ttl: u8,
@@ -216,7 +216,7 @@ pub struct Ipv4 {
 }
 
 impl Ipv4 {
-    /// A plain header: unfragmented, best effort, 64 hops, no options.
+    /// Creates a plain header: unfragmented, best effort, 64 hops, no options.
     pub fn new(src: Ipv4Addr, dst: Ipv4Addr, proto: u8) -> Self {
         Self {
             dscp: 0,
@@ -274,7 +274,7 @@ impl Ipv4 {
         dont_fragment | more_fragments | (self.fragment_offset & MAX_FRAGMENT_OFFSET)
     }
 
-    /// What the checksum of the payload covers besides the payload.
+    /// Returns the pseudo header for the payload's checksum.
     #[inline]
     pub fn pseudo_header(&self) -> PseudoHeader {
         PseudoHeader::V4 {

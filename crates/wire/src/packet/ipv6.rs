@@ -1,4 +1,4 @@
-//! IPv6 (RFC 8200): the fixed header. What may follow it is in [`ipv6_ext`].
+//! IPv6 (RFC 8200): the fixed header. Extension headers are in [`ipv6_ext`].
 
 use std::net::Ipv6Addr;
 
@@ -41,7 +41,7 @@ impl<'a> Ipv6View<'a> {
     /// Reads the header at the start of `bytes`.
     ///
     /// # Errors
-    /// If the header is cut short or has another version.
+    /// If the header is truncated or has another version.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self, PacketError> {
         let (header, rest) = split_header::<HEADER_LEN>(LAYER, bytes)?;
@@ -58,78 +58,78 @@ impl<'a> Ipv6View<'a> {
         u32_at(self.header, field::VERSION_CLASS_LABEL)
     }
 
-    /// The differentiated services code point, 6 bits.
+    /// Returns the differentiated services code point, 6 bits.
     #[inline]
     pub fn dscp(&self) -> u8 {
         (self.first_word() >> DSCP_SHIFT) as u8 & 0x3f
     }
 
-    /// The congestion bits, 2 bits.
+    /// Returns the congestion bits, 2 bits.
     #[inline]
     pub fn ecn(&self) -> u8 {
         (self.first_word() >> ECN_SHIFT) as u8 & 3
     }
 
-    /// The flow label, 0 to [`MAX_FLOW_LABEL`].
+    /// Returns the flow label, 0 to [`MAX_FLOW_LABEL`].
     #[inline]
     pub fn flow_label(&self) -> u32 {
         self.first_word() & MAX_FLOW_LABEL
     }
 
-    /// Bytes in the payload, extension headers included, as the header says.
+    /// Bytes in the payload, extension headers included, according to the header.
     #[inline]
     pub fn payload_len(&self) -> u16 {
         u16_at(self.header, field::PAYLOAD_LEN)
     }
 
-    /// The protocol of the payload: an extension header, or the upper layer.
+    /// Returns the protocol of the payload: an extension header, or the upper layer.
     #[inline]
     pub fn next_header(&self) -> u8 {
         self.header[field::NEXT_HEADER]
     }
 
-    /// The hops left.
+    /// Returns the hops left.
     #[inline]
     pub fn hop_limit(&self) -> u8 {
         self.header[field::HOP_LIMIT]
     }
 
-    /// The sender.
+    /// Returns the sender.
     #[inline]
     pub fn src(&self) -> Ipv6Addr {
         ipv6_at(self.header, field::SRC)
     }
 
-    /// The receiver, or with a routing header the next stop.
+    /// Returns the receiver, or with a routing header the next stop.
     #[inline]
     pub fn dst(&self) -> Ipv6Addr {
         ipv6_at(self.header, field::DST)
     }
 
-    /// The payload without padding, beginning with the extension headers; shorter than the header
+    /// Returns the payload without padding, beginning with the extension headers; shorter than the header
     /// says if the packet is cut off.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
-    /// The extension headers, first to last.
+    /// Returns the extension headers, first to last.
     #[inline]
     pub fn extensions(&self) -> Extensions<'a> {
         Extensions::new(self.next_header(), self.payload)
     }
 
-    /// The upper-layer protocol and its bytes, behind all extension headers.
+    /// Returns the upper-layer protocol and its bytes, behind all extension headers.
     ///
     /// # Errors
-    /// If an extension header is cut short or malformed, or there are more than
+    /// If an extension header is truncated or malformed, or there are more than
     /// [`ipv6_ext::MAX_EXTENSIONS`].
     #[inline]
     pub fn upper_layer(&self) -> Result<UpperLayer<'a>, PacketError> {
         ipv6_ext::upper_layer(self.next_header(), self.payload)
     }
 
-    /// What the checksum of the upper layer covers besides the upper layer itself.
+    /// Returns the pseudo header for the upper layer's checksum.
     #[inline]
     pub fn pseudo_header(&self) -> PseudoHeader {
         PseudoHeader::V6 {
@@ -138,7 +138,7 @@ impl<'a> Ipv6View<'a> {
         }
     }
 
-    /// The header as a plain struct.
+    /// Returns the header as a plain struct.
     #[inline]
     pub fn to_header(&self) -> Ipv6 {
         Ipv6 {
@@ -173,7 +173,7 @@ pub struct Ipv6 {
 }
 
 impl Ipv6 {
-    /// A plain header: best effort, no flow label, 64 hops.
+    /// Creates a plain header: best effort, no flow label, 64 hops.
     pub fn new(src: Ipv6Addr, dst: Ipv6Addr, next_header: u8) -> Self {
         Self {
             dscp: 0,
@@ -208,7 +208,7 @@ impl Ipv6 {
             | self.flow_label & MAX_FLOW_LABEL
     }
 
-    /// What the checksum of the upper layer covers besides the upper layer itself.
+    /// Returns the pseudo header for the upper layer's checksum.
     #[inline]
     pub fn pseudo_header(&self) -> PseudoHeader {
         PseudoHeader::V6 {

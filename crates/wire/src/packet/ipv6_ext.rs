@@ -1,14 +1,14 @@
 //! IPv6 extension headers (RFC 8200 section 4, RFC 4302), and how to skip them to the upper layer.
 //!
-//! ESP ends the chain: what follows it is encrypted.
+//! ESP ends the chain: the rest is encrypted.
 
 use super::PacketError;
 use super::bytes::{pad_to_multiple, split_at, split_header, u16_at, u32_at};
 use super::ip_proto;
 use std::marker::PhantomData;
 
-/// Extension headers that are read before giving up. Each kind should occur once (RFC 8200, section
-/// 4.1); the bound limits what a malicious packet can cost.
+/// The maximum number of extension headers to read. Each kind should occur once (RFC 8200, section 4.1); the bound limits
+/// the cost of a malicious packet.
 pub const MAX_EXTENSIONS: usize = 16;
 
 /// The largest fragment offset, in units of 8 bytes.
@@ -30,7 +30,7 @@ mod field {
 const MORE_FRAGMENTS: u16 = 1;
 const FRAGMENT_OFFSET_SHIFT: u32 = 3;
 
-/// What lies behind the extension headers.
+/// The upper layer after the extension headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpperLayer<'a> {
     /// The protocol; [`ip_proto::NO_NEXT_HEADER`] if there is none.
@@ -41,10 +41,10 @@ pub struct UpperLayer<'a> {
     pub payload: &'a [u8],
 }
 
-/// Goes past the extension headers in `bytes`, the first of which is announced as `next_header`.
+/// Skips the extension headers in `bytes`, the first of which is announced as `next_header`.
 ///
 /// # Errors
-/// If a header is cut short or malformed, or there are more than [`MAX_EXTENSIONS`].
+/// If a header is truncated or malformed, or there are more than [`MAX_EXTENSIONS`].
 #[inline]
 pub fn upper_layer(next_header: u8, bytes: &[u8]) -> Result<UpperLayer<'_>, PacketError> {
     let mut extensions = Extensions::new(next_header, bytes);
@@ -74,7 +74,7 @@ pub struct Extensions<'a> {
 }
 
 impl<'a> Extensions<'a> {
-    /// The extension headers at the start of `bytes`, the first of which is announced as
+    /// Returns the extension headers at the start of `bytes`, the first of which is announced as
     /// `next_header`.
     #[inline]
     pub fn new(next_header: u8, bytes: &'a [u8]) -> Self {
@@ -122,7 +122,7 @@ impl<'a> Iterator for Extensions<'a> {
     }
 }
 
-/// Whether a next-header value announces an extension header that can be read.
+/// Returns `true` if a next-header value announces an extension header that can be read.
 #[inline]
 pub fn is_extension(next_header: u8) -> bool {
     matches!(
@@ -154,7 +154,7 @@ impl<'a> ExtensionView<'a> {
     /// Reads the header of kind `kind` at the start of `bytes`.
     ///
     /// # Errors
-    /// If the header is cut short or malformed, or `kind` is no extension header.
+    /// If the header is truncated or malformed, or `kind` is no extension header.
     #[inline]
     pub fn new(kind: u8, bytes: &'a [u8]) -> Result<Self, PacketError> {
         match kind {
@@ -175,7 +175,7 @@ impl<'a> ExtensionView<'a> {
         }
     }
 
-    /// The protocol number that announces this kind of header.
+    /// Returns the protocol number that announces this kind of header.
     #[inline]
     pub fn kind(&self) -> u8 {
         match self {
@@ -187,7 +187,7 @@ impl<'a> ExtensionView<'a> {
         }
     }
 
-    /// What follows the header.
+    /// Returns the protocol after the header.
     #[inline]
     pub fn next_header(&self) -> u8 {
         self.parts().0[field::NEXT_HEADER]
@@ -199,7 +199,7 @@ impl<'a> ExtensionView<'a> {
         self.parts().1
     }
 
-    /// The header's bytes, and those after it.
+    /// Returns the header's bytes, and those after it.
     #[inline]
     fn parts(&self) -> (&'a [u8], &'a [u8]) {
         match self {
@@ -213,24 +213,24 @@ impl<'a> ExtensionView<'a> {
 
 use kind::{ExtensionHeader, LengthUnits};
 
-/// Not public: no other crate has a kind of its own.
+/// Not public, so that no other crate adds a kind.
 mod kind {
-    /// A kind of extension header: a struct to write it from, and what it takes to find its end.
+    /// A kind of extension header: a struct to write it from, and its length.
     pub trait ExtensionHeader {
-        /// What errors call the header.
+        /// The header's name in errors.
         const LAYER: &'static str;
         /// The bytes before the variable part.
         const FIXED_LEN: usize;
-        /// How the header's second byte counts its length; `None` where the fixed part is all there is.
+        /// The unit of the header's length byte; `None` if there is only the fixed part.
         const LENGTH: Option<LengthUnits>;
     }
 
-    /// What a header's length byte counts.
+    /// The unit of a header's length byte.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct LengthUnits {
         /// The size of a unit, in bytes.
         unit: usize,
-        /// How many units at the start of the header are not counted.
+        /// The number of uncounted units at the start of the header.
         uncounted: usize,
     }
 
@@ -246,18 +246,18 @@ mod kind {
             uncounted: 2,
         };
 
-        /// How many bytes a header has, by its length byte.
+        /// Returns the size of a header in bytes, from its length byte.
         #[inline]
         pub fn to_bytes(self, count: u8) -> usize {
             (usize::from(count) + self.uncounted) * self.unit
         }
 
-        /// The length byte of a header of `bytes` bytes, which are whole units.
+        /// Returns the length byte of a header of `bytes` bytes, which are whole units.
         pub fn count(self, bytes: usize) -> u8 {
             (bytes / self.unit - self.uncounted) as u8
         }
 
-        /// The most bytes in a header that is a multiple of 8 bytes long, as every one in IPv6 must be.
+        /// Returns the most bytes in a header that is a multiple of 8 bytes long, as every one in IPv6 must be.
         pub fn max_bytes(self) -> usize {
             self.to_bytes(u8::MAX) / 8 * 8
         }
@@ -287,7 +287,7 @@ impl<'a, H: ExtensionHeader> HeaderView<'a, H> {
     /// Reads the header at the start of `bytes`.
     ///
     /// # Errors
-    /// If it is cut short, or shorter than its fixed part.
+    /// If it is truncated, or shorter than its fixed part.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self, PacketError> {
         let len = match H::LENGTH {
@@ -306,7 +306,7 @@ impl<'a, H: ExtensionHeader> HeaderView<'a, H> {
         })
     }
 
-    /// What follows the header; of a fragment, what follows it in the first one.
+    /// Returns the protocol after the header; in a fragment, the one in the first fragment.
     #[inline]
     pub fn next_header(&self) -> u8 {
         self.header[field::NEXT_HEADER]
@@ -328,7 +328,7 @@ macro_rules! extension_header {
     ) => {
         $(#[$meta])*
         pub struct $name {
-            /// What follows the header; of a fragment, what follows it in the first one.
+            /// The protocol after the header; in a fragment, the one in the first fragment.
             pub next_header: u8,
             $($(#[$field_meta])* pub $field: $owned,)+
         }
@@ -349,7 +349,7 @@ macro_rules! extension_header {
                 }
             )+
 
-            /// The header as a plain struct.
+            /// Returns the header as a plain struct.
             #[inline]
             pub fn to_header(&self) -> $name {
                 $name {
@@ -385,11 +385,11 @@ extension_header! {
     /// A fragment header to write.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     Fragment = "IPv6 fragment header", 8, None;
-    /// Where the fragment belongs, in units of 8 bytes; its low 13 bits are written.
+    /// The fragment's offset, in units of 8 bytes; its low 13 bits are written.
     offset: u16, u16 = |header| u16_at(header, field::FRAGMENT_OFFSET_MORE) >> FRAGMENT_OFFSET_SHIFT;
     /// Whether this is not the last fragment.
     more_fragments: bool, bool = |header| u16_at(header, field::FRAGMENT_OFFSET_MORE) & MORE_FRAGMENTS != 0;
-    /// What the fragments of one packet have in common.
+    /// The identification shared by the fragments of a packet.
     identification: u32, u32 = |header| u32_at(header, field::FRAGMENT_IDENTIFICATION);
 }
 
@@ -401,7 +401,7 @@ extension_header! {
     spi: u32, u32 = |header| u32_at(header, field::AUTHENTICATION_SPI);
     /// The sequence number.
     sequence: u32, u32 = |header| u32_at(header, field::AUTHENTICATION_SEQUENCE);
-    /// The integrity check value; zeros are written after it up to a multiple of 8 bytes, which IPv6 asks for.
+    /// The integrity check value; zeros are written after it up to a multiple of 8 bytes, as IPv6 requires.
     icv: Vec<u8>, &'a [u8] = |header| &header[Authentication::FIXED_LEN..];
 }
 
@@ -409,7 +409,7 @@ extension_header! {
 /// bytes.
 ///
 /// # Errors
-/// If `data`, which errors call `name`, is longer than the length byte can say. Nothing is written then.
+/// If `data`, which errors call `name`, is longer than the length byte allows. Nothing is written then.
 fn write_header<H: ExtensionHeader>(
     fixed: &[u8],
     name: &'static str,
@@ -428,7 +428,7 @@ fn write_header<H: ExtensionHeader>(
 }
 
 impl Options {
-    /// Appends the header; what follows comes next.
+    /// Appends the header; the next one, or the payload, comes next.
     ///
     /// # Errors
     /// If the options exceed 2046 bytes. Nothing is written then.
@@ -438,7 +438,7 @@ impl Options {
 }
 
 impl Routing {
-    /// Appends the header; what follows comes next.
+    /// Appends the header; the next one, or the payload, comes next.
     ///
     /// # Errors
     /// If the data exceed 2044 bytes. Nothing is written then.
@@ -461,7 +461,7 @@ impl Fragment {
 }
 
 impl Authentication {
-    /// Appends the header; what follows comes next.
+    /// Appends the header; the next one, or the payload, comes next.
     ///
     /// # Errors
     /// If the integrity check value exceeds 1012 bytes. Nothing is written then.

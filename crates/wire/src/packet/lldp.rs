@@ -1,5 +1,4 @@
-//! LLDP (IEEE 802.1AB): what a station announces to its neighbour; topology discovery reads and
-//! writes it.
+//! LLDP (IEEE 802.1AB): a station's announcements to its neighbours; topology discovery reads and writes it.
 
 use super::bytes::{split_at, split_header, u16_at};
 use super::{Ethernet, PacketError, ether_type, ethernet};
@@ -28,19 +27,19 @@ pub mod chassis_id {
     pub const NETWORK_ADDRESS: u8 = 5;
     /// An interface name.
     pub const INTERFACE_NAME: u8 = 6;
-    /// Whatever the sender likes.
+    /// A value chosen by the sender.
     pub const LOCALLY_ASSIGNED: u8 = 7;
 }
 
 /// Port id subtypes (IEEE 802.1AB, table 8-3).
 pub mod port_id {
-    /// A port of a chassis, as its entity MIB has it.
+    /// A port of a chassis, as in its entity MIB.
     pub const PORT_COMPONENT: u8 = 2;
     /// A MAC address.
     pub const MAC_ADDRESS: u8 = 3;
     /// An interface name.
     pub const INTERFACE_NAME: u8 = 5;
-    /// Whatever the sender likes.
+    /// A value chosen by the sender.
     pub const LOCALLY_ASSIGNED: u8 = 7;
 }
 
@@ -71,7 +70,7 @@ impl<'a> LldpView<'a> {
     /// bytes.
     ///
     /// # Errors
-    /// If a TLV is cut short or too short for its type, or the frame does not begin with chassis
+    /// If a TLV is truncated or too short for its type, or the frame does not begin with chassis
     /// id, port id and time to live, in this order (IEEE 802.1AB, section 8.2).
     pub fn new(bytes: &'a [u8]) -> Result<Self, PacketError> {
         let (chassis_id, rest) = split_id("first TLV type", kind::CHASSIS_ID, bytes)?;
@@ -90,25 +89,25 @@ impl<'a> LldpView<'a> {
         })
     }
 
-    /// The sender.
+    /// Returns the sender.
     #[inline]
     pub fn chassis_id(&self) -> LldpId<'a> {
         self.chassis_id
     }
 
-    /// The port of the sender that the frame left by.
+    /// Returns the sender's port.
     #[inline]
     pub fn port_id(&self) -> LldpId<'a> {
         self.port_id
     }
 
-    /// How long the receiver may believe this, in seconds; 0 if the sender is going away.
+    /// Returns the time to live in seconds; 0 if the sender is shutting down.
     #[inline]
     pub fn ttl_s(&self) -> u16 {
         self.ttl_s
     }
 
-    /// The sender's name, if it tells it.
+    /// Returns the sender's name, if present.
     pub fn system_name(&self) -> Option<&'a [u8]> {
         self.tlvs().find_map(|tlv| match tlv {
             LldpTlv::SystemName(name) => Some(name),
@@ -116,7 +115,7 @@ impl<'a> LldpView<'a> {
         })
     }
 
-    /// What the sender is, if it tells it.
+    /// Returns the sender's description, if present.
     pub fn system_description(&self) -> Option<&'a [u8]> {
         self.tlvs().find_map(|tlv| match tlv {
             LldpTlv::SystemDescription(description) => Some(description),
@@ -124,7 +123,7 @@ impl<'a> LldpView<'a> {
         })
     }
 
-    /// The optional TLVs: those after the time to live, without the End TLV.
+    /// Returns the optional TLVs: those after the time to live, without the End TLV.
     #[inline]
     pub fn tlvs(&self) -> LldpTlvs<'a> {
         LldpTlvs { rest: self.payload }
@@ -136,7 +135,7 @@ impl<'a> LldpView<'a> {
         self.payload
     }
 
-    /// The frame as a plain struct.
+    /// Returns the frame as a plain struct.
     pub fn to_header(&self) -> Lldp<'a> {
         Lldp {
             chassis_id: self.chassis_id,
@@ -158,7 +157,7 @@ impl<'a> Iterator for LldpTlvs<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        // The view's constructor has met every error that could come up here.
+        // The view's constructor has already checked for all errors.
         let (tlv, rest) = split_optional(self.rest).ok().flatten()?;
         self.rest = rest;
         Some(tlv)
@@ -220,7 +219,7 @@ fn split_optional(bytes: &[u8]) -> Result<Option<(LldpTlv<'_>, &[u8])>, PacketEr
 /// A chassis or port id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LldpId<'a> {
-    /// What the id is: see [`chassis_id`] and [`port_id`].
+    /// The type of the id: see [`chassis_id`] and [`port_id`].
     pub subtype: u8,
     /// The id, at most [`MAX_ID_LEN`] bytes.
     pub id: &'a [u8],
@@ -236,13 +235,13 @@ impl LldpId<'_> {
 /// An optional TLV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LldpTlv<'a> {
-    /// What the port is, as text.
+    /// The port's description, as text.
     PortDescription(&'a [u8]),
     /// The sender's name, as text.
     SystemName(&'a [u8]),
-    /// What the sender is, as text.
+    /// The sender's description, as text.
     SystemDescription(&'a [u8]),
-    /// What an organization has defined.
+    /// A TLV defined by an organization.
     OrganizationSpecific {
         /// The organization.
         oui: [u8; 3],
@@ -253,7 +252,7 @@ pub enum LldpTlv<'a> {
     },
     /// Any other type, such as capabilities and management address.
     Other {
-        /// The type, one that has no variant of its own here; its low 7 bits are written.
+        /// The type, one without its own variant here; its low 7 bits are written.
         kind: u8,
         /// The value.
         value: &'a [u8],
@@ -292,7 +291,7 @@ impl<'a> LldpTlv<'a> {
     }
 }
 
-/// Appends a TLV whose value is made of `pieces`.
+/// Appends a TLV whose value consists of `pieces`.
 fn write_tlv(out: &mut Vec<u8>, kind: u8, pieces: &[&[u8]]) -> Result<(), PacketError> {
     let len = pieces.iter().map(|piece| piece.len()).sum();
     PacketError::check_limit(TLV_LAYER, "value", len, MAX_VALUE_LEN)?;
@@ -307,9 +306,9 @@ fn write_tlv(out: &mut Vec<u8>, kind: u8, pieces: &[&[u8]]) -> Result<(), Packet
 pub struct Lldp<'a> {
     /// The sender.
     pub chassis_id: LldpId<'a>,
-    /// The port of the sender that the frame leaves by.
+    /// The sender's port.
     pub port_id: LldpId<'a>,
-    /// How long the receiver may believe this, in seconds; 0 if the sender is going away.
+    /// The time to live in seconds; 0 if the sender is shutting down.
     pub ttl_s: u16,
     /// The optional TLVs, without the End TLV.
     pub tlvs: Vec<LldpTlv<'a>>,

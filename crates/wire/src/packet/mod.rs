@@ -4,20 +4,19 @@
 //! One file per protocol, all of one shape:
 //! - `XxxView<'a>` reads a header in place. Its constructor `new` checks lengths and versions
 //!   once; the accessors after it cannot fail, do not allocate, and give every field in host byte
-//!   order. `payload` is what follows.
+//!   order. `payload` is the rest.
 //! - `Xxx` is the same header as a plain struct. `write` appends it to a buffer, lengths and
 //!   checksums included; `XxxView::to_header` converts the one to the other.
 //! - [`Headers`] reads all headers of a frame in one pass.
 //!
 //! # How
 //! A view begins where its protocol begins: [`VlanView`], [`MplsView`] and [`PbbView`] therefore
-//! start *after* the EtherType that announces them. Headers that know nothing of what follows have
+//! start *after* the EtherType that announces them. Headers that do not depend on their payload have
 //! `write(out)`; headers with a length or a checksum over their payload have `write(out, payload)`,
 //! and those whose checksum covers addresses also take a [`PseudoHeader`].
 //!
-//! A packet-in often carries only the first bytes of a packet. So a *header* must be there in full,
-//! but a payload that ends earlier than its length field says is no error: `payload` gives what is
-//! there, without Ethernet padding.
+//! A packet-in often contains only the first bytes of a packet. So a *header* must be complete, but a payload that ends
+//! before the length in its header is no error: `payload` returns the available bytes, without Ethernet padding.
 //!
 //! # Cost
 //! A view is a few pointers. Fixed headers are held as arrays, so that the compiler drops the
@@ -81,7 +80,7 @@ pub mod ether_type {
     pub const LLDP: u16 = 0x88cc;
     /// 802.1ah I-TAG.
     pub const PBB: u16 = 0x88e7;
-    /// What OpenFlow 1.0 (section 3.4) matches for an 802.3 frame without an EtherType.
+    /// The value that OpenFlow 1.0 (section 3.4) matches for an 802.3 frame without an EtherType.
     pub const NONE: u16 = 0x05ff;
 }
 
@@ -99,7 +98,7 @@ pub mod ip_proto {
     pub const ROUTING: u8 = 43;
     /// IPv6 fragment header.
     pub const FRAGMENT: u8 = 44;
-    /// Encapsulating security payload: what follows is encrypted.
+    /// Encapsulating security payload: the rest is encrypted.
     pub const ESP: u8 = 50;
     /// Authentication header.
     pub const AUTHENTICATION: u8 = 51;

@@ -11,7 +11,7 @@ pub const HEADER_LEN: usize = 4;
 /// The largest label.
 pub const MAX_LABEL: u32 = 0x000f_ffff;
 
-/// Entries that [`Stack`] reads before it gives up; real stacks are seldom deeper than five.
+/// The maximum number of entries that [`Stack`] reads; real stacks are seldom deeper than five.
 pub const MAX_DEPTH: usize = 16;
 
 const LABEL_SHIFT: u32 = 12;
@@ -29,7 +29,7 @@ impl<'a> MplsView<'a> {
     /// Reads the entry at the start of `bytes`.
     ///
     /// # Errors
-    /// If fewer than [`HEADER_LEN`] bytes are there.
+    /// If fewer than [`HEADER_LEN`] bytes are present.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self, PacketError> {
         let (header, payload) = split_header(LAYER, bytes)?;
@@ -41,25 +41,25 @@ impl<'a> MplsView<'a> {
         u32::from_be_bytes(*self.header)
     }
 
-    /// The label, 0 to [`MAX_LABEL`].
+    /// Returns the label, 0 to [`MAX_LABEL`].
     #[inline]
     pub fn label(&self) -> u32 {
         self.word() >> LABEL_SHIFT
     }
 
-    /// The traffic class, 0 to 7.
+    /// Returns the traffic class, 0 to 7.
     #[inline]
     pub fn tc(&self) -> u8 {
         (self.word() >> TC_SHIFT) as u8 & 7
     }
 
-    /// Whether this entry is the bottom of the stack.
+    /// Returns `true` if this entry is the bottom of the stack.
     #[inline]
     pub fn bos(&self) -> bool {
         self.word() & BOS_BIT != 0
     }
 
-    /// The time to live.
+    /// Returns the time to live.
     #[inline]
     pub fn ttl(&self) -> u8 {
         self.word() as u8
@@ -72,7 +72,7 @@ impl<'a> MplsView<'a> {
         self.payload
     }
 
-    /// The entry as a plain struct.
+    /// Returns the entry as a plain struct.
     #[inline]
     pub fn to_header(&self) -> Mpls {
         Mpls {
@@ -93,7 +93,7 @@ pub struct Stack<'a> {
 }
 
 impl<'a> Stack<'a> {
-    /// The stack at the start of `bytes`.
+    /// Returns the stack at the start of `bytes`.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self {
@@ -119,7 +119,7 @@ impl<'a> Stack<'a> {
 impl<'a> Iterator for Stack<'a> {
     type Item = Result<MplsView<'a>, PacketError>;
 
-    /// The next entry; ends after the bottom of the stack or after the first error.
+    /// Returns the next entry; ends after the bottom of the stack or after the first error.
     fn next(&mut self) -> Option<Self::Item> {
         let bytes = self.rest.take()?;
         Some(self.read(bytes))

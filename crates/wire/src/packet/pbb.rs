@@ -17,7 +17,7 @@ const UCA_BIT: u32 = 0x0800_0000;
 
 /// An I-TAG, read in place. It begins after the EtherType that announces it.
 ///
-/// The standard counts the customer's addresses to the tag; here they belong to
+/// In the standard, the customer's addresses belong to the tag; here they belong to
 /// [`payload`](Self::payload), which is a whole Ethernet frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PbbView<'a> {
@@ -29,7 +29,7 @@ impl<'a> PbbView<'a> {
     /// Reads the tag at the start of `bytes`.
     ///
     /// # Errors
-    /// If fewer than [`HEADER_LEN`] bytes are there.
+    /// If fewer than [`HEADER_LEN`] bytes are present.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self, PacketError> {
         let (header, payload) = split_header(LAYER, bytes)?;
@@ -41,37 +41,37 @@ impl<'a> PbbView<'a> {
         u32::from_be_bytes(*self.header)
     }
 
-    /// The priority, 0 to 7.
+    /// Returns the priority, 0 to 7.
     #[inline]
     pub fn pcp(&self) -> u8 {
         (self.word() >> PCP_SHIFT) as u8
     }
 
-    /// Whether the frame may be dropped first.
+    /// Returns `true` if the frame may be dropped first.
     #[inline]
     pub fn dei(&self) -> bool {
         self.word() & DEI_BIT != 0
     }
 
-    /// Whether the customer's addresses are in use (UCA).
+    /// Returns `true` if the customer's addresses are in use (UCA).
     #[inline]
     pub fn uca(&self) -> bool {
         self.word() & UCA_BIT != 0
     }
 
-    /// The backbone service instance, 0 to [`MAX_ISID`].
+    /// Returns the backbone service instance, 0 to [`MAX_ISID`].
     #[inline]
     pub fn isid(&self) -> u32 {
         self.word() & MAX_ISID
     }
 
-    /// The customer's Ethernet frame.
+    /// Returns the customer's Ethernet frame.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
-    /// The tag as a plain struct.
+    /// Returns the tag as a plain struct.
     #[inline]
     pub fn to_header(&self) -> Pbb {
         Pbb {

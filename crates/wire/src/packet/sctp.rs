@@ -30,32 +30,32 @@ impl<'a> SctpView<'a> {
     /// [`is_checksum_valid`](Self::is_checksum_valid).
     ///
     /// # Errors
-    /// If fewer than [`HEADER_LEN`] bytes are there.
+    /// If fewer than [`HEADER_LEN`] bytes are present.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self, PacketError> {
         let (header, payload) = split_header(LAYER, bytes)?;
         Ok(Self { header, payload })
     }
 
-    /// The sender's port.
+    /// Returns the sender's port.
     #[inline]
     pub fn src_port(&self) -> u16 {
         u16_at(self.header, field::SRC_PORT)
     }
 
-    /// The receiver's port.
+    /// Returns the receiver's port.
     #[inline]
     pub fn dst_port(&self) -> u16 {
         u16_at(self.header, field::DST_PORT)
     }
 
-    /// What the receiver knows the association by.
+    /// Returns the tag by which the receiver identifies the association.
     #[inline]
     pub fn verification_tag(&self) -> u32 {
         u32_at(self.header, field::VERIFICATION_TAG)
     }
 
-    /// The checksum as received: a CRC32c, sent least significant byte first.
+    /// Returns the checksum as received: a CRC32c, sent least significant byte first.
     #[inline]
     pub fn checksum(&self) -> u32 {
         u32::from_le_bytes(array_at(self.header, field::CHECKSUM))
@@ -67,13 +67,13 @@ impl<'a> SctpView<'a> {
         self.payload
     }
 
-    /// Whether the packet arrived as it was sent; false if it is cut off.
+    /// Returns `true` if the checksum is valid; false if the packet is truncated.
     pub fn is_checksum_valid(&self) -> bool {
         let before_checksum = &self.header[..field::CHECKSUM.start];
         self.checksum() == checksum::crc32c(&[before_checksum, &[0; 4], self.payload])
     }
 
-    /// The header as a plain struct.
+    /// Returns the header as a plain struct.
     #[inline]
     pub fn to_header(&self) -> Sctp {
         Sctp {
@@ -91,7 +91,7 @@ pub struct Sctp {
     pub src_port: u16,
     /// The receiver's port.
     pub dst_port: u16,
-    /// What the receiver knows the association by.
+    /// The tag by which the receiver identifies the association.
     pub verification_tag: u32,
 }
 

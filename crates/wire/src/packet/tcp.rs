@@ -34,15 +34,15 @@ pub mod flags {
     pub const FIN: u16 = 0x001;
     /// The connection begins.
     pub const SYN: u16 = 0x002;
-    /// The connection is broken off.
+    /// The connection is reset.
     pub const RST: u16 = 0x004;
     /// The data should be delivered at once.
     pub const PSH: u16 = 0x008;
-    /// The acknowledgement number counts.
+    /// The acknowledgement number is valid.
     pub const ACK: u16 = 0x010;
-    /// The urgent pointer counts.
+    /// The urgent pointer is valid.
     pub const URG: u16 = 0x020;
-    /// The sender has heard of congestion (RFC 3168).
+    /// The sender was notified of congestion (RFC 3168).
     pub const ECE: u16 = 0x040;
     /// The sender has slowed down (RFC 3168).
     pub const CWR: u16 = 0x080;
@@ -63,7 +63,7 @@ impl<'a> TcpView<'a> {
     /// [`is_checksum_valid`](Self::is_checksum_valid).
     ///
     /// # Errors
-    /// If the header is cut short, or says that it is shorter than [`HEADER_LEN`].
+    /// If the header is truncated, or its length field is below [`HEADER_LEN`].
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self, PacketError> {
         let (header, _) = split_header::<HEADER_LEN>(LAYER, bytes)?;
@@ -77,55 +77,55 @@ impl<'a> TcpView<'a> {
         })
     }
 
-    /// The sender's port.
+    /// Returns the sender's port.
     #[inline]
     pub fn src_port(&self) -> u16 {
         u16_at(self.header, field::SRC_PORT)
     }
 
-    /// The receiver's port.
+    /// Returns the receiver's port.
     #[inline]
     pub fn dst_port(&self) -> u16 {
         u16_at(self.header, field::DST_PORT)
     }
 
-    /// The number of the first byte of the payload.
+    /// Returns the number of the first byte of the payload.
     #[inline]
     pub fn seq(&self) -> u32 {
         u32_at(self.header, field::SEQ)
     }
 
-    /// The number of the byte that the sender expects next.
+    /// Returns the number of the byte that the sender expects next.
     #[inline]
     pub fn ack(&self) -> u32 {
         u32_at(self.header, field::ACK)
     }
 
-    /// The flags (see [`flags`]) and reserved bits, 12 bits.
+    /// Returns the flags (see [`flags`]) and reserved bits, 12 bits.
     #[inline]
     pub fn flags(&self) -> u16 {
         u16_at(self.header, field::OFFSET_FLAGS) & MAX_FLAGS
     }
 
-    /// The receive window, before scaling.
+    /// Returns the receive window, before scaling.
     #[inline]
     pub fn window(&self) -> u16 {
         u16_at(self.header, field::WINDOW)
     }
 
-    /// The checksum as received.
+    /// Returns the checksum as received.
     #[inline]
     pub fn checksum(&self) -> u16 {
         u16_at(self.header, field::CHECKSUM)
     }
 
-    /// Where urgent data end, counted from the sequence number.
+    /// Returns the end of urgent data, relative to the sequence number.
     #[inline]
     pub fn urgent(&self) -> u16 {
         u16_at(self.header, field::URGENT)
     }
 
-    /// The options, with their padding.
+    /// Returns the options, with their padding.
     #[inline]
     pub fn options(&self) -> &'a [u8] {
         self.options
@@ -137,13 +137,13 @@ impl<'a> TcpView<'a> {
         self.payload
     }
 
-    /// Whether the segment arrived as it was sent; false if it is cut off.
+    /// Returns `true` if the checksum is valid; false if the segment is truncated.
     #[inline]
     pub fn is_checksum_valid(&self, pseudo_header: &PseudoHeader) -> bool {
         pseudo_header.checksum(ip_proto::TCP, &[self.header, self.options, self.payload]) == 0
     }
 
-    /// The header as a plain struct.
+    /// Returns the header as a plain struct.
     pub fn to_header(&self) -> Tcp {
         Tcp {
             src_port: self.src_port(),
@@ -173,7 +173,7 @@ pub struct Tcp {
     pub flags: u16,
     /// The receive window, before scaling.
     pub window: u16,
-    /// Where urgent data end, counted from the sequence number.
+    /// The end of urgent data, relative to the sequence number.
     pub urgent: u16,
     /// The options; padded with zeros ("end of options") to a multiple of 4 bytes.
     pub options: Vec<u8>,

@@ -1,12 +1,11 @@
-//! What the tests of the protocol files share.
+//! Helpers for the tests of the protocol files.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::MacAddr;
 
-/// Any bytes at all, and near misses of a good packet: random bytes alone seldom get past the first
-/// check.
+/// Generates random bytes, and damaged valid packets, since random bytes seldom pass the first check.
 pub(super) fn hostile(golden: &'static [u8]) -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![bytes(128), damaged(golden)]
 }

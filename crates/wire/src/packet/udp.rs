@@ -29,7 +29,7 @@ impl<'a> UdpView<'a> {
     /// [`is_checksum_valid`](Self::is_checksum_valid).
     ///
     /// # Errors
-    /// If fewer than [`HEADER_LEN`] bytes are there, or the header says so.
+    /// If fewer than [`HEADER_LEN`] bytes are there, or according to the header's length.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self, PacketError> {
         let (header, rest) = split_header::<HEADER_LEN>(LAYER, bytes)?;
@@ -41,37 +41,37 @@ impl<'a> UdpView<'a> {
         })
     }
 
-    /// The sender's port.
+    /// Returns the sender's port.
     #[inline]
     pub fn src_port(&self) -> u16 {
         u16_at(self.header, field::SRC_PORT)
     }
 
-    /// The receiver's port.
+    /// Returns the receiver's port.
     #[inline]
     pub fn dst_port(&self) -> u16 {
         u16_at(self.header, field::DST_PORT)
     }
 
-    /// Bytes in header and payload together, as the header says.
+    /// Bytes in header and payload together, according to the header.
     #[inline]
     pub fn total_len(&self) -> u16 {
         u16_at(self.header, field::LEN)
     }
 
-    /// The checksum as received; 0 means that the sender made none.
+    /// Returns the checksum as received; 0 means that the sender computed none.
     #[inline]
     pub fn checksum(&self) -> u16 {
         u16_at(self.header, field::CHECKSUM)
     }
 
-    /// The payload; shorter than the header says if the packet is cut off.
+    /// Returns the payload; shorter than in the header if the packet is truncated.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
-    /// Whether the datagram arrived as it was sent; false if it is cut off. A datagram without a
+    /// Returns `true` if the checksum is valid; false if the datagram is truncated. A datagram without a
     /// checksum is valid in IPv4 only (RFC 8200, section 8.1).
     #[inline]
     pub fn is_checksum_valid(&self, pseudo_header: &PseudoHeader) -> bool {
@@ -81,7 +81,7 @@ impl<'a> UdpView<'a> {
         pseudo_header.checksum(ip_proto::UDP, &[self.header, self.payload]) == 0
     }
 
-    /// The header as a plain struct.
+    /// Returns the header as a plain struct.
     #[inline]
     pub fn to_header(&self) -> Udp {
         Udp {
@@ -125,7 +125,7 @@ impl Udp {
         out.extend_from_slice(&[0, 0]);
         out.extend_from_slice(payload);
         let checksum = match pseudo_header.checksum(ip_proto::UDP, &[&out[start..]]) {
-            // 0 would say that there is none.
+            // 0 would mean that there is none.
             0 => 0xffff,
             checksum => checksum,
         };

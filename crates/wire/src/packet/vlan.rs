@@ -33,38 +33,38 @@ impl<'a> VlanView<'a> {
     /// Reads the tag at the start of `bytes`.
     ///
     /// # Errors
-    /// If fewer than [`HEADER_LEN`] bytes are there.
+    /// If fewer than [`HEADER_LEN`] bytes are present.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self, PacketError> {
         let (header, payload) = split_header(LAYER, bytes)?;
         Ok(Self { header, payload })
     }
 
-    /// The tag control information: priority, CFI and VLAN id in 16 bits.
+    /// Returns the tag control information: priority, CFI and VLAN id in 16 bits.
     #[inline]
     pub fn tci(&self) -> u16 {
         u16_at(self.header, field::TCI)
     }
 
-    /// The priority, 0 to 7.
+    /// Returns the priority, 0 to 7.
     #[inline]
     pub fn pcp(&self) -> u8 {
         (self.tci() >> PCP_SHIFT) as u8
     }
 
-    /// The canonical format indicator; in 802.1ad the drop eligible indicator.
+    /// Returns the canonical format indicator; in 802.1ad the drop eligible indicator.
     #[inline]
     pub fn cfi(&self) -> bool {
         self.tci() & CFI_BIT != 0
     }
 
-    /// The VLAN id, 0 to [`MAX_VID`]; 0 is a priority tag.
+    /// Returns the VLAN id, 0 to [`MAX_VID`]; 0 is a priority tag.
     #[inline]
     pub fn vid(&self) -> u16 {
         self.tci() & MAX_VID
     }
 
-    /// What follows the tag; may announce another one.
+    /// Returns the EtherType after the tag; may announce another one.
     #[inline]
     pub fn ether_type(&self) -> u16 {
         u16_at(self.header, field::ETHER_TYPE)
@@ -76,7 +76,7 @@ impl<'a> VlanView<'a> {
         self.payload
     }
 
-    /// The tag as a plain struct.
+    /// Returns the tag as a plain struct.
     #[inline]
     pub fn to_header(&self) -> Vlan {
         Vlan {
@@ -88,10 +88,10 @@ impl<'a> VlanView<'a> {
     }
 }
 
-/// The tags of a frame, from the outermost on: an iterator over the type that announces each, and the tag. When it has
-/// ended, [`VlanTags::type_or_length`] is what comes next.
+/// The tags of a frame, from the outermost on: an iterator over each tag with the type that announces it. After its end,
+/// [`VlanTags::type_or_length`] is the next type.
 ///
-/// A tag of which the frame has only a part ends it as well: then [`VlanTags::is_cut_off`] is true.
+/// A truncated tag also ends it: then [`VlanTags::is_cut_off`] is true.
 #[derive(Clone, Copy, Debug)]
 pub struct VlanTags<'a> {
     type_or_length: u16,
@@ -100,7 +100,7 @@ pub struct VlanTags<'a> {
 }
 
 impl<'a> VlanTags<'a> {
-    /// The tags behind an Ethernet header with this type, in what follows the header.
+    /// Creates an iterator over the tags after an Ethernet header with this type, in the bytes after the header.
     #[inline]
     pub fn new(type_or_length: u16, payload: &'a [u8]) -> Self {
         Self {
@@ -110,7 +110,7 @@ impl<'a> VlanTags<'a> {
         }
     }
 
-    /// The EtherType, or length of an 802.3 frame, of what comes next: after the last tag, what the frame carries.
+    /// Returns the EtherType, or length of an 802.3 frame, of the next header: after the last tag, that of the payload.
     #[inline]
     pub fn type_or_length(&self) -> u16 {
         self.type_or_length
@@ -122,7 +122,7 @@ impl<'a> VlanTags<'a> {
         self.rest
     }
 
-    /// Whether the iterator has ended at a tag of which the frame has only a part.
+    /// Returns `true` if the iterator ended at a truncated tag.
     #[inline]
     pub fn is_cut_off(&self) -> bool {
         self.is_cut_off
@@ -156,7 +156,7 @@ pub struct Vlan {
     pub cfi: bool,
     /// The VLAN id; its low 12 bits are written.
     pub vid: u16,
-    /// What follows the tag.
+    /// The EtherType after the tag.
     pub ether_type: u16,
 }
 
@@ -168,7 +168,7 @@ impl Vlan {
         out.extend_from_slice(&self.ether_type.to_be_bytes());
     }
 
-    /// The tag control information: priority, CFI and VLAN id in 16 bits.
+    /// Returns the tag control information: priority, CFI and VLAN id in 16 bits.
     #[inline]
     pub fn tci(&self) -> u16 {
         let pcp = u16::from(self.pcp) << PCP_SHIFT;

@@ -23,18 +23,18 @@ impl FromStr for Action<'static> {
     }
 }
 
-/// As `ovs-ofctl` writes actions of OpenFlow 1.3.
+/// Writes actions as `ovs-ofctl` does for OpenFlow 1.3.
 impl fmt::Display for Action<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_action(f, self, Version::Of13)
     }
 }
 
-/// An action list or set as text: `output:1,output:2`, or `drop` where it is empty.
+/// An action list or set as text: `output:1,output:2`, or `drop` if it is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Actions<'a>(pub List<'a, Action<'a>>);
 
-/// Reads actions with commas or white space between them; `drop` alone, or nothing, is no action.
+/// Reads actions with commas or white space between them; `drop`, or an empty text, is no action.
 impl FromStr for Actions<'static> {
     type Err = ParseError;
 
@@ -66,7 +66,7 @@ pub(super) fn parse_actions(text: Span<'_>) -> Result<List<'static, Action<'stat
 
 type Parse = fn(&Item<'_>) -> Result<Action<'static>, ParseError>;
 
-/// Every action that is called by name; a port alone is an output to it.
+/// All actions with names; a port without one is an output to it.
 const ACTIONS: &[(&str, Parse)] = &[
     ("output", |item| {
         value::parse_port(item.value()?).map(output)
@@ -137,7 +137,7 @@ const ACTIONS: &[(&str, Parse)] = &[
     ("set_tunnel64", |item| set(item, OxmField::TunnelId)),
 ];
 
-/// Reads one action. `more_words` are what else would be accepted in its place.
+/// Reads one action. `more_words` are other words that would be accepted.
 pub(super) fn parse_action(
     item: &Item<'_>,
     more_words: impl Iterator<Item = &'static str>,
@@ -186,7 +186,7 @@ fn unknown(item: &Item<'_>, more_words: impl Iterator<Item = &'static str>) -> P
         let problem = "stands beside other actions";
         return item.key.error(problem, "'drop' alone, or no 'drop'");
     }
-    // Without a value, it may be the name of a port.
+    // Without a value, it may be a port's name.
     if ACTIONS_OF_OPEN_VSWITCH.contains(&item.name()) && item.value_if_any().is_some() {
         return item.key.error(
             "is an action of Open vSwitch, not of OpenFlow",
@@ -200,7 +200,7 @@ fn unknown(item: &Item<'_>, more_words: impl Iterator<Item = &'static str>) -> P
     error.or_did_you_mean(ACTIONS.iter().map(|(name, _)| *name).chain(more_words))
 }
 
-/// An output; to the controller, of whole packets.
+/// Creates an output; whole packets to the controller.
 fn output(port: PortNo) -> Action<'static> {
     match port {
         PortNo::CONTROLLER => Action::controller(),
@@ -351,7 +351,7 @@ fn write_output(out: &mut dyn Write, port: PortNo, max_len: u16) -> fmt::Result 
     }
 }
 
-/// 1.0's own actions for what is one action in 1.3.
+/// 1.0's own actions for set-field in 1.3.
 const OF10_NAMES: &[(OxmField, &str)] = &[
     (OxmField::EthSrc, "mod_dl_src"),
     (OxmField::EthDst, "mod_dl_dst"),

@@ -1,6 +1,6 @@
-//! What is wrong with a text, and where.
+//! Errors of texts, with their positions.
 
-/// Why a text is not the match, action or flow that it should be.
+/// An error that a text is not a valid match, action or flow.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: {found} {problem}; {hint}")]
 pub struct ParseError {
@@ -10,28 +10,28 @@ pub struct ParseError {
     hint: Hint,
 }
 
-/// What stands at the column.
+/// The text at the column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Found {
     Text(String),
     Nothing,
 }
 
-/// What to do about it.
+/// The hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Hint {
     Expected(String),
     DidYouMean(&'static str),
 }
 
-/// What is wrong where a port should stand.
+/// The problem with a text instead of a port.
 pub(super) const NOT_A_PORT: &str = "is not a port";
 
-/// What is wrong where an action should stand, which may be a port alone.
+/// The problem with a text instead of an action, which may be just a port.
 pub(super) const NOT_AN_ACTION: &str = "is not an action";
 
 impl ParseError {
-    /// An error about `found` at byte offset `at`: `problem` goes on after it ("is not a number"), `expected` after
+    /// Creates an error about `found` at byte offset `at`: `problem` follows it ("is not a number"), `expected` after
     /// "expected".
     pub(super) fn new(
         at: usize,
@@ -52,7 +52,7 @@ impl ParseError {
         }
     }
 
-    /// Replaces what was expected by the one of `words` that is most like what was found, if any is.
+    /// Suggests the one of `words` that is most similar to the found text, if any.
     pub(super) fn or_did_you_mean(mut self, words: impl Iterator<Item = &'static str>) -> Self {
         let suggestion = match &self.found {
             Found::Text(found) => most_alike(found, words),
@@ -64,17 +64,17 @@ impl ParseError {
         self
     }
 
-    /// Where the error is: bytes from the start of the text, the first being column 1.
+    /// Returns the column of the error: bytes from the start of the text, from 1.
     pub fn column(&self) -> usize {
         self.column
     }
 
-    /// Whether a port's number could stand there instead: a port by name is such an error, as only its switch knows its number.
+    /// Returns `true` if a port's number would be valid there: a port's name is such an error, as only its switch knows the number.
     pub fn may_be_a_port(&self) -> bool {
         [NOT_A_PORT, NOT_AN_ACTION].contains(&self.problem)
     }
 
-    /// What stands there; empty where the text ends or something is left out.
+    /// Returns the text at the error; empty if something is missing there.
     pub fn found(&self) -> &str {
         match &self.found {
             Found::Text(text) => text,
@@ -101,10 +101,10 @@ impl std::fmt::Display for Hint {
     }
 }
 
-/// Words longer than this are not suggested for: they are not typing mistakes.
+/// The maximum length of words with suggestions: longer ones are not typing errors.
 const LONGEST_TYPO: usize = 24;
 
-/// The word that takes the fewest edits to get from `found`, if that is at most a third of its letters.
+/// Returns the word with the fewest edits from `found`, if they are at most a third of its letters.
 fn most_alike(found: &str, words: impl Iterator<Item = &'static str>) -> Option<&'static str> {
     if found.len() > LONGEST_TYPO {
         return None;

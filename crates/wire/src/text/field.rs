@@ -1,4 +1,4 @@
-//! What fields are called in text, in what form their values stand, and what the protocols are called.
+//! Names of fields and protocols in text, and the forms of fields' values.
 
 use super::value::Form;
 use crate::OxmField;
@@ -6,9 +6,9 @@ use crate::OxmField;
 /// A field's row in the table below.
 pub(super) struct Name {
     pub(super) field: OxmField,
-    /// What Open vSwitch calls it in a match.
+    /// Open vSwitch's name in a match.
     pub(super) dump: &'static str,
-    /// What Open vSwitch calls it in `set_field`.
+    /// Open vSwitch's name in `set_field`.
     pub(super) set: &'static str,
     pub(super) form: Form,
 }
@@ -70,15 +70,15 @@ pub(super) const NAMES: &[Name] = &{
     ]
 };
 
-/// The row of `field`, and its place in the order of a match.
+/// Returns the row of `field`, and its position in the order of a match.
 pub(super) fn place_and_name(field: OxmField) -> (usize, &'static Name) {
     let place = NAMES.iter().position(|name| name.field == field);
-    // Every field has a row; a test holds us to it.
+    // Every field has a row, as a test checks.
     let place = place.unwrap_or(0);
     (place, &NAMES[place])
 }
 
-/// The row of the field called `text`, by Open vSwitch's names and the specification's.
+/// Returns the row of the field `text`, by Open vSwitch's or the specification's name.
 pub(super) fn by_name(text: &str) -> Option<&'static Name> {
     let by = |called: fn(&Name) -> &'static str| NAMES.iter().find(|name| called(name) == text);
     by(|name| name.set)
@@ -92,7 +92,7 @@ pub(super) const IPV6: u16 = 0x86dd;
 pub(super) const ARP: u16 = 0x0806;
 pub(super) const RARP: u16 = 0x8035;
 
-/// A word for an Ethernet type, or for one and an IP protocol together.
+/// A word for an Ethernet type, or for an Ethernet type and an IP protocol.
 pub(super) struct Protocol {
     pub(super) name: &'static str,
     pub(super) eth_type: u16,
@@ -107,7 +107,7 @@ const fn protocol(name: &'static str, eth_type: u16, ip_proto: Option<u8>) -> Pr
     }
 }
 
-/// Every such word; the more specific ones come first, and other words for the same come last: they are read, not written.
+/// All such words; more specific ones come first, and aliases, which are only read, last.
 pub(super) const PROTOCOLS: &[Protocol] = &[
     protocol("icmp", IPV4, Some(1)),
     protocol("tcp", IPV4, Some(6)),
@@ -130,12 +130,12 @@ pub(super) const PROTOCOLS: &[Protocol] = &[
 
 /// The ports of a transport protocol, or ICMP's type and code, which 1.0 puts in the same place.
 pub(super) struct Transport {
-    /// Only over this Ethernet type; over any where there is none.
+    /// Only over this Ethernet type, or over any.
     eth_type: Option<u16>,
     ip_proto: u8,
     /// Source port or type, destination port or code.
     pub(super) fields: [OxmField; 2],
-    /// What those are called in a match.
+    /// Their names in a match.
     pub(super) names: [&'static str; 2],
 }
 
@@ -167,7 +167,7 @@ const TRANSPORTS: &[Transport] = &{
     ]
 };
 
-/// The protocol that a match asks for: what ambiguous names depend on.
+/// The protocol of a match, on which ambiguous names depend.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Context {
     pub(super) eth_type: Option<u16>,
@@ -183,7 +183,7 @@ impl Context {
         matches!(self.eth_type, Some(ARP | RARP))
     }
 
-    /// What `tp_src` and the like mean here.
+    /// Returns the meaning of `tp_src` and similar names here.
     pub(super) fn transport(self) -> Option<&'static Transport> {
         TRANSPORTS.iter().find(|transport| {
             Some(transport.ip_proto) == self.ip_proto
@@ -191,14 +191,14 @@ impl Context {
         })
     }
 
-    /// What a field of the transport protocol is called here.
+    /// Returns the name of a field of the transport protocol here.
     fn transport_name(self, field: OxmField) -> Option<&'static str> {
         let transport = self.transport()?;
         let side = transport.fields.iter().position(|&at| at == field)?;
         Some(transport.names[side])
     }
 
-    /// What `name.field` is called here. Read back here, the name means the same field.
+    /// Returns the name of `name.field` here, which reads back as that field.
     pub(super) fn name_of(self, name: &Name) -> &'static str {
         if let Some(name) = self.transport_name(name.field) {
             return name;

@@ -11,7 +11,7 @@ use crate::{
 };
 use std::fmt::{self, Write};
 
-/// The priority that is not written.
+/// The default priority, which is not written.
 const DEFAULT_PRIORITY: u16 = 0x8000;
 
 /// The options, in the order in which they are written.
@@ -26,7 +26,7 @@ const FLAGS: &[(&str, FlowModFlags)] = &[
 
 type Parse = fn(&mut FlowMod<'static>, &Item<'_>) -> Result<(), ParseError>;
 
-/// What a flow has beside its match, its options and its actions.
+/// The keys of a flow besides its match, options and actions.
 const KEYS: &[(&str, Parse)] = &[
     ("table", |flow, item| {
         put(&mut flow.table_id, item.value()?.u8())
@@ -61,7 +61,7 @@ const KEYS: &[(&str, Parse)] = &[
     }),
 ];
 
-/// What a dump has and a flow mod does not: ignored, so that a dump can be read back.
+/// Keys of dumps but not of flow mods: ignored, so that a dump can be read back.
 const COUNTERS: [&str; 5] = ["duration", "n_packets", "n_bytes", "idle_age", "hard_age"];
 
 fn put<T>(place: &mut T, value: Result<T, ParseError>) -> Result<(), ParseError> {
@@ -81,7 +81,7 @@ fn cookie(flow: &mut FlowMod<'static>, item: &Item<'_>) -> Result<(), ParseError
     }
 }
 
-/// Whether the command takes entries away, and so needs no actions.
+/// Returns `true` if the command deletes entries, and so needs no actions.
 fn deletes(command: FlowModCommand) -> bool {
     matches!(
         command,
@@ -96,7 +96,7 @@ impl FlowMod<'static> {
     /// What is left out is as in [`FlowMod::default`], but a delete without `table=` is for all tables.
     ///
     /// # Errors
-    /// A [`ParseError`] that names the column; also where an add or modify has no `actions=`.
+    /// A [`ParseError`] that names the column; also if an add or modify has no `actions=`.
     pub fn parse(command: FlowModCommand, text: &str) -> Result<Self, ParseError> {
         let mut flow = Self {
             command,
@@ -156,7 +156,7 @@ fn words() -> impl Iterator<Item = &'static str> {
         .chain(["actions"])
 }
 
-/// As `ovs-ofctl add-flow` takes it, and as [`FlowMod::parse`] reads it; the command is not part of it.
+/// Writes the flow for `ovs-ofctl add-flow` and [`FlowMod::parse`], without the command.
 impl fmt::Display for FlowMod<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_cookie(f)?;
@@ -196,7 +196,7 @@ fn write_unless<T: PartialEq + fmt::Display>(
     write!(out, "{key}={value},")
 }
 
-/// `send_flow_rem,check_overlap,`; the number where a bit has no name.
+/// `send_flow_rem,check_overlap,`; the number if a bit has no name.
 fn write_flag_list(out: &mut dyn Write, flags: FlowModFlags) -> fmt::Result {
     let named = FLAGS
         .iter()
@@ -209,7 +209,7 @@ fn write_flag_list(out: &mut dyn Write, flags: FlowModFlags) -> fmt::Result {
         .try_for_each(|name| write!(out, "{name},"))
 }
 
-/// Priority and match with a space after them, or nothing where both have their defaults.
+/// Writes priority and match with a space after them, or nothing if both have their defaults.
 pub(super) fn write_rule(
     out: &mut dyn Write,
     priority: u16,

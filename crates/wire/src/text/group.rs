@@ -17,24 +17,23 @@ const TYPES: [(GroupType, &str); 4] = [
     (GroupType::FastFailover, "ff"),
 ];
 
-/// Longer names that are read too.
+/// Longer names, which are only read.
 const TYPE_ALIASES: [(GroupType, &str); 1] = [(GroupType::FastFailover, "fast_failover")];
 
 const IDS: [(&str, u32); 2] = [("ALL", GROUP_ALL), ("ANY", GROUP_ANY)];
 
-/// The weight that is not written.
+/// Returns the default weight, which is not written.
 fn default_weight(group_type: GroupType) -> u16 {
     u16::from(group_type == GroupType::Select)
 }
 
 impl GroupMod<'static> {
-    /// Reads a group as `ovs-ofctl add-group` and its sisters take it.
+    /// Reads a group as `ovs-ofctl add-group` and similar commands read it.
     ///
-    /// A delete may leave everything out: it is for all groups then. A bucket's weight is 1 in a select group where
-    /// it is not given, and 0 in others.
+    /// A delete without anything is for all groups. A bucket's default weight is 1 in a select group, and 0 in others.
     ///
     /// # Errors
-    /// A [`ParseError`] that names the column; also where an add or modify has no `group_id=`.
+    /// A [`ParseError`] that names the column; also if an add or modify has no `group_id=`.
     pub fn parse(command: GroupModCommand, text: &str) -> Result<Self, ParseError> {
         let mut draft = Draft::default();
         let mut items = Span::new(text).items();
@@ -57,7 +56,7 @@ impl GroupMod<'static> {
     }
 }
 
-/// A group in the making; its type may come after its buckets.
+/// A group being parsed; its type may come after its buckets.
 #[derive(Default)]
 struct Draft {
     group_id: Option<u32>,
@@ -105,7 +104,7 @@ fn parse_type(value: Span<'_>) -> Result<GroupType, ParseError> {
     }
 }
 
-/// A bucket in the making.
+/// A bucket being parsed.
 #[derive(Default)]
 struct BucketDraft {
     weight: Option<u16>,
@@ -140,7 +139,7 @@ impl BucketDraft {
     }
 }
 
-/// As [`GroupMod::parse`] reads it; the command is not part of it.
+/// Writes the group for [`GroupMod::parse`], without the command.
 impl fmt::Display for GroupMod<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_group(f, self.group_id, self.group_type, &self.buckets)

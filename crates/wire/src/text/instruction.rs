@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 /// A flow entry's instructions as text. Plain actions in it are those of apply-actions; no instruction is `drop`.
 ///
-/// They are read and written in the order in which a switch carries them out (1.3.5 section 5.9): meter,
+/// They are read and written in the order in which a switch executes them (1.3.5 section 5.9): meter,
 /// apply-actions, clear-actions, write-actions, write-metadata, goto-table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Instructions<'a>(pub List<'a, Instruction<'a>>);
@@ -28,7 +28,7 @@ impl fmt::Display for Instructions<'_> {
     }
 }
 
-/// An instruction's place in the order of 1.3.5 section 5.9.
+/// Returns an instruction's position in the order of 1.3.5 section 5.9.
 fn rank(instruction: &Instruction<'_>) -> u8 {
     match instruction {
         Instruction::Meter(_) => 0,
@@ -57,7 +57,7 @@ const INSTRUCTIONS: &[(&str, Parse)] = &[
     }),
 ];
 
-/// Spells out what plain actions mean; it may stand several times.
+/// The explicit form of plain actions; it may occur several times.
 const APPLY_ACTIONS: &str = "apply_actions";
 
 fn write_metadata(item: &Item<'_>) -> Result<Instruction<'static>, ParseError> {
@@ -68,7 +68,7 @@ fn write_metadata(item: &Item<'_>) -> Result<Instruction<'static>, ParseError> {
     })
 }
 
-/// Reads what follows `actions=`.
+/// Reads the text after `actions=`.
 pub(super) fn parse_instructions(
     text: Span<'_>,
 ) -> Result<List<'static, Instruction<'static>>, ParseError> {
@@ -83,7 +83,7 @@ pub(super) fn parse_instructions(
     Ok(parts.finish())
 }
 
-/// Instructions, and apart from them the actions to apply.
+/// Instructions, and separately the actions to apply.
 #[derive(Default)]
 struct Parts {
     instructions: Vec<Instruction<'static>>,
@@ -131,7 +131,7 @@ impl Parts {
     }
 }
 
-/// Writes what follows `actions=`, in the words of `version`.
+/// Writes the text after `actions=`, in the words of `version`.
 pub(super) fn write_instructions<'a>(
     out: &mut dyn Write,
     instructions: &List<'a, Instruction<'a>>,
@@ -151,7 +151,7 @@ pub(super) fn write_instructions<'a>(
     Ok(())
 }
 
-/// To apply no actions is to do nothing.
+/// Returns `false` for an empty apply-actions, which has no effect.
 fn says_something(instruction: &Instruction<'_>) -> bool {
     !matches!(instruction, Instruction::ApplyActions(actions) if actions.is_empty())
 }

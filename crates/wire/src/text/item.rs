@@ -2,20 +2,20 @@
 
 use super::ParseError;
 
-/// A piece of the text, with its byte offset in the whole.
+/// A piece of the text, with its byte offset.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span<'t> {
     text: &'t str,
     at: usize,
 }
 
-/// What separates items: `ovs-ofctl` takes commas and white space alike.
+/// Returns `true` for separators of items: commas and white space, as in `ovs-ofctl`.
 fn is_separator(letter: char) -> bool {
     letter == ',' || letter.is_ascii_whitespace()
 }
 
 impl<'t> Span<'t> {
-    /// The whole text.
+    /// Returns the whole text.
     pub(super) fn new(text: &'t str) -> Self {
         Self { text, at: 0 }
     }
@@ -28,7 +28,7 @@ impl<'t> Span<'t> {
         self.text.is_empty()
     }
 
-    /// The part from byte `start` on; `start` is a character boundary.
+    /// Returns the part from byte `start` on; `start` is a character boundary.
     pub(super) fn from(self, start: usize) -> Self {
         Self {
             text: &self.text[start..],
@@ -43,23 +43,23 @@ impl<'t> Span<'t> {
         }
     }
 
-    /// The parts before and after the first `separator`.
+    /// Returns the parts before and after the first `separator`.
     pub(super) fn split_once(self, separator: &str) -> Option<(Self, Self)> {
         let at = self.text.find(separator)?;
         Some((self.to(at), self.from(at + separator.len())))
     }
 
-    /// An error about this piece.
+    /// Creates an error about this piece.
     pub(super) fn error(self, problem: &'static str, expected: impl Into<String>) -> ParseError {
         ParseError::new(self.at, self.text, problem, expected)
     }
 
-    /// The pieces between separators; a comma within parentheses separates nothing.
+    /// Returns the pieces between separators; commas within parentheses do not separate.
     pub(super) fn items(self) -> Items<'t> {
         Items { rest: self }
     }
 
-    /// Takes this piece apart: `key`, `key=value`, `key:value` or `key(value)`.
+    /// Parses this piece: `key`, `key=value`, `key:value` or `key(value)`.
     pub(super) fn item(self) -> Result<Item<'t>, ParseError> {
         let Some(end) = self.text.find(['=', ':', '(']) else {
             return Ok(Item {
@@ -86,12 +86,12 @@ impl<'t> Span<'t> {
         }
     }
 
-    /// An unsigned number of up to `bits` bits, decimal or with `0x`.
+    /// Parses an unsigned number of up to `bits` bits, decimal or with `0x`.
     pub(super) fn number(self, bits: u32) -> Result<u128, ParseError> {
         let digits = self.text.strip_prefix("0x");
         let digits = digits.or_else(|| self.text.strip_prefix("0X"));
         let (digits, radix) = digits.map_or((self.text, 10), |digits| (digits, 16));
-        // `from_str_radix` alone would also take a sign.
+        // `from_str_radix` would also accept a sign.
         let number = (!digits.starts_with('+'))
             .then(|| u128::from_str_radix(digits, radix).ok())
             .flatten();
@@ -118,7 +118,7 @@ impl<'t> Span<'t> {
         self.number(64).map(|number| number as u64)
     }
 
-    /// A number, or one of the names for some of them, in any case.
+    /// Parses a number, or one of these names, in any case.
     pub(super) fn u32_or(self, names: &[(&str, u32)]) -> Result<u32, ParseError> {
         let named = names
             .iter()
@@ -126,7 +126,7 @@ impl<'t> Span<'t> {
         named.map_or_else(|| self.u32(), |&(_, number)| Ok(number))
     }
 
-    /// Anything that is read by `FromStr`.
+    /// Parses a type with `FromStr`.
     pub(super) fn parse<T: std::str::FromStr>(
         self,
         problem: &'static str,
@@ -136,20 +136,20 @@ impl<'t> Span<'t> {
     }
 }
 
-/// The iterator of [`Span::items`]; its rest can be taken as a whole at any time.
+/// The iterator of [`Span::items`]; its rest can be read as a whole at any time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Items<'t> {
     rest: Span<'t>,
 }
 
 impl<'t> Items<'t> {
-    /// What has not been read yet, without separators at its start.
+    /// Returns the unread rest, without separators at its start.
     pub(super) fn rest(&self) -> Span<'t> {
         let rest = self.rest;
         rest.from(rest.text.len() - rest.text.trim_start_matches(is_separator).len())
     }
 
-    /// Takes everything that is left, if it starts with `prefix`, and returns what follows that.
+    /// Reads the whole rest if it starts with `prefix`, and returns the part after that.
     pub(super) fn take_rest_after(&mut self, prefix: &str) -> Option<Span<'t>> {
         let rest = self.rest();
         rest.text.starts_with(prefix).then(|| {
@@ -170,7 +170,7 @@ impl<'t> Iterator for Items<'t> {
     }
 }
 
-/// Where the first item of `text` ends: at a separator outside of parentheses.
+/// Returns the end of the first item of `text`: a separator outside of parentheses.
 fn item_end(text: &str) -> usize {
     let mut depth = 0usize;
     for (at, letter) in text.char_indices() {
@@ -196,7 +196,7 @@ impl<'t> Item<'t> {
         self.key.text
     }
 
-    /// The value, which must be there.
+    /// Returns the required value.
     pub(super) fn value(&self) -> Result<Span<'t>, ParseError> {
         self.value.ok_or_else(|| {
             let key = self.name();
@@ -204,12 +204,12 @@ impl<'t> Item<'t> {
         })
     }
 
-    /// The value, if there is one.
+    /// Returns the value, if there is one.
     pub(super) fn value_if_any(&self) -> Option<Span<'t>> {
         self.value
     }
 
-    /// Fails where there is a value.
+    /// Fails if there is a value.
     pub(super) fn no_value(&self) -> Result<(), ParseError> {
         match self.value {
             Some(value) if !value.is_empty() => {
@@ -220,7 +220,7 @@ impl<'t> Item<'t> {
         }
     }
 
-    /// Value and mask, where a slash and a mask may follow the value.
+    /// Returns the value, and the mask if a slash follows.
     pub(super) fn value_and_mask(&self) -> Result<(Span<'t>, Option<Span<'t>>), ParseError> {
         let value = self.value()?;
         Ok(match value.split_once("/") {

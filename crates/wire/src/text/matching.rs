@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 /// Reads the fields of a match, with commas or white space between them.
 ///
-/// `ip`, `tcp`, `arp` and the like stand for an Ethernet type and IP protocol. A mask of zeros, and `*` for a value,
+/// `ip`, `tcp`, `arp` and similar words mean an Ethernet type and IP protocol. A mask of zeros, and `*` for a value,
 /// leave the field out.
 impl FromStr for Match<'static> {
     type Err = ParseError;
@@ -24,7 +24,7 @@ impl FromStr for Match<'static> {
     }
 }
 
-/// In the order and with the names of `ovs-ofctl dump-flows`; empty for a match of every packet.
+/// Writes the order and names of `ovs-ofctl dump-flows`; nothing for a match on every packet.
 impl fmt::Display for Match<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_match(f, self, Version::Of13)
@@ -35,7 +35,7 @@ fn no_more_words() -> impl Iterator<Item = &'static str> {
     std::iter::empty()
 }
 
-/// The items of a text that belong to its match, until all are there and their protocol is known.
+/// The items of a text's match, collected until their protocol is known.
 #[derive(Default)]
 pub(super) struct MatchItems<'t>(Vec<Item<'t>>);
 
@@ -44,7 +44,7 @@ impl<'t> MatchItems<'t> {
         self.0.push(item);
     }
 
-    /// Makes the match. `more_words` are what else the text could have had in place of a word that is not known.
+    /// Creates the match. `more_words` are other words that the text could contain.
     pub(super) fn finish(
         mut self,
         more_words: impl Iterator<Item = &'static str>,
@@ -62,7 +62,7 @@ impl<'t> MatchItems<'t> {
     }
 }
 
-/// Items on whose meaning others depend come first: the Ethernet type, then the IP protocol.
+/// Returns the order of parsing: items on which others depend come first, the Ethernet type, then the IP protocol.
 fn stage(item: &Item<'_>) -> u8 {
     match item.name() {
         "dl_type" | "eth_type" => 0,
@@ -133,7 +133,7 @@ fn words() -> impl Iterator<Item = &'static str> {
         .chain(names.flat_map(|name| [name.dump, name.set, name.field.name()]))
 }
 
-/// What a name means that is not, or not always, one field.
+/// The meaning of a name that is not always one field.
 #[derive(Clone, Copy)]
 enum Key {
     Field(&'static Name),
@@ -177,11 +177,11 @@ fn protocol_of(name: &str) -> Option<&'static Protocol> {
     PROTOCOLS.iter().find(|protocol| protocol.name == name)
 }
 
-/// A match in the making.
+/// A match being parsed.
 #[derive(Default)]
 struct Builder {
     fields: Vec<Field<'static>>,
-    /// Some part needs a VLAN tag, whichever.
+    /// Some part requires any VLAN tag.
     needs_vlan: bool,
 }
 
@@ -222,7 +222,7 @@ impl Builder {
         }
     }
 
-    /// Adds a field whose name needs an Ethernet type to have a meaning. Its wildcard needs none.
+    /// Adds a field whose name depends on the Ethernet type, unless it is a wildcard.
     fn add_arp_or_ip(
         &mut self,
         item: &Item<'_>,
@@ -292,7 +292,7 @@ impl Builder {
         let tci_mask = mask.map_or(Ok(0xffff), Span::u16)?;
         match tci_mask & TCI_PCP {
             0 => {}
-            // Without a tag there is no priority to ask for.
+            // Without a tag there is no priority.
             TCI_PCP if tci & !TCI_ID == 0 && tci_mask & VLAN_PRESENT != 0 => {}
             TCI_PCP => self.set(item, Field::exact(OxmField::VlanPcp, (tci >> 13).into()))?,
             _ => {
@@ -315,7 +315,7 @@ impl Builder {
             .any(|field| field.oxm_field() == Some(wanted))
     }
 
-    /// Adds a field, which must be the first of its kind or say the same as an earlier one.
+    /// Adds a field, which must be the first of its kind or equal an earlier one.
     fn set(&mut self, item: &Item<'_>, added: Field<'static>) -> Result<(), ParseError> {
         let earlier = self
             .fields
@@ -346,18 +346,18 @@ impl Builder {
     }
 }
 
-/// What is wrong with a field whose name has no meaning without a protocol.
+/// The problem with a field whose name needs a protocol.
 const NO_PROTOCOL: &str = "depends on a protocol that this match does not name";
-/// What `dl_vlan` says for "no tag".
+/// The value of `dl_vlan` for "no tag".
 const NO_VLAN: u16 = 0xffff;
 /// The priority's bits in a tag control field.
 const TCI_PCP: u16 = 0xe000;
-/// The bits of `vlan_vid` in it: the id, and whether there is a tag.
+/// The bits of `vlan_vid` in it: the id, and the presence of a tag.
 const TCI_VID: u16 = !TCI_PCP;
 /// The id's bits.
 const TCI_ID: u16 = 0x0fff;
 
-/// A tag must be there, whichever.
+/// Creates a match on any VLAN tag.
 fn any_vlan() -> Field<'static> {
     Field::masked(OxmField::VlanVid, VLAN_PRESENT.into(), VLAN_PRESENT.into())
 }
@@ -392,7 +392,7 @@ pub(super) fn parse_field(
     }
 }
 
-/// The Ethernet type and IP protocol that the fields ask for.
+/// Returns the Ethernet type and IP protocol in the fields.
 fn context_of<'a>(fields: impl Iterator<Item = Field<'a>>) -> Context {
     let mut context = Context::default();
     for field in fields {
@@ -419,7 +419,7 @@ pub(super) fn write_match(
     writer.write_fields()
 }
 
-/// A match on its way into text: what of it was written is taken out of `fields`.
+/// A match being written: written fields are removed from `fields`.
 struct MatchWriter<'o, 'a> {
     out: &'o mut dyn Write,
     fields: Vec<Field<'a>>,
@@ -445,7 +445,7 @@ impl<'o, 'a> MatchWriter<'o, 'a> {
         }
     }
 
-    /// Writes the word for the protocol, where there is one, in place of the fields that it stands for.
+    /// Writes the word for the protocol, if any, instead of its fields.
     fn write_protocol(&mut self) -> fmt::Result {
         let Context { eth_type, ip_proto } = self.context;
         let word = PROTOCOLS.iter().find(|protocol| {
@@ -492,7 +492,7 @@ impl<'o, 'a> MatchWriter<'o, 'a> {
         }
         write!(self.out, "{}=", self.context.name_of(name))?;
         match name.form {
-            // C's `%#x` writes zero like this, and so does Open vSwitch.
+            // Like C's `%#x`, and Open vSwitch.
             Form::Hex(1) if value == 0 => {
                 self.out.write_char('0')?;
                 match mask {
@@ -541,7 +541,7 @@ fn is_vlan(field: OxmField) -> bool {
     matches!(field, OxmField::VlanVid | OxmField::VlanPcp)
 }
 
-/// VLAN id and priority as Open vSwitch sees them: one tag control field with a mask.
+/// VLAN id and priority as in Open vSwitch: one tag control field with a mask.
 #[derive(Clone, Copy)]
 struct Tci {
     value: u16,

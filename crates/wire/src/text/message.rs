@@ -1,4 +1,4 @@
-//! Whole messages, written only, as `ovs-ofctl ofp-print` writes them.
+//! Writing whole messages like `ovs-ofctl ofp-print`.
 
 use super::action::{write_actions, write_experimenter};
 use super::flow::{write_duration, write_flow_mod, write_rule};
@@ -49,7 +49,7 @@ enum Detail {
 impl MessageText<'_, '_> {
     fn write(&self, out: &mut dyn Write, detail: Detail) -> fmt::Result {
         self.write_head(out)?;
-        // A hello may be of any version; what it says is the same in all.
+        // A hello may have any version; its content is the same in all.
         let version = Version::from_wire(self.header.version).unwrap_or(Version::Of13);
         match self.message {
             Message::Hello(hello) => write_hello(out, self.header, hello),
@@ -98,7 +98,7 @@ impl MessageText<'_, '_> {
         }
     }
 
-    /// `OFPT_FLOW_MOD (OF1.3) (xid=0x1):`; 1.0 is not written.
+    /// `OFPT_FLOW_MOD (OF1.3) (xid=0x1):`; the version 1.0 is omitted.
     fn write_head(&self, out: &mut dyn Write) -> fmt::Result {
         match self.message {
             Message::MultipartRequest(request) => {
@@ -118,7 +118,7 @@ impl MessageText<'_, '_> {
     }
 }
 
-/// What the specification calls a message, without `OFPT_`.
+/// Returns the specification's name of a message, without `OFPT_`.
 fn name(message: &Message<'_>) -> &'static str {
     match message {
         Message::Hello(_) => "HELLO",
@@ -177,7 +177,7 @@ fn write_hello(out: &mut dyn Write, header: &Header, hello: &Hello<'_>) -> fmt::
         None => *version <= header.version,
     };
     out.write_str("\n version bitmap: ")?;
-    // Versions above 0x1f would need a second word, which no specification has use for.
+    // Versions above 0x1f would need a second word, which no specification uses.
     for (index, version) in (0x01..0x20).filter(includes).enumerate() {
         let separator = if index == 0 { "" } else { ", " };
         write!(out, "{separator}{version:#04x}")?;
@@ -209,10 +209,10 @@ fn write_error(
     }
 }
 
-/// Writes the message that caused an error: whole where all of it was sent back, else its bytes.
+/// Writes the message that caused an error: decoded if it was returned whole, otherwise its bytes.
 fn write_offender(out: &mut dyn Write, data: &[u8], detail: Detail) -> fmt::Result {
     match Message::decode(data) {
-        // An error about an error must not lead into a depth that a peer chooses.
+        // An error about an error must not recurse as deeply as a peer chooses.
         Ok((_, Message::Error(inner))) => write!(out, "\nOFPT_ERROR: {}", inner.code),
         Ok((header, offender)) => {
             out.write_char('\n')?;
@@ -342,7 +342,7 @@ fn write_packet_out(
     write_packet(out, packet.data, detail)
 }
 
-/// The fields of a packet's headers on a line of their own, and its bytes.
+/// Writes the fields of a packet's headers on a separate line, and its bytes.
 fn write_packet(out: &mut dyn Write, data: &[u8], detail: Detail) -> fmt::Result {
     if data.is_empty() {
         return Ok(());
@@ -404,7 +404,7 @@ fn write_table_mod(out: &mut dyn Write, table: &TableMod) -> fmt::Result {
     }
 }
 
-/// A queue's rates are in tenths of a percent; more than all of the port means that there is no limit.
+/// A queue's rates are in tenths of a percent; more than the port's rate means no limit.
 fn write_rate(out: &mut dyn Write, name: &str, rate: u16) -> fmt::Result {
     match rate {
         0..=1000 => write!(out, " {name}:{}.{}%", rate / 10, rate % 10),
@@ -469,7 +469,7 @@ const PACKET_IN_REASONS: &[&str] = &["no_match", "action", "invalid_ttl"];
 const PORT_REASONS: &[&str] = &["add", "delete", "modify"];
 const FLOW_REASONS: &[&str] = &["idle", "hard", "delete", "group_delete"];
 
-/// Writes reasons by name, those without one by number.
+/// Writes reasons by name, or by number without one.
 fn write_reasons(out: &mut dyn Write, mask: u32, reasons: &[&str]) -> fmt::Result {
     if mask == 0 {
         return out.write_str(" (off)");

@@ -32,12 +32,12 @@ const WORDS: [&str; 8] = [
 ];
 
 impl MeterMod<'static> {
-    /// Reads a meter as `ovs-ofctl add-meter` and its sisters take it. Each `type=` begins a band.
+    /// Reads a meter as `ovs-ofctl add-meter` and similar commands read it. Each `type=` begins a band.
     ///
-    /// A delete may leave everything out: it is for all meters then.
+    /// A delete without anything is for all meters.
     ///
     /// # Errors
-    /// A [`ParseError`] that names the column; also where an add or modify has no `meter=`.
+    /// A [`ParseError`] that names the column; also if an add or modify has no `meter=`.
     pub fn parse(command: MeterModCommand, text: &str) -> Result<Self, ParseError> {
         let mut draft = Draft::default();
         let mut items = Span::new(text).items();
@@ -58,7 +58,7 @@ impl MeterMod<'static> {
     }
 }
 
-/// A meter in the making.
+/// A meter being parsed.
 #[derive(Default)]
 struct Draft {
     meter_id: Option<u32>,
@@ -132,15 +132,14 @@ fn burst_size_of<'b>(band: &'b mut MeterBand<'_>) -> &'b mut u32 {
     }
 }
 
-/// As [`MeterMod::parse`] reads it, in one line; the command is not part of it.
+/// Writes the meter for [`MeterMod::parse`], in one line, without the command.
 impl fmt::Display for MeterMod<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_meter(f, self.meter_id, self.flags, &self.bands, " ")
     }
 }
 
-/// Writes a meter with its bands, each after `separator`; the first one follows `bands=` at once where that is a
-/// space.
+/// Writes a meter with its bands, each after `separator`; the first one follows `bands=` directly if that is a space.
 pub(super) fn write_meter<'a>(
     out: &mut dyn Write,
     meter_id: u32,

@@ -13,14 +13,14 @@
 //!
 //! **Names.** Open vSwitch's (`dl_src`, `nw_dst`, `tp_dst`) are read and written: operators and scripts know them.
 //! Those that depend on the protocol, such as `tp_dst`, take the protocol from the same match, whatever the order. The
-//! specification's names (`eth_src`, `ipv4_dst`, `tcp_dst`) are read too, always mean that very field, and are written
-//! where Open vSwitch's name would be ambiguous. What is written reads back as the same value.
+//! specification's names (`eth_src`, `ipv4_dst`, `tcp_dst`) are also read, always mean exactly that field, and are written
+//! where Open vSwitch's name would be ambiguous. Written text reads back as the same value.
 //!
 //! **What has no text.** Experimenter actions and instructions, and match fields of foreign classes, are written as
-//! `experimenter(0x2320,0a0b)` and `oxm(0xffff,3,0a0b)`, and are not read: a parsed value has nothing to own such bytes.
+//! `experimenter(0x2320,0a0b)` and `oxm(0xffff,3,0a0b)`, and are not read: a parsed value cannot own such bytes.
 //! `max_len` of an output to another port than the controller means nothing and is left out.
 //!
-//! **Errors.** A [`ParseError`] names the column, what is there and what was expected. No text makes a parser panic.
+//! **Errors.** A [`ParseError`] names the column, the text there and the expected one. No text makes a parser panic.
 
 mod action;
 mod error;

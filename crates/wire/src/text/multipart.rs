@@ -1,4 +1,4 @@
-//! Multipart messages, written only, as `ovs-ofctl ofp-print` writes them.
+//! Writing multipart messages like `ovs-ofctl ofp-print`.
 
 use super::action::write_experimenter;
 use super::flow::{write_duration, write_flow_stats};
@@ -14,7 +14,7 @@ use crate::{
 };
 use std::fmt::{self, Write};
 
-/// What the specification calls a request, without `OFPMP_`.
+/// Returns the specification's name of a request, without `OFPMP_`.
 pub(super) fn request_name(body: &MultipartRequestBody<'_>) -> &'static str {
     match body {
         MultipartRequestBody::Desc => "DESC",
@@ -35,7 +35,7 @@ pub(super) fn request_name(body: &MultipartRequestBody<'_>) -> &'static str {
     }
 }
 
-/// What the specification calls a reply, without `OFPMP_`.
+/// Returns the specification's name of a reply, without `OFPMP_`.
 pub(super) fn reply_name(body: &MultipartReplyBody<'_>) -> &'static str {
     match body {
         MultipartReplyBody::Desc(_) => "DESC",
@@ -121,7 +121,7 @@ fn write_queue_request(
     queue_id: u32,
     version: Version,
 ) -> fmt::Result {
-    // 1.0 says "all ports" where 1.3 says "any port".
+    // 1.0 uses "all ports" for 1.3's "any port".
     let any = version == Version::Of10 && port == PortNo::ALL;
     write!(out, " port={} queue=", if any { PortNo::ANY } else { port })?;
     match queue_id {
@@ -241,7 +241,7 @@ fn write_table_name(out: &mut dyn Write, name: &FixedName<32>) -> fmt::Result {
     out.write_str("\")")
 }
 
-/// A counter by its name, or `?` where the switch does not keep it.
+/// Writes a counter by its name, or `?` if the switch does not keep it.
 fn write_counter(out: &mut dyn Write, name: &str, count: u64) -> fmt::Result {
     match count {
         u64::MAX => write!(out, "{name}=?"),
@@ -259,7 +259,7 @@ fn write_counters(out: &mut dyn Write, counters: &[(&str, u64)]) -> fmt::Result 
     Ok(())
 }
 
-/// Whether the switch says how long something has existed.
+/// Returns `true` if the switch reports durations.
 fn has_duration(sec: u32, version: Version) -> bool {
     version == Version::Of13 && sec != u32::MAX
 }

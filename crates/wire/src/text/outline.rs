@@ -1,4 +1,4 @@
-//! Many lines made one.
+//! Joining lines.
 
 use std::fmt::{self, Write};
 
@@ -48,7 +48,7 @@ impl Write for OneLine<'_> {
     }
 }
 
-/// Writes text that a peer chose: its control characters are escaped, so that it can neither break lines nor command a
+/// Writes text from a peer with escaped control characters, so that it can neither break lines nor control a
 /// terminal.
 pub(super) fn write_foreign(out: &mut dyn Write, text: &str) -> fmt::Result {
     text.chars().try_for_each(|letter| {

@@ -1,4 +1,4 @@
-//! Ports, written only: ` 1(eth1): addr:50:54:00:00:00:02` and what follows it.
+//! Ports, written only: ` 1(eth1): addr:50:54:00:00:00:02` and further lines.
 
 use super::outline::write_foreign;
 use crate::{Port, PortConfig, PortFeatures, PortMod, PortReason, PortState, PortStatus, Version};
@@ -94,7 +94,7 @@ fn write_state(out: &mut dyn Write, state: PortState, version: Version) -> fmt::
     out.write_str(STP_STATES[stp])
 }
 
-/// Current and highest rate: said by the switch in 1.3, by the features in 1.0.
+/// Returns current and highest rate: reported by the switch in 1.3, derived from the features in 1.0.
 fn speeds_mbps(port: &Port, version: Version) -> [u32; 2] {
     match version {
         Version::Of10 => [port.curr, port.supported].map(fastest_mbps),
@@ -113,7 +113,7 @@ fn fastest_mbps(features: PortFeatures) -> u32 {
     offered.map(|(rate, _)| *rate).max().unwrap_or(0)
 }
 
-/// Writes what happened to which port.
+/// Writes a port-status message.
 pub(super) fn write_port_status(
     out: &mut dyn Write,
     status: &PortStatus,

@@ -6,7 +6,7 @@ use crate::{MacAddr, OxmField, PortNo};
 use std::fmt::{self, Write};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// How a field's value is written.
+/// The form of a field's value in text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// A port's number or name.
@@ -19,7 +19,7 @@ pub(super) enum Form {
     Ipv6,
 }
 
-/// Writes `value`, and the mask where it does not cover the field.
+/// Writes `value`, and the mask if it does not cover the field.
 pub(super) fn write(
     out: &mut dyn Write,
     form: Form,
@@ -57,7 +57,7 @@ fn write_value(out: &mut dyn Write, form: Form, value: u128) -> fmt::Result {
     }
 }
 
-/// `/24` where the mask's ones are all at its front, the mask as an address otherwise.
+/// Writes `/24` for a mask of leading ones, otherwise the mask as an address.
 fn write_prefix_or_mask(out: &mut dyn Write, form: Form, mask: u128, full: u128) -> fmt::Result {
     let zeros = full & !mask;
     if zeros & zeros.wrapping_add(1) == 0 {
