@@ -22,6 +22,7 @@ use auxiliary::Auxiliary;
 use hold::Hold;
 pub(crate) use holding::Resumption;
 use parking_lot::Mutex;
+use raw::RawPart;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -161,6 +162,8 @@ pub(crate) struct Connection<C = Stream> {
     resumed: Option<SwitchInfo>,
     /// The entries of programs that have changed, until they are settled.
     reconciliations: Vec<Reconciliation>,
+    /// Frames for a raw program that arrived before the switch joined.
+    early: Vec<u8>,
 }
 
 /// A switch that has identified itself by its features reply, and its handlers, one per program.
@@ -169,6 +172,8 @@ struct Joined {
     handlers: Vec<Box<dyn SwitchHandler>>,
     /// The handlers' programs, in the same order.
     programs: Arc<ProgramList>,
+    /// The raw program's part, if the controller has one.
+    raw: Option<RawPart>,
     /// Whether its ports are known, if it describes them.
     is_up: bool,
     /// One for each handler with an interval, while our role lets us write.
@@ -203,8 +208,10 @@ impl TickTimer {
 /// dropped.
 impl Drop for Joined {
     fn drop(&mut self) {
-        for handler in self.handlers.drain(..) {
-            if let Err(reason) = drop_contained(handler) {
+        let raw = self.raw.take().map(RawPart::drop_contained);
+        let handlers = self.handlers.drain(..).map(drop_contained);
+        for dropped in handlers.chain(raw) {
+            if let Err(reason) = dropped {
                 urtica_log::error!(about: Subject::Switch(self.info.datapath_id), dp_id = %self.info.datapath_id, %reason, "a handler panicked while it was dropped");
             }
         }
@@ -529,7 +536,8 @@ impl<C: Channel> Connection<C> {
         else {
             return;
         };
-        if !switch.is_up || !self.session.role().may_write() {
+        // It would answer frames that a raw program has to see.
+        if !switch.is_up || !self.session.role().may_write() || self.session.is_raw() {
             return;
         }
         self.awaits_half = match &batch.kernel_halves {
@@ -702,6 +710,7 @@ impl<C: Channel> Connection<C> {
             hold: None,
             resumed: None,
             reconciliations: Vec::new(),
+            early: Vec::new(),
         }
     }
 
@@ -798,6 +807,7 @@ impl<C: Channel> Connection<C> {
             }
             match split_frame(rest) {
                 Ok(None) => return Ok(self.session.handle_fragment(rest)?),
+                Ok(Some(_)) if self.session.is_raw() => self.handle_raw(rest, batch)?,
                 Ok(Some((frame, after))) => {
                     *rest = after;
                     self.count_received(1, batch);
@@ -928,6 +938,7 @@ impl<C: Channel> Connection<C> {
             info: info.clone(),
             handlers: Vec::with_capacity(programs.programs.len()),
             programs: Arc::clone(&programs),
+            raw: None,
             is_up: false,
             timers: Vec::new(),
         });
@@ -946,6 +957,7 @@ impl<C: Channel> Connection<C> {
             let handler = handler.unwrap_or_else(|| listed.program.handler(&info));
             joined.handlers.push(handler);
         }
+        joined.raw = RawPart::start(&programs, &info);
         let entry = Entry {
             shard: batch.shard,
             token: self.token,
@@ -956,6 +968,7 @@ impl<C: Channel> Connection<C> {
             permanent: Arc::default(),
             is_up: false,
             may_write: AtomicBool::new(self.session.role().may_write()),
+            is_raw: self.session.is_raw(),
         };
         if let Some(older) = batch.network.register(entry) {
             urtica_log::warn!(
@@ -1332,6 +1345,7 @@ impl<C: Channel> Connection<C> {
         for handler in std::mem::take(&mut switch.handlers) {
             switch.end_handler(handler, batch);
         }
+        switch.end_raw(batch);
     }
 
     /// The subject of log lines about it.
@@ -1484,6 +1498,7 @@ mod auxiliary;
 mod hold;
 mod holding;
 mod programs;
+mod raw;
 mod roles;
 #[cfg(test)]
 mod tests;

@@ -4,12 +4,14 @@ use crate::background::Starter;
 use crate::datapath_ids::DatapathIds;
 use crate::error::Error;
 use crate::network::Network;
+use crate::program_list::{check_beside_raw, check_count};
 use crate::running::{Plan, Running};
-use crate::session::SessionConfig;
+use crate::session::{Clients, SessionConfig};
 use crate::setting::SettingError;
 use crate::stage::Tables;
-use crate::xid::MAX_PROGRAMS;
-use crate::{Background, Embedded, HeldHalves, InputRings, KernelHalves, Program, Role};
+use crate::{
+    Background, Embedded, HeldHalves, InputRings, KernelHalves, Program, RawProgram, Role,
+};
 use rustix::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -56,6 +58,7 @@ pub struct Controller {
     held: Option<Held>,
     held_halves: Option<Arc<dyn HeldHalves>>,
     programs: Vec<Arc<dyn Program>>,
+    raw: Option<Arc<dyn RawProgram>>,
     rings: Option<Arc<dyn InputRings>>,
     kernel_halves: Option<Arc<dyn KernelHalves>>,
     times_packet_ins: bool,
@@ -76,6 +79,7 @@ impl Default for Controller {
             held: None,
             held_halves: None,
             programs: Vec::new(),
+            raw: None,
             rings: None,
             kernel_halves: None,
             times_packet_ins: false,
@@ -185,6 +189,41 @@ impl Controller {
         self
     }
 
+    /// Runs a program that gets frames instead of messages; a later call replaces it. Other programs of the controller may
+    /// only [observe](crate::Stage::Observe).
+    ///
+    /// The session sends a hello and a features request, answers echo requests, and sends some to silent switches; if other
+    /// programs observe, it also asks for port descriptions. The raw program gets every frame in order, from the switch's
+    /// hello on, including echo requests, the first features reply and messages that other programs consume; only replies
+    /// to other senders' messages are not for it. Nothing else is sent to the switch, and the program's frames are not changed:
+    /// no cookie is marked, no table-miss entry is added, FLOOD stays FLOOD, and malformed frames are not answered.
+    ///
+    /// Replies are routed by xid. The program may use any; if the first byte of one is another sender's (254, 255, 250, or the
+    /// number of one of the other programs), another xid is used on the wire, and replies get the program's again.
+    ///
+    /// Not with [`Controller::hold`] and [`Controller::kernel_halves`].
+    ///
+    /// ```no_run
+    /// use urtica_controller::{Controller, RawHandler, RawSwitch, SwitchInfo};
+    ///
+    /// /// Counts frames.
+    /// struct Counting(u64);
+    ///
+    /// impl RawHandler for Counting {
+    ///     fn frame(&mut self, _switch: &mut RawSwitch, _frame: &[u8]) {
+    ///         self.0 += 1;
+    ///     }
+    /// }
+    ///
+    /// fn main() -> Result<(), urtica_controller::Error> {
+    ///     Controller::new().raw_program(|_: &SwitchInfo| Counting(0)).run_programs()
+    /// }
+    /// ```
+    pub fn raw_program(mut self, program: impl RawProgram + 'static) -> Self {
+        self.raw = Some(Arc::new(program));
+        self
+    }
+
     /// Makes switches' messages arrive through rings if possible, one per shard: see `urtica-offload`. A switch then stays
     /// with its first shard.
     pub fn input_rings(mut self, rings: impl InputRings + 'static) -> Self {
@@ -266,7 +305,7 @@ impl Controller {
         };
         let tables = tables_of(&programs);
         let datapath_ids = self.datapath_ids.as_deref();
-        let session = self.session_config(tables);
+        let session = self.session_config(tables, !programs.is_empty());
         Running::start(Plan {
             tls: self.load_tls()?,
             datapath_ids: datapath_ids.map(DatapathIds::read).transpose()?,
@@ -278,6 +317,7 @@ impl Controller {
             drain_timeout: self.drain_timeout,
             tables,
             programs,
+            raw: self.raw,
             rings: self.rings,
             kernel_halves: self.kernel_halves,
             times_packet_ins: self.times_packet_ins,
@@ -295,25 +335,33 @@ impl Controller {
         self.check(&programs)?;
         let tables = tables_of(&programs);
         let network = Network::new(1, tables).map_err(Error::io("make a mailbox"))?;
-        let mut session = self.session_config(tables);
+        let mut session = self.session_config(tables, !programs.is_empty());
         session.roles = Arc::clone(network.wanted_roles());
-        Ok(Embedded::new(network, session, programs, self.starters))
+        Ok(Embedded::new(
+            network,
+            session,
+            programs,
+            self.raw,
+            self.starters,
+        ))
     }
 
-    fn session_config(&self, tables: Tables) -> SessionConfig {
+    fn session_config(&self, tables: Tables, has_programs: bool) -> SessionConfig {
+        let clients = match (&self.raw, has_programs) {
+            (None, _) => Clients::Programs,
+            (Some(_), false) => Clients::Raw,
+            (Some(_), true) => Clients::RawAndServices,
+        };
         let session = self.session.clone().for_tables(tables);
         SessionConfig {
             role: self.role.unwrap_or(session.role),
+            clients,
             ..session
         }
     }
 
     fn programs_in_order(&self) -> Result<Vec<Arc<dyn Program>>, Error> {
-        match self.programs.len() {
-            0 => return Err(Error::NoProgram),
-            1..=MAX_PROGRAMS => {}
-            count => return Err(Error::TooManyPrograms(count)),
-        }
+        check_count(self.programs.len(), self.raw.is_some())?;
         let mut programs = self.programs.clone();
         programs.sort_by_key(|program| program.stage());
         Ok(programs)
@@ -329,8 +377,26 @@ impl Controller {
             }
         }
         self.session.check()?;
+        if self.raw.is_some() {
+            self.check_raw(programs)?;
+        }
         let mut programs = programs.iter();
         Ok(programs.try_for_each(|program| program.check())?)
+    }
+
+    /// Refuses what would keep frames from a raw program.
+    fn check_raw(&self, programs: &[Arc<dyn Program>]) -> Result<(), SettingError> {
+        let with = match (&self.held, &self.kernel_halves) {
+            (Some(_), _) => Some("a holder"),
+            (None, Some(_)) => Some("kernel halves"),
+            (None, None) => None,
+        };
+        if let Some(with) = with {
+            let refused =
+                format!("a raw program was given together with {with}: expected it without");
+            return Err(SettingError::new(refused));
+        }
+        check_beside_raw(programs.iter().map(|program| &**program))
     }
 
     /// Refuses files that cannot be used, and TLS without files.

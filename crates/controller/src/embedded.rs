@@ -8,7 +8,7 @@ use crate::mailbox::{Command, Mailbox, Token};
 use crate::program_list::{ProgramList, ProgramSlot, Programs};
 use crate::session::SessionConfig;
 use crate::switch::FLUSH_BYTES;
-use crate::{BackgroundCounters, Error, Network, Program, ProgramId};
+use crate::{BackgroundCounters, Error, Network, Program, ProgramId, RawProgram};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
@@ -106,11 +106,12 @@ impl Embedded {
         network: Network,
         session: SessionConfig,
         programs: Vec<Arc<dyn Program>>,
+        raw: Option<Arc<dyn RawProgram>>,
         starters: Vec<Starter>,
     ) -> Self {
         let started = Instant::now();
         let (background, queue) = Background::on_queue(network.clone(), started);
-        let list = ProgramList::first(programs, &network);
+        let list = ProgramList::first(programs, raw, &network);
         let programs = Programs::start(Arc::clone(&list), &network, &background);
         for start in starters {
             start(&background);
@@ -416,6 +417,17 @@ impl Embedded {
                 } => {
                     let result = self.with(token, |connection, batch| {
                         connection.send(bytes, count, reply, batch.now);
+                        connection.flush_backlog(batch)
+                    });
+                    self.settle(token, result, ended);
+                }
+                Command::SendFrames {
+                    token,
+                    bytes,
+                    count,
+                } => {
+                    let result = self.with(token, |connection, batch| {
+                        connection.send_frames(bytes, count, batch.now);
                         connection.flush_backlog(batch)
                     });
                     self.settle(token, result, ended);

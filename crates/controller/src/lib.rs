@@ -6,6 +6,7 @@
 //! The whole path of a packet-in runs on one thread and uses no lock; ARCHITECTURE.md describes it file by file.
 //!
 //! - [`SwitchHandler`] and [`Switch`] are the interface of a control program; [`Network`] reaches the other switches.
+//! - [`RawProgram`] gets frames instead of messages: [`Controller::raw_program`].
 //! - [`Background`] starts programs that run in parallel to the handlers, with timers and awaited requests.
 //! - [`Controller`] sets up and starts shards and listeners; [`Running`] stops them in order.
 //! - [`Embedded`] is a controller without threads, sockets and clock, for a network in one process.
@@ -82,6 +83,7 @@ mod entries;
 mod error;
 mod events;
 mod flooding;
+mod frame;
 mod handler;
 mod input_ring;
 mod kernel_half;
@@ -96,6 +98,7 @@ mod ports;
 mod preview;
 mod program_id;
 mod program_list;
+mod raw;
 mod reconciliation;
 mod request;
 mod role;
@@ -111,6 +114,7 @@ mod switch_info;
 mod unsent;
 mod watch;
 mod xid;
+mod xid_map;
 
 pub use actions::Actions;
 #[cfg(feature = "args")]
@@ -124,6 +128,7 @@ pub use embedded::{ConnectionError, ConnectionId, Embedded};
 pub use error::Error;
 pub use events::NetworkEvent;
 pub use flooding::FloodPorts;
+pub use frame::FrameError;
 pub use handler::{PacketIns, Program, SwitchHandler};
 pub use input_ring::{InputRing, InputRings, RingCounts, RingEntry, RingInput};
 pub use kernel_half::{
@@ -137,6 +142,7 @@ pub use ports::{MAX_PORTS, Ports};
 pub use preview::FlowChange;
 pub use program_id::{OWN_COOKIE_BITS, ProgramId};
 pub use program_list::ProgramSlot;
+pub use raw::{Frames, RawHandler, RawProgram, RawSwitch};
 pub use request::{PendingReply, Reply, RequestError};
 pub use role::{ParseRoleError, Role, RoleRequest};
 pub use running::Running;

@@ -24,6 +24,12 @@ pub(crate) enum Command {
         count: u64,
         reply: Option<Asker>,
     },
+    /// Send these bytes, which are `count` whole frames of a raw program, to a switch.
+    SendFrames {
+        token: Token,
+        bytes: Vec<u8>,
+        count: u64,
+    },
     /// Request a role from a switch.
     AskForRole {
         token: Token,
@@ -59,6 +65,7 @@ impl Command {
     fn is_for(&self, wanted: Token) -> bool {
         match self {
             Self::Send { token, .. }
+            | Self::SendFrames { token, .. }
             | Self::AskForRole { token, .. }
             | Self::Close { token, .. } => *token == wanted,
             _ => false,

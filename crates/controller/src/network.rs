@@ -6,6 +6,7 @@ use crate::broadcast::{Broadcast, Events};
 use crate::entries;
 use crate::events::NetworkEvent;
 use crate::flooding::{self, FloodPorts};
+use crate::frame::count_frames;
 use crate::mailbox::{Command, Mailbox, Token};
 use crate::permanent::{Full, PermanentEntries};
 use crate::request::{Asker, DEADLINE, ReplySender, has_reply};
@@ -97,6 +98,8 @@ pub(crate) struct Entry {
     pub is_up: bool,
     /// Whether our role permits changes to it.
     pub may_write: AtomicBool,
+    /// Whether a raw program gets its frames.
+    pub is_raw: bool,
 }
 
 /// Returns `true` if the messages change nothing in a switch.
@@ -302,6 +305,42 @@ impl Network {
             return Ok(());
         }
         self.push(datapath_id, messages, None)
+    }
+
+    /// Sends frames of a [raw program](crate::Controller::raw_program) to a switch, unchanged: `frames` are whole messages, one
+    /// after the other. They are sent consecutively, all or none, and wake the switch's shard once.
+    ///
+    /// # Errors
+    /// [`RequestError::UnknownSwitch`], [`RequestError::NoRawProgram`], [`RequestError::Frame`], [`RequestError::Busy`],
+    /// [`RequestError::InTransaction`].
+    pub fn send_frames(
+        &self,
+        datapath_id: DatapathId,
+        frames: impl Into<Vec<u8>>,
+    ) -> Result<(), RequestError> {
+        if urtica_state::in_transaction() {
+            return Err(RequestError::InTransaction);
+        }
+        let bytes = frames.into();
+        let count = count_frames(&bytes)?;
+        let switches = self.read();
+        let unknown = RequestError::UnknownSwitch(datapath_id);
+        let entry = switches.get(&datapath_id).ok_or(unknown.clone())?;
+        if !entry.is_raw {
+            return Err(RequestError::NoRawProgram);
+        }
+        if !entry.backlog.add(bytes.len()) {
+            entry.counters.refused.add_shared(count);
+            return Err(RequestError::Busy(datapath_id));
+        }
+        let command = Command::SendFrames {
+            token: entry.token,
+            bytes,
+            count,
+        };
+        // Fails only if that shard has ended, and the connection with it.
+        let mailbox = &self.shard(entry.shard).mailbox;
+        mailbox.push(command).map_err(|_| unknown)
     }
 
     /// Adds an entry that applies `actions` to the packets that it matches; none drops them (McNettle section 3,

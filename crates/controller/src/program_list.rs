@@ -9,10 +9,11 @@
 
 use crate::error::Error;
 use crate::network::Network;
+use crate::setting::SettingError;
 use crate::stage::{Stage, Tables};
 use crate::switch::Identity;
 use crate::xid::{MAX_PROGRAMS, Origin};
-use crate::{Background, PacketInTimes, Program, ProgramId};
+use crate::{Background, PacketInTimes, Program, ProgramId, RawProgram};
 use std::sync::Arc;
 use urtica_state::Snapshot;
 
@@ -75,27 +76,48 @@ pub(crate) struct ProgramList {
     pub programs: Vec<Listed>,
     /// Their identities, in the same order: all that a batch needs.
     pub identities: Vec<Identity>,
+    /// The raw program, if there is one; it never changes.
+    pub raw: Option<Raw>,
 }
+
+/// A raw program in a list.
+#[derive(Clone)]
+pub(crate) struct Raw {
+    pub program: Arc<dyn RawProgram>,
+    pub network: Network,
+}
+
+/// The index of a raw program: the last.
+const RAW_INDEX: usize = MAX_PROGRAMS - 1;
 
 /// The list in use.
 pub(crate) type CurrentPrograms = Arc<Snapshot<Arc<ProgramList>>>;
 
 impl ProgramList {
-    fn new(version: u64, programs: Vec<Listed>) -> Arc<Self> {
+    fn new(version: u64, programs: Vec<Listed>, raw: Option<Raw>) -> Arc<Self> {
         let identities = programs.iter().map(|listed| listed.identity.clone());
         Arc::new(Self {
             version,
             identities: identities.collect(),
             programs,
+            raw,
         })
     }
 
     /// The first list of a controller.
-    pub fn first(programs: Vec<Arc<dyn Program>>, network: &Network) -> Arc<Self> {
+    pub fn first(
+        programs: Vec<Arc<dyn Program>>,
+        raw: Option<Arc<dyn RawProgram>>,
+        network: &Network,
+    ) -> Arc<Self> {
         let programs = programs.into_iter().enumerate();
         let programs =
             programs.map(|(index, program)| Listed::new(program, index as u64, index, network));
-        let first = Self::new(0, programs.collect());
+        let raw = raw.map(|program| Raw {
+            program,
+            network: network.for_program(RAW_INDEX),
+        });
+        let first = Self::new(0, programs.collect(), raw);
         network.show_times(first.times());
         first
     }
@@ -140,8 +162,13 @@ impl Programs {
             listed.program.start(&own);
             own
         });
+        let backgrounds = backgrounds.collect();
+        if let Some(raw) = &list.raw {
+            let own = background.for_program(&raw.network, Stage::Forward);
+            raw.program.start(&own);
+        }
         Self {
-            backgrounds: backgrounds.collect(),
+            backgrounds,
             last_run: list.programs.len() as u64,
             list,
             network: network.clone(),
@@ -184,7 +211,8 @@ impl Programs {
         self.last_run += starting.len() as u64;
         self.backgrounds = backgrounds;
         let programs = in_order.into_iter().map(|(listed, _)| listed);
-        self.list = ProgramList::new(self.list.version + 1, programs.collect());
+        let raw = self.list.raw.clone();
+        self.list = ProgramList::new(self.list.version + 1, programs.collect(), raw);
         self.network.show_times(self.list.times());
         Ok(Prepared {
             list: Arc::clone(&self.list),
@@ -218,11 +246,8 @@ impl Programs {
 
     /// Returns the programs to run, each with its current position if it is kept; refuses those that cannot run.
     pub fn wanted(&self, slots: &[ProgramSlot]) -> Result<Vec<(Listed, Option<usize>)>, Error> {
-        match slots.len() {
-            0 => return Err(Error::NoProgram),
-            1..=MAX_PROGRAMS => {}
-            count => return Err(Error::TooManyPrograms(count)),
-        }
+        let has_raw = self.list.raw.is_some();
+        check_count(slots.len(), has_raw)?;
         let mut taken = self.numbers_kept(slots)?;
         let mut run = self.last_run;
         let mut wanted = Vec::new();
@@ -251,9 +276,24 @@ impl Programs {
                 }
             });
         }
+        if has_raw {
+            self.check_kept_services(!wanted.is_empty())?;
+            check_beside_raw(wanted.iter().map(|(listed, _)| &*listed.program))?;
+        }
         let stages = wanted.iter().map(|(listed, _)| listed.program.stage());
         check_tables(self.network.tables(), stages)?;
         Ok(wanted)
+    }
+
+    /// Sessions are asked for ports on behalf of services when they start, or not at all.
+    fn check_kept_services(&self, has_services: bool) -> Result<(), SettingError> {
+        match has_services != self.list.programs.is_empty() {
+            true => Ok(()),
+            false => Err(SettingError::new(
+                "the first program cannot be added to a raw program while the controller runs, nor the last one be removed: \
+                 restart the controller",
+            )),
+        }
     }
 
     /// The numbers that stay in use, each once.
@@ -273,6 +313,28 @@ impl Programs {
 
     fn position(&self, id: ProgramId) -> Result<usize, Error> {
         self.list.position(id).ok_or(Error::NoSuchProgram(id))
+    }
+}
+
+/// Refuses a number of programs that one controller cannot run.
+pub(crate) fn check_count(programs: usize, has_raw: bool) -> Result<(), Error> {
+    match programs + usize::from(has_raw) {
+        0 => Err(Error::NoProgram),
+        1..=MAX_PROGRAMS => Ok(()),
+        count => Err(Error::TooManyPrograms(count)),
+    }
+}
+
+/// Refuses programs that share a controller with a raw program and do more than observe.
+pub(crate) fn check_beside_raw<'p>(
+    mut programs: impl Iterator<Item = &'p (dyn Program + 'static)>,
+) -> Result<(), SettingError> {
+    match programs.all(|program| program.stage() == Stage::Observe) {
+        true => Ok(()),
+        false => Err(SettingError::new(
+            "a program that filters or forwards was given together with a raw program, which installs entries in all tables: \
+             expected only programs of Stage::Observe with it",
+        )),
     }
 }
 

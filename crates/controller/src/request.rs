@@ -1,5 +1,6 @@
 //! Requests from code outside of handlers, and their awaited replies.
 
+use crate::FrameError;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -36,6 +37,14 @@ pub enum RequestError {
         "the controller is a secondary at switch {0}, which may only read; expected the role primary or equal"
     )]
     Secondary(DatapathId),
+    /// The bytes are not frames.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    /// The controller has no raw program, whose frames alone are sent unchanged.
+    #[error(
+        "frames can be sent unchanged only in a controller with a raw program; expected Controller::raw_program"
+    )]
+    NoRawProgram,
     /// Switches do not answer messages like this one.
     #[error("the message has no reply to wait for; send a barrier request after it")]
     NoReply,

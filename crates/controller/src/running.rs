@@ -16,7 +16,7 @@ use crate::supervisor::{Acceptor, Supervisor};
 use crate::watch::{Watch, join_other};
 use crate::{
     Background, BackgroundCounters, FlowChange, HeldHalves, InputRings, KernelHalves, Program,
-    ProgramId,
+    ProgramId, RawProgram,
 };
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -57,6 +57,7 @@ pub(crate) struct Plan {
     pub tables: Tables,
     /// In the order in which they see messages.
     pub programs: Vec<Arc<dyn Program>>,
+    pub raw: Option<Arc<dyn RawProgram>>,
     pub rings: Option<Arc<dyn InputRings>>,
     pub kernel_halves: Option<Arc<dyn KernelHalves>>,
     /// Whether programs' answers to packet-ins are timed.
@@ -76,7 +77,8 @@ impl Running {
         let watch = Watch::new(network.clone()).map_err(Error::io("make an event"))?;
         let (background, background_threads) =
             Background::on_threads(network.clone(), &watch).map_err(Error::io("start a clock"))?;
-        let list = ProgramList::first(std::mem::take(&mut plan.programs), &network);
+        let given = std::mem::take(&mut plan.programs);
+        let list = ProgramList::first(given, plan.raw.take(), &network);
         let programs = Programs::start(Arc::clone(&list), &network, &background);
         for start in std::mem::take(&mut plan.starters) {
             start(&background);

@@ -78,6 +78,20 @@ pub struct SessionConfig {
     pub async_config: Option<AsyncConfig>,
     /// Roles that are requested while the controller runs, which override `role`.
     pub(crate) roles: Arc<WantedRoles>,
+    /// The programs that the session works for.
+    pub(crate) clients: Clients,
+}
+
+/// The programs that a session works for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Clients {
+    /// Programs, which rely on its configuration of the switch.
+    #[default]
+    Programs,
+    /// A raw program, which configures the switch itself.
+    Raw,
+    /// A raw program, and services that need the switch's ports.
+    RawAndServices,
 }
 
 impl Default for SessionConfig {
@@ -92,6 +106,7 @@ impl Default for SessionConfig {
             role: Role::Equal,
             async_config: None,
             roles: Arc::default(),
+            clients: Clients::Programs,
         }
     }
 }
@@ -278,7 +293,7 @@ enum Phase {
     /// The features are known, the role is not.
     Role(Version),
     Up(Version),
-    /// Like `Up`, but our role permits only reading.
+    /// Like `Up`, but packet-ins do not bypass the session: our role permits only reading, or a raw program gets them.
     ReadOnly(Version),
 }
 
@@ -308,10 +323,23 @@ impl Session {
         }
     }
 
+    /// Whether a raw program gets the frames: then the session refuses nothing, and configures nothing for programs.
+    pub(crate) fn is_raw(&self) -> bool {
+        self.config.clients != Clients::Programs
+    }
+
+    /// The origin in its xids.
+    fn origin(&self) -> Origin {
+        match self.is_raw() {
+            true => Origin::RAW_SESSION,
+            false => Origin::SESSION,
+        }
+    }
+
     /// Sends our hello, unless that was done.
     fn greet(&mut self, out: &mut Vec<u8>) {
         if self.phase == Phase::New {
-            let xid = self.xids.next(Origin::SESSION);
+            let xid = self.xids.next(self.origin());
             Hello::write(&self.config.versions, xid, out);
             self.phase = Phase::Hello;
         }
@@ -531,7 +559,7 @@ impl Session {
     ) -> Result<Event<'a>, SessionError> {
         match self.decode(version, frame, out) {
             Ok((_, Message::FeaturesReply(features))) if features.auxiliary_id != 0 => {
-                self.phase = Phase::Up(version);
+                self.phase = self.phase_of_role(version);
                 self.share_role();
                 Ok(Event::Auxiliary {
                     datapath_id: features.datapath_id,
@@ -587,7 +615,7 @@ impl Session {
 
     fn join(&mut self, version: Version, mut info: SwitchInfo, out: &mut Vec<u8>) -> SwitchInfo {
         self.phase = self.phase_of_role(version);
-        self.awaits_ports = version != Version::Of10;
+        self.awaits_ports = version != Version::Of10 && self.config.clients != Clients::Raw;
         self.write_rest_of_configuration(version, out);
         info.role = self.role();
         info
@@ -604,6 +632,8 @@ impl Session {
             Err(error) if self.awaits_ports && self.describes_ports(frame) => {
                 return Ok(self.give_up_on_ports(PortsProblem::Malformed(error)));
             }
+            // It is the raw program's.
+            Err(_) if self.is_raw() => return Ok(Event::Nothing),
             Err(error) => return Ok(Event::Malformed(error)),
         };
         if self.note_role(version, (header, &message), out) {
@@ -636,12 +666,10 @@ impl Session {
                 Ok(Event::Message(header, message))
             }
             // An echo reply to a program's request is the program's.
-            Message::EchoReply(_) if Origin::of(header.xid) == Origin::SESSION => {
-                Ok(Event::Nothing)
-            }
+            Message::EchoReply(_) if Origin::of(header.xid) == self.origin() => Ok(Event::Nothing),
             Message::Hello(_) => Ok(Event::Nothing),
             message if is_for_switches(&message) => {
-                self.write_error(version, ErrorCode::BadRequestBadType, frame, out);
+                self.refuse(version, ErrorCode::BadRequestBadType, frame, out);
                 Ok(Event::Nothing)
             }
             message => Ok(Event::Message(header, message)),
@@ -698,13 +726,16 @@ impl Session {
             }
             _ => Message::decode(frame),
         };
-        decoded.inspect_err(|error| self.write_error(version, error.code(), frame, out))
+        decoded.inspect_err(|error| self.refuse(version, error.code(), frame, out))
     }
 
     /// Makes every switch send whole packets; requests port descriptions from a 1.3 switch and adds the table-miss entry, too.
     /// This is sent together with the features request, since each round trip costs a pass of the switch's main loop: Open
     /// vSwitch with many bridges needs milliseconds for one. If a role may have to be requested, all but the first waits.
     fn write_configuration(&mut self, version: Version, out: &mut Vec<u8>) {
+        if self.is_raw() {
+            return;
+        }
         let config = SwitchConfig {
             flags: ConfigFlags::empty(),
             miss_send_len: CONTROLLER_NO_BUFFER,
@@ -722,7 +753,7 @@ impl Session {
         if version == Version::Of10 {
             return;
         }
-        if self.port_desc_xid.is_none() {
+        if self.awaits_ports && self.port_desc_xid.is_none() {
             self.ask_for_ports(version, out);
         }
         if self.role().may_write() {
@@ -740,7 +771,7 @@ impl Session {
     }
 
     fn write_table_misses(&mut self, version: Version, tables: Range<u8>, out: &mut Vec<u8>) {
-        if self.config.table_miss {
+        if self.config.table_miss && !self.is_raw() {
             for table_id in tables.start..tables.end.min(self.config.tables) {
                 self.write_table_miss(version, table_id, out);
             }
@@ -760,6 +791,13 @@ impl Session {
         self.table_misses.note_sent(table_id, xid);
     }
 
+    /// Answers a message with an OFPT_ERROR, unless a raw program gets it.
+    fn refuse(&mut self, version: Version, code: ErrorCode, frame: &[u8], out: &mut Vec<u8>) {
+        if !self.is_raw() {
+            self.write_error(version, code, frame, out);
+        }
+    }
+
     fn write_error(&mut self, version: Version, code: ErrorCode, frame: &[u8], out: &mut Vec<u8>) {
         // "At least 64 bytes of the failed request" (1.3.5 section 7.4.4); and no errors about errors.
         let header = Header::peek(frame).filter(|header| header.message_type != OFPT_ERROR);
@@ -774,7 +812,7 @@ impl Session {
     }
 
     fn write(&mut self, version: Version, message: &Message, out: &mut Vec<u8>) -> u32 {
-        let xid = self.xids.next(Origin::SESSION);
+        let xid = self.xids.next(self.origin());
         self.write_with_xid(version, xid, message, out);
         xid
     }

@@ -364,7 +364,20 @@ impl Shard {
                 } => {
                     // A switch that has left gets no messages, and dropping `reply` reports it.
                     if let Some(&key) = self.by_token.get(&token) {
-                        touched.extend(self.enqueue(key, bytes, count, reply));
+                        touched.extend(self.enqueue(key, |connection, now| {
+                            connection.send(bytes, count, reply, now);
+                        }));
+                    }
+                }
+                Command::SendFrames {
+                    token,
+                    bytes,
+                    count,
+                } => {
+                    if let Some(&key) = self.by_token.get(&token) {
+                        touched.extend(self.enqueue(key, |connection, now| {
+                            connection.send_frames(bytes, count, now);
+                        }));
                     }
                 }
                 Command::AskForRole {
@@ -427,14 +440,12 @@ impl Shard {
     fn enqueue(
         &mut self,
         key: usize,
-        bytes: Vec<u8>,
-        count: u64,
-        reply: Option<Asker>,
+        send: impl FnOnce(&mut Connection, Instant),
     ) -> Option<(usize, epoll::EventFlags)> {
         let connection = &mut self.connections[key];
         let (was_waiting, watched) = (connection.is_waiting(), interest(connection));
         connection.reclaim_from_kernel(&self.batch);
-        connection.send(bytes, count, reply, self.batch.now);
+        send(connection, self.batch.now);
         (!was_waiting).then_some((key, watched))
     }
 

@@ -15,7 +15,7 @@ pub(crate) enum Sender {
     Request,
 }
 
-/// The highest number of programs that one controller can run.
+/// The highest number of programs that one controller can run; with a raw program, that is one of them, and has this number.
 pub(crate) const MAX_PROGRAMS: usize = 250;
 
 const COUNTER_BITS: u32 = 24;
@@ -24,6 +24,10 @@ const COUNTER: u32 = (1 << COUNTER_BITS) - 1;
 impl Origin {
     pub const SESSION: Self = Self(0);
     pub const REQUEST: Self = Self(0xff << COUNTER_BITS);
+    /// The session's, if the controller has a raw program, whose xids mostly have 0 there.
+    pub const RAW_SESSION: Self = Self(0xfe << COUNTER_BITS);
+    /// Substitutes for xids of a raw program.
+    pub const RAW: Self = Self((MAX_PROGRAMS as u32) << COUNTER_BITS);
 
     /// The program with this index, which is below [`MAX_PROGRAMS`].
     #[inline]

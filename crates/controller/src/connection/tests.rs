@@ -21,7 +21,7 @@ impl SwitchHandler for Quiet {}
 fn batch() -> BatchContext {
     let network = Network::new(1, Tables::Shared).unwrap();
     let programs: Vec<Arc<dyn Program>> = vec![Arc::new(|_: &SwitchInfo| Quiet)];
-    let programs = ProgramList::first(programs, &network);
+    let programs = ProgramList::first(programs, None, &network);
     BatchContext::new(Vec::new(), Instant::now(), network, programs, 0)
 }
 

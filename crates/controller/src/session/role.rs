@@ -13,7 +13,6 @@
 use super::{Event, Phase, Session, Subject};
 use crate::SwitchInfo;
 use crate::role::{Role, RoleRequest};
-use crate::xid::Origin;
 use std::collections::VecDeque;
 use std::time::Instant;
 use urtica_wire::{
@@ -316,7 +315,7 @@ impl Session {
 
     /// The phase of a switch that has joined.
     pub(super) fn phase_of_role(&self, version: Version) -> Phase {
-        match self.role.current.may_write() {
+        match self.role.current.may_write() && !self.is_raw() {
             true => Phase::Up(version),
             false => Phase::ReadOnly(version),
         }
@@ -471,7 +470,7 @@ impl Session {
     }
 
     fn write_nicira(&mut self, message: &NiciraMessage, out: &mut Vec<u8>) -> u32 {
-        let xid = self.xids.next(Origin::SESSION);
+        let xid = self.xids.next(self.origin());
         if let Err(error) = message.write(Version::Of10, xid, out) {
             urtica_log::error!(about: Subject::of_peer(&self.peer), peer = self.peer, %error, "cannot encode a message of the session; it is not sent");
         }

@@ -39,7 +39,7 @@ impl Bench {
         let queues = ConnectionQueue::for_shards(2);
         let shard = |index| {
             let network = network.clone();
-            let programs = ProgramList::first(programs.clone(), &network);
+            let programs = ProgramList::first(programs.clone(), None, &network);
             let programs = Arc::new(Snapshot::new(programs));
             Shard::new(index, network, Arc::clone(&queues), programs).unwrap()
         };

@@ -16,6 +16,7 @@ mod network;
 mod pki;
 mod ports;
 mod programs;
+mod raw;
 mod roles;
 mod settings;
 mod simulated;
