@@ -26,20 +26,20 @@ const OFPFW_DL_VLAN: u32 = 1 << 1;
 const OFPFW_DL_SRC: u32 = 1 << 2;
 const OFPFW_DL_DST: u32 = 1 << 3;
 const OFPFW_DL_TYPE: u32 = 1 << 4;
-const OFPFW_NW_PROTO: u32 = 1 << 5;
-const OFPFW_TP_SRC: u32 = 1 << 6;
-const OFPFW_TP_DST: u32 = 1 << 7;
+pub(crate) const OFPFW_NW_PROTO: u32 = 1 << 5;
+pub(crate) const OFPFW_TP_SRC: u32 = 1 << 6;
+pub(crate) const OFPFW_TP_DST: u32 = 1 << 7;
 const OFPFW_NW_SRC_SHIFT: u32 = 8;
-const OFPFW_NW_SRC_MASK: u32 = 0x3f << OFPFW_NW_SRC_SHIFT;
+pub(crate) const OFPFW_NW_SRC_MASK: u32 = 0x3f << OFPFW_NW_SRC_SHIFT;
 const OFPFW_NW_DST_SHIFT: u32 = 14;
-const OFPFW_NW_DST_MASK: u32 = 0x3f << OFPFW_NW_DST_SHIFT;
-const OFPFW_DL_VLAN_PCP: u32 = 1 << 20;
-const OFPFW_NW_TOS: u32 = 1 << 21;
+pub(crate) const OFPFW_NW_DST_MASK: u32 = 0x3f << OFPFW_NW_DST_SHIFT;
+pub(crate) const OFPFW_DL_VLAN_PCP: u32 = 1 << 20;
+pub(crate) const OFPFW_NW_TOS: u32 = 1 << 21;
 const OFPFW_ALL: u32 = (1 << 22) - 1;
 
 /// `dl_vlan` of packets without a tag.
 const OFP_VLAN_NONE: u16 = 0xffff;
-const VLAN_VID_MASK: u16 = 0x0fff;
+pub(crate) const VLAN_VID_MASK: u16 = 0x0fff;
 /// OFPVID_PRESENT as a value, and as a mask, of `vlan_vid`.
 const PRESENT: u128 = VLAN_PRESENT as u128;
 

@@ -1,0 +1,215 @@
+//! Instructions that a packet-in costs in `l2`, by kind of frame.
+//!
+//! From received bytes to those of the flow mod, without sockets; the first kind is cbench's, to which others are compared.
+//! Callgrind counts them (`valgrind` must be installed), in a run and in one three times as long, so that all that both do
+//! once cancels. Times would be too noisy for a comparison to the percent.
+//!
+//! `cargo bench -p urtica-apps --bench instructions`, with a part of a name for those alone; under `cargo test` each runs
+//! shortly.
+
+#[path = "instructions/frames.rs"]
+mod frames;
+
+use std::process::Command;
+use std::time::Duration;
+use urtica_apps::L2;
+use urtica_controller::{ConnectionId, Controller, Embedded, SwitchInfo};
+use urtica_wire::{
+    BufferId, Capabilities, DatapathId, Features, Header, List, Match, Message, PacketIn,
+    PacketInReason, PortNo, Version,
+};
+
+/// Packet-ins that come together.
+const BATCH: usize = 256;
+
+/// Hosts of which each sends in turn.
+const HOSTS: u32 = 1024;
+
+/// The shorter of a case's two runs, in batches; it hears all hosts.
+const BATCHES: u64 = 40;
+
+/// A switch and its controller, in one thread, with packet-ins of one kind.
+struct Load {
+    controller: Embedded,
+    connection: ConnectionId,
+    batch: Vec<u8>,
+    packet_in_len: usize,
+    sent: u32,
+}
+
+impl Load {
+    /// The switch is connected, and the destination of its packets was heard.
+    fn new(version: Version, frame: &[u8]) -> Self {
+        let mut controller = Controller::new()
+            .program(|_: &SwitchInfo| L2::default())
+            .embed()
+            .expect("there is a program");
+        let connection = controller.connect("s1".into(), Duration::ZERO);
+        let packet_in = packet_in(version, PortNo(1), BufferId(1), frame);
+        let mut load = Self {
+            controller,
+            connection,
+            packet_in_len: packet_in.len(),
+            batch: packet_in.repeat(BATCH),
+            sent: 0,
+        };
+        load.send(&[version.to_wire(), 0, 0, 8, 0, 0, 0, 0]);
+        load.send(&encode(version, &features()));
+        let announcement = frames::from(frames::DESTINATION);
+        load.send(&packet_in_of_destination(version, &announcement));
+        load
+    }
+
+    /// Returns how many bytes the controller answers.
+    fn send(&mut self, bytes: &[u8]) -> usize {
+        self.controller
+            .handle_input(self.connection, bytes, Duration::ZERO)
+            .expect("the connection is open");
+        let output = self.controller.output(self.connection);
+        let output = output.expect("it is connected");
+        let len = output.len();
+        output.clear();
+        len
+    }
+
+    /// Has so many batches answered. Returns how many bytes the answers have.
+    fn answer(&mut self, batches: u64) -> usize {
+        let mut answered = 0;
+        for _ in 0..batches {
+            let mut batch = std::mem::take(&mut self.batch);
+            for packet_in in batch.chunks_exact_mut(self.packet_in_len) {
+                let frame_at = self.packet_in_len - frames::LEN;
+                let source = frames::source(self.sent % HOSTS);
+                packet_in[frame_at + 6..frame_at + 12].copy_from_slice(&source);
+                self.sent += 1;
+            }
+            answered += self.send(&batch);
+            self.batch = batch;
+        }
+        answered
+    }
+}
+
+fn encode(version: Version, message: &Message) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    message
+        .encode(version, 0, &mut bytes)
+        .expect("both versions have it");
+    bytes
+}
+
+fn features() -> Message<'static> {
+    Message::FeaturesReply(Features {
+        datapath_id: DatapathId(1),
+        n_buffers: 256,
+        n_tables: 1,
+        auxiliary_id: 0,
+        capabilities: Capabilities::FLOW_STATS,
+        actions: 0,
+        ports: List::default(),
+    })
+}
+
+fn packet_in_of_destination(version: Version, frame: &[u8]) -> Vec<u8> {
+    packet_in(version, PortNo(2), BufferId::NONE, frame)
+}
+
+fn packet_in(version: Version, in_port: PortNo, buffer_id: BufferId, frame: &[u8]) -> Vec<u8> {
+    let message = Message::PacketIn(PacketIn {
+        buffer_id,
+        total_len: frame.len() as u16,
+        reason: PacketInReason::NoMatch,
+        table_id: 0,
+        cookie: u64::MAX,
+        in_port,
+        match_: Match::any().in_port(in_port),
+        data: frame,
+    });
+    encode(version, &message)
+}
+
+/// Has some packet-ins of a kind answered, and checks that each gets an entry, and no more.
+fn run(version: Version, frame: &[u8], batches: u64) {
+    let mut load = Load::new(version, frame);
+    let one = load.answer(1);
+    let flow_mod_len = one / BATCH;
+    assert!(flow_mod_len >= Header::SIZE + 64, "a flow mod for each");
+    assert_eq!(
+        load.answer(batches),
+        flow_mod_len * BATCH * batches as usize
+    );
+}
+
+/// Instructions of a run of this program.
+fn counted(version: Version, name: &str, batches: u64) -> Option<u64> {
+    let program = std::env::current_exe().expect("a program knows where it is");
+    let counts = std::env::temp_dir().join(format!("urtica-instructions-{}", std::process::id()));
+    let valgrind = Command::new("valgrind")
+        .arg("--tool=callgrind")
+        .arg(format!("--callgrind-out-file={}", counts.display()))
+        .arg(program)
+        .args(["--run", &version.to_string(), name, &batches.to_string()])
+        .output()
+        .ok()?;
+    assert!(valgrind.status.success(), "{valgrind:?}");
+    let text = std::fs::read_to_string(&counts).expect("callgrind writes its counts");
+    let _ = std::fs::remove_file(counts);
+    let total = text.lines().find_map(|line| line.strip_prefix("totals: "));
+    Some(total?.trim().parse().expect("a number"))
+}
+
+/// Instructions for each packet-in of a kind, where they can be counted.
+fn per_packet_in(version: Version, name: &str) -> Option<f64> {
+    let (few, many) = (
+        counted(version, name, BATCHES)?,
+        counted(version, name, 3 * BATCHES)?,
+    );
+    Some((many - few) as f64 / (2 * BATCHES * BATCH as u64) as f64)
+}
+
+fn compare(wanted: &str) {
+    for version in Version::ALL {
+        println!("instructions for each packet-in, OpenFlow {version}");
+        let mut first = None;
+        for (name, _) in frames::kinds() {
+            if first.is_some() && !name.contains(wanted) {
+                continue;
+            }
+            let Some(count) = per_packet_in(version, name) else {
+                return println!("  cannot count: valgrind is not installed");
+            };
+            let first = *first.get_or_insert(count);
+            println!(
+                "  {name:<32} {count:>7.1}, {:.2} of the first",
+                count / first
+            );
+        }
+    }
+}
+
+fn main() {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let kinds = frames::kinds();
+    match &arguments[..] {
+        [run_, version, name, batches] if run_ == "--run" => {
+            let version = Version::ALL
+                .into_iter()
+                .find(|of| of.to_string() == *version);
+            let kind = kinds.iter().find(|kind| kind.0 == name);
+            let (version, kind) = version.zip(kind).expect("a version and a kind");
+            run(version, &kind.1, batches.parse().expect("a number"));
+        }
+        _ if arguments.iter().any(|argument| argument == "--bench") => {
+            let part = arguments.iter().find(|argument| !argument.starts_with('-'));
+            compare(part.map_or("", |part| part));
+        }
+        _ => {
+            for (version, (_, frame)) in Version::ALL
+                .into_iter()
+                .flat_map(|version| kinds.iter().map(move |kind| (version, kind)))
+            {
+                run(version, frame, 4);
+            }
+        }
+    }
+}
