@@ -48,7 +48,7 @@ impl ActionSet {
     }
 }
 
-/// Whether one action takes the other's place. A set has one set-field of each field, and one way out besides a group.
+/// Returns `true` if one action replaces the other. A set has one set-field of each field, and one output besides a group.
 fn is_same_kind(a: &Action, b: &Action) -> bool {
     match (a, b) {
         (Action::SetField(a), Action::SetField(b)) => field_kind(a) == field_kind(b),

@@ -1,6 +1,6 @@
-//! Whether the pipeline can do what instructions and actions ask for (1.3.5 sections 5.9 to 5.12, 6.4 and 7.4.4).
+//! Checks of instructions and actions (1.3.5 sections 5.9 to 5.12, 6.4 and 7.4.4).
 //!
-//! What passes is taken over as owned values, which hold nothing that the pipeline does not understand.
+//! Valid ones are converted to owned values, which contain only what the pipeline supports.
 
 use crate::prerequisites::Known;
 use crate::{ActionSet, EntryMatch, Instructions, Pipeline};
@@ -24,7 +24,7 @@ impl Pipeline {
     /// Checks the actions of a packet-out, which may output to [`PortNo::TABLE`].
     ///
     /// # Errors
-    /// What 1.3.5 section 7.4.4.3 names (OFPET_BAD_ACTION).
+    /// Those of 1.3.5 section 7.4.4.3 (OFPET_BAD_ACTION).
     pub fn check_packet_out(&self, actions: &List<Action>) -> Result<(), ErrorCode> {
         let mut actions = actions.iter();
         actions.try_for_each(|action| match action {
@@ -36,15 +36,13 @@ impl Pipeline {
         })
     }
 
-    /// Takes over the instructions of an entry of `table_id` with this match.
+    /// Checks and converts the instructions of an entry of `table_id` with this match.
     ///
-    /// 1.0 carries out an action where the packet has the field for it, and passes over it elsewhere; 1.3 wants the
-    /// match to ask for such packets.
+    /// 1.0 ignores an action if the packet does not have its field; 1.3 requires that the match ensures the field.
     ///
     /// # Errors
-    /// What 1.3.5 sections 7.4.4.3, 7.4.4.4 and 7.4.4.13 name for an instruction or action. An instruction that is
-    /// there twice is not supported (OFPBIC_UNSUP_INST); 1.3 has no code of its own for that. Nor is a goto in 1.0, which
-    /// has none.
+    /// Those of 1.3.5 sections 7.4.4.3, 7.4.4.4 and 7.4.4.13 for an instruction or action. A repeated instruction is
+    /// unsupported (OFPBIC_UNSUP_INST), since 1.3 has no separate code, and so is a goto in 1.0.
     pub(crate) fn check_instructions(
         &self,
         version: Version,
@@ -88,7 +86,7 @@ impl Pipeline {
         Ok(checked)
     }
 
-    /// Takes over the action set of a bucket. Nothing is known of the packets that come to it.
+    /// Checks and converts the action set of a bucket, whose packets may be of any kind.
     pub(crate) fn check_bucket(
         &self,
         actions: &List<Action>,
@@ -103,7 +101,7 @@ impl Pipeline {
         }
     }
 
-    /// A packet goes on in later tables only, so that it comes to an end (1.3.5 section 5.1).
+    /// A goto must lead to a later table, so that packets cannot loop (1.3.5 section 5.1).
     fn check_goto(&self, table_id: u8, next: u8) -> Result<u8, ErrorCode> {
         match next > table_id && next < self.config().n_tables {
             true => Ok(next),
@@ -111,8 +109,7 @@ impl Pipeline {
         }
     }
 
-    /// Takes over actions that are carried out in this order. They stay, a million times maybe: room for more is
-    /// given back.
+    /// Checks and converts a list of actions. Unused capacity is freed, since there may be a million lists.
     fn check_list(
         &self,
         actions: &List<Action>,
@@ -138,7 +135,7 @@ impl Pipeline {
         Ok(checked)
     }
 
-    /// Takes over an action that is possible by itself.
+    /// Checks and converts a single action.
     fn check_action(&self, action: &Action) -> Result<Action<'static>, ErrorCode> {
         use Action::*;
         Ok(match *action {
@@ -180,8 +177,8 @@ impl Pipeline {
         })
     }
 
-    /// A port that exists, or one of the reserved ones that entries may output to. The specification leaves open what
-    /// becomes of a port that is not there yet; an error tells more than packets that vanish.
+    /// Checks that a port exists, or is a reserved one for outputs. The specification does not define outputs to missing
+    /// ports; an error is clearer than lost packets.
     fn check_out_port(&self, port: PortNo) -> Result<PortNo, ErrorCode> {
         let is_reserved = matches!(
             port,
@@ -211,7 +208,7 @@ fn applied<'a>(instructions: &List<'a, Instruction<'a>>) -> impl Iterator<Item =
         })
 }
 
-/// Puts a value where none is yet; `false` where one was.
+/// Sets an empty value; returns `false` if there was one.
 fn put<T>(place: &mut Option<T>, value: T) -> bool {
     place.replace(value).is_none()
 }
@@ -230,8 +227,7 @@ fn at_most<T: PartialOrd>(value: T, max: T) -> Result<T, ErrorCode> {
     }
 }
 
-/// A field is set whole, to a value of its width; a VLAN id comes with OFPVID_PRESENT, as it can be set only where
-/// there is a tag.
+/// Checks that a whole field is set, to a value of its width, and a VLAN id with OFPVID_PRESENT, as it needs a tag.
 fn check_set_field(field: &Field) -> Result<Field<'static>, ErrorCode> {
     let &Field::Basic { field, value, mask } = field else {
         return Err(ErrorCode::BadActionBadSetType);
@@ -247,8 +243,7 @@ fn check_set_field(field: &Field) -> Result<Field<'static>, ErrorCode> {
     }
 }
 
-/// Whether each action finds what it needs in the packets that the entry matches, as the actions before it leave
-/// them.
+/// Checks that the packets that the entry matches have what each action needs, after the actions before it.
 fn check_consistent(actions: &[Action], known: Option<Known>) -> Result<(), ErrorCode> {
     let Some(mut known) = known else {
         return Ok(());

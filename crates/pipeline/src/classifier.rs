@@ -1,28 +1,26 @@
-//! Which entry a packet matches, without a look at all of them.
+//! Finding a packet's entry without a linear search.
 //!
-//! **What.** An index of a flow table's entries: [`Classifier::find`] gives the entry that a search from the highest
-//! priority down would find first, and of entries of one priority that which was added first. The specification
-//! leaves the latter open (1.3.5 section 5.3); the plain search decides it so, and is the reference model.
+//! **What.** An index of a flow table's entries: [`Classifier::find`] returns the entry that a search from the highest
+//! priority down finds first, and among equal priorities the one that was added first, like the plain search, the reference
+//! model. The specification leaves this open (1.3.5 section 5.3).
 //!
-//! **How.** Tuple space search (Srinivasan, Suri and Varghese, SIGCOMM 1999), as in Open vSwitch. Entries that look
-//! at the same bits of the same fields form a tuple; within it, what a packet has in these bits is the key of a hash
-//! table. A table of any size whose entries are alike is so searched by one probe, and a table of prefixes by one
-//! probe per length. Tuples are kept in the order of their highest priority, and a search ends where none that
-//! follows can do better. A field is read from the packet at most once per search. A packet without a field that a
-//! tuple looks at matches nothing in it.
+//! **How.** Tuple space search (Srinivasan, Suri and Varghese, SIGCOMM 1999), as in Open vSwitch. Entries that match on the
+//! same bits of the same fields form a tuple: a hash table whose key is the packet's value of these bits. So a table of
+//! similar entries is searched by one probe, whatever its size, and a table of prefixes by one probe per length. Tuples are
+//! in the order of their highest priority, and a search ends when no later one can have a better entry. A field is read from
+//! the packet at most once per search. A packet without a field of a tuple matches nothing in it.
 //!
-//! **Cost.** A search probes one hash table per tuple and allocates nothing. Adding, removing and finding by strict
-//! match take one probe, whatever the number of entries, and, where entries differ in nothing but priority, the
-//! logarithm of the number of these. The weakness is the number of tuples: entries of which each masks other bits are
-//! searched one by one. An entry takes 33 bytes in its tuple's hash table, of whose places between 7/16 and 7/8 are
-//! taken: 43 bytes each among 100,000.
+//! **Cost.** A search probes one hash table per tuple and allocates nothing. Adding, removing and finding by strict match
+//! take one probe, whatever the number of entries, and, among entries that differ only in priority, the logarithm of their
+//! number. The weakness is the number of tuples: entries with different masks are searched one by one. An entry takes 33
+//! bytes in its tuple's hash table, which is between 7/16 and 7/8 full: 43 bytes each among 100,000.
 //!
-//! **Hashing.** Keys of entries come from a controller, but a controller that learns takes them from packets. Hence
-//! seeds of the process's own: who does not know them cannot work out addresses whose hashes collide. The hash is a
-//! fast one, not a cryptographic one. Results do not depend on the seeds.
+//! **Hashing.** A learning controller takes the keys of entries from packets. So the process has its own random seeds,
+//! without which nobody can compute addresses whose hashes collide. The hash is a fast one, not a cryptographic one. Results
+//! do not depend on the seeds.
 //!
-//! **Thread-safety.** Any number of threads may search at once; a change needs the classifier for itself, which the
-//! borrow checker sees to. Nothing in here changes behind a shared reference.
+//! **Thread-safety.** Any number of threads may search at once; a change needs exclusive access, as the borrow checker
+//! ensures. Nothing here changes behind a shared reference.
 
 mod fields_read;
 mod hash;
@@ -40,7 +38,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use tuple::Tuple;
 
-/// An index of entries by what they match.
+/// An index of entries by their matches.
 #[derive(Debug, Default)]
 pub(crate) struct Classifier {
     tuples: Slab<Tuple>,
@@ -52,7 +50,7 @@ pub(crate) struct Classifier {
 }
 
 impl Classifier {
-    /// One whose keys collide wherever they can: results must not depend on the hashes.
+    /// Creates a classifier whose keys collide whenever possible: results must not depend on the hashes.
     #[cfg(test)]
     pub fn colliding() -> Self {
         Self {
@@ -67,7 +65,7 @@ impl Classifier {
         self.tuples.is_empty() && self.order.is_empty() && self.by_masks.is_empty()
     }
 
-    /// How many sets of masks its entries have.
+    /// Returns the number of its entries' sets of masks.
     pub fn tuple_count(&self) -> usize {
         self.tuples.len()
     }
@@ -125,7 +123,7 @@ impl Classifier {
         self.change(key, |tuple| tuple.insert(rank, entry));
     }
 
-    /// Puts an entry in the place of the one of this rank, which has the same match.
+    /// Replaces the entry with this rank, which has an equal match.
     pub fn replace(&mut self, rank: Rank, entry: Arc<FlowEntry>) {
         if let Some(key) = self.tuple_of(&entry.match_) {
             self.tuples[key].replace(rank, entry);

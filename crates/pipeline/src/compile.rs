@@ -12,21 +12,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 impl Pipeline {
-    /// Compiles the tables as they are, and from now on follows what changes them: every change is in effect for
-    /// packets when the call that made it returns, unless [`Pipeline::defer_following`] says otherwise.
+    /// Compiles the tables, and follows their changes from now on: every change is in effect for packets when its call
+    /// returns, unless [`Pipeline::defer_following`] was called.
     ///
-    /// Compiling again replaces the form there was: its readers leave every frame to the plain form from then on.
+    /// Compiling again replaces the old form, whose readers then leave every frame to the plain form.
     ///
-    /// Where the system allows no machine code, as SELinux without `execmem` and systemd's `MemoryDenyWriteExecute` do not, the
-    /// interpreter carries the tables out: see [`Compiled::backend`]. So it does from then on where the system refuses memory for
-    /// code later; readers follow by themselves.
+    /// If the system allows no machine code, as with SELinux without `execmem` or systemd's `MemoryDenyWriteExecute`, or
+    /// refuses memory for code later, the interpreter is used: see [`Compiled::backend`]. Readers follow automatically.
     ///
     /// # Errors
-    /// The system's, if it has no memory for it; then all is as it was.
+    /// The system's, if there is no memory; then nothing has changed.
     pub fn compile(&mut self, config: CompileConfig) -> io::Result<Arc<Compiled>> {
         let n_tables = self.tables.len();
         let mut compiler = Compiler::new(n_tables, config)?;
-        // Not before: where there is no memory, the form there was goes on.
+        // Only now: without memory, the old form stays.
         self.stop_compiling();
         compiler.begin(&mut self.tables, &self.groups);
         self.follow_in(&mut compiler);
@@ -35,28 +34,27 @@ impl Pipeline {
         Ok(compiled)
     }
 
-    /// Leaves it to [`Pipeline::follow`] to have the compiled form follow changes, or not any more.
+    /// If `is_deferred`, the compiled form follows changes only in [`Pipeline::follow`].
     ///
-    /// A change of the plain form is short, but takes the pipeline to itself; the compiled form may have to be built anew, to
-    /// which end the pipeline need only stay as it is. So who has it in a lock makes the change as a writer, and has it followed as
-    /// a reader, while other readers take packets through the plain form.
+    /// A change of the plain form is short, but needs exclusive access; building the compiled form again only needs an
+    /// unchanged pipeline. So with a lock around the pipeline, make the change as a writer, and call `follow` as a reader,
+    /// while other readers process packets in the plain form.
     pub fn defer_following(&mut self, is_deferred: bool) {
         self.is_deferred = is_deferred;
         self.follow();
     }
 
-    /// Has the compiled form follow the last change: it is in effect for all packets when this returns. What is not followed
-    /// when the next change begins is followed then.
+    /// Makes the compiled form follow the last change, which is in effect for all packets when this returns. The next change
+    /// does this if it was not done before.
     pub fn follow(&self) {
         if let Some(mut compiler) = self.compiler() {
             self.follow_in(&mut compiler);
         }
     }
 
-    /// Has the compiled form search a table in a better way that changed much before, and has not changed for some time; each call
-    /// one. With [`CompileConfig::plans_beside`] a call begins to look for that way, and later ones go on with it: how much time
-    /// passes between them does not matter.
-    /// [`Pipeline::expire`] does it unless following is deferred.
+    /// Improves the search of one table that changed much and has not changed for some time. With
+    /// [`CompileConfig::plans_beside`] a call starts the search for a better way, and later calls continue it, at any
+    /// intervals. [`Pipeline::expire`] does it unless following is deferred.
     pub fn settle(&self, now: Duration) {
         if let Some(mut compiler) = self.compiler() {
             self.follow_in(&mut compiler);
@@ -72,54 +70,51 @@ impl Pipeline {
         self.process_from(frame.table_id(), packet, now, sink);
     }
 
-    /// Sends a frame that leaves besides what its verdict tells ([`Processed::sent`]), by its port or by what a reserved port
-    /// stands for.
+    /// Sends an additional frame ([`Processed::sent`]) to its port, or to the ports of a reserved port.
     pub fn send(&self, sent: SentFrame<'_>, now: Duration, sink: &mut dyn Sink) {
         let (packet, port) = sent.packet();
         self.send_for(sent.cause(), port, &packet, now, sink);
     }
 
-    /// How many bytes the compiled form takes for entries and what finds them, as far as packets look at it; what was
-    /// freed and can be used again is not counted.
+    /// Returns the bytes of the compiled form's entries and search structures in use, without freed memory.
     pub fn compiled_bytes(&self) -> usize {
         self.compiler().map_or(0, |compiler| compiler.bytes())
     }
 
-    /// How many bytes the compiled form's machine code takes, in whole pages; that of actions which no entry has any more
-    /// is kept for some time.
+    /// Returns the bytes of the compiled form's machine code, in whole pages; code of unused actions is kept for some time.
     pub fn code_bytes(&self) -> usize {
         self.compiler().map_or(0, |compiler| compiler.code_bytes())
     }
 
-    /// What the compiler has made of each table that has entries, `with_code` the machine code, too. `None` where the
-    /// pipeline is not compiled.
+    /// Describes the compiled form of each table with entries, and its machine code if `with_code`. `None` if the pipeline
+    /// is not compiled.
     ///
-    /// Cost: a look at each entry.
+    /// It inspects each entry.
     pub fn explain(&self, with_code: bool) -> Option<Explanation> {
         let compiler = self.compiler()?;
         Some(compiler.explain(&self.tables, with_code))
     }
 
-    /// How a table is searched. `None` where there is no such table, or the pipeline is not compiled.
+    /// Returns the template of a table; `None` if there is no such table, or the pipeline is not compiled.
     pub fn template(&self, table_id: u8) -> Option<TemplateKind> {
         self.compiler()?.template(table_id)
     }
 
-    /// How a packet's entry is searched in a table: by its template, and where it was cut by that of the packet's sub-table,
-    /// and so on. Empty where there is no such table, or the pipeline is not compiled.
+    /// Returns the templates by which a packet's entry is searched in a table: the table's, then that of the packet's
+    /// sub-table, and so on. Empty if there is no such table, or the pipeline is not compiled.
     pub fn templates(&self, table_id: u8, packet: &Packet) -> Vec<TemplateKind> {
         let compiler = self.compiler();
         let kinds = compiler.map(|compiler| compiler.templates(table_id, packet));
         kinds.unwrap_or_default()
     }
 
-    /// Why the compiled form of this pipeline has left a frame to the plain one; `None` where it has not.
+    /// Returns why the compiled form has left a frame to the plain one; `None` if it has not.
     pub fn why_plain(&self, frame: Processed<'_>) -> Option<PlainReason> {
         self.compiler()?.why_plain(&self.tables, frame)
     }
 
-    /// Has the compiled form follow what has changed in these tables, now or later. When it has, no packet is on its way to an
-    /// entry that was removed, and these have counted all that they matched.
+    /// Makes the compiled form follow the changes in these tables, now or later. After that, no packet is on its way to a
+    /// removed entry, and the counters of removed entries are final.
     pub(crate) fn follow_changes(&mut self, changed: Range<usize>, removed: &[RemovedEntry]) {
         let Some(compiler) = &mut self.compiler else {
             return;
@@ -168,14 +163,14 @@ impl Pipeline {
         compiler.follow_groups(&self.groups, &|bucket| self.is_live(bucket));
     }
 
-    /// What a table has counted in the compiled form.
+    /// Returns a table's counters in the compiled form.
     pub(crate) fn compiled_totals(&self, table_id: u8) -> TableTotals {
         let compiler = self.compiler();
         let totals = compiler.map(|compiler| compiler.totals(table_id.into()));
         totals.unwrap_or_default()
     }
 
-    /// Leaves all packets to the plain form; entries, groups and tables keep what they have counted.
+    /// Leaves all packets to the plain form; entries, groups and tables keep their counters.
     fn stop_compiling(&mut self) {
         if let Some(compiler) = self.compiler.take() {
             let compiler = compiler.into_inner();
@@ -184,7 +179,7 @@ impl Pipeline {
         }
     }
 
-    /// What follows changes. Packets do not take this lock.
+    /// Locks the compiler, which follows changes. Packets do not use this lock.
     fn compiler(&self) -> Option<MutexGuard<'_, Compiler>> {
         let compiler = self.compiler.as_ref()?;
         Some(compiler.lock().unwrap_or_else(PoisonError::into_inner))

@@ -1,9 +1,9 @@
-//! What a flow entry counts (1.3.5 section 5.8).
+//! Counters of flow entries (1.3.5 section 5.8).
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use urtica_wire::FlowModFlags;
 
-/// What an entry has counted, at one moment.
+/// An entry's counters at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryCounts {
     /// Packets matched.
@@ -24,8 +24,7 @@ impl EntryCounts {
         }
     }
 
-    /// What came after `earlier`; nothing where counts were lost, as they are if several threads count without
-    /// having said so.
+    /// Returns the difference to `earlier`, or zero if counts were lost, as by several threads without `is_shared`.
     pub(crate) fn since(self, earlier: Self) -> Self {
         Self {
             packets: self.packets.saturating_sub(earlier.packets),
@@ -46,9 +45,9 @@ impl EntryCounts {
     }
 }
 
-/// What an entry has counted.
+/// An entry's counters.
 ///
-/// Thread-safety: any thread adds, any reads; the three numbers need not agree with each other at any moment.
+/// Thread-safety: any thread may add and read; the three numbers may be inconsistent with each other.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct EntryCounters {
@@ -70,12 +69,12 @@ impl EntryCounters {
         }
     }
 
-    /// Notes that it was used at this time, in nanoseconds of the caller's clock, if that is later than what is noted.
+    /// Updates the time of the last use, in nanoseconds of the caller's clock, if this is later.
     pub(crate) fn use_at(&self, last_used_ns: u64) {
         self.last_used_ns.fetch_max(last_used_ns, Relaxed);
     }
 
-    /// The same numbers, for an entry that takes this one's place.
+    /// Copies the counters, for an entry that replaces this one.
     pub(crate) fn copy(&self) -> Self {
         Self {
             packets: AtomicU64::new(self.packets.load(Relaxed)),

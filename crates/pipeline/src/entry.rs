@@ -1,4 +1,4 @@
-//! A flow entry: what it matches, what it does, and what it has counted (1.3.5 section 5.2).
+//! A flow entry: its match, instructions and counters (1.3.5 section 5.2).
 
 use crate::Packet;
 use crate::counters::{EntryCounters, EntryCounts};
@@ -12,7 +12,7 @@ use urtica_wire::{
     List, Match, OxmField, PortNo, VLAN_PRESENT, Version,
 };
 
-/// The fields that an entry looks at, in the order of their numbers. An empty one matches every packet.
+/// The fields of an entry's match, in the order of their numbers. An empty one matches every packet.
 #[derive(Clone, Debug, Default)]
 pub struct EntryMatch {
     /// Field, value, mask; the value lies within the mask, and no mask is zero.
@@ -21,7 +21,7 @@ pub struct EntryMatch {
     pcp_of_untagged: Option<u8>,
 }
 
-/// Two matches are equal if they match the same packets by the same fields.
+/// Matches are equal if they have the same fields, values and masks.
 impl PartialEq for EntryMatch {
     fn eq(&self, other: &Self) -> bool {
         self.fields == other.fields
@@ -37,11 +37,11 @@ impl Hash for EntryMatch {
 }
 
 impl EntryMatch {
-    /// Checks and takes over a match. A field whose mask is zero is left out, which means the same.
+    /// Checks and converts a match. A field whose mask is zero is left out, which has the same meaning.
     ///
     /// # Errors
-    /// What 1.3.5 section 7.4.4.5 names (OFPET_BAD_MATCH) for a field that is unknown or doubled, whose prerequisites
-    /// are missing, or whose value or mask is not one of the field. The prerequisites may stand in any order.
+    /// Those of 1.3.5 section 7.4.4.5 (OFPET_BAD_MATCH), for a field that is unknown or repeated, whose prerequisites are
+    /// missing, or whose value or mask is invalid. Prerequisites may be in any order.
     pub fn new(match_: &Match) -> Result<Self, ErrorCode> {
         let mut fields: Vec<_> = match_.fields().map(checked).collect::<Result<_, _>>()?;
         fields.sort_unstable_by_key(|&(field, ..)| field);
@@ -71,8 +71,8 @@ impl EntryMatch {
             .all(|&(field, value, mask)| packet.matches(field, value, mask))
     }
 
-    /// Whether every packet that `other` matches is matched by this as well, as far as the fields tell: what
-    /// non-strict flow mods and statistics requests ask (1.3.5 section 6.4).
+    /// Returns `true` if this matches every packet that `other` matches, judging by the fields, as for non-strict flow mods
+    /// and statistics requests (1.3.5 section 6.4).
     pub fn includes(&self, other: &Self) -> bool {
         self.fields.iter().all(|&(field, value, mask)| {
             let theirs = other.get(field);
@@ -92,14 +92,14 @@ impl EntryMatch {
         })
     }
 
-    /// The same as wire's type, to be told to a controller.
+    /// Converts it to the type of `urtica-wire`, for a controller.
     pub fn to_wire(&self) -> Match<'static> {
         let fields = self.fields.iter();
         let fields = fields.map(|&(field, value, mask)| Field::masked(field, value, mask));
         Match::from(fields.collect::<Vec<_>>())
     }
 
-    /// The match in the form that 1.0 encodes: with the priority that it has beside `dl_vlan=OFP_VLAN_NONE`, if any.
+    /// Converts the match for 1.0, with the priority next to `dl_vlan=OFP_VLAN_NONE`, if any.
     pub fn to_of10(&self) -> Match<'static> {
         match self.pcp_of_untagged {
             Some(pcp) => self.to_wire().vlan_pcp(pcp),
@@ -127,7 +127,7 @@ impl EntryMatch {
     }
 }
 
-/// Takes a field that is a possible one by itself (1.3.5 sections 7.2.3.5 to 7.2.3.7).
+/// Checks a single field (1.3.5 sections 7.2.3.5 to 7.2.3.7).
 fn checked(field: Field) -> Result<(OxmField, u128, u128), ErrorCode> {
     let Field::Basic { field, value, mask } = field else {
         return Err(ErrorCode::BadMatchBadField);
@@ -145,9 +145,9 @@ fn checked(field: Field) -> Result<(OxmField, u128, u128), ErrorCode> {
     Ok((field, value, mask))
 }
 
-/// Whether this asks for a VLAN id in packets without a tag. All else is possible (1.3.5 table 13): OFPVID_NONE for
-/// packets without a tag, OFPVID_PRESENT masked by itself for those with one, an id with OFPVID_PRESENT, and masks on
-/// the id alone.
+/// Returns `true` if this requires a VLAN id in packets without a tag. Everything else is valid (1.3.5 table 13):
+/// OFPVID_NONE for packets without a tag, OFPVID_PRESENT as value and mask for packets with one, an id with OFPVID_PRESENT,
+/// and masks on the id only.
 fn is_impossible_vid(field: OxmField, value: u128, mask: u128) -> bool {
     let present = u128::from(VLAN_PRESENT);
     field == OxmField::VlanVid && mask & present != 0 && value & present == 0 && value != 0
@@ -166,7 +166,7 @@ pub struct Instructions {
     pub write: Option<Vec<Action<'static>>>,
     /// Metadata to write, and the mask of its bits.
     pub metadata: Option<(u64, u64)>,
-    /// The table to go on in.
+    /// The next table.
     pub goto: Option<u8>,
 }
 
@@ -198,7 +198,7 @@ impl Instructions {
             .any(|&action| action == Action::Group(group_id))
     }
 
-    /// The same as wire's type, to be told to a controller.
+    /// Converts it to the type of `urtica-wire`, for a controller.
     pub fn to_wire(&self) -> List<'static, Instruction<'static>> {
         let apply = self.apply.clone().map(Instruction::apply);
         let write = self.write.clone();
@@ -241,20 +241,20 @@ pub struct FlowEntry {
     pub added: Duration,
     /// The version of the flow mod that added it.
     pub version: Version,
-    /// What it has counted itself: see [`FlowEntry::counted`] for all.
+    /// The counters of the plain form: see [`FlowEntry::counted`] for all.
     pub counters: EntryCounters,
-    /// What another form of the pipeline counts for it.
+    /// The counters of another form of the pipeline.
     pub(crate) linked: LinkedCounters,
 }
 
 impl FlowEntry {
-    /// Whether this is what a table does with packets that no other entry matches (1.3.5 section 5.4). 1.0 has no such
-    /// entries: one that matches all packets is like any other there.
+    /// Returns `true` for a table-miss entry (1.3.5 section 5.4). 1.0 has none: an entry that matches all packets is an
+    /// ordinary one there.
     pub fn is_table_miss(&self) -> bool {
         self.version == Version::Of13 && self.priority == 0 && self.match_.fields().is_empty()
     }
 
-    /// Counts a packet of `bytes` that it matched at `now`, as far as its flags ask for counts.
+    /// Counts a packet of `bytes` matched at `now`, unless its flags disable counters.
     pub fn count(&self, bytes: usize, now: Duration) {
         let counters = &self.counters;
         if !self.flags.contains(FlowModFlags::NO_PKT_COUNTS) {
@@ -266,14 +266,14 @@ impl FlowEntry {
         counters.last_used_ns.store(nanoseconds(now), Relaxed);
     }
 
-    /// Packets, bytes, and when the last packet came, in nanoseconds of the caller's clock: what all forms have counted.
+    /// Returns packets, bytes, and the time of the last packet in nanoseconds of the caller's clock, from all forms.
     pub fn counted(&self) -> EntryCounts {
         self.counters
             .read()
             .plus(self.linked.counts().wanted(self.flags))
     }
 
-    /// Adds what was counted for it elsewhere.
+    /// Adds counts from elsewhere.
     pub(crate) fn take_over(&self, counts: EntryCounts) {
         let counters = &self.counters;
         counters.packets.fetch_add(counts.packets, Relaxed);
@@ -294,7 +294,7 @@ impl FlowEntry {
         self.idle_timeout != 0 || self.hard_timeout != 0
     }
 
-    /// When it is to go unless a packet comes before; `None` where it has no timeout.
+    /// Returns the time at which it expires without another packet; `None` without a timeout.
     pub(crate) fn due(&self) -> Option<Duration> {
         self.first_timeout().map(|(due, _)| due)
     }
@@ -313,12 +313,12 @@ impl FlowEntry {
         timeouts.min_by_key(|&(due, _)| due)
     }
 
-    /// How long it has been there, in whole seconds and nanoseconds.
+    /// Returns its age, in whole seconds and nanoseconds.
     fn age(&self, now: Duration) -> (u32, u32) {
         seconds_and_nanoseconds(now.saturating_sub(self.added))
     }
 
-    /// What a multipart reply tells about it.
+    /// Returns the entry for a multipart reply.
     pub fn to_stats(&self, now: Duration) -> FlowStats<'static> {
         let (duration_sec, duration_nsec) = self.age(now);
         let counted = self.counted();
@@ -338,7 +338,7 @@ impl FlowEntry {
         }
     }
 
-    /// What a flow-removed message tells about it.
+    /// Returns the entry for a flow-removed message.
     pub fn to_removed(&self, reason: FlowRemovedReason, now: Duration) -> FlowRemoved<'static> {
         let (duration_sec, duration_nsec) = self.age(now);
         let counted = self.counted();
@@ -358,17 +358,17 @@ impl FlowEntry {
     }
 }
 
-/// When a timeout of so many seconds is over; `None` for a timeout of 0.
+/// Returns the end of a timeout in seconds; `None` for a timeout of 0.
 fn due(since: Duration, timeout: u16) -> Option<Duration> {
     (timeout != 0).then(|| since + Duration::from_secs(timeout.into()))
 }
 
-/// A time of the caller's clock as a counter holds it; after five centuries it stands still.
+/// Converts a time of the caller's clock for a counter; it saturates after five centuries.
 pub(crate) fn nanoseconds(time: Duration) -> u64 {
     time.as_nanos().try_into().unwrap_or(u64::MAX)
 }
 
-/// A duration as messages tell it; the seconds end at what 32 bits hold.
+/// Converts a duration for messages; the seconds saturate at 32 bits.
 pub(crate) fn seconds_and_nanoseconds(duration: Duration) -> (u32, u32) {
     let seconds = u32::try_from(duration.as_secs()).unwrap_or(u32::MAX);
     (seconds, duration.subsec_nanos())

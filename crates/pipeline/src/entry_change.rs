@@ -1,16 +1,16 @@
-//! Changes that concern many entries, carried out some at a time.
+//! Changes of many entries, executed in steps.
 //!
-//! **Why.** To delete a hundred thousand entries takes a good part of a second. Whoever must not keep packets waiting changes
-//! some, lets packets pass, and goes on.
+//! **Why.** Deleting a hundred thousand entries takes a good part of a second. To avoid delaying packets, the caller changes
+//! some entries, processes packets, and continues.
 //!
-//! **What packets meet meanwhile.** The entries of a table are changed from the lowest priority up, tables from the first on. So within
-//! a table each packet meets what it met before the change or what it meets after: as long as its entry is there nothing of a
-//! higher priority can have come before it, and when it is gone all selected ones below it are.
+//! **What packets see.** The entries of a table are changed from the lowest priority up, and tables from the first on. So in
+//! each table, a packet sees the entries either as before or as after the change: while its entry exists, no entry of a
+//! higher priority has changed, and when it is removed, so are all selected ones below it.
 //!
-//! **What others may do meanwhile.** The entries are those that are there when the change begins, as far as it is for them still when
-//! their turn comes. A group or meter that is deleted takes along the entries that a modify would have use it.
+//! **Concurrent changes.** The change applies to the entries at its start that it still selects when their turn comes. If a
+//! group or meter is deleted, entries that a modify would change to use it are removed.
 //!
-//! **Errors.** All are found before anything is changed: a change that has begun comes to its end.
+//! **Errors.** All are found before anything is changed, so a started change always completes.
 
 use crate::classifier::Rank;
 use crate::entry_walk::{EntryWalk, Order, Wanted};
@@ -23,18 +23,17 @@ use std::ops::Range;
 use std::sync::Arc;
 use urtica_wire::FlowRemovedReason;
 
-/// In a table where no more entries than this can be concerned, these are found together. Of more than these a walk over
-/// the whole table finds enough.
+/// The maximum number of candidates in a table that are collected at once; with more, the whole table is walked.
 const FEW: usize = 4096;
 
-/// What a change to an entry costs, in looks at entries.
+/// The cost of a change to an entry, in inspections of entries.
 const CHANGE_LOOKS: usize = 4;
 
 /// A change to many entries that has begun.
 #[derive(Debug)]
 pub struct EntryChange {
     walk: EntryWalk,
-    /// What the walk has found and is not changed yet.
+    /// Found entries that are not changed yet.
     found: VecDeque<(Rank, Arc<FlowEntry>)>,
     kind: Kind,
 }
@@ -45,7 +44,7 @@ pub(crate) enum Kind {
     Modify(Modification),
 }
 
-/// What a modify makes of an entry.
+/// A modify's change of an entry.
 #[derive(Debug)]
 pub(crate) struct Modification {
     pub instructions: Instructions,
@@ -86,9 +85,9 @@ impl Pipeline {
         }
     }
 
-    /// Goes on with a change that has begun, with about so many looks at entries, of which each entry that it changes costs four; what
-    /// was looked at is taken off. Entries that it removes and whose flags ask for a notification are appended to `removed`. Returns
-    /// whether the change is complete.
+    /// Continues a started change with about `looks` inspections of entries, of which each changed entry costs four; `looks`
+    /// is reduced by the inspected ones. Removed entries whose flags request a notification are appended to `removed`.
+    /// Returns `true` if the change is complete.
     pub fn go_on(
         &mut self,
         change: &mut EntryChange,
@@ -143,7 +142,7 @@ impl EntryChange {
         self.found.is_empty() && self.walk.is_over()
     }
 
-    /// Has the entries that are left removed where a modify would have them use a group or meter that is gone.
+    /// Makes the change remove its remaining entries if a modify would make them use a deleted group or meter.
     fn look_at_references(&mut self, pipeline: &Pipeline) {
         match &self.kind {
             Kind::Modify(to) if !pipeline.has_references_of(&to.instructions) => {

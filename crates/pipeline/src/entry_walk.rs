@@ -1,15 +1,13 @@
-//! The entries that a request or a change is for, some at a time.
+//! Finding the entries for a request or a change, in steps.
 //!
-//! **Why.** A table may have a million entries: whoever must not keep packets waiting looks at some, lets packets pass, and goes
-//! on.
+//! **Why.** A table may have a million entries: to avoid delaying packets, the caller inspects some, processes packets, and
+//! continues.
 //!
-//! **What is consistent.** Entries may change between two steps. One that is there from the first step to the last, and
-//! is wanted all the time, is found exactly once, whether it is modified meanwhile or not. One that goes may be found
-//! or not. One that is added after the first step is not found: so nothing is found twice, and a walk ends however
-//! fast others add.
+//! **What is consistent.** Entries may change between steps. An entry that exists, and is selected, from the first step to
+//! the last is found exactly once, even if it is modified. A removed one may be found or not. One that is added after the
+//! first step is not found, so nothing is found twice, and a walk always ends.
 //!
-//! **Cost.** A step costs what it is told to look at. In a table in which few entries can be wanted, only these are looked
-//! at, together.
+//! **Cost.** A step inspects as many entries as requested. In a table with few candidates, these are inspected at once.
 
 use crate::classifier::Rank;
 use crate::selection::Selection;
@@ -22,24 +20,24 @@ use std::sync::Arc;
 pub(crate) struct EntryWalk {
     wanted: Wanted,
     order: Order,
-    /// In a table where no more entries than this can be wanted, only these are looked at.
+    /// The maximum number of candidates in a table that are inspected at once.
     few: usize,
     /// The tables that are left.
     tables: Range<usize>,
-    /// The last place that was looked at in the first of them.
+    /// The last inspected rank in the first of them.
     last: Option<Rank>,
-    /// How many entries had ever been added to each table when the walk began, the first of these tables first.
+    /// The number of entries ever added to each of these tables when the walk started.
     added: Box<[u64]>,
 }
 
-/// Which entries are looked for.
+/// The selected entries.
 #[derive(Debug)]
 pub(crate) enum Wanted {
     /// Those that a flow mod or a request is for.
     Selected(Selection),
-    /// Those that use this group; with none, any.
+    /// Entries that use this group, or any group.
     GroupUsers(Option<u32>),
-    /// Those that use this meter; with none, any.
+    /// Entries that use this meter, or any meter.
     MeterUsers(Option<u32>),
 }
 
@@ -72,7 +70,7 @@ impl EntryWalk {
         }
     }
 
-    /// Whether it looks for an entry.
+    /// Returns `true` if it selects an entry.
     pub fn wants(&self, entry: &FlowEntry) -> bool {
         self.wanted.wants(entry)
     }
@@ -82,8 +80,8 @@ impl EntryWalk {
         self.tables.is_empty()
     }
 
-    /// Looks at about `looks` entries more, and takes off how many it has looked at. Returns what it finds, and the places of
-    /// these entries; maybe nothing although the walk is not over.
+    /// Inspects about `looks` more entries, and reduces `looks` by their number. Returns the found entries with their ranks;
+    /// possibly none before the end of the walk.
     pub fn go_on(
         &mut self,
         tables: &[FlowTable],
@@ -100,7 +98,7 @@ impl EntryWalk {
         found
     }
 
-    /// Looks at the next entries of a table; whether these were its last.
+    /// Inspects the next entries of a table; returns `true` if they were the last.
     fn go_on_in(
         &mut self,
         table: &FlowTable,

@@ -1,4 +1,4 @@
-//! What tables, groups and meters can do, as controllers are told (1.3.5 sections 7.3.5.5, 7.3.5.8 and 7.3.5.11).
+//! Features of tables, groups and meters, for controllers (1.3.5 sections 7.3.5.5, 7.3.5.8 and 7.3.5.11).
 
 use crate::check::is_settable;
 use crate::meter::{MAX_BANDS, METER_FLAGS};
@@ -22,10 +22,10 @@ const BAND_TYPES: [u16; 2] = [1, 2];
 /// The class of the specification's match fields (OFPXMC_OPENFLOW_BASIC).
 const OXM_CLASS: u16 = 0x8000;
 
-/// What all tables of a pipeline can do: the bytes that [`TableFeatures`] borrow.
+/// The features of all tables of a pipeline: the bytes that [`TableFeatures`] borrow.
 ///
-/// All tables can do the same, but for goto, which leads to later tables only. Table-miss entries can do what others
-/// can, so that there are no properties for them (1.3.5 section 7.3.5.5.2: they "can be omitted").
+/// All tables have the same features, except for goto, which leads to later tables only. Table-miss entries have no
+/// properties, since they have no restrictions (1.3.5 section 7.3.5.5.2: they "can be omitted").
 #[derive(Clone, Debug)]
 pub struct TableFeatureIds {
     config: PipelineConfig,
@@ -122,12 +122,12 @@ fn bitmap(bits: impl IntoIterator<Item = u16>) -> u32 {
 }
 
 impl Pipeline {
-    /// What its tables can do.
+    /// Returns the features of its tables.
     pub fn table_features(&self) -> TableFeatureIds {
         TableFeatureIds::new(*self.config())
     }
 
-    /// What its groups can do: everything that 1.3 has.
+    /// Returns the features of its groups: all of 1.3's.
     pub fn group_features(&self) -> GroupFeatures {
         GroupFeatures {
             types: 0b1111,
@@ -140,7 +140,7 @@ impl Pipeline {
         }
     }
 
-    /// What its meters can do. They colour no packets.
+    /// Returns the features of its meters. They do not colour packets.
     pub fn meter_features(&self) -> MeterFeatures {
         MeterFeatures {
             max_meter: self.config().max_meters,

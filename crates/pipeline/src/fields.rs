@@ -1,7 +1,7 @@
 //! The value of each match field in a packet (1.3.5 section 7.2.3.7).
 //!
-//! A field is some bits at a known [`Place`], so that reading it and setting it are the same walk; the few that are not
-//! bits of the frame, or more than that, are told apart in [`Packet::field`].
+//! A field is some bits at a known [`Place`], so that one function locates it for reading and setting; [`Packet::field`]
+//! handles the few that are not just bits of the frame.
 
 use crate::Packet;
 use crate::layout::{Ip, IpVersion, Layout, Network, Transport, Upper};
@@ -10,8 +10,8 @@ use urtica_wire::packet::ip_proto;
 use urtica_wire::{OxmField, VLAN_PRESENT};
 
 impl Packet {
-    /// The field's value, right-aligned; `None` where the packet does not have it, in which case no entry that looks at
-    /// the field matches (1.3.5 section 5.3). `vlan_vid` of an untagged packet is 0 (OFPVID_NONE), not missing.
+    /// Returns the field's value, right-aligned; `None` if the packet does not have it, so that no entry with the field
+    /// matches (1.3.5 section 5.3). `vlan_vid` of an untagged packet is 0 (OFPVID_NONE), not missing.
     pub fn field(&self, field: OxmField) -> Option<u128> {
         match field {
             OxmField::InPort => Some(self.in_port.0.into()),
@@ -112,7 +112,7 @@ impl Place {
 }
 
 impl Layout {
-    /// Where a field's bits are; `None` where the frame does not have them.
+    /// Returns the position of a field's bits; `None` if the frame does not have them.
     pub fn place(&self, field: OxmField) -> Option<Place> {
         match field {
             OxmField::EthDst => self.has_ethernet.then(|| Place::bytes(0, 6)),

@@ -3,8 +3,8 @@
 use crate::Packet;
 use urtica_wire::OxmField;
 
-/// What tells flows from each other, as pairs of words: addresses of every layer, tags and labels. Nothing that differs
-/// between packets of one flow. A field that a packet does not have is 0, so that most packets have two or four pairs.
+/// The identity of a flow, as pairs of words: addresses of every layer, tags and labels, but nothing that differs between
+/// packets of one flow. Missing fields are 0, and most packets have two or four pairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FlowWords {
     /// The destination below `vlan_vid`, and the source below the Ethernet type.
@@ -29,10 +29,10 @@ impl FlowWords {
         Self::from_fields(|field| packet.field(field).unwrap_or(0))
     }
 
-    /// Those of a packet whose fields `field` returns, and 0 for each that the packet does not have.
+    /// Creates the words of a packet whose fields `field` returns, with 0 for missing ones.
     pub fn from_fields(field: impl Fn(OxmField) -> u128) -> Self {
         use OxmField::*;
-        // Of fields that stand at the same place, a packet has one at most.
+        // A packet has at most one of the fields at the same position.
         let any =
             |fields: [OxmField; 3]| fields.map(&field).iter().fold(0, |all, one| all | one) as u64;
         let low = |name| field(name) as u64;
@@ -59,7 +59,7 @@ impl FlowWords {
         }
     }
 
-    /// A number that is the same for all packets of a flow, and spread evenly over flows. The same in every run.
+    /// Returns the hash of the flow, which is equal for all its packets and in every run, and evenly distributed over flows.
     #[inline]
     pub fn hash(&self) -> u64 {
         let sum = folded(0, self.ethernet)

@@ -23,18 +23,18 @@ const FLAGS: FlowModFlags = FlowModFlags::SEND_FLOW_REM
     .union(FlowModFlags::NO_PKT_COUNTS)
     .union(FlowModFlags::NO_BYT_COUNTS);
 
-/// How many entries one call of [`Pipeline::expire`] looks at: some hundred microseconds' work.
+/// The number of entries that one call of [`Pipeline::expire`] inspects, in some hundred microseconds.
 const EXPIRY_STEP: usize = 256;
 
 impl Pipeline {
-    /// Carries out a flow mod, or nothing of it.
+    /// Executes a flow mod completely, or not at all.
     ///
-    /// Entries that it deletes and whose flags ask for a notification are appended to `removed`. An entry that an add
-    /// replaces is not among them; its counters go on in the new one unless OFPFF_RESET_COUNTS is set (1.3.5 section
-    /// 6.4). The buffer is the caller's affair.
+    /// Deleted entries whose flags request a notification are appended to `removed`. An entry that an add replaces is not
+    /// among them; the new one continues its counters unless OFPFF_RESET_COUNTS is set (1.3.5 section 6.4). The caller
+    /// handles the buffer.
     ///
     /// # Errors
-    /// The specification's error where a part of it is wrong; then nothing has changed.
+    /// The specification's error if a part of it is invalid; then nothing has changed.
     pub fn flow_mod(
         &mut self,
         flow_mod: &FlowMod,
@@ -46,14 +46,14 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Carries out a flow mod as 1.0 means it (1.0 sections 3.4, 4.6 and 5.3.3), in six points unlike
-    /// [`Pipeline::flow_mod`]: all commands but an add concern all tables; a modify that finds no entry adds one, and
-    /// changes cookies; an add that replaces an entry clears its counters; actions need not fit the match, but do
-    /// nothing to packets without the field; an entry without wildcards has the highest priority, 65,535, whatever the
-    /// message says; and no entry is a table-miss entry.
+    /// Executes a flow mod of 1.0 (1.0 sections 3.4, 4.6 and 5.3.3), which differs from [`Pipeline::flow_mod`] in six
+    /// points: all commands but an add apply to all tables; a modify that finds no entry adds one, and changes cookies; an
+    /// add that replaces an entry clears its counters; actions need not fit the match, but do nothing to packets without the
+    /// field; an entry without wildcards has the highest priority, 65,535, whatever the message says; and no entry is a
+    /// table-miss entry.
     ///
     /// # Errors
-    /// The specification's error where a part of it is wrong; then nothing has changed.
+    /// The specification's error if a part of it is invalid; then nothing has changed.
     pub fn flow_mod_of10(
         &mut self,
         flow_mod: &FlowMod,
@@ -65,11 +65,11 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Checks a flow mod as a version means it. What concerns one new entry is carried out; what may concern many is begun, and
-    /// [`Pipeline::go_on`] carries it out.
+    /// Checks a flow mod of a version. A change of one new entry is executed; one that may affect many is started, for
+    /// [`Pipeline::go_on`].
     ///
     /// # Errors
-    /// The specification's error where a part of it is wrong; then nothing has changed.
+    /// The specification's error if a part of it is invalid; then nothing has changed.
     pub fn begin_flow_mod(
         &mut self,
         version: Version,
@@ -170,7 +170,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Whether a modify finds no entry, where it adds one then.
+    /// Returns `true` if a modify finds no entry, and so adds one.
     fn modifies_nothing(
         &self,
         version: Version,
@@ -205,11 +205,11 @@ impl Pipeline {
         self.next_expiry = self.next_expiry.into_iter().chain(earliest).min();
     }
 
-    /// Removes entries whose time has come; those whose flags ask for a notification are appended to `removed`. Tables
-    /// that have not changed for some time are compiled anew, where they changed much before.
+    /// Removes expired entries; those whose flags request a notification are appended to `removed`. Tables that changed
+    /// much, and then not for some time, are compiled again.
     ///
-    /// It looks at 256 entries at most. Where more are due, [`Pipeline::next_expiry`] is not later than `now`: the
-    /// caller lets packets through, and calls again.
+    /// It inspects at most 256 entries. If more are due, [`Pipeline::next_expiry`] is not later than `now`: process packets,
+    /// and call again.
     pub fn expire(&mut self, now: Duration, removed: &mut Vec<RemovedEntry>) {
         self.follow();
         if !self.is_deferred {
@@ -226,15 +226,15 @@ impl Pipeline {
         self.follow_changes(0..self.tables.len(), removed);
     }
 
-    /// Before this no entry expires, as far as is known without a look at entries; `None` where none ever does.
+    /// Returns a lower bound for the next expiry, without inspecting entries; `None` if no entry expires.
     pub fn next_expiry(&self) -> Option<Duration> {
         self.next_expiry
     }
 
-    /// The entries that a request asks for, all at once: the reference model of [`Pipeline::walk_flows`].
+    /// Returns the entries of a request, all at once: the reference model of [`Pipeline::walk_flows`].
     ///
     /// # Errors
-    /// The specification's error where its match or table is wrong.
+    /// The specification's error if its match or table is invalid.
     pub fn flow_stats(&self, request: &FlowStatsRequest) -> Result<Vec<Arc<FlowEntry>>, ErrorCode> {
         let selection = Selection::of_request(request)?;
         let tables = self.tables_asked(request.table_id)?;
@@ -267,12 +267,12 @@ fn with_priority_of<'a>(version: Version, flow_mod: &FlowMod<'a>) -> FlowMod<'a>
     }
 }
 
-/// Before which time no entry of some tables expires; `None` where none ever does.
+/// Returns a lower bound for the next expiry in some tables; `None` if no entry expires.
 fn earliest_expiry(tables: &[FlowTable]) -> Option<Duration> {
     tables.iter().filter_map(FlowTable::next_expiry).min()
 }
 
-/// Each version has a code of its own for flags that it does not know.
+/// Each version has its own code for unknown flags.
 fn check_flags(version: Version, flags: FlowModFlags) -> Result<(), ErrorCode> {
     if FLAGS.contains(flags) {
         return Ok(());

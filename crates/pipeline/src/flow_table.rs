@@ -1,22 +1,20 @@
-//! One flow table: its entries in their order, and what finds them (1.3.5 section 5.3).
+//! One flow table: its ordered entries and their index (1.3.5 section 5.3).
 //!
-//! **What.** A packet's entry by [`FlowTable::find`], all entries from the highest priority down by
-//! [`FlowTable::entries`], and the changes that flow mods and timeouts ask for.
+//! **What.** A packet's entry by [`FlowTable::find`], all entries from the highest priority down by [`FlowTable::entries`],
+//! and the changes by flow mods and timeouts.
 //!
-//! **How.** An ordered map holds the entries by priority and age; a [`Classifier`] finds those that a packet or a
-//! match concerns. Both hold the same entries.
+//! **How.** An ordered map has the entries by priority and age; a [`Classifier`] finds those for a packet or a match. Both
+//! have all entries.
 //!
-//! **Cost.** Finding a packet's entry: see [`Classifier`]. Adding an entry, and finding or removing one by strict
-//! match, takes the logarithm of the number of entries. A match that is not strict costs a look at the entries that
-//! look at all that it looks at and more; those that look at just the same bits are found by it as by a strict one. A
-//! check for overlap costs a look at the entries that look at other bits. Expiry looks at an entry only when its time may
-//! have come, at the cost of the logarithm of the number of entries that have a timeout; each of these takes 16 to 48 bytes
-//! more. An entry with one field and one action takes 381 bytes, of which the order takes 34 and
-//! the classifier 43; what the allocator adds is not counted.
+//! **Cost.** Finding a packet's entry: see [`Classifier`]. Adding an entry, and finding or removing one by strict match,
+//! takes the logarithm of the number of entries. A non-strict match inspects the entries that match on all of its bits and
+//! more; those with exactly its bits are found as by a strict one. A check for overlap inspects the entries that match on
+//! other bits. Expiry inspects an entry only when it may have expired, at the cost of the logarithm of the number of entries
+//! with a timeout; each of these takes 16 to 48 bytes more. An entry with one field and one action takes 381 bytes, of which
+//! the map takes 34 and the classifier 43, without the allocator's overhead.
 //!
-//! **Thread-safety.** Any number of threads may look up at once and count in the entries that they find; a change
-//! needs the table for itself. A table that is changed while packets pass needs a lock around it, or a copy that
-//! takes its place.
+//! **Thread-safety.** Any number of threads may look up at once and count in the entries that they find; a change needs
+//! exclusive access. To change a table while packets pass, put it behind a lock, or replace it by a copy.
 
 #[cfg(test)]
 mod tests;
@@ -34,7 +32,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use timers::Timers;
 
-/// In a table whose entries have more sets of masks than these, it is not looked which of them a match may concern.
+/// With more sets of masks than this, it is not checked which of them a match may affect.
 const FEW_TUPLES: usize = 4096;
 
 /// A flow table.
@@ -46,10 +44,10 @@ pub struct FlowTable {
     group_users: References<Rank>,
     /// The entries that use a meter.
     meter_users: References<Rank>,
-    /// How many entries were ever added.
+    /// The number of entries ever added.
     added: u64,
     timers: Timers,
-    /// What has changed since it was last asked for; `None` where nobody asks.
+    /// Changes since they were last taken; `None` if they are not recorded.
     changes: Option<Vec<Change>>,
     /// Packets that were looked up.
     pub lookups: AtomicU64,
@@ -66,24 +64,24 @@ pub(crate) enum Scope<'a> {
     Strict(u16, &'a EntryMatch),
 }
 
-/// What a change did to one entry, for a form of the table that follows it.
+/// A change of one entry, for a form of the table that follows it.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     /// There is one more.
     Added(Rank, Arc<FlowEntry>),
-    /// One is in the place of another, which has the same priority and match.
+    /// An entry replaced another one with equal priority and match.
     Replaced {
         rank: Rank,
         old: Arc<FlowEntry>,
         new: Arc<FlowEntry>,
-        /// What the old one had counted, where the new one goes on with it.
+        /// The old one's counts, if the new one continues them.
         kept: Option<EntryCounts>,
     },
-    /// One is gone.
+    /// An entry was removed.
     Removed(Rank, Arc<FlowEntry>),
 }
 
-/// Whether an entry that takes another's place goes on with what that has counted.
+/// Whether an entry that replaces another continues its counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counts {
     Kept,
@@ -101,17 +99,17 @@ impl FlowTable {
         self.classifier.find(packet)
     }
 
-    /// The same by a look at one entry after the other: the reference model of [`FlowTable::find`].
+    /// Finds a packet's entry by a linear search: the reference model of [`FlowTable::find`].
     pub fn find_plainly(&self, packet: &Packet) -> Option<&Arc<FlowEntry>> {
         self.entries().find(|entry| entry.match_.matches(packet))
     }
 
-    /// From now on keeps what changes for [`FlowTable::take_changes`].
+    /// Starts recording changes for [`FlowTable::take_changes`].
     pub(crate) fn keep_changes(&mut self) {
         self.changes.get_or_insert_default();
     }
 
-    /// What has changed since the last time.
+    /// Returns the changes since the last call.
     pub(crate) fn take_changes(&mut self) -> Vec<Change> {
         self.changes
             .as_mut()
@@ -157,13 +155,12 @@ impl FlowTable {
             .collect()
     }
 
-    /// How many entries were ever added.
+    /// The number of entries ever added.
     pub(crate) fn added_count(&self) -> u64 {
         self.added
     }
 
-    /// The entries that a match includes, and their places, in their order, where no more than `max` have to be looked at for
-    /// that.
+    /// Returns the entries within a match, with their ranks, in order, unless more than `max` must be inspected.
     pub(crate) fn select_few(
         &self,
         match_: &EntryMatch,
@@ -201,7 +198,7 @@ impl FlowTable {
         near.any(|(rank, entry)| rank.priority() == priority && entry.match_.overlaps(match_))
     }
 
-    /// Adds an entry, in place of one with the same priority and match.
+    /// Adds an entry, replacing one with equal priority and match.
     pub(crate) fn insert(&mut self, entry: FlowEntry, counts: Counts) {
         let entry = Arc::new(entry);
         match self.classifier.find_strict(entry.priority, &entry.match_) {
@@ -228,13 +225,13 @@ impl FlowTable {
         &self.meter_users
     }
 
-    /// Before which time none of its entries expires; `None` where none ever does.
+    /// Returns a lower bound for its next expiry; `None` if no entry expires.
     pub(crate) fn next_expiry(&self) -> Option<Duration> {
         self.timers.next()
     }
 
-    /// Takes out entries whose time has come, and hands them over in their order. It looks at `looks` at most, those first
-    /// whose time came first, and takes off how many it looked at.
+    /// Removes expired entries, and returns them in order. It inspects at most `looks`, in the order of their deadlines, and
+    /// reduces `looks` by their number.
     pub(crate) fn expire(&mut self, now: Duration, looks: &mut usize) -> Vec<RemovedEntry> {
         let mut gone = Vec::new();
         while *looks > 0 {
@@ -285,7 +282,7 @@ impl FlowTable {
         selected
     }
 
-    /// Puts an entry in the place of the one of this rank, which has the same match.
+    /// Replaces the entry with this rank, which has an equal match.
     pub(crate) fn put(&mut self, rank: Rank, entry: Arc<FlowEntry>, counts: Counts) {
         self.timers.add(rank, &entry);
         self.classifier.replace(rank, entry.clone());
@@ -333,7 +330,7 @@ impl FlowTable {
         self.note(|| Change::Removed(rank, entry.clone()));
     }
 
-    /// Forgets the deadlines of entries that are gone, where they are too many.
+    /// Removes the deadlines of removed entries, if there are too many.
     pub(crate) fn tidy_timers(&mut self) {
         if self.timers.are_stale() {
             let entries = self.entries.iter();

@@ -1,15 +1,14 @@
-//! The entries that a request asks for, some at a time.
+//! Finding the entries of a request, in steps.
 //!
-//! **Why.** [`Pipeline::flow_stats`] looks at all entries at once, and hands over all that it finds. A table may have a
-//! million: whoever must not keep packets waiting looks at some, lets packets pass, and goes on.
+//! **Why.** [`Pipeline::flow_stats`] returns all entries at once. A table may have a million: to avoid delaying packets, the
+//! caller inspects some, processes packets, and continues.
 //!
-//! **What is consistent.** Entries may change between two steps. One that is there from the first step to the last, and
-//! meets the request all the time, is found exactly once, whether it is modified meanwhile or not. One that goes may be found
-//! or not. One that is added after the first step is not found: so nothing is found twice, and a walk ends however
-//! fast others add.
+//! **What is consistent.** Entries may change between steps. An entry that exists, and matches the request, from the first
+//! step to the last is found exactly once, even if it is modified. A removed one may be found or not. One that is added
+//! after the first step is not found, so nothing is found twice, and a walk always ends.
 //!
-//! **Cost.** A step costs what it is told to look at. In a table in which few entries can meet the request's match, only
-//! these are looked at.
+//! **Cost.** A step inspects as many entries as requested. In a table with few candidates for the request's match, only
+//! these are inspected.
 
 use crate::entry_walk::{EntryWalk, Order, Wanted};
 use crate::selection::Selection;
@@ -17,7 +16,7 @@ use crate::{FlowEntry, Pipeline};
 use std::sync::Arc;
 use urtica_wire::{ErrorCode, FlowStatsRequest};
 
-/// In a table where no more entries than this can meet a request's match, only these are looked at, together.
+/// The maximum number of candidates for a request's match in a table that are inspected at once.
 const FEW: usize = 256;
 
 /// A walk over the entries that a request asks for.
@@ -25,10 +24,10 @@ const FEW: usize = 256;
 pub struct FlowWalk(EntryWalk);
 
 impl Pipeline {
-    /// Begins to find the entries that a request asks for.
+    /// Starts a walk over the entries of a request.
     ///
     /// # Errors
-    /// The specification's error where its match or table is wrong.
+    /// The specification's error if its match or table is invalid.
     pub fn walk_flows(&self, request: &FlowStatsRequest) -> Result<FlowWalk, ErrorCode> {
         let wanted = Wanted::Selected(Selection::of_request(request)?);
         let tables = self.tables_asked(request.table_id)?;
@@ -43,7 +42,8 @@ impl FlowWalk {
         self.0.is_over()
     }
 
-    /// Looks at about `looks` entries more, and takes off how many it has looked at. Returns what it finds, maybe nothing although the walk is not over.
+    /// Inspects about `looks` more entries, and reduces `looks` by their number. Returns the found entries, possibly none
+    /// before the end of the walk.
     pub fn go_on(&mut self, pipeline: &Pipeline, looks: &mut usize) -> Vec<Arc<FlowEntry>> {
         let found = self.0.go_on(&pipeline.tables, looks).into_iter();
         found.map(|(_, entry)| entry).collect()

@@ -11,9 +11,9 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 use urtica_wire::{Action, BucketCounter, ErrorCode, GROUP_ANY, GroupType, PortNo};
 
-/// How many groups may stand one behind the other.
+/// The maximum length of a chain of groups.
 pub const MAX_CHAIN: usize = 32;
-/// How many buckets a group can have.
+/// The maximum number of buckets of a group.
 pub const MAX_BUCKETS: usize = 1024;
 
 /// All groups, by their numbers.
@@ -44,13 +44,13 @@ pub struct Group {
 pub struct Bucket {
     /// Its relative weight, in select groups.
     pub weight: u16,
-    /// The port whose state makes it live; [`PortNo::ANY`] where that does not matter.
+    /// The port whose state makes it live; [`PortNo::ANY`] for none.
     pub watch_port: PortNo,
-    /// The group whose state makes it live; [`urtica_wire::GROUP_ANY`] where that does not matter.
+    /// The group whose state makes it live; [`urtica_wire::GROUP_ANY`] for none.
     pub watch_group: u32,
     /// Its action set, as given.
     pub actions: Vec<Action<'static>>,
-    /// What flows tell it from other buckets by: see the module `group_select`.
+    /// The seed for flows' choices: see the module `group_select`.
     pub(crate) seed: u64,
     pub(crate) counters: GroupCounters,
 }
@@ -71,7 +71,7 @@ impl Groups {
         self.groups.range(ids).map(|(&id, group)| (id, group))
     }
 
-    /// How many there are.
+    /// Returns their number.
     pub(crate) fn len(&self) -> usize {
         self.groups.len()
     }
@@ -87,12 +87,12 @@ impl Groups {
         found
     }
 
-    /// How many groups hand packets to this one.
+    /// Returns the number of groups that pass packets to this one.
     pub(crate) fn user_count(&self, group_id: u32) -> u32 {
         self.users.count(group_id)
     }
 
-    /// Puts a group in; returns the one in whose place it is.
+    /// Inserts a group; returns the replaced one.
     pub(crate) fn insert(&mut self, group_id: u32, group: Group) -> Option<Group> {
         let previous = self.remove(group_id);
         self.users.add(group_id, group.used_groups());
@@ -127,7 +127,7 @@ impl Groups {
         false
     }
 
-    /// The longest chain that begins with a group. There must be no loops. `known` keeps what was found on the way.
+    /// Returns the length of the longest chain from a group, without loops. `known` caches results.
     fn chain_length(&self, group_id: u32, known: &mut BTreeMap<u32, usize>) -> usize {
         if let Some(&length) = known.get(&group_id) {
             return length;
@@ -145,8 +145,7 @@ impl Groups {
         buckets.iter().flat_map(Bucket::next_groups).collect()
     }
 
-    /// What is wrong with the chains that a group, just put in, is part of. A group that hands on nothing makes none
-    /// longer: where it is new, what refers to it counted on it before.
+    /// Checks the chains of a group that was just inserted. A group that passes packets to no other makes no chain longer.
     pub(crate) fn check_chains(&self, group_id: u32) -> Result<(), ErrorCode> {
         if self.next_groups(group_id).is_empty() {
             return Ok(());
@@ -169,14 +168,14 @@ impl Group {
         self.buckets.iter().flat_map(Bucket::used_groups)
     }
 
-    /// How many packets it has handled, and how many bytes these had.
+    /// Returns its packets and bytes.
     pub fn counted(&self) -> BucketCounter {
         self.counters.read()
     }
 }
 
 impl Bucket {
-    /// How many packets it has handled, and how many bytes these had.
+    /// Returns its packets and bytes.
     pub fn counted(&self) -> BucketCounter {
         self.counters.read()
     }

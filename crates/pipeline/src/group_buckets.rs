@@ -21,13 +21,12 @@ impl Pipeline {
         }
     }
 
-    /// Whether a bucket is live: where it watches anything, the port or the group that it watches is.
+    /// Returns `true` if a bucket is live: if it watches a port or group, that is live.
     pub fn is_live(&self, bucket: &Bucket) -> bool {
         self.is_live_but_for(bucket, &mut BTreeSet::new())
     }
 
-    /// The same, where the groups in `dead` are known not to be live: each is looked at once, by however many ways it
-    /// is reached.
+    /// Like `is_live`, if the groups in `dead` are not live, so that each group is checked once.
     fn is_live_but_for(&self, bucket: &Bucket, dead: &mut BTreeSet<u32>) -> bool {
         !bucket.is_watching()
             || self.is_port_live(bucket.watch_port)

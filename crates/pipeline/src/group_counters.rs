@@ -1,4 +1,4 @@
-//! What groups and buckets count.
+//! Counters of groups and buckets.
 
 use crate::linked_counters::LinkedCounters;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -14,13 +14,11 @@ use urtica_wire::{
 };
 
 impl Pipeline {
-    /// Carries out a group mod, or nothing of it. Deleting a group deletes the entries that use it, which are
-    /// appended to `removed` where their flags ask for a notification. A group that is modified begins anew: with
-    /// counters of zero.
+    /// Executes a group mod completely, or not at all. Deleting a group deletes the entries that use it, which are appended
+    /// to `removed` if their flags request a notification. Modifying a group resets its counters.
     ///
     /// # Errors
-    /// The specification's error where a part of it is wrong, or where it would make groups hand packets round in a
-    /// loop.
+    /// The specification's error if a part of it is invalid, or if it would create a loop of groups.
     pub fn group_mod(
         &mut self,
         group_mod: &GroupMod,
@@ -32,8 +30,8 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Carries out a group mod, but for the deletion of entries: what it begins [`Pipeline::go_on`] carries out. Packets of
-    /// these entries find no group meanwhile.
+    /// Executes a group mod, except for the deletion of entries, which it starts for [`Pipeline::go_on`]. Until then,
+    /// packets of these entries find no group.
     ///
     /// # Errors
     /// As for [`Pipeline::group_mod`].
@@ -91,7 +89,7 @@ impl Pipeline {
         checked.inspect(|()| self.follow_group_changes(Some(group_id)))
     }
 
-    /// Takes over what a group mod says, but for how it stands to other groups.
+    /// Checks and converts a group mod, except for its relation to other groups.
     pub(crate) fn check_group(
         &self,
         group_mod: &GroupMod,
@@ -120,9 +118,8 @@ impl Pipeline {
         })
     }
 
-    /// "If a specified group type is invalid (i.e. includes fields such as weight that are undefined for the
-    /// specified group type)", the group is (1.3.5 section 6.5). What a bucket watches counts only where the type
-    /// looks at it.
+    /// "If a specified group type is invalid (i.e. includes fields such as weight that are undefined for the specified group
+    /// type)", the group is (1.3.5 section 6.5). A bucket's watched port or group is ignored by other types.
     fn check_group_bucket(
         &self,
         group_type: GroupType,
@@ -177,7 +174,7 @@ impl Pipeline {
         self.begin_change(0..self.tables.len(), Wanted::GroupUsers(group), kind)
     }
 
-    /// How many entries and groups refer to a group.
+    /// Returns the number of entries and groups that refer to a group.
     pub fn group_ref_count(&self, group_id: u32) -> u32 {
         let tables = self.tables.iter();
         let entries = tables.map(|table| table.group_users().count(group_id));
@@ -185,7 +182,7 @@ impl Pipeline {
     }
 }
 
-/// Tells buckets apart: equal ones by which comes first.
+/// Sets the seeds of buckets, which differ for equal buckets by their order.
 fn set_seeds(buckets: &mut [Bucket]) {
     let mut counts: HashMap<u64, usize> = HashMap::new();
     for bucket in buckets {

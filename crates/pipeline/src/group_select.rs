@@ -1,29 +1,28 @@
-//! Which bucket of a select group a flow goes to (1.3.5 section 5.6.1 leaves that to the switch).
+//! The choice of a flow's bucket in a select group (1.3.5 section 5.6.1 leaves it to the switch).
 //!
-//! **What.** Each flow has a preference for each bucket, and goes to the one that it prefers of those that are live. A bucket
-//! gets flows in proportion to its weight. One that dies, or is taken out of the group, moves its own flows alone, to the
-//! others by their weights, and they come back with it; one that is added, or gets a higher weight, takes flows and moves no others.
+//! **What.** Each flow has a preference for each bucket, and uses the preferred live one. A bucket gets flows in proportion
+//! to its weight. If one dies or is removed, only its own flows move, to the others by their weights, and return with it; if
+//! one is added, or gets a higher weight, flows only move to it.
 //!
 //! **How.** Highest random weight (rendezvous hashing; Thaler and Ravishankar, IEEE/ACM Transactions on Networking 6(1), 1998),
 //! with weights: for each bucket the flow draws a number u, even over (0, 1], from its hash and the bucket's seed, and
 //! prefers the bucket with the least -log2(u) / weight. These are exponentially distributed with the rate of the weight, and
 //! the least of such numbers is a bucket's with the probability of its part of all weights.
 //!
-//! A bucket's seed follows from its actions, not from its place among the others. Buckets with the same actions are told
-//! apart by which of them comes first.
+//! A bucket's seed depends on its actions, not on its position. Buckets with equal actions are distinguished by their order.
 //!
-//! **Exactness.** Whole numbers only, so that every form, machine and run decides alike. The logarithm is interpolated between
-//! `STEPS` places, which makes shares of unequal weights wrong by a thousandth of themselves at most, and those of equal
-//! weights not at all.
+//! **Exactness.** Only integers, so that the choice is the same in every form, machine and run. The logarithm is
+//! interpolated between `STEPS` points, with a relative error of the shares of at most a thousandth for unequal weights, and
+//! none for equal weights.
 //!
-//! **Cost.** One hash and two multiplications for each live bucket; where weights differ, a look at a table of 2 KiB and two
-//! multiplications more. Of equal weights the greater u is the less logarithm.
+//! **Cost.** One hash and two multiplications for each live bucket; with different weights, a lookup in a table of 2 KiB and
+//! two more multiplications. With equal weights, the greatest u wins.
 
 use crate::Bucket;
 use crate::flow_hash::mix;
 use urtica_wire::{Action, Element, Version};
 
-/// How many parts a doubling is cut into.
+/// The number of steps per doubling.
 const STEPS: usize = 256;
 /// Bits behind the point of logarithms.
 const FRACTION_BITS: u32 = 40;
@@ -38,7 +37,7 @@ pub(crate) trait Weighed {
     /// Its weight relative to other buckets; one of weight 0 gets no flows.
     fn weight(&self) -> u16;
 
-    /// The number by which flows tell it from other buckets: see [`seed`].
+    /// Returns the seed for flows' choices: see [`seed`].
     fn seed(&self) -> u64;
 }
 
@@ -52,7 +51,7 @@ impl Weighed for Bucket {
     }
 }
 
-/// The bucket that a flow prefers; `None` where none has a weight.
+/// Returns the bucket that a flow prefers; `None` if none has a weight.
 #[inline]
 pub(crate) fn select<'a, B: Weighed>(
     buckets: impl Iterator<Item = &'a B>,
@@ -75,11 +74,11 @@ pub(crate) fn select<'a, B: Weighed>(
     best.map(|(_, bucket)| bucket)
 }
 
-/// Tells a bucket from others: by its actions, and by how many with the same come before it.
+/// Returns a bucket's seed, from its actions and the number of equal buckets before it.
 pub(crate) fn seed(actions: &[Action], same_before: usize) -> u64 {
     let mut bytes = Vec::new();
     for action in actions {
-        // What cannot be expressed is in no group, and would only be passed over.
+        // No group has an action that cannot be expressed; it would only be skipped.
         let _ = action.encode(Version::Of13, &mut bytes);
     }
     let words = bytes.chunks(8).map(|chunk| {
@@ -116,7 +115,7 @@ const fn log2_table() -> [u64; STEPS + 1] {
     table
 }
 
-/// log2 of a number from 1 to 2 with 63 bits behind the point: each squaring tells the next bit.
+/// log2 of a number from 1 to 2 with 63 bits behind the point: each squaring yields the next bit.
 const fn log2_of(mut mantissa: u64) -> u64 {
     let mut log2 = 0;
     let mut bit = 0;

@@ -1,13 +1,13 @@
-//! Where a frame's headers are.
+//! Offsets of a frame's headers.
 //!
 //! # What
-//! [`Layout::of`] walks a frame once and keeps offsets, so that reading a field, and setting one, is an access to
-//! known bytes. What is visible is what OpenFlow lets a match see (1.3.5 section 7.2.3.7): the Ethernet type is the one
-//! after all VLAN tags; behind an MPLS or PBB header nothing is looked at; later fragments have no transport header.
+//! [`Layout::of`] parses a frame once and keeps offsets, so that reading or setting a field accesses known bytes. Only the
+//! headers for OpenFlow's matches are visible (1.3.5 section 7.2.3.7): the Ethernet type is the one after all VLAN tags;
+//! nothing after an MPLS or PBB header is parsed; later fragments have no transport header.
 //!
 //! # How
-//! A header that is cut off or contradicts itself is not there, and nothing behind it is. A transport header is there
-//! when its fixed part is: whether its lengths and options are right is for the receiver to check.
+//! A truncated or inconsistent header counts as missing, and so does everything after it. A transport header only needs its
+//! fixed part: its lengths and options are for the receiver to check.
 //!
 //! # Cost
 //! Every step goes forward by at least four bytes, so no frame takes longer than its length allows.
@@ -29,9 +29,9 @@ pub(crate) struct Layout {
     pub vlan: Option<usize>,
     /// The Ethernet type after all VLAN tags; [`ether_type::NONE`] in an 802.3 frame without one.
     pub eth_type: Option<u16>,
-    /// Where that type is written, where it is.
+    /// The offset of that type, if present.
     pub ether_type_at: Option<usize>,
-    /// What the type announces.
+    /// The header that the type announces.
     pub network: Network,
 }
 
@@ -58,11 +58,11 @@ pub(crate) struct Ip {
     pub at: usize,
     /// Which of the two.
     pub version: IpVersion,
-    /// What it carries; `None` where extension headers cannot be read.
+    /// The upper layer; `None` if extension headers cannot be parsed.
     pub upper: Option<Upper>,
 }
 
-/// The version of IP, with what only that one has.
+/// The version of IP, with its own fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IpVersion {
     V4,
@@ -74,7 +74,7 @@ pub(crate) enum IpVersion {
     },
 }
 
-/// What IP carries, behind all extension headers.
+/// The upper layer of IP, after all extension headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Upper {
     /// Its protocol.
@@ -87,11 +87,11 @@ pub(crate) struct Upper {
     pub end: usize,
     /// Which part of a packet it is.
     pub part: Part,
-    /// Its header, where it is one that OpenFlow looks into.
+    /// Its header, if OpenFlow matches on it.
     pub transport: Option<Transport>,
 }
 
-/// How much of a packet IP carries here.
+/// Whether IP carries a whole packet or a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// All of it.
@@ -136,7 +136,7 @@ impl Layout {
         layout
     }
 
-    /// The IP header, if that is what follows.
+    /// Returns the IP header, if present.
     pub fn ip(&self) -> Option<&Ip> {
         match &self.network {
             Network::Ip(ip) => Some(ip),
@@ -144,7 +144,7 @@ impl Layout {
         }
     }
 
-    /// What IP carries, if it can be read.
+    /// Returns the upper layer of IP, if it can be parsed.
     pub fn upper(&self) -> Option<&Upper> {
         self.ip()?.upper.as_ref()
     }

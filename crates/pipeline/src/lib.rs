@@ -1,11 +1,11 @@
-//! OpenFlow 1.3's pipeline of flow tables, groups and meters (1.3.5 section 5): what happens to a packet.
+//! OpenFlow 1.3's pipeline of flow tables, groups and meters (1.3.5 section 5).
 //!
-//! **Why it exists apart.** The same pipeline serves the switch, a network in one process, and tests. It has no ports,
-//! sockets, threads or clock: packets and times are arguments, and what is to be sent goes to a [`Sink`].
+//! **Why a separate crate.** The switch, networks in one process, and tests use this pipeline. It has no ports, sockets,
+//! threads or clock: packets and times are arguments, and a [`Sink`] receives the packets to send.
 //!
-//! - [`Pipeline`] is what a controller changes: flow entries, groups, meters, ports.
+//! - [`Pipeline`] has the state that a controller changes: flow entries, groups, meters, ports.
 //! - [`Pipeline::flow_mod`], [`Pipeline::group_mod`] and [`Pipeline::meter_mod`] change it, or refuse with the
-//!   specification's error and change nothing. [`Pipeline::expire`] removes entries whose time has passed.
+//!   specification's error and change nothing. [`Pipeline::expire`] removes expired entries.
 //! - [`Pipeline::process`] takes one packet through it, table by table, action by action. It is the reference model
 //!   that tests compare every faster form with. [`Sink::step`] shows each step.
 //! - [`FlowTable::find`] finds a packet's entry with a hash table for each set of masks; its reference is
@@ -40,8 +40,8 @@
 //! assert_eq!(sent.0, [PortNo(2)]);
 //! ```
 //!
-//! **Thread-safety.** Several threads may process packets at once, since that changes only counters and meters. Changes
-//! need the pipeline to themselves.
+//! **Thread-safety.** Several threads may process packets at once, since that changes only counters and meters. Changes need
+//! exclusive access.
 
 mod action_set;
 mod check;

@@ -1,20 +1,19 @@
 //! Meters: rate limits that packets pass through (1.3.5 sections 5.7, 7.3.4.4).
 //!
 //! # How
-//! Each band is a token bucket that measures the rate by itself: it fills at the band's rate up to its burst, and a
-//! packet takes out what it weighs. A packet that finds too little has exceeded the band's rate, and takes nothing.
-//! Of several bands that are exceeded the one with the highest rate acts (section 5.7).
+//! Each band is a separate token bucket, which fills at the band's rate up to its burst; a packet takes its size out of it.
+//! If there are too few tokens, the packet exceeds the band's rate, and takes none. Of several exceeded bands, the one with
+//! the highest rate acts (section 5.7).
 //!
-//! Tokens are whole numbers of a billionth of a kilobit, or of a packet: what one nanosecond brings at a rate of 1.
-//! Rates are thus kept exactly, however often packets come.
+//! A token is a billionth of a kilobit, or of a packet: the amount of one nanosecond at a rate of 1. So rates are exact,
+//! however often packets arrive.
 //!
-//! A packet that is larger than the whole burst passes when the bucket is full, and leaves it in debt. Otherwise a
-//! meter whose burst is smaller than a frame would let nothing through.
+//! A packet that is larger than the whole burst passes when the bucket is full, and leaves it in debt. Otherwise a meter
+//! whose burst is smaller than a frame would pass nothing.
 //!
 //! # Bursts
-//! Where a controller gives none (no OFPMF_BURST), a band's burst is what its rate brings in one second. That is
-//! enough for TCP to reach the rate, and for senders that send in gusts; averaged over half a minute it is 3 % of the
-//! rate.
+//! Without OFPMF_BURST, a band's burst is one second of its rate. That is enough for TCP to reach the rate, and for bursty
+//! senders; averaged over half a minute it is 3 % of the rate.
 
 use crate::Packet;
 use crate::entry::nanoseconds;
@@ -26,7 +25,7 @@ use urtica_wire::{Action, Field, MeterBand, MeterFlags, OxmField};
 
 /// The highest number of a meter (OFPM_MAX). Beyond it are virtual meters, which this pipeline does not have.
 pub const METER_MAX: u32 = 0xffff_0000;
-/// How many bands a meter can have.
+/// The maximum number of bands of a meter.
 pub const MAX_BANDS: usize = 16;
 
 /// Tokens in a kilobit, or in a packet.
@@ -48,28 +47,28 @@ pub struct Meters {
 
 /// One meter.
 ///
-/// Thread-safety: any thread measures packets, one after the other: a lock is held while it counts and looks at the
-/// buckets. Counters can be read at any time, and need not agree with each other at any moment.
+/// Thread-safety: any thread may measure packets, under a lock. Counters can be read at any time, and may be inconsistent
+/// with each other.
 #[derive(Debug)]
 pub struct Meter {
-    /// Units, and what was given.
+    /// The units and present fields.
     pub flags: MeterFlags,
     /// Its bands, as given.
     pub bands: Vec<Band>,
     /// When it was added.
     pub added: Duration,
-    /// Packets that came in.
+    /// Packets received.
     pub packets: AtomicU64,
     /// Their bytes.
     pub bytes: AtomicU64,
-    /// What each band has left.
+    /// The tokens of each band.
     buckets: Mutex<Buckets>,
 }
 
 /// One band of a meter.
 #[derive(Debug)]
 pub struct Band {
-    /// What it does, and from which rate on.
+    /// Its action and rate.
     pub band: MeterBand<'static>,
     /// Packets that it acted on.
     pub packets: AtomicU64,
@@ -82,16 +81,16 @@ pub struct Band {
 struct Buckets {
     /// When they were filled up the last time.
     filled_ns: u64,
-    /// One for each band: its tokens, negative where it is in debt.
+    /// The tokens of each band, negative if in debt.
     tokens: Vec<i64>,
 }
 
-/// What a meter decides about a packet.
+/// A meter's decision about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeterVerdict {
-    /// It goes on as it is.
+    /// It passes unchanged.
     Pass,
-    /// It goes on with its drop precedence raised by this much (DSCP remark).
+    /// It passes with its drop precedence raised by this much (DSCP remark).
     Remark(u8),
     /// It goes no further.
     Drop,
@@ -154,7 +153,7 @@ impl Meter {
         }
     }
 
-    /// The band with the highest rate of those whose rate a packet exceeds.
+    /// Returns the band with the highest rate that a packet exceeds.
     #[inline]
     fn exceeded(&self, buckets: &mut Buckets, bytes: usize, now_ns: u64) -> Option<&Band> {
         let elapsed_ns = now_ns.saturating_sub(buckets.filled_ns);
@@ -173,7 +172,7 @@ impl Meter {
         exceeded.max_by_key(|band| band.rate())
     }
 
-    /// How many tokens a packet takes.
+    /// Returns the tokens that a packet takes.
     fn cost(&self, bytes: usize) -> i64 {
         match self.flags.contains(MeterFlags::PKTPS) {
             true => TOKENS,
@@ -192,7 +191,7 @@ impl Band {
         }
     }
 
-    /// How many tokens its bucket holds.
+    /// Returns the size of its bucket in tokens.
     fn depth(&self, flags: MeterFlags) -> i64 {
         let burst = match self.band {
             _ if !flags.contains(MeterFlags::BURST) => self.rate(),
@@ -204,12 +203,12 @@ impl Band {
     }
 }
 
-/// Adds to a counter that only whoever has the lock of its meter changes.
+/// Adds to a counter that is only changed under its meter's lock.
 fn add_locked(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Relaxed) + more, Relaxed);
 }
 
-/// What a bucket holds after some time.
+/// Returns the tokens of a bucket after some time.
 fn filled(tokens: i64, rate: u32, elapsed_ns: u64, depth: i64) -> i64 {
     let brought = i128::from(rate) * i128::from(elapsed_ns);
     // At most `depth`, so that it fits.
@@ -217,8 +216,8 @@ fn filled(tokens: i64, rate: u32, elapsed_ns: u64, depth: i64) -> i64 {
 }
 
 impl Packet {
-    /// Raises the drop precedence by `levels` where the packet is of one of the classes of assured forwarding (RFC
-    /// 2597); what has the highest keeps it. Packets of other classes have no drop precedence, and are left alone.
+    /// Raises the drop precedence by `levels` if the packet has a class of assured forwarding (RFC 2597), up to the highest.
+    /// Packets of other classes have no drop precedence, and are not changed.
     pub(crate) fn raise_drop_precedence(&mut self, levels: u8) {
         let Some(dscp) = self.field(OxmField::IpDscp) else {
             return;

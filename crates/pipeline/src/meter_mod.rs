@@ -13,11 +13,11 @@ use urtica_wire::{
 };
 
 impl Pipeline {
-    /// Carries out a meter mod, or nothing of it. Deleting a meter deletes the entries that use it, which are
-    /// appended to `removed` where their flags ask for a notification. A meter that is modified begins anew.
+    /// Executes a meter mod completely, or not at all. Deleting a meter deletes the entries that use it, which are appended
+    /// to `removed` if their flags request a notification. Modifying a meter resets it.
     ///
     /// # Errors
-    /// The specification's error where a part of it is wrong.
+    /// The specification's error if a part of it is invalid.
     pub fn meter_mod(
         &mut self,
         meter_mod: &MeterMod,
@@ -29,8 +29,8 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Carries out a meter mod, but for the deletion of entries: what it begins [`Pipeline::go_on`] carries out. Packets of
-    /// these entries find no meter meanwhile.
+    /// Executes a meter mod, except for the deletion of entries, which it starts for [`Pipeline::go_on`]. Until then,
+    /// packets of these entries find no meter.
     ///
     /// # Errors
     /// As for [`Pipeline::meter_mod`].
@@ -76,13 +76,13 @@ impl Pipeline {
         self.remove_meter_users(Some(meter_id))
     }
 
-    /// 1.3 has no reason of its own for entries that go with their meter.
+    /// 1.3 has no separate reason for entries deleted with their meter.
     fn remove_meter_users(&self, meter: Option<u32>) -> EntryChange {
         let kind = Kind::Remove(FlowRemovedReason::Delete);
         self.begin_change(0..self.tables.len(), Wanted::MeterUsers(meter), kind)
     }
 
-    /// How many entries use a meter.
+    /// Returns the number of entries that use a meter.
     pub fn meter_flow_count(&self, meter_id: u32) -> u32 {
         let tables = self.tables.iter();
         tables
@@ -91,7 +91,7 @@ impl Pipeline {
     }
 }
 
-/// Takes over what a meter mod says. The unit is kb/s unless OFPMF_PKTPS is set.
+/// Checks and converts a meter mod. The unit is kb/s unless OFPMF_PKTPS is set.
 pub(crate) fn check_meter(meter_mod: &MeterMod, now: Duration) -> Result<Meter, ErrorCode> {
     let flags = meter_mod.flags;
     if !METER_FLAGS.contains(flags) || flags.contains(MeterFlags::KBPS | MeterFlags::PKTPS) {

@@ -1,4 +1,4 @@
-//! A packet on its way: its bytes, and what the pipeline knows of it beyond them.
+//! A packet in the pipeline: its bytes, and its pipeline fields.
 
 #[cfg(test)]
 pub(crate) mod testing;
@@ -18,13 +18,13 @@ pub struct Packet {
     start: usize,
     /// Where the headers are, once somebody asked; forgotten when they may have moved.
     layout: OnceLock<Layout>,
-    /// The port that it came in by.
+    /// Its input port.
     pub in_port: PortNo,
     /// The physical port beneath that.
     pub in_phy_port: PortNo,
-    /// What tables pass on to each other (1.3.5 section 5.6).
+    /// Data that tables pass to each other (1.3.5 section 5.6).
     pub metadata: u64,
-    /// The key of the tunnel that it came by, or will leave by.
+    /// The key of its incoming or outgoing tunnel.
     pub tunnel_id: u64,
     /// The queue that following outputs go to; 0 unless an action set one.
     pub queue_id: u32,
@@ -35,7 +35,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// A packet that came in by a physical port.
+    /// Creates a packet received by a physical port.
     pub fn new(in_port: PortNo, frame: &[u8]) -> Self {
         let mut buffer = Vec::with_capacity(HEADROOM + frame.len());
         buffer.resize(HEADROOM, 0);
@@ -54,9 +54,9 @@ impl Packet {
         }
     }
 
-    /// The same packet, in which what a fragment hides reads as 0: ports and ICMP types of a fragment that has no transport
-    /// header, or the beginning of one, and the protocol of IPv6 behind extension headers that are cut off. That is how Open
-    /// vSwitch matches fragments (`OFPC_FRAG_NX_MATCH`); by the specification no entry matches that looks at such a field.
+    /// Makes fields that a fragment hides read as 0: ports and ICMP types of a fragment without a complete transport header,
+    /// and the protocol of IPv6 after truncated extension headers. Open vSwitch matches fragments like this
+    /// (`OFPC_FRAG_NX_MATCH`); in the specification, no entry with such a field matches.
     pub fn with_hidden_fields(self) -> Self {
         Self {
             shows_hidden: true,
@@ -64,8 +64,8 @@ impl Packet {
         }
     }
 
-    /// The same packet, a fragment, as OpenFlow 1.0 matches it (1.0 section 3.4): ports and ICMP types read as 0, also those of
-    /// the first fragment, which has them.
+    /// Makes a fragment match as in OpenFlow 1.0 (1.0 section 3.4): ports and ICMP types read as 0, also in the first
+    /// fragment, which has them.
     pub fn as_fragment_of10(self) -> Self {
         Self {
             has_zero_ports: true,
@@ -84,10 +84,10 @@ impl Packet {
         &mut self.buffer[self.start..]
     }
 
-    /// Makes room for `count` zeros at `at`, by moving what is before them.
+    /// Inserts `count` zeros at `at`, by moving the bytes before them.
     ///
     /// # Panics
-    /// Where `at` is beyond the end.
+    /// If `at` is beyond the end.
     pub fn insert(&mut self, at: usize, count: usize) {
         self.layout.take();
         if self.start < count {
@@ -101,10 +101,10 @@ impl Packet {
         self.buffer[self.start + at..from + at].fill(0);
     }
 
-    /// Takes `count` bytes away at `at`, by moving what is before them.
+    /// Removes `count` bytes at `at`, by moving the bytes before them.
     ///
     /// # Panics
-    /// Where `at + count` is beyond the end.
+    /// If `at + count` is beyond the end.
     pub fn remove(&mut self, at: usize, count: usize) {
         self.layout.take();
         let from = self.start;
@@ -117,7 +117,7 @@ impl Packet {
         self.layout.get_or_init(|| Layout::of(self.frame()))
     }
 
-    /// The bytes, to be changed in place where nothing tells what header follows: the layout stays as it is.
+    /// Returns the bytes, for changes in place that do not affect the layout.
     pub(crate) fn settled_frame_mut(&mut self) -> &mut [u8] {
         &mut self.buffer[self.start..]
     }

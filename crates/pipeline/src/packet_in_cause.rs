@@ -9,8 +9,9 @@ pub struct PacketInCause {
     pub reason: PacketInReason,
     /// The table whose entry sent it; 0 for a packet-out.
     pub table_id: u8,
-    /// That entry's cookie; all ones where there is none, as for a packet-out.
+    /// That entry's cookie; all ones if there is none, as for a packet-out.
     pub cookie: u64,
-    /// How many bytes of it to send, as the action says; [`CONTROLLER_NO_BUFFER`](urtica_wire::CONTROLLER_NO_BUFFER) where no action sent it.
+    /// The action's number of bytes to send; [`CONTROLLER_NO_BUFFER`](urtica_wire::CONTROLLER_NO_BUFFER) if no action sent
+    /// it.
     pub max_len: u16,
 }

@@ -7,19 +7,19 @@ use std::sync::Mutex;
 use std::time::Duration;
 use urtica_wire::{Port, PortNo};
 
-/// The highest number of tables: 255 stands for all (OFPTT_MAX is the last one's number).
+/// The maximum number of tables: 255 means all (OFPTT_MAX is the last one's number).
 const MAX_TABLES: u8 = 254;
 
 /// Bounds of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PipelineConfig {
-    /// How many tables there are, 1 to 254.
+    /// The number of tables, 1 to 254.
     pub n_tables: u8,
-    /// How many entries each can hold.
+    /// The maximum number of entries of each table.
     pub max_entries: u32,
-    /// How many groups there can be.
+    /// The maximum number of groups.
     pub max_groups: u32,
-    /// How many meters there can be.
+    /// The maximum number of meters.
     pub max_meters: u32,
 }
 
@@ -35,12 +35,12 @@ impl Default for PipelineConfig {
     }
 }
 
-/// Tables, groups, meters and ports: everything that decides what happens to a packet.
+/// Tables, groups, meters and ports.
 #[derive(Debug)]
 pub struct Pipeline {
     config: PipelineConfig,
     pub(crate) tables: Vec<FlowTable>,
-    /// Before this no table's entries expire; `None` where none has a timeout. There are many tables to ask.
+    /// A lower bound for the next expiry in any table; `None` without timeouts. Cached, since there are many tables.
     pub(crate) next_expiry: Option<Duration>,
     pub(crate) groups: Groups,
     pub(crate) meters: Meters,
@@ -50,14 +50,14 @@ pub struct Pipeline {
     pub(crate) ports_may_follow: bool,
     pub(crate) is_locked: bool,
     pub(crate) compiler: Option<Mutex<Compiler>>,
-    /// Whether the compiled form follows changes only when it is told to.
+    /// Whether the compiled form follows changes only when requested.
     pub(crate) is_deferred: bool,
 }
 
 impl Pipeline {
-    /// An empty pipeline, which drops every packet (1.3.5 section 5.4).
+    /// Creates an empty pipeline, which drops every packet (1.3.5 section 5.4).
     ///
-    /// It has at least one table and at most 254, whatever `config` says: [`Pipeline::config`] tells.
+    /// The number of tables is limited to 1 to 254: see [`Pipeline::config`].
     pub fn new(config: PipelineConfig) -> Self {
         let config = PipelineConfig {
             n_tables: config.n_tables.clamp(1, MAX_TABLES),
@@ -84,7 +84,7 @@ impl Pipeline {
         &self.config
     }
 
-    /// Changes how many entries each table can hold. Those that there are stay, however many.
+    /// Changes the maximum number of entries of each table. Existing ones stay.
     pub fn set_max_entries(&mut self, max_entries: u32) {
         self.config.max_entries = max_entries;
     }
@@ -100,7 +100,7 @@ impl Pipeline {
         self.misses_to_controller
     }
 
-    /// Sets what becomes of packets that no entry matches: see [`Pipeline::misses_to_controller`].
+    /// Sets the handling of packets without an entry: see [`Pipeline::misses_to_controller`].
     pub fn set_misses_to_controller(&mut self, misses_to_controller: bool) {
         self.misses_to_controller = misses_to_controller;
     }

@@ -10,12 +10,11 @@ const NEIGHBOUR_ADVERTISEMENT: u128 = 136;
 /// OFPVID_PRESENT, as a value of `vlan_vid`.
 const PRESENT: u128 = VLAN_PRESENT as u128;
 
-/// What is known of every packet that an entry matches, as far as other fields depend on it; kept up to date while
-/// actions change the packet.
+/// Facts about every packet that an entry matches, on which other fields depend; updated while actions change the packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Known {
     in_port: bool,
-    /// How many VLAN tags there are at least.
+    /// The minimum number of VLAN tags.
     vlan_tags: u32,
     eth_type: Option<u128>,
     ip_proto: Option<u128>,
@@ -23,7 +22,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// What a match tells.
+    /// Creates the facts of a match.
     pub fn from_fields(fields: &[(OxmField, u128, u128)]) -> Self {
         let mut known = Self::default();
         for &(field, value, _) in fields {
@@ -32,7 +31,7 @@ impl Known {
         known
     }
 
-    /// Takes in that the packet has a field, with this value in the bits that the match looks at.
+    /// Adds that the packet has a field, with this value under the match's mask.
     fn learn(&mut self, field: OxmField, value: u128) {
         match field {
             OxmField::InPort => self.in_port = true,
@@ -44,16 +43,16 @@ impl Known {
         }
     }
 
-    /// What is known after these actions.
+    /// Returns the facts after these actions.
     pub fn after<'a>(mut self, actions: impl Iterator<Item = Action<'a>>) -> Self {
         actions.for_each(|action| self.learn_action(&action));
         self
     }
 
-    /// Takes in what an action does to the packet.
+    /// Adds an action's effect on the packet.
     pub fn learn_action(&mut self, action: &Action) {
         match *action {
-            // Where there is no tag, this makes none.
+            // This does not add a tag.
             Action::SetField(Field::Basic {
                 field: OxmField::VlanVid,
                 ..
@@ -69,8 +68,8 @@ impl Known {
         }
     }
 
-    /// What follows the Ethernet header is another protocol now. A PBB header hides the tags behind it, an MPLS
-    /// header stands after them.
+    /// Adds that another protocol follows the Ethernet header. A PBB header hides the tags behind it; an MPLS header follows
+    /// them.
     fn begin_payload(&mut self, eth_type: Option<u128>) {
         let pbb = u128::from(ether_type::PBB);
         if eth_type.is_none() || eth_type == Some(pbb) {

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use urtica_wire::{Action, CONTROLLER_NO_BUFFER, PacketInReason, PortConfig, PortNo};
 
-/// How many buckets one packet may go through, those of groups behind groups included. What comes after is dropped:
-/// without a bound a chain of groups could make billions of packets of one.
+/// The maximum number of buckets for one packet, in all chained groups. The rest is dropped: otherwise a chain of groups
+/// could make billions of packets from one.
 pub const MAX_BUCKETS_PER_PACKET: usize = 4096;
 
 /// The cookie of packet-ins that no entry caused.
@@ -36,7 +36,7 @@ pub enum Step<'a> {
     Table {
         /// Which.
         table_id: u8,
-        /// The packet, as it came to the table.
+        /// The packet at the table.
         packet: &'a Packet,
         /// The entry that it matches, if any.
         entry: Option<&'a FlowEntry>,
@@ -67,8 +67,8 @@ pub enum Step<'a> {
 }
 
 impl Pipeline {
-    /// Takes a packet that came in by a port through the tables from the first one on. A port that is down or does
-    /// not receive (OFPPC_NO_RECV) has no packets.
+    /// Processes a received packet from the first table on. Packets of a port that is down or does not receive
+    /// (OFPPC_NO_RECV) are ignored.
     pub fn process(&self, packet: Packet, now: Duration, sink: &mut dyn Sink) {
         let deaf = PortConfig::PORT_DOWN | PortConfig::NO_RECV;
         if !self.has_config(packet.in_port, deaf) {
@@ -76,7 +76,7 @@ impl Pipeline {
         }
     }
 
-    /// The same from a later table on, for a packet that came in by a port that receives.
+    /// Processes a packet from a later table on, if its port receives.
     pub(crate) fn process_from(
         &self,
         table_id: u8,
@@ -87,7 +87,7 @@ impl Pipeline {
         Walk::new(self, now, sink).through_tables(packet, table_id);
     }
 
-    /// Sends a packet out of a port, or of those that a reserved port stands for, for what has caused it.
+    /// Sends a packet to a port, or to the ports of a reserved port, with its cause.
     pub(crate) fn send_for(
         &self,
         cause: PacketInCause,
@@ -101,9 +101,9 @@ impl Pipeline {
         walk.output(port, cause.max_len, packet);
     }
 
-    /// Carries out a packet-out's actions. An output to [`PortNo::TABLE`] takes the packet through the tables.
+    /// Executes a packet-out's actions. An output to [`PortNo::TABLE`] sends the packet through the tables.
     ///
-    /// What is wrong with the actions is for [`Pipeline::check_packet_out`] to tell; here it does nothing.
+    /// Invalid actions have no effect here; check them with [`Pipeline::check_packet_out`].
     pub fn packet_out(
         &self,
         mut packet: Packet,
@@ -125,14 +125,14 @@ impl Pipeline {
 /// A packet goes no further.
 struct Stopped;
 
-/// One packet's way, and what is known on it.
+/// The state of one packet's processing.
 struct Walk<'a> {
     pipeline: &'a Pipeline,
     now: Duration,
     sink: &'a mut dyn Sink,
-    /// What a packet-in would tell at this point.
+    /// The cause for a packet-in at this point.
     cause: PacketInCause,
-    /// How many more buckets may be gone through.
+    /// The number of buckets left.
     buckets_left: usize,
 }
 
@@ -202,7 +202,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Carries out an entry's instructions, but for the last, to go on in another table.
+    /// Executes an entry's instructions, except for goto-table.
     fn instruct(
         &mut self,
         entry: &FlowEntry,
@@ -249,8 +249,8 @@ impl<'a> Walk<'a> {
         actions.try_for_each(|action| self.carry_out(action, packet))
     }
 
-    /// "If both an output action and a group action are specified in an action set, the output action is ignored"
-    /// (1.3.5 section 5.10), also where the group has no bucket for the packet.
+    /// "If both an output action and a group action are specified in an action set, the output action is ignored" (1.3.5
+    /// section 5.10), even if the group has no bucket for the packet.
     fn carry_out_set(&mut self, action_set: &ActionSet, mut packet: Packet) {
         for action in action_set.actions() {
             let result = self.carry_out(action, &mut packet);
@@ -285,8 +285,8 @@ impl<'a> Walk<'a> {
         Err(Stopped)
     }
 
-    /// Sends a packet out of a port, or of those that a reserved port stands for (1.3.5 section 4.5). The port that
-    /// it came in by is none of them, unless it is asked for as OFPP_IN_PORT.
+    /// Sends a packet to a port, or to the ports of a reserved port (1.3.5 section 4.5), except its input port, unless by
+    /// OFPP_IN_PORT.
     fn output(&mut self, port: PortNo, max_len: u16, packet: &Packet) {
         match port {
             PortNo::IN_PORT => self.transmit(packet.in_port, packet),
@@ -343,8 +343,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Each bucket gets a copy of its own. What a bucket sends to the controller, an action has sent, also behind a
-    /// table miss.
+    /// Each bucket gets its own copy. A packet-in from a bucket has the reason "action", even after a table miss.
     fn hand_to_group(&mut self, group_id: u32, packet: &Packet) {
         let pipeline = self.pipeline;
         let Some(group) = pipeline.groups.get(group_id) else {

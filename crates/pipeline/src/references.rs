@@ -1,7 +1,7 @@
-//! Who refers to a group or a meter: what its statistics tell, and what goes with it.
+//! References to groups and meters, for their statistics and for deletion.
 //!
-//! **Cost.** A reference takes some 25 bytes, and the logarithm of their number to note or forget; what is referred to by
-//! nobody takes nothing. How many refer to something is known without a look at them.
+//! **Cost.** A reference takes some 25 bytes, and adding or removing it the logarithm of their number; unreferenced items
+//! take no memory. References are counted, so counting needs no iteration.
 
 use crate::classifier::Rank;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// References to numbered things by those that `P` names.
 #[derive(Debug)]
 pub(crate) struct References<P> {
-    /// What is referred to, and by whom.
+    /// Pairs of referenced item and referrer.
     pairs: BTreeSet<(u32, P)>,
-    /// How many refer to each.
+    /// The number of references to each item.
     counts: BTreeMap<u32, u32>,
 }
 
@@ -48,7 +48,7 @@ impl<P: Referrer> References<P> {
         }
     }
 
-    /// Notes that `by` refers to none of these any more.
+    /// Removes the references of `by` to these.
     pub fn remove(&mut self, by: P, numbers: impl Iterator<Item = u32>) {
         for number in numbers {
             if self.pairs.remove(&(number, by)) {
@@ -57,12 +57,12 @@ impl<P: Referrer> References<P> {
         }
     }
 
-    /// How many refer to this.
+    /// Returns the number of references to this.
     pub fn count(&self, number: u32) -> u32 {
         self.counts.get(&number).copied().unwrap_or(0)
     }
 
-    /// Those that refer to this, or with none to anything, in their order, where there are no more than `max` references.
+    /// Returns the referrers of this item, or of any, in order, if there are at most `max` references.
     pub fn few(&self, number: Option<u32>, max: usize) -> Option<Vec<P>> {
         match number {
             Some(number) if self.count(number) as usize <= max => Some(self.to(number).collect()),

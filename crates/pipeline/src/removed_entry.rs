@@ -1,4 +1,4 @@
-//! What is left of an entry that was removed.
+//! Removed entries.
 
 use crate::FlowEntry;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use urtica_wire::{FlowModFlags, FlowRemoved, FlowRemovedReason};
 /// An entry that was removed.
 #[derive(Clone, Debug)]
 pub struct RemovedEntry {
-    /// The entry, with what it counted.
+    /// The entry, with its counters.
     pub entry: Arc<FlowEntry>,
     /// Why it was removed.
     pub reason: FlowRemovedReason,
@@ -21,7 +21,7 @@ impl RemovedEntry {
     }
 }
 
-/// Appends the entries whose flags ask for a notification.
+/// Appends the entries whose flags request a notification.
 pub(crate) fn announce(
     gone: impl IntoIterator<Item = RemovedEntry>,
     removed: &mut Vec<RemovedEntry>,

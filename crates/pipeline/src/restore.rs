@@ -1,7 +1,6 @@
-//! Entries, groups and meters of an earlier pipeline, put back with what they had counted.
+//! Restoring entries, groups and meters of an earlier pipeline with their counters.
 //!
-//! They are checked as if a controller asked for them. Times go on where they had been: an entry that had three seconds left has
-//! three seconds left.
+//! They are checked like a controller's. Times continue: an entry that had three seconds left has three seconds left.
 
 use crate::counters::EntryCounters;
 use crate::entry::nanoseconds;
@@ -19,11 +18,11 @@ use urtica_wire::{
 };
 
 impl Pipeline {
-    /// Puts a flow entry back as a controller was told of it, whose last packet came `idle` before. The ports that it names may be missing yet. `now` should not be less than
-    /// its age, or it becomes younger.
+    /// Restores a flow entry from its statistics, with its last packet `idle` ago. Its ports may still be missing. `now`
+    /// should not be less than its age, or it becomes younger.
     ///
     /// # Errors
-    /// The specification's error where there is no such table, group or meter, or the table is full.
+    /// The specification's error if there is no such table, group or meter, or the table is full.
     pub fn restore_flow(
         &mut self,
         stats: &FlowStats,
@@ -37,7 +36,7 @@ impl Pipeline {
     /// Restores a flow entry that 1.0 added: see [`Pipeline::restore_flow`] and [`EntryMatch::pcp_of_untagged`].
     ///
     /// # Errors
-    /// The specification's error where there is no such table, or the table is full.
+    /// The specification's error if there is no such table, or the table is full.
     pub fn restore_flow_of10(
         &mut self,
         stats: &FlowStats,
@@ -101,10 +100,10 @@ impl Pipeline {
         check(Version::Of13).or_else(|error| check(Version::Of10).map_err(|_| error))
     }
 
-    /// Puts a group back. Its ports may be missing yet.
+    /// Restores a group. Its ports may still be missing.
     ///
     /// # Errors
-    /// The specification's error, as where it hands packets to a group that is not there yet.
+    /// The specification's error, for instance if it refers to a group that does not exist yet.
     pub fn restore_group(
         &mut self,
         desc: &GroupDesc,
@@ -131,7 +130,7 @@ impl Pipeline {
         self.insert_group(desc.group_id, group)
     }
 
-    /// Checks something that may name ports which are not there yet, or not any more.
+    /// Checks something that may name ports that do not exist yet, or no longer.
     fn with_ports_to_follow<T>(&mut self, check: impl FnOnce(&Self) -> T) -> T {
         self.ports_may_follow = true;
         let checked = check(self);
@@ -139,7 +138,7 @@ impl Pipeline {
         checked
     }
 
-    /// Puts a meter back. What its bands let pass begins anew.
+    /// Restores a meter. Its bands start with full bursts.
     ///
     /// # Errors
     /// The specification's error.

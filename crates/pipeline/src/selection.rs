@@ -10,7 +10,7 @@ use urtica_wire::{ErrorCode, FlowMod, FlowModCommand, FlowStatsRequest, GROUP_AN
 #[derive(Debug)]
 pub(crate) struct Selection {
     pub match_: EntryMatch,
-    /// Only entries of this priority and with this very match: what strict commands ask.
+    /// Only entries with exactly this priority and match, as for strict commands.
     priority: Option<u16>,
     cookie: u64,
     cookie_mask: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// Only a delete looks at the ways out.
+    /// Only a delete checks the outputs.
     pub fn of_flow_mod(flow_mod: &FlowMod) -> Result<Self, ErrorCode> {
         use FlowModCommand::*;
         let is_strict = matches!(flow_mod.command, ModifyStrict | DeleteStrict);
@@ -54,7 +54,7 @@ impl Selection {
         selected.into_iter().map(|(_, entry)| entry)
     }
 
-    /// The same, and their places, where no more than `max` entries have to be looked at.
+    /// Returns the selected entries with their ranks, unless more than `max` entries must be inspected.
     pub fn select_few(&self, table: &FlowTable, max: usize) -> Option<Vec<(Rank, Arc<FlowEntry>)>> {
         let mut few = match self.priority {
             Some(_) => table.select_ranked(self.scope(), |_| true),
@@ -81,7 +81,7 @@ impl Selection {
         is_in_scope && self.selects(entry)
     }
 
-    /// Where a table has to look for them.
+    /// Returns the part of a table to search.
     fn scope(&self) -> Scope<'_> {
         match self.priority {
             Some(priority) => Scope::Strict(priority, &self.match_),

@@ -1,4 +1,4 @@
-//! Counters and configuration, as multipart replies tell them (1.3.5 section 7.3.5).
+//! Counters and configuration for multipart replies (1.3.5 section 7.3.5).
 
 use crate::counters::EntryCounts;
 use crate::entry::seconds_and_nanoseconds;
@@ -12,10 +12,10 @@ use urtica_wire::{
 };
 
 impl Pipeline {
-    /// The entries that a request asks for, summed up.
+    /// Returns the sums over the entries of a request.
     ///
     /// # Errors
-    /// The specification's error where its match or table is wrong.
+    /// The specification's error if its match or table is invalid.
     pub fn aggregate_stats(&self, request: &FlowStatsRequest) -> Result<AggregateStats, ErrorCode> {
         let entries = self.flow_stats(request)?;
         let counted = entries.iter().map(|entry| entry.counted());
@@ -27,7 +27,7 @@ impl Pipeline {
         })
     }
 
-    /// All tables. What only 1.0 tells is left empty.
+    /// Returns the counters of all tables. Fields of 1.0 only are empty.
     pub fn table_stats(&self) -> impl Iterator<Item = TableStats> {
         (0..).zip(&self.tables).map(|(table_id, table)| TableStats {
             table_id,
@@ -73,10 +73,10 @@ impl Pipeline {
         groups.map(|(id, group)| group.to_desc(id))
     }
 
-    /// A meter, or all with [`METER_ALL`].
+    /// Returns the counters of a meter, or of all with [`METER_ALL`].
     ///
     /// # Errors
-    /// [`ErrorCode::MeterModFailedUnknownMeter`] where there is no such meter.
+    /// [`ErrorCode::MeterModFailedUnknownMeter`] if there is no such meter.
     pub fn meter_stats(
         &self,
         meter_id: u32,
@@ -96,10 +96,10 @@ impl Pipeline {
         meters.map(move |(&id, meter)| meter.to_stats(id, self.meter_flow_count(id), now))
     }
 
-    /// The configuration of a meter, or of all with [`METER_ALL`].
+    /// Returns the configuration of a meter, or of all with [`METER_ALL`].
     ///
     /// # Errors
-    /// [`ErrorCode::MeterModFailedUnknownMeter`] where there is no such meter.
+    /// [`ErrorCode::MeterModFailedUnknownMeter`] if there is no such meter.
     pub fn meter_configs(&self, meter_id: u32) -> Result<Vec<MeterConfig<'static>>, ErrorCode> {
         let ids = self.meter_ids(meter_id)?;
         Ok(self.meter_configs_of(ids).collect())
@@ -114,10 +114,10 @@ impl Pipeline {
         meters.map(|(&id, meter)| meter.to_config(id))
     }
 
-    /// The numbers that a request for a meter, or for all with [`METER_ALL`], is about.
+    /// Returns the numbers for a request of a meter, or of all with [`METER_ALL`].
     ///
     /// # Errors
-    /// [`ErrorCode::MeterModFailedUnknownMeter`] where there is no such meter.
+    /// [`ErrorCode::MeterModFailedUnknownMeter`] if there is no such meter.
     pub fn meter_ids(&self, meter_id: u32) -> Result<RangeInclusive<u32>, ErrorCode> {
         match meter_id {
             METER_ALL => Ok(0..=u32::MAX),

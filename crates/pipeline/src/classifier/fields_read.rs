@@ -31,7 +31,7 @@ impl<'a> FieldsRead<'a> {
         self.packet
     }
 
-    /// What [`Packet::field`] says.
+    /// The result of [`Packet::field`].
     #[inline]
     pub fn get(&mut self, field: OxmField) -> Option<u128> {
         if self.read & bit(field) == 0 {

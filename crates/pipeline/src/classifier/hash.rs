@@ -3,7 +3,7 @@
 use crate::EntryMatch;
 use std::hash::{BuildHasher, RandomState};
 
-/// What makes hashes unforeseeable.
+/// The random seeds of hashes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seeds {
     low: u64,
@@ -22,7 +22,7 @@ impl Default for Seeds {
 }
 
 impl Seeds {
-    /// By these all numbers of 64 bits have the same hash.
+    /// Seeds with which all 64-bit numbers have the same hash.
     #[cfg(test)]
     pub fn colliding() -> Self {
         Self { low: 0, high: 0 }
@@ -38,7 +38,7 @@ impl Seeds {
         product as u64 ^ (product >> 64) as u64
     }
 
-    /// A hash of what comes before and a number.
+    /// Returns the hash of a previous hash and a number.
     #[inline]
     pub fn hash_on(self, before: u64, number: u128) -> u64 {
         self.hash(number ^ u128::from(before))

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-/// Where an entry stands in its table: the smaller is looked at first. Entries of higher priority are before those of
-/// lower, and of the same priority those that were added before.
+/// An entry's rank in its table; smaller ranks are searched first. Entries are ordered by priority, highest first, and then
+/// by the time of their addition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank(u64);
 
@@ -22,7 +22,7 @@ impl Rank {
         Self(before_it << Self::SEQUENCE_BITS | sequence & Self::LAST_SEQUENCE)
     }
 
-    /// The place as a number: the smaller is looked at first.
+    /// Returns the rank as a number; smaller ones are searched first.
     pub fn to_bits(self) -> u64 {
         self.0
     }

@@ -1,4 +1,4 @@
-//! The entries that look at the same bits of the same fields.
+//! The entries that match on the same bits of the same fields.
 
 use super::fields_read::FieldsRead;
 use super::hash::Seeds;
@@ -12,9 +12,9 @@ use urtica_wire::OxmField;
 
 /// Entries by the values of some fields under some masks.
 ///
-/// The values, without the bits behind each mask, stand side by side in a number of 128 bits, the key: an IPv4
-/// five-tuple takes 120. Where they take more, the key is a hash of them; then entries of different values may share
-/// a key, and a look at the entry's match settles it.
+/// The key is the values, each without the bits behind its mask, side by side in 128 bits; an IPv4 five-tuple has 120. If
+/// they are longer, the key is a hash of them; entries with different values may then share a key, so the entry's match is
+/// compared.
 #[derive(Debug)]
 pub(super) struct Tuple {
     parts: Box<[Part]>,
@@ -24,18 +24,18 @@ pub(super) struct Tuple {
     first: HashTable<Place>,
     /// The other entries of each key. Few tables have any.
     others: BTreeMap<(u128, Rank), Arc<FlowEntry>>,
-    /// How many entries have each priority.
+    /// The number of entries of each priority.
     priorities: BTreeMap<u16, usize>,
     seeds: Seeds,
     hash: u64,
 }
 
-/// The bits of a field that a tuple looks at.
+/// The bits of a field in a tuple.
 #[derive(Debug)]
 struct Part {
     field: OxmField,
     mask: u128,
-    /// How many bits there are from the field's first to the mask's last, and behind that.
+    /// The number of bits from the field's first to the mask's last, and after that.
     bits: u32,
     shift: u32,
 }
@@ -87,7 +87,7 @@ impl Tuple {
             .map(|(&priority, _)| priority)
     }
 
-    /// Whether it looks at every bit that `match_` looks at: no other tuple has entries that `match_` includes.
+    /// Returns `true` if it has every bit of `match_`: no other tuple has entries within `match_`.
     pub fn looks_at_all_of(&self, match_: &EntryMatch) -> bool {
         let mut fields = match_.fields().iter();
         fields.all(|&(field, _, mask)| {
@@ -166,7 +166,7 @@ impl Tuple {
         }
     }
 
-    /// Puts an entry in the place of the one of this rank, which has the same match.
+    /// Replaces the entry with this rank, which has an equal match.
     pub fn replace(&mut self, rank: Rank, entry: Arc<FlowEntry>) {
         let Some(key) = self.key_of(&entry.match_) else {
             return;
@@ -210,7 +210,7 @@ impl Tuple {
         true
     }
 
-    /// Notes that an entry of this priority is gone.
+    /// Counts the removal of an entry with this priority.
     fn discount(&mut self, priority: u16) {
         if let Some(count) = self.priorities.get_mut(&priority) {
             *count -= 1;
@@ -245,7 +245,7 @@ impl Tuple {
         others.map(|(&(_, rank), entry)| (rank, entry))
     }
 
-    /// The key of all packets that `match_` matches; `None` where they have several.
+    /// Returns the key of all packets that `match_` matches; `None` if they have several.
     fn key_of(&self, match_: &EntryMatch) -> Option<u128> {
         self.key(|part| {
             let (value, mask) = match_.get(part.field)?;

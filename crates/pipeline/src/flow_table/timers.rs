@@ -1,8 +1,8 @@
-//! When entries of a table are to be looked at, to see whether they have expired.
+//! Deadlines at which a table's entries are checked for expiry.
 //!
-//! A heap by deadline. A packet puts off an idle timeout without telling anybody: an entry is looked at when its deadline
-//! has come, and noted again with its new one if that is later. What is noted of entries that are gone stays until then,
-//! or until there is more of it than of others ([`Timers::are_stale`]).
+//! A heap by deadline. A packet postpones an idle timeout without a notification: an entry is checked at its deadline, and
+//! added again with a later one. Deadlines of removed entries stay until then, or until they outnumber the others
+//! ([`Timers::are_stale`]).
 
 use crate::FlowEntry;
 use crate::classifier::Rank;
@@ -10,14 +10,14 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-/// So many notes too many are not worth a look at all entries.
+/// The number of stale deadlines that is tolerated.
 const SPARE: usize = 1024;
 
 /// The deadlines of a table's entries.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     heap: BinaryHeap<Reverse<(Duration, Rank)>>,
-    /// How many entries have a timeout.
+    /// The number of entries with a timeout.
     entries: usize,
 }
 
@@ -30,23 +30,23 @@ impl Timers {
         }
     }
 
-    /// An entry is not in the table any more. What is noted of it finds nothing, or the one that took its place.
+    /// Notes that an entry was removed. Its deadline finds nothing, or its replacement.
     pub fn remove(&mut self, entry: &FlowEntry) {
         self.entries -= usize::from(entry.has_timeout());
     }
 
-    /// Notes when an entry is to be looked at again.
+    /// Adds the deadline of an entry.
     pub fn note(&mut self, rank: Rank, due: Duration) {
         self.heap.push(Reverse((due, rank)));
     }
 
-    /// Before this no entry expires; `None` where none ever does.
+    /// Returns the next deadline; `None` if no entry expires.
     pub fn next(&self) -> Option<Duration> {
         let Reverse((due, _)) = self.heap.peek()?;
         Some(*due)
     }
 
-    /// The next entry to be looked at whose deadline has come.
+    /// Returns the next entry whose deadline has passed.
     pub fn pop(&mut self, now: Duration) -> Option<Rank> {
         self.next().filter(|&due| due <= now)?;
         let first = self.heap.pop()?;
@@ -57,7 +57,7 @@ impl Timers {
         Some(rank)
     }
 
-    /// Whether most of it is noted of entries that are gone.
+    /// Returns `true` if most deadlines are of removed entries.
     pub fn are_stale(&self) -> bool {
         self.heap.len() > 2 * self.entries + SPARE
     }
@@ -71,7 +71,7 @@ impl Timers {
 
 #[cfg(test)]
 impl Timers {
-    /// How much is noted.
+    /// Returns the number of deadlines.
     pub fn len(&self) -> usize {
         self.heap.len()
     }

@@ -1,4 +1,4 @@
-//! IPv6 extension headers as the pseudo field `ipv6_exthdr` tells of them (1.3.5 section 7.2.3.7).
+//! IPv6 extension headers for the pseudo field `ipv6_exthdr` (1.3.5 section 7.2.3.7).
 
 use urtica_wire::packet::ipv6_ext::ExtensionView;
 use urtica_wire::packet::{Ipv6View, ip_proto, ipv6};
@@ -29,17 +29,17 @@ pub(super) struct ExtensionHeaders {
     pub exthdr: u16,
     /// Whether a routing header names further stops.
     pub has_stops: bool,
-    /// What the chain leads to; `None` where it cannot be followed to its end.
+    /// The upper layer after the chain; `None` if its end cannot be found.
     pub upper: Option<UpperPlace>,
 }
 
-/// What a chain of extension headers leads to.
+/// The upper layer after a chain of extension headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct UpperPlace {
     pub proto: u8,
     /// Where the protocol is written, from the IPv6 header's start.
     pub proto_at: usize,
-    /// How many bytes are left behind the chain.
+    /// The number of bytes after the chain.
     pub len: usize,
     pub fragment_offset: u16,
     pub more_fragments: bool,
@@ -92,7 +92,7 @@ fn has_stops(extension: &ExtensionView) -> bool {
     matches!(extension, ExtensionView::Routing(routing) if routing.segments_left() > 0)
 }
 
-/// The headers that were passed, and how far in the preferred order they go.
+/// The headers so far, and their position in the preferred order.
 #[derive(Default)]
 struct Seen {
     bits: u16,

@@ -103,7 +103,7 @@ pub fn hex(text: &str) -> Vec<u8> {
     digits.chunks_exact(2).map(byte).collect()
 }
 
-/// The packet that `text` spells, come in by port 1.
+/// Creates the packet with the hex digits of `text`, received by port 1.
 pub fn packet(text: &str) -> Packet {
     Packet::new(PortNo(1), &hex(text))
 }
@@ -113,7 +113,7 @@ pub fn set(field: OxmField, value: u128) -> Action<'static> {
     Action::SetField(Field::exact(field, value))
 }
 
-/// `action` makes the packet `after` of the packet `before`, which may go on.
+/// Checks that `action` changes the packet `before` to `after`, and that it may continue.
 #[track_caller]
 pub fn assert_applied(before: &str, action: Action, after: &str) {
     let mut packet = packet(before);

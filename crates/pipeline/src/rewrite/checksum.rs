@@ -1,5 +1,5 @@
-//! Checksums follow what changes under them (RFC 1624): a right one stays right, and a wrong one stays wrong, so that
-//! the receiver still sees what went wrong before the switch.
+//! Checksums are updated incrementally (RFC 1624): correct ones stay correct, and wrong ones stay wrong, so that the
+//! receiver still detects errors from before the switch.
 
 use crate::Packet;
 use crate::fields::Place;
@@ -15,15 +15,15 @@ pub(super) struct Sum {
     zero: Zero,
 }
 
-/// What 0 means, which is one of the two forms of zero that ones' complement has; the other is 0xffff.
+/// The meaning of 0, one of the two zeros of ones' complement; the other is 0xffff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Zero {
     /// A sum as any other. Something that is covered is never zero, so that the other form does not occur.
     Plain,
     /// UDP: that there is no checksum. A sum of 0 is written as 0xffff (RFC 768).
     Missing,
-    /// ICMP up to `end`: a sum as any other, but of bytes that may all be zero, which have the checksum 0xffff. The
-    /// incremental update cannot tell (RFC 1624 section 3).
+    /// ICMP up to `end`: an ordinary sum, but possibly of only zeros, whose checksum is 0xffff. The incremental update
+    /// cannot detect this (RFC 1624 section 3).
     OfZeros { end: usize },
 }
 
@@ -107,7 +107,7 @@ impl Layout {
             Transport::Udp => (6, Zero::Missing),
             Transport::Icmpv4 => (2, Zero::OfZeros { end: upper.end }),
             Transport::Icmpv6(_) => (2, Zero::Plain),
-            // A CRC of its own, which does not cover addresses.
+            // A separate CRC, which does not cover addresses.
             Transport::Sctp => return None,
         };
         Some(Sum {
@@ -130,7 +130,7 @@ impl Layout {
 }
 
 impl Packet {
-    /// Sets the bits at `place`, and takes the checksums over them along.
+    /// Sets the bits at `place`, and updates the checksums over them.
     pub(super) fn rewrite(&mut self, place: Place, value: u128, sums: [Option<Sum>; 2]) {
         let frame = self.settled_frame_mut();
         let words = place.words();
@@ -142,7 +142,7 @@ impl Packet {
         }
     }
 
-    /// Sets an SCTP port, and takes the packet's CRC along where the packet is whole.
+    /// Sets an SCTP port, and updates the packet's CRC if the packet is whole.
     pub(super) fn rewrite_sctp(&mut self, place: Place, value: u128) {
         let Some(upper) = self.layout().upper().copied() else {
             return;
@@ -172,7 +172,7 @@ fn sctp_crc(frame: &[u8], upper: &Upper) -> Option<u32> {
     Some(checksum::crc32c(&[before, &[0; 4], behind]))
 }
 
-/// At most 16 bytes of a frame, and how many they are.
+/// Copies at most 16 bytes of a frame; returns them and their number.
 fn copied(frame: &[u8], range: Range<usize>) -> ([u8; 16], usize) {
     let mut bytes = [0; 16];
     let len = range.len();
@@ -238,7 +238,7 @@ mod tests {
         assert_applied(&before, set(Ipv4Src, 0x0b00_0105), &after);
     }
 
-    /// A UDP packet behind a routing header with so many segments left.
+    /// Creates a UDP packet after a routing header with `segments_left`.
     fn routed(segments_left: u8, dst: &str, checksum: &str) -> String {
         format!(
             "020000000002 020000000001 86dd

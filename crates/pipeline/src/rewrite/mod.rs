@@ -1,4 +1,4 @@
-//! What actions do to a packet's bytes (1.3.5 sections 5.12 and 7.2.4). Checksums are kept right.
+//! Actions that change a packet's bytes (1.3.5 sections 5.12 and 7.2.4), and their checksums.
 
 mod checksum;
 mod set_field;
@@ -9,11 +9,11 @@ use crate::Packet;
 use urtica_wire::{Action, Field};
 
 impl Packet {
-    /// Carries out an action that changes the packet: set-field, push, pop, TTL, set-queue and 1.0's setters. Output,
-    /// group and experimenter actions are not the packet's, and do nothing here.
+    /// Executes an action that changes the packet: set-field, push, pop, TTL, set-queue and 1.0's setters. Output, group and
+    /// experimenter actions have no effect here.
     ///
-    /// What the packet has no header for is left alone. Returns `false` where a TTL is invalid (to be decremented from
-    /// 0 or 1), in which case the packet stays as it is and goes no further (1.3.5 section 5.12).
+    /// Actions for missing headers have no effect. Returns `false` for an invalid TTL (to be decremented from 0 or 1); the
+    /// packet is then unchanged, and must not continue (1.3.5 section 5.12).
     pub fn apply(&mut self, action: &Action) -> bool {
         match *action {
             Action::SetField(Field::Basic { field, value, .. }) => self.set_field(field, value),

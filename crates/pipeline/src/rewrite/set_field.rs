@@ -68,7 +68,7 @@ impl Packet {
     }
 }
 
-/// Whether a field decides which header follows, so that setting it changes what can be seen.
+/// Returns `true` if a field determines the next header, so that setting it changes the layout.
 fn tells_what_follows(field: OxmField) -> bool {
     matches!(
         field,

@@ -34,13 +34,13 @@ impl Packet {
         }
     }
 
-    /// 1.0's `set_vlan_vid`, which adds a tag of priority 0 where there is none.
+    /// 1.0's `set_vlan_vid`, which adds a tag of priority 0 if there is none.
     pub(super) fn set_vlan_vid(&mut self, vid: u16) {
         self.push_first_vlan();
         self.set_field(OxmField::VlanVid, vid.into());
     }
 
-    /// 1.0's `set_vlan_pcp`, which adds a tag of VLAN 0 where there is none.
+    /// 1.0's `set_vlan_pcp`, which adds a tag of VLAN 0 if there is none.
     pub(super) fn set_vlan_pcp(&mut self, pcp: u8) {
         self.push_first_vlan();
         self.set_field(OxmField::VlanPcp, pcp.into());
@@ -55,8 +55,8 @@ impl Packet {
 
 /// MPLS.
 impl Packet {
-    /// The shim header goes between the Ethernet header and what was behind it, VLAN tags included; their EtherType
-    /// gives way to that of MPLS, and comes back with the pop action.
+    /// The shim header is inserted after the Ethernet header and VLAN tags; the EtherType becomes that of MPLS, and the pop
+    /// action sets the next one.
     pub(super) fn push_mpls(&mut self, ether_type: u16) {
         if !self.layout().has_ethernet {
             return;

@@ -9,7 +9,7 @@ use urtica_wire::packet::{Ipv4View, Ipv6View, mpls};
 /// The protocols of IPv4 and of IPv6 within IP (RFC 2003, RFC 2473).
 const IP_IN_IP: [u8; 2] = [4, 41];
 
-/// A header with a TTL, by where it begins.
+/// A header with a TTL, by its offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TtlHeader {
     Mpls(usize),
@@ -34,7 +34,7 @@ impl TtlHeader {
         }
     }
 
-    /// The IP header at `at`, if there is one that makes sense: nothing before it tells.
+    /// Returns the IP header at `at`, if it is plausible, since nothing before it announces it.
     fn find_ip(frame: &[u8], at: usize) -> Option<Self> {
         let bytes = frame.get(at..)?;
         if Ipv4View::new(bytes).is_ok() {
@@ -62,12 +62,12 @@ impl Packet {
         self.ip_header().map(|header| self.ttl(header))
     }
 
-    /// Whether the packet may go on.
+    /// Returns `true` if the packet may continue.
     pub(super) fn dec_mpls_ttl(&mut self) -> bool {
         self.mpls_header().is_none_or(|header| self.dec_ttl(header))
     }
 
-    /// Whether the packet may go on.
+    /// Returns `true` if the packet may continue.
     pub(super) fn dec_nw_ttl(&mut self) -> bool {
         self.ip_header().is_none_or(|header| self.dec_ttl(header))
     }
