@@ -15,6 +15,9 @@ mod packet_rate;
 #[path = "../examples/port_stats.rs"]
 mod port_stats;
 #[expect(dead_code, reason = "an example has a `main`")]
+#[path = "../examples/raw_hub.rs"]
+mod raw_hub;
+#[expect(dead_code, reason = "an example has a `main`")]
 #[path = "../examples/virtual_ip.rs"]
 mod virtual_ip;
 #[expect(dead_code, reason = "an example has a `main`")]
@@ -94,6 +97,14 @@ fn counters_of_all_ports_are_told_every_ten_seconds() {
                 "{switch} {port_no}: {received:?}"
             );
         }
+    }
+}
+
+#[test]
+fn a_hub_without_the_frameworks_help_connects_all_hosts() {
+    for version in Version::ALL {
+        let program = |_: &SwitchInfo| raw_hub::RawHub::default();
+        pinged("tree,2,2", speaking(version).raw_program(program));
     }
 }
 
