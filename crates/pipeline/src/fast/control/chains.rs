@@ -19,11 +19,11 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 #[derive(Debug)]
 pub(super) struct Chains {
     table: HashTable,
-    /// How many words a key has.
+    /// The number of words of a key.
     words: usize,
 }
 
-/// A block that was taken out: to be freed, as of so many units, when no packet can be at it.
+/// A removed block, with its size in units, to be freed when no packet can use it.
 pub(super) type OldCandidate = (Ref, usize);
 
 /// A place in a chain: between these.
@@ -34,7 +34,7 @@ struct Place {
 }
 
 impl Chains {
-    /// None, with keys of so many words.
+    /// Creates an empty one, with keys of `words` words.
     pub fn new(words: usize) -> Self {
         Self {
             table: HashTable::new(words),
@@ -47,7 +47,7 @@ impl Chains {
         self.table.slots_ptr()
     }
 
-    /// Bytes of what finds candidates.
+    /// Returns the bytes of the search structures.
     pub fn bytes(&self) -> usize {
         self.table.bytes()
     }
@@ -57,11 +57,11 @@ impl Chains {
         self.chain(arena, key).take(count).count() == count
     }
 
-    /// Chains an entry's candidate. `mask` is all that the entry looks at, and has to live as long as the candidate.
-    /// Returns an array that has grown too small: the new one has to be shown.
+    /// Chains an entry's candidate. `mask` is the entry's whole mask, and must live as long as the candidate. Returns an
+    /// array that became too small: the new one must be shown.
     ///
     /// # Errors
-    /// There is no memory; nothing has changed then.
+    /// If there is no memory; nothing has changed then.
     pub fn put(
         &mut self,
         arena: &mut Arena,
@@ -82,10 +82,10 @@ impl Chains {
         }
     }
 
-    /// Puts a candidate in the place of the one that leads to a flow record; `None` where there is none.
+    /// Replaces the candidate with a flow record; returns `None` if there is none.
     ///
     /// # Errors
-    /// There is no memory; nothing has changed then.
+    /// If there is no memory; nothing has changed then.
     pub fn replace(
         &mut self,
         arena: &mut Arena,
@@ -104,7 +104,7 @@ impl Chains {
         Ok(Some((found, self.units(arena, found))))
     }
 
-    /// Takes out the candidate that leads to a flow record; `None` where there is none.
+    /// Removes the candidate with a flow record; returns `None` if there is none.
     pub fn remove(
         &mut self,
         arena: &Arena,
@@ -124,7 +124,7 @@ impl Chains {
         Some((found, self.units(arena, found)))
     }
 
-    /// Frees all candidates. No packet may be able to see them any more.
+    /// Frees all candidates. No packet may use them any longer.
     pub fn free(self, arena: &mut Arena) {
         let heads: Vec<_> = self.table.blocks().collect();
         for head in heads {
@@ -163,7 +163,7 @@ impl Chains {
         Some((place, place.next?))
     }
 
-    /// Has what is before a place lead to this candidate, and that to what is behind.
+    /// Links this candidate between its predecessor and successor.
     fn link(&mut self, arena: &Arena, key: &Key, place: Place, block: Ref) {
         self.set_next(arena, block, place.next);
         match place.before {
@@ -184,12 +184,12 @@ impl Chains {
     }
 
     fn candidate<'a>(&self, arena: &'a Arena, block: Ref) -> &'a Candidate {
-        // SAFETY: the blocks of the table are those of candidates behind so many words, as are those that these lead to.
-        // None is freed while the arena is borrowed.
+        // SAFETY: the blocks of the table, and those linked from them, are candidates after `words` words. None is freed
+        // while the arena is borrowed.
         unsafe { &*candidate_at(arena.base(), block, self.words) }
     }
 
-    /// How many units of the arena a candidate takes.
+    /// Returns the size of a candidate in units of the arena.
     fn units(&self, arena: &Arena, block: Ref) -> usize {
         // SAFETY: masks live as long as their candidates.
         let values = unsafe { (*self.candidate(arena, block).mask).words.len() };
@@ -197,7 +197,7 @@ impl Chains {
     }
 }
 
-/// A candidate behind this key, which nobody sees yet.
+/// Creates a candidate after this key, which is not shown yet.
 fn make_candidate(
     arena: &mut Arena,
     key: &Key,
@@ -210,7 +210,7 @@ fn make_candidate(
         .allocate(candidate_units(words, values.len()))
         .ok_or(Full)?;
     let record = record_bits(arena, record);
-    // SAFETY: the block is ours, long enough, and aligned; nobody sees it yet.
+    // SAFETY: the block is ours, long enough, aligned, and not shown yet.
     unsafe {
         let start = arena.pointer(block).cast::<u64>();
         start.copy_from_nonoverlapping(key.values.as_ptr(), words);

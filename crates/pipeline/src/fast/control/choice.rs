@@ -1,8 +1,7 @@
-//! Which template the entries of a table get, and in which way, so far as that takes long to find out.
+//! The expensive part of choosing a table's template.
 //!
-//! A choice is made for entries as they were at some time, and can be carried out for those that there are later: it
-//! names entries by rank alone, and what it does not know goes where a new entry would. So a thread of its own can make it
-//! while the table changes.
+//! A choice is made for the entries of some moment, and can be applied to later ones: it refers to entries by rank only, and
+//! unknown entries are treated like new ones. So a separate thread can make it while the table changes.
 
 use super::cut::{Cut, Split, is_everything};
 use super::decompose::{PARTS_MIN, Way, places_max};
@@ -24,12 +23,11 @@ pub(super) enum Choice {
     Lpm,
     /// By sub-tables.
     Cut(Box<CutChoice>),
-    /// By hash tables that entries share which look at different sets of bits. Entries that are in none of these find a
-    /// place when they are put.
+    /// By hash tables shared by entries with different sets of bits. Entries in none of these get one when they are added.
     Merged(Vec<MergedTuple>),
 }
 
-/// By what a table is cut, and how each sub-table is searched.
+/// The cut of a table, and the search in each sub-table.
 #[derive(Debug)]
 pub(super) struct CutChoice {
     pub cut: Cut,
@@ -46,19 +44,19 @@ pub(super) struct MergedTuple {
     pub ranks: Vec<Rank>,
 }
 
-/// How much is done to find the best for a table.
+/// The effort to find the best search for a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effort {
-    /// What some looks at each entry tell: no cut is looked for, nor which entries share a hash table.
+    /// Only a few inspections of each entry: no cut, and no sharing of hash tables.
     Least,
-    /// No cut is looked for.
+    /// No cut is searched.
     Uncut,
     /// All.
     All,
 }
 
 impl Choice {
-    /// The choice for the entries of a table, in their order, which are too many for direct code, and none of which matches
+    /// Creates the choice for the ordered entries of a table, which are too many for direct code, and none of which matches
     /// everything.
     pub fn new(entries: &[Planned], effort: Effort) -> Self {
         if RouteTable::of_compact(entries.iter(), &[]).is_some() {
@@ -88,7 +86,7 @@ impl Choice {
         Self::Merged(tuples.collect())
     }
 
-    /// Whether a table can be searched so whose entries, too many for direct code, have changed since.
+    /// Returns `true` if the choice still fits a table whose entries, too many for direct code, have changed since.
     pub fn fits(&self, entries: &[Planned]) -> bool {
         match self {
             Self::Direct => false,
@@ -98,8 +96,8 @@ impl Choice {
         }
     }
 
-    /// What is chosen for the sub-tables that a cut makes of entries, in their order. `before` are the cuts that tell something of
-    /// all their packets; with this one there are `depth`. `None` where it makes too many places.
+    /// Returns the choice for the sub-tables of a cut of ordered entries. `before` are the earlier cuts that apply to all
+    /// their packets; with this one there are `depth`. `None` if it needs too many slots.
     fn cut(entries: &[&Planned], before: &[Cut], cut: Cut, depth: usize) -> Option<Self> {
         let cuts = [before, &[cut]].concat();
         let split = cut.split(entries, places_max(entries.len()), |planned| planned);
@@ -116,7 +114,7 @@ impl Choice {
         })))
     }
 
-    /// The choice for one of `count` sub-tables, to which `depth` cuts have led, of which these tell something of all packets.
+    /// Returns the choice for one of `count` sub-tables after `depth` cuts, of which `cuts` apply to all its packets.
     fn of_sub_table(entries: &[&Planned], cuts: &[Cut], depth: usize, count: usize) -> Self {
         let is_last = |planned: &&Planned| is_everything(&planned.entry.match_, &planned.key, cuts);
         let reached = entries.iter().position(is_last).unwrap_or(entries.len());
@@ -136,7 +134,7 @@ impl Choice {
     }
 }
 
-/// How many different sets of bits entries look at.
+/// Returns the number of entries' different sets of bits.
 pub(super) fn count_masks<'a>(entries: impl IntoIterator<Item = &'a Planned>) -> usize {
     let masks = entries.into_iter().map(|planned| &planned.key.mask);
     masks.collect::<HashSet<_>>().len()

@@ -1,4 +1,4 @@
-//! What keeps the compiled form of a pipeline the same as its tables.
+//! Keeping the compiled form of a pipeline up to date with its tables.
 
 #[cfg(test)]
 mod tests;
@@ -26,23 +26,23 @@ pub(crate) struct Compiler {
     config: CompileConfig,
     /// Whether machine code was asked for, and the system refused memory for it.
     pub(super) is_code_refused: bool,
-    /// What has changed in tables and was not followed yet.
+    /// Changes in tables that were not followed yet.
     changes: Vec<(usize, Vec<Change>)>,
     /// Whether that has removed entries about which controllers want to hear.
     removes: bool,
-    /// The look for a better way to search a table that is under way.
+    /// The running search for a better way to search a table.
     search: Option<Search>,
 }
 
-// SAFETY: the pointers in it lead to what its store and `Compiled` own, which does not care what thread that is done in.
+// SAFETY: its pointers refer to data of its store and `Compiled`, which may be used in any thread.
 unsafe impl Send for Compiler {}
 
 impl Compiler {
-    /// One for so many tables, none of which is compiled before [`Compiler::begin`]; for the interpreter, if machine code is
-    /// asked for and not permitted.
+    /// Creates a compiler for `tables` tables, which are compiled in [`Compiler::begin`]; for the interpreter, if machine
+    /// code is requested but not permitted.
     ///
     /// # Errors
-    /// The system's, if it has no memory for it.
+    /// The system's, if there is no memory.
     pub fn new(tables: usize, config: CompileConfig) -> io::Result<Self> {
         match Self::with(tables, config) {
             Err(error)
@@ -80,7 +80,7 @@ impl Compiler {
         })
     }
 
-    /// Compiles the tables as they are, and has them keep what changes from now on.
+    /// Compiles the tables, and makes them record their changes from now on.
     pub fn begin(&mut self, tables: &mut [FlowTable], groups: &Groups) {
         tables.iter_mut().for_each(FlowTable::keep_changes);
         self.compile(tables, groups);
@@ -93,8 +93,8 @@ impl Compiler {
         self.go_on_without_code(tables, groups);
     }
 
-    /// Compiles all tables for the interpreter once memory for machine code was refused, which leaves a table to the plain form.
-    /// Readers find the new form by themselves. Where there is no memory for it, all stays as it is.
+    /// Compiles all tables for the interpreter after memory for machine code was refused, which leaves a table to the plain
+    /// form. Readers find the new form automatically. Without memory, nothing changes.
     fn go_on_without_code(&mut self, tables: &[FlowTable], groups: &Groups) {
         if !self.store.is_code_refused() {
             return;
@@ -109,23 +109,23 @@ impl Compiler {
         replaced.replace_by(self.compiled());
     }
 
-    /// What readers share.
+    /// Returns the readers' shared state.
     pub fn compiled(&self) -> &Arc<Compiled> {
         &self.store.compiled
     }
 
-    /// How many bytes entries and what finds them take, as far as packets look at it.
+    /// Returns the bytes of entries and search structures in use.
     pub fn bytes(&self) -> usize {
         let forms = self.forms.iter().map(TableForm::bytes);
         self.store.arena.used_bytes() + forms.sum::<usize>()
     }
 
-    /// How many bytes machine code takes, in whole pages.
+    /// Returns the bytes of machine code, in whole pages.
     pub fn code_bytes(&self) -> usize {
         self.store.code_bytes()
     }
 
-    /// Takes what has changed in some of these tables, to be followed.
+    /// Takes the changes of some of these tables, to follow them later.
     pub fn take_changes(
         &mut self,
         tables: &mut [FlowTable],
@@ -141,8 +141,8 @@ impl Compiler {
         self.removes |= !removed.is_empty();
     }
 
-    /// Follows what was taken. When it returns, no packet is on its way to an entry that was removed, and these have counted all
-    /// that they matched.
+    /// Follows the taken changes. Afterwards no packet is on its way to a removed entry, and counters of removed entries are
+    /// final.
     pub fn follow(&mut self, tables: &[FlowTable], groups: &Groups) {
         for (index, changes) in mem::take(&mut self.changes) {
             self.forms[index].follow(&mut self.store, &tables[index], changes);
@@ -159,7 +159,7 @@ impl Compiler {
         meter_ids.for_each(|meter_id| self.store.meters.note(meter_id));
     }
 
-    /// Has flow records lead to the meters as they are; until then packets of new ones take the plain way.
+    /// Updates the meters of flow records; until then, packets of new meters are left to the plain form.
     pub fn follow_meters(&mut self, meters: &Meters) {
         self.store.refresh_meters(meters);
     }
@@ -169,7 +169,7 @@ impl Compiler {
         self.store.groups.note(group_id, groups);
     }
 
-    /// Has flow records lead to the groups as they are; until then packets of new ones take the plain way.
+    /// Updates the groups of flow records; until then, packets of new groups are left to the plain form.
     pub fn follow_groups(&mut self, groups: &Groups, is_live: &dyn Fn(&Bucket) -> bool) {
         self.store.refresh_groups(groups, is_live);
     }
@@ -179,7 +179,8 @@ impl Compiler {
         self.store.groups.refresh_liveness(groups, is_live);
     }
 
-    /// Searches a table in a better way that has not changed for some time, if there is one; each call one, as that takes long.
+    /// Improves the search of one table that has not changed for some time, if there is one; only one per call, as this
+    /// takes long.
     pub fn settle(&mut self, tables: &[FlowTable], groups: &Groups, now: Duration) {
         self.look_for_better(tables, now);
         self.go_on_without_code(tables, groups);
@@ -200,7 +201,7 @@ impl Compiler {
         }
     }
 
-    /// Goes on with a search, and takes over what it has found.
+    /// Continues a search, and applies its result.
     fn go_on(&mut self, search: Search, tables: &[FlowTable]) {
         let (index, since) = (search.index, search.since);
         let (form, table) = (&mut self.forms[index], &tables[index]);

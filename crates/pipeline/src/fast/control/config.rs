@@ -5,18 +5,18 @@ use crate::fast::datapath::backend::Backend;
 /// How a pipeline is compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompileConfig {
-    /// What carries it out.
+    /// The backend.
     pub backend: Backend,
-    /// Whether several threads will process packets at a time: each has counters of its own then.
+    /// Whether several threads process packets concurrently: each then has its own counters.
     pub is_shared: bool,
-    /// How many bytes entries and what finds them may take, 16 GiB at most. Tables for which there is no room are left
-    /// to the plain form.
+    /// The maximum bytes of entries and search structures, at most 16 GiB. Tables that do not fit are left to the plain
+    /// form.
     pub max_bytes: usize,
-    /// Whether tables are cut into sub-tables where that pays; without, each is searched as a whole.
+    /// Whether tables are cut into sub-tables if that is faster; otherwise each is searched as a whole.
     pub decomposes: bool,
-    /// Whether a thread of its own looks for a better way to search a table of more than 64 entries that has changed, while the
-    /// table changes further. What it has found is taken over by a later [`Pipeline::settle`](crate::Pipeline::settle); without, one
-    /// call of that does all.
+    /// Whether a separate thread finds a better search for a changed table of more than 64 entries, while the table may
+    /// change further. The result is applied by a later [`Pipeline::settle`](crate::Pipeline::settle); otherwise, one call
+    /// of that does everything.
     pub plans_beside: bool,
 }
 

@@ -1,4 +1,4 @@
-//! By what a table is cut into sub-tables, and which sub-tables an entry belongs to.
+//! Cuts of a table into sub-tables, and the sub-tables of an entry.
 
 use super::match_key::Key;
 use super::planned::Planned;
@@ -7,7 +7,7 @@ use crate::fast::datapath::kinds::Kinds;
 use std::collections::BTreeMap;
 use urtica_wire::OxmField;
 
-/// By what a table is cut: the value of a field under a mask.
+/// A cut of a table: by the value of a field under a mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cut {
     pub field: OxmField,
@@ -19,7 +19,7 @@ pub(super) struct Cut {
 /// Entries by the sub-tables that they belong to, in their order.
 #[derive(Debug)]
 pub(super) struct Split<T> {
-    /// By value: how many belong to this sub-table alone, and all.
+    /// By value: the number of entries only in this sub-table, and all its entries.
     pub of_value: BTreeMap<u128, (usize, Vec<T>)>,
     pub rest: Vec<T>,
 }
@@ -29,7 +29,7 @@ pub(super) struct Split<T> {
 pub(super) enum Side {
     /// Into the sub-table of this value.
     One(u128),
-    /// Into the rest, and into all sub-tables whose value is this one under this mask.
+    /// In the rest, and in all sub-tables with this value under this mask.
     Several { value: u128, mask: u128 },
 }
 
@@ -44,8 +44,7 @@ impl Cut {
         })
     }
 
-    /// What packets have that belong to the sub-table of this value. There is a key for each value, as there is one for 0: see
-    /// [`Cut::new`].
+    /// Returns the key of packets in the sub-table of this value. Each value has a key, since 0 has one: see [`Cut::new`].
     pub fn key(&self, value: u128) -> Option<Key> {
         Key::of_field(self.field, value, self.mask)
     }
@@ -62,7 +61,7 @@ impl Cut {
         }
     }
 
-    /// Which sub-tables entries belong to, in their order. `None` where they would be in more than so many places.
+    /// Returns the sub-tables of ordered entries; `None` if they would need more than the maximum of slots.
     pub fn split<T: Copy>(
         &self,
         entries: &[T],
@@ -92,7 +91,7 @@ impl Cut {
         Some(Split { of_value, rest })
     }
 
-    /// Whether each packet of a sub-table has what an entry of it asks for in this field.
+    /// Returns `true` if each packet of a sub-table matches its entries in this field.
     pub fn implies(&self, field: OxmField, mask: u128) -> bool {
         self.field == field && mask & !self.mask == 0
     }

@@ -1,20 +1,18 @@
-//! Cutting a table into sub-tables, each of which is searched in a better way than the whole (ESWITCH, SIGCOMM 2016, slide
-//! 12: flow table decomposition).
+//! Cutting a table into sub-tables with faster searches than the whole (ESWITCH, SIGCOMM 2016, slide 12: flow table
+//! decomposition).
 //!
-//! **What.** [`Cut::best`] says by what a table should be cut, if at all: by the value that packets have in one field,
-//! under one mask. There is a sub-table for each value that some entry asks for, and the *rest* for all other packets.
-//! [`Cut::side`] says to which sub-tables an entry belongs, [`Way::of`] how a sub-table is searched.
+//! **What.** [`Cut::best`] returns the best cut of a table, if any: by the value of one field under one mask. Each value in
+//! an entry has a sub-table; the *rest* is for all other packets. [`Cut::side`] returns the sub-tables of an entry, and
+//! [`Way::of`] the search in a sub-table.
 //!
-//! **How.** Which cuts are best is NP-hard; so this is greedy. Masks that entries have in a field are tried, those first
-//! that most entries have; each is given what a packet's search would cost on average, were there a packet for each
-//! entry of each sub-table. The cheapest wins, if it costs three quarters of the uncut table at most. Sub-tables are cut again
-//! in the same way, once.
+//! **How.** Finding the best cuts is NP-hard, so this is greedy. The most common masks of each field are tried, and the
+//! average cost of a search is estimated with one packet for each entry of each sub-table. The cheapest cut is used if it
+//! costs at most three quarters of the uncut table. Sub-tables are cut again likewise, once.
 //!
-//! An entry that looks at less of the field than the cut does goes into every sub-table that it may match in, and into the
-//! rest. It is not copied: sub-tables find the one flow record of each entry. There are at most twice as many places as
-//! entries.
+//! An entry with fewer bits of the field than the cut is in every sub-table in which it may match, and in the rest. It is
+//! not copied: sub-tables find the entry's only flow record. There are at most twice as many slots as entries.
 //!
-//! **Cost.** A look at each entry for each of [`CANDIDATES_MAX`] cuts, some 100 ns each.
+//! **Cost.** An inspection of each entry for each of [`CANDIDATES_MAX`] cuts, some 100 ns each.
 
 use super::cut::{Cut, Side, is_everything};
 use super::planned::Planned;
@@ -25,33 +23,33 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use urtica_wire::OxmField;
 
-/// Tables with so many entries, or fewer, are compared one by one: a hash costs as much as some comparisons.
+/// The maximum number of entries for direct code: a hash costs as much as some comparisons.
 pub(super) const DIRECT_MAX: usize = 6;
 
-/// A table whose entries look at fewer different sets of bits is not cut: a probe of each costs less.
+/// The minimum number of different sets of bits for a cut: with fewer, a probe of each costs less.
 pub(super) const PARTS_MIN: usize = 3;
 
-/// How many sub-tables a cut may make.
+/// The maximum number of sub-tables of a cut.
 pub(super) const SUB_TABLES_MAX: usize = 1024;
 
-/// How often a sub-table may be cut, counted from the whole table.
+/// The maximum number of nested cuts, counted from the whole table.
 const DEPTH_MAX: usize = 2;
 
-/// Cuts into more sub-tables have none of direct code: each is a page of code, and a jump that the processor has to foresee.
+/// The maximum number of sub-tables with direct code: each is a page of code, and a jump to predict.
 const DIRECT_SUB_TABLES: usize = 32;
 
 /// A sub-table of fewer routes is no trie: its root would be mostly empty.
 const ROUTES_MIN: usize = 32;
 
-/// Tables of few entries may have so many places in sub-tables, also where that is more than two for each entry.
+/// The number of slots in sub-tables that is always allowed, even if it is more than two per entry.
 const PLACES_MIN: usize = 256;
 
-/// How many cuts are tried, and how many masks of one field.
+/// The maximum number of cuts to try, and of masks of one field.
 const CANDIDATES_MAX: usize = 6;
 const MASKS_MAX: usize = 2;
 
-/// What a search costs, in tenths of the probe of one hash table. Measured by `cargo bench --bench decomposition`, where a
-/// probe takes 7 cycles.
+/// Costs of a search, in tenths of a probe of a hash table. Measured by `cargo bench --bench decomposition`, where a probe
+/// takes 7 cycles.
 mod costs {
     /// A probe.
     pub const PROBE: u64 = 10;
@@ -64,15 +62,15 @@ mod costs {
     /// A jump that the processor does not foresee: to the actions of one part or another, to one sub-table's code or
     /// another's.
     pub const SURPRISE: u64 = 25;
-    /// A merged tuple: a probe and what leads to it.
+    /// A merged tuple: a probe with its preparation.
     pub const TUPLE: u64 = 20;
-    /// The way into merged tuples, and a look at some candidates.
+    /// The entry into merged tuples, and the comparison of some candidates.
     pub const MERGED: u64 = 60;
-    /// The way to a sub-table; where that has other code than the one before, there is a surprise as well.
+    /// The way to a sub-table; plus a misprediction if its code differs from the previous one's.
     pub const LEAD: u64 = 25;
 }
 
-/// What is left of the cost, at most, where a cut pays: three quarters.
+/// The maximum share of the cost after a worthwhile cut: three quarters.
 const PAYS: (u64, u64) = (3, 4);
 
 /// How a sub-table is searched.
@@ -84,14 +82,14 @@ pub(super) enum Way {
     Merged,
 }
 
-/// How many places of entries the sub-tables of a table with so many entries may have, all together.
+/// Returns the maximum number of slots in all sub-tables of a table with `entries` entries.
 pub(super) fn places_max(entries: usize) -> usize {
     (2 * entries).max(PLACES_MIN)
 }
 
 impl Cut {
-    /// The best one for these entries, in their order, none of which matches everything. `before` are the cuts that tell
-    /// something of all their packets; there have been `depth`. `None` where no cut pays.
+    /// Returns the best cut for these ordered entries, none of which matches everything. `before` are the earlier cuts that
+    /// apply to all their packets, of `depth` in total. `None` if no cut is worthwhile.
     pub fn best(entries: &[&Planned], before: &[Self], depth: usize) -> Option<Self> {
         if depth == DEPTH_MAX {
             return None;
@@ -113,8 +111,8 @@ impl Cut {
         cost.pays(uncut).then_some(cut)
     }
 
-    /// What an average search costs in the whole and once it is cut, in tenths of a probe of a hash table, for these entries
-    /// in their order, none of which matches everything. `None` where the cut would not be made any more.
+    /// Returns the average cost of a search in the whole table and after the cut, in tenths of a probe of a hash table, for
+    /// these ordered entries, none of which matches everything. `None` where the cut would not be made any more.
     pub fn costs(&self, entries: &[&Planned]) -> Option<(u64, u64)> {
         let subject = Subject::new(entries);
         let whole: Vec<_> = (0..entries.len()).collect();
@@ -132,13 +130,13 @@ impl Way {
         subject.search(&all, cuts, may_be_direct).way
     }
 
-    /// Whether sub-tables may be direct code, where there are so many, and so many cuts have led to them.
+    /// Returns `true` if `sub_tables` sub-tables may be direct code after `depth` cuts.
     pub fn may_be_direct(sub_tables: usize, depth: usize) -> bool {
         sub_tables <= DIRECT_SUB_TABLES && depth == 1
     }
 }
 
-/// Entries, and which look at the same bits.
+/// Entries, grouped by their sets of bits.
 struct Subject<'a> {
     entries: &'a [&'a Planned],
     /// The number of each entry's key mask.
@@ -154,15 +152,15 @@ struct Tuple {
     lowest: u16,
 }
 
-/// How a sub-table is searched, and what that costs.
+/// The search in a sub-table, and its cost.
 struct Search {
     way: Way,
-    /// The same where the same code searches two sub-tables: for hash tables the key masks, for direct code the entries.
+    /// Equal for sub-tables with the same code: for hash tables the key masks, for direct code the entries.
     code: Vec<usize>,
     cost: Cost,
 }
 
-/// What a search costs: the sum over so many places of entries.
+/// The cost of a search, as the sum over a number of slots.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     sum: u64,
@@ -186,7 +184,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The fields and masks that most entries look at; of a field, those with the most entries.
+    /// Returns the most common fields and masks of entries.
     fn candidates(&self) -> Vec<Cut> {
         let mut fields: BTreeMap<OxmField, BTreeMap<u128, usize>> = BTreeMap::new();
         let matches = self.entries.iter().map(|planned| &planned.entry.match_);
@@ -210,7 +208,7 @@ impl<'a> Subject<'a> {
         cuts.into_iter().map(|(_, cut)| cut).collect()
     }
 
-    /// What the table costs once it is cut; `None` where the cut makes too many places or sub-tables, or only one.
+    /// Returns the cost of the table after the cut; `None` if it makes too many slots or sub-tables, or only one.
     fn cost_cut(&self, cut: Cut, before: &[Cut], depth: usize) -> Option<Cost> {
         let (sub_tables, rest) = self.split(cut)?;
         let cuts = [before, &[cut]].concat();
@@ -312,8 +310,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// What a tuple space search costs, all entries together: as far as the part from which no later one can have a
-    /// better entry.
+    /// Returns the cost of a tuple space search for all entries: up to the part after which none can have a better entry.
     fn probes(&self, tuples: &[Tuple]) -> u64 {
         use costs::*;
         let places: u64 = tuples.iter().map(|tuple| tuple.entries).sum();
@@ -358,7 +355,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// How many tuples are left, about, where so many are merged: as it is with the rule sets of ClassBench.
+/// Returns the approximate number of merged tuples, as in the rule sets of ClassBench.
 fn merged_tuples(tuples: usize) -> u64 {
     8 + tuples.isqrt() as u64
 }
@@ -387,8 +384,7 @@ impl Cost {
         }
     }
 
-    /// With a jump that is not foreseen where two packets that follow each other are searched for by different code; so
-    /// many places has each code.
+    /// Adds a mispredicted jump if consecutive packets are searched by different code; `codes` are the slots of each code.
     fn surprised(self, codes: impl Iterator<Item = u64>) -> Self {
         let squares: u64 = codes.map(|places| places * places).sum();
         let unforeseen = self.places - (squares / self.places.max(1)).min(self.places);
@@ -414,7 +410,7 @@ impl Cost {
         self.sum / self.places.max(1)
     }
 
-    /// Both averages, times the same number.
+    /// Returns both averages, scaled by the same factor.
     fn compared(self, other: Self) -> [u128; 2] {
         let times = |one: u64, other: u64| u128::from(one) * u128::from(other);
         [times(self.sum, other.places), times(other.sum, self.places)]
@@ -446,7 +442,7 @@ mod tests {
         planned.collect()
     }
 
-    /// By what entries are cut.
+    /// Returns the cut of entries.
     fn best(lines: &[String]) -> Option<(OxmField, u128)> {
         let planned = entries(lines);
         let cut = Cut::best(&planned.iter().collect::<Vec<_>>(), &[], 0)?;
@@ -467,7 +463,7 @@ mod tests {
         let mut lines = lists_of_ports(6);
         assert_eq!(best(&lines), Some((OxmField::InPort, 0xffff_ffff)));
         assert_eq!(best(&lines[..8]), None, "one port alone");
-        // What belongs into every sub-table is worth no more places than two for each entry.
+        // Entries in every sub-table do not justify more than two slots per entry.
         let all =
             (0..200).map(|number| format!("priority=9,arp,arp_tpa=10.0.0.{number},actions=drop"));
         lines.extend(all);

@@ -1,8 +1,7 @@
-//! What the compiler has made of a pipeline, for people: which template each table has and why, what it looks at, what
-//! its entries do, and the machine code.
+//! Human-readable listings of a compiled pipeline: each table's template and the reason for it, its fields, its actions, and
+//! the machine code.
 //!
-//! The text is the same for the same entries, whenever and wherever it is made: no addresses and no seeds are in it.
-//! Fields and actions are called as `ovs-ofctl` calls them.
+//! The text only depends on the entries: it has no addresses and no seeds. Fields and actions have the names of `ovs-ofctl`.
 
 mod plain_way;
 mod sub_tables;
@@ -36,7 +35,7 @@ pub struct Explanation {
     pub tables: Vec<ExplainedTable>,
 }
 
-/// What one table became.
+/// The compiled form of one table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedTable {
     /// The table, as the controller knows it.
@@ -45,49 +44,48 @@ pub struct ExplainedTable {
     pub template: TemplateKind,
     /// Why in this way, and not in a better one: a sentence.
     pub why: String,
-    /// How far frames have to be parsed to be matched here, in words.
+    /// The parsing depth for matches here, in words.
     pub match_depth: &'static str,
-    /// How far they have to be for the actions.
+    /// The parsing depth for the actions.
     pub actions_depth: &'static str,
-    /// The entries by what they look at, in the order in which they are searched; of a table that was cut only the one
-    /// that matches everything, if there is one.
+    /// The entries by their sets of bits, in the order of the search; for a cut table only the one that matches everything,
+    /// if any.
     pub parts: Vec<ExplainedPart>,
     /// How it was cut, if it was.
     pub cut: Option<ExplainedCut>,
-    /// How many entries no packet comes to, since one before them matches everything.
+    /// The number of entries that no packet reaches, since one before them matches everything.
     pub hidden_entries: usize,
-    /// The entries by what they do, in the order of the first of each.
+    /// The entries by their actions, in the order of the first of each.
     pub actions: Vec<ExplainedActions>,
     /// The machine code that searches the table, if it was asked for and there is any.
     pub code: Option<String>,
 }
 
-/// Entries that look at the same bits.
+/// Entries with the same set of bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedPart {
     /// Fields and masks, as in `ip,nw_src/24`.
     pub looks_at: String,
-    /// How many entries do.
+    /// The number of entries.
     pub entries: usize,
     /// The lowest and the highest priority of these.
     pub priorities: (u16, u16),
-    /// Bytes of the entries, as packets see them, and of what finds them, unless that is code.
+    /// The bytes of the entries, and of their search structures, unless they are code.
     pub bytes: usize,
-    /// Whether memory is fetched ahead, and other frames go on meanwhile.
+    /// Whether memory is prefetched while other frames are processed.
     pub is_fetched_ahead: bool,
-    /// Whether what is found here needs no look at the parts that follow.
+    /// Whether an entry found here is final, without a search in later parts.
     pub is_final: bool,
 }
 
-/// Entries that do the same, each with numbers of its own.
+/// Entries with the same actions and different parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedActions {
     /// The steps, as in `set_field:*->eth_dst,dec_ttl,output:*`; a `*` is each entry's own.
     pub steps: String,
-    /// The headers that the steps find in every frame that comes to them, as in `ip,tcp`; empty where that is nothing
-    /// to them.
+    /// The headers of every frame at these steps, as in `ip,tcp`; empty if irrelevant.
     pub headers: String,
-    /// How many entries do this.
+    /// The number of entries.
     pub entries: usize,
     /// Its machine code, if it was asked for and there is any. That of direct code is within the table's.
     pub code: Option<String>,
@@ -102,9 +100,9 @@ pub enum TemplateKind {
     CompoundHash,
     /// By a trie of prefixes.
     LongestPrefixMatch,
-    /// By several hash tables, one for each set of bits that entries look at.
+    /// Several hash tables, one for each set of bits.
     TupleSpace,
-    /// By hash tables that entries share which look at different sets of bits, for any number of these.
+    /// Hash tables shared by entries with different sets of bits, for any number of sets.
     MergedTupleSpace,
     /// By a hash table that leads to a sub-table for each value of a field, each of which is searched in its own
     /// way.
@@ -142,7 +140,7 @@ impl TemplateKind {
 }
 
 impl Compiler {
-    /// What has become of each of these tables that has entries, `with_code` the machine code, too.
+    /// Describes each of these tables that has entries, with the machine code if `with_code`.
     pub fn explain(&self, tables: &[FlowTable], with_code: bool) -> Explanation {
         let tables = (0_u8..).zip(tables);
         let used = tables.filter(|(_, table)| table.entries().len() > 0);
@@ -155,14 +153,14 @@ impl Compiler {
         }
     }
 
-    /// How a table is searched. `None` where there is no such table.
+    /// Returns the template of a table; `None` if there is no such table.
     pub fn template(&self, table_id: u8) -> Option<TemplateKind> {
         let template = self.forms.get(usize::from(table_id))?.template();
         Some(template.map_or(TemplateKind::PlainForm, TemplateKind::of))
     }
 }
 
-/// An entry that packets may come to, with what the compiler makes of it.
+/// An entry that packets may reach, with its compiled form.
 struct Row<'a> {
     entry: &'a FlowEntry,
     key: Key,
@@ -244,7 +242,7 @@ fn deepest(depths: impl Iterator<Item = Depth>) -> &'static str {
     words::depth(depths.max().unwrap_or_default())
 }
 
-/// The entries that packets may come to, as far as they can be compiled.
+/// Returns the entries that packets may reach, if they can be compiled.
 fn reachable(table: &FlowTable) -> Vec<Row<'_>> {
     let mut rows = Vec::with_capacity(table.entries().len());
     for row in table.entries().filter_map(|entry| Row::new(entry)) {
@@ -308,7 +306,7 @@ fn why(template: &Template, form: &TableForm, table: &FlowTable, rows: &[Row]) -
     }
 }
 
-/// How many different sets of bits entries look at, but for the one that matches everything.
+/// Returns the number of entries' different sets of bits, except for the entry that matches everything.
 fn masks_len(rows: &[Row]) -> usize {
     let rows = rows.iter().filter(|row| !row.is_everything());
     let masks: HashSet<&KeyMask> = rows.map(|row| &row.key.mask).collect();
@@ -342,7 +340,7 @@ fn why_plain(reason: &'static str, table: &FlowTable) -> String {
     }
 }
 
-/// The entries by what they look at; `bytes` are those of what finds them, part by part.
+/// Returns the entries by their sets of bits; `bytes` are those of each part's search structure.
 fn parts(template: &Template, bytes: &[usize], rows: &[Row]) -> Vec<ExplainedPart> {
     match template {
         Template::Direct(_) => direct_parts(rows),
@@ -354,7 +352,7 @@ fn parts(template: &Template, bytes: &[usize], rows: &[Row]) -> Vec<ExplainedPar
     }
 }
 
-/// Entries of one key mask that follow each other: those whose headers and first word are looked at once.
+/// Returns consecutive entries with one key mask, whose headers and first word are compared once.
 fn direct_parts(rows: &[Row]) -> Vec<ExplainedPart> {
     let groups = rows.chunk_by(|one, other| one.key.mask == other.key.mask);
     groups
@@ -403,7 +401,7 @@ fn default_part(rows: &[Row]) -> Option<ExplainedPart> {
     Some(part(&[last], 0))
 }
 
-/// The part that these entries are, whose flow records have so many words before them.
+/// Returns the part of these entries, whose flow records follow `words` words.
 fn part(members: &[&Row], words: usize) -> ExplainedPart {
     let mut texts: Vec<String> = Vec::new();
     for text in members.iter().map(|row| words::looks_at(&row.entry.match_)) {
@@ -432,14 +430,14 @@ impl ExplainedPart {
     }
 }
 
-/// Entries that do the same.
+/// Entries with the same actions.
 struct Alike<'r> {
     program: &'r ActionProgram,
     entries: usize,
 }
 
 impl Alike<'_> {
-    /// Whether the code for both is the same: what has no steps does not care for headers.
+    /// Returns `true` if both have the same code: without steps, headers are irrelevant.
     fn is_like(&self, other: &ActionProgram) -> bool {
         let Self { program, .. } = self;
         let is_same =
@@ -461,7 +459,7 @@ impl Alike<'_> {
     }
 }
 
-/// What the entries do, in the order of the first of each.
+/// Returns the entries' action programs, in the order of the first of each.
 fn programs<'r>(rows: &'r [Row]) -> Vec<Alike<'r>> {
     let mut programs: Vec<Alike> = Vec::new();
     for program in rows.iter().map(|row| &row.bound.program) {

@@ -1,18 +1,16 @@
-//! One table's compiled form, as the one thread that changes it has it.
+//! One table's compiled form, for the thread that changes it.
 //!
-//! Most changes are carried out in place, by one store that packets see or do not see yet. Where the table has to be
-//! searched in another way, a form is built beside the old one and shown in its place: packets meet the table as it was
-//! or as it is.
+//! Most changes are made in place, by one store. If the table must be searched in another way, a new form is built and then
+//! shown instead of the old one: packets see either the old or the new table.
 //!
-//! To find out whether a table should be cut, or cut otherwise, takes a look at all of its entries. So after each such look
-//! there have to be half as many changes as there are entries before the next one, and twice as many as the last time
-//! where all stayed as it was, unless the table has doubled. A table that cannot keep its sub-tables until then is searched
-//! as a whole. When changes have ended ([`QUIET`]), all is looked at once more: so a table comes to the same form, in
-//! whatever order its entries came.
+//! Finding a better cut inspects all of the table's entries. So this needs half as many changes as there are entries since
+//! the last time, and twice as many after a vain attempt, unless the table has doubled. A table that cannot keep its
+//! sub-tables until then is searched as a whole. After the last change ([`QUIET`]), everything is inspected once more, so a
+//! table's final form does not depend on the order of its entries.
 //!
-//! A table of more than [`PLANNED_AT_ONCE`] entries is looked at only when time passes, and rests after that: no change has to wait for
-//! it, nor does a change to very many entries that is made in parts begin it again and again. Where a thread may be had for it
-//! ([`Search`]), that holds for all but the smallest tables, and only what the look has found is carried out here.
+//! A table of more than [`PLANNED_AT_ONCE`] entries is inspected only when time passes, and rests after that: no change
+//! waits for it, and a large change in steps does not trigger it repeatedly. With a separate thread ([`Search`]), this
+//! applies to all but the smallest tables, and only the result is applied here.
 
 mod build;
 mod merged;
@@ -46,27 +44,27 @@ use std::sync::atomic::Ordering::Release;
 use std::time::Duration;
 pub(super) use sub_tables::{SubTable, SubTables};
 
-/// How many bytes a table may have to be searched without pauses: what the processor's own caches hold of it.
+/// The maximum bytes of a table that is searched without pauses: it fits into the processor's caches.
 const NEAR_BYTES: usize = 384 << 10;
 
-/// More changes at once than these are not carried out one by one, but for a table of which they are less than one in
-/// [`BULK_SHARE`] of the entries: it is built anew, and so changes as a whole.
+/// The maximum number of changes at once that are made one by one; with more, unless they are less than one in
+/// [`BULK_SHARE`] of the entries, the table is built again, and changes as a whole.
 const BULK: usize = 64;
 const BULK_SHARE: usize = 4;
 
 /// A table that has grown to more entries than these is not cut before its changes end: code is made for each sub-table.
 const CUT_WHILE_GROWING: usize = 128;
 
-/// A table of more entries is not looked at because of a change: that takes some milliseconds.
+/// The maximum number of entries that are inspected because of a change: this takes some milliseconds.
 const PLANNED_AT_ONCE: usize = 1024;
 
-/// The same where a thread may be had for it.
+/// Like [`PLANNED_AT_ONCE`], with a separate thread.
 const PLANNED_AT_ONCE_BESIDE_THREAD: usize = 64;
 
-/// So long there has to be no change before a table is looked at again.
+/// The time without changes before a table is inspected again.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// And so long, for each entry, after the last time: to look takes some microseconds for each.
+/// The minimum time per entry since the last inspection, which takes some microseconds per entry.
 const REST_OF_ENTRY: Duration = Duration::from_micros(200);
 
 /// A table's form.
@@ -75,30 +73,29 @@ pub(super) struct TableForm {
     /// Its header's place.
     index: usize,
     form: Form,
-    /// What packets see; `None` while that is the body that all tables begin with.
+    /// The shown body; `None` for the initial body of all tables.
     shown: Option<OwnedBody>,
-    /// The entry that matches everything. Entries behind it are left out: no packet comes to them.
+    /// The entry that matches everything. Entries after it are left out, since no packet reaches them.
     default: DefaultEntry,
-    /// How many changes there have to be before all of the table is looked at again for a cut, or to see whether it need
-    /// not be left to the plain form any more.
+    /// The number of changes before the whole table is inspected again, for a cut, or for compiling it again.
     until_plan: usize,
-    /// How many of these there were after the last look.
+    /// The value of `until_plan` after the last inspection.
     patience: usize,
-    /// How many entries there were at that look, and how many changes have come since.
+    /// The number of entries at the last inspection.
     planned_entries: usize,
     changes: usize,
-    /// When these were so many for the first time, as far as [`TableForm::settle`] has seen.
+    /// The number of changes, and when [`TableForm::settle`] first saw it.
     quiet: Option<(usize, Duration)>,
-    /// How many entries there were when time passed last.
+    /// The number of entries when time passed last.
     seen_entries: usize,
-    /// Not before this is all looked at because changes have ended.
+    /// The earliest time of an inspection after the last change.
     rests_until: Duration,
 }
 
-/// What finds a table's entries, or those of a sub-table of it.
+/// The search structure of a table or sub-table.
 #[derive(Debug)]
 enum Form {
-    /// Built anew at each change.
+    /// Built again at each change.
     Direct,
     Hash(Vec<Part>),
     Lpm(Box<Routes>),
@@ -114,7 +111,7 @@ struct Member<'a> {
     place: RecordPlace,
 }
 
-/// The entry with the same match that is next in the order, if there is one: its rank, and the block of its flow record.
+/// The next entry with an equal match, if any: its rank, and the block of its flow record.
 type Next = Option<(Rank, Ref)>;
 
 /// Why the plain form may have to do.
@@ -151,7 +148,7 @@ impl TableForm {
         self.rebuild_with(store, table, &[], effort);
     }
 
-    /// Follows what has changed in the table.
+    /// Follows changes of the table.
     pub fn follow(&mut self, store: &mut Store, table: &FlowTable, changes: Vec<Change>) {
         for change in &changes {
             if let Change::Replaced {
@@ -183,8 +180,8 @@ impl TableForm {
         self.refresh(store, table);
     }
 
-    /// Whether all of the table should be looked at again, because changes have ended, or have been many, to search it as if
-    /// they had come together.
+    /// Returns `true` if the whole table should be inspected again, because changes have ended, or were many, to search it
+    /// as if all entries had been added together.
     pub fn is_due(&mut self, table: &FlowTable, now: Duration) -> bool {
         if self.changes == 0 || !self.may_be_better() {
             return false;
@@ -205,7 +202,7 @@ impl TableForm {
         self.rebuild_with(store, table, &[], effort);
     }
 
-    /// Begins to have all of the table looked at by a thread; `None` where that takes too little time to need one.
+    /// Starts an inspection of the whole table in a thread; returns `None` if it is too short to need one.
     pub fn begin_search(
         &mut self,
         store: &Store,
@@ -223,14 +220,13 @@ impl TableForm {
         Some(Search::new(self.index, self.changes, effort))
     }
 
-    /// Searches the table as a thread has found best for the entries that it had after `since` changes, unless it has changed too
-    /// much meanwhile.
+    /// Applies a thread's choice for the entries after `since` changes, unless the table has changed too much since.
     pub fn take_over(&mut self, store: &mut Store, table: &FlowTable, found: Found, since: usize) {
         let entries = table.entries().len();
         let missed = self.changes.saturating_sub(since);
         self.planned_entries = entries;
         if missed > BULK.max(entries / BULK_SHARE) {
-            // It changes faster than it can be looked at: there have to be more changes each time.
+            // It changes faster than it can be inspected: require more changes each time.
             self.patience = entries.max(2 * self.patience);
         } else {
             if let Ok(plan) = found.and_then(|plan| plan.for_present(table)) {
@@ -246,7 +242,7 @@ impl TableForm {
         self.rests_until = now + REST_OF_ENTRY * table.entries().len() as u32;
     }
 
-    /// Whether there has been no change for some time, as far as was looked.
+    /// Returns `true` if there was no observed change for some time.
     fn is_quiet(&mut self, now: Duration) -> bool {
         match self.quiet {
             Some((changes, since)) if changes == self.changes => now >= since + QUIET,
@@ -257,7 +253,7 @@ impl TableForm {
         }
     }
 
-    /// What packets see, and for the plain form, why.
+    /// Returns the shown template, or the reason for the plain form.
     pub fn template(&self) -> Result<&Template, &'static str> {
         match (&self.form, &self.shown) {
             (Form::Plain(reason), _) => Err(reason),
@@ -266,12 +262,12 @@ impl TableForm {
         }
     }
 
-    /// Bytes of what finds its entries, but for what is in the arena.
+    /// Returns the bytes of its search structures, except for those in the arena.
     pub fn bytes(&self) -> usize {
         self.form.bytes()
     }
 
-    /// Frees everything: no packet comes any more, or ever finds more than the body that all tables begin with.
+    /// Frees everything: no packet arrives any longer, or finds more than the initial body of all tables.
     pub fn clear(&mut self, store: &mut Store, table: &FlowTable) {
         self.leave_to_plain(store, table, "the pipeline is gone", &[]);
     }
@@ -321,8 +317,8 @@ impl TableForm {
         }
     }
 
-    /// Follows that the entry which matches everything has come, changed or gone, where all else stays as it is: where there is none
-    /// behind it, and no sub-table knows it.
+    /// Follows the addition, change or removal of the entry that matches everything, if nothing else changes: if there are
+    /// no entries after it, and no sub-table refers to it.
     fn follow_default(
         &mut self,
         store: &mut Store,
@@ -379,7 +375,7 @@ impl TableForm {
         }
     }
 
-    /// Goes on as it is, unless it is time to look whether there is a better cut.
+    /// Keeps the form, unless it is time to search for a better cut.
     fn stay(&self, store: &Store, table: &FlowTable) -> Result<(), NeedsRebuild> {
         match self.may_be_better() && self.is_to_be_planned(store, table) {
             true => Err(NeedsRebuild),
@@ -458,13 +454,13 @@ impl TableForm {
         Ok(place)
     }
 
-    /// The rank of what matches everything: no packet comes to entries behind it.
+    /// Returns the rank of the entry that matches everything: no packet reaches entries after it.
     fn last_rank(&self) -> Rank {
         let default = self.default.as_ref();
         default.map_or(Rank::LAST, |&(rank, _)| rank)
     }
 
-    /// How many words stand before the flow record of an entry.
+    /// Returns the number of words before an entry's flow record.
     fn words(&self, key: &Key) -> usize {
         match &self.form {
             Form::Hash(_) if !key.mask.is_everything() => key.values.len(),
@@ -473,7 +469,7 @@ impl TableForm {
         }
     }
 
-    /// Shows another body where the one that is shown is not how the table should be searched any more.
+    /// Shows another body if the shown one no longer fits the table.
     fn refresh(&mut self, store: &mut Store, table: &FlowTable) {
         let Some(OwnedBody { body, .. }) = &self.shown else {
             return;
@@ -515,7 +511,7 @@ impl TableForm {
         self.shown.as_ref()?.executor.listing()
     }
 
-    /// How many bytes what finds the entries of each part takes, without the entries.
+    /// Returns the bytes of each part's search structure, without the entries.
     pub fn part_bytes(&self) -> Vec<usize> {
         self.form.part_bytes()
     }
@@ -550,19 +546,19 @@ impl TableForm {
             } else {
                 0
             };
-            // One that is being loaded is still to be looked at for a cut when that has ended.
+            // A table being loaded is still inspected for a cut afterwards.
             if !is_loaded {
                 (self.changes, self.quiet) = (0, None);
             }
             self.planned_entries = table.entries().len();
-            // One that grows is looked at again when it has doubled.
+            // A growing table is inspected again when it has doubled.
             let share = if has_grown { 1 } else { 2 };
             self.patience = twice.max(table.entries().len() / share);
             self.until_plan = self.patience;
         }
     }
 
-    /// How thoroughly the table is to be looked at, if it is by the thread that changes it.
+    /// Returns the effort for an inspection by the thread that changes the table.
     fn effort(&self, store: &Store, table: &FlowTable) -> Effort {
         match store.decomposes && self.until_plan == 0 && !self.is_being_loaded(table) {
             true => Effort::All,
@@ -616,7 +612,7 @@ impl TableForm {
         self.planned_entries > 0 && has_grown && !is_cut && entries > CUT_WHILE_GROWING
     }
 
-    /// Has packets take the plain way.
+    /// Leaves packets to the plain form.
     fn leave_to_plain(
         &mut self,
         store: &mut Store,
@@ -631,7 +627,7 @@ impl TableForm {
         self.until_plan = self.until_plan.max(table.entries().len() / 2);
     }
 
-    /// Retires what packets do not see any more: the flow records of all entries, and what found them.
+    /// Retires data that is no longer shown: the flow records of all entries, and their search structures.
     fn retire_old(
         &mut self,
         store: &mut Store,
@@ -667,7 +663,7 @@ impl Form {
         }
     }
 
-    /// Has packets find an entry's flow record. `shown` is what they see of the form.
+    /// Makes packets find an entry's flow record. `shown` is the shown body.
     fn put(
         &mut self,
         store: &mut Store,
@@ -690,7 +686,7 @@ impl Form {
         }
     }
 
-    /// Has packets find an entry's flow record in the place of that of another one with the same match and rank.
+    /// Makes packets find an entry's flow record instead of another one's with equal match and rank.
     fn replace(
         &mut self,
         store: &mut Store,
@@ -710,7 +706,7 @@ impl Form {
         }
     }
 
-    /// Has packets no longer find an entry's flow record, but that of the next one with the same match, if there is one.
+    /// Makes packets no longer find an entry's flow record, but that of the next one with an equal match, if any.
     fn remove(
         &mut self,
         store: &mut Store,
@@ -730,7 +726,7 @@ impl Form {
         }
     }
 
-    /// Brings the parts into the order in which they are searched, and takes out those without entries.
+    /// Sorts the parts in the order of the search, and removes empty ones.
     fn tidy(&mut self) -> Vec<Part> {
         let Self::Hash(parts) = self else {
             return Vec::new();
@@ -751,7 +747,8 @@ impl Form {
         }
     }
 
-    /// How it is to be searched, and where what finds its entries is; `None` for what is built anew at each change.
+    /// Returns its template, and the location of its search structures; `None` for forms that are built again at each
+    /// change.
     fn template(&self, near_bytes: usize) -> Option<(Template, Vec<*const u8>)> {
         match self {
             Self::Hash(parts) => Some(hash_template(parts, near_bytes)),
@@ -776,7 +773,7 @@ impl Form {
         }
     }
 
-    /// The form with what packets are to see of it; its members are those that it was made of.
+    /// Returns the form with its body; `members` are its entries.
     fn with_body(
         self,
         store: &mut Store,
@@ -795,7 +792,7 @@ impl Form {
         }
     }
 
-    /// Bytes of what finds its entries, but for what is in the arena.
+    /// Returns the bytes of its search structures, except for those in the arena.
     fn bytes(&self) -> usize {
         match self {
             Self::Hash(parts) => parts.iter().map(|part| part.table.bytes()).sum(),
@@ -806,7 +803,7 @@ impl Form {
         }
     }
 
-    /// How many bytes what finds the entries of each part takes, without the entries.
+    /// Returns the bytes of each part's search structure, without the entries.
     fn part_bytes(&self) -> Vec<usize> {
         match self {
             Self::Hash(parts) => parts.iter().map(|part| part.table.bytes()).collect(),
@@ -816,7 +813,7 @@ impl Form {
         }
     }
 
-    /// Frees it, but for its flow records, once packets cannot be in it any more.
+    /// Frees it, except for its flow records, when packets can no longer be in it.
     fn retire(self, store: &mut Store) {
         match self {
             Self::Hash(parts) => {
@@ -841,12 +838,12 @@ impl Form {
     }
 }
 
-/// Whether it takes so long to look at a table that a thread does it, where one may be had.
+/// Returns `true` if inspecting a table takes so long that a separate thread should do it.
 fn is_for_thread(store: &Store, table: &FlowTable) -> bool {
     store.plans_beside && table.entries().len() > PLANNED_AT_ONCE_BESIDE_THREAD
 }
 
-/// A flow record for an entry, behind so many words: those of its key, as far as there are so many, and zeros.
+/// Creates a flow record for an entry, after `words` words: those of its key, and zeros.
 fn make_record(
     store: &mut Store,
     planned: &Planned,

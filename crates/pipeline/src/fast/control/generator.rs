@@ -1,4 +1,4 @@
-//! Where what carries out tables and actions comes from.
+//! Generating the code, or the interpreter's data, of tables and actions.
 
 #[cfg(target_arch = "x86_64")]
 use super::machine::{Assembler, Code, CodeCache, CodeError, CodeKey};
@@ -10,11 +10,11 @@ use crate::fast::datapath::table::Template;
 use std::io;
 use std::sync::Arc;
 
-/// How many bytes machine code may take altogether. Each table and each action program takes a page.
+/// The maximum bytes of all machine code. Each table and each action program needs a page.
 #[cfg(target_arch = "x86_64")]
 const CODE_BYTES_MAX: usize = 64 << 20;
 
-/// What carries out a table or the actions of a flow record, and owns what that takes.
+/// The code, or the interpreter's data, of a table or of a flow record's actions.
 #[derive(Clone, Debug)]
 pub(super) enum Executor {
     /// The interpreter carries out tables by their template.
@@ -27,7 +27,7 @@ pub(super) enum Executor {
 }
 
 impl Executor {
-    /// What stands in [`Body::code`](crate::fast::datapath::table::Body::code) or
+    /// Returns the value of [`Body::code`](crate::fast::datapath::table::Body::code) or
     /// [`FlowRecord::code`](crate::fast::datapath::table::FlowRecord::code).
     pub fn address(&self) -> u64 {
         match self {
@@ -62,7 +62,7 @@ pub(super) enum Generator {
 }
 
 impl Generator {
-    /// `is_shared` is whether several threads count in the same flow records.
+    /// `is_shared` means that several threads count in the same flow records.
     pub fn new(backend: Backend, is_shared: bool) -> Self {
         match backend {
             #[cfg(target_arch = "x86_64")]
@@ -75,7 +75,7 @@ impl Generator {
         }
     }
 
-    /// How many bytes the code takes, in whole pages.
+    /// Returns the bytes of the code, in whole pages.
     pub fn used_bytes(&self) -> usize {
         match self {
             Self::Interpreter => 0,
@@ -93,10 +93,10 @@ impl Generator {
         }
     }
 
-    /// What carries out actions.
+    /// Generates the code of actions.
     ///
     /// # Errors
-    /// The system's, if it has no memory for code; [`io::ErrorKind::OutOfMemory`] where code takes all that it may.
+    /// The system's, if it has no memory for code; [`io::ErrorKind::OutOfMemory`] if the maximum is reached.
     pub fn actions(&mut self, program: &ActionProgram) -> io::Result<Executor> {
         match self {
             Self::Interpreter => Ok(Executor::Program(Arc::new(program.clone()))),
@@ -115,7 +115,7 @@ impl Generator {
         }
     }
 
-    /// What searches a table. `programs` are those of the actions of a direct template's rules.
+    /// Generates the code of a table. `programs` are the action programs of a direct template's rules.
     ///
     /// # Errors
     /// As for [`Generator::actions`].
@@ -160,14 +160,14 @@ fn finish(
     name: impl FnOnce() -> String,
 ) -> io::Result<Executor> {
     let code = code.map_err(refused)?;
-    // What others have, too, was noted when they got it.
+    // Shared code was already counted.
     if Arc::strong_count(&code) == 1 {
         perf_map::note(code.bytes(), name);
     }
     Ok(Executor::Code(code))
 }
 
-/// What `perf` calls the code of a table.
+/// Returns the name of a table's code in `perf`.
 #[cfg(target_arch = "x86_64")]
 fn kind(template: &Template) -> &'static str {
     match template {

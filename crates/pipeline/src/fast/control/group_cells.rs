@@ -19,16 +19,16 @@ use urtica_wire::{GROUP_ANY, GroupType};
 #[derive(Debug, Default)]
 pub(super) struct GroupCells {
     cells: HashMap<u32, Held>,
-    /// Groups whose cells do not show them as they are.
+    /// Groups whose cells are not up to date.
     stale: BTreeSet<u32>,
     /// Groups of which a bucket watches something, and those of which one watches a group.
     watching: BTreeSet<u32>,
     watching_groups: BTreeSet<u32>,
-    /// What packets may still be in.
+    /// Replaced groups that packets may still use.
     replaced: Vec<Replaced>,
 }
 
-/// What was replaced, and is freed when no packet can be in it.
+/// A replaced group, freed when no packet can use it.
 #[derive(Debug)]
 pub(super) enum Replaced {
     Group(#[expect(dead_code, reason = "freed with this")] Arc<CompiledGroup>),
@@ -36,19 +36,19 @@ pub(super) enum Replaced {
     Counters(Vec<Ref>),
 }
 
-/// A cell, and what it needs.
+/// A cell, and its data.
 #[derive(Debug)]
 struct Held {
     cell: Arc<GroupCell>,
-    /// How many flow records lead to it.
+    /// The number of flow records that refer to it.
     records: usize,
-    /// What it shows; `None` if packets take the plain way.
+    /// The shown group; `None` if packets are left to the plain form.
     shown: Option<Arc<CompiledGroup>>,
     /// Where the group and its buckets have their counters.
     counters: Vec<Ref>,
 }
 
-/// What groups are made of, as it is now.
+/// The current data from which groups are compiled.
 pub(super) struct World<'a> {
     pub groups: &'a Groups,
     pub is_live: &'a dyn Fn(&Bucket) -> bool,
@@ -56,7 +56,7 @@ pub(super) struct World<'a> {
     pub threads: Option<&'a ThreadCounts>,
 }
 
-/// How many units of the arena the counters of a group or bucket take.
+/// The size of a group's or bucket's counters in units of the arena.
 const COUNTERS_UNITS: usize = 1;
 
 impl GroupCells {
@@ -67,8 +67,8 @@ impl GroupCells {
         Arc::as_ptr(&held.cell) as u64
     }
 
-    /// Takes back what a flow record has got that no packet can be in any more. The cell of a group that exists stays, as the
-    /// group has its counters there.
+    /// Releases the cell of a flow record that no packet uses any longer. The cell of an existing group stays, as it has the
+    /// group's counters.
     pub fn release(&mut self, group_id: u32) {
         if let Some(held) = self.cells.get_mut(&group_id) {
             held.records -= 1;
@@ -88,7 +88,7 @@ impl GroupCells {
         self.stale.extend(held);
     }
 
-    /// Has cells show the groups as they are. Returns what they showed until now, which packets may still be in.
+    /// Updates the cells to the current groups. Returns the replaced ones, which packets may still use.
     pub fn refresh(&mut self, world: &mut World<'_>) -> Vec<Replaced> {
         let mut has_changed = false;
         while let Some(&group_id) = self.stale.first() {
@@ -138,7 +138,7 @@ impl GroupCells {
         }
     }
 
-    /// Has groups keep what was counted in the compiled form, where no packet comes any more.
+    /// Makes groups keep the counts of the compiled form, which processes no more packets.
     pub fn end(&mut self, groups: &Groups) {
         let known = self.cells.keys().filter_map(|&id| groups.get(id));
         known.for_each(|group| counters_of(group).for_each(GroupCounters::unlink));
@@ -157,7 +157,7 @@ impl GroupCells {
         })
     }
 
-    /// A group as it is; `None` if packets have to take the plain way. Groups never hand packets round in a loop.
+    /// Returns the compiled current group; `None` if packets must be left to the plain form. Groups never form loops.
     fn current(&mut self, group_id: u32, world: &mut World<'_>) -> Option<Arc<CompiledGroup>> {
         self.hold(group_id);
         if self.stale.remove(&group_id) {
@@ -186,7 +186,7 @@ impl GroupCells {
         self.replaced.extend(before.map(Replaced::Group));
     }
 
-    /// Frees what a deleted group has had; the cell stays as long as flow records lead to it.
+    /// Frees a deleted group's data; the cell stays while flow records refer to it.
     fn forget_missing(&mut self, group_id: u32) {
         let Some(held) = self.cells.get_mut(&group_id) else {
             return;
@@ -237,7 +237,7 @@ impl GroupCells {
         })
     }
 
-    /// With what frames need for it, and for what is behind it.
+    /// Compiles a bucket, with the requirements on frames for it and for its groups.
     fn compile_bucket(
         &mut self,
         bucket: &Bucket,
@@ -271,7 +271,7 @@ impl GroupCells {
             return Some(());
         }
         let held = self.cells.get_mut(&group_id)?;
-        // Those of the group whose place this one has taken.
+        // The counters of the replaced group.
         let before = std::mem::take(&mut held.counters);
         self.replaced.push(Replaced::Counters(before));
         for counters in counters_of(group) {
@@ -287,15 +287,15 @@ impl GroupCells {
                 return None;
             };
             let own = world.arena.pointer(block).cast::<EntryCounters>();
-            // SAFETY: the block is long enough for counters, which are zeros, and is in the arena of the threads' counters.
-            // It is freed after the group is gone, or has given up the link.
+            // SAFETY: the block is long enough for counters, zeroed, and in the arena of the threads' counters. It is freed
+            // after the group is deleted, or has cleared the link.
             unsafe { counters.linked.set(own, world.threads) };
         }
         Some(())
     }
 }
 
-/// Frees counters that no packet can count in any more.
+/// Frees counters that no packet can use any longer.
 pub(super) fn free_counters(blocks: Vec<Ref>, arena: &mut Arena, threads: Option<&ThreadCounts>) {
     for block in blocks {
         if let Some(threads) = threads {

@@ -16,11 +16,11 @@ pub(super) struct MeterCells {
     stale: Vec<u32>,
 }
 
-/// A cell, and what it needs.
+/// A cell, and its data.
 #[derive(Debug)]
 struct Held {
     cell: Arc<MeterCell>,
-    /// How many flow records lead to it.
+    /// The number of flow records that refer to it.
     records: usize,
     /// What it shows.
     meter: Option<Arc<Meter>>,

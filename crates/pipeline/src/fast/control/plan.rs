@@ -25,7 +25,7 @@ impl Plan {
     /// The plan for a table's entries, in their order.
     ///
     /// # Errors
-    /// Why the table is left to the plain form.
+    /// The reason for leaving the table to the plain form.
     pub fn new<'a>(
         ranked: impl Iterator<Item = (Rank, &'a Arc<FlowEntry>)>,
         effort: Effort,
@@ -37,7 +37,7 @@ impl Plan {
     /// The same plan for the entries that the table has now, if it fits these.
     ///
     /// # Errors
-    /// Why the table is left to the plain form.
+    /// The reason for leaving the table to the plain form.
     pub fn for_present(self, table: &FlowTable) -> Result<Self, &'static str> {
         let mut known = self.entries.into_iter().chain(self.default).peekable();
         let entries = reached(table.ranked(), |rank, entry| {

@@ -216,7 +216,7 @@ impl Store {
             let at = bound.program.ops_params_len();
             bound.params[at..][..CELL_LEN].copy_from_slice(&cell);
         }
-        // SAFETY: the block is ours, long enough, and aligned; nobody sees it yet.
+        // SAFETY: the block is ours, long enough, aligned, and not shown yet.
         let record = unsafe {
             let start = self.arena.pointer(block);
             start
@@ -309,7 +309,7 @@ impl Store {
     /// A sub-table pointer behind a key, which leads to this body; nobody sees it yet. `None` where there is no memory.
     pub fn make_sub_pointer(&mut self, words: &[u64], body: &Body) -> Option<Ref> {
         let block = self.arena.allocate(sub_pointer_units(words.len()))?;
-        // SAFETY: the block is ours, long enough, and aligned; nobody sees it yet.
+        // SAFETY: the block is ours, long enough, aligned, and not shown yet.
         unsafe {
             let start = self.arena.pointer(block);
             start

@@ -88,7 +88,7 @@ pub(crate) struct Rule {
     pub record: *const FlowRecord,
 }
 
-/// Entries that look at the same bits.
+/// Entries with the same set of bits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct HashPart {
     pub mask: KeyMask,

@@ -1,4 +1,4 @@
-//! Why a packet goes on the plain way.
+//! Reasons for leaving a packet to the plain form.
 
 use super::why_plain;
 use crate::fast::control::compiler::Compiler;
@@ -25,7 +25,7 @@ pub struct PlainReason {
 }
 
 impl Compiler {
-    /// Why the compiled form of these tables has left a frame to the plain one; `None` where it has not.
+    /// Returns why the compiled form of these tables has left a frame to the plain one; `None` if it has not.
     pub fn why_plain(&self, tables: &[FlowTable], frame: Processed<'_>) -> Option<PlainReason> {
         if frame.verdict() != Verdict::Punt {
             return None;

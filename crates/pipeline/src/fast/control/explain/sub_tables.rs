@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 /// How a table was cut (ESWITCH, SIGCOMM 2016, slide 12: flow table decomposition).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedCut {
-    /// The field by which packets go on, with its mask, as in `in_port` or `nw_dst/255.255.255.0`.
+    /// The field of the cut, with its mask, as in `in_port` or `nw_dst/255.255.255.0`.
     pub by: String,
-    /// How many values of it have a sub-table. Packets of no such value go on in the rest.
+    /// The number of values with a sub-table. Packets with other values use the rest.
     pub values: usize,
-    /// How many places the entries have, those counted twice that are in two sub-tables.
+    /// The number of slots of the entries, in all sub-tables.
     pub places: usize,
-    /// Bytes of what finds the sub-tables.
+    /// The bytes of the search structure for sub-tables.
     pub bytes: usize,
     /// The sub-tables, by how they are searched; the rest is the last.
     pub sub_tables: Vec<ExplainedSubTables>,
@@ -25,25 +25,25 @@ pub struct ExplainedCut {
 /// Sub-tables of a table that are searched alike, or the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedSubTables {
-    /// How many sub-tables; `None` for the rest.
+    /// The number of sub-tables; `None` for the rest.
     pub count: Option<usize>,
     /// How they are searched.
     pub template: TemplateKind,
-    /// How many entries the smallest has, and the largest.
+    /// The number of entries of the smallest and of the largest.
     pub entries: (usize, usize),
-    /// What the entries look at, each sort once.
+    /// The entries' sets of bits, without repetitions.
     pub looks_at: Vec<String>,
-    /// By what they were cut again, if they were.
+    /// The further cuts, if any.
     pub cut_by: Vec<String>,
-    /// Bytes of what finds the entries, unless that is code, without these.
+    /// The bytes of the search structures, unless they are code, without the entries.
     pub bytes: usize,
     /// The machine code of the first of them, if it was asked for and there is any.
     pub code: Option<String>,
 }
 
 impl Compiler {
-    /// How a packet's entry is searched in a table: by its template, and where it was cut by that of the packet's sub-table,
-    /// and so on. Empty where there is no such table.
+    /// Returns the templates by which a packet's entry is searched in a table: the table's, then that of the packet's
+    /// sub-table, and so on. Empty if there is no such table.
     pub fn templates(&self, table_id: u8, packet: &Packet) -> Vec<TemplateKind> {
         let mut kinds: Vec<_> = self.template(table_id).into_iter().collect();
         let form = self.forms.get(usize::from(table_id));
@@ -79,7 +79,7 @@ pub fn explain_cut(sub_tables: &SubTables, with_code: bool) -> ExplainedCut {
     }
 }
 
-/// Why it was cut: what that saves, as long as it can be told from the entries.
+/// Returns the reason for the cut: the saving, if it can be computed from the entries.
 pub fn why_cut(sub_tables: &SubTables, table: &FlowTable, rows: &[Row]) -> String {
     let cut = sub_tables.cut();
     let planned = table.ranked().zip(rows);

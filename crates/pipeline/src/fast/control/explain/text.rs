@@ -7,14 +7,14 @@ use super::{
 use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter, Write};
 
-/// Up to how many sets of bits are told one by one.
+/// The maximum number of sets of bits that are listed.
 const SETS_TOLD: usize = 3;
 
 /// How wide sentences are, in columns.
 const WIDTH: usize = 90;
 
 impl Display for Explanation {
-    /// All tables, with the code as far as it was asked for. Code that several share is written once.
+    /// Writes all tables, with their code if requested. Shared code is written once.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "frames are parsed as far as {}", self.parsed_to)?;
         if self.is_code_refused {
@@ -35,12 +35,12 @@ impl Display for Explanation {
     }
 }
 
-/// The code that was written already, and whose it was.
+/// The code that was already written, with its owner.
 #[derive(Default)]
 struct Written<'e>(HashMap<&'e str, String>);
 
 impl<'e> Written<'e> {
-    /// Writes code, or where it stands already.
+    /// Writes code, or a reference to it.
     fn write(&mut self, f: &mut Formatter<'_>, code: &'e str, whose: String) -> fmt::Result {
         if let Some(first) = self.0.get(code) {
             return writeln!(f, "  code of {whose}: that of {first}");
@@ -169,7 +169,7 @@ impl ExplainedSubTables {
 }
 
 impl ExplainedPart {
-    /// A line, for one of so many parts.
+    /// Returns a line, for one of `parts` parts.
     fn text(&self, template: TemplateKind, parts: usize) -> String {
         let mut text = format!("{} ({}", self.looks_at, words::entries(self.entries));
         let (low, high) = self.priorities;

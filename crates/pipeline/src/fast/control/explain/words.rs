@@ -1,4 +1,4 @@
-//! What the compiler knows, in the words of `ovs-ofctl`.
+//! The compiler's data, in the words of `ovs-ofctl`.
 
 use super::Row;
 use crate::EntryMatch;
@@ -77,7 +77,7 @@ fn without_value(field: &str) -> String {
     }
 }
 
-/// The address that these are prefixes of, and how long they are.
+/// Returns the address field of these prefixes, and their lengths.
 pub fn prefixes(routes: &[&Row]) -> String {
     let longest = routes.iter().map(|row| looks_at(&row.entry.match_));
     let address = longest.max_by_key(|text| text.find('/').unwrap_or(text.len()));

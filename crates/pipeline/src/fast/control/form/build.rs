@@ -13,14 +13,14 @@ use crate::fast::control::store::{OwnedBody, Store};
 use std::ptr::null;
 use std::sync::Arc;
 
-/// New flow records, and whose they are. That of what matches everything is the last.
+/// New flow records, with their entries. That of the entry that matches everything is the last.
 pub(super) type NewRecords = Vec<(Arc<FlowEntry>, RecordPlace)>;
 
-/// A form for a plan, what packets are to see of it, and what matches everything. All flow records made are appended to
-/// `records`, also where it fails.
+/// Builds a form for a plan, its body, and the default entry. All created flow records are appended to `records`, even after
+/// an error.
 ///
 /// # Errors
-/// Why the table is left to the plain form.
+/// The reason for leaving the table to the plain form.
 pub(super) fn build(
     store: &mut Store,
     plan: Plan,

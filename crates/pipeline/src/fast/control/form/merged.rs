@@ -1,8 +1,8 @@
-//! A form's merged tuples: hash tables that entries share which look at different bits.
+//! A form's merged tuples: hash tables shared by entries with different bits.
 //!
-//! Which entries share a tuple was chosen before ([`Choice`](crate::fast::control::choice::Choice)). One that is added later goes where others
-//! of its sort are, or into the first of [`LOOKED_AT_MAX`] tuples in which it finds a place, or makes a tuple of its own:
-//! at worst the table is a tuple space like others, until it is planned again.
+//! The entries of each tuple were chosen before ([`Choice`](crate::fast::control::choice::Choice)). A later entry is added
+//! to a tuple with entries of its set of bits, or to the first of [`LOOKED_AT_MAX`] tuples with space for it, or to a new
+//! tuple: at worst the table is an ordinary tuple space until it is planned again.
 
 use super::{Member, NO_ROOM, NeedsRebuild};
 use crate::EntryMatch;
@@ -23,7 +23,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
-/// In how many tuples a place is looked for, for an entry of a new sort.
+/// The maximum number of tuples that are tried for an entry with a new set of bits.
 const LOOKED_AT_MAX: usize = 64;
 
 /// Tuples, as the one thread that changes them has them.
@@ -31,7 +31,7 @@ const LOOKED_AT_MAX: usize = 64;
 pub(in crate::fast::control) struct MergedTuples {
     tuples: Vec<OwnedTuple>,
     shown: Box<Tuples>,
-    /// In which tuples there are entries that look at the same bits.
+    /// The tuples with entries of each set of bits.
     homes: HashMap<Arc<KeyMask>, Vec<usize>>,
     depth: Depth,
 }
@@ -44,11 +44,10 @@ struct OwnedTuple {
 }
 
 impl MergedTuples {
-    /// The tuples of these entries, in their order, that were chosen for them. Those for which none was are put where they find a
-    /// place.
+    /// Creates the chosen tuples of these ordered entries. Other entries are added where there is space.
     ///
     /// # Errors
-    /// There is no room.
+    /// If there is no memory.
     pub(super) fn new(
         store: &mut Store,
         members: &[Member],
@@ -79,7 +78,7 @@ impl MergedTuples {
         for (shape, entries) in present(members, chosen) {
             let first = &members[entries[0]].planned.entry.match_;
             let at = self.add_tuple(store, shape, first, None)?;
-            // Each before those that are there, so that no chain has to be gone along.
+            // Each before the present ones, so that no chain is traversed.
             for &index in entries.iter().rev() {
                 self.put_into(store, at, &members[index])?;
                 is_left[index] = false;
@@ -95,13 +94,13 @@ impl MergedTuples {
         Ok(())
     }
 
-    /// How it is searched, and where the tuples are.
+    /// Returns its template, and the location of the tuples.
     pub(super) fn template(&self) -> (Template, Vec<*const u8>) {
         let tuples = std::ptr::from_ref(&*self.shown).cast();
         (Template::Merged(self.depth), vec![tuples])
     }
 
-    /// Has packets find an entry. `shown` is what they see of the form.
+    /// Makes packets find an entry. `shown` is the shown body.
     pub(super) fn put(
         &mut self,
         store: &mut Store,
@@ -121,7 +120,7 @@ impl MergedTuples {
         self.put_into(store, at, member)
     }
 
-    /// Has packets find an entry in the place of another one with the same match and rank.
+    /// Makes packets find an entry instead of another one with equal match and rank.
     pub(super) fn replace(
         &mut self,
         store: &mut Store,
@@ -164,18 +163,18 @@ impl MergedTuples {
         Err(NeedsRebuild)
     }
 
-    /// How many hash tables there are, and how many sets of bits the entries look at.
+    /// Returns the number of hash tables, and of the entries' sets of bits.
     pub fn counts(&self) -> (usize, usize) {
         (self.tuples.len(), self.homes.len())
     }
 
-    /// Bytes of what finds its entries, but for what is in the arena.
+    /// Returns the bytes of its search structures, except for those in the arena.
     pub fn bytes(&self) -> usize {
         let tables = self.tuples.iter().map(|tuple| tuple.chains.bytes());
         tables.sum::<usize>() + self.tuples.len() * (size_of::<Tuple>() + size_of::<usize>())
     }
 
-    /// What is freed once packets cannot see it.
+    /// Returns the parts to free when packets can no longer see them.
     pub(super) fn retired(self) -> OldTuples {
         let tuples = self.tuples.into_iter();
         OldTuples {
@@ -230,7 +229,7 @@ impl MergedTuples {
         Ok(at)
     }
 
-    /// What packets are to see of the tuples, the first of which are in order, with room for so many.
+    /// Creates the shown tuples, the first `ordered` of which are sorted, with a capacity of `room`.
     fn shown_tuples(&self, ordered: usize, room: usize) -> Tuples {
         let tuples: Vec<_> = self
             .tuples
@@ -264,7 +263,7 @@ impl MergedTuples {
         Ok(())
     }
 
-    /// Notes that entries that look at these bits are in a tuple.
+    /// Notes that a tuple has entries of this set of bits.
     fn add_home(&mut self, mask: &KeyMask, at: usize) -> Arc<KeyMask> {
         let known = self.homes.get_key_value(mask).map(|(mask, _)| mask.clone());
         let mask = known.unwrap_or_else(|| Arc::new(mask.clone()));
@@ -307,7 +306,7 @@ fn present<'a>(members: &[Member], chosen: &'a [MergedTuple]) -> Vec<(&'a Shape,
 }
 
 impl OwnedTuple {
-    /// What an entry has in the bits of the tuple.
+    /// Returns an entry's key in the tuple.
     fn key(&self, match_: &EntryMatch) -> Result<Key, NeedsRebuild> {
         self.shape.key(match_).ok_or(NeedsRebuild)
     }

@@ -1,4 +1,4 @@
-//! One hash table of a form: the entries that look at the same bits.
+//! One hash table of a form: the entries with the same set of bits.
 
 use super::{Member, NeedsRebuild, Next};
 use crate::classifier::Rank;
@@ -10,18 +10,18 @@ use crate::fast::memory::arena::UNIT_BYTES;
 use crate::fast::memory::hash_table::{HashTable, SlotArray};
 use std::collections::BTreeMap;
 
-/// The entries that look at the same bits.
+/// The entries with the same set of bits.
 #[derive(Debug)]
 pub(super) struct Part {
     pub mask: KeyMask,
-    /// How many words there are before each flow record.
+    /// The number of words before each flow record.
     room: usize,
     pub table: HashTable,
-    /// How many entries have each priority, those included that are hidden behind another one with the same key.
+    /// The number of entries of each priority, including those hidden by another one with an equal key.
     pub priorities: BTreeMap<u16, usize>,
 }
 
-/// Where the part of this entry is; a new one is added at the end, which nobody sees yet.
+/// Returns the index of this entry's part; a new one is added at the end, and not shown yet.
 pub(super) fn part_index(parts: &mut Vec<Part>, member: &Member) -> Result<usize, NeedsRebuild> {
     let mask = &member.planned.key.mask;
     let known = parts.iter().position(|part| part.mask == *mask);
@@ -50,10 +50,10 @@ pub(super) fn hash_template(parts: &[Part], near_bytes: usize) -> (Template, Vec
     (Template::Hash(described.collect()), pointers.collect())
 }
 
-/// Whether packets that see parts described so find the entries of these, and need not see others.
+/// Returns `true` if the shown parts still find all entries of these.
 ///
-/// To show others takes code, which takes longer than many changes. So parts that have lost their entries stay until they are half of
-/// all, or all but one, and parts stay in an order in which some search could have ended sooner.
+/// Showing others needs new code, which takes longer than many changes. So empty parts stay until half of all are empty, or all but
+/// one, and parts stay in an order in which some searches could end sooner.
 pub(super) fn are_shown_by(parts: &[Part], shown: &[HashPart], near_bytes: usize) -> bool {
     let empty = parts.iter().filter(|part| part.priorities.is_empty());
     let (empty, all) = (empty.count(), parts.len());
@@ -113,12 +113,12 @@ impl Part {
             .map(|(&priority, _)| priority)
     }
 
-    /// What packets may have to look at.
+    /// Returns the bytes that packets may access.
     fn bytes(&self) -> usize {
         self.table.bytes() + self.table.len() * 2 * UNIT_BYTES
     }
 
-    /// Whether all entries may be routes of one length, as far as can be told without a look at them.
+    /// Returns `true` if all entries may be routes of one length, without inspecting them.
     fn may_be_routes(&self) -> bool {
         self.priorities.len() == 1 && self.mask.words.len() <= 2
     }
@@ -136,8 +136,8 @@ impl Part {
         }
     }
 
-    /// Has packets find an entry, unless it is hidden behind one of the same key. Returns an array that has grown too
-    /// small: the new one has to be shown.
+    /// Makes packets find an entry, unless it is hidden by one with an equal key. Returns an array that became too small:
+    /// the new one must be shown.
     #[must_use]
     pub fn put(&mut self, store: &Store, member: &Member) -> Option<SlotArray> {
         let (values, place) = (&member.planned.key.values, member.place);
@@ -145,7 +145,7 @@ impl Part {
         let Some(twin) = self.table.find(&store.arena, values) else {
             return self.table.insert(&store.arena, values, place.block);
         };
-        // SAFETY: blocks in this table are of flow records behind `room` words, and are taken out before they are retired.
+        // SAFETY: blocks in this table are flow records after `room` words, and are removed before they are retired.
         let twin_rank = unsafe { store.rank_of(twin, self.room) };
         if member.planned.rank.to_bits() < twin_rank {
             // The one that is hidden now keeps its flow record, for packets that have found it.
@@ -154,7 +154,7 @@ impl Part {
         None
     }
 
-    /// Has packets find an entry in the place of another one with the same match and rank, unless that is hidden.
+    /// Has packets find an entry in the place of another one with the same match and rank, unless that one is hidden.
     pub fn replace(&mut self, store: &Store, old: RecordPlace, member: &Member) {
         let values = &member.planned.key.values;
         if self.table.find(&store.arena, values) == Some(old.block) {
@@ -162,7 +162,7 @@ impl Part {
         }
     }
 
-    /// Takes an entry out; if another one with the same key is left, packets find that from now on.
+    /// Removes an entry; if another one with an equal key is left, packets find that from now on.
     pub fn remove(&mut self, store: &Store, member: &Member, next: Next) {
         let values = &member.planned.key.values;
         if self.table.find(&store.arena, values) == Some(member.place.block) {

@@ -9,16 +9,16 @@ use crate::fast::datapath::table::Template;
 use crate::fast::memory::arena::{NODE_UNITS, UNIT_BYTES};
 use crate::fast::memory::lpm::{Prefix, Trie};
 
-/// The bits that the root of a trie looks at.
+/// The number of bits in the root of a trie.
 const ROOT_BITS: u8 = 16;
 
 /// The entries of a longest prefix match.
 #[derive(Debug)]
 pub(super) struct Routes {
     table: RouteTable,
-    /// Those by which the sub-table came about whose entries these are.
+    /// The cuts of the sub-table with these entries.
     cuts: Vec<Cut>,
-    /// How many words there are before each flow record.
+    /// The number of words before each flow record.
     room: usize,
     pub trie: Trie,
 }
@@ -29,10 +29,10 @@ impl Routes {
         RouteTable::of(members.iter().map(|member| member.planned), cuts).is_some()
     }
 
-    /// A trie of these entries, all of a table or of a sub-table that these cuts have made.
+    /// Creates a trie of these entries, which are all of a table, or of a sub-table after these cuts.
     ///
     /// # Errors
-    /// They are no routes, or there is no room for the nodes.
+    /// If they are not routes, or there is no memory for the nodes.
     pub fn new(store: &mut Store, members: &[Member], cuts: &[Cut]) -> Result<Self, &'static str> {
         let planned = members.iter().map(|member| member.planned);
         let table = RouteTable::of(planned, cuts).ok_or("its entries are no routes")?;
@@ -52,7 +52,7 @@ impl Routes {
         }
     }
 
-    /// How it is searched, and where its root is.
+    /// Returns its template, and the location of its root.
     pub fn template(&self, near_bytes: usize) -> (Template, Vec<*const u8>) {
         let is_far = self.trie.bytes() + self.trie.len() * UNIT_BYTES > near_bytes;
         let part = self.table.part(ROOT_BITS, self.room, is_far);
@@ -81,7 +81,7 @@ impl Routes {
         inserted.map_err(|_| NeedsRebuild)
     }
 
-    /// Has packets find an entry in the place of another one with the same match.
+    /// Makes packets find an entry instead of another one with an equal match.
     pub fn replace(&mut self, store: &Store, member: &Member) -> Result<(), NeedsRebuild> {
         let prefix = self.prefix(member.planned)?;
         self.trie.replace(&store.arena, prefix, member.place.block);

@@ -1,14 +1,13 @@
 //! A form's sub-tables: the entries of a table that was cut, or of a sub-table that was cut again.
 //!
-//! Each sub-table has a form and a body of its own, and a pointer that leads to it, found by what packets have in the
-//! field that the cut is by. The rest has one, too, for packets that find none. An entry has one flow record, wherever it
-//! is: all of the table's flow records stand behind as many words, the first of which are the entry's key; hash tables of
-//! several sub-tables find the same block, tries and direct code its flow record.
+//! Each sub-table has its own form and body, and a pointer, which packets find by their value of the cut's field. The rest
+//! has one, too, for packets that find none. An entry has one flow record: all of the table's flow records follow the same
+//! number of words, the first of which are the entry's key; hash tables of several sub-tables refer to the block, tries and
+//! direct code to the flow record in it.
 //!
-//! A change goes to each sub-table that the entry belongs to. A sub-table that cannot follow it is built anew from its
-//! entries, behind its pointer, such that it can follow any: with merged tuples, for which no code has to be made. One of more
-//! than [`BULK`] entries only is if it has changed as often as it has entries. When changes have ended, the whole table
-//! is looked at again.
+//! A change is applied to each sub-table of the entry. A sub-table that cannot follow it is built again behind its pointer
+//! with merged tuples, which can follow any change and need no code; one of more than [`BULK`] entries only after as many
+//! changes as it has entries. After the last change, the whole table is inspected again.
 
 use super::part::{Part, hash_parts};
 use super::routes::Routes;
@@ -41,7 +40,7 @@ const TOO_MANY_PLACES: &str = "its entries would be in too many sub-tables";
 #[derive(Debug)]
 pub(in crate::fast::control) struct SubTables {
     common: Common,
-    /// What is compared to find a sub-table.
+    /// The mask of the keys of sub-tables.
     mask: KeyMask,
     sub_pointers: HashTable,
     /// By the value that packets have.
@@ -49,20 +48,19 @@ pub(in crate::fast::control) struct SubTables {
     /// For packets of no such value.
     rest: SubTable,
     rest_sub_pointer: *const u8,
-    /// How many entries there are, and how many places they have in the sub-tables and the rest.
+    /// The number of entries, and of their slots in the sub-tables and the rest.
     entries: usize,
     places: usize,
 }
 
-/// What all sub-tables of a cut have in common.
+/// The common data of all sub-tables of a cut.
 #[derive(Clone, Debug)]
 pub(super) struct Common {
-    /// The cuts that tell something of all packets which come to the sub-tables. The last one is their own: it tells nothing
-    /// of packets that come to the rest.
+    /// The cuts that apply to all packets of the sub-tables. The last one is their own, and does not apply to the rest.
     pub cuts: Vec<Cut>,
-    /// How many cuts there have been, with this one.
+    /// The number of cuts, including this one.
     pub depth: usize,
-    /// How many words there are before each flow record.
+    /// The number of words before each flow record.
     pub room: usize,
     /// The flow record of the entry that matches all packets before they were cut, or null.
     pub default: *const FlowRecord,
@@ -72,16 +70,16 @@ pub(super) struct Common {
 #[derive(Debug)]
 pub(in crate::fast::control) struct SubTable {
     members: BTreeMap<Rank, Arc<FlowEntry>>,
-    /// How many entries are in this sub-table alone.
+    /// The number of entries that are only in this sub-table.
     own: usize,
     /// Of the entry that matches all packets of the sub-table. Entries behind it are members only.
     last: Option<Rank>,
     form: Form,
     shown: OwnedBody,
     sub_pointer: Ref,
-    /// How many words the key before the sub-table pointer has.
+    /// The number of words of the key before the sub-table pointer.
     sub_pointer_words: usize,
-    /// How many changes there were since it was built anew.
+    /// The number of changes since it was built.
     since_built: usize,
 }
 
@@ -92,7 +90,7 @@ struct Made {
     last: Option<Rank>,
 }
 
-/// What the form of a sub-table depends on besides its entries.
+/// The data besides its entries on which a sub-table's form depends.
 #[derive(Clone, Copy, Debug)]
 struct Site<'a> {
     /// As in [`Common`]; those that hold here.
@@ -100,7 +98,7 @@ struct Site<'a> {
     depth: usize,
     room: usize,
     default: *const FlowRecord,
-    /// How many sub-tables there are.
+    /// The number of sub-tables.
     count: usize,
 }
 
@@ -109,7 +107,7 @@ impl Common {
         *self.cuts.last().expect("sub-tables come about by a cut")
     }
 
-    /// Where so many sub-tables are.
+    /// Returns the site of one of `count` sub-tables.
     fn site(&self, count: usize) -> Site<'_> {
         Site {
             cuts: &self.cuts,
@@ -120,7 +118,7 @@ impl Common {
         }
     }
 
-    /// Where the rest is of so many sub-tables.
+    /// Returns the site of the rest of `count` sub-tables.
     fn site_of_rest(&self, count: usize) -> Site<'_> {
         let (_, before) = self
             .cuts
@@ -205,12 +203,12 @@ impl SubTables {
         Ok(grown)
     }
 
-    /// How many words there are before each flow record.
+    /// The number of words before each flow record.
     pub fn room(&self) -> usize {
         self.common.room
     }
 
-    /// How it is searched, and where the sub-table pointers are.
+    /// Returns its template, and the location of the sub-table pointers.
     pub fn template(&self) -> (Template, Vec<*const u8>) {
         let pointers = vec![self.sub_pointers.slots_ptr().cast(), self.rest_sub_pointer];
         (Template::Cut(self.mask.clone()), pointers)
@@ -244,7 +242,7 @@ impl SubTables {
         }
     }
 
-    /// Has packets find an entry's flow record in the place of that of another one with the same match and rank.
+    /// Makes packets find an entry's flow record instead of another one's with equal match and rank.
     pub(super) fn replace(
         &mut self,
         store: &mut Store,
@@ -300,8 +298,8 @@ impl SubTables {
         change(&mut self.rest, store, rest_site)
     }
 
-    /// Makes a sub-table for a value that none is for, of those entries of the rest that concern it: packets of the value
-    /// find the same in it as they did.
+    /// Creates a sub-table for a new value from the entries of the rest that apply to it: packets with the value find the
+    /// same entries as before.
     fn open(
         &mut self,
         store: &mut Store,
@@ -324,7 +322,7 @@ impl SubTables {
         Ok(())
     }
 
-    /// Takes out the sub-table of a value that no entry asks for any more: packets of it find the same in the rest.
+    /// Removes the sub-table of a value that no entry has any longer: its packets find the same entries in the rest.
     fn close(&mut self, store: &mut Store, value: u128) -> Result<(), NeedsRebuild> {
         if self
             .sub_tables
@@ -342,7 +340,7 @@ impl SubTables {
         Ok(())
     }
 
-    /// By what they were cut.
+    /// Returns the cut.
     pub fn cut(&self) -> Cut {
         self.common.cut()
     }
@@ -352,35 +350,35 @@ impl SubTables {
         self.sub_tables.values()
     }
 
-    /// What packets go on in that have none of the values.
+    /// Returns the sub-table of packets with none of the values.
     pub fn rest(&self) -> &SubTable {
         &self.rest
     }
 
-    /// What a packet goes on in that has this value; `None` for one without the field.
+    /// Returns the sub-table of packets with this value; `None` means packets without the field.
     pub fn sub_table_of(&self, value: Option<u128>) -> &SubTable {
         let sub_table = value.and_then(|value| self.sub_tables.get(&value));
         sub_table.unwrap_or(&self.rest)
     }
 
-    /// How many places the entries have in all sub-tables and the rest.
+    /// Returns the number of the entries' slots in all sub-tables and the rest.
     pub fn places(&self) -> usize {
         self.places
     }
 
-    /// Bytes of what finds the sub-tables.
+    /// The bytes of the search structure for sub-tables.
     pub fn sub_pointer_bytes(&self) -> usize {
         self.sub_pointers.bytes() + (1 + self.sub_tables.len()) * UNIT_BYTES
     }
 
-    /// Bytes of what finds its entries, but for what is in the arena.
+    /// Returns the bytes of its search structures, except for those in the arena.
     pub fn bytes(&self) -> usize {
         let sub_tables = self.sub_tables.values().chain([&self.rest]);
         let bytes = sub_tables.map(|sub_table| sub_table.form.bytes() + size_of::<Body>());
         self.sub_pointers.bytes() + bytes.sum::<usize>()
     }
 
-    /// Frees it, but for the flow records, once packets cannot be in it any more.
+    /// Frees it, except for the flow records, when packets can no longer be in it.
     pub fn retire(self, store: &mut Store) {
         let sub_tables = self.sub_tables.into_values().chain([self.rest]);
         sub_tables.for_each(|sub_table| sub_table.retire(store));
@@ -482,12 +480,12 @@ impl SubTable {
         self.follow(store, site, removed)
     }
 
-    /// Whether packets do not come to an entry, as one before it matches them all.
+    /// Returns `true` if packets do not reach an entry, as one before it matches them all.
     fn is_behind(&self, rank: Rank) -> bool {
         self.last.is_some_and(|last| last < rank)
     }
 
-    /// Shows what has changed in the form, or builds it anew where it could not change.
+    /// Shows the changes of the form, or builds it again if it could not follow them.
     fn follow(
         &mut self,
         store: &mut Store,
@@ -502,7 +500,7 @@ impl SubTable {
         }
     }
 
-    /// Shows another body where the one that is shown is not how the sub-table should be searched any more.
+    /// Shows another body if the shown one no longer fits the sub-table.
     fn refresh(&mut self, store: &mut Store, site: Site) -> Result<(), NeedsRebuild> {
         let (shown, near_bytes) = (&self.shown.body, near_bytes(site.count));
         if self.form.is_shown_by(&shown.template, near_bytes) {
@@ -525,14 +523,14 @@ impl SubTable {
     }
 
     fn show(&mut self, store: &mut Store, body: OwnedBody) {
-        // SAFETY: it is the pointer to this sub-table, made with so many words before it, and retired with it.
+        // SAFETY: it is the pointer to this sub-table, created with this number of words before it, and retired with it.
         unsafe { store.lead(self.sub_pointer, self.sub_pointer_words, &body.body) };
         let old = std::mem::replace(&mut self.shown, body);
         store.retire(OldForm::Body(old));
     }
 
-    /// Builds the form anew, behind the same pointer. What changes is searched by merged tuples, for which no code has to be
-    /// made: the whole table is looked at again when changes have ended.
+    /// Builds the form again, behind the same pointer, with merged tuples, which need no new code: the whole table is
+    /// inspected again after the last change.
     fn rebuild(&mut self, store: &mut Store, site: Site) -> Result<(), NeedsRebuild> {
         if self.members.len() > BULK && self.since_built < self.members.len() {
             return Err(NeedsRebuild);
@@ -551,12 +549,12 @@ impl SubTable {
         Ok(())
     }
 
-    /// What packets see of it.
+    /// Returns the shown template.
     pub fn template(&self) -> &Template {
         &self.shown.body.template
     }
 
-    /// The entries that packets come to.
+    /// Returns the entries that packets reach.
     pub fn entries(&self) -> impl Iterator<Item = &FlowEntry> {
         let last = self.last.unwrap_or(Rank::LAST);
         self.members.range(..=last).map(|(_, entry)| &**entry)
@@ -570,7 +568,7 @@ impl SubTable {
         }
     }
 
-    /// How many bytes what finds its entries takes, without these.
+    /// Returns the bytes of its search structure, without the entries.
     pub fn bytes(&self) -> usize {
         match &self.form {
             Form::Cut(sub_tables) => sub_tables.bytes(),
@@ -594,15 +592,15 @@ impl SubTable {
 }
 
 impl Made {
-    /// The form for the entries of a sub-table that takes changes best, in their order.
+    /// Creates the form that follows changes best, for the ordered entries of a sub-table.
     fn merged(store: &mut Store, members: &[Member], site: Site) -> Result<Self, &'static str> {
         let (reached, ..) = site.reached(members);
         let planned: Vec<_> = reached.iter().map(|member| member.planned).collect();
         Self::new(store, members, site, &Choice::merged(&planned))
     }
 
-    /// The form that was chosen for the entries of a sub-table, in their order, and what packets are to see of it. Where they
-    /// have changed since, and it does not fit, they share hash tables.
+    /// Creates the chosen form for the ordered entries of a sub-table, and its body. If they have changed since, and it does
+    /// not fit, they share hash tables.
     fn new(
         store: &mut Store,
         members: &[Member],
@@ -637,15 +635,15 @@ impl Made {
     }
 }
 
-/// Whether these can have a hash table for each set of bits that some look at.
+/// Returns `true` if these can have a hash table for each set of bits.
 fn is_for_hash(members: &[Member]) -> bool {
     let masks = count_masks(members.iter().map(|member| member.planned));
     (1..=MAX_PARTS).contains(&masks)
 }
 
 impl Site<'_> {
-    /// The entries that packets come to, the flow record of those that match none of them, and the rank of the entry that
-    /// it is of, if it is one of these.
+    /// Returns the entries that packets reach, the flow record for packets that match none of them, and the rank of its
+    /// entry, if it is one of these.
     fn reached<'m, 'a>(
         &self,
         members: &'m [Member<'a>],
@@ -665,12 +663,12 @@ impl Site<'_> {
     }
 }
 
-/// How many bytes one of so many sub-tables may have to be searched without pauses.
+/// Returns the maximum bytes of one of `count` sub-tables that is searched without pauses.
 fn near_bytes(count: usize) -> usize {
     NEAR_BYTES / count.max(1)
 }
 
-/// Entries as they are looked at for a form.
+/// Converts entries for planning a form.
 fn planned<'a>(
     entries: impl Iterator<Item = (&'a Rank, &'a Arc<FlowEntry>)>,
 ) -> Result<Vec<Planned>, NeedsRebuild> {
@@ -684,7 +682,7 @@ fn planned<'a>(
     planned.collect()
 }
 
-/// The same with the flow records that they have.
+/// Returns the entries with their flow records.
 fn members_of<'a>(
     store: &Store,
     planned: &'a [Planned],

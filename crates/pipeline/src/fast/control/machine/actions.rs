@@ -29,7 +29,7 @@ use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
 
-/// Where what a thread counts is in the place that its area has for a flow record.
+/// The offset of a thread's counters in its area for a flow record.
 const COUNTED_PACKETS: i32 = offset_of!(EntryCounters, packets) as i32;
 const COUNTED_BYTES: i32 = offset_of!(EntryCounters, bytes) as i32;
 const COUNTED_LAST_USED: i32 = offset_of!(EntryCounters, last_used_ns) as i32;
@@ -73,7 +73,7 @@ impl<'a> Actions<'a> {
         }
     }
 
-    /// What must not happen after the frame was counted.
+    /// Emits a check that must come before the frame is counted.
     fn check(&mut self, to_plain: CodeLabel) -> Result<(), IcedError> {
         if self.program.end == End::Group {
             self.check_group(to_plain)?;
@@ -109,7 +109,7 @@ impl<'a> Actions<'a> {
         Ok(())
     }
 
-    /// Asks the group, which adds what it needs itself to what the program needs.
+    /// Checks the requirements of the group, in addition to the program's.
     fn check_group(&mut self, to_plain: CodeLabel) -> Result<(), IcedError> {
         let headroom = self.program.headroom() as u32;
         let ttl_decrements = u32::from(self.program.ttl_decrements());
@@ -125,9 +125,9 @@ impl<'a> Actions<'a> {
         asm.je(to_plain)
     }
 
-    /// Calls a function with the frame and the context, unless `arguments` has others; what it returns is in `edx` then. The
-    /// registers that all code of actions relies on are kept on the stack, which 8 bytes more align to 16, as a call needs
-    /// it. What was in the others is lost.
+    /// Calls a function with the frame and the context, unless `arguments` has others; its result is in `edx`. The registers
+    /// that all code of actions relies on are saved on the stack, with 8 more bytes to align it to 16 for the call. Other
+    /// registers are lost.
     fn call(
         &mut self,
         function: u64,
@@ -201,7 +201,7 @@ impl<'a> Actions<'a> {
         self.sums.finish(&mut self.writer)
     }
 
-    /// One operation, whose parameters are so far behind the beginning of the flow record.
+    /// Emits one operation, whose parameters are at offset `params` in the flow record.
     fn op(&mut self, op: Op, params: usize) -> Result<(), IcedError> {
         match op {
             Op::SetEthDst => self.set_eth(offset::ETH_DST, params),
