@@ -1,7 +1,7 @@
-//! An entry's match as the words that a table compares.
+//! Converting an entry's match to words for comparisons.
 //!
-//! Bytes that lie near each other share a word: both addresses of IPv4 are one. A word of an entry is what the same read
-//! gives for a frame that matches, so nothing is swapped or shifted while packets wait.
+//! Neighbouring bytes share a word: both addresses of IPv4 are one. A word is in memory order, so nothing is swapped or
+//! shifted for packets.
 
 use crate::EntryMatch;
 use crate::fast::datapath::frame::Frame;
@@ -19,7 +19,7 @@ pub(crate) struct Key {
     pub values: Vec<u64>,
 }
 
-/// Where a field is, how many bytes it has, and how many bits lie behind it in the last.
+/// A field's position, its size in bytes, and the number of bits after it in the last byte.
 struct FieldPlace {
     base: Base,
     at: i16,
@@ -29,7 +29,7 @@ struct FieldPlace {
 }
 
 impl Key {
-    /// The match of an entry; `None` where it has a field that only the plain form looks at.
+    /// Creates the match of an entry; `None` if it has a field that only the plain form supports.
     pub fn new(match_: &EntryMatch) -> Option<Self> {
         let mut require = Kinds::empty();
         for &(field, value, _) in match_.fields() {
@@ -84,13 +84,13 @@ impl Key {
         })
     }
 
-    /// Whether what it asks for in a field is that a header is there, and no more.
+    /// Returns `true` if a field only requires the presence of a header.
     pub fn is_header(&self, field: OxmField) -> bool {
         is_implied(field, self.mask.require)
     }
 }
 
-/// The headers that a field of a match asks for by itself.
+/// Returns the headers that a field of a match requires.
 fn required(field: OxmField, value: u128) -> Option<Kinds> {
     use OxmField::*;
     Some(match field {

@@ -1,16 +1,15 @@
-//! Which entries share a hash table, in a table whose entries look at more sets of bits than a search has the time to
-//! probe one by one (TupleMerge: Daly, Bruschi, Linguaglossa, Pontarelli, Rossi, Tollet, Torng and Yourtchenko, IEEE/ACM
-//! Transactions on Networking 27, 2019).
+//! Sharing hash tables in a table with too many sets of bits to probe one by one (TupleMerge: Daly, Bruschi, Linguaglossa,
+//! Pontarelli, Rossi, Tollet, Torng and Yourtchenko, IEEE/ACM Transactions on Networking 27, 2019).
 //!
-//! **What.** [`merge`] gives each entry a *tuple*: a hash table by bits that all of its entries look at, and maybe
-//! others besides. Entries of the same key stand in a chain there, of which a search looks at one after the other.
+//! **What.** [`merge`] gives each entry a *tuple*: a hash table by bits that all of its entries have, possibly with further
+//! bits. Entries with equal keys form a chain, which is searched linearly.
 //!
-//! **How.** Greedy: the [`Shape`] goes first by which most of the entries that are left find a place with at most
-//! [`CHAIN_MAX`] to a chain, and so on. Shapes to choose from are those of entries, with prefixes shortened and fields
-//! left out. Where this does not come to an end within [`GREEDY_MAX`] tuples, what is left has one for each of its own shapes.
+//! **How.** Greedy: the first [`Shape`] is the one that fits the most remaining entries with at most [`CHAIN_MAX`] in a
+//! chain, and so on. Candidates are the entries' shapes, with prefixes shortened and fields left out. After [`GREEDY_MAX`]
+//! tuples, the remaining entries get a tuple for each of their shapes.
 //!
-//! **Cost.** Of choosing: some milliseconds a tuple, however many entries there are, since it is done by a sample.
-//! Of placing: a hash an entry and tuple.
+//! **Cost.** Choosing: some milliseconds per tuple, regardless of the number of entries, since it uses a sample. Placing: a
+//! hash per entry and tuple.
 
 use super::match_key::Key;
 use super::planned::Planned;
@@ -22,23 +21,23 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use urtica_wire::OxmField;
 
-/// How many entries a chain may have that look at more than the shape.
+/// The maximum number of entries in a chain with more bits than the shape.
 pub(super) const CHAIN_MAX: usize = 8;
 
-/// After so many tuples, no entries with different masks are brought together any more.
+/// The number of tuples after which only entries with equal masks share one.
 const GREEDY_MAX: usize = 64;
 
-/// Of how many sorts of entries shapes are derived, those that most entries are of.
+/// The number of the most common masks from which shapes are derived.
 const GROUPS_MAX: usize = 24;
 
-/// By how many entries shapes are compared, first all, then the best.
+/// The numbers of sampled entries for comparing all shapes, and then the best.
 const SAMPLES: (usize, usize) = (128, 2048);
 const FINALISTS: usize = 8;
 
-/// To a multiple of how many bits prefixes are shortened.
+/// The multiples of bits to which prefixes are shortened.
 const STEPS: [u32; 4] = [1, 4, 8, 16];
 
-/// The bits by which a tuple tells entries apart.
+/// The bits of a tuple's keys.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Shape {
     pub require: Kinds,
@@ -53,7 +52,7 @@ pub(super) struct Tuple {
     pub entries: Vec<usize>,
 }
 
-/// Which tuples entries belong to, in their order, none of which matches everything.
+/// Returns the tuples of ordered entries, none of which matches everything.
 pub(super) fn merge(entries: &[&Planned]) -> Vec<Tuple> {
     let groups = Groups::new(entries);
     let mut left: Vec<_> = (0..entries.len()).collect();
@@ -71,7 +70,7 @@ pub(super) fn merge(entries: &[&Planned]) -> Vec<Tuple> {
 }
 
 impl Shape {
-    /// All that an entry looks at.
+    /// All bits of an entry.
     pub fn of(match_: &EntryMatch, key: &Key) -> Self {
         let fields = match_.fields().iter();
         let fields = fields.filter(|&&(field, ..)| !key.is_header(field));
@@ -81,7 +80,7 @@ impl Shape {
         }
     }
 
-    /// Whether entries of another shape look at all of this.
+    /// Returns `true` if entries of another shape have all of these bits.
     pub fn is_within(&self, other: &Self) -> bool {
         let mut fields = self.fields.iter();
         other.require.contains(self.require)
@@ -91,7 +90,7 @@ impl Shape {
             })
     }
 
-    /// What an entry has in these bits. It must look at all of them.
+    /// Returns an entry's value of these bits, all of which it must have.
     pub fn key(&self, match_: &EntryMatch) -> Option<Key> {
         let fields: Vec<_> = self.values(match_).collect();
         let mut key = Key::of(&fields, self.require)?;
@@ -110,7 +109,7 @@ impl Shape {
         })
     }
 
-    /// The same hash for entries of one key, and hardly ever for others.
+    /// Returns a hash that is equal for entries with equal keys, and hardly ever for others.
     fn hash(&self, match_: &EntryMatch) -> u64 {
         self.values(match_)
             .fold(0x9e37_79b9, |before, (_, value, _)| {
@@ -246,7 +245,7 @@ impl<'a> Groups<'a> {
             .collect()
     }
 
-    /// Shapes from the best on, as far as so many of the entries tell.
+    /// Returns the shapes in order of quality, judged by a sample of entries.
     fn ranked(&self, shapes: Vec<Shape>, left: &[usize], samples: usize) -> Vec<Shape> {
         let stride = left.len().div_ceil(samples);
         let sample: Vec<_> = left.iter().step_by(stride).copied().collect();
@@ -286,7 +285,7 @@ impl<'a> Groups<'a> {
             let chain = chains
                 .entry(shape.hash(&self.entries[index].entry.match_))
                 .or_default();
-            // Of those that look at nothing more, a search looks at the first alone.
+            // A search stops at the first entry without further bits.
             if *chain == CHAIN_MAX && fit == Fit::Partly {
                 return true;
             }
@@ -330,10 +329,10 @@ impl<'a> Groups<'a> {
 /// How entries fit a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fit {
-    /// They do not look at all of it.
+    /// They lack some of its bits.
     Not,
-    /// They look at more.
+    /// They have more bits.
     Partly,
-    /// They look at just this.
+    /// They have exactly these bits.
     Whole,
 }

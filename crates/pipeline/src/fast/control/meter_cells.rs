@@ -12,7 +12,7 @@ use urtica_wire::MeterFlags;
 #[derive(Debug, Default)]
 pub(super) struct MeterCells {
     cells: HashMap<u32, Held>,
-    /// Meters whose cells do not show them as they are.
+    /// Meters whose cells are not up to date.
     stale: Vec<u32>,
 }
 
@@ -22,7 +22,7 @@ struct Held {
     cell: Arc<MeterCell>,
     /// The number of flow records that refer to it.
     records: usize,
-    /// What it shows.
+    /// The shown meter.
     meter: Option<Arc<Meter>>,
 }
 
@@ -42,7 +42,7 @@ impl MeterCells {
         Arc::as_ptr(&held.cell) as u64
     }
 
-    /// Takes back what a flow record has got that no packet can be in any more.
+    /// Releases the cell of a flow record that no packet uses any longer.
     pub fn release(&mut self, meter_id: u32) {
         if let Some(held) = self.cells.get_mut(&meter_id) {
             held.records -= 1;
@@ -59,7 +59,7 @@ impl MeterCells {
         }
     }
 
-    /// Has cells show the meters as they are. Returns what they showed until now, which packets may still be in.
+    /// Updates the cells to the current meters. Returns the replaced ones, which packets may still use.
     pub fn refresh(&mut self, meters: &Meters) -> Vec<Arc<Meter>> {
         let mut replaced = Vec::new();
         for meter_id in std::mem::take(&mut self.stale) {

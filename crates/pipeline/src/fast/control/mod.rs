@@ -1,11 +1,12 @@
-//! What runs for each change, in one thread.
+//! Code that runs for each change, in one thread.
 //!
-//! - `compiler` follows what changes in a pipeline; `form` is one table's form, `plan` which template it gets, and
-//!   `decompose` by what it is cut, `merge` which entries share a hash table (`cut`, `route` and `planned` are what these
-//!   decide about, `choice` is what they decide). `search` has this done by a thread of its own.
-//! - `match_key` makes a key of a match, `translate` an action program of instructions.
-//! - `store` has the flow records, `meter_cells` and `group_cells` what leads from them to meters and groups, `chains` the hash tables that entries share, `generator` the code; `machine` is the code generator for x86-64.
-//! - `explain` tells people what came of it.
+//! - `compiler` follows a pipeline's changes; `form` is one table's form. `plan` chooses its template, `decompose` its cut, and
+//!   `merge` the entries that share hash tables (`cut`, `route` and `planned` are their data, `choice` is the result). `search`
+//!   does this in a separate thread.
+//! - `match_key` converts a match to a key, `translate` instructions to an action program.
+//! - `store` has the flow records, `meter_cells` and `group_cells` connect them to meters and groups, `chains` has shared hash
+//!   tables, `generator` the code; `machine` is the code generator for x86-64.
+//! - `explain` prints the results.
 
 mod chains;
 mod choice;

@@ -1,9 +1,9 @@
-//! Names of machine code for `perf`, which else counts it as unknown.
+//! Names of machine code for `perf`.
 //!
-//! **What.** `/tmp/perf-PID.map`, which `perf report` looks for: a line for each piece of code with where it begins, how long it is, and
-//! what it is, all that the process makes from [`write_perf_map`] on.
+//! **What.** `/tmp/perf-PID.map`, which `perf report` looks for: a line for each piece of code with its address, length and
+//! name, for all code generated after [`write_perf_map`].
 //!
-//! **Limits.** Code that goes is not taken out: where other code takes its place, `perf` cannot tell which of them a sample is of.
+//! **Limits.** Freed code is not removed: if other code reuses its address, `perf` cannot distinguish them.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,7 +14,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::PoisonError;
 use std::sync::{Mutex, OnceLock};
 
-/// `O_NOFOLLOW`: what somebody else has put in the file's place is not written to.
+/// `O_NOFOLLOW`: a link that somebody else has put there is not followed.
 const NO_FOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
 static MAP: OnceLock<Mutex<File>> = OnceLock::new();

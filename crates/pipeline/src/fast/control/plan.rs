@@ -1,4 +1,4 @@
-//! Which template a table gets: the cheapest whose prerequisites its entries meet (ESWITCH section 3.1).
+//! Choosing a table's template: the fastest whose prerequisites its entries meet (ESWITCH section 3.1).
 
 use super::choice::{Choice, Effort};
 use super::decompose::DIRECT_MAX;
@@ -8,13 +8,13 @@ use crate::classifier::Rank;
 use crate::{FlowEntry, FlowTable};
 use std::sync::Arc;
 
-/// Why a table is left to the plain form, whatever else its entries look at.
+/// The reason for leaving a table with an unsupported field to the plain form.
 const UNKNOWN_FIELD: &str = "an entry looks at a field that only the plain form knows";
 
 /// How a table is to be searched.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// The entries that packets may come to, in their order, but for the default.
+    /// The ordered entries that packets may reach, except for the default.
     pub entries: Vec<Planned>,
     /// The entry that matches everything, if there is one, unless it is searched with the others.
     pub default: Option<Planned>,
@@ -34,7 +34,7 @@ impl Plan {
         Ok(Self::of(entries, |entries| Choice::new(entries, effort)))
     }
 
-    /// The same plan for the entries that the table has now, if it fits these.
+    /// Adapts the plan to the table's current entries, if it fits them.
     ///
     /// # Errors
     /// The reason for leaving the table to the plain form.
@@ -42,7 +42,7 @@ impl Plan {
         let mut known = self.entries.into_iter().chain(self.default).peekable();
         let entries = reached(table.ranked(), |rank, entry| {
             while known.next_if(|planned| planned.rank < rank).is_some() {}
-            // What has this rank has this match, as long as there is one.
+            // An entry keeps its match as long as its rank exists.
             let same = known.next_if(|planned| planned.rank == rank);
             same.map_or_else(|| Key::new(&entry.match_), |planned| Some(planned.key))
         })?;
@@ -54,7 +54,7 @@ impl Plan {
         }))
     }
 
-    /// Whether the entries are such that a look for a cut makes a difference.
+    /// Returns `true` if searching for a cut may help for these entries.
     pub fn is_planned(&self) -> bool {
         matches!(
             self.choice,
@@ -67,7 +67,7 @@ impl Plan {
         matches!(self.choice, Choice::Cut(_))
     }
 
-    /// How many words there are to be before each flow record; `None` for those of its key.
+    /// Returns the number of words before each flow record; `None` for those of its key.
     pub fn room(&self) -> Option<usize> {
         match self.choice {
             Choice::Hash => None,
@@ -100,7 +100,7 @@ impl Plan {
     }
 }
 
-/// Entries as they are looked at, up to the first that matches everything: no packet comes to what follows.
+/// Returns the entries up to the first that matches everything: no packet reaches later ones.
 fn reached<'a>(
     ranked: impl Iterator<Item = (Rank, &'a Arc<FlowEntry>)>,
     mut key_of: impl FnMut(Rank, &FlowEntry) -> Option<Key>,

@@ -1,11 +1,11 @@
-//! An entry as the compiler looks at it, to decide how a table is searched.
+//! An entry for planning a table's search.
 
 use super::match_key::Key;
 use crate::FlowEntry;
 use crate::classifier::Rank;
 use std::sync::Arc;
 
-/// An entry that packets may come to.
+/// An entry that packets may reach.
 #[derive(Clone, Debug)]
 pub(super) struct Planned {
     pub rank: Rank,

@@ -3,11 +3,11 @@
 use crate::fast::datapath::table::FlowRecord;
 use crate::fast::memory::arena::Ref;
 
-/// A flow record, where it is.
+/// The location of a flow record.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordPlace {
     pub block: Ref,
-    /// How many words there are before the flow record.
+    /// The number of words before the flow record.
     pub words: usize,
     pub record: *mut FlowRecord,
 }

@@ -1,4 +1,4 @@
-//! Entries that are prefixes of one address, and whether the longest prefix that a packet matches is its entry.
+//! Entries that are prefixes of one address, and whether the longest matching prefix is always the right entry.
 
 use super::cut::Cut;
 use super::planned::Planned;
@@ -10,7 +10,7 @@ use crate::fast::memory::lpm::{NODES_SPARE, Prefix};
 use std::collections::{BTreeMap, HashSet};
 use urtica_wire::OxmField;
 
-/// An entry's match, where it is a prefix of one address.
+/// An entry's match, if it is a prefix of one address.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Route {
     /// `None` for one that only asks for a version of IP: a prefix of no bits, of any address.
@@ -20,12 +20,12 @@ pub(super) struct Route {
     pub len: u32,
 }
 
-/// What the routes of one table have in common.
+/// The common properties of a table's routes.
 #[derive(Debug, Default)]
 pub(super) struct RouteTable {
     field: Option<OxmField>,
     require: Kinds,
-    /// The priority of each length, and how many routes there are of it.
+    /// The priority of each length, and the number of its routes.
     lengths: BTreeMap<u32, (u16, usize)>,
 }
 
@@ -44,7 +44,7 @@ impl Route {
         Self::within(match_, require, &[])
     }
 
-    /// The same for an entry of a sub-table, all packets of which have what the cuts tell.
+    /// Creates the route of an entry of a sub-table, to all packets of which the cuts apply.
     pub fn within(match_: &EntryMatch, require: Kinds, cuts: &[Cut]) -> Option<Self> {
         use OxmField::*;
         let mut fields = match_.fields().iter().filter(|(field, _, mask)| {
@@ -71,22 +71,22 @@ impl Route {
         })
     }
 
-    /// The same for the trie.
+    /// Converts it for the trie.
     pub fn prefix(&self) -> Prefix {
         Prefix::new(&self.bits.to_be_bytes(), self.len)
     }
 }
 
 impl RouteTable {
-    /// What the routes have in common, if these are routes, of different lengths, and can be searched as such: those of
-    /// a table, or of a sub-table that these cuts have made.
+    /// Returns the common properties of these entries, if they are routes of different lengths that a trie can search: those
+    /// of a table, or of a sub-table after these cuts.
     pub fn of<'a>(entries: impl IntoIterator<Item = &'a Planned>, cuts: &[Cut]) -> Option<Self> {
         let mut table = Self::default();
         let mut known = HashSet::new();
         for planned in entries {
             let require = planned.key.mask.require;
             let route = Route::within(&planned.entry.match_, require, cuts)?;
-            // In a sub-table, two entries may be the same prefix.
+            // In a sub-table, two entries may have the same prefix.
             let is_new = cuts.is_empty() || known.insert((route.bits, route.len));
             if !is_new || !table.add(&route, planned.rank.priority()) {
                 return None;
@@ -95,8 +95,8 @@ impl RouteTable {
         (table.field.is_some() && table.lengths.len() > 1).then_some(table)
     }
 
-    /// The same where a trie of them takes at most two nodes for each, and some besides; one of whole addresses of IPv6
-    /// may take 14.
+    /// Like `of`, if a trie of them needs at most two nodes for each, and some more; one of whole IPv6 addresses may need
+    /// 14.
     pub fn of_compact<'a>(
         entries: impl Iterator<Item = &'a Planned> + Clone,
         cuts: &[Cut],
@@ -115,7 +115,7 @@ impl RouteTable {
         Some(table)
     }
 
-    /// Adds a route, or returns `false` where the longest prefix would not be that of the highest priority any more.
+    /// Adds a route, or returns `false` if the longest prefix would no longer have the highest priority.
     pub fn add(&mut self, route: &Route, priority: u16) -> bool {
         let fits = self.obstacle(route, priority).is_none();
         if fits {
@@ -124,7 +124,7 @@ impl RouteTable {
         fits
     }
 
-    /// What stands against searching this route with the others.
+    /// Returns the reason against searching this route with the others.
     pub fn obstacle(&self, route: &Route, priority: u16) -> Option<PrefixObstacle> {
         let is_first = self.lengths.is_empty();
         let is_like = self.field.is_none() || route.field.is_none() || self.field == route.field;
@@ -140,7 +140,7 @@ impl RouteTable {
         (!fits).then_some(PrefixObstacle::Priority)
     }
 
-    /// Adds a route that nothing stands against.
+    /// Adds a route without an obstacle.
     pub fn count(&mut self, route: &Route, priority: u16) {
         self.lengths.entry(route.len).or_insert((priority, 0)).1 += 1;
         self.field = self.field.or(route.field);

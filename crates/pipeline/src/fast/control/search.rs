@@ -1,10 +1,10 @@
-//! The look for the best way to search a large table, in a thread of its own.
+//! Finding the best search for a large table, in a separate thread.
 //!
-//! **Why.** It takes some 10 µs for each entry. Whoever changes the table, or another one, must not wait so long.
+//! **Why.** It takes some 10 µs per entry. Changes of this and other tables must not wait for it.
 //!
-//! **How.** The thread looks at a copy of the table's list of entries, which is made some entries at a time; the entries
-//! themselves do not change. Meanwhile the table may change, also while the list is copied: what comes of the search is a
-//! [`Choice`](super::choice::Choice), which can be carried out for other entries, too.
+//! **How.** The thread uses a copy of the table's list of entries, which is copied in steps; the entries themselves do not
+//! change. The table may change during all of this: the result is a [`Choice`](super::choice::Choice), which can be applied
+//! to other entries, too.
 
 use super::choice::Effort;
 use super::plan::Plan;
@@ -14,7 +14,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-/// How many entries are copied at a time.
+/// The number of entries copied at a time.
 const COPIED_AT_ONCE: usize = 8192;
 
 /// A search that has begun.
@@ -22,7 +22,7 @@ const COPIED_AT_ONCE: usize = 8192;
 pub(super) struct Search {
     /// The table's number.
     pub index: usize,
-    /// How many changes the table's form had followed when the search began.
+    /// The number of changes that the table's form had followed at the start.
     pub since: usize,
     effort: Effort,
     stage: Stage,
@@ -31,7 +31,7 @@ pub(super) struct Search {
 /// The entries of a table, in their order.
 type Ranked = Vec<(Rank, Arc<FlowEntry>)>;
 
-/// What comes of a search: a plan, or why the table is left to the plain form.
+/// The result of a search: a plan, or the reason for leaving the table to the plain form.
 pub(super) type Found = Result<Plan, &'static str>;
 
 #[derive(Debug)]
@@ -40,7 +40,7 @@ enum Stage {
     Looking(JoinHandle<Found>),
 }
 
-/// How far a search has come.
+/// The progress of a search.
 #[derive(Debug)]
 pub(super) enum Progress {
     Goes(Search),
@@ -50,7 +50,7 @@ pub(super) enum Progress {
 }
 
 impl Search {
-    /// One for a table, whose form has followed so many changes.
+    /// Creates a search for a table whose form has followed `since` changes.
     pub fn new(index: usize, since: usize, effort: Effort) -> Self {
         Self {
             index,
@@ -86,7 +86,7 @@ impl Search {
     }
 }
 
-/// Has a thread look at entries. It ends by itself, also where nobody asks for what it finds.
+/// Starts a thread that plans for entries. It ends even if its result is never used.
 fn look(ranked: Ranked, effort: Effort) -> io::Result<JoinHandle<Found>> {
     let look = move || {
         let ranked = ranked.iter().map(|(rank, entry)| (*rank, entry));
@@ -118,7 +118,7 @@ mod tests {
         changed.expect("the flow mod is right");
     }
 
-    /// What is copied already, or not yet, may go, and others come: what is found is carried out for the entries that there are.
+    /// Entries may be removed and added before and after they are copied: the result is applied to the current ones.
     #[test]
     fn a_table_that_changes_is_copied_some_entries_at_a_time() {
         let mut pipeline = Pipeline::new(PipelineConfig::default());

@@ -1,4 +1,4 @@
-//! What the compiled tables are made from: flow records, and everything that is freed only when no packet needs it.
+//! The parts of compiled tables: flow records, and everything that is freed only when no packet needs it.
 
 use super::chains::Chains;
 use super::config::CompileConfig;
@@ -34,7 +34,7 @@ use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use urtica_wire::FlowModFlags;
 
-/// How many action programs that no flow record has any more are kept, in case that one comes that has.
+/// The number of unused action programs to keep for later flow records.
 const SPARE_PROGRAMS: usize = 64;
 
 /// Memory and code of all tables of one pipeline, as the one thread that changes them has them.
@@ -44,27 +44,27 @@ pub(super) struct Store {
     pub arena: Arena,
     /// Whether tables may be cut.
     pub decomposes: bool,
-    /// Whether a thread may look for the best way to search a table.
+    /// Whether a separate thread may plan the search of a table.
     pub plans_beside: bool,
     generator: Generator,
     programs: HashMap<ActionProgram, KnownProgram>,
-    /// The program of each executor that stands in a flow record.
+    /// The program of each executor in a flow record.
     by_address: HashMap<u64, ActionProgram>,
-    /// How many of `programs` no flow record has.
+    /// The number of unused `programs`.
     spare_programs: usize,
     pub meters: MeterCells,
     pub groups: GroupCells,
     retired: Retired<Garbage>,
 }
 
-/// What carries out an action program, and how many flow records have it.
+/// The code of an action program, and the number of its flow records.
 #[derive(Debug)]
 struct KnownProgram {
     executor: Executor,
     records: usize,
 }
 
-/// What is freed once no packet can be in it.
+/// Data that is freed when no packet can use it.
 #[derive(Debug)]
 enum Garbage {
     Block(OldBlock),
@@ -72,26 +72,26 @@ enum Garbage {
     Form(OldForm),
     Meter(#[expect(dead_code, reason = "freed with this")] Arc<Meter>),
     Group(Replaced),
-    /// A mark: what was retired before it is gone when it is.
+    /// A mark: when it is freed, everything retired before it is.
     Mark,
 }
 
-/// What found a table's flow records.
+/// A retired search structure of a table.
 #[derive(Debug)]
 pub(super) enum OldForm {
     Slots(#[expect(dead_code, reason = "freed with this")] SlotArray),
     Hash(#[expect(dead_code, reason = "freed with this")] HashTable),
     Trie(Box<Trie>),
-    /// A block of the arena, and how many units it has.
+    /// A block of the arena, with its size in units.
     Block(Ref, usize),
     Tuples(#[expect(dead_code, reason = "freed with this")] Box<Tuples>),
     Merged(Box<OldTuples>),
-    /// A sub-table pointer, and how many words the key before it has.
+    /// A sub-table pointer, with the number of words of the key before it.
     SubTablePointer(Ref, usize),
     Body(#[expect(dead_code, reason = "freed with this")] OwnedBody),
 }
 
-/// A table's merged tuples, with all that packets look at there.
+/// A table's merged tuples, with all data for packets.
 #[derive(Debug)]
 pub(super) struct OldTuples {
     pub tuples: Vec<(Chains, Arc<Tuple>)>,
@@ -100,7 +100,7 @@ pub(super) struct OldTuples {
 }
 
 impl OldTuples {
-    /// Frees them. No packet may be able to see them any more.
+    /// Frees them. No packet may use them any longer.
     pub fn free(self, arena: &mut Arena) {
         let Self {
             tuples,
@@ -115,30 +115,30 @@ impl OldTuples {
     }
 }
 
-/// A flow record that is not linked any more, with the block that it is in.
+/// A flow record that is no longer linked, with its block.
 #[derive(Debug)]
 struct OldBlock {
     block: Ref,
-    /// How many words the key before the flow record has.
+    /// The number of words of the key before the flow record.
     words: usize,
-    /// Who gets what is counted after `taken`.
+    /// The entry that gets the counts after `taken`.
     heir: Option<Arc<FlowEntry>>,
     taken: EntryCounts,
-    /// The flags of the entry that the flow record counted for: what it did not ask for, the heir does not get.
+    /// The flags of the flow record's entry: the heir does not get counters that they disable.
     flags: FlowModFlags,
 }
 
-/// An entry that another one took the place of, which goes on with its counts: those too that come to the old one from
-/// blocks retired before, once these are freed.
+/// A replaced entry whose counts another one continues, including those from blocks that were retired before and are freed
+/// later.
 #[derive(Debug)]
 struct OldEntry {
     old: Arc<FlowEntry>,
     new: Arc<FlowEntry>,
-    /// What the new one began with.
+    /// The counts with which the new one started.
     taken: EntryCounts,
 }
 
-/// A body and what its code is in.
+/// A body, and the owner of its code.
 #[derive(Debug)]
 pub(super) struct OwnedBody {
     pub body: Box<Body>,
@@ -177,7 +177,7 @@ impl Store {
         })
     }
 
-    /// How many bytes code takes, in whole pages.
+    /// Returns the bytes of code, in whole pages.
     pub fn code_bytes(&self) -> usize {
         self.generator.used_bytes()
     }
@@ -187,7 +187,7 @@ impl Store {
         self.generator.is_refused()
     }
 
-    /// A flow record for an entry, behind these words; nobody sees it yet. `None` where there is no memory.
+    /// Creates a flow record for an entry, after these words, which is not shown yet. `None` without memory.
     pub fn make_record(
         &mut self,
         entry: &FlowEntry,
@@ -253,7 +253,7 @@ impl Store {
         self.compiled.thread_counts.as_ref()
     }
 
-    /// The address of what carries out a program, for one more flow record.
+    /// Returns the address of a program's code, for one more flow record.
     fn code_for(&mut self, program: &ActionProgram) -> io::Result<u64> {
         if let Some(known) = self.programs.get_mut(program) {
             self.spare_programs -= usize::from(known.records == 0);
@@ -278,7 +278,7 @@ impl Store {
         self.programs.get(program)?.executor.listing()
     }
 
-    /// A body, and what carries it out; nobody sees it yet.
+    /// Creates a body with its code, which is not shown yet.
     ///
     /// # Errors
     /// The system's, if it has no memory for code.
@@ -306,7 +306,7 @@ impl Store {
         Ok(OwnedBody { body, executor })
     }
 
-    /// A sub-table pointer behind a key, which leads to this body; nobody sees it yet. `None` where there is no memory.
+    /// Creates a sub-table pointer to this body, after a key, which is not shown yet. `None` without memory.
     pub fn make_sub_pointer(&mut self, words: &[u64], body: &Body) -> Option<Ref> {
         let block = self.arena.allocate(sub_pointer_units(words.len()))?;
         // SAFETY: the block is ours, long enough, aligned, and not shown yet.
@@ -325,12 +325,12 @@ impl Store {
         Some(block)
     }
 
-    /// Has a sub-table pointer lead to another body. The one until now can be retired then.
+    /// Changes the body of a sub-table pointer. The old one can then be retired.
     ///
     /// # Safety
-    /// The sub-table pointer was made with so many words before it, and is not freed.
+    /// The sub-table pointer was created with this number of words before it, and is not freed.
     pub unsafe fn lead(&self, sub_pointer: Ref, words: usize, body: &Body) {
-        // SAFETY: there is a sub-table pointer behind so many words of a block of our arena.
+        // SAFETY: there is a sub-table pointer after this number of words of a block of our arena.
         let sub_pointer = unsafe { sub_pointer_at(self.arena.base(), sub_pointer, words) };
         sub_pointer
             .body
@@ -342,7 +342,7 @@ impl Store {
         self.arena.free(sub_pointer, sub_pointer_units(words));
     }
 
-    /// Shows a table's body to packets. What it was until now can be retired then.
+    /// Shows a table's body to packets. The old one can then be retired.
     pub fn show(&self, index: usize, body: &Body) {
         let header = &self.compiled.headers[index];
         header
@@ -358,8 +358,8 @@ impl Store {
         }
     }
 
-    /// Takes a flow record that packets do not find any more. What it has counted goes to `heir`, and so does what is
-    /// counted by packets that have found it before.
+    /// Retires a flow record that packets no longer find. `heir` gets its counts, including those of packets that have
+    /// already found it.
     pub fn retire_record(&mut self, entry: &FlowEntry, words: usize, heir: Option<Arc<FlowEntry>>) {
         let Some(record) = record_of(entry) else {
             return;
@@ -379,10 +379,10 @@ impl Store {
         }));
     }
 
-    /// Notes that one entry goes on with another's counts, of which it began with `taken`, before anything else is done about
-    /// the two.
+    /// Notes that one entry continues another's counts, starting with `taken`. Must be called before other changes of the
+    /// two.
     pub fn inherit(&mut self, old: &Arc<FlowEntry>, new: &Arc<FlowEntry>, taken: EntryCounts) {
-        // Where nothing waits to be freed, nothing comes to the old one any more.
+        // If nothing waits to be freed, the old one gets no more counts.
         if self.waiting() > 0 {
             self.retired.retire(Garbage::Replaced(OldEntry {
                 old: old.clone(),
@@ -403,7 +403,7 @@ impl Store {
         });
     }
 
-    /// Takes what packets do not come to any more.
+    /// Retires data that packets no longer reach.
     pub fn retire(&mut self, form: OldForm) {
         self.retired.retire(Garbage::Form(form));
     }
@@ -428,16 +428,16 @@ impl Store {
         }
     }
 
-    /// The rank in the flow record of a block, with so many words before it.
+    /// Returns the rank in the flow record of a block, after this number of words.
     ///
     /// # Safety
-    /// The block was made with so many words before a flow record, and is not freed.
+    /// The block was created with this number of words before a flow record, and is not freed.
     pub unsafe fn rank_of(&self, block: Ref, words: usize) -> u64 {
-        // SAFETY: there is a flow record behind so many words of a block of our arena.
+        // SAFETY: there is a flow record after this number of words of a block of our arena.
         unsafe { (*record_at(self.arena.base(), block, words)).rank }
     }
 
-    /// Frees what no packet can be in any more.
+    /// Frees data that no packet can use any longer.
     pub fn collect(&mut self) {
         let mut gone = Vec::new();
         self.retired.collect(|garbage| gone.push(garbage));
@@ -462,7 +462,7 @@ impl Store {
         }
     }
 
-    /// Waits until no packet is in anything retired, and frees it: as long as a burst takes, which readers are in.
+    /// Waits until no packet uses retired data, at most for the readers' current bursts, and frees it.
     pub fn settle(&mut self) {
         self.retired.retire(Garbage::Mark);
         self.collect();
@@ -472,18 +472,18 @@ impl Store {
         }
     }
 
-    /// How much is not freed yet.
+    /// Returns the number of items that are not freed yet.
     pub fn waiting(&self) -> usize {
         self.retired.len()
     }
 
-    /// How many action programs are known.
+    /// Returns the number of action programs.
     #[cfg(test)]
     pub fn programs_len(&self) -> usize {
         self.programs.len()
     }
 
-    /// Where an entry's flow record is, with so many words before it; `None` where it has none.
+    /// Returns the location of an entry's flow record, after this number of words; `None` if it has none.
     pub fn place_of(&self, entry: &FlowEntry, words: usize) -> Option<RecordPlace> {
         let record = record_of(entry)?;
         Some(RecordPlace {

@@ -10,7 +10,7 @@ use crate::fast::datapath::way::{Origin, Way};
 use crate::{ActionSet, FlowEntry, Instructions};
 use urtica_wire::{Action, Field, OxmField, PortNo};
 
-/// What an entry does, compiled.
+/// An entry's compiled instructions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BoundProgram {
     pub program: ActionProgram,
@@ -18,16 +18,16 @@ pub(crate) struct BoundProgram {
     pub params: Vec<u8>,
     /// A port or a table.
     pub target: u32,
-    /// The meter, the address of whose cell the first parameter has to become.
+    /// The meter, whose cell's address must be the first parameter.
     pub meter: Option<u32>,
-    /// The group, the address of whose cell has to be behind the operations' parameters.
+    /// The group, whose cell's address must follow the operations' parameters.
     pub group: Option<u32>,
-    /// Where frames leave before they come to their end.
+    /// Additional outputs of frames.
     sent: Vec<Way>,
 }
 
 impl BoundProgram {
-    /// What an entry does to frames that have these headers.
+    /// Compiles an entry for frames with these headers.
     pub fn new(entry: &FlowEntry, require: Kinds) -> Self {
         let origin = Origin {
             cookie: entry.cookie,
@@ -78,7 +78,7 @@ impl BoundProgram {
             match *action {
                 Action::Output { port, max_len } => bound.output(port, max_len, is_last),
                 Action::Group(group_id) if is_last => bound.group = Some(group_id),
-                // What leaves does not change any more.
+                // A frame does not change after an output.
                 _ if !bound.sent.is_empty() => return None,
                 _ => bound.op(action)?,
             }
@@ -106,7 +106,7 @@ impl BoundProgram {
         self.target = port.0;
     }
 
-    /// Adds where frames go to what is done to them.
+    /// Adds the outputs.
     fn finish(&mut self, instructions: &Instructions, origin: Origin) -> Option<()> {
         let leaves = !self.sent.is_empty() || self.group.is_some();
         if let Some(table_id) = instructions.goto {
@@ -117,7 +117,7 @@ impl BoundProgram {
             return Some(());
         }
         if leaves && instructions.metadata.is_some() {
-            // The controller is told the metadata there was before.
+            // The packet-in has the metadata from before.
             return None;
         }
         if self.group.is_some() {
@@ -163,8 +163,8 @@ fn carried_out(action_set: &ActionSet) -> &[Action<'static>] {
     }
 }
 
-/// The operation that an action is for frames that have these headers, and its parameter; `None` if there is none, or only
-/// for frames of which `can_require` says that there are none.
+/// Returns an action's operation for frames with these headers, and its parameter; `None` if there is none, or if the
+/// required headers are not in `can_require`.
 fn op_of(action: &Action, can_require: impl Fn(Kinds) -> bool) -> Option<(Kinds, Op, Vec<u8>)> {
     use OxmField::*;
     let (field, value) = match *action {
@@ -197,7 +197,7 @@ fn op_of(action: &Action, can_require: impl Fn(Kinds) -> bool) -> Option<(Kinds,
     can_require(kinds).then_some((kinds, op, param))
 }
 
-/// What a bucket does, compiled.
+/// A compiled bucket.
 #[derive(Clone, Debug)]
 pub(crate) struct BoundBucket {
     /// Operations, each for frames that have these headers.
@@ -240,7 +240,7 @@ impl BoundBucket {
         Some(bound)
     }
 
-    /// What frames need for its operations.
+    /// Returns the requirements of its operations on frames.
     pub fn needs(&self) -> Needs {
         let own = Needs {
             sent: matches!(self.end, BucketEnd::Reserved(_)).into(),
@@ -252,7 +252,7 @@ impl BoundBucket {
     }
 }
 
-/// Whether a port's number stands for something else than one port.
+/// Returns `true` if a port number is reserved.
 fn is_reserved(port: PortNo) -> bool {
     port.is_reserved() && port != PortNo::LOCAL
 }

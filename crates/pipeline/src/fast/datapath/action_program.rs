@@ -1,7 +1,7 @@
-//! What an entry does, as a program that many entries share and the numbers that are its own: the one form of actions that is
-//! carried out here, by two readers. The interpreter executes it (`execute.rs`), and the code generator compiles it
-//! (`control/machine/actions.rs`); `control/translate.rs` makes it. The plain form does not know it, so that it can be
-//! compared with.
+//! An entry's actions, as a program shared by many entries, and the entry's parameters: the only form of actions here, with
+//! two readers. The interpreter executes it (`execute.rs`), and the code generator compiles it
+//! (`control/machine/actions.rs`); `control/translate.rs` makes it. The plain form does not use it, and so can serve as the
+//! reference.
 //!
 //! ESWITCH calls these action templates (section 3.1): all routes of a table rewrite the same fields, each to its own
 //! values. Machine code is made for the program; the values stand in the entry's [`FlowRecord`](super::table::FlowRecord).
@@ -10,20 +10,20 @@ use super::kinds::{Depth, Kinds};
 use super::needs::Needs;
 use super::way::{ORIGIN_LEN, WAY_LEN};
 
-/// How many bytes of parameters a flow record has room for at most.
+/// The maximum bytes of parameters of a flow record.
 pub(crate) const MAX_PARAMS: usize = 72;
 
 /// The most operations that an action program may have; longer lists are left to the plain form.
 pub(crate) const MAX_OPS: usize = 64;
 
-/// How many bytes of parameters [`Op::Meter`] has.
+/// The bytes of parameters of [`Op::Meter`].
 pub(crate) const METER_PARAM_LEN: usize = size_of::<u64>();
 
-/// How many bytes of parameters [`End::Group`] has: the address of a [`GroupCell`](super::group::GroupCell), and an
+/// The bytes of parameters of [`End::Group`]: the address of a [`GroupCell`](super::group::GroupCell), and an
 /// [`Origin`](super::way::Origin).
 pub(crate) const GROUP_PARAM_LEN: usize = CELL_LEN + ORIGIN_LEN;
 
-/// How many bytes of these the address is.
+/// The bytes of the address.
 pub(crate) const CELL_LEN: usize = size_of::<u64>();
 
 /// A change to a frame. Where it has a parameter, that follows the earlier operations' in the flow record, in network
@@ -46,8 +46,8 @@ pub(crate) enum Op {
     SetTransportSrc,
     /// 2 bytes: the destination port of TCP or UDP. The checksum follows.
     SetTransportDst,
-    /// The TTL of IPv4, whose checksum follows, or the hop limit of IPv6; other frames stay as they are. That it is
-    /// high enough was looked at before the entry was counted: see [`ActionProgram::ttl_decrements`].
+    /// The TTL of IPv4, whose checksum follows, or the hop limit of IPv6; other frames are unchanged. It was checked before
+    /// the entry was counted: see [`ActionProgram::ttl_decrements`].
     DecNwTtl,
     /// The type is the instruction's own.
     PushVlan(u16),
@@ -63,34 +63,34 @@ pub(crate) enum Op {
 /// Where a frame goes after the operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum End {
-    /// Out of the port that is the flow record's target, unless it came in by that.
+    /// To the port in the flow record's target, unless that is the input port.
     Output,
-    /// Back out of the port that it came in by.
+    /// To the input port.
     InPort,
     /// To the table that is the flow record's target.
     Goto,
-    /// To a group, and out where that says. Its parameters are behind those of the operations.
+    /// To a group. Its parameters follow those of the operations.
     Group,
     /// Nowhere.
     Drop,
-    /// The plain way, from the beginning of this table on, uncounted: the entry does what only that can.
+    /// To the plain form, from the start of this table, uncounted: only that supports the entry's actions.
     Punt,
 }
 
-/// What entries have in common that do the same.
+/// The common part of entries with the same actions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ActionProgram {
     /// The headers that a frame has for sure when it comes here: those that the entry requires.
     pub require: Kinds,
     pub ops: Vec<Op>,
-    /// How often frames leave before they come to their end. If they do, the parameters of that are behind those of the
-    /// operations: an [`Origin`](super::way::Origin), then one [`Way`](super::way::Way) for each.
+    /// The number of additional outputs. Their parameters follow those of the operations: an [`Origin`](super::way::Origin),
+    /// then one [`Way`](super::way::Way) for each.
     pub sent: u8,
     pub end: End,
 }
 
 impl ActionProgram {
-    /// How often the TTL is decremented. A frame of IP whose TTL is not higher takes the plain way instead, which tells
+    /// Returns the number of TTL decrements. An IP frame whose TTL is not higher is left to the plain form, which notifies
     /// the controller (1.3.5 section 5.12).
     pub fn ttl_decrements(&self) -> u8 {
         let ops = self.ops.iter();
@@ -98,12 +98,12 @@ impl ActionProgram {
         ops.filter(|&&op| op == Op::DecNwTtl).count() as u8
     }
 
-    /// Whether frames go through a meter. While the compiled form does not know that yet, they take the plain way.
+    /// Returns `true` if frames pass a meter. Until the compiled form has the meter, they are left to the plain form.
     pub fn is_metered(&self) -> bool {
         self.ops.first() == Some(&Op::Meter)
     }
 
-    /// Whether a frame may turn out to have to take the plain way.
+    /// Returns `true` if a frame may have to be left to the plain form.
     pub fn can_punt(&self) -> bool {
         matches!(self.end, End::Group | End::Punt)
             || self.is_metered()
@@ -111,7 +111,7 @@ impl ActionProgram {
             || self.ttl_decrements() > 0
     }
 
-    /// How many bytes of room before the frame the operations take. A frame with less takes the plain way.
+    /// Returns the space before the frame that the operations need. A frame with less is left to the plain form.
     pub fn headroom(&self) -> usize {
         let ops = self.ops.iter();
         4 * ops.filter(|op| matches!(op, Op::PushVlan(_))).count()
@@ -127,12 +127,12 @@ impl ActionProgram {
         depths.max().unwrap_or_default()
     }
 
-    /// How many bytes of parameters the operations have; others follow them.
+    /// Returns the bytes of the operations' parameters; others follow them.
     pub fn ops_params_len(&self) -> usize {
         self.ops.iter().map(|op| op.params_len()).sum()
     }
 
-    /// How many bytes of parameters there are.
+    /// Returns the bytes of all parameters.
     pub fn params_len(&self) -> usize {
         let others = match (self.end, usize::from(self.sent)) {
             (End::Group, _) => GROUP_PARAM_LEN,
@@ -144,7 +144,7 @@ impl ActionProgram {
 }
 
 impl Op {
-    /// How many bytes of parameters it has.
+    /// Returns the bytes of its parameters.
     pub fn params_len(self) -> usize {
         match self {
             Self::SetEthDst | Self::SetEthSrc => 6,
@@ -157,7 +157,7 @@ impl Op {
         }
     }
 
-    /// What a frame needs for it.
+    /// Returns its requirements on a frame.
     pub fn needs(self) -> Needs {
         match self {
             Self::PushVlan(_) => Needs {

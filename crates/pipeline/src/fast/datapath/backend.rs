@@ -1,4 +1,4 @@
-//! What carries out the compiled tables: machine code, or the interpreter; and how machine code is called.
+//! The backends of compiled tables: machine code, or the interpreter; and the signatures of machine code.
 
 use super::context::Context;
 #[cfg(target_arch = "x86_64")]
@@ -11,12 +11,12 @@ use super::table::{Body, Header};
 pub enum Backend {
     /// Machine code, made at run time. For x86-64; elsewhere it means the interpreter.
     MachineCode,
-    /// The same templates, gone through step by step. For every processor.
+    /// An interpreter of the same templates, for every processor.
     Interpreter,
 }
 
 impl Backend {
-    /// What it means on this processor.
+    /// Returns the backend on this processor.
     pub(in crate::fast) fn here(self) -> Self {
         match cfg!(target_arch = "x86_64") {
             true => self,

@@ -1,4 +1,4 @@
-//! Bytes of frames, with the room around them.
+//! Buffers of frames, with space around them.
 
 /// The longest frame that fits into a burst; longer ones go the plain way.
 pub const MAX_FRAME: usize = 1920;

@@ -1,4 +1,4 @@
-//! The bursts that frames come in.
+//! Bursts of frames.
 
 use super::buffer::{Buffer, HEADROOM, MAX_FRAME, READ_BEHIND};
 use super::frame::{DROP, Frame, PUNT};
@@ -6,7 +6,7 @@ use super::sent::{AllSent, SentFrame};
 use std::ptr::NonNull;
 use urtica_wire::PortNo;
 
-/// How many frames a burst has.
+/// The maximum number of frames in a burst.
 pub const BURST: usize = 32;
 
 /// Up to [`BURST`] frames and their bytes.
@@ -18,9 +18,9 @@ pub struct Burst {
     len: usize,
     /// Where the frames' own buffers begin.
     floors: [*mut u8; BURST],
-    /// Where frames leave besides what their verdicts tell.
+    /// Additional outputs of frames.
     sent: AllSent,
-    /// What `floors` point into.
+    /// The buffers to which `floors` point.
     _buffers: Box<[Buffer]>,
 }
 
@@ -31,7 +31,7 @@ pub enum Verdict {
     Output(PortNo),
     /// Nowhere.
     Drop,
-    /// The compiled form does not carry out what comes next: see [`Pipeline::resume`](crate::Pipeline::resume).
+    /// The compiled form does not support the rest: see [`Pipeline::resume`](crate::Pipeline::resume).
     Punt,
 }
 
@@ -65,18 +65,18 @@ impl Burst {
         }
     }
 
-    /// How many frames are in it.
+    /// Returns the number of frames.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether none is in it.
+    /// Returns `true` if it is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Takes in a frame. Returns whether it could: not when there are [`BURST`] already, when it is longer than
-    /// [`MAX_FRAME`], or shorter than an Ethernet header.
+    /// Adds a frame. Returns `false` if there are already [`BURST`], or if it is longer than [`MAX_FRAME`] or shorter than
+    /// an Ethernet header.
     #[inline]
     pub fn push(&mut self, in_port: PortNo, bytes: &[u8]) -> bool {
         if self.len == BURST || !(14..=MAX_FRAME).contains(&bytes.len()) {
@@ -84,8 +84,8 @@ impl Burst {
         }
         let frame = &mut self.frames[self.len];
         frame.floor = self.floors[self.len];
-        // SAFETY: `floor` is the start of a buffer that has room for HEADROOM and MAX_FRAME bytes, and `bytes` is not
-        // in it, since nobody has a reference into it while `self` is borrowed mutably.
+        // SAFETY: `floor` is the start of a buffer that has room for HEADROOM and MAX_FRAME bytes, and `bytes` is not in it,
+        // since there are no references into it while `self` is borrowed mutably.
         unsafe {
             frame.data = frame.floor.add(HEADROOM);
             frame
@@ -98,16 +98,15 @@ impl Burst {
         true
     }
 
-    /// Takes in a frame from where it is: the `len` bytes from `start` on of `room`. Returns whether it could: not where
-    /// [`Burst::push`] could not, nor where `room` ends less than 8 bytes behind the frame. Tags that are pushed go into the room
-    /// before it.
+    /// Adds a frame in place: the `len` bytes from `start` on of `room`. Returns `false` in the cases of [`Burst::push`],
+    /// and if `room` ends less than 8 bytes after the frame. Pushed tags use the space before it.
     ///
     /// # Panics
-    /// Where the frame does not end in the room.
+    /// If the frame does not end within `room`.
     ///
     /// # Safety
-    /// Until the burst is cleared, `room` can be read and written, and nobody accesses it but by this burst; or, once the frame
-    /// was processed, nobody asks the burst for its bytes any more.
+    /// Until the burst is cleared, `room` can be read and written, and is only accessed through this burst; or, after the
+    /// frame was processed, its bytes are not requested from the burst.
     #[inline]
     pub unsafe fn push_in_place(
         &mut self,
@@ -138,7 +137,7 @@ impl Burst {
         self.sent.clear();
     }
 
-    /// The frames, in the order in which they came.
+    /// Returns the frames in the order in which they were added.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Processed<'_>> {
         let sent = &self.sent;
@@ -146,14 +145,14 @@ impl Burst {
         frames.map(move |frame| Processed { frame, sent })
     }
 
-    /// The frames, to be processed, and where it is noted if they leave more than once.
+    /// Returns the frames to process, and the list of additional outputs.
     #[inline]
     pub(crate) fn parts_mut(&mut self) -> (&mut [Frame], &mut AllSent) {
         (&mut self.frames[..self.len], &mut self.sent)
     }
 }
 
-// SAFETY: the pointers of the frames go into buffers that the burst owns, or are set anew by each `process`.
+// SAFETY: the pointers of the frames go into buffers that the burst owns, or are set by each `process`.
 unsafe impl Send for Burst {}
 
 impl Processed<'_> {
@@ -173,25 +172,25 @@ impl Processed<'_> {
         self.frame.bytes()
     }
 
-    /// Where it leaves besides what its verdict tells, in this order, and before that. Most frames do not.
+    /// Returns the additional outputs, in order, which come before the verdict. Most frames have none.
     #[inline]
     pub fn sent(&self) -> impl ExactSizeIterator<Item = SentFrame<'_>> {
         self.sent.of(self.frame)
     }
 
-    /// Whether it leaves besides what its verdict tells.
+    /// Returns `true` if it has additional outputs.
     #[inline]
     pub fn is_sent_besides(&self) -> bool {
         self.frame.sent.count > 0
     }
 
-    /// The port that it came in by.
+    /// The input port.
     #[inline]
     pub fn in_port(&self) -> PortNo {
         PortNo(self.frame.in_port)
     }
 
-    /// What the tables so far have written for those that follow.
+    /// Returns the metadata that the tables have written so far.
     pub(crate) fn metadata(&self) -> u64 {
         self.frame.metadata
     }
@@ -211,7 +210,7 @@ mod tests {
         let mut burst = Burst::new();
         let mut room = [3; 200];
         let begins = NonNull::from(&mut room[..]);
-        // SAFETY: nobody else uses the room while frames are in it.
+        // SAFETY: the space is not used otherwise while frames are in it.
         unsafe {
             assert!(burst.push_in_place(PortNo(1), begins, 100, 60));
             assert!(
@@ -238,7 +237,7 @@ mod tests {
     #[should_panic = "ends in its room"]
     fn no_frame_is_beyond_its_room() {
         let mut room = [0; 100];
-        // SAFETY: nobody else uses the room.
+        // SAFETY: the space is not used otherwise.
         unsafe { Burst::new().push_in_place(PortNo(1), NonNull::from(&mut room[..]), 90, 14) };
     }
 }

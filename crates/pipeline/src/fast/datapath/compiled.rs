@@ -21,8 +21,8 @@ use std::time::Duration;
 
 /// The compiled form of a [`Pipeline`](crate::Pipeline): what [`Pipeline::compile`](crate::Pipeline::compile) makes.
 ///
-/// Thread-safety: shared by any number of [`Reader`]s, one for each thread, while the pipeline changes; readers never
-/// wait. When the pipeline is dropped, readers see tables that leave every frame to the plain form.
+/// Thread-safety: any number of [`Reader`]s, one per thread, may use it while the pipeline changes; readers never wait.
+/// After the pipeline is dropped, readers see tables that leave every frame to the plain form.
 #[derive(Debug)]
 pub struct Compiled {
     pub(in crate::fast) headers: Box<[Header]>,
@@ -35,33 +35,33 @@ pub struct Compiled {
     /// Where threads count for flow records, if there may be several.
     pub(in crate::fast) thread_counts: Option<ThreadCounts>,
     counts: Mutex<AllCounts>,
-    /// What its readers go on with, once it was replaced.
+    /// The form that replaced it, for its readers.
     successor: OnceLock<Arc<Compiled>>,
-    /// What every header shows while there is no table behind it.
+    /// The body that headers show without a table.
     pub(in crate::fast) plain: Box<Body>,
-    /// What owns the code of `plain`.
+    /// The owner of the code of `plain`.
     _plain_code: Box<dyn Any + Send + Sync>,
 }
 
-// SAFETY: what the pointers lead to is freed only when no participant of `epochs` can see it, and changed by atomics.
+// SAFETY: the pointers' data is freed only when no participant of `epochs` can see it, and changed by atomics.
 unsafe impl Send for Compiled {}
-// SAFETY: the same.
+// SAFETY: as above.
 unsafe impl Sync for Compiled {}
 
-/// What one reader has counted, for each header.
+/// One reader's counters, for each header.
 #[derive(Debug)]
 struct Counts(Box<[TableCounts]>);
 
-/// What all readers have counted.
+/// All readers' counters.
 #[derive(Debug, Default)]
 struct AllCounts {
     /// Of those that there are.
     present: Vec<Arc<Counts>>,
-    /// Of those that are gone, together; for each header, or empty while none is.
+    /// The sums of dropped readers, for each header; empty without any.
     gone: Vec<TableTotals>,
 }
 
-/// What a table has counted in the compiled form, all readers together.
+/// A table's counters in the compiled form, of all readers together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TableTotals {
     pub matches: u64,
@@ -69,7 +69,7 @@ pub(crate) struct TableTotals {
 }
 
 impl TableTotals {
-    /// How many frames were looked up.
+    /// Returns the number of looked-up frames.
     pub fn lookups(self) -> u64 {
         self.matches + self.misses
     }
@@ -81,12 +81,12 @@ impl TableTotals {
 }
 
 impl Compiled {
-    /// What carries it out now: the interpreter also where machine code was asked for, but cannot be had, or not any more.
+    /// Returns the current backend: the interpreter if machine code is not, or no longer, available.
     pub fn backend(&self) -> Backend {
         self.newest().backend
     }
 
-    /// Has readers go on with another form of the same tables, from their next burst on. In this one all tables are plain.
+    /// Makes readers use another form of the same tables, from their next burst on. In this one all tables are plain.
     pub(in crate::fast) fn replace_by(&self, successor: &Arc<Self>) {
         successor.set_misses_punt(self.misses_punt.load(Relaxed));
         let replaced = self.successor.set(Arc::clone(successor));
@@ -131,13 +131,13 @@ impl Compiled {
         }
     }
 
-    /// Whether frames that no entry matches are left to the plain form, which tells its sink, rather than counted and
-    /// dropped at once. They are, unless told otherwise.
+    /// Sets whether frames without an entry are left to the plain form, which notifies its sink (the default), or counted
+    /// and dropped.
     pub fn set_misses_punt(&self, misses_punt: bool) {
         self.newest().misses_punt.store(misses_punt, Relaxed);
     }
 
-    /// What a thread needs to process packets.
+    /// Creates a reader, with which a thread processes packets.
     pub fn reader(self: &Arc<Self>) -> Reader {
         let counts = (0..MAX_HEADERS).map(|_| TableCounts::default()).collect();
         let counts = Arc::new(Counts(counts));
@@ -161,7 +161,7 @@ impl Compiled {
         }
     }
 
-    /// What a table has counted.
+    /// Returns a table's counters.
     pub(crate) fn totals(&self, index: usize) -> TableTotals {
         let all = self.all_counts();
         let mut totals = all.gone.get(index).copied().unwrap_or_default();
@@ -193,18 +193,18 @@ pub struct Reader {
     context: Context,
     participant: Participant,
     compiled: Arc<Compiled>,
-    /// What `context` points to.
+    /// The target of `context`.
     counts: Arc<Counts>,
 }
 
-// SAFETY: the context points to what `compiled` and `counts` own.
+// SAFETY: the context points to data of `compiled` and `counts`.
 unsafe impl Send for Reader {}
 
 impl Reader {
-    /// Takes the frames of a burst through the tables, each until it has a [`Verdict`](super::burst::Verdict). `now` is the
-    /// time since any moment of the caller's choice, the same for the whole pipeline.
+    /// Processes the frames of a burst, each until it has a [`Verdict`](super::burst::Verdict). `now` is the time since a
+    /// fixed moment, the same for the whole pipeline.
     ///
-    /// Never waits, and keeps nothing of the pipeline when it returns.
+    /// Never waits, and keeps no references when it returns.
     pub fn process(&mut self, burst: &mut Burst, now: Duration) {
         if let Some(successor) = self.compiled.successor.get() {
             *self = successor.reader();
@@ -222,7 +222,7 @@ impl Reader {
         self.participant.rest();
     }
 
-    /// All frames begin, those that pause go on one after the other: while one waits for memory, the others work.
+    /// All frames start, and paused ones continue in order: while one waits for memory, others are processed.
     #[inline(always)]
     fn pass(
         &self,

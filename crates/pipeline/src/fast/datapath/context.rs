@@ -1,9 +1,9 @@
-//! What code is given besides frames.
+//! The arguments of code besides frames.
 
 use super::sent::AllSent;
 use super::table::{Header, TableCounts};
 
-/// What machine code is given besides a frame; one for each thread.
+/// The arguments of machine code besides a frame; one per thread.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Context {
@@ -13,7 +13,7 @@ pub(crate) struct Context {
     pub arena: *mut u8,
     /// All headers.
     pub headers: *const Header,
-    /// For each header, what this thread has counted.
+    /// This thread's counters, for each header.
     pub counts: *mut TableCounts,
     /// Not 0 where frames that no entry matches go the plain way, since somebody wants to know of them.
     pub misses_punt: u32,

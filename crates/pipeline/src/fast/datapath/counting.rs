@@ -1,4 +1,4 @@
-//! Counting, where each thread has counters of its own.
+//! Counting with separate counters for each thread.
 
 use super::context::Context;
 use crate::counters::EntryCounters;
@@ -12,7 +12,7 @@ pub(super) fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Relaxed) + more, Relaxed);
 }
 
-/// Where a thread counts for something whose own counters are at this address.
+/// Returns the thread's counters for the counters at this address.
 ///
 /// # Safety
 /// The counters are in the arena of the context's pipeline, and not freed meanwhile.

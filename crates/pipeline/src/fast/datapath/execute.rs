@@ -1,9 +1,9 @@
-//! Action programs, carried out operation by operation: the interpreter's reading of them. Machine code is the other one
+//! Action programs, executed operation by operation by the interpreter. Machine code is the other reader
 //! (`control/machine/actions.rs`), and both are compared with the plain form in tests.
 //!
-//! **Safety.** Functions here follow the pointers of a [`Frame`] without a look at its length. Callers have made sure that
-//! the frame is parsed as deep as its program asks for ([`ActionProgram::depth`]): then `data`, `network` and `transport`
-//! point into its buffer, and each header that `kinds` or the program's `require` names is there in full.
+//! **Safety.** Functions here use the pointers of a [`Frame`] without checking its length. Callers ensure that the frame is
+//! parsed as deeply as its program requires ([`ActionProgram::depth`]): then `data`, `network` and `transport` point into
+//! its buffer, and each header in `kinds` or the program's `require` is complete.
 
 use super::action_program::{ActionProgram, CELL_LEN, End, Op};
 use super::context::Context;
@@ -18,7 +18,7 @@ use super::way::{ORIGIN_LEN, Origin, SentRange, WAY_LEN, Way};
 use crate::MeterVerdict;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-/// Counts a frame and does what its entry says; returns the table that follows.
+/// Counts a frame and executes its entry; returns the next table.
 ///
 /// # Safety
 /// The frame is as the module says, and in the table that its `header` points to. Context and flow record belong to one
@@ -122,13 +122,13 @@ unsafe fn count(frame: &Frame, context: &Context, record: &FlowRecord) {
     counters.last_used_ns.store(context.now_ns, Relaxed);
 }
 
-/// The cell whose address is the parameter of [`Op::Meter`].
+/// Returns the cell whose address is the parameter of [`Op::Meter`].
 unsafe fn cell_at(params: *const u8) -> *const MeterCell {
     // SAFETY: callers give the parameter of such an operation, which is so long.
     unsafe { params.cast::<*const MeterCell>().read_unaligned() }
 }
 
-/// Takes a frame through a meter, for both readers; returns whether the meter drops it.
+/// Passes a frame through a meter, for both readers; returns `true` if the meter drops it.
 ///
 /// # Safety
 /// The frame is parsed up to the network header. The cell has a meter, which is not freed before the burst ends.
@@ -137,7 +137,7 @@ pub(crate) unsafe extern "sysv64" fn is_dropped(
     context: *const Context,
     cell: *const MeterCell,
 ) -> bool {
-    // SAFETY: all are alive, as this function asks for, and nobody else has the frame.
+    // SAFETY: all are alive, as this function requires, and the frame is not shared.
     let (frame, now_ns, meter) = unsafe {
         let meter = (*cell).meter.load(Acquire);
         (&mut *frame, (*context).now_ns, &*meter)
@@ -153,8 +153,8 @@ pub(crate) unsafe extern "sysv64" fn is_dropped(
     }
 }
 
-/// Notes the ways out of a frame that does not change any more, for both readers: an [`Origin`] and so many [`Way`]s, which
-/// follow each other. The port that the frame came in by is none of them.
+/// Notes the outputs of a frame that no longer changes, for both readers: an [`Origin`] and `count` consecutive [`Way`]s,
+/// except for the input port.
 ///
 /// # Safety
 /// Context and frame are of the burst that is processed; the parameters are there.
@@ -164,7 +164,7 @@ pub(crate) unsafe extern "sysv64" fn send(
     params: *const u8,
     count: u32,
 ) {
-    // SAFETY: all are alive, as this function asks for, and nobody else has the frame or what is sent.
+    // SAFETY: all are alive, as this function requires, and neither frame nor outputs are shared.
     let (frame, sent, origin) = unsafe {
         let sent = &mut *(*context).sent;
         (&mut *frame, sent, Origin::at(params))

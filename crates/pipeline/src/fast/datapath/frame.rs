@@ -10,11 +10,10 @@ use urtica_wire::PortNo;
 /// [`Frame::out_port`] of a frame that goes nowhere.
 pub(crate) const DROP: u32 = 0;
 
-/// [`Frame::out_port`] of a frame that goes on the plain way, from [`Frame::table_id`] on. No port has this number.
+/// [`Frame::out_port`] of a frame that is left to the plain form, from [`Frame::table_id`] on. No port has this number.
 pub(crate) const PUNT: u32 = PortNo::ANY.0;
 
-/// What is known of a frame on its way. Machine code reads and writes this: offsets are part of the contract, and
-/// tested.
+/// A frame being processed. Machine code reads and writes it, so its offsets are part of the contract, and tested.
 ///
 /// `data`, `network` and `transport` point into one buffer. A tag that is pushed or popped moves `data` and the
 /// addresses; the other two stay, and `network - 2` is where the Ethernet type is, always.
@@ -23,24 +22,24 @@ pub(crate) const PUNT: u32 = PortNo::ANY.0;
 pub(crate) struct Frame {
     /// The first byte.
     pub data: *mut u8,
-    /// What the Ethernet type announces: the byte behind it. Valid from [`Depth::Type`](super::kinds::Depth::Type) on.
+    /// The header that the Ethernet type announces: the byte after it. Valid from [`Depth::Type`](super::kinds::Depth::Type)
+    /// on.
     pub network: *mut u8,
-    /// What IP carries. Valid where `kinds` has one of the transport headers.
+    /// The upper layer of IP. Valid if `kinds` has a transport header.
     pub transport: *mut u8,
     /// Bytes from `data` on.
     pub len: u32,
-    /// What headers there are.
+    /// The frame's headers.
     pub kinds: Kinds,
-    /// The port that it came in by.
+    /// The input port.
     pub in_port: u32,
     /// As OXM has it: 0x1000 and the id of the outermost tag, or 0 without a tag.
     pub vlan_vid: u16,
     /// The priority of the outermost tag; 0 without.
     pub vlan_pcp: u16,
-    /// What tables pass on to each other.
+    /// Data that tables pass to each other.
     pub metadata: u64,
-    /// What goes on with it after a pause in which memory is fetched: machine code, or the interpreter's
-    /// `interpret::Pause`.
+    /// The continuation after a pause for memory: machine code, or the interpreter's `interpret::Pause`.
     pub resume: u64,
     /// The table that it is in.
     pub header: *const Header,
@@ -48,13 +47,13 @@ pub(crate) struct Frame {
     pub out_port: u32,
     /// Where the plain way begins, for [`PUNT`].
     pub table_id: u32,
-    /// What the table is searched by, since the frame came to it.
+    /// The table's body when the frame reached it.
     pub body: *const Body,
-    /// Anything that is needed after a pause: the flow record found, the slot or trie entry to look at, the hash.
+    /// Data for after a pause: the found flow record, the next slot or trie entry, the hash.
     pub kept: [u64; 5],
     /// The words of the key, kept over a pause.
     pub key: [u64; MAX_WORDS],
-    /// Before this byte there is no room.
+    /// The start of the space before the frame.
     pub floor: *mut u8,
     /// Where it leaves besides.
     pub sent: SentRange,
@@ -114,8 +113,7 @@ impl Frame {
     /// Its bytes, as they are now.
     #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
-        // SAFETY: `data` and `len` tell the part of the buffer that the frame takes up, and nobody changes it while the
-        // burst is borrowed.
+        // SAFETY: `data` and `len` are the frame's part of the buffer, which does not change while the burst is borrowed.
         unsafe { std::slice::from_raw_parts(self.data, self.len as usize) }
     }
 }

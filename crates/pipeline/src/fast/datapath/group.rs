@@ -1,13 +1,13 @@
-//! Groups as packets meet them, and handing packets to them, for both readers of action programs.
+//! Compiled groups, and passing packets to them, for both readers of action programs.
 //!
-//! **What.** Flow records of entries with a group hold the address of its [`GroupCell`], which shows the group as it is. A
-//! frame first has it looked at whether the group can take it ([`can_hand_over`]); only then it is counted and changed. At
-//! the end the group chooses a bucket, which changes the frame and sends it out, or hands it to the next group
+//! **What.** Flow records of entries with a group have the address of its [`GroupCell`], which shows the current group.
+//! First it is checked whether the group can handle the frame ([`can_hand_over`]); only then is the frame counted and
+//! changed. At the end the group selects a bucket, which changes the frame and sends it, or passes it to the next group
 //! ([`hand_over`]).
 //!
-//! **How.** A [`CompiledGroup`] does not change, but for which of its buckets are live. It holds the groups that it hands
-//! frames to: one that changes is built again together with all groups before it, so what [`Needs`] says is true of all
-//! that a frame can meet behind the cell.
+//! **How.** A [`CompiledGroup`] does not change, except for the liveness of its buckets. It contains the groups to which it
+//! passes frames: a changed one is built again together with all groups before it, so [`Needs`] covers everything after the
+//! cell.
 
 use super::action_program::Op;
 use super::buffer::MAX_COPIED;
@@ -29,14 +29,15 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicPtr};
 use urtica_wire::{OxmField, PortNo};
 
-/// Where [`Frame::kept`] holds the group from [`can_hand_over`] to [`hand_over`]: what the cell shows may change meanwhile.
+/// The index in [`Frame::kept`] of the group from [`can_hand_over`] to [`hand_over`], since the cell may change between
+/// them.
 const GROUP: usize = 0;
 
-/// What the flow records of all entries with one group lead to. It stays where it is as long as any of them is there; a
-/// group that changes is swapped in here, and the one until then is kept until no packet can be in it.
+/// The target of the flow records of all entries with one group. Its address is stable while any of them exists; a changed
+/// group is swapped in here, and the old one is kept until no packet can use it.
 #[derive(Debug)]
 pub(crate) struct GroupCell {
-    /// Null if packets have to take the plain way.
+    /// Null if packets must be left to the plain form.
     pub group: AtomicPtr<CompiledGroup>,
     /// Its number.
     pub group_id: u32,
@@ -83,11 +84,11 @@ pub(crate) struct CompiledBucket {
 /// Where a bucket leaves frames.
 #[derive(Clone, Debug)]
 pub(crate) enum BucketEnd {
-    /// A port, unless the frame came in by it.
+    /// A port, unless it is the input port.
     Output(u32),
     /// The port that the frame came in by.
     InPort,
-    /// What another reserved port stands for.
+    /// Another reserved port.
     Reserved(Way),
     /// Nowhere.
     Drop,
@@ -95,13 +96,13 @@ pub(crate) enum BucketEnd {
     Group(Arc<CompiledGroup>),
 }
 
-// SAFETY: counters belong to no thread; what they lead to is accessed as atomics, and freed when no thread can see the group.
+// SAFETY: counters belong to no thread; they are accessed as atomics, and freed when no thread can see the group.
 unsafe impl Send for CompiledBucket {}
-// SAFETY: the same.
+// SAFETY: as above.
 unsafe impl Sync for CompiledBucket {}
-// SAFETY: the same.
+// SAFETY: as above.
 unsafe impl Send for CompiledGroup {}
-// SAFETY: the same.
+// SAFETY: as above.
 unsafe impl Sync for CompiledGroup {}
 
 impl GroupCell {
@@ -153,7 +154,7 @@ pub(crate) unsafe extern "sysv64" fn can_hand_over(
     headroom: u32,
     ttl_decrements: u32,
 ) -> bool {
-    // SAFETY: both are alive, as this function asks for, and nobody else has the frame.
+    // SAFETY: both are alive, as this function requires, and the frame is not shared.
     let (frame, shown) = unsafe { (&mut *frame, (*cell).group.load(Acquire)) };
     // SAFETY: null, or a group that lives as long as the burst.
     let Some(group) = (unsafe { shown.as_ref() }) else {
@@ -176,8 +177,8 @@ pub(crate) unsafe extern "sysv64" fn can_hand_over(
         && (needs.copies == 0 || can_copy)
 }
 
-/// Hands a frame to the group that it keeps, and on to those behind it, until it has a way out. `origin` is where the
-/// [`Origin`] is of what is sent to the controller.
+/// Passes a frame to the group that it keeps, and to those after it, until it has an output. `origin` points to the
+/// [`Origin`] of packets to the controller.
 ///
 /// # Safety
 /// The frame is parsed up to the transport header, and [`can_hand_over`] has said so of it, since when it was changed by
@@ -187,7 +188,7 @@ pub(crate) unsafe extern "sysv64" fn hand_over(
     context: *const Context,
     origin: *const u8,
 ) {
-    // SAFETY: all are alive, as this function asks for, and nobody else has the frame or what is sent.
+    // SAFETY: all are alive, as this function requires, and neither frame nor outputs are shared.
     let (frame, mut hand) = unsafe {
         let hand = Hand {
             context: &*context,
@@ -209,7 +210,7 @@ pub(crate) unsafe extern "sysv64" fn hand_over(
     };
 }
 
-/// What hands one frame and its copies through groups.
+/// The state of passing a frame and its copies through groups.
 struct Hand<'a> {
     context: &'a Context,
     sent: &'a mut AllSent,
@@ -217,10 +218,10 @@ struct Hand<'a> {
 }
 
 impl Hand<'_> {
-    /// Through a group, and those behind it. `place` is where the bytes of the frame are.
+    /// Passes a frame through a group, and those after it. `place` is the location of its bytes.
     ///
     /// # Safety
-    /// The frame has all that the group needs; both belong to the context's pipeline.
+    /// The frame meets the group's requirements; both belong to the context's pipeline.
     unsafe fn through(&mut self, group: &CompiledGroup, frame: &mut Frame, place: Place) {
         let (mut group, mut ends) = (group, false);
         while !ends {
@@ -286,7 +287,7 @@ impl Hand<'_> {
 
     /// Through a bucket of a group that has others, and out.
     unsafe fn through_bucket(&mut self, bucket: &CompiledBucket, frame: &mut Frame, place: Place) {
-        // SAFETY: the frame has what the bucket needs.
+        // SAFETY: the frame meets the bucket's requirements.
         unsafe {
             count(self.context, bucket.counters, frame.len);
             change(frame, bucket);
@@ -299,7 +300,7 @@ impl Hand<'_> {
             BucketEnd::Reserved(way) => *way,
             BucketEnd::Drop => return,
             BucketEnd::Group(next) => {
-                // SAFETY: the frame has what the group behind needs.
+                // SAFETY: the frame meets the next group's requirements.
                 unsafe { self.through(next, frame, place) };
                 match frame.out_port {
                     DROP => return,
@@ -348,11 +349,11 @@ unsafe fn change(frame: &mut Frame, bucket: &CompiledBucket) {
     }
 }
 
-/// What tells the frame's flow from others, the same as of a [`Packet`](crate::Packet).
+/// Returns the identity of the frame's flow, equal to that of a [`Packet`](crate::Packet).
 unsafe fn flow_words(frame: &Frame) -> FlowWords {
     let is = |kinds| frame.kinds.intersects(kinds);
     if is(Kinds::ICMPV6) || !is(Kinds::IPV4 | Kinds::IPV6 | Kinds::ARP) {
-        // SAFETY: `data` and `len` tell the part of its buffer that the frame takes up, and nobody changes it now.
+        // SAFETY: `data` and `len` are the frame's part of its buffer, which does not change here.
         return rare_flow_words(frame, unsafe {
             std::slice::from_raw_parts(frame.data, frame.len as usize)
         });
@@ -389,7 +390,7 @@ unsafe fn flow_words(frame: &Frame) -> FlowWords {
     }
 }
 
-/// The same for frames that not all is known of that flows are told by.
+/// Like `flow_words`, for frames whose parsed headers are insufficient.
 #[cold]
 fn rare_flow_words(frame: &Frame, bytes: &[u8]) -> FlowWords {
     let layout = Layout::of(bytes);

@@ -1,7 +1,6 @@
-//! The compiled pipeline without machine code: the same templates, flow records and keys, gone through step by step.
+//! The interpreter of the compiled pipeline: the same templates, flow records and keys, step by step.
 //!
-//! It runs where there is no code generator, and is what machine code is measured against. Its reference model is the plain
-//! form.
+//! It is for processors without a code generator, and for tests of machine code. Its reference model is the plain form.
 //!
 //! **Safety.** Every function here relies on what [`enter`] asks for: the frame is parsed as deep as the tables look, so that
 //! its pointers lead to each header that `kinds` names; and what context, header and body lead to belongs together, and is
@@ -22,11 +21,11 @@ use crate::fast::memory::lpm::Root;
 use crate::fast::memory::zeroed::prefetch;
 use std::sync::atomic::Ordering::Acquire;
 
-/// What is where in [`Frame::kept`] during a pause: the body that is searched, and the flow record found.
+/// The indices in [`Frame::kept`] during a pause: the searched body, and the found flow record.
 const BODY: usize = 0;
 const RECORD: usize = 1;
 
-/// Where a frame goes on after a pause, in [`Frame::resume`].
+/// A frame's continuation after a pause, in [`Frame::resume`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 enum Pause {
@@ -38,7 +37,7 @@ enum Pause {
     Record = 3,
 }
 
-/// What a search came to.
+/// The result of a search.
 enum Found {
     Record(*const FlowRecord),
     Nothing,
@@ -63,7 +62,7 @@ pub(crate) unsafe fn enter(frame: &mut Frame, context: &Context, header: *const 
     }
 }
 
-/// Goes on with a frame that paused.
+/// Continues a paused frame.
 ///
 /// # Safety
 /// As for [`enter`], within the same burst.
@@ -85,7 +84,7 @@ pub(crate) unsafe fn resume(frame: &mut Frame, context: &Context) {
     }
 }
 
-/// Does what was found, and what follows it, table by table.
+/// Executes the found entry, and continues table by table.
 unsafe fn go_on(frame: &mut Frame, context: &Context, body: &Body, found: Found) {
     let (mut body, mut found) = (body, found);
     // SAFETY: the flow record is one of the body's, or its default, and alive as long as the burst. A header that an entry
@@ -124,7 +123,7 @@ unsafe fn search(frame: &mut Frame, context: &Context, body: &Body) -> Found {
     }
 }
 
-/// What a search came to that found this flow record, or null.
+/// Returns the result of a search that found this flow record, or null.
 fn found(record: *const FlowRecord) -> Found {
     match record.is_null() {
         true => Found::Nothing,
@@ -132,7 +131,7 @@ fn found(record: *const FlowRecord) -> Found {
     }
 }
 
-/// What a frame's entry is searched by in a table: its body, or where the table was cut that of the frame's sub-table.
+/// Returns the body for a frame's search in a table: the table's, or, for a cut table, that of the frame's sub-table.
 unsafe fn body_for<'a>(frame: &mut Frame, context: &Context, header: *const Header) -> &'a Body {
     // SAFETY: the header is alive, and its body is not freed before the burst ends, as it was loaded within it; nor are the
     // bodies of its sub-tables.
@@ -213,7 +212,7 @@ unsafe fn search_parts(
     found(best)
 }
 
-/// Goes on where the slots have been fetched; a table that is far has one part.
+/// Continues after the slots were fetched; a far table has one part.
 unsafe fn search_slots(
     frame: &mut Frame,
     context: &Context,
@@ -229,7 +228,7 @@ unsafe fn search_slots(
     let Some(block) = block else {
         return Found::Nothing;
     };
-    // SAFETY: the block is one of this table, with so many words before its flow record.
+    // SAFETY: the block belongs to this table, with this number of words before its flow record.
     Found::Record(unsafe { record_at(context.arena, block, part.room) })
 }
 
@@ -260,7 +259,7 @@ unsafe fn search_trie(frame: &mut Frame, context: &Context, body: &Body, part: &
     let Some(block) = found else {
         return Found::Nothing;
     };
-    // SAFETY: the block is one of this table, with so many words before its flow record.
+    // SAFETY: the block belongs to this table, with this number of words before its flow record.
     let record: *const FlowRecord = unsafe { record_at(context.arena, block, part.room) };
     if part.is_far {
         prefetch(record.cast());
@@ -292,7 +291,7 @@ unsafe fn miss(frame: &mut Frame, context: &Context) {
     frame.out_port = DROP;
 }
 
-/// Reads a key into the frame's own room for it; returns how many words it has.
+/// Reads a key into the frame's space for it; returns its number of words.
 unsafe fn read_key(frame: &mut Frame, mask: &KeyMask) -> usize {
     let mut key = [0; MAX_WORDS];
     for (place, &word) in key.iter_mut().zip(&mask.words) {

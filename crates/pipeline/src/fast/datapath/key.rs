@@ -1,16 +1,16 @@
-//! What a table compares: some words of a frame under masks.
+//! Keys: words of a frame under masks.
 //!
-//! A match becomes the headers that a frame must have, and words of 8 bytes, each read from one place and masked.
+//! A match becomes the required headers, and masked words of 8 bytes.
 
 use super::kinds::{Depth, Kinds};
 
-/// How many words a key has at most: IPv6 addresses, ports and more. Entries that look at more are not compiled.
+/// The maximum number of words of a key: IPv6 addresses, ports and more. Entries with more are not compiled.
 pub(crate) const MAX_WORDS: usize = 8;
 
-/// What offsets are counted from.
+/// The base of offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Base {
-    /// The [`Frame`](super::frame::Frame) itself: what the pipeline knows beyond the bytes.
+    /// The [`Frame`](super::frame::Frame) itself: the pipeline fields.
     Frame,
     /// `Frame::data`.
     Data,
@@ -20,7 +20,7 @@ pub(crate) enum Base {
     Transport,
 }
 
-/// 8 bytes of a frame, of which a mask tells those that matter. The mask is as the bytes lie in memory.
+/// 8 bytes of a frame under a mask, in memory order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Word {
     pub base: Base,
@@ -30,7 +30,7 @@ pub(crate) struct Word {
 }
 
 impl Word {
-    /// A word that is the same in all frames, for entries that ask for nothing but headers: a key has one at least.
+    /// A word that is equal in all frames, for entries that only require headers: a key has at least one word.
     pub const NOTHING: Self = Self {
         base: Base::Frame,
         at: 0,
@@ -38,12 +38,12 @@ impl Word {
     };
 }
 
-/// What entries have in common that look at the same bits.
+/// The common part of entries with the same bits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct KeyMask {
     /// The headers that a frame must have.
     pub require: Kinds,
-    /// What is compared besides.
+    /// The words to compare.
     pub words: Vec<Word>,
     /// How deep frames are to be parsed for that.
     pub depth: Depth,

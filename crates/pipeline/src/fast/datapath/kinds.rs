@@ -1,12 +1,12 @@
-//! What headers a frame has, as bits that one instruction compares.
+//! A frame's headers, as bits that one instruction compares.
 
 use bitflags::bitflags;
 
 bitflags! {
     /// The headers of a [`Frame`](super::frame::Frame), as deep as it was parsed.
     ///
-    /// Only frames in which every announced header is there and whole are parsed; all others go the plain way. So a bit
-    /// says at once what type the header before it names, and that all fields of this header can be read.
+    /// Only frames whose announced headers are all complete are parsed; all others are left to the plain form. So a bit
+    /// means both that the header before it announces the type, and that all fields of this header can be read.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub(crate) struct Kinds: u32 {
         /// A VLAN tag, at least.

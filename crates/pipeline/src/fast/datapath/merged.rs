@@ -1,16 +1,15 @@
-//! A tuple space in which entries that look at different bits share hash tables: as a thread that looks sees it.
+//! A tuple space in which entries with different bits share hash tables: the readers' side.
 //!
-//! **What.** Each [`Tuple`] is a hash table of entries by bits that all of them look at. What they look at besides is
-//! compared entry by entry: those of one key stand in a chain of [`Candidate`]s, in the order of their ranks.
+//! **What.** Each [`Tuple`] is a hash table of entries by bits that all of them have. Their other bits are compared entry by
+//! entry: those with equal keys form a chain of [`Candidate`]s, in the order of their ranks.
 //!
-//! **How.** [`Tuples`] stand in the order of their best ranks, and each knows the best rank from there on: a search ends
-//! where none that follows can have a better entry than the one it has. Tuples that came later stand behind those in no
-//! order, and are asked one by one. A few tuples are looked at together: first their slots are fetched, then probed, so
-//! that what is far in memory is waited for once.
+//! **How.** [`Tuples`] are in the order of their best ranks, and each has the best rank from there on: a search ends when no
+//! later one can have a better entry. Tuples that were added later follow unsorted. A few tuples are searched together:
+//! first their slots are fetched, then probed, so that there is one wait for far memory.
 //!
-//! **Thread-safety.** Candidates change as the slots of a [`HashTable`](crate::fast::memory::hash_table::HashTable) do:
-//! by one `Release` store, to a slot or to the [`Candidate::next`] of the one before. A rank that is noted as the best may
-//! be better than any that there is, but never worse: it is noted before the entry can be found.
+//! **Thread-safety.** Candidates change as the slots of a [`HashTable`](crate::fast::memory::hash_table::HashTable) do: by
+//! one `Release` store, to a slot or to the [`Candidate::next`] of the one before. A noted best rank may be better than all
+//! present ones, but never worse: it is noted before the entry can be found.
 
 use super::context::Context;
 use super::frame::Frame;
@@ -23,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 
-/// How many tuples are looked at together.
+/// The number of tuples that are searched together.
 const BATCH: usize = 4;
 
 /// No rank is so bad.
@@ -35,16 +34,16 @@ pub(crate) struct Tuples {
     /// Room for some, of which the first [`Tuples::len`] lead to one.
     pub places: Box<[AtomicPtr<Tuple>]>,
     pub len: AtomicUsize,
-    /// How many of the first are in order.
+    /// The number of sorted tuples at the start.
     pub ordered: usize,
 }
 
-/// Entries by bits that all of them look at.
+/// Entries by bits that all of them have.
 #[derive(Debug)]
 pub(crate) struct Tuple {
     pub require: Kinds,
     pub words_len: usize,
-    /// The first of these are what is looked at.
+    /// The words; only the first `words_len` are used.
     pub words: [Word; MAX_WORDS],
     pub slots: AtomicPtr<Slots>,
     /// None of its entries has a better rank.
@@ -58,9 +57,9 @@ pub(crate) struct Tuple {
 #[repr(C)]
 pub(crate) struct Candidate {
     pub rank: u64,
-    /// All that the entry looks at.
+    /// The entry's whole mask.
     pub mask: *const KeyMask,
-    /// How many words the flow record is from the arena's base.
+    /// The flow record's offset from the arena's base, in words.
     pub record: u32,
     /// The block of the next candidate of this key, or 0.
     pub next: AtomicU32,
@@ -85,7 +84,8 @@ impl Tuple {
 }
 
 impl Tuples {
-    /// These tuples, so many of which are in order, in room for more. They have to be kept as long as packets can see them.
+    /// Creates a list of these tuples, the first `ordered` of which are sorted, with space for more. They must live as long
+    /// as packets can see them.
     pub fn new(tuples: &[Arc<Tuple>], ordered: usize, room: usize) -> Self {
         let mut best = NO_RANK;
         for tuple in tuples[..ordered].iter().rev() {
@@ -101,7 +101,7 @@ impl Tuples {
         shown
     }
 
-    /// Whether there is room for another one.
+    /// Returns `true` if there is space for another one.
     pub fn has_room(&self) -> bool {
         self.len.load(Relaxed) < self.places.len()
     }
@@ -109,7 +109,7 @@ impl Tuples {
     /// Shows one more.
     ///
     /// # Panics
-    /// If there is no room.
+    /// If there is no space.
     pub fn show(&self, tuple: &Arc<Tuple>) {
         let len = self.len.load(Relaxed);
         self.places[len].store(Arc::as_ptr(tuple).cast_mut(), Release);
@@ -117,13 +117,13 @@ impl Tuples {
     }
 }
 
-/// How many units of the arena a candidate takes behind a key of so many words, with so many values.
+/// Returns the size in units of the arena of a candidate, with the words of its key and its values.
 pub(crate) fn candidate_units(words: usize, values: usize) -> usize {
     let bytes = 8 * words + std::mem::offset_of!(Candidate, values) + 8 * values;
     bytes.div_ceil(UNIT_BYTES)
 }
 
-/// The candidate of a block.
+/// Returns the candidate of a block.
 ///
 /// # Safety
 /// `block` is one of the arena at `arena`, of a tuple whose keys have so many words.
@@ -182,13 +182,13 @@ struct Probe<'a> {
     hash: u64,
 }
 
-/// What has been found so far.
+/// The best entry so far.
 struct Best {
     rank: u64,
     record: *const FlowRecord,
 }
 
-/// The flow record of the frame's entry in a table of merged tuples; null where none matches.
+/// Returns the flow record of the frame's entry in a table of merged tuples; null if none matches.
 ///
 /// # Safety
 /// The frame is parsed as deep as the table looks; context and body belong to one pipeline, the body's first part leads
@@ -261,7 +261,7 @@ impl<'a> Probe<'a> {
         }
     }
 
-    /// Looks whether there is a better entry than the best so far.
+    /// Checks for a better entry than the best so far.
     ///
     /// # Safety
     /// Slots, candidates and masks are alive, and the arena is theirs.

@@ -4,8 +4,8 @@ use crate::Meter;
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicPtr;
 
-/// What the flow records of all entries with one meter lead to. It stays where it is as long as any of them is there; a
-/// meter that is modified is swapped in here, and the one until then is kept until no packet can be in it.
+/// The target of the flow records of all entries with one meter. Its address is stable while any of them exists; a modified
+/// meter is swapped in here, and the old one is kept until no packet can use it.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct MeterCell {

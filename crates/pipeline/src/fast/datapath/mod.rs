@@ -1,17 +1,16 @@
-//! What runs for each packet.
+//! Code that runs for each packet.
 //!
-//! - `frame`, `parse`: a frame, and the headers that the installed pipeline looks at; `burst`, `buffer`: how frames come in.
+//! - `frame`, `parse`: a frame, and its parsed headers; `burst`, `buffer`: bursts of frames.
 //! - `table`, `key`, `action_program`: tables, templates, flow records, keys and action programs, as laid out for machine
 //!   code.
-//! - `meter_cell`: where flow records find their meter; `group`: where they find their group, and what that does to frames
-//!   which have what it `needs`.
-//! - `sent`: where frames leave besides what verdicts tell, each by a `way`.
-//! - `merged` searches tables whose entries look at very many sets of bits, for machine code as well.
-//! - `interpret` searches tables step by step and `execute` carries out action programs, by `operations`, where there is no
-//!   machine code; `counting` is for both.
-//! - `compiled`: what threads share, and each thread's way in; `context`: what each thread has; `backend`: what carries it out.
+//! - `meter_cell`, `group`: flow records' meters and groups; `needs`: the requirements of groups on frames.
+//! - `sent`: additional outputs of frames, each with a `way`.
+//! - `merged` searches merged tuples, for machine code as well.
+//! - `interpret` searches tables and `execute` executes action programs, by `operations`, without machine code; `counting` is
+//!   for both.
+//! - `compiled`: the threads' shared state, and readers; `context`: each thread's state; `backend`: machine code or interpreter.
 //!
-//! Nothing here allocates, waits, or knows of the control side.
+//! Nothing here allocates, waits, or depends on the control side.
 
 pub(crate) mod action_program;
 pub(crate) mod backend;

@@ -1,14 +1,13 @@
-//! What frames need to be carried through groups.
+//! Requirements of groups on frames.
 
-/// What a frame must have for all that may happen to it behind a group; one that does not takes the plain way.
+/// The requirements on a frame for everything after a group; otherwise it is left to the plain form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Needs {
-    /// How many bytes before the frame tags take that are pushed.
+    /// The space before the frame for pushed tags, in bytes.
     pub headroom: u32,
-    /// How often the TTL is decremented.
+    /// The number of TTL decrements.
     pub ttl_decrements: u32,
-    /// How often the frame leaves besides what its verdict tells, and how many of these are copies. The bounds of these are seen to
-    /// where groups are made.
+    /// The number of additional outputs, and of copies among them. They are bounded when groups are compiled.
     pub sent: u32,
     pub copies: u32,
     /// Whether the frame changes.
@@ -16,7 +15,7 @@ pub(crate) struct Needs {
 }
 
 impl Needs {
-    /// What is needed if one of two happens.
+    /// Returns the requirements for either of two alternatives.
     pub fn or(self, other: Self) -> Self {
         Self {
             headroom: self.headroom.max(other.headroom),
@@ -27,7 +26,7 @@ impl Needs {
         }
     }
 
-    /// What is needed if both happen, each to a copy.
+    /// Returns the requirements for both, each on its own copy.
     pub fn beside(self, other: Self) -> Self {
         Self {
             sent: self.sent + other.sent + 1,
@@ -36,7 +35,7 @@ impl Needs {
         }
     }
 
-    /// What is needed if one happens after the other.
+    /// Returns the requirements for both in sequence.
     pub fn then(self, next: Self) -> Self {
         Self {
             headroom: self.headroom + next.headroom,

@@ -1,4 +1,4 @@
-//! Where the fields are that action programs change, in bytes: what both readers of these programs go by.
+//! Offsets of the fields that action programs change, in bytes, for both readers.
 
 /// From [`Frame::data`](super::frame::Frame::data): the Ethernet addresses, and the TCI of the outermost VLAN tag, which is
 /// 3 bits priority, 1 bit drop indicator and 12 bits id.

@@ -1,8 +1,9 @@
 //! The operations of action programs, one by one.
 //!
-//! **Safety.** Functions here follow the pointers of a [`Frame`] without a look at its length. Callers have made sure that
-//! the frame is parsed as deep as its program asks for ([`ActionProgram::depth`](super::action_program::ActionProgram::depth)): then `data`, `network` and `transport`
-//! point into its buffer, and each header that `kinds` or the program's `require` names is there in full.
+//! **Safety.** Functions here use the pointers of a [`Frame`] without checking its length. Callers ensure that the frame is
+//! parsed as deeply as its program requires ([`ActionProgram::depth`](super::action_program::ActionProgram::depth)): then
+//! `data`, `network` and `transport` point into its buffer, and each header in `kinds` or the program's `require` is
+//! complete.
 
 use super::action_program::Op;
 use super::frame::Frame;
@@ -127,7 +128,7 @@ unsafe fn set_port(frame: &mut Frame, at: usize, params: *const u8) {
     }
 }
 
-/// What changes under a checksum.
+/// A change under a checksum.
 #[derive(Clone, Copy)]
 struct Change {
     /// The sum of the complements of the words that were.
@@ -144,10 +145,10 @@ impl Change {
         }
     }
 
-    /// Takes a checksum along (RFC 1624, equation 3).
+    /// Updates a checksum (RFC 1624, equation 3).
     ///
     /// # Safety
-    /// There are two bytes at `at`, which nobody else has.
+    /// There are two unshared bytes at `at`.
     unsafe fn update(self, at: *mut u8) {
         // SAFETY: `at` has the two bytes that are read and written.
         unsafe {
@@ -158,12 +159,12 @@ impl Change {
         }
     }
 
-    /// Takes the checksum of TCP or UDP along; of UDP 0 means none (RFC 768).
+    /// Updates the checksum of TCP or UDP; 0 in UDP means none (RFC 768).
     ///
     /// # Safety
     /// The frame is parsed up to the transport header.
     unsafe fn update_transport(self, frame: &Frame) {
-        // SAFETY: `kinds` tells which transport header is there in full, checksum included.
+        // SAFETY: `kinds` has the complete transport header, checksum included.
         unsafe {
             let udp_sum = frame.transport.wrapping_add(offset::UDP_CHECKSUM);
             if frame.kinds.contains(Kinds::TCP) {
@@ -198,7 +199,7 @@ unsafe fn set_tci(frame: &mut Frame, tci: u16) {
     note_tci(frame, tci);
 }
 
-/// Notes what keys look at of the outermost tag.
+/// Updates the frame's fields of the outermost tag.
 fn note_tci(frame: &mut Frame, tci: u16) {
     frame.set_tag(VLAN_PRESENT | tci & 0xfff, tci >> 13);
 }
@@ -219,7 +220,7 @@ unsafe fn push_vlan(frame: &mut Frame, ether_type: u16) {
     }
 }
 
-/// An inner tag, if there is one, becomes the outermost: the type that `network` stands behind is then not the first.
+/// An inner tag, if any, becomes the outermost: the type before `network` is then not the first.
 unsafe fn pop_vlan(frame: &mut Frame) {
     // SAFETY: `kinds` has said that there is a tag, so the frame has 4 bytes behind its addresses that go, and is parsed as
     // far as the type.

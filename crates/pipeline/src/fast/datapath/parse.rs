@@ -1,8 +1,8 @@
-//! Finds the headers of a frame, as deep as the installed pipeline looks (ESWITCH section 3.1: parser templates).
+//! Finds the headers of a frame, as deep as the installed pipeline requires (ESWITCH section 3.1: parser templates).
 //!
-//! Only what is plain is parsed: up to two VLAN tags, then IP without fragments and IPv6 extension headers, or ARP, then
-//! a transport header, each there in full. Every other frame is left to the plain form from the first table on; which
-//! frames these are is no more than a matter of speed, and [`crate::layout`] is the reference for what the others have.
+//! Only simple frames are parsed: up to two VLAN tags, then IP without fragments and IPv6 extension headers, or ARP, then a
+//! transport header, each complete. Every other frame is left to the plain form from the first table on; this only affects
+//! speed, and [`crate::layout`] is the reference for the parsed ones.
 
 use super::frame::Frame;
 use super::kinds::{Depth, Kinds};
@@ -15,7 +15,7 @@ use urtica_wire::packet::{
 /// The protocols of IPv6 extension headers, and what ends a chain of them.
 const EXTENSIONS: [u8; 8] = [0, 43, 44, 50, 51, 59, 60, 135];
 
-/// Fills in what `depth` asks for. Returns `false` where the frame is not plain.
+/// Parses to the given depth. Returns `false` if the frame is not simple.
 #[inline]
 pub(crate) fn parse(frame: &mut Frame, depth: Depth) -> bool {
     frame.metadata = 0;
@@ -24,7 +24,7 @@ pub(crate) fn parse(frame: &mut Frame, depth: Depth) -> bool {
         frame.kinds = Kinds::empty();
         return true;
     }
-    // SAFETY: `data` and `len` tell the part of its buffer that the frame takes up, and nobody else has it now.
+    // SAFETY: `data` and `len` are the frame's part of its buffer, which is not shared.
     let bytes = unsafe { std::slice::from_raw_parts(frame.data, frame.len as usize) };
     let Some(ethernet) = Ethernet::find(bytes) else {
         return false;
@@ -54,7 +54,7 @@ struct Ethernet<'a> {
     vlan_vid: u16,
     vlan_pcp: u16,
     eth_type: u16,
-    /// What follows them.
+    /// The bytes after them.
     payload: &'a [u8],
 }
 
@@ -89,13 +89,13 @@ impl<'a> Ethernet<'a> {
     }
 }
 
-/// The header that the Ethernet type announces, if it is one that is looked into.
+/// The header that the Ethernet type announces, if it is parsed.
 struct Network {
     /// No bit for another type.
     kind: Kinds,
-    /// What it says that it carries.
+    /// The protocol of its payload.
     proto: u8,
-    /// How many bytes the header takes, and how many it carries.
+    /// The length of the header, and of its payload.
     len: usize,
     payload_len: usize,
 }
@@ -154,7 +154,7 @@ impl Network {
         })
     }
 
-    /// The transport header in what IP carries, no bit where it is none that is looked into; `None` where it is cut off.
+    /// Returns the transport header of an IP payload, no bit if it is not parsed; `None` if it is truncated.
     #[inline]
     fn transport(&self) -> Option<Kinds> {
         let is_v4 = self.kind == Kinds::IPV4;

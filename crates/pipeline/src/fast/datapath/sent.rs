@@ -1,13 +1,12 @@
-//! What leaves besides what verdicts tell: frames by further ports, and copies of them.
+//! Additional outputs of frames, and their copies.
 //!
-//! **What.** An entry or a group may send a frame out more than once. Each time but the last is noted here, when the frame is at
-//! its end, and leaves before the frame's own verdict is carried out ([`Processed::sent`](super::burst::Processed::sent)).
+//! **What.** An entry or a group may send a frame more than once. All outputs but the last are noted here at the end of
+//! processing, and are sent before the frame's verdict ([`Processed::sent`](super::burst::Processed::sent)).
 //!
-//! **How.** A frame that does not change any more leaves as it is in the end, by however many ports. Buckets that change it get
-//! copies.
+//! **How.** A frame that no longer changes is sent by any number of ports without copies. Buckets that change it get copies.
 //!
-//! **Cost.** 56 bytes for each way out, and a buffer for each copy. Both are kept from burst to burst, and there are [`MAX_SENT`]
-//! for each frame of a burst at most: what sends more is left to the plain form.
+//! **Cost.** 56 bytes per output, and a buffer per copy. Both are reused for later bursts. There are at most [`MAX_SENT`]
+//! per frame of a burst: frames with more are left to the plain form.
 
 use super::buffer::{Buffer, HEADROOM, MAX_COPIED};
 use super::frame::Frame;
@@ -16,7 +15,7 @@ use crate::packet::Packet;
 use crate::packet_in_cause::PacketInCause;
 use urtica_wire::{PacketInReason, PortNo};
 
-/// How often a frame leaves at most besides what its verdict tells.
+/// The maximum number of additional outputs of a frame.
 pub(crate) const MAX_SENT: u32 = 64;
 
 /// The ways out of the frames of one burst.

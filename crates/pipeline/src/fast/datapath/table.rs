@@ -57,7 +57,7 @@ pub(crate) struct Body {
 
 // SAFETY: what the pointers lead to is changed by atomics, and freed only when no thread can be in it.
 unsafe impl Send for Body {}
-// SAFETY: the same.
+// SAFETY: as above.
 unsafe impl Sync for Body {}
 
 /// How a table is searched (ESWITCH section 3.1: table templates). The cheapest that can do it is taken.

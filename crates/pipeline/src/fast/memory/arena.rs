@@ -118,7 +118,7 @@ struct Page {
 
 // SAFETY: it owns its mapping, as a `Vec` does its memory, and `&Arena` gives nothing but copies.
 unsafe impl Send for Arena {}
-// SAFETY: the same.
+// SAFETY: as above.
 unsafe impl Sync for Arena {}
 
 impl Arena {

@@ -112,7 +112,7 @@ pub(crate) struct Root {
 
 // SAFETY: it is a pointer that only `find` follows, which is unsafe itself; what is there is changed by atomics.
 unsafe impl Send for Root {}
-// SAFETY: the same.
+// SAFETY: as above.
 unsafe impl Sync for Root {}
 
 impl Root {

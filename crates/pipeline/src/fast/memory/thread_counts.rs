@@ -60,7 +60,7 @@ struct Area {
 
 // SAFETY: an area is memory that belongs to no thread; all that is in it is accessed as atomics.
 unsafe impl Send for Area {}
-// SAFETY: the same.
+// SAFETY: as above.
 unsafe impl Sync for Area {}
 
 impl ThreadCounts {

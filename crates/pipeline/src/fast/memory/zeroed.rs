@@ -37,7 +37,7 @@ pub(crate) struct Zeroed {
 
 // SAFETY: it owns its memory as a `Vec` does, and gives out no reference to it.
 unsafe impl Send for Zeroed {}
-// SAFETY: the same.
+// SAFETY: as above.
 unsafe impl Sync for Zeroed {}
 
 impl Zeroed {

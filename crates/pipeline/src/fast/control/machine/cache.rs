@@ -1,4 +1,4 @@
-//! Code by what it is made of, so that tables and entries that are alike share it.
+//! A cache of code, so that similar tables and entries share it.
 
 use super::{Assembler, Code, CodeError};
 use crate::fast::datapath::action_program::ActionProgram;
@@ -7,7 +7,7 @@ use crate::fast::datapath::table::{HashPart, LpmPart};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-/// What code is the same for.
+/// The key of code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CodeKey {
     /// Of a [`Template::Hash`](crate::fast::datapath::table::Template::Hash).
@@ -26,16 +26,15 @@ pub(crate) enum CodeKey {
     Actions(ActionProgram),
 }
 
-/// Code that somebody uses, by what it is made of. Whoever got some keeps it as long as frames may come to it; after that
-/// it goes.
+/// Code in use, by its key. Users keep it while frames may reach it; then it is freed.
 #[derive(Debug, Default)]
 pub(crate) struct CodeCache {
     codes: HashMap<CodeKey, Weak<Code>>,
 }
 
 impl CodeCache {
-    /// The code for a key, made now unless somebody has it already. What nobody has any more is forgotten whenever
-    /// some is made, which takes far longer.
+    /// Returns the code for a key, generated unless it exists. Unused entries are removed whenever code is generated, which
+    /// takes far longer.
     ///
     /// # Errors
     /// Those of the assembler.

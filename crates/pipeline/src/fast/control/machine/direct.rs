@@ -1,7 +1,6 @@
-//! Comparing frames with one entry after the other: the table is in the code.
+//! Comparing frames with entries one by one: the table is in the code.
 //!
-//! Entries that follow each other and look at the same bits have their headers looked at once, and their first word
-//! read once.
+//! For consecutive entries with the same bits, headers are checked once, and the first word is read once.
 
 use super::actions;
 use super::emit::Emitter;
@@ -25,7 +24,7 @@ const POINTERS: [(Base, AsmRegister64); 3] = [
     (Base::Transport, r11),
 ];
 
-/// `r8` holds the first word that entries are compared with, `rdx` and `rax` what else there is to compare.
+/// `r8` holds the first word to compare, `rdx` and `rax` further ones.
 pub(super) fn emit(
     emitter: &mut Emitter,
     rules: &[Entry],
@@ -47,7 +46,7 @@ pub(super) fn emit(
     Ok(ends::miss(emitter)?)
 }
 
-/// Entries that look at the same bits; the first of them has this number.
+/// Emits entries with the same bits; the first of them has this number.
 fn emit_group(
     emitter: &mut Emitter,
     group: &[Entry],
@@ -70,7 +69,7 @@ fn emit_group(
     Ok(())
 }
 
-/// Looks at the headers, and reads what all of the group need.
+/// Checks the headers, and reads the group's common words.
 fn begin_group(emitter: &mut Emitter, mask: &KeyMask, next: CodeLabel) -> Result<(), IcedError> {
     words::require(emitter, mask.require, next)?;
     for (base, register) in POINTERS {

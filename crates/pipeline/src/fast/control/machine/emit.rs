@@ -9,7 +9,7 @@ use iced_x86::code_asm::{CodeAssembler, CodeLabel, ptr, qword_ptr, rdx};
 use iced_x86::{BlockEncoderOptions, IcedError};
 use std::sync::Arc;
 
-/// Instructions, and the names of places in them for whoever reads them.
+/// Instructions, with names of positions for listings.
 pub(super) struct Emitter {
     pub asm: CodeAssembler,
     places: Vec<(CodeLabel, String)>,
@@ -41,7 +41,7 @@ impl Emitter {
         Ok(())
     }
 
-    /// What listings call a number.
+    /// Names a number in listings.
     pub fn name_constant(&mut self, constant: u64, name: String) {
         self.constants.push((constant, name));
     }

@@ -44,7 +44,7 @@ pub(super) fn verdict(emitter: &mut Emitter, out_port: u32) -> Result<(), IcedEr
     emitter.asm.ret()
 }
 
-/// To the table whose header's number is the flow record's target.
+/// Emits a jump to the table whose number is the flow record's target.
 pub(super) fn goto(emitter: &mut Emitter) -> Result<(), IcedError> {
     let asm = &mut emitter.asm;
     asm.mov(ecx, dword_ptr(place!(record.target)))?;
@@ -54,7 +54,7 @@ pub(super) fn goto(emitter: &mut Emitter) -> Result<(), IcedError> {
     enter(emitter)
 }
 
-/// To the sub-table whose body is in `rdx`.
+/// Emits a jump to the sub-table whose body is in `rdx`.
 pub(super) fn enter(emitter: &mut Emitter) -> Result<(), IcedError> {
     emitter.asm.jmp(qword_ptr(place!(body.code)))
 }

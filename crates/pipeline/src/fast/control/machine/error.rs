@@ -6,10 +6,10 @@ use std::io;
 /// Why code could not be made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CodeError {
-    /// All that code may take is taken.
+    /// The maximum of code is reached.
     #[error("machine code takes all of the {limit_bytes} bytes that it may take")]
     NoRoom {
-        /// What all code together may take.
+        /// The maximum bytes of all code.
         limit_bytes: usize,
     },
     /// The system gives no memory that code can run in.

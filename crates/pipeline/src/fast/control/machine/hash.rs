@@ -1,4 +1,4 @@
-//! Searching hash tables, one for each sort of match.
+//! Searching hash tables, one for each set of bits.
 //!
 //! ```text
 //!  for each part:                         no such header ──► next part
@@ -10,9 +10,8 @@
 //!  do the actions of the flow record kept, else of the default, else count a miss
 //! ```
 //!
-//! Of a table that was cut there is one part, whose blocks have sub-table pointers in place of flow records: what is found
-//! is the body of a sub-table, whose code is next, with the same header in `rcx`. Where nothing is found, that is the body
-//! of the rest.
+//! A cut table has one part, whose blocks have sub-table pointers instead of flow records: the search continues in the found
+//! sub-table's body, or in that of the rest, with the same header in `rcx`.
 
 use super::emit::Emitter;
 use super::ends;
@@ -46,7 +45,7 @@ pub(super) fn emit(emitter: &mut Emitter, parts: &[HashPart]) -> Result<(), Code
     Ok(Search::new(emitter, parts, Finds::Records).emit()?)
 }
 
-/// The same for the sub-table pointers of a table that was cut, which are found by keys under this mask.
+/// Emits the search for the sub-table pointers of a cut table, by keys under this mask.
 pub(super) fn emit_cut(emitter: &mut Emitter, mask: &KeyMask) -> Result<(), CodeError> {
     if !(1..=MAX_WORDS).contains(&mask.words.len()) {
         return Err(CodeError::Unsupported("a cut by no words or too many"));
@@ -60,7 +59,7 @@ pub(super) fn emit_cut(emitter: &mut Emitter, mask: &KeyMask) -> Result<(), Code
     Ok(Search::new(emitter, &[part], Finds::SubTables).emit()?)
 }
 
-/// What is behind the keys.
+/// The data after the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Finds {
     Records,
@@ -120,7 +119,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// What was found in any part, or the default, or nothing.
+    /// Emits the end: the entry found in any part, the default, or a miss.
     fn finish(mut self) -> Result<(), IcedError> {
         self.emitter.here(&mut self.end, "end")?;
         if self.keeps_best() {
@@ -144,7 +143,7 @@ impl<'a> Search<'a> {
         ends::miss(self.emitter)
     }
 
-    /// Whether what a part finds is compared with what others do.
+    /// Returns `true` if a part's entry is compared with those of other parts.
     fn keeps_best(&self) -> bool {
         let (_, before) = self.parts.split_last().expect("there are parts");
         before.iter().any(|part| !part.is_final)
@@ -321,8 +320,8 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Does the actions of the flow record of the block in `r11`, or keeps it if none that was kept goes first; or follows the
-    /// sub-table pointer there.
+    /// Emits the handling of the block in `r11`: executes its flow record's actions, keeps it if it is better than the kept
+    /// one, or follows its sub-table pointer.
     fn found(&mut self, index: usize, next: CodeLabel) -> Result<(), IcedError> {
         let behind = record_offset(self.parts[index].room);
         if self.finds == Finds::SubTables {
@@ -354,7 +353,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The slot whose number is in `r10`.
+/// Returns the slot with the number in `r10`.
 fn slot() -> AsmMemoryOperand {
     r8 + r10 * size_of::<u64>() as i32 + size_of::<Slots>() as i32
 }

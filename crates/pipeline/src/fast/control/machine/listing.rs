@@ -6,16 +6,16 @@ use iced_x86::{
     SymbolResult,
 };
 
-/// What there are names for.
+/// Names for listings.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
-    /// Instructions, by how far behind the first byte they are.
+    /// Positions of instructions, by their offset.
     pub places: Vec<(u64, String)>,
     /// Numbers that are addresses, and differ each time.
     pub constants: Vec<(u64, String)>,
 }
 
-/// All instructions, with a line of its own for each place that has a name.
+/// Returns all instructions, with a separate line for each named position.
 pub(super) fn of(bytes: &[u8], names: &Names) -> String {
     let mut formatter = formatter(names.clone());
     let mut text = String::new();

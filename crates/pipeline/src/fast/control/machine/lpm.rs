@@ -17,7 +17,7 @@ use crate::fast::memory::lpm::{KEY_BYTES_MAX, NODE};
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 
-/// What goes to the next level is in `r11`, the address of the field's base in `r10`.
+/// The next level's entry is in `r11`, the address of the field's base in `r10`.
 pub(super) fn emit(emitter: &mut Emitter, part: &LpmPart) -> Result<(), CodeError> {
     let len = usize::from(part.len);
     if !matches!(part.root_bits, 16 | 24) || !(root_bytes(part)..=KEY_BYTES_MAX).contains(&len) {
@@ -53,7 +53,7 @@ impl Search<'_> {
         words::require(self.emitter, self.part.require, self.missed)?;
         self.emitter.asm.mov(r8, qword_ptr(place!(body.parts)))?;
         self.root_index()?;
-        // A root of 16 bits takes 256 KiB, which the second-level cache holds: to pause costs more than to wait.
+        // A root of 16 bits has 256 KiB, which fit into the second-level cache: a pause costs more than waiting.
         let is_root_far = self.part.is_far && self.part.root_bits > 16;
         self.entry(r8, r11, is_root_far, "root")?;
         let mut leaf = self.emitter.label();
@@ -77,7 +77,7 @@ impl Search<'_> {
             asm.movzx(r11d, word_ptr(from))?;
             return asm.rol(r11w, 8);
         }
-        // One byte more than is needed; behind frames there is room for it.
+        // One byte more than necessary; there is space for it after frames.
         asm.mov(r11d, dword_ptr(from))?;
         asm.bswap(r11d)?;
         asm.shr(r11d, 8)
@@ -136,7 +136,7 @@ impl Search<'_> {
         self.emitter.asm.add(r11, qword_ptr(place!(context.arena)))
     }
 
-    /// Pauses until what is at `r11` is there.
+    /// Emits a pause until the data at `r11` is in the cache.
     fn fetch(&mut self, name: &str) -> Result<(), IcedError> {
         self.emitter.asm.prefetcht0(byte_ptr(r11))?;
         self.emitter.asm.mov(qword_ptr(Kept::At.place()), r11)?;

@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// Memory is mapped in pages of this.
 const PAGE_BYTES: usize = 4096;
 
-/// What lies in a cache line.
+/// The size of a cache line.
 const LINE_BYTES: usize = 64;
 
-/// How much memory code takes, and may take.
+/// The used and maximum memory for code.
 #[derive(Debug)]
 pub(super) struct Room {
     limit_bytes: usize,
@@ -35,8 +35,8 @@ impl Room {
         self.used_bytes.load(Relaxed)
     }
 
-    /// How far behind its page's beginning the next code goes: were all at the beginning, they would compete for the
-    /// same few sets of the instruction cache.
+    /// Returns the offset of the next code in its page: at offset 0, all would compete for a few sets of the instruction
+    /// cache.
     fn skip(&self) -> usize {
         let lines = PAGE_BYTES / LINE_BYTES;
         let number = self.count.fetch_add(1, Relaxed);
@@ -68,16 +68,16 @@ pub(super) struct Executable {
     len: usize,
 }
 
-// SAFETY: it owns its mapping, which nobody writes to.
+// SAFETY: it owns its mapping, which is never written to.
 unsafe impl Send for Executable {}
-// SAFETY: the same.
+// SAFETY: as above.
 unsafe impl Sync for Executable {}
 
 impl Executable {
     /// Maps a copy of the code.
     ///
     /// # Errors
-    /// No room, or the system refuses.
+    /// If the maximum is reached, or the system refuses.
     pub fn new(code: &[u8], room: &Arc<Room>) -> Result<Self, CodeError> {
         let skip = room.skip();
         let mapping_bytes = (skip + code.len()).next_multiple_of(PAGE_BYTES);
@@ -112,7 +112,7 @@ impl Executable {
 
     /// The code.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `len` bytes were written there, and nobody changes them.
+        // SAFETY: `len` bytes were written there, and they never change.
         unsafe { std::slice::from_raw_parts(self.mapping.add(self.skip).as_ptr(), self.len) }
     }
 }

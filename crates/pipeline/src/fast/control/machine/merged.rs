@@ -1,6 +1,6 @@
-//! Searching merged tuples: a call of what the interpreter calls, too.
+//! Searching merged tuples: a call of the interpreter's function.
 //!
-//! A search of very many tuples is a loop over them, which is not the place for code that knows what it looks for.
+//! A search of many tuples is a loop over data, for which specialised code has no advantage.
 
 use super::emit::Emitter;
 use super::ends;
@@ -9,8 +9,7 @@ use crate::fast::datapath::merged;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 
-/// Three registers are kept on the stack, which is thereby aligned to 16 bytes, as a call wants it: code is called, and
-/// what it jumps to is where the return address is still the topmost.
+/// Three registers are saved on the stack, which aligns it to 16 bytes for the call.
 pub(super) fn emit(emitter: &mut Emitter) -> Result<(), IcedError> {
     let mut none = emitter.label();
     let find = merged::find as *const () as u64;

@@ -1,17 +1,16 @@
-//! Machine code for x86-64: for each way in which a table is searched, and for each action program.
+//! Machine code for x86-64: for each template, and for each action program.
 //!
 //! **What.** [`Assembler`] makes [`Code`]. Tables' code is called as
-//! [`TableCode`](crate::fast::datapath::backend::TableCode), and is done with a frame when `ret` comes with
-//! [`Frame::resume`](crate::fast::datapath::frame::Frame::resume) still 0; else it waits for memory, and is called again
-//! as [`ResumeCode`](crate::fast::datapath::backend::ResumeCode). Code of actions is jumped to with the flow record in
-//! `rax` and the other registers as tables' code has them.
+//! [`TableCode`](crate::fast::datapath::backend::TableCode), and is done with a frame when it returns with
+//! [`Frame::resume`](crate::fast::datapath::frame::Frame::resume) still 0; otherwise it waits for memory, and is called
+//! again as [`ResumeCode`](crate::fast::datapath::backend::ResumeCode). Code of tables jumps to code of actions, with the
+//! flow record in `rax` and the same other registers.
 //!
-//! **Why.** A search that knows what it looks for has no loop over fields, no test for what cannot be, and no
-//! interpreter's jumps; see ESWITCH (SIGCOMM 2016) section 3. Code never knows one table's addresses: ten tables that are
-//! searched alike share it, and with it what the processor learned about its jumps. Only [`Assembler::direct`] is about
-//! one table, as the constants that it compares with are the table.
+//! **Why.** A specialised search has no loop over fields, no unnecessary tests, and no interpreter's jumps; see ESWITCH
+//! (SIGCOMM 2016) section 3. Code has no addresses of a table: ten tables with the same template share it, and the
+//! processor's branch predictions. Only [`Assembler::direct`] is for one table, whose values are its constants.
 //!
-//! **How.** `iced-x86` encodes; sequences are chosen here. Registers that a call may change are used, and no others:
+//! **How.** `iced-x86` encodes; sequences are chosen here. Only caller-saved registers are used:
 //!
 //! | register | holds |
 //! | --- | --- |
@@ -24,8 +23,7 @@
 //!
 //! **Cost.** Some ten microseconds to make, and a page of memory.
 //!
-//! **Thread-safety.** Code never changes once it is made. Counters of flow records are added to without lock unless the assembler
-//! is told that threads share them.
+//! **Thread-safety.** Code never changes. Counters of flow records are updated without locks unless threads share them.
 
 mod actions;
 mod cache;
@@ -66,8 +64,8 @@ pub(crate) struct Assembler {
 }
 
 impl Assembler {
-    /// One whose code takes at most so many bytes altogether, counted in whole pages. `is_shared` is whether several
-    /// threads add to the counters of the same flow records.
+    /// Creates an assembler with at most `limit_bytes` of code, in whole pages. `is_shared` means that several threads
+    /// update the counters of the same flow records.
     pub fn new(limit_bytes: usize, is_shared: bool) -> Self {
         Self {
             room: Arc::new(Room::new(limit_bytes)),
@@ -75,7 +73,7 @@ impl Assembler {
         }
     }
 
-    /// Bytes that the code takes which is there.
+    /// Returns the bytes of existing code.
     pub fn used_bytes(&self) -> usize {
         self.room.used_bytes()
     }

@@ -1,4 +1,4 @@
-//! Places in the structures that code reads and writes. Each structure has a register of its own, in all code.
+//! Operands for the structures that code reads and writes. Each structure has a fixed register.
 
 use crate::fast::datapath::frame::Frame;
 use crate::fast::datapath::key::Base;
@@ -26,10 +26,10 @@ macro_rules! place {
 }
 pub(super) use place;
 
-/// What is in [`Frame::kept`] while a table is searched, and how one calls it in listings.
+/// What is in [`Frame::kept`] while a table is searched, with its name in listings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kept {
-    /// A hash table's: the number of the slot to look at. A trie's: the address of the entry to look at.
+    /// For a hash table: the number of the next slot. For a trie: the address of the next entry.
     At,
     /// The slots' upper half that the key has.
     Tag,
@@ -65,7 +65,7 @@ pub(super) fn key_word(index: usize) -> AsmMemoryOperand {
     rdi + (offset_of!(Frame, key) + 8 * index) as i32
 }
 
-/// Where a frame holds what offsets are counted from; nothing for the frame itself.
+/// Returns the offset of a base's pointer in a frame; none for the frame itself.
 pub(super) fn pointer_to(base: Base) -> Option<AsmMemoryOperand> {
     match base {
         Base::Frame => None,
@@ -75,7 +75,7 @@ pub(super) fn pointer_to(base: Base) -> Option<AsmMemoryOperand> {
     }
 }
 
-/// `at` bytes behind what `pointer` holds, or in the frame.
+/// Returns the operand `at` bytes after `pointer`, or in the frame.
 pub(super) fn within(base: Base, pointer: AsmRegister64, at: impl Into<i32>) -> AsmMemoryOperand {
     match base {
         Base::Frame => rdi + at.into(),
@@ -83,7 +83,7 @@ pub(super) fn within(base: Base, pointer: AsmRegister64, at: impl Into<i32>) -> 
     }
 }
 
-/// What is called so in listings: a place so far behind what the register points to in all code.
+/// Returns the name in listings of an offset from a register.
 pub(super) fn name_of(register: Register, offset: usize) -> Option<&'static str> {
     macro_rules! names {
         ($kind:ty, $prefix:literal: $($($field:ident).+)*) => {

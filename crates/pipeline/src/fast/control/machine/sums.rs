@@ -1,9 +1,9 @@
-//! Checksums: what changes is added up as the operations go, and the sums follow at the end.
+//! Checksums: operations add up their changes, and checksums are updated at the end.
 //!
-//! RFC 1624 has the new checksum as `~(~sum + ~old + new)` in ones' complement, for each word that changes. Addition can
-//! be put off and put together, as the plain form's step by step gives the same: what it is modulo 0xffff does not
-//! depend on the order, and of the two forms of zero, 0 comes out only where nothing but zeros is added. It may be done
-//! in any byte order (RFC 1071 section 2), so words are added as they lie in memory, 32 bits at once.
+//! RFC 1624 has the new checksum as `~(~sum + ~old + new)` in ones' complement, for each word that changes. Additions can be
+//! deferred and combined with the same result as the plain form's: the sum modulo 0xffff does not depend on the order, and
+//! of the two zeros, 0 is the result only if only zeros are added. Any byte order works (RFC 1071 section 2), so words are
+//! added in memory order, 32 bits at once.
 
 use super::writer::{Pointer, Writer, param};
 use crate::fast::datapath::action_program::Op;
@@ -17,11 +17,11 @@ const IPV4_SUM: i32 = offset::IPV4_CHECKSUM as i32;
 const TCP_SUM: i32 = offset::TCP_CHECKSUM as i32;
 const UDP_SUM: i32 = offset::UDP_CHECKSUM as i32;
 
-/// What one TTL less adds to the complement of the sum: `~old + new` with `new = old - 1`, in this machine's order, in
-/// which the TTL is the lower byte of its word.
+/// The addition to the complement of the sum for a decremented TTL: `~old + new` with `new = old - 1`, in this machine's
+/// order, in which the TTL is the lower byte of its word.
 const TTL_LESS: i32 = 0xfffe;
 
-/// What has been added up so far.
+/// The sums so far.
 pub(super) struct Sums {
     /// Whether `r10` holds the changes of IPv4 addresses.
     has_addresses: bool,
@@ -92,7 +92,7 @@ impl Sums {
         asm.add(r11, rdx)
     }
 
-    /// Adds what is in `rdx` to the changes of ports.
+    /// Adds `rdx` to the changes of ports.
     fn add_port(&mut self, writer: &mut Writer) -> Result<(), IcedError> {
         if std::mem::replace(&mut self.has_ports, true) {
             writer.emitter.asm.add(r11, rdx)
@@ -115,7 +115,7 @@ impl Sums {
         asm.mov(word_ptr(r9 + IPV4_SUM), dx)
     }
 
-    /// Brings all checksums up to date whose changes have been added up.
+    /// Emits the update of all checksums with changes.
     pub fn finish(&mut self, writer: &mut Writer) -> Result<(), IcedError> {
         if self.has_addresses {
             self.finish_ipv4(writer)?;

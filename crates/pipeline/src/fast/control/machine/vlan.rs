@@ -1,4 +1,4 @@
-//! VLAN tags: setting, pushing and popping them, and what the frame's fields say of them.
+//! VLAN tags: setting, pushing and popping them, and the frame's fields for them.
 //!
 //! Only the outermost tag matters. It is right behind the Ethernet addresses, 12 bytes from the beginning: its type,
 //! then its TCI of 3 bits priority, 1 bit CFI, 12 bits id.
@@ -12,7 +12,7 @@ use iced_x86::code_asm::*;
 use urtica_wire::VLAN_PRESENT;
 use urtica_wire::packet::ethernet;
 
-/// The same as the interpreter goes by.
+/// As in the interpreter.
 const ADDRESSES_LEN: i32 = offset::ADDRESSES_LEN as i32;
 const TAG_LEN: i32 = offset::TAG_LEN as i32;
 const TCI: i32 = offset::TCI as i32;
@@ -46,7 +46,7 @@ pub(super) fn set_pcp(writer: &mut Writer, params: usize) -> Result<(), IcedErro
     })
 }
 
-/// The new tag has what the frame's fields say, which is 0 without a tag; the CFI is not copied.
+/// The new tag has the values of the frame's fields, which are 0 without a tag; the CFI is not copied.
 pub(super) fn push(writer: &mut Writer, ether_type: u16) -> Result<(), IcedError> {
     writer.point_to(Pointer::Data)?;
     writer.has_network = false;
@@ -75,7 +75,7 @@ pub(super) fn push(writer: &mut Writer, ether_type: u16) -> Result<(), IcedError
     Ok(())
 }
 
-/// An inner tag, if there is one, becomes the outermost: the type that `network` stands behind is then not the first.
+/// An inner tag, if any, becomes the outermost: the type before `network` is then not the first.
 pub(super) fn pop(writer: &mut Writer) -> Result<(), IcedError> {
     if_tagged(writer, |writer, done| {
         let mut inner = writer.emitter.label();

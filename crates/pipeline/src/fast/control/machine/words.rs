@@ -1,4 +1,4 @@
-//! Reading what a table compares.
+//! Reading the words that a table compares.
 
 use super::emit::Emitter;
 use super::operands::{place, pointer_to, within};
@@ -40,7 +40,7 @@ pub(super) const R8: Pair = Pair(r8, r8d);
 pub(super) const R9: Pair = Pair(r9, r9d);
 pub(super) const R11: Pair = Pair(r11, r11d);
 
-/// What reads words, and remembers which base's address is in its register.
+/// A reader of words, which tracks the base in its register.
 #[derive(Clone, Copy)]
 pub(super) struct WordReader {
     pointer: AsmRegister64,
@@ -55,7 +55,7 @@ impl WordReader {
         }
     }
 
-    /// One whose base is there already.
+    /// Creates a reader whose base is already loaded.
     pub fn loaded(pointer: AsmRegister64, base: Base) -> Self {
         Self {
             pointer,
@@ -63,7 +63,7 @@ impl WordReader {
         }
     }
 
-    /// Puts a word, masked, into a register. A long mask takes another register.
+    /// Emits reading a masked word into a register. A long mask needs another register.
     pub fn read(
         &mut self,
         emitter: &mut Emitter,
@@ -97,7 +97,7 @@ impl WordReader {
         }
     }
 
-    /// A place behind a base, whose address is loaded unless it is there already.
+    /// Returns an operand relative to a base, which is loaded if necessary.
     pub fn place(
         &mut self,
         emitter: &mut Emitter,

@@ -1,4 +1,4 @@
-//! Code of actions while it is being written: what its registers hold, and what is known of the frame.
+//! The state while code of actions is written: the contents of registers, and facts about the frame.
 
 use super::emit::Emitter;
 use super::operands::place;
@@ -6,18 +6,18 @@ use crate::fast::datapath::kinds::Kinds;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 
-/// Code of actions, with what is known at this place of it.
+/// Code of actions, with the facts at this position.
 pub(super) struct Writer<'a> {
     pub emitter: &'a mut Emitter,
     /// The headers that the frame has for sure.
     pub known: Kinds,
-    /// What is in `r8`.
+    /// The content of `r8`.
     pub pointer: Option<Pointer>,
     /// Whether `network` is in `r9`.
     pub has_network: bool,
 }
 
-/// What `r8` may hold.
+/// Possible contents of `r8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pointer {
     Data,

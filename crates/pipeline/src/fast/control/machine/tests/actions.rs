@@ -302,7 +302,7 @@ fn run(parsed: &Parsed, list: &List, target: u32, headroom: usize, is_shared: bo
     // SAFETY: the flow record is in the arena, and nobody else is there.
     let own = unsafe { &(*body.default).counters };
     let counts = match &threads {
-        // SAFETY: the same.
+        // SAFETY: as above.
         Some(threads) => unsafe { threads.counts(own) },
         None => own.read(),
     };

@@ -67,7 +67,7 @@ fn cycles(world: &World, body: &Body, frames: &mut [Frame], repeats: usize) -> f
                 .chunks_mut(BURST)
                 .for_each(|burst| process(world, body, burst));
         }
-        // SAFETY: the same.
+        // SAFETY: as above.
         best = best.min(unsafe { _rdtsc() } - start);
     }
     best as f64 / (repeats * frames.len()) as f64
