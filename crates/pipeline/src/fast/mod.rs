@@ -1,12 +1,12 @@
-//! The pipeline compiled (ESWITCH, SIGCOMM 2016): each table to what finds its entries fastest, each sort of action to
-//! code of its own.
+//! The pipeline compiled (ESWITCH, SIGCOMM 2016): each table to the fastest search for its entries, each kind of action list
+//! to its own code.
 //!
-//! **What.** [`Compiled`] is what [`Pipeline::compile`](crate::Pipeline::compile) makes. A [`Reader`], one for each
-//! thread, takes a [`Burst`] of frames through it. What the compiled form does not carry out it leaves to the plain one,
-//! from the beginning of a table on, before anything was counted or changed there: [`Verdict::Punt`],
-//! [`Pipeline::resume`](crate::Pipeline::resume). So it never does anything but what the plain form would.
+//! **What.** [`Compiled`] is what [`Pipeline::compile`](crate::Pipeline::compile) makes. A [`Reader`], one for each thread,
+//! processes a [`Burst`] of frames. Packets that the compiled form does not support are left to the plain one at the start
+//! of a table, before anything was counted or changed there: [`Verdict::Punt`],
+//! [`Pipeline::resume`](crate::Pipeline::resume). So it never differs from the plain form.
 //!
-//! **How.** Folders tell what runs when:
+//! **How.** By folder:
 //!
 //! - `datapath` runs for each packet, in any number of threads.
 //! - `control` runs for each change, in one thread, and makes what the datapath runs.
@@ -14,7 +14,7 @@
 //!
 //! `control` uses the other two, `datapath` uses `memory`, and `memory` neither.
 //!
-//! **Thread-safety.** One thread changes, any number look. Those never wait; a change waits at most for a burst.
+//! **Thread-safety.** One thread changes, any number read. Readers never wait; a change waits at most for a burst.
 
 mod control;
 mod datapath;

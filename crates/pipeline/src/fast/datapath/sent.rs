@@ -27,7 +27,7 @@ pub(crate) struct AllSent {
         reason = "copies point into them while others are added"
     )]
     buffers: Vec<Box<Buffer>>,
-    /// How many of the buffers are in use.
+    /// The number of used buffers.
     used: usize,
 }
 
@@ -57,7 +57,7 @@ pub(crate) enum Place {
     Copied(u32),
 }
 
-/// A frame that leaves besides what its verdict tells.
+/// An additional output of a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct SentFrame<'a> {
     frame: &'a Frame,
@@ -71,7 +71,7 @@ impl AllSent {
         self.used = 0;
     }
 
-    /// How many ways out there are.
+    /// Returns the number of outputs.
     pub fn len(&self) -> u32 {
         self.sent.len() as u32
     }
@@ -101,7 +101,7 @@ impl AllSent {
             self.buffers.push(Buffer::boxed());
         }
         let floor = self.buffers[number].start();
-        // SAFETY: the buffer has that much room behind its headroom, and is no frame's own.
+        // SAFETY: the buffer has this much space after its headroom, and belongs to no frame.
         let data = unsafe {
             let data = floor.add(HEADROOM);
             data.copy_from_nonoverlapping(frame.data, frame.len as usize);
@@ -138,8 +138,7 @@ impl AllSent {
 }
 
 impl SentFrame<'_> {
-    /// The port that it leaves by; `None` if that is what a reserved port stands for: see
-    /// [`Pipeline::send`](crate::Pipeline::send).
+    /// Returns the output port; `None` for a reserved port: see [`Pipeline::send`](crate::Pipeline::send).
     #[inline]
     pub fn port(&self) -> Option<PortNo> {
         match PortNo(self.sent.way.port) {
@@ -162,7 +161,7 @@ impl SentFrame<'_> {
         (packet, PortNo(self.sent.way.port))
     }
 
-    /// What the controller is told, if it leaves for that.
+    /// Returns the cause for a packet-in, if it is sent to the controller.
     pub(crate) fn cause(&self) -> PacketInCause {
         let origin = self.sent.origin;
         PacketInCause {

@@ -1,4 +1,4 @@
-//! Tables, flow records and the context as machine code sees them: what is where, and what a table is searched by.
+//! Tables, flow records and the context, as laid out for machine code.
 //!
 //! ```text
 //!  Header of table 60 ──► Body ──► code (or template, for the interpreter)
@@ -10,8 +10,8 @@
 //!                         Header of the next table
 //! ```
 //!
-//! A table changes by a new body: one pointer is stored, and frames that come to the table from then on meet code and
-//! data that belong together. The old body is freed when no thread can be in it any more ([`crate::fast::memory::epoch`]).
+//! A table changes by a new body: one pointer is stored, and later frames use consistent code and data. The old body is
+//! freed when no thread can use it ([`crate::fast::memory::epoch`]).
 
 use super::action_program::{ActionProgram, MAX_PARAMS};
 use super::key::{KeyMask, Word};
@@ -20,13 +20,13 @@ use crate::EntryCounters;
 use crate::fast::memory::arena::Ref;
 use std::sync::atomic::{AtomicPtr, AtomicU64};
 
-/// How many parts a body has at most; entries of more sorts share hash tables.
+/// The maximum number of parts of a body; with more sets of bits, entries share hash tables.
 pub(crate) const MAX_PARTS: usize = 31;
 
-/// How many headers there are: one for each table that a pipeline can have.
+/// The number of headers: one for each possible table of a pipeline.
 pub(crate) const MAX_HEADERS: usize = 256;
 
-/// One table. It stays where it is as long as the pipeline is.
+/// One table. Its address is stable while the pipeline exists.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Header {
@@ -37,25 +37,25 @@ pub(crate) struct Header {
     pub table_id: u32,
 }
 
-/// What a table is searched by, as of now. Never changes, but for what its parts point to.
+/// A table's current search. It never changes, except for the data of its parts.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Body {
-    /// Where machine code goes on with a frame that comes to the table; 0 for the interpreter.
+    /// The address of the table's machine code; 0 for the interpreter.
     pub code: u64,
-    /// The flow record of frames that no part matches: of the entry of the lowest rank, where that matches everything. Null
-    /// where there is none.
+    /// The flow record of frames that no part matches: that of the last entry, if it matches everything. Null if there is
+    /// none.
     pub default: *const FlowRecord,
     /// For each part of the template: [`Slots`](crate::fast::memory::hash_table::Slots), or the root of a trie. A hash
     /// table that grows has new slots: they are swapped in here. Of a table that was cut the first are the slots of its
     /// [`SubTablePointer`]s, the second is that to the rest; of merged tuples the first are the
     /// [`Tuples`](super::merged::Tuples).
     pub parts: [AtomicPtr<u8>; MAX_PARTS],
-    /// What it is, for the interpreter and for people.
+    /// The template, for the interpreter and for listings.
     pub template: Template,
 }
 
-// SAFETY: what the pointers lead to is changed by atomics, and freed only when no thread can be in it.
+// SAFETY: the pointers' data is changed by atomics, and freed only when no thread can use it.
 unsafe impl Send for Body {}
 // SAFETY: as above.
 unsafe impl Sync for Body {}
@@ -65,18 +65,17 @@ unsafe impl Sync for Body {}
 pub(crate) enum Template {
     /// Entry after entry, compared with constants: for a few entries.
     Direct(Vec<Rule>),
-    /// One hash table for each sort of match, from the highest rank down. With one part it is what ESWITCH calls a
-    /// compound hash; with several, tuple space search.
+    /// One hash table for each set of bits, best ranks first. With one part it is ESWITCH's compound hash; with several,
+    /// tuple space search.
     Hash(Vec<HashPart>),
     /// A trie of prefixes, longest first.
     Lpm(LpmPart),
-    /// One hash table of [`SubTablePointer`]s to sub-tables, by the one field that it looks at. Frames that find none
-    /// there go on in the rest.
+    /// One hash table of [`SubTablePointer`]s to sub-tables, by one field. Other frames use the rest.
     Cut(KeyMask),
-    /// Hash tables that entries share which look at different bits: [`Tuples`](super::merged::Tuples), of entries which
-    /// look so deep. For any number of sorts of match.
+    /// Hash tables shared by entries with different bits: [`Tuples`](super::merged::Tuples), for this parsing depth and any
+    /// number of sets of bits.
     Merged(Depth),
-    /// Not searched here: frames go on the plain way.
+    /// Not searched here: frames are left to the plain form.
     Plain,
 }
 
@@ -92,10 +91,10 @@ pub(crate) struct Rule {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct HashPart {
     pub mask: KeyMask,
-    /// How many words there are in a block before the flow record: those of the key, and more in sub-tables of a table,
-    /// which share flow records.
+    /// The number of words in a block before the flow record: those of the key, and more in sub-tables, which share flow
+    /// records.
     pub room: usize,
-    /// Whether what is looked at lies so far out in memory that it pays to fetch it ahead and pause.
+    /// Whether the data is so far in memory that prefetching with a pause is faster.
     pub is_far: bool,
     /// Whether a match here is final: no part that follows has an entry of a higher rank than any here.
     pub is_final: bool,
@@ -106,27 +105,27 @@ pub(crate) struct HashPart {
 pub(crate) struct LpmPart {
     pub require: Kinds,
     pub depth: Depth,
-    /// Where the field is: as in [`Word`], whose mask is not used here.
+    /// The field's position, as in [`Word`], whose mask is not used here.
     pub field: Word,
     /// Bytes of the field.
     pub len: u8,
-    /// Bits that index the root, 16 or 24; nodes take 8 each.
+    /// Bits that index the root, 16 or 24; nodes use 8 each.
     pub root_bits: u8,
-    /// How many words there are in a block before the flow record: some in sub-tables of a table, which share flow records.
+    /// The number of words in a block before the flow record: some in sub-tables, which share flow records.
     pub room: usize,
     /// As in [`HashPart`].
     pub is_far: bool,
 }
 
-/// What leads on to a sub-table of a table. In the arena, behind the words of its key, in place of a flow record.
+/// A pointer to a sub-table, in the arena after the words of its key, instead of a flow record.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct SubTablePointer {
-    /// What the sub-table is searched by. A sub-table changes as a table does: one pointer is stored.
+    /// The sub-table's body. A sub-table changes like a table: one pointer is stored.
     pub body: AtomicPtr<Body>,
 }
 
-/// An entry as far as packets need it. In the arena, behind the words of the key where the table is a hash table.
+/// An entry's data for packets, in the arena, after the words of the key in hash tables.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct FlowRecord {
@@ -134,8 +133,7 @@ pub(crate) struct FlowRecord {
     pub code: u64,
     /// Lower goes first: priority from the highest down, then age.
     pub rank: u64,
-    /// Of frames matched since it was made. One thread adds; where there may be several, none does, and each has counters of
-    /// its own (`thread_counts`).
+    /// Of frames matched since its creation, by one thread; with several, each has its own counters (`thread_counts`).
     pub counters: EntryCounters,
     /// A port, or the index of a header.
     pub target: u32,
@@ -143,34 +141,34 @@ pub(crate) struct FlowRecord {
     pub params: [u8; MAX_PARAMS],
 }
 
-/// What a thread has counted for a table. The thread alone writes, by plain loads and stores; others read.
+/// A thread's counters of a table. Only the thread writes, by plain loads and stores; others read.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(crate) struct TableCounts {
     /// Frames that an entry matched.
     pub matches: AtomicU64,
-    /// Frames that none matched and that went no further. Not those that went the plain way, which counts itself.
+    /// Frames without an entry that were dropped, but not those left to the plain form, which counts itself.
     pub misses: AtomicU64,
 }
 
-/// Where the parts of a block are, for a table whose keys have so many words.
+/// Returns the offset of the flow record in a block whose key has `words` words.
 pub(crate) fn record_offset(words: usize) -> usize {
     8 * words
 }
 
-/// How many units of the arena an entry takes with a key of so many words and so many bytes of parameters.
+/// Returns the size of an entry in units of the arena, for its words of key and bytes of parameters.
 pub(crate) fn block_units(words: usize, params: usize) -> usize {
     let bytes = record_offset(words) + std::mem::offset_of!(FlowRecord, params) + params;
     bytes.div_ceil(crate::fast::memory::arena::UNIT_BYTES)
 }
 
-/// How many units of the arena a sub-table pointer takes behind a key of so many words.
+/// Returns the size of a sub-table pointer in units of the arena, with its words of key.
 pub(crate) fn sub_pointer_units(words: usize) -> usize {
     (record_offset(words) + size_of::<SubTablePointer>())
         .div_ceil(crate::fast::memory::arena::UNIT_BYTES)
 }
 
-/// The flow record of a block.
+/// Returns the flow record of a block.
 ///
 /// # Safety
 /// `block` is one of the arena at `arena`, of a table whose keys have so many words.
@@ -180,7 +178,7 @@ pub(crate) unsafe fn record_at(arena: *mut u8, block: Ref, words: usize) -> *mut
     unsafe { arena.add(block.offset() + record_offset(words)).cast() }
 }
 
-/// The sub-table pointer of a block.
+/// Returns the sub-table pointer of a block.
 ///
 /// # Safety
 /// `block` is one of the arena at `arena`, of a sub-table pointer with so many words before it.

@@ -1,9 +1,9 @@
 //! Ways out of the pipeline, as parameters of action programs.
 
-/// How many bytes of parameters an [`Origin`] is.
+/// The bytes of parameters of an [`Origin`].
 pub(crate) const ORIGIN_LEN: usize = 10;
 
-/// How many bytes of parameters a way out is.
+/// The bytes of parameters of a [`Way`].
 pub(crate) const WAY_LEN: usize = 6;
 
 /// The ways out of one frame among those of all.
@@ -18,11 +18,11 @@ pub(crate) struct SentRange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
     pub port: u32,
-    /// How many bytes to send to the controller, if it is that.
+    /// The number of bytes to send, if it is the controller.
     pub max_len: u16,
 }
 
-/// The entry that sends a packet out, as a controller is told of it.
+/// The entry that sends a packet, for packet-ins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Origin {
     pub cookie: u64,

@@ -1,25 +1,23 @@
-//! Memory for what readers follow numbers to: flow records and trie nodes.
+//! Memory for blocks with short numbers: flow records and trie nodes.
 //!
-//! **What.** [`Arena::allocate`] gives a block of a few cache lines, [`Arena::free`] takes it back. A block's name is a
-//! [`Ref`], the number of its first *unit* of 64 bytes counted from [`Arena::base`]: 28 bits instead of a pointer's 64,
-//! so that a slot of a hash table has room for a tag beside it and an entry of a trie for a mark. No block has number
-//! 0, which so stands for none wherever a number lies in memory.
+//! **What.** [`Arena::allocate`] allocates a block of a few cache lines, and [`Arena::free`] frees it. A block's name is a
+//! [`Ref`], the number of its first *unit* of 64 bytes counted from [`Arena::base`]: 28 bits instead of a pointer's 64, so
+//! that a slot of a hash table also has space for a tag, and an entry of a trie for a mark. No block has number 0, which
+//! means none.
 //!
-//! **How.** A range of addresses is reserved at once, 16 GiB at most, and becomes memory in steps as blocks need it;
-//! hence nothing ever moves, and a reader that knows the base needs nothing else from here. The first step is the last
-//! 64 KiB before the border of a huge page, in small pages, so that a thousand small switches in one process do not take
-//! a huge page each; from the border on, steps are huge pages. Blocks that were
-//! freed are chained, by huge page and size, through their own first bytes, and are given out again before memory that
-//! never was. No block goes over the border of a huge page; one in which no block is left goes back to the system, and is
-//! taken for blocks of any size later.
+//! **How.** A range of at most 16 GiB of addresses is reserved at once, and committed in steps as needed; so nothing ever
+//! moves, and readers only need the base. The first step is the last 64 KiB before the border of a huge page, in small
+//! pages, so that a thousand small switches in one process do not need a huge page each; after the border, steps are huge
+//! pages. Blocks that were freed are chained, by huge page and size, through their own first bytes, and are reused before
+//! new memory. No block crosses the border of a huge page; an empty huge page is returned to the system, and later used for
+//! blocks of any size.
 //!
-//! **Cost.** A few ns to allocate, and what zeroing takes; each step, and each huge page that is given back, one system call,
-//! and as many zeros from the kernel. 32 bytes for each huge page beside the blocks themselves. Reserved addresses take
-//! none.
+//! **Cost.** A few ns to allocate, plus zeroing; one system call, and zeroing by the kernel, for each step and each returned
+//! huge page. 32 bytes per huge page in addition to the blocks. Reserved addresses need no memory.
 //!
-//! **Thread-safety.** One writer, as `&mut self` sees to. Readers hold the base and numbers that they found in memory.
-//! That these still name something is the writer's business: it frees a block only when no reader can see it any more
-//! ([`super::epoch`]). The arena itself never reads or writes a block between `allocate` and `free`.
+//! **Thread-safety.** One writer, as `&mut self` ensures. Readers have the base and numbers that they found in memory. The
+//! writer frees a block only when no reader can see it ([`super::epoch`]). The arena itself never reads or writes a block
+//! between `allocate` and `free`.
 
 #[cfg(miri)]
 use super::miri_memory::{madvise, mmap_anonymous, mprotect, munmap};
@@ -33,10 +31,10 @@ use std::num::NonZeroU32;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::AtomicU32;
 
-/// What blocks are measured in.
+/// The size of a unit of blocks.
 pub(crate) const UNIT_BYTES: usize = 64;
 
-/// Every `Ref` is below: the upper bits of the numbers that stand for them are free for marks.
+/// The bound of every `Ref`: the upper bits of numbers are free for marks.
 pub(crate) const REFS: u32 = 1 << 28;
 
 /// A trie's node, in units.
@@ -50,7 +48,7 @@ const RESERVED_BYTES_MAX: usize = REFS as usize * UNIT_BYTES;
 /// The first step, which ends where the first huge page but one begins. Enough for a few hundred flow records.
 const FIRST_STEP_BYTES: usize = 64 << 10;
 
-/// How many units a huge page has.
+/// The number of units of a huge page.
 const PAGE_UNITS: usize = HUGE_PAGE_BYTES / UNIT_BYTES;
 
 /// Where the first block lies.
@@ -62,7 +60,7 @@ const START_BYTES: usize = HUGE_PAGE_BYTES - FIRST_STEP_BYTES;
 pub(crate) struct Ref(NonZeroU32);
 
 impl Ref {
-    /// The block of this number; none of 0.
+    /// Returns the block with this number; `None` for 0.
     #[inline]
     pub fn from_bits(bits: u32) -> Option<Self> {
         NonZeroU32::new(bits).map(Self)
@@ -74,7 +72,7 @@ impl Ref {
         self.0.get()
     }
 
-    /// How far it is from an arena's base, in bytes.
+    /// Returns its offset from an arena's base, in bytes.
     #[inline]
     pub fn offset(self) -> usize {
         self.bits() as usize * UNIT_BYTES
@@ -88,7 +86,7 @@ pub(crate) struct Full;
 /// Blocks of memory with numbers.
 #[derive(Debug)]
 pub(crate) struct Arena {
-    /// What was mapped, in which `base` is the first address on a border of a huge page.
+    /// The mapping, in which `base` is the first address on a border of a huge page.
     mapping: NonNull<u8>,
     mapping_bytes: usize,
     base: NonNull<u8>,
@@ -108,7 +106,7 @@ pub(crate) struct Arena {
     empty: Vec<u32>,
 }
 
-/// What is known of a huge page.
+/// The state of a huge page.
 #[derive(Clone, Copy, Debug, Default)]
 struct Page {
     used_units: u32,
@@ -122,9 +120,9 @@ unsafe impl Send for Arena {}
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// An arena that gives out at most so many bytes, and never more than 16 GiB less 2 MiB.
+    /// Creates an arena of at most `limit_bytes`, and never more than 16 GiB less 2 MiB.
     ///
-    /// Where the system refuses so large a range, one of half the size is asked for, and so on.
+    /// If the system refuses this range, one of half the size is requested, and so on.
     ///
     /// # Errors
     /// The system's, if it refuses even 2 MiB of addresses.
@@ -145,8 +143,8 @@ impl Arena {
         let skipped = mapping.align_offset(HUGE_PAGE_BYTES);
         // SAFETY: the mapping is a huge page longer than `reserved`, so the next border lies within.
         let base = unsafe { mapping.add(skipped) };
-        // Advice, which a kernel without huge pages refuses: it goes on with small ones.
-        // SAFETY: addresses of our own, with nothing in them yet.
+        // Advice, which a kernel without huge pages refuses: it then uses small ones. SAFETY: addresses of our own, with
+        // nothing in them yet.
         let _ = unsafe { madvise(base.as_ptr().cast(), reserved, Advice::LinuxHugepage) };
         Self {
             mapping,
@@ -163,7 +161,7 @@ impl Arena {
         }
     }
 
-    /// A block of 1, 2, 3, 4 or [`NODE_UNITS`] units, all zeros; `None` where the limit is reached or the system has no
+    /// Allocates a zeroed block of 1, 2, 3, 4 or [`NODE_UNITS`] units; `None` if the limit is reached or the system has no
     /// memory.
     ///
     /// # Panics
@@ -182,9 +180,9 @@ impl Arena {
     fn reuse(&mut self, page: u32, class: usize) -> Option<Ref> {
         let block = self.pages[page as usize].freed[class]?;
         let pointer = self.pointer(block);
-        // SAFETY: the block was freed, so it is ours alone; it is aligned to 64 bytes and begins with what `free` wrote.
+        // SAFETY: the block was freed, so it is not shared; it is aligned to 64 bytes and begins with the link from `free`.
         let next = unsafe { pointer.cast::<u32>().read() };
-        // SAFETY: the same; `free` was told the size.
+        // SAFETY: as above; `free` got the size.
         unsafe { pointer.write_bytes(0, SIZES[class] * UNIT_BYTES) };
         self.pages[page as usize].freed[class] = Ref::from_bits(next);
         if next == 0 {
@@ -223,12 +221,12 @@ impl Arena {
         };
     }
 
-    /// Makes the next step memory: up to the next border of a huge page. No block is larger, and what is reserved ends at
-    /// one. Pages in a step that is shorter than a huge page are small.
+    /// Commits the next step: up to the next border of a huge page. No block is larger, and the reserved range ends at one.
+    /// Pages in a step that is shorter than a huge page are small.
     fn commit(&mut self) -> Result<(), Errno> {
         let end_bytes = (self.committed_bytes + 1).next_multiple_of(HUGE_PAGE_BYTES);
         let flags = MprotectFlags::READ | MprotectFlags::WRITE;
-        // SAFETY: the limit is within what is reserved, so these are addresses of our own; they get more rights.
+        // SAFETY: the limit is within what is reserved, so these are our own addresses; they become accessible.
         unsafe {
             let start = self.base.add(self.committed_bytes);
             mprotect(
@@ -241,10 +239,10 @@ impl Arena {
         Ok(())
     }
 
-    /// Takes a block back, of as many units as it was asked for with. No reader may be able to see it any more.
+    /// Frees a block of its allocated size. No reader may see it any longer.
     ///
     /// # Panics
-    /// If there is no such size, or no such block ever was.
+    /// If there is no such size, or no such block.
     pub fn free(&mut self, block: Ref, units: usize) {
         self.check(block, units);
         let (number, class) = (page_of(block), size_class(units));
@@ -281,7 +279,7 @@ impl Arena {
         }
     }
 
-    /// How much is in blocks that were not freed.
+    /// Returns the bytes of blocks that were not freed.
     pub fn used_bytes(&self) -> usize {
         self.used_units * UNIT_BYTES
     }
@@ -291,12 +289,12 @@ impl Arena {
         self.limit_bytes
     }
 
-    /// How far from the base there is memory, at most. It never shrinks.
+    /// Returns the end of committed memory, relative to the base. It never shrinks.
     pub fn committed_bytes(&self) -> usize {
         self.committed_bytes
     }
 
-    /// What numbers count from. It never changes, and is the border of a huge page.
+    /// Returns the base of numbers. It never changes, and is the border of a huge page.
     pub fn base(&self) -> *mut u8 {
         self.base.as_ptr()
     }
@@ -314,21 +312,21 @@ impl Arena {
     #[inline]
     pub fn word(&self, block: Ref, index: usize) -> u64 {
         self.check(block, (index * 8 + 8).div_ceil(UNIT_BYTES));
-        // SAFETY: within committed memory, as just checked, aligned, and initialised since it is all zeros at first.
-        // Only the writer writes, and we have a reference to what belongs to it.
+        // SAFETY: within committed memory, as just checked, aligned, and initialised since it is all zeros at first. Only
+        // the writer writes, and we have a reference to its data.
         unsafe { self.pointer(block).cast::<u64>().add(index).read() }
     }
 
-    /// A block's units as numbers of 32 bits, which readers may look at meanwhile. None of them can be freed while the slice
-    /// is there, as that needs the arena to itself.
+    /// Returns a block's units as 32-bit numbers, which readers may read concurrently. They cannot be freed while the slice
+    /// exists, as that needs exclusive access to the arena.
     ///
     /// # Panics
-    /// If no block of so many units ever was there.
+    /// If there is no block of this size.
     pub fn atomics(&self, block: Ref, units: usize) -> &[AtomicU32] {
         self.check(block, units);
         let len = units * UNIT_BYTES / size_of::<AtomicU32>();
         // SAFETY: within committed memory, as just checked, aligned to 64 bytes, and initialised since it is all zeros at
-        // first. It stays mapped as long as the arena. What is not an atomic access to it is by `&mut self`.
+        // first. It stays mapped as long as the arena. Non-atomic accesses are by `&mut self`.
         unsafe { std::slice::from_raw_parts(self.pointer(block).cast(), len) }
     }
 
@@ -344,8 +342,8 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // It fails for addresses that are not a mapping only.
-        // SAFETY: our own mapping, to which readers have no right once the arena is gone.
+        // It only fails for addresses that are not a mapping. SAFETY: our own mapping, which readers may not use after the
+        // arena is dropped.
         let _ = unsafe { munmap(self.mapping.as_ptr().cast(), self.mapping_bytes) };
     }
 }
@@ -471,7 +469,7 @@ mod tests {
     }
 
     proptest! {
-        /// Blocks in use never overlap: each keeps what was written into it.
+        /// Blocks in use never overlap: each keeps its content.
         #[test]
         fn blocks_are_apart(steps in vec((select(&SIZES[..]), any::<bool>(), any::<prop::sample::Index>()), 1..200)) {
             let mut arena = Arena::new(MIB).unwrap();

@@ -1,17 +1,17 @@
-//! When what the writer took out can no longer be seen.
+//! Finding out when removed data can no longer be seen.
 //!
-//! **What.** The writer unlinks a block, so that no reader that comes later finds it, and hands it to
-//! [`Retired::retire`]. [`Retired::collect`] gives it back, to be freed, once every reader that may have found it
-//! before is done. Readers never wait, for the writer or for each other, and the writer never waits for readers.
+//! **What.** The writer unlinks a block, so that no later reader finds it, and passes it to [`Retired::retire`].
+//! [`Retired::collect`] returns it, to be freed, when every reader that may have found it is done. Readers never wait, for
+//! the writer or for each other, and the writer never waits for readers.
 //!
 //! **How.** Quiescent-state-based reclamation (McKenney and Slingwine's read-copy update, 1998; compared with others by
-//! Hart, McKenney, Demke Brown and Walpole, Journal of Parallel and Distributed Computing 67, 2007). A number, the
-//! *epoch*, grows by one with each block that is retired, which is stamped with the new one. A reader, or
-//! [`Participant`], says at the start of each burst which epoch it sees ([`Participant::begin`]), as it keeps nothing
-//! from the burst before. What is stamped with an epoch that all participants have seen is out of sight. One that
-//! sleeps has said so ([`Participant::rest`]) and holds nothing up.
+//! Hart, McKenney, Demke Brown and Walpole, Journal of Parallel and Distributed Computing 67, 2007). A number, the *epoch*,
+//! grows by one with each block that is retired, which is stamped with the new one. A reader, or [`Participant`], publishes
+//! the epoch that it sees at the start of each burst ([`Participant::begin`]), as it keeps nothing from the previous one.
+//! Blocks stamped with an epoch that all participants have seen are out of sight. A sleeping participant has called
+//! [`Participant::rest`], and delays nothing.
 //!
-//! **Why this is right.** Let a block be unlinked, the epoch then raised to *e*, and the block stamped with it.
+//! **Correctness.** Let a block be unlinked, the epoch then raised to *e*, and the block stamped with it.
 //!
 //! - *A participant that has seen e or more does not find the block.* It read the epoch with `Acquire`, and the writer
 //!   raised it with `Release` after the unlinking; so the unlinking happened before all that the participant reads from
@@ -45,10 +45,10 @@ use std::mem;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::{Arc, PoisonError};
 
-/// What a participant that rests has seen: no epoch has this number.
+/// The epoch of a resting participant: no real epoch has this number.
 const RESTING: u64 = 0;
 
-/// The epoch, and who looks at it.
+/// The epoch, and its participants.
 #[derive(Debug)]
 pub(crate) struct Epochs {
     now: Line,
@@ -79,7 +79,7 @@ impl Epochs {
         }
     }
 
-    /// Raises the epoch: what was unlinked before is out of sight of those who see the new one.
+    /// Raises the epoch: data unlinked before is out of sight for participants that see the new one.
     fn advance(&self) -> u64 {
         self.now.0.fetch_add(1, Release) + 1
     }
@@ -103,7 +103,7 @@ impl Epochs {
     }
 }
 
-/// A reader: one thread's part. It rests at first; dropping it takes it off the list.
+/// A reader, for one thread. It rests at first; dropping it removes it from the list.
 #[derive(Debug)]
 pub(crate) struct Participant {
     epochs: Arc<Epochs>,

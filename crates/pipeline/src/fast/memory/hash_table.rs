@@ -99,7 +99,7 @@ pub(crate) fn random_seeds() -> (u64, u64) {
     (source.hash_one("seed0"), source.hash_one("seed1"))
 }
 
-/// What a slot holds for a key of this hash in this block.
+/// Returns the content of a slot for a key with this hash in this block.
 #[inline]
 fn slot_of(hash: u64, block: Ref) -> u64 {
     tag_of(hash) | u64::from(block.bits())
@@ -136,7 +136,7 @@ struct SlotsBegin([AtomicU64; 0]);
 const _: () = assert!(size_of::<Slots>() == 64 && std::mem::offset_of!(Slots, slots) == 64);
 
 impl Slots {
-    /// The block with these words for its key.
+    /// Returns the block with these words as its key.
     ///
     /// # Safety
     /// The array is, or was at the last `begin` of this thread's participant, a [`HashTable`]'s with keys of as many
@@ -148,20 +148,20 @@ impl Slots {
         unsafe { Self::position(array, arena_base, words) }.map(|(_, block)| block)
     }
 
-    /// Has the processor fetch the slots that a search for this key begins with.
+    /// Prefetches the first slots of a search for this key.
     ///
     /// # Safety
-    /// As for `find`, as far as the array goes.
+    /// As for `find`, for the array only.
     #[inline]
     pub unsafe fn prefetch(array: *const Self, words: &[u64]) {
         // SAFETY: the array is alive, and its header is never changed.
         unsafe { Self::prefetch_hashed(array, hash(words, (*array).seed0, (*array).seed1)) }
     }
 
-    /// Has the processor fetch the slots that a search for a key of this hash begins with.
+    /// Prefetches the first slots of a search for a key with this hash.
     ///
     /// # Safety
-    /// As for `find`, as far as the array goes.
+    /// As for `find`, for the array only.
     #[inline]
     pub unsafe fn prefetch_hashed(array: *const Self, hash: u64) {
         // SAFETY: the array is alive, and its header is never changed; no slot's number is above the mask.
@@ -169,7 +169,7 @@ impl Slots {
         super::zeroed::prefetch(std::ptr::from_ref(slot).cast());
     }
 
-    /// The block with these words for its key, whose hash with the array's seeds is this one.
+    /// Returns the block with these words as its key, whose hash with the array's seeds is `hash`.
     ///
     /// # Safety
     /// As for `find`.
@@ -185,7 +185,7 @@ impl Slots {
         found.map(|(_, block)| block)
     }
 
-    /// The same, and the slot that it is in.
+    /// Like `find`, with the slot.
     ///
     /// # Safety
     /// As for `find`.
@@ -202,7 +202,7 @@ impl Slots {
         unsafe { Self::position_hashed(array, arena_base, hash, words) }
     }
 
-    /// The same for words of this hash.
+    /// Like `find`, for words with this hash.
     ///
     /// # Safety
     /// As for `find`.
@@ -238,20 +238,20 @@ impl Slots {
     /// The array is alive while the slot is used, and has as many slots.
     #[inline]
     unsafe fn slot<'a>(array: *const Self, at: usize) -> &'a AtomicU64 {
-        // SAFETY: the array has so many slots behind its header, which are accessed as atomics only.
+        // SAFETY: the array has this number of slots after its header, which are only accessed as atomics.
         unsafe { &*array.add(1).cast::<AtomicU64>().add(at) }
     }
 }
 
-/// Whether a block's key is this one.
+/// Returns `true` if a block has this key.
 ///
 /// # Safety
-/// There is a block in the arena of this base, not freed meanwhile, with a key of as many words, which nobody changes.
+/// The arena with this base has this block, which is not freed, with an unchanging key of as many words.
 #[inline]
 unsafe fn begins_with(arena_base: *const u8, block: Ref, words: &[u64]) -> bool {
     // SAFETY: the block is within the arena, and aligned to 64 bytes.
     let key = unsafe { arena_base.add(block.offset()) }.cast::<u64>();
-    // SAFETY: the block begins with as many words, which nobody changes.
+    // SAFETY: the block begins with as many words, which do not change.
     (words.iter().enumerate()).all(|(index, &word)| unsafe { *key.add(index) } == word)
 }
 
@@ -268,7 +268,7 @@ impl SlotArray {
             seed1,
             slots: SlotsBegin([]),
         };
-        // SAFETY: it is long enough, aligned to a cache line, and nobody else's yet. Zeros are free slots.
+        // SAFETY: it is long enough, aligned to a cache line, and not shared yet. Zeros are free slots.
         unsafe { memory.pointer().cast::<Slots>().write(header) };
         Self(memory)
     }
@@ -316,10 +316,10 @@ pub(crate) struct HashTable {
 }
 
 impl HashTable {
-    /// An empty table of keys with so many words.
+    /// Creates an empty table for keys of `key_words` words.
     ///
     /// # Panics
-    /// If they are none or more than [`KEY_WORDS_MAX`].
+    /// If `key_words` is 0 or more than [`KEY_WORDS_MAX`].
     pub fn new(key_words: usize) -> Self {
         Self::with_seeds(key_words, random_seeds())
     }
@@ -337,7 +337,7 @@ impl HashTable {
         }
     }
 
-    /// The block with these words for its key.
+    /// Returns the block with these words as its key.
     pub fn find(&self, arena: &Arena, words: &[u64]) -> Option<Ref> {
         self.position(arena, words).map(|(_, block)| block)
     }
@@ -384,7 +384,7 @@ impl HashTable {
         Some(block)
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -400,14 +400,14 @@ impl HashTable {
         self.array.pointer()
     }
 
-    /// How much memory the array takes.
+    /// Returns the bytes of the array.
     pub fn bytes(&self) -> usize {
         self.array.0.bytes()
     }
 
     fn position(&self, arena: &Arena, words: &[u64]) -> Option<(usize, Ref)> {
         // SAFETY: the array is ours, the number of words is checked, and its blocks were the arena's when they were
-        // inserted. Even if one was freed since, what it begins with is committed memory.
+        // inserted. Even if one was freed since, its beginning is committed memory.
         unsafe {
             self.check_key(words);
             Slots::position(self.array.pointer(), arena.base(), words)
@@ -424,7 +424,7 @@ impl HashTable {
         assert_eq!(words.len(), self.key_words, "a key has as many words");
     }
 
-    /// Makes a slot deleted, or free where no search passes it: together with the deleted ones before.
+    /// Marks a slot as deleted, or as free if no search passes it, together with the deleted ones before it.
     fn vacate(&mut self, at: usize) {
         let array = &self.array;
         if array.slot(at + 1).load(Relaxed) != FREE {
@@ -441,7 +441,7 @@ impl HashTable {
         }
     }
 
-    /// Goes over to a new array, with room for as many keys again, and returns the old one.
+    /// Switches to a new array, with space for twice as many keys, and returns the old one.
     fn rebuild(&mut self, arena: &Arena) -> SlotArray {
         let sparse = ((self.len + 1) * 2 * SPREAD_SMALL).next_power_of_two();
         let count = match sparse {
@@ -493,7 +493,7 @@ mod tests {
         let block = arena.allocate(units(words)).unwrap();
         let key = arena.pointer(block).cast::<u64>();
         for (index, &word) in words.iter().enumerate() {
-            // SAFETY: a block as large as the words, which nobody else has yet.
+            // SAFETY: a block as large as the words, which is not shared yet.
             unsafe { key.add(index).write(word) };
         }
         block
@@ -572,7 +572,7 @@ mod tests {
         ]
     }
 
-    /// Applies a change to both, and gives back what the table gives back.
+    /// Applies a change to both, and returns the table's result.
     fn apply(
         table: &mut HashTable,
         model: &mut HashMap<u64, Ref>,
@@ -612,7 +612,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the changes, and whether hashes collide or not, it finds what a map of the library's finds.
+        /// Whatever the changes, and whether hashes collide or not, it agrees with a map of the standard library.
         #[test]
         fn finds_what_a_map_finds(
             changes in vec(change(), 0..600),
@@ -640,8 +640,8 @@ mod tests {
         Array(SlotArray),
     }
 
-    /// Keys that are there all the while are always found, whatever happens to others and to the array; what is
-    /// freed is overwritten, so that one who still looked at it would notice.
+    /// Keys that are always present are always found, whatever happens to others and to the array; freed memory is
+    /// overwritten, so that a late reader would notice.
     #[test]
     fn what_stays_is_found_during_changes() {
         const STAYING: u64 = 100;
@@ -668,7 +668,7 @@ mod tests {
                         participant.begin();
                         let array = shown.load(Acquire);
                         for number in 0..STAYING {
-                            // SAFETY: shown since the last `begin`; what is freed passes through the epochs.
+                            // SAFETY: shown since the last `begin`; freed data passes through the epochs.
                             let found = unsafe { Slots::find(array, base, &[number]) };
                             assert_eq!(found, Some(stay[number as usize]));
                         }

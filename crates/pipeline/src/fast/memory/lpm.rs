@@ -1,8 +1,8 @@
 //! Entries by the longest prefix of an address.
 //!
-//! **What.** A trie from prefixes to blocks of an arena: [`Root::find`] gives the block of the longest prefix that an
-//! address begins with. Keys are any whole number of bytes up to 16: IPv4, IPv6 and Ethernet addresses alike. One
-//! writer changes a [`Trie`]; readers, generated code among them, start at its [`Root`].
+//! **What.** A trie from prefixes to blocks of an arena: [`Root::find`] returns the block of the longest prefix of an
+//! address. Keys have up to 16 bytes: IPv4, IPv6 and Ethernet addresses alike. One writer changes a [`Trie`]; readers,
+//! generated code among them, start at its [`Root`].
 //!
 //! **How.** A multibit trie with prefixes expanded and pushed down to where addresses end (Srinivasan and Varghese,
 //! ACM Transactions on Computer Systems 17, 1999), as DIR-24-8 (Gupta, Lin and McKeown, INFOCOM 1998) does for IPv4.
@@ -15,24 +15,23 @@
 //! | `1 << 31 \| ref` | the search goes on in the node at `base + ref * 64` with the key's next byte |
 //! | `ref` | the longest prefix's block |
 //!
-//! The root's index is the key's first bytes, the first of them the most significant. So a search has one load per
-//! level, remembers nothing, and compares nothing. An entry has what its longest prefix says, even if that is shorter
-//! than what led here; hence a prefix is written to every entry that it covers, but those of longer ones. These are
-//! told apart by what is in them: **each prefix has a block of its own**, and an entry with the block of the next
-//! shorter prefix, or 0, is one that no longer prefix covers. A prefix taken out leaves its entries to the next shorter
-//! one. A node in which all entries are then the same is taken out, too; [`Trie::remove`] never needs memory.
+//! The root's index is the key's first bytes, the first of them the most significant. So a search has one load per level,
+//! and no state or comparisons. An entry has the block of its longest prefix, even if that is shorter than the path to it;
+//! so a prefix is written to every entry that it covers, except for those of longer ones. These are distinguished by their
+//! content: **each prefix has a block of its own**, and an entry with the block of the next shorter prefix, or 0, is not
+//! covered by a longer prefix. The entries of a removed prefix get the next shorter one. A node whose entries are then all
+//! equal is removed, too; [`Trie::remove`] never needs memory.
 //!
-//! **Cost.** A search of an IPv4 address: 1 to 3 loads that wait for each other with 16 bits in the root, 1 or 2 with 24.
-//! The root takes 256 KiB or 64 MiB; a node takes 1 KiB. Among 10,000 routes, whose entries stay in the caches, 24 bits
-//! gain nothing in the benchmark `structures`; among 500,000 with a prefetch they do. Hence 16 for most. The writer knows
-//! prefixes by a hash table, 29 to 58 bytes each (33 among 100,000). A change writes the entries that the prefix covers,
-//! and looks for the next shorter prefix among the lengths that there are. A default route so writes the whole root:
-//! 65,536 or 16,777,216 entries, and all nodes.
+//! **Cost.** A search of an IPv4 address: 1 to 3 dependent loads with 16 bits in the root, 1 or 2 with 24. The root has 256
+//! KiB or 64 MiB, a node 1 KiB. In the benchmark `structures`, 24 bits are not faster with 10,000 routes, whose entries stay
+//! in the caches, but with 500,000 and a prefetch. Hence 16 is the usual choice. The writer has prefixes in a hash table, 29
+//! to 58 bytes each (33 among 100,000). A change writes the entries that the prefix covers, and searches the present lengths
+//! for the next shorter prefix. So a default route writes the whole root, 65,536 or 16,777,216 entries, and all nodes.
 //!
-//! **Thread-safety.** Each entry changes by one `Release` store, which readers load with `Acquire`. A node is whole
-//! before an entry leads to it, and says at first what the entry said; it is left as it is once none does. So each
-//! address, at any moment, has the answer from before or from after the change under way. Nodes that were taken out are
-//! returned: the caller frees them when no reader can see them any more ([`super::epoch`]).
+//! **Thread-safety.** Each entry changes by one `Release` store, which readers load with `Acquire`. A node is complete
+//! before an entry refers to it, and has the entry's old content at first; it no longer changes after its removal. So each
+//! address always has the answer from before or from after the current change. Removed nodes are returned: the caller frees
+//! them when no reader can see them ([`super::epoch`]).
 
 use super::arena::{Arena, Full, NODE_UNITS, Ref};
 use super::hash_table::{hash, random_seeds};
@@ -47,7 +46,7 @@ pub(crate) const KEY_BYTES_MAX: usize = 16;
 /// Set in entries that lead to a node.
 pub(crate) const NODE: u32 = 1 << 31;
 
-/// How many bits of a key a node looks at.
+/// The number of bits of a key per node.
 const NODE_BITS: u32 = 8;
 
 /// So many nodes are no reason to do without a trie.
@@ -77,7 +76,7 @@ impl Prefix {
         Self::of_bits(bits_of(key), len)
     }
 
-    /// The nodes on its way, behind a root of 16 bits: those of two prefixes are the same where these are.
+    /// Returns the nodes on its path, after a root of 16 bits: equal parts of prefixes have equal nodes.
     pub fn nodes(self) -> impl Iterator<Item = Self> {
         let levels = (16..self.len).step_by(NODE_BITS as usize);
         levels.map(move |level| self.shortened(level))
@@ -103,20 +102,20 @@ fn bits_of(key: &[u8]) -> u128 {
     u128::from_be_bytes(bytes)
 }
 
-/// What readers of a trie start from.
+/// The readers' entry point of a trie.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Root {
     entries: *const AtomicU32,
     bytes: usize,
 }
 
-// SAFETY: it is a pointer that only `find` follows, which is unsafe itself; what is there is changed by atomics.
+// SAFETY: only `find` uses the pointer, which is itself unsafe; its data is changed by atomics.
 unsafe impl Send for Root {}
 // SAFETY: as above.
 unsafe impl Sync for Root {}
 
 impl Root {
-    /// The root with these entries, one for each value of the first so many bits, 16 or 24.
+    /// Creates the root with these entries, one for each value of the first `root_bits` bits, 16 or 24.
     pub fn new(entries: *const AtomicU32, root_bits: u32) -> Self {
         Self {
             entries,
@@ -129,10 +128,10 @@ impl Root {
         self.entries
     }
 
-    /// The block of the longest prefix that a key begins with.
+    /// Returns the block of the longest prefix of a key.
     ///
     /// # Panics
-    /// If the key is shorter than the root's part of it, or ends where the trie goes on.
+    /// If the key is shorter than the root's part of it, or ends before the trie.
     ///
     /// # Safety
     /// The trie is, or was at the last `begin` of this thread's participant, one whose nodes are in the arena with this
@@ -140,7 +139,7 @@ impl Root {
     #[inline]
     pub unsafe fn find(self, arena_base: *const u8, key: &[u8]) -> Option<Ref> {
         let (first, rest) = key.split_at(self.bytes);
-        // SAFETY: the root has an entry for each value of so many bytes.
+        // SAFETY: the root has an entry for each value of its bits.
         let mut entry = unsafe { &*self.entries.add(index(first)) }.load(Acquire);
         let mut rest = rest.iter();
         while entry & NODE != 0 {
@@ -181,17 +180,17 @@ fn node_offset(entry: u32) -> usize {
     (entry & !NODE) as usize * super::arena::UNIT_BYTES
 }
 
-/// The root or a node, as the writer sees it: nothing of it can be freed meanwhile, as that needs the arena to itself.
+/// The root or a node, for the writer: nothing of it can be freed, as that needs exclusive access to the arena.
 #[derive(Clone, Copy, Debug)]
 struct Level<'a> {
     entries: &'a [AtomicU32],
-    /// Which bits of a key it looks at.
+    /// The first of its bits in a key.
     begin: u32,
     end: u32,
 }
 
 impl<'a> Level<'a> {
-    /// The node that an entry of a level leads to, if it does; `begin` is where that level ends.
+    /// Returns the node of a level's entry, if any; `begin` is the end of that level.
     fn node(arena: &'a Arena, entry: u32, begin: u32) -> Option<Self> {
         let node = node_of(entry)?;
         Some(Self {
@@ -201,17 +200,17 @@ impl<'a> Level<'a> {
         })
     }
 
-    /// The level that addresses which begin with the prefix go on in, if there is one.
+    /// Returns the next level for addresses with the prefix, if any.
     fn next(self, arena: &'a Arena, prefix: Prefix) -> Option<Self> {
         let entry = self.covered(prefix)[0].load(Relaxed);
         Self::node(arena, entry, self.end)
     }
 
-    /// The entries of addresses that begin with the prefix. They are one if it goes on below.
+    /// Returns the entries of addresses with the prefix: one if the prefix continues below.
     fn covered(self, prefix: Prefix) -> &'a [AtomicU32] {
         let first = (prefix.bits << self.begin >> (128 - (self.end - self.begin))) as usize;
         let count = 1_usize << self.end.saturating_sub(prefix.len);
-        // As the bits after the prefix are 0, so many entries follow.
+        // The bits after the prefix are 0, so `count` entries follow.
         &self.entries[first..first + count]
     }
 }
@@ -243,11 +242,11 @@ impl KnownPrefix {
     }
 }
 
-/// All prefixes of a trie, whatever its entries tell.
+/// All prefixes of a trie.
 #[derive(Debug)]
 struct Prefixes {
     known: HashTable<KnownPrefix>,
-    /// How many there are of each length.
+    /// The number of prefixes of each length.
     lengths: [u32; KEY_BYTES_MAX * 8 + 1],
     seeds: (u64, u64),
 }
@@ -311,14 +310,14 @@ impl Prefixes {
     }
 }
 
-/// What [`Trie::remove`] took out: the prefix's block, and nodes of [`NODE_UNITS`].
+/// The result of [`Trie::remove`]: the prefix's block, and nodes of [`NODE_UNITS`].
 #[derive(Debug)]
 pub(crate) struct Removed {
     pub block: Ref,
     pub nodes: Vec<Ref>,
 }
 
-/// A trie, as its one writer has it. The arena is the same in all calls.
+/// A trie, for its only writer. All calls must use the same arena.
 #[derive(Debug)]
 pub(crate) struct Trie {
     root: Zeroed,
@@ -329,7 +328,7 @@ pub(crate) struct Trie {
 }
 
 impl Trie {
-    /// An empty trie of keys with so many bytes, of which the root looks at the first 16 or 24 bits.
+    /// Creates an empty trie for keys of `key_bytes` bytes, of which the root uses the first 16 or 24 bits.
     ///
     /// # Panics
     /// If the root does not have 16 or 24 bits, or keys are shorter than that or longer than [`KEY_BYTES_MAX`].
@@ -346,12 +345,12 @@ impl Trie {
         }
     }
 
-    /// What readers start from; it stays the same.
+    /// Returns the readers' entry point, which never changes.
     pub fn root(&self) -> Root {
         Root::new(self.root.pointer().cast_const().cast(), self.root_bits)
     }
 
-    /// How many prefixes there are.
+    /// Returns the number of prefixes.
     pub fn len(&self) -> usize {
         self.prefixes.known.len()
     }
@@ -361,23 +360,23 @@ impl Trie {
         self.nodes <= NODES_SPARE + 2 * self.len()
     }
 
-    /// How much memory searches look at: root and nodes.
+    /// Returns the bytes that searches use: root and nodes.
     pub fn search_bytes(&self) -> usize {
         self.root.bytes() + self.nodes * NODE_UNITS * super::arena::UNIT_BYTES
     }
 
-    /// How much memory it takes: root, nodes, and what the writer knows.
+    /// Returns the bytes of root, nodes, and the writer's data.
     pub fn bytes(&self) -> usize {
         let nodes = self.nodes * NODE_UNITS * super::arena::UNIT_BYTES;
         self.bytes_beside_arena() + nodes
     }
 
-    /// The same without the nodes, which are in the arena.
+    /// Returns these bytes without the nodes, which are in the arena.
     pub fn bytes_beside_arena(&self) -> usize {
         self.root.bytes() + self.prefixes.known.allocation_size() + size_of::<Self>()
     }
 
-    /// The block of the longest prefix that a key begins with.
+    /// Returns the block of the longest prefix of a key.
     ///
     /// # Panics
     /// If the key is of another length.
@@ -395,7 +394,7 @@ impl Trie {
     /// Adds a prefix, which is not there yet, with a block that no other prefix has.
     ///
     /// # Errors
-    /// If the arena has no room for nodes; nothing has changed then.
+    /// If the arena has no space for nodes; nothing has changed then.
     ///
     /// # Panics
     /// If the prefix is longer than keys are.
@@ -476,7 +475,7 @@ impl Trie {
         Some(Removed { block, nodes })
     }
 
-    /// Frees the nodes. No reader may be able to see the trie any more.
+    /// Frees the nodes. No reader may see the trie any longer.
     pub fn free(self, arena: &mut Arena) {
         let mut nodes = Vec::with_capacity(self.nodes);
         add_nodes(arena, self.root_level(), &mut nodes);
@@ -534,7 +533,7 @@ impl Trie {
     }
 }
 
-/// Takes out the nodes of a path, from the lowest on, in which all entries are the same, and returns them.
+/// Removes the nodes of a path, from the lowest on, whose entries are all equal, and returns them.
 fn collapse<'a>(path: impl Iterator<Item = &'a (&'a AtomicU32, Level<'a>)>) -> Vec<Ref> {
     let mut nodes = Vec::new();
     for &(entry, level) in path {
@@ -546,7 +545,7 @@ fn collapse<'a>(path: impl Iterator<Item = &'a (&'a AtomicU32, Level<'a>)>) -> V
     nodes
 }
 
-/// Gives a node that is nobody else's yet the same value in all entries.
+/// Sets all entries of an unshared node to one value.
 fn fill(arena: &Arena, node: Ref, value: u32) {
     let entries = arena.atomics(node, NODE_UNITS).iter();
     entries.for_each(|entry| entry.store(value, Relaxed));
@@ -564,7 +563,7 @@ fn repaint(arena: &Arena, level: Level, entries: &[AtomicU32], from: u32, to: u3
     }
 }
 
-/// What all entries have, if they have the same, and it is not a node.
+/// Returns the common value of all entries, if they are equal and not a node.
 fn uniform(entries: &[AtomicU32]) -> Option<u32> {
     let first = entries[0].load(Relaxed);
     let same = |entry: &AtomicU32| entry.load(Relaxed) == first;

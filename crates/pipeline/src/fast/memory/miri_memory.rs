@@ -1,5 +1,5 @@
-//! What stands in, under the interpreter Miri, for the system calls about memory that it does not know: ordinary
-//! allocations, of a few MiB at most, so that [`super::arena`] asks for less, as it does where a system refuses.
+//! Replacements for system calls about memory under the interpreter Miri: ordinary allocations of at most a few MiB, so that
+//! [`super::arena`] requests less, as when a system refuses.
 
 use rustix::io::{Errno, Result};
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
@@ -8,7 +8,7 @@ use std::ffi::c_void;
 
 const BYTES_MAX: usize = 8 << 20;
 
-/// What the arena expects of `mmap`: the size of a huge page.
+/// The alignment that the arena expects of `mmap`: the size of a huge page.
 const ALIGN_BYTES: usize = 2 << 20;
 
 /// Memory from the allocator, all of it readable and writable.
@@ -21,12 +21,12 @@ pub(super) unsafe fn mmap_anonymous(
     if bytes > BYTES_MAX {
         return Err(Errno::NOMEM);
     }
-    // SAFETY: the arena asks for huge pages, and so never for none.
+    // SAFETY: the arena requests huge pages, and so never zero bytes.
     Ok(unsafe { alloc_zeroed(layout(bytes)) }.cast())
 }
 
 pub(super) unsafe fn munmap(mapping: *mut c_void, bytes: usize) -> Result<()> {
-    // SAFETY: the caller gives back what `mmap_anonymous` gave, with the same length.
+    // SAFETY: the caller returns a mapping of `mmap_anonymous`, with its length.
     unsafe { dealloc(mapping.cast(), layout(bytes)) };
     Ok(())
 }
@@ -37,7 +37,7 @@ pub(super) unsafe fn mprotect(_: *mut c_void, _: usize, _: MprotectFlags) -> Res
 
 pub(super) unsafe fn madvise(start: *mut c_void, bytes: usize, advice: Advice) -> Result<()> {
     if advice as i32 == Advice::LinuxDontNeed as i32 {
-        // SAFETY: the caller gives up what is there, in memory of its own.
+        // SAFETY: the caller discards the content of its own memory.
         unsafe { start.write_bytes(0, bytes) };
     }
     Ok(())

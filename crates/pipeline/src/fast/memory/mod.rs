@@ -1,4 +1,4 @@
-//! Memory that packets look at while it changes: the control side writes, the datapath reads, and neither waits.
+//! Memory that packets read while it changes: the control side writes, the datapath reads, and neither waits.
 //!
 //! - `arena`: blocks with short numbers, in which flow records and the nodes of tries lie; `zeroed`: large arrays.
 //! - `hash_table`: from a key to a block; `lpm`: from an address to the block of its longest prefix.
@@ -14,7 +14,7 @@ mod miri_memory;
 pub(crate) mod thread_counts;
 pub(crate) mod zeroed;
 
-/// What `epoch` is made of, for which its model has other ones.
+/// The primitives of `epoch`, which its model replaces.
 mod sync {
     pub use std::sync::atomic::{AtomicU64, fence};
     pub use std::sync::{Mutex, MutexGuard};

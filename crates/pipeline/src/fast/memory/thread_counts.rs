@@ -1,17 +1,17 @@
-//! What several threads count for the same flow records, each in memory of its own.
+//! Separate counters of several threads for the same flow records.
 //!
-//! **What.** Each thread has an area as long as half of the arena, in which the counters of every flow record have a place: that
-//! of the unit that the record's own counters are in. So nothing is allocated for a record, and nothing beyond the two
-//! addresses is needed to find it. Who asks adds up all areas.
+//! **What.** Each thread has an area half as long as the arena, with counters for every unit, and so for every flow record:
+//! those of the unit of the record's own counters. So nothing is allocated for a record, and the two addresses suffice to
+//! find it. Reading adds up all areas.
 //!
-//! **Why.** Counters that several threads add to take two locked operations for a packet, and their cache line goes from
-//! processor to processor with all else that threads read of the flow record.
+//! **Why.** Shared counters need two locked operations per packet, and their cache line moves between processors, with the
+//! rest of the flow record.
 //!
-//! **Cost.** Addresses for each thread, and memory as far as the thread has counted: 32 bytes for a unit of the arena, by
-//! pages. Nothing is asked of the system while packets are counted but pages.
+//! **Cost.** Addresses for each thread, and memory for the thread's used counters: 32 bytes per unit of the arena, by pages.
+//! Counting needs no system calls, only page faults.
 //!
-//! **Thread-safety.** A thread adds in its own area by plain loads and stores; others read. Counters are cleared by the one
-//! that changes tables, once no packet can see the flow record.
+//! **Thread-safety.** A thread adds in its own area by plain loads and stores; others read. The thread that changes tables
+//! clears counters when no packet can see the flow record.
 
 use super::arena::{Arena, UNIT_BYTES};
 #[cfg(miri)]
@@ -26,10 +26,10 @@ use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// What counters take in an area, for each unit of the arena.
+/// The size of the counters in an area for each unit of the arena.
 pub(crate) const PLACE_BYTES: usize = 32;
 
-/// What areas are mapped in.
+/// The step in which areas are mapped.
 const STEP_BYTES: usize = 2 << 20;
 
 const _: () = assert!(size_of::<EntryCounters>() <= PLACE_BYTES && 2 * PLACE_BYTES == UNIT_BYTES);
@@ -39,14 +39,14 @@ const _: () = assert!(size_of::<EntryCounters>() <= PLACE_BYTES && 2 * PLACE_BYT
 pub(crate) struct ThreadCounts {
     /// Where the arena begins.
     arena: usize,
-    /// How long an area is.
+    /// The length of an area.
     bytes: usize,
     areas: RwLock<Areas>,
 }
 
 #[derive(Debug, Default)]
 struct Areas {
-    /// How much of each is memory.
+    /// The committed part of each.
     committed_bytes: usize,
     all: Vec<Area>,
 }
@@ -54,7 +54,7 @@ struct Areas {
 #[derive(Debug)]
 struct Area {
     start: NonNull<u8>,
-    /// The thread is gone; another may go on with what it has counted.
+    /// The thread has ended; another may continue its counters.
     is_left: bool,
 }
 
@@ -78,7 +78,7 @@ impl ThreadCounts {
         }
     }
 
-    /// An area for one more thread. Ends the process, as a `Vec` would, where the system has no addresses left.
+    /// Returns an area for one more thread. Ends the process, as a `Vec` would, if the system has no addresses left.
     pub fn join(&self) -> *mut u8 {
         let mut areas = self.areas_mut();
         if let Some(area) = areas.all.iter_mut().find(|area| area.is_left) {
@@ -100,7 +100,7 @@ impl ThreadCounts {
         })
     }
 
-    /// The thread with this area counts no more; what it has counted stays.
+    /// Notes that the thread with this area has ended; its counts stay.
     pub fn leave(&self, start: *mut u8) {
         let mut areas = self.areas_mut();
         let mut all = areas.all.iter_mut();
@@ -109,7 +109,7 @@ impl ThreadCounts {
         }
     }
 
-    /// Sees to it that there is memory for flow records as far as the arena has any. Returns whether there is.
+    /// Ensures memory for the flow records of all committed memory of the arena. Returns `true` on success.
     pub fn reach(&self, arena: &Arena) -> bool {
         let committed_bytes = to_bytes(arena.committed_bytes());
         if committed_bytes <= self.areas().committed_bytes {
@@ -124,10 +124,10 @@ impl ThreadCounts {
         is_reached
     }
 
-    /// What all threads have counted for the flow record with these counters.
+    /// Returns the counts of all threads for the flow record with these counters.
     ///
     /// # Safety
-    /// They are of a flow record in the arena.
+    /// They belong to a flow record in the arena.
     pub unsafe fn counts(&self, counters: *const EntryCounters) -> EntryCounts {
         let areas = self.areas();
         let counts = areas.all.iter().map(|area| {
@@ -137,7 +137,7 @@ impl ThreadCounts {
         counts.fold(EntryCounts::default(), EntryCounts::plus)
     }
 
-    /// Has all threads begin anew with the flow record with these counters, which no packet sees.
+    /// Clears all threads' counters of the flow record with these counters, which no packet sees.
     ///
     /// # Safety
     /// As for [`ThreadCounts::counts`].
@@ -145,7 +145,7 @@ impl ThreadCounts {
         for area in &self.areas().all {
             // SAFETY: as in `counts`.
             let counters = unsafe { place(area.start.as_ptr(), self.arena, counters.addr()) };
-            // Pages that nobody has written to stay so.
+            // Pages that were never written to are not touched.
             if counters.read() != EntryCounts::default() {
                 counters.packets.store(0, Relaxed);
                 counters.bytes.store(0, Relaxed);
@@ -167,7 +167,7 @@ impl ThreadCounts {
 impl Drop for ThreadCounts {
     fn drop(&mut self) {
         for area in &self.areas().all {
-            // SAFETY: this is the whole mapping; threads that count hold what holds this value.
+            // SAFETY: this is the whole mapping; counting threads keep this value alive.
             let _ = unsafe { munmap(area.start.as_ptr().cast(), self.bytes) };
         }
     }
@@ -182,7 +182,7 @@ impl Area {
     }
 }
 
-/// Where an area has the counters of the flow record whose own are at the address `counters`.
+/// Returns an area's counters for the flow record whose own are at the address `counters`.
 ///
 /// # Safety
 /// The area belongs to the arena that begins at `arena`, in which the flow record is, and is mapped as long as the result is
@@ -190,11 +190,11 @@ impl Area {
 #[inline]
 pub(crate) unsafe fn place<'a>(area: *mut u8, arena: usize, counters: usize) -> &'a EntryCounters {
     let unit = (counters - arena) / UNIT_BYTES;
-    // SAFETY: areas are as long as the arena's units take, aligned to pages, zeros at first, and accessed as atomics.
+    // SAFETY: areas cover all units of the arena, are aligned to pages, zeroed at first, and accessed as atomics.
     unsafe { &*area.add(unit * PLACE_BYTES).cast() }
 }
 
-/// How much of an area belongs to so much of the arena.
+/// Returns the length of an area for a length of the arena.
 fn to_bytes(arena_bytes: usize) -> usize {
     (arena_bytes / UNIT_BYTES * PLACE_BYTES).next_multiple_of(STEP_BYTES)
 }

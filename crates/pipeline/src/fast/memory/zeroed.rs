@@ -1,4 +1,4 @@
-//! Zeroed memory for large arrays, aligned to cache lines, and in huge pages where it pays.
+//! Zeroed memory for large arrays, aligned to cache lines, and in huge pages if that is faster.
 
 #[cfg(miri)]
 use super::miri_memory::madvise;
@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicU32;
 /// The processor's large page, in bytes: one entry of its address cache covers this much.
 pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// What arrays and blocks are aligned to, in bytes.
+/// The alignment of arrays and blocks, in bytes.
 pub(crate) const CACHE_LINE_BYTES: usize = 64;
 
 /// Has the processor fetch the cache line at an address, which need not be one.
@@ -41,11 +41,11 @@ unsafe impl Send for Zeroed {}
 unsafe impl Sync for Zeroed {}
 
 impl Zeroed {
-    /// As many bytes, at least one.
+    /// Allocates zeroed memory of at least one byte.
     ///
     /// # Panics
-    /// If bytes are none or more than half of the address space. Ends the process, as a `Vec` would, where there is no
-    /// memory left.
+    /// If `bytes` is 0 or more than half of the address space. Ends the process, as a `Vec` would, if there is no memory
+    /// left.
     pub fn new(bytes: usize) -> Self {
         assert_ne!(bytes, 0, "an array has a size");
         let huge = bytes >= HUGE_PAGE_BYTES;
@@ -60,8 +60,8 @@ impl Zeroed {
             handle_alloc_error(layout)
         };
         if huge {
-            // Advice, which a kernel without huge pages refuses: it goes on with small ones.
-            // SAFETY: the whole pages of our own memory; what they hold stays.
+            // Advice, which a kernel without huge pages refuses: it then uses small ones. SAFETY: the whole pages of our own
+            // memory; their content stays.
             let _ = unsafe {
                 let whole_pages = bytes & !(HUGE_PAGE_BYTES - 1);
                 madvise(pointer.as_ptr().cast(), whole_pages, Advice::LinuxHugepage)
@@ -78,11 +78,11 @@ impl Zeroed {
         self.pointer.as_ptr()
     }
 
-    /// All of it as numbers of 32 bits, which others may look at meanwhile.
+    /// Returns all of it as 32-bit numbers, which others may read concurrently.
     pub fn atomics(&self) -> &[AtomicU32] {
         let len = self.bytes() / size_of::<AtomicU32>();
         // SAFETY: our own memory, initialised with zeros and aligned to a cache line, which is not freed while `self` is
-        // borrowed. Nobody has a mutable reference into it, as none is ever given out.
+        // borrowed. There are no mutable references into it, as none is ever returned.
         unsafe { std::slice::from_raw_parts(self.pointer.as_ptr().cast(), len) }
     }
 
@@ -113,7 +113,7 @@ mod tests {
             let zeroed = Zeroed::new(bytes);
             assert_eq!(zeroed.bytes(), bytes);
             assert!(zeroed.pointer().addr() % align == 0);
-            // SAFETY: `bytes` of initialised memory, which nobody else has.
+            // SAFETY: `bytes` of initialised memory, which is not shared.
             let content = unsafe { std::slice::from_raw_parts(zeroed.pointer(), bytes) };
             assert!(content.iter().all(|&byte| byte == 0));
         }

@@ -119,8 +119,8 @@ impl Executable {
 
 impl Drop for Executable {
     fn drop(&mut self) {
-        // It fails for addresses that are not a mapping only.
-        // SAFETY: our own mapping; whoever drops code has seen to it that nobody is in it.
+        // It only fails for addresses that are not a mapping. SAFETY: our own mapping; whoever drops code has seen to it
+        // that nobody is in it.
         let _ = unsafe { munmap(self.mapping.as_ptr().cast(), self.mapping_bytes) };
         self.room.used_bytes.fetch_sub(self.mapping_bytes, Relaxed);
     }
