@@ -1,4 +1,4 @@
-//! `urtica check`: looks whether a configuration file can be used.
+//! `urtica check`: checks a configuration file.
 
 use crate::config::{Effective, FileError, LoadError, Sources, schema};
 use crate::log::log_filtered;
@@ -34,7 +34,7 @@ pub fn run(args: CheckArgs) -> ExitCode {
         say(format_args!("{:#}", schema()));
         return ExitCode::SUCCESS;
     };
-    // What is wrong, and not what the programs would say as they start.
+    // Only warnings and errors, and not the programs' messages at their start.
     let _ = log_filtered(Some("warn"));
     match check(&Sources::of_file(&file)) {
         Ok(effective) if args.dry_run => status::of(dry_run(&file, &effective)),
@@ -42,7 +42,7 @@ pub fn run(args: CheckArgs) -> ExitCode {
             say(format_args!("{}: no fault was found", file.display()));
             ExitCode::SUCCESS
         }
-        // Lines that other tools read: FILE:LINE:COLUMN: what is wrong.
+        // Lines for other tools: FILE:LINE:COLUMN: error.
         Err(LoadError::File(faults @ FileError::Faults { .. })) => {
             complain(faults);
             ExitCode::FAILURE
@@ -51,7 +51,7 @@ pub fn run(args: CheckArgs) -> ExitCode {
     }
 }
 
-/// What a controller that starts with this would do; refuses what it could not do.
+/// Returns the settings of a controller that starts with this, or the errors with which it would not start.
 pub fn check(sources: &Sources) -> Result<Effective, LoadError> {
     let effective = sources.load()?;
     if let Some(args) = effective.run_args() {
@@ -62,7 +62,7 @@ pub fn check(sources: &Sources) -> Result<Effective, LoadError> {
     Ok(effective)
 }
 
-/// Tells what the file would change in the controller that runs.
+/// Prints what the file would change in the running controller.
 fn dry_run(file: &Path, effective: &Effective) -> Result<(), String> {
     let socket = effective
         .values

@@ -1,4 +1,4 @@
-//! The Unix socket at which a program of ours is asked things while it runs.
+//! A Unix socket for requests to a running program.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
@@ -20,7 +20,7 @@ impl Drop for ControlSocket {
     }
 }
 
-/// What tells a file from another in its place.
+/// Returns the identity of a file, which differs for a replacement.
 fn id_of(file: &Path) -> Option<(u64, u64)> {
     let metadata = fs::symlink_metadata(file).ok()?;
     Some((metadata.dev(), metadata.ino()))

@@ -1,10 +1,11 @@
-//! `urtica doctor`: looks at the machine for what keeps switches and their controller apart.
+//! `urtica doctor`: checks the machine for problems between switches and their controller.
 //!
-//! **What.** Each check is a file of this folder, and a function from the [`Plan`], which is what the user is going to run, to
-//! [`Finding`]s: a sentence, and the commands that mend it.
+//! **What.** Each check is a file of this folder, and a function from the [`Plan`], which the user wants to run, to
+//! [`Finding`]s: a message, and commands that fix the problem.
 //!
-//! **How.** It looks, and changes nothing: it reads `/proc`, `/sys` and files, asks `ovs-vsctl`, `nft` and `iptables`, binds addresses for a moment without
-//! listening, and loads the kernel's programs for a moment. What it may not see without root it says, with the command that shows it.
+//! **How.** It changes nothing: it reads `/proc`, `/sys` and files, queries `ovs-vsctl`, `nft` and `iptables`, binds
+//! addresses briefly without listening, and loads the kernel's programs briefly. It reports what it cannot see without root,
+//! with a command that shows it.
 
 #[cfg(feature = "tls")]
 mod certificates;
@@ -89,28 +90,28 @@ pub struct DoctorArgs {
 enum Check {
     /// The configuration file, the environment, and the options together.
     Configuration,
-    /// Whether the controller can listen, and who is in its place.
+    /// The controller's addresses, and other processes that use them.
     Ports,
-    /// Whether packets reach it.
+    /// Firewall rules that drop its packets.
     Firewall,
     /// Open vSwitch on this machine: bridges and their controllers.
     Openvswitch,
     /// The files for TLS.
     Certificates,
-    /// Whether the time is right.
+    /// The system time.
     Clock,
-    /// What the kernel half and the switch need of the kernel.
+    /// Kernel features for the kernel half and the switch.
     Kernel,
-    /// How much the process may have.
+    /// The process's limits.
     Limits,
-    /// Whether the longest packets fit everywhere.
+    /// Packet lengths of all ports.
     Mtu,
 }
 
-/// What checks look at.
+/// The input of checks.
 struct Facts {
     plan: Plan,
-    /// What is wrong in options, file or environment.
+    /// The error in options, file or environment.
     options: Option<LoadError>,
     /// Its database, or why it could not be read.
     openvswitch: Result<OpenVswitch, NoAnswer>,
@@ -188,9 +189,9 @@ impl fmt::Display for Report {
     }
 }
 
-/// Looks, and prints what it has found. 1 where there is a problem.
+/// Runs the checks, and prints the findings. The status is 1 if there is a problem.
 pub fn run(args: &DoctorArgs) -> ExitCode {
-    // What it asks logs, too.
+    // Other parts would log, too.
     let _ = log_filtered(Some("off"));
     let (plan, options) = Plan::of(args);
     let facts = Facts {

@@ -1,4 +1,5 @@
-//! `urtica hold`: keeps the connections of `urtica run` while that is replaced; and how `urtica run --hold` comes by one.
+//! `urtica hold`, which keeps the connections of `urtica run` while it is replaced, and `urtica run --hold`, which attaches
+//! to it.
 
 use crate::say::say;
 use crate::{service, status};

@@ -13,7 +13,7 @@ impl LogFilter {
     }
 }
 
-/// Checks a filter, which has the form of RUST_LOG.
+/// Checks a filter in the form of RUST_LOG.
 pub fn parse_filter(text: &str) -> Result<String, String> {
     match EnvFilter::try_new(text) {
         Ok(_) => Ok(text.to_owned()),
@@ -40,14 +40,14 @@ pub fn log_filtered(filter: Option<&str>) -> LogFilter {
         .with_env_filter(env_filter(filter))
         .with_target(false)
         .with_writer(std::io::stderr)
-        // An error would be reported on standard error, which is what failed: a panic.
+        // An error would be reported on standard error, which has failed: a panic.
         .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal())
         .with_filter_reloading();
     let handle = builder.reload_handle();
     builder.init();
     LogFilter(Box::new(move |filter| {
-        // Fails only where the log is gone.
+        // Fails only without a log.
         let _ = handle.reload(filter);
     }))
 }

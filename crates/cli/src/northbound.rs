@@ -45,10 +45,10 @@ impl NorthboundArgs {
         self.northbound
     }
 
-    /// The interface's settings; the default ones where it is not wanted.
+    /// Returns the interface's settings, or defaults if it is off.
     ///
     /// # Errors
-    /// Why it cannot start, with the name of the option.
+    /// The reason why it cannot start, with the name of the option.
     pub fn config(&self) -> Result<NorthboundConfig, (&'static str, NorthboundError)> {
         let Some(address) = self.northbound else {
             return Ok(NorthboundConfig::default());
@@ -115,7 +115,7 @@ pub fn set_programs(handle: &NorthboundHandle, names: &[String], services: &Serv
     handle.set_programs(names, discovery, hosts);
 }
 
-/// Some programs do nothing but what requests tell them.
+/// Some programs only carry out requests.
 fn warn_of_nobody_who_asks(programs: &[String]) {
     let asked = programs.iter().find(|name| name.starts_with("rest_"));
     if let Some(name) = asked {

@@ -63,7 +63,7 @@ fn refuse_no_programs() -> ! {
     error.map_or_else(|| std::process::exit(2), |error| error.exit())
 }
 
-/// A controller with the programs that it runs by name, where they can change while it runs.
+/// A controller with its named programs, if they can change while it runs.
 struct Prepared {
     controller: Controller,
     apps: Option<Apps>,
@@ -87,8 +87,8 @@ fn run_apps(args: &RunArgs, live: Live) -> Result<(), Box<dyn std::error::Error>
     live.run(controller.background(service::notify), apps, follow)
 }
 
-/// Keeps connections beyond the program's end, where that is wanted, and lets go what an earlier program left in the kernel. Last,
-/// since an earlier program stops for it.
+/// With `--hold`, attaches to the holder, and releases an earlier program's kernel state. Called last, since the earlier
+/// program stops for it.
 fn hold(prepared: Prepared, args: &RunArgs) -> Result<Prepared, Box<dyn std::error::Error>> {
     let Some(mut held) = args.hold.attach()? else {
         return Ok(prepared);
@@ -100,7 +100,7 @@ fn hold(prepared: Prepared, args: &RunArgs) -> Result<Prepared, Box<dyn std::err
     })
 }
 
-/// Has messages come through rings; where this machine has no room for that, says why.
+/// Enables rings, or logs why this machine cannot have them.
 fn with_rings(controller: Controller) -> Controller {
     match RingKernel::start() {
         Ok(kernel) => {
@@ -116,7 +116,7 @@ fn with_rings(controller: Controller) -> Controller {
     }
 }
 
-/// Adds the programs, and the northbound interface where it is wanted.
+/// Adds the programs, and the northbound interface if requested.
 fn add_apps(
     controller: Controller,
     args: &RunArgs,
@@ -153,7 +153,7 @@ fn add_northbound(
     Ok((controller, Box::new(|_, _| {})))
 }
 
-/// Adds the programs, and has the kernel settle what it can for their services; where it cannot, says why.
+/// Adds the programs, and lets the kernel handle input of their services, or logs why it cannot.
 fn add_driven(
     controller: Controller,
     args: &RunArgs,
@@ -194,14 +194,14 @@ fn add_driven(
     })
 }
 
-/// Adds the program with its kernel half; where there is none, says why and adds the program alone. One line either way.
+/// Adds the program with its kernel half, or without one, and logs which in one line.
 fn add_offloaded(
     controller: Controller,
     args: &RunArgs,
     form: KernelForm,
     mode: Mode,
 ) -> Result<Prepared, Box<dyn std::error::Error>> {
-    // What is wrong with options is otherwise found when programs are added.
+    // Otherwise, errors in options are found when programs are added.
     add_apps(Controller::new(), args, &args.options)?;
     // After that, since an earlier program stops for it.
     let held = args.hold.attach()?;
@@ -220,7 +220,7 @@ fn add_offloaded(
             })
         }
         Err(reason) => {
-            // Who has asked for it is warned.
+            // An explicit request gets a warning.
             match args.offload {
                 Offload::Auto => tracing::info!("{}", inactive(&reason)),
                 _ => tracing::warn!("{}", inactive(&reason)),
@@ -230,7 +230,7 @@ fn add_offloaded(
     }
 }
 
-/// Loads a form's programs, for the tables of an earlier program where a holder has them.
+/// Loads a form's programs, with the tables of an earlier program if a holder has them.
 fn start_form(
     controller: Controller,
     form: KernelForm,
@@ -261,7 +261,7 @@ fn start_form(
 /// A program's part in the kernel.
 struct LoadedForm {
     kernel: LoadedKernel,
-    /// With how many tables of an earlier program it goes on, where a holder keeps them.
+    /// The number of an earlier program's tables that it continues, with a holder.
     held: Option<usize>,
 }
 
@@ -271,7 +271,7 @@ enum LoadedKernel {
 }
 
 impl LoadedForm {
-    /// What becomes of its tables.
+    /// Describes its tables for the log.
     fn tables(&self) -> String {
         match self.held {
             None => String::new(),

@@ -3,12 +3,12 @@
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 
-/// Writes a line. If the reader has gone away, as in `| head`, the program ends: see [`end_unread`].
+/// Writes a line. If the reader has closed the pipe, as in `| head`, the program ends: see [`end_unread`].
 pub fn say(line: impl Display) {
     say_bare(format_args!("{line}\n"));
 }
 
-/// The same without the end of line.
+/// Writes text without the end of line.
 pub fn say_bare(text: impl Display) {
     // Other errors, such as a full disk, are ignored here.
     let _ = write!(Told, "{text}").and_then(|()| Told.flush());
@@ -27,7 +27,7 @@ impl Write for Told {
     }
 }
 
-/// An output whose reader ends the program by going away.
+/// An output that ends the program when its reader closes the pipe.
 pub struct UntilUnread<W>(pub W);
 
 impl<W: Write> Write for UntilUnread<W> {
@@ -51,8 +51,8 @@ pub fn complain(line: impl Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// Ends the program as SIGPIPE does, silently: nobody reads its output. Unix tools end like this; the signal itself is
-/// ignored, so that a closed connection does not end the program.
+/// Ends the program silently, like SIGPIPE, as Unix tools do; the signal itself is ignored, so that a closed connection does
+/// not end the program.
 pub fn end_unread() -> ! {
     use signal_hook::consts::SIGPIPE;
     let _ = signal_hook::low_level::emulate_default_handler(SIGPIPE);

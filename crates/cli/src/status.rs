@@ -10,8 +10,8 @@ pub fn of(result: Result<(), impl Display>) -> ExitCode {
     of_printed(result.map(|()| ExitCode::SUCCESS), |_| None)
 }
 
-/// The same for a command whose output is read by others; `of_output` recognises an output error: if the reader has seen
-/// enough, the command ends silently.
+/// Like `of`, for a command with output; `of_output` recognises an output error: if the reader has closed the pipe, the
+/// command ends silently.
 pub fn of_printed<E: Display>(
     result: Result<ExitCode, E>,
     of_output: impl FnOnce(&E) -> Option<&io::Error>,

@@ -24,7 +24,7 @@ use urtica_switch::{
 };
 use urtica_wire::{DatapathId, PortNo, Version};
 
-// Not doc comments, since rustdoc would take the brackets for links.
+// Not doc comments, since rustdoc would parse the brackets as links.
 const CONTROLLER_HELP: &str = "Connect to this controller, or let controllers connect: tcp:HOST[:PORT], ssl:HOST[:PORT], \
                                unix:FILE, ptcp:[PORT][:HOST], pssl:[PORT][:HOST] or punix:FILE. May be repeated [default: none]";
 const PORT_HELP: &str = "A port by its number: afpacket:INTERFACE, afxdp:INTERFACE, tap:NAME or pcap:[IN][,OUT]. \
@@ -140,7 +140,7 @@ struct NewPort {
     spec: PortSpec,
 }
 
-/// What is wrong with the options, beyond what clap sees.
+/// Errors of options that clap does not detect.
 #[derive(Debug, thiserror::Error)]
 enum ArgsError {
     #[error("'{0}' has no '='; expected NUMBER=KIND:NAME")]
@@ -188,7 +188,7 @@ impl FromStr for NewPort {
     }
 }
 
-/// Runs until SIGINT or SIGTERM; explains, if that is all that was asked for.
+/// Runs until SIGINT or SIGTERM, or only explains entries if requested.
 pub fn run(args: SwitchArgs) -> ExitCode {
     if let Some(SwitchCommand::Ctl(args)) = &args.command {
         return ctl::run(args);
@@ -253,7 +253,7 @@ fn run_switch(args: SwitchArgs) -> Result<(), Box<dyn std::error::Error>> {
     Ok(runner.run()?)
 }
 
-/// Puts back what was saved, and tells of it.
+/// Restores the saved state, and logs it.
 fn restore(switch: &mut Switch, state: &StateFile, now: Duration) {
     let restored = switch.restore(state, now);
     let (flows, groups, meters) = (restored.flows, restored.groups, restored.meters);
@@ -283,7 +283,7 @@ impl SwitchArgs {
         Ok(ports)
     }
 
-    /// Opens the control socket. Where it was not asked for, and there is no place for it, the switch goes without.
+    /// Opens the control socket. If it was not requested and has no default path, the switch runs without one.
     fn open_control(&self, runner: &Runner) -> Result<Option<ControlSocket>, String> {
         let file = self.place.make();
         let socket = file.and_then(|file| Ok((control::serve(&file, runner.remote())?, file)));

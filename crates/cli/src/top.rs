@@ -1,7 +1,7 @@
 //! `urtica top`: a running controller at a glance.
 //!
-//! `client` asks its HTTP interface, `exposition` reads the metrics, `figures` makes rates of two samples of them, and `table` and
-//! `screen` show these.
+//! `client` queries its HTTP interface, `exposition` parses the metrics, `figures` computes rates from two samples, and
+//! `table` and `screen` show them.
 
 mod client;
 mod exposition;
@@ -67,7 +67,7 @@ enum Error {
 fn top(args: &TopArgs) -> Result<(), Error> {
     let token = args.token.as_ref().map(read_token).transpose()?;
     let client = Client::new(&args.address, token);
-    // What is wrong is told before the terminal is taken.
+    // Errors are reported before the terminal is used.
     let first = client.sample()?;
     let interval = Duration::from_secs(args.interval);
     if !args.once && io::stdout().is_terminal() {

@@ -1,4 +1,4 @@
-//! What is wrong in a configuration file, and where.
+//! Errors in a configuration file, with their positions.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,11 +10,11 @@ pub struct Fault {
     line: usize,
     /// From 1 on, in characters.
     column: usize,
-    /// What was found, and what was expected.
+    /// The found and the expected value.
     problem: String,
     /// The line.
     source: String,
-    /// How many characters of it are meant.
+    /// The number of underlined characters.
     width: usize,
 }
 
@@ -41,17 +41,17 @@ impl Fault {
 }
 
 impl Fault {
-    /// What to sort by.
+    /// Returns the sort key.
     pub fn position(&self) -> (usize, usize) {
         (self.line, self.column)
     }
 
-    /// What was found, and what was expected.
+    /// The found and the expected value.
     pub fn problem(&self) -> &str {
         &self.problem
     }
 
-    /// The word that is wrong and the one that was probably meant, where that is clear. Both have letters, digits, `-` and `_` alone.
+    /// Returns the wrong word and its probable correction, if clear. Both only have letters, digits, `-` and `_`.
     pub fn correction(&self) -> Option<(&str, &str)> {
         let (_, meant) = self.problem.split_once("did you mean '")?;
         let (meant, _) = meant.split_once('\'')?;
@@ -78,7 +78,7 @@ fn floor(text: &str, byte: usize) -> usize {
 }
 
 impl fmt::Display for Fault {
-    /// `LINE:COLUMN: sentence`, and the line with what is meant underlined.
+    /// `LINE:COLUMN: sentence`, and the line with the error underlined.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             line,

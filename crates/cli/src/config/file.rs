@@ -1,4 +1,4 @@
-//! Reads a configuration file: all that is wrong in it, or what it says.
+//! Reads a configuration file, or reports all of its errors.
 
 use super::Fault;
 use super::option::{Kind, PROGRAM, PROGRAMS, RunOption, all, expected};
@@ -51,7 +51,7 @@ pub fn read(file: &Path) -> Result<String, FileError> {
     std::fs::read_to_string(file).map_err(cannot)
 }
 
-/// What a file says, and where.
+/// A file's options, with their positions.
 #[derive(Debug, Default)]
 pub struct Parsed {
     pub values: Values,
@@ -74,7 +74,7 @@ pub fn parse(text: &str, run: &Command) -> Result<Parsed, Vec<Fault>> {
         parsed: Parsed::default(),
         faults: Vec::new(),
     };
-    // What follows from a mistake in the syntax would only distract from it.
+    // Errors that follow from a syntax error would only distract from it.
     match errors.first() {
         None => reader.read(table.get_ref()),
         Some(error) => {

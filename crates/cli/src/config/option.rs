@@ -14,10 +14,10 @@ pub const PROGRAM: &str = "program";
 /// The id of the programs' names on the command line.
 const APPS: &str = "apps";
 
-/// What cannot be in a file.
+/// Options that cannot be in a file.
 const NOT_IN_A_FILE: [&str; 3] = ["config", "help", "version"];
 
-/// What a value of an option looks like.
+/// The form of an option's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `true` or `false`.
@@ -31,7 +31,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What is expected, in a sentence.
+    /// Returns the expected form in words.
     pub fn expected(self) -> &'static str {
         match self {
             Self::Flag => "true or false",
@@ -49,7 +49,7 @@ pub struct RunOption<'a> {
     /// Its name in the file and on the command line, without dashes.
     pub name: &'a str,
     pub kind: Kind,
-    /// The program whose option it is.
+    /// The program with this option.
     pub program: Option<&'static str>,
 }
 
@@ -77,7 +77,7 @@ impl<'a> RunOption<'a> {
         self.arg.get_id().as_str()
     }
 
-    /// Its key, which is in its program's table where it has one.
+    /// Returns its key, in its program's table if it has one.
     pub fn key(&self) -> &str {
         let own = self
             .program
@@ -141,7 +141,7 @@ impl<'a> RunOption<'a> {
                 };
                 Err(format!("'{found}' is not expected here"))
             }
-            // About what else is given, which is looked at when all is known.
+            // About other options, which are checked when all are known.
             _ => Ok(()),
         }
     }
@@ -189,13 +189,13 @@ fn kind(arg: &Arg) -> Kind {
         ArgAction::SetTrue => Kind::Flag,
         ArgAction::Append => Kind::List,
         _ if is_optional => Kind::FlagOrText,
-        // With a parser of its own, what looks like a number may be written otherwise, as in 10M.
+        // With its own parser, a number may have another form, as in 10M.
         _ if numbers.iter().any(|number| parser == *number) && !has_own_parser(arg) => Kind::Number,
         _ => Kind::Text,
     }
 }
 
-/// Whether it reads numbers in a way of its own: those have another name for their value than a number's.
+/// Returns `true` if it has its own parser of numbers: its value then has another name than a number's.
 fn has_own_parser(arg: &Arg) -> bool {
     let names = arg.get_value_names().unwrap_or_default();
     let numbers = ["N", "SECONDS", "PERCENT", "MILLISECONDS", "BYTES"];
@@ -215,7 +215,7 @@ fn near<'w>(found: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str
     (edits <= word.len().div_ceil(3)).then_some(word)
 }
 
-/// What was expected in the place of this word: the nearest, or, where none is near, any.
+/// Returns the expected words instead of this one: the nearest, or, if none is near, all.
 pub fn expected<'w>(found: &str, words: impl Iterator<Item = &'w str> + Clone) -> String {
     match near(found, words.clone()) {
         Some(word) => format!("did you mean '{word}'?"),

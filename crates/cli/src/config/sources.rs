@@ -16,7 +16,7 @@ use urtica_apps::SetupError;
 /// The variable that names the file.
 const CONFIG: &str = "URTICA_CONFIG";
 
-/// What parts the values of an option in its variable.
+/// The separator of an option's values in its variable.
 const SEPARATOR: char = ';';
 
 /// Why options cannot be used.
@@ -35,12 +35,12 @@ pub enum LoadError {
     /// The controller cannot run these programs while it runs.
     #[error("{0}")]
     Programs(String),
-    /// On the command line, or only in what all say together.
+    /// On the command line, or only in the combination of all.
     #[error("{}", sentence(.0))]
     Arguments(#[from] clap::Error),
 }
 
-/// The first line of an error, without the word that says what it is.
+/// Returns the first line of an error, without its first word.
 fn sentence(error: &clap::Error) -> String {
     let text = error.to_string();
     let lines = text.lines().map(str::trim);
@@ -48,7 +48,7 @@ fn sentence(error: &clap::Error) -> String {
     lines.join(" ").trim_start_matches("error: ").to_owned()
 }
 
-/// Where options come from.
+/// The sources of options.
 #[derive(Clone)]
 pub struct Sources {
     /// The command line, from the program's name on.
@@ -60,7 +60,7 @@ pub struct Sources {
     variables: BTreeMap<String, String>,
 }
 
-/// What all say together.
+/// The combination of all sources.
 pub struct Effective {
     pub cli: Cli,
     /// The values of each option by its name, for comparisons.
@@ -74,9 +74,9 @@ pub struct Effective {
 }
 
 impl Sources {
-    /// Those of `urtica run`; `None` where the command line says something else, or asks for help.
+    /// Returns the sources of `urtica run`; `None` for other commands, and for help.
     pub fn of_run(arguments: Vec<OsString>) -> Option<Self> {
-        // What is wrong in it is told when all is known.
+        // Errors are reported when all sources are known.
         let lenient = Cli::command().ignore_errors(true);
         let matches = lenient.try_get_matches_from(&arguments).ok()?;
         let matches = matches.subcommand_matches("run")?;
@@ -104,7 +104,7 @@ impl Sources {
         }
     }
 
-    /// The same with another file.
+    /// Returns the sources with another file.
     pub fn with_file(&self, file: PathBuf) -> Self {
         Self {
             file: Some(file),
@@ -116,10 +116,10 @@ impl Sources {
         self.file.as_deref()
     }
 
-    /// Reads the file, and puts all together.
+    /// Reads the file, and combines all sources.
     ///
     /// # Errors
-    /// All that is wrong in the file; what is wrong elsewhere.
+    /// All errors in the file; an error elsewhere.
     pub fn load(&self) -> Result<Effective, LoadError> {
         let text = self.file.as_deref().map(file::read).transpose()?;
         let text = text.unwrap_or_default();
@@ -155,7 +155,7 @@ impl Sources {
         })
     }
 
-    /// What variables say, checked.
+    /// Returns the checked options in variables.
     fn in_environment(
         &self,
         options: &[RunOption<'_>],
@@ -194,7 +194,7 @@ impl Sources {
         Ok(values)
     }
 
-    /// What RUST_LOG says of the option that says the same; where it makes no sense, nothing.
+    /// Returns RUST_LOG for its option, unless it is invalid.
     fn rust_log(&self, option: &RunOption<'_>) -> Option<&String> {
         let value = self
             .variables
@@ -257,7 +257,7 @@ impl Effective {
         Some(Fault::new(&self.text, place, &refused.problem))
     }
 
-    /// What is wrong with a program, where the file names it.
+    /// Returns an error about a program, with its position in the file.
     pub fn place(&self, error: &SetupError) -> LoadError {
         let name = match error {
             SetupError::Unknown { name } => name.as_str(),

@@ -1,4 +1,4 @@
-//! The files for TLS: whether they can be used, and whether the bridges of this machine and the controller accept each other.
+//! Checks of the files for TLS, and of handshakes between the bridges of this machine and the controller.
 
 mod bridges;
 mod ovs_pki;
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::SystemTime;
 use urtica_socket::{Address, NoTlsConfig, Notice, Tls, TlsConfig, TlsError};
 
-/// What ovs-pki calls the holder of our certificate.
+/// The type of our certificate in ovs-pki.
 const CONTROLLER: &str = "controller";
 
 pub fn look(facts: &Facts) -> Vec<Finding> {
@@ -130,7 +130,7 @@ fn own_authority(plan: &Plan, config: &TlsConfig) -> Option<Finding> {
     Some(Finding::problem("wrong-ca", sentence).command(plan.run_with(&files)))
 }
 
-/// What the controller itself would say as it starts.
+/// Returns the error with which the controller would not start.
 fn unusable(config: &TlsConfig, error: &TlsError) -> Finding {
     let sentence = format!("The controller would not start: {error}.");
     match error {

@@ -1,4 +1,4 @@
-//! Whether the time is right: certificates are valid from one time to another.
+//! Checks of the system time, on which the validity of certificates depends.
 
 use super::program::is_installed;
 use super::{Facts, Finding};
@@ -46,7 +46,7 @@ fn command_to_synchronise() -> &'static str {
     }
 }
 
-/// What `adjtimex(2)` says; it changes nothing where no field is marked as one to set.
+/// Returns the result of `adjtimex(2)`, which changes nothing if no field is marked to be set.
 fn is_synchronised() -> Option<bool> {
     // SAFETY: the structure consists of numbers, for which zero is a value; the call writes nothing but it.
     let (state, asked) = unsafe {

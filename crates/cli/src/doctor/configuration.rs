@@ -1,4 +1,4 @@
-//! The configuration file, the environment and the options, by what `urtica check` says of them.
+//! Checks of the configuration file, the environment and the options, as in `urtica check`.
 
 use super::finding::quoted;
 use super::{Facts, Finding};
@@ -46,7 +46,7 @@ fn sentence(error: &LoadError) -> String {
     ended(&format!("The controller would not start: {error}"))
 }
 
-/// With a full stop, where it does not end in a question.
+/// Adds a full stop, unless it ends in a question.
 fn ended(sentence: &str) -> String {
     match sentence.ends_with('?') {
         true => sentence.to_owned(),

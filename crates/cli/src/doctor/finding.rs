@@ -1,14 +1,14 @@
-//! What a check has found.
+//! Findings of checks.
 
 use serde::Serialize;
 
-/// How much a finding matters.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// It was looked at, and is right.
+    /// Checked, without a problem.
     Ok,
-    /// Worth knowing; or it could not be looked at.
+    /// Information, or a skipped check.
     Note,
     /// It works, and will fail some day or under load.
     Warning,
@@ -17,7 +17,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// What stands in front of the sentence.
+    /// Returns the word before the message.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -31,12 +31,12 @@ impl Severity {
 /// One thing that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Its name in the table of findings, which stays the same from version to version.
+    /// Its name in the table of findings, stable between versions.
     pub name: &'static str,
     pub severity: Severity,
-    /// What is so, and why it matters.
+    /// The message: the problem and its effect.
     pub sentence: String,
-    /// What to type: commands of a shell, in this order.
+    /// Shell commands that fix it, in order.
     pub commands: Vec<String>,
 }
 
@@ -66,14 +66,14 @@ impl Finding {
         Self::new(name, Severity::Problem, sentence)
     }
 
-    /// The same with one more command to type.
+    /// Adds a command.
     pub fn command(mut self, command: impl AsRef<str>) -> Self {
         self.commands.push(printable(command.as_ref()));
         self
     }
 }
 
-/// The text without what could disturb a terminal: names of programs, bridges and files are in it.
+/// Removes control characters from text, which contains names of programs, bridges and files.
 fn printable(text: &str) -> String {
     let clean = |c: char| match c {
         '\n' => c,
@@ -90,7 +90,7 @@ pub fn capital(sentence: &str) -> String {
     first.into_iter().chain(chars).collect()
 }
 
-/// A word of a shell's command, in quotes where it needs them.
+/// Quotes a word for a shell, if necessary.
 pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {

@@ -1,4 +1,4 @@
-//! Whether packets of switches reach the controller: the rules of nftables and iptables.
+//! Checks of nftables and iptables for rules that drop switches' packets.
 
 mod iptables;
 mod nft;
@@ -25,7 +25,7 @@ pub fn look(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// The rules, and what could not be read.
+/// Reads the rules, and reports unreadable ones.
 fn read() -> (Vec<Ruleset>, Vec<Finding>) {
     let mut answers = Vec::new();
     let nft = ask("nft", &["-j", "list", "ruleset"]).map(|said| nft::parse(&said));

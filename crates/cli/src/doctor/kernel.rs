@@ -1,4 +1,4 @@
-//! What the kernel half and the switch's AF_XDP ports need of the kernel.
+//! Checks of kernel features for the kernel half and the switch's AF_XDP ports.
 
 use super::{Facts, Finding};
 use rustix::io::Errno;
@@ -7,10 +7,10 @@ use rustix::process::{Resource, getrlimit};
 use rustix::thread::{CapabilitySet, capabilities};
 use urtica_offload::{Kernel, Unavailable};
 
-/// What an AF_XDP port takes for each receive queue (docs/switch.md).
+/// The memory of an AF_XDP port per receive queue (docs/switch.md).
 const QUEUE_BYTES: u64 = 13 << 20;
 
-/// The same in huge pages of 2 MiB.
+/// This memory in huge pages of 2 MiB.
 const QUEUE_HUGE_PAGES: u64 = QUEUE_BYTES.div_ceil(2 << 20);
 
 const HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
@@ -27,7 +27,7 @@ pub fn look(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// Loads the programs for a moment, attached to nothing: the kernel's verifier has the last word.
+/// Loads the programs briefly without attaching them, since only the kernel's verifier decides.
 fn kernel_half(is_wanted: bool) -> Finding {
     let reason = match Kernel::start() {
         Ok(_) => {

@@ -1,12 +1,12 @@
-//! How much the process may have.
+//! The process's limits.
 
 use super::{Facts, Finding};
 use rustix::process::{Resource, getrlimit};
 
-/// Descriptors beside those of switches: shards, timers, files, HTTP.
+/// Descriptors in addition to switches': shards, timers, files, HTTP.
 const OTHER_FILES: u64 = 64;
 
-/// How many connections `Listener` lets wait to be accepted.
+/// The length of `Listener`'s accept queue.
 const BACKLOG: u64 = 4096;
 
 const SOMAXCONN: &str = "/proc/sys/net/core/somaxconn";
@@ -18,7 +18,7 @@ pub fn look(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// The controller raises the soft limit to the hard one by itself.
+/// The controller raises the soft limit to the hard one automatically.
 fn open_files(switches: u64) -> Finding {
     let needed = switches.saturating_add(OTHER_FILES);
     match getrlimit(Resource::Nofile).maximum {

@@ -1,14 +1,14 @@
-//! Whether the longest packets that one port takes fit through the others.
+//! Checks that the longest packets of each port fit through the others.
 
 use super::finding::quoted;
 use super::openvswitch::{OpenVswitch, Row};
 use super::{Facts, Finding};
 use std::fs;
 
-/// The bit of `/sys/class/net/*/flags` that says whether a device is up (`IFF_UP`).
+/// The bit of `/sys/class/net/*/flags` for a device that is up (`IFF_UP`).
 const UP: u32 = 1;
 
-/// A port, and the length of the longest packet that it takes.
+/// A port, with its MTU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Port {
     name: String,
@@ -78,7 +78,7 @@ fn is_down(device: &str) -> Option<Finding> {
     Some(Finding::problem("device-down", sentence).command(command))
 }
 
-/// Those that take less than others.
+/// Returns findings for ports with a smaller MTU than others.
 fn shorter(of: &str, ports: &[Port]) -> Vec<Finding> {
     let Some(longest) = ports.iter().max_by_key(|port| port.mtu) else {
         return Vec::new();
@@ -97,7 +97,7 @@ fn shorter(of: &str, ports: &[Port]) -> Vec<Finding> {
 
 fn of_bridge(switch: &OpenVswitch, bridge: &Row) -> Vec<Finding> {
     let interfaces = switch.interfaces(bridge);
-    // The internal ones follow the others, and tunnels have none of their own.
+    // Internal ports follow the others, and tunnels have no MTU.
     let is_device = |row: &&&Row| {
         matches!(
             row.text("type"),
@@ -120,7 +120,7 @@ fn of_bridge(switch: &OpenVswitch, bridge: &Row) -> Vec<Finding> {
     findings
 }
 
-/// How many bytes a tunnel adds to a packet, its Ethernet header among them.
+/// Returns the bytes that a tunnel adds to a packet, including its Ethernet header.
 fn overhead(kind: &str) -> Option<u64> {
     match kind {
         "vxlan" | "geneve" => Some(50),
@@ -130,7 +130,7 @@ fn overhead(kind: &str) -> Option<u64> {
     }
 }
 
-/// Whether the device below a tunnel takes what the tunnel makes of the other ports' packets.
+/// Checks that the other ports' packets fit through the device below a tunnel.
 fn tunnel(
     bridge: &str,
     interface: &Row,

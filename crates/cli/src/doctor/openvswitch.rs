@@ -1,4 +1,4 @@
-//! Open vSwitch on this machine: whether it runs, its bridges, and their controllers.
+//! Checks of Open vSwitch on this machine, its bridges, and their controllers.
 
 mod bridges;
 mod controllers;
@@ -68,7 +68,7 @@ fn control(verb: &str) -> String {
     }
 }
 
-/// Whether ovs-vswitchd runs, and as which version.
+/// Checks that ovs-vswitchd runs, and its version.
 fn daemon(switch: &OpenVswitch) -> Vec<Finding> {
     let running = match switch.daemon() {
         Ok(version) => version,

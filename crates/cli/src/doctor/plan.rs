@@ -1,4 +1,4 @@
-//! What the user is going to run, and the doctor therefore looks at.
+//! The planned controller, which the doctor checks.
 
 use super::DoctorArgs;
 use super::finding::quoted;
@@ -9,10 +9,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use urtica_socket::{Address, DEFAULT_PORT, TlsConfig};
 
-/// The other port at which a controller listens that is not told where: `Controller::new` has both.
+/// The second default port of a controller, as in `Controller::new`.
 const OLD_PORT: u16 = 6633;
 
-/// The settings that the check of certificates looks at.
+/// The settings for the check of certificates.
 const TLS: [&str; 6] = [
     "listen",
     "private-key",
@@ -22,29 +22,29 @@ const TLS: [&str; 6] = [
     "crl",
 ];
 
-/// The controller to be, and what belongs to it.
+/// The planned controller and its environment.
 #[derive(Debug, Default)]
 pub struct Plan {
     pub listen: Vec<Address>,
     pub tls: Option<TlsConfig>,
     /// Where HTTP is served, if it is.
     pub northbound: Option<SocketAddr>,
-    /// Whether the kernel is to answer.
+    /// Whether a kernel half is required.
     pub wants_kernel: bool,
-    /// How many switches connect.
+    /// The expected number of switches.
     pub switches: u64,
     /// The network devices that are to be a switch's ports.
     pub devices: Vec<String>,
     pub config: Option<PathBuf>,
     /// The control programs, separated by commas.
     pub programs: String,
-    /// What the command line says of it.
+    /// Its options on the command line.
     pub options: Vec<(&'static str, String)>,
 }
 
 impl Plan {
-    /// What command line, environment and file say together, as for `urtica run`, and what is wrong in them: the plan is then what the
-    /// command line says.
+    /// Creates the plan from command line, environment and file, as for `urtica run`. After an error in them, only the
+    /// command line is used.
     pub fn of(args: &DoctorArgs) -> (Self, Option<LoadError>) {
         let options = options_of_run(args);
         // A value behind '=' is taken by all options.
@@ -99,7 +99,7 @@ impl Plan {
         self.tls = controller.tls.config();
     }
 
-    /// Whether TLS is spoken.
+    /// Returns `true` if TLS is used.
     pub fn speaks_tls(&self) -> bool {
         self.tls.is_some() || self.listen.iter().any(Address::is_tls)
     }
@@ -119,7 +119,7 @@ impl Plan {
         let kept = given.filter(|(name, _)| changed.iter().all(|(other, _)| name != other));
         let options = kept.chain(changed.iter().copied());
         let options = options.map(|(name, value)| match name {
-            // A value of its own is optional.
+            // Its value is optional.
             "--northbound" => format!(" {name}={}", quoted(value)),
             _ => format!(" {name} {}", quoted(value)),
         });
@@ -128,7 +128,7 @@ impl Plan {
     }
 }
 
-/// What the command line says of the controller, by the names of its options.
+/// Returns the controller's options on the command line, by name.
 fn options_of_run(args: &DoctorArgs) -> Vec<(&'static str, String)> {
     let path = |path: &PathBuf| path.display().to_string();
     let options = [

@@ -1,4 +1,4 @@
-//! Whether the controller can listen where it is to.
+//! Checks that the controller can listen on its addresses.
 
 use super::finding::{capital, quoted};
 use super::plan::Plan;
@@ -14,7 +14,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use urtica_socket::{Address, DEFAULT_PORT, ListenError};
 
-/// What processes of this program are called.
+/// The name of this program's processes.
 const URTICA: &str = "urtica";
 
 /// Where HTTP is served without another address.
@@ -71,7 +71,7 @@ fn look_at_port(
     })
 }
 
-/// Binds, and does not listen: nobody can connect, and nobody else is kept from listening.
+/// Binds without listening, so that nobody can connect, and others can still listen.
 fn try_to_bind(address: SocketAddr) -> io::Result<()> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     socket.set_reuse_address(true)?;

@@ -1,10 +1,10 @@
-//! Other programs that are asked.
+//! Queries of other programs.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::process::{Command, Stdio};
 
-/// Why a program has not told what it was asked.
+/// The reason why a program did not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum NoAnswer {
     #[error("{0} is not installed")]
@@ -14,7 +14,7 @@ pub enum NoAnswer {
     Refused(String),
 }
 
-/// What a program prints for these arguments. It only reads, and gives up by itself.
+/// Returns the output of a program with these arguments, which only reads and has its own time-out.
 ///
 /// # Errors
 /// [`NoAnswer`].
@@ -47,7 +47,7 @@ fn search_path() -> OsString {
     path
 }
 
-/// Whether it is installed.
+/// Returns `true` if it is installed.
 pub fn is_installed(program: &str) -> bool {
     std::env::split_paths(&search_path()).any(|folder| folder.join(program).is_file())
 }

@@ -18,7 +18,7 @@ pub struct Listening {
 pub struct Process {
     pub id: u32,
     pub name: String,
-    /// The unit of systemd that it is the main process of, as far as can be seen.
+    /// The systemd unit of which it is the main process, if visible.
     unit: Option<String>,
 }
 
@@ -67,14 +67,14 @@ fn parse_ip(digits: &str) -> Option<IpAddr> {
 }
 
 impl Listening {
-    /// Whether nobody else can listen at that address meanwhile.
+    /// Returns `true` if it prevents listening on that address.
     pub fn is_in_the_way_of(&self, wanted: SocketAddr) -> bool {
         let (own, other) = (self.address.ip(), wanted.ip());
         self.address.port() == wanted.port()
             && (own == other || own.is_unspecified() || other.is_unspecified())
     }
 
-    /// Who has it; `None` where that is not for us to see.
+    /// Returns its process; `None` if not visible to us.
     pub fn process(&self) -> Option<Process> {
         let socket = format!("socket:[{}]", self.inode);
         let processes = fs::read_dir("/proc").ok()?.flatten();

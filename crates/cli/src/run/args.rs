@@ -1,4 +1,4 @@
-//! The options of `urtica run`, and what answers packet-ins by them.
+//! The options of `urtica run`, and the selection of a kernel half.
 
 use crate::hold::HoldOptions;
 use crate::log::parse_filter;
@@ -62,7 +62,7 @@ pub(super) enum Offload {
 }
 
 impl RunArgs {
-    /// What to log, where that was said.
+    /// Returns the log filter, if given.
     pub fn log_filter(&self) -> Option<&str> {
         self.log.as_deref()
     }
@@ -72,7 +72,7 @@ impl RunArgs {
         &self.controller
     }
 
-    /// Whether the kernel has to answer, and not only where it can.
+    /// Returns `true` if a kernel half is required, not optional.
     pub fn wants_kernel(&self) -> bool {
         self.offload == Offload::Kernel
     }
@@ -94,7 +94,7 @@ pub(super) enum KernelForm {
 }
 
 impl KernelForm {
-    /// That of these programs, where they have one.
+    /// Returns the form of these programs, if they have one.
     fn of(apps: &[String]) -> Option<Self> {
         match apps {
             [only] if only == "l2" => Some(Self::L2),
@@ -110,7 +110,7 @@ impl KernelForm {
     }
 }
 
-/// What answers in the kernel, and how, if something does.
+/// Returns the kernel half's form and mode, if any.
 pub(super) fn kernel_mode(args: &RunArgs) -> Result<Option<(KernelForm, Mode)>, String> {
     let form = KernelForm::of(&args.apps);
     match args.offload {

@@ -1,6 +1,6 @@
-//! The socket at which a controller is asked what a configuration would change, and how it is asked.
+//! The socket for asking a controller what a configuration would change, and its client.
 //!
-//! A question is a line with the file's path. The answer is a line, `ok` or `error`, and text for people after it.
+//! A question is a line with the file's path. The answer is a line, `ok` or `error`, followed by text for users.
 
 use crate::control_socket::{ControlSocket, bind};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -12,20 +12,20 @@ use std::{io, thread};
 /// The longest question.
 const MAX_LINE: u64 = 8 << 10;
 
-/// How long one who asks has to do so, and to take the answer.
+/// The client's time for sending the question, and for reading the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long an answer takes at most: programs are tried for some seconds, and switches asked.
+/// The maximum time for an answer: programs are tried for some seconds, and switches queried.
 const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 
-/// Somebody asks what this file would change.
+/// A question about the changes of a file.
 pub struct Question {
     pub file: PathBuf,
     stream: UnixStream,
 }
 
 impl Question {
-    /// Answers it. Whoever asked may have gone.
+    /// Answers it. The client may have disconnected.
     pub fn answer(mut self, answer: Result<String, String>) {
         let (first, text) = match answer {
             Ok(text) => ("ok", text),
@@ -35,11 +35,11 @@ impl Question {
     }
 }
 
-/// Listens there, and passes questions on as they come, until `pass_on` does not want them. A socket of an earlier controller, which may be
-/// handing over its connections at the moment, is replaced.
+/// Listens there, and passes questions to `pass_on` until it returns `false`. The socket of an earlier controller, which may
+/// currently hand over its connections, is replaced.
 ///
 /// # Errors
-/// A sentence, where it cannot.
+/// A message, if it cannot.
 pub fn listen(
     file: &Path,
     pass_on: impl Fn(Question) -> bool + Send + 'static,
@@ -49,7 +49,7 @@ pub fn listen(
     let (listener, socket) = bind(file).map_err(cannot)?;
     let serve = move || {
         for stream in listener.incoming() {
-            // One who asks nothing, or nothing sensible, gets no answer.
+            // An empty or invalid question gets no answer.
             let question = stream.and_then(read_question);
             if question.is_ok_and(|question| !pass_on(question)) {
                 return;
@@ -76,7 +76,7 @@ fn read_question(stream: UnixStream) -> io::Result<Question> {
 /// Asks the controller at `socket` what `file` would change.
 ///
 /// # Errors
-/// A sentence: the controller's, or why it cannot be asked.
+/// The controller's message, or the reason why it cannot be asked.
 pub fn ask(socket: &Path, file: &Path) -> Result<String, String> {
     let cannot = |error: io::Error| {
         format!(

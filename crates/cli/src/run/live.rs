@@ -1,7 +1,7 @@
-//! A controller while it runs: signals, and a configuration that changes.
+//! A running controller: signals, and changes of the configuration.
 //!
-//! SIGHUP has the file read again. What concerns programs and the log is applied at once, and only where it differs; what the controller
-//! was started with stays, and the log says so. A file with a fault changes nothing.
+//! SIGHUP reads the file again. Changes of programs and of the log are applied; other settings cannot change, which is
+//! logged. An invalid file changes nothing.
 
 use super::args::RunArgs;
 use super::control::{Question, listen};
@@ -19,7 +19,7 @@ use urtica_apps::{AppChange, Apps};
 use urtica_controller::{Controller, FlowChange, Running};
 use urtica_wire::{FlowModCommand, Message};
 
-/// What a change of which is applied while the controller runs; programs' settings beside.
+/// The option of programs, whose changes are applied, like those of their settings.
 const PROGRAMS: &str = "programs";
 const LOG: &str = "log";
 
@@ -34,18 +34,18 @@ pub type Follow = Box<dyn Fn(&RunArgs, Option<&Apps>)>;
 /// The configuration of a controller while it runs.
 pub struct Live {
     sources: Sources,
-    /// What options say, by name.
+    /// The options by name.
     values: BTreeMap<String, Vec<String>>,
     log: LogFilter,
-    /// Where it is asked what a file would change.
+    /// The socket for questions about a file's changes.
     control: Option<PathBuf>,
 }
 
-/// What a controller waits for.
+/// An event that a running controller waits for.
 enum Event {
     Signal(i32),
     Asked(Question),
-    /// It has stopped by itself, or another program has taken over.
+    /// It has stopped, or another program has taken over.
     Ended,
 }
 
@@ -64,8 +64,8 @@ impl Live {
         }
     }
 
-    /// Runs a controller until SIGINT or SIGTERM. With a file, SIGHUP has it read again; without, SIGHUP ends the program, as it does
-    /// where nobody has said otherwise.
+    /// Runs a controller until SIGINT or SIGTERM. With a file, SIGHUP reads it again; without, SIGHUP ends the program, as
+    /// by default.
     pub fn run(
         mut self,
         controller: Controller,
@@ -122,7 +122,7 @@ impl Live {
         thread.spawn(pass_on).map(drop).map_err(cannot)
     }
 
-    /// What the configuration in this file would change, as text.
+    /// Describes the changes of the configuration in this file.
     fn preview(
         &self,
         running: &Running,

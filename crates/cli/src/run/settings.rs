@@ -1,6 +1,6 @@
-//! The settings with which `urtica run` cannot start, though each value by itself is valid.
+//! Combinations of valid settings with which `urtica run` cannot start.
 //!
-//! One function has all of these checks: `urtica run` starts with it, `urtica check`, `urtica doctor` and SIGHUP use it, too.
+//! One function has all of these checks, for `urtica run`, `urtica check`, `urtica doctor` and SIGHUP.
 
 use super::args::{Offload, RunArgs, kernel_mode};
 use std::fmt::Display;
@@ -12,7 +12,7 @@ use urtica_controller::Error;
 pub struct Refused {
     /// The name of the option.
     pub option: &'static str,
-    /// What was found, and what was expected.
+    /// The found and the expected value.
     pub problem: String,
 }
 
@@ -76,7 +76,7 @@ impl RunArgs {
     }
 }
 
-/// Refuses to hold connections where that does not work.
+/// Refuses `--hold` with options that do not support it.
 fn refuse_hold(args: &RunArgs) -> Result<(), String> {
     match args.hold.is_given() && matches!(args.offload, Offload::Driven | Offload::Ring) {
         true => {

@@ -1,10 +1,10 @@
-//! The socket at which a running switch is asked things, and told to change: `urtica switch ctl` is at the other end.
+//! The socket for querying and changing a running switch, with `urtica switch ctl` at the other end.
 //!
-//! **Protocol.** A request is a line of JSON, a [`Request`]. The answer is lines of JSON, each an [`Answer`]: items, and `done` or
-//! `error` at last. Then the connection is closed.
+//! **Protocol.** A request is a line of JSON, a [`Request`]. The answer is lines of JSON, each an [`Answer`]: items, and
+//! finally `done` or `error`. Then the connection is closed.
 //!
-//! **Limits.** Each conversation has a thread of its own, and there are few at a time. One that takes too long is ended; whoever is
-//! slow, or has died, holds up nothing but its own thread.
+//! **Limits.** Each conversation has its own thread, and their number is limited. Long ones are ended; a slow or dead client
+//! only delays its own thread.
 
 mod answer;
 mod place;
@@ -28,22 +28,22 @@ use urtica_switch::Remote;
 /// The longest request.
 const MAX_LINE: u64 = 8 << 10;
 
-/// How many conversations there are at a time.
+/// The maximum number of concurrent conversations.
 const MAX_CONVERSATIONS: usize = 8;
 
-/// How long one who asks has to do so, and to take each part of the answer.
+/// The client's time for sending the request, and for reading each part of the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a conversation may take.
+/// The maximum time of a conversation.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// How long accepting pauses where there are no descriptors left.
+/// The pause of accepting when no descriptors are left.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Listens there, and answers for the switch, as long as the program runs. The file is removed when what is returned is dropped.
+/// Listens there, and answers for the switch. The file is removed when the returned value is dropped.
 ///
 /// # Errors
-/// A sentence, where it cannot, or another switch answers there.
+/// A message, if it cannot, or if another switch answers there.
 pub fn serve(file: &Path, remote: Remote) -> Result<ControlSocket, String> {
     if UnixStream::connect(file).is_ok() {
         return Err(format!(
@@ -71,7 +71,7 @@ fn accept(listener: &UnixListener, remote: &Remote) {
         let place = Place::take(&places);
         let remote = remote.clone();
         let thread = thread::Builder::new().name("control client".into());
-        // Whom the system gives no thread is told by the end of the connection.
+        // If the system has no thread for it, the connection is closed.
         let _ = thread.spawn(move || converse(stream, place, &remote));
     }
 }
@@ -92,7 +92,7 @@ impl Drop for Place {
     }
 }
 
-/// Answers one request. Whoever asked may have gone.
+/// Answers one request. The client may have disconnected.
 fn converse(stream: UnixStream, place: Option<Place>, remote: &Remote) {
     let deadline = Instant::now() + LONGEST;
     let mut replies = Replies(BufWriter::new(Patient { stream, deadline }));
@@ -136,14 +136,14 @@ impl Replies {
     /// Sends a part of an answer, at the latest at the end.
     ///
     /// # Errors
-    /// Where whoever asked does not take it.
+    /// If the client does not read it.
     fn send(&mut self, answer: &Answer) -> io::Result<()> {
         serde_json::to_writer(&mut self.0, answer)?;
         self.0.write_all(b"\n")
     }
 }
 
-/// A stream that ends at a time, however much the other end takes.
+/// A stream with a deadline.
 struct Patient {
     stream: UnixStream,
     deadline: Instant,

@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How long each part of the answer may take.
+/// The maximum time for each part of the answer.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Options of `urtica switch ctl`.
@@ -49,7 +49,7 @@ enum Error {
     Output(#[from] io::Error),
 }
 
-/// Asks the switch; the status is 1 where it refuses, or does not answer.
+/// Sends a request to the switch; the status is 1 if it refuses, or does not answer.
 pub fn run(args: &CtlArgs) -> ExitCode {
     let mut out = io::BufWriter::new(io::stdout().lock());
     let done = args.execute(&mut out).and_then(|()| Ok(out.flush()?));

@@ -1,4 +1,4 @@
-//! `urtica switch --explain`: what the switch would make of flow entries, without being one.
+//! `urtica switch --explain`: prints compiled flow entries without running a switch.
 
 use crate::status;
 use crate::trace::load::{LoadError, Loader};
@@ -20,7 +20,7 @@ pub struct ExplainArgs {
 }
 
 impl ExplainArgs {
-    /// What was asked for, if anything was: a file, and whether with its code.
+    /// Returns the requested file, and `true` for its code, if any.
     pub fn asked(&self) -> Option<(&Path, bool)> {
         let with_code = self.explain_code.as_deref().map(|file| (file, true));
         with_code.or(self.explain.as_deref().map(|file| (file, false)))
@@ -38,7 +38,7 @@ enum Error {
     Output(#[from] io::Error),
 }
 
-/// Prints what becomes of the entries in a file; the status is 1 where that could not be found out.
+/// Prints the compiled entries of a file; the status is 1 after an error.
 pub fn run(file: &Path, with_code: bool) -> ExitCode {
     let done = print(file, with_code, &mut io::stdout().lock());
     status::of_printed(done.map(|()| ExitCode::SUCCESS), |error| match error {

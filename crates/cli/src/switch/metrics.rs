@@ -1,4 +1,4 @@
-//! `urtica switch --metrics`: what Prometheus scrapes of a switch. Names and labels are those of the controller's.
+//! `urtica switch --metrics`: a switch's metrics for Prometheus, with the names and labels of the controller's.
 
 use std::net::SocketAddr;
 use urtica_northbound::{Labels, MetricsServer, Page, ServedMetrics};
@@ -15,10 +15,10 @@ pub struct MetricsArgs {
 }
 
 impl MetricsArgs {
-    /// Serves them, if they are wanted, until what is returned is dropped.
+    /// Serves them, if requested, until the returned value is dropped.
     ///
     /// # Errors
-    /// A sentence, where it cannot.
+    /// A message, if it cannot.
     pub fn serve(&self, remote: Remote) -> Result<Option<ServedMetrics>, String> {
         let Some(address) = self.metrics else {
             return Ok(None);

@@ -6,10 +6,10 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 use ureq::Agent;
 
-/// How long a response may take: the controller asks its switches before it responds.
+/// The maximum time of a response: the controller queries its switches first.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long one may be: thousands of switches, each with hundreds of ports.
+/// The maximum length of a response: thousands of switches, each with hundreds of ports.
 const BODY_BYTES_MAX: u64 = 512 << 20;
 
 /// Where HTTP is served.
@@ -75,20 +75,20 @@ pub enum ClientError {
     NotOurs(String),
 }
 
-/// A controller that can be asked.
+/// A client of a controller.
 pub struct Client {
     agent: Agent,
     place: String,
     token: Option<String>,
 }
 
-/// What a controller said at a time.
+/// A sample of a controller.
 #[derive(Clone, Debug)]
 pub struct Sample {
     pub at: Instant,
     pub place: String,
     pub metrics: Metrics,
-    /// The names of what runs.
+    /// The names of running programs.
     pub programs: Vec<String>,
 }
 
@@ -180,7 +180,7 @@ mod tests {
         }
     }
 
-    /// What comes of this response to every request, and the last request.
+    /// Returns the client's result for this response to every request, and the last request.
     fn asked(response: &'static str, token: Option<&str>) -> (Result<Sample, ClientError>, String) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
         let port = listener.local_addr().expect("an address").port();

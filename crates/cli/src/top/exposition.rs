@@ -1,4 +1,4 @@
-//! Prometheus's text format, and OpenMetrics', as far as samples go.
+//! Parsing samples in Prometheus's text format, or OpenMetrics'.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ impl Metrics {
         self.0.keys().map(String::as_str)
     }
 
-    /// The sum of a name's rows; `None` where there are none.
+    /// Returns the sum of a name's rows; `None` without any.
     pub fn value(&self, name: &str) -> Option<f64> {
         let rows = self.rows(name);
         (!rows.is_empty()).then(|| rows.iter().fold(0.0, |sum, (_, value)| sum + value))
@@ -54,7 +54,7 @@ fn is_of_name(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || matches!(letter, '_' | ':')
 }
 
-/// What follows the opening brace, and the rest after the closing one.
+/// Parses labels after the opening brace; returns them, and the rest after the closing one.
 fn parse_labels(mut rest: &str) -> Option<(Labels, &str)> {
     let mut labels = Labels::new();
     loop {
@@ -69,7 +69,7 @@ fn parse_labels(mut rest: &str) -> Option<(Labels, &str)> {
     }
 }
 
-/// What follows the opening quote, and the rest after the closing one.
+/// Parses a value after the opening quote; returns it, and the rest after the closing one.
 fn parse_value(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut letters = text.char_indices();

@@ -1,4 +1,4 @@
-//! What two samples say of the time between them.
+//! Rates and percentiles from two samples.
 
 use super::client::Sample;
 use super::exposition::{Labels, Metrics};
@@ -16,7 +16,7 @@ pub struct Figures {
     /// How busy each shard is, from 0 to 1, by its name.
     pub shards: Vec<(String, f64)>,
     pub latencies: Vec<Latency>,
-    /// Other gauges of what waits, by their names without prefix.
+    /// Other gauges of queues, by their names without prefix.
     pub queues: Vec<(String, f64)>,
 }
 
@@ -36,7 +36,7 @@ pub struct SwitchFigures {
     pub errors: f64,
 }
 
-/// The percentiles of a histogram, of what fell into the interval.
+/// The percentiles of a histogram in the interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Latency {
     /// Its name, without prefix and unit, and its labels.
@@ -91,7 +91,7 @@ struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// What each row of a counter has grown by in a second. One that begins anew, as after a restart, counts from 0.
+    /// Returns the growth per second of each row of a counter. After a restart, it counts from 0.
     fn rates(&self, name: &str) -> Vec<(&Labels, f64)> {
         let before: BTreeMap<&Labels, f64> = self
             .before
@@ -200,7 +200,7 @@ impl Change<'_> {
         by_labels.into_iter().map(latency).collect()
     }
 
-    /// What else waits, other than of switches, which have a column for it.
+    /// Returns the gauges of other queues than those of switches, which have a column.
     fn queues(&self) -> Vec<(String, f64)> {
         let is_queue = |name: &&str| {
             let is_of_switch = name.starts_with("urtica_switch_");
@@ -283,7 +283,7 @@ urtica_packet_in_duration_seconds_bucket{program="l2",le="0.002"} 109
 urtica_packet_in_duration_seconds_bucket{program="l2",le="+Inf"} 110
 "#;
 
-    /// Two seconds of a controller, whose second switch has a hostile name and has connected anew.
+    /// Creates two seconds of a controller, whose second switch has a hostile name and has reconnected.
     pub fn figures() -> Figures {
         let at = Instant::now();
         let sample = |page: &str, seconds| Sample {

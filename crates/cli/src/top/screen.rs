@@ -13,10 +13,10 @@ use std::io;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
-/// How long a key may wait for its effect, and a sample for its picture.
+/// The maximum delay of keys and of new samples on the screen.
 const FRAME: Duration = Duration::from_millis(100);
 
-/// How many switches a page key passes.
+/// The number of switches that a page key scrolls.
 const PAGE: usize = 10;
 
 type Result = std::result::Result<Sample, ClientError>;
@@ -51,7 +51,7 @@ impl Drop for Restored {
     }
 }
 
-/// Asks in a thread of its own, so that a slow controller delays no key. It ends with the program.
+/// Samples in a separate thread, so that a slow controller delays no key. It ends with the program.
 fn ask_in_background(client: Client, interval: Duration) -> io::Result<Receiver<Result>> {
     let (samples, receiver) = sync_channel(1);
     let thread = std::thread::Builder::new().name("sampler".to_owned());
@@ -66,13 +66,13 @@ fn ask_in_background(client: Client, interval: Duration) -> io::Result<Receiver<
     Ok(receiver)
 }
 
-/// What is on the screen.
+/// The state of the screen.
 struct View {
     last: Sample,
     figures: Option<Figures>,
     /// Why there is nothing newer.
     problem: Option<String>,
-    /// How many switches are above the first that is shown.
+    /// The number of switches above the first visible one.
     scrolled: usize,
     is_over: bool,
 }

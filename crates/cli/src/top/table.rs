@@ -3,7 +3,7 @@
 use super::figures::{Figures, Latency, SwitchFigures};
 use std::fmt::Write;
 
-/// The columns of the table of switches: what they are called, how wide they are, and whether they are numbers.
+/// The columns of the table of switches: names, widths, and whether they are numbers.
 pub const COLUMNS: [(&str, u16, bool); 10] = [
     ("SWITCH", 16, false),
     ("NAME", 16, false),
@@ -17,7 +17,7 @@ pub const COLUMNS: [(&str, u16, bool); 10] = [
     ("ERRORS", 8, true),
 ];
 
-/// What a switch has in each column, for people.
+/// Returns a switch's text in each column.
 pub fn cells(switch: &SwitchFigures) -> [String; COLUMNS.len()] {
     cells_with(switch, number, bytes)
 }
@@ -123,7 +123,7 @@ fn bytes(value: f64) -> String {
     }
 }
 
-/// What others have named, with nothing in it that a terminal would obey.
+/// Removes control characters from a name chosen by others.
 pub fn shown(text: &str) -> String {
     text.escape_debug().to_string()
 }

@@ -1,4 +1,4 @@
-//! Whether the bridges of this machine and the controller accept each other: Open vSwitch's files and ours shake hands.
+//! A trial handshake between the bridges of this machine and the controller, with Open vSwitch's files and ours.
 
 use super::{ovs_pki, shown};
 use crate::doctor::Finding;
@@ -11,10 +11,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use urtica_socket::{Handshakes, Stream, Tls, TlsConfig, TlsError};
 
-/// How long two programs on one machine may take to come to an understanding.
+/// The maximum time of a handshake on one machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What ovs-pki calls the holder of Open vSwitch's certificate.
+/// The type of Open vSwitch's certificate in ovs-pki.
 const SWITCH: &str = "switch";
 
 /// Why there would be no connection.
@@ -87,7 +87,7 @@ fn explain(refusal: Refusal, plan: &Plan, config: &TlsConfig, theirs: &TlsConfig
     }
 }
 
-/// What ovs-pki was given as name.
+/// Returns the name that was given to ovs-pki.
 fn name_of(config: &TlsConfig) -> String {
     let tls = Tls::load(config.clone()).ok();
     let name = tls.and_then(|tls| tls.certificate().names().first().cloned());

@@ -6,7 +6,7 @@ use crate::doctor::finding::quoted;
 use std::path::{Path, PathBuf};
 use urtica_socket::TlsConfig;
 
-/// Where it keeps its CAs, unless it is told otherwise.
+/// Its default folder of CAs.
 pub const FOLDER: &str = "/var/lib/openvswitch/pki";
 
 /// Where it keeps the CAs of these files, by where their file of CA certificates is.
@@ -19,12 +19,12 @@ pub fn folder_of(files: &TlsConfig) -> PathBuf {
     }
 }
 
-/// Has it make key and certificate anew, where they are, for a holder who is a `switch` or a `controller`.
+/// Adds the command that makes a new key and certificate, in the same place, for a `switch` or a `controller`.
 pub fn make_anew(finding: Finding, files: &TlsConfig, kind: &str) -> Finding {
     make_anew_in(&folder_of(files), finding, files, kind)
 }
 
-/// The same with the CAs in this folder.
+/// Like `make_anew`, with the CAs in this folder.
 pub fn make_anew_in(pki: &Path, finding: Finding, files: &TlsConfig, kind: &str) -> Finding {
     let folder = files.certificate.parent().unwrap_or(Path::new(""));
     let file = files.certificate.file_name().unwrap_or_default();

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 /// Where packets to this machine come through.
 const HOOKS: [&str; 2] = ["input", "prerouting"];
 
-/// The families whose chains see TCP over the one or the other version of IP.
+/// The families whose chains see TCP over IPv4 or IPv6.
 const FAMILIES: [&str; 3] = ["inet", "ip", "ip6"];
 
-/// `None` for what is no ruleset.
+/// Returns `None` for an invalid ruleset.
 pub fn parse(printed: &str) -> Option<Ruleset> {
     let printed: Value = serde_json::from_str(printed).ok()?;
     let mut chains: BTreeMap<String, Chain> = BTreeMap::new();
@@ -41,7 +41,7 @@ fn text<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.get(key)?.as_str()
 }
 
-/// `inet filter input`: what nft calls it on its command line.
+/// `inet filter input`: its name on nft's command line.
 fn name_of(object: &Value, key: &str) -> Option<String> {
     let table = text(object, "table")?;
     Some(format!(
@@ -93,7 +93,7 @@ fn parse_rule(rule: &Value) -> Option<Rule> {
     Some(parsed)
 }
 
-/// What one `match` asks, in one condition or more.
+/// Parses one `match` into conditions.
 fn parse_match(value: &Value) -> Vec<Condition> {
     let right = value.get("right").unwrap_or(&Value::Null);
     let negated = match text(value, "op") {
@@ -174,7 +174,7 @@ mod tests {
     use super::super::rules::{Fate, Probe};
     use super::*;
 
-    /// What becomes of a packet to port 6653 where the base chain has these rules.
+    /// Returns the fate of a packet to port 6653 in a base chain with these rules.
     fn fate(policy: &str, rules: &[&str]) -> Fate {
         let rules: Vec<_> = (4..)
             .zip(rules)

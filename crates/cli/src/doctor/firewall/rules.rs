@@ -1,4 +1,4 @@
-//! What becomes of a switch's first packet: rules in the order in which the kernel asks them.
+//! Evaluating rules in the kernel's order for a switch's first packet.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,17 @@ pub struct Probe {
     pub version: u8,
 }
 
-/// Whether a rule is for a packet.
+/// Whether a rule applies to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Applies {
     Yes,
     No,
-    /// It depends on what a probe does not say.
+    /// It depends on unknown properties.
     Maybe,
 }
 
 impl Applies {
-    /// Where both are asked for.
+    /// Combines two conditions.
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::No, _) | (_, Self::No) => Self::No,
@@ -39,7 +39,7 @@ impl Applies {
     }
 }
 
-/// What a rule asks of a packet.
+/// A condition of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// TCP, or another protocol.
@@ -73,7 +73,7 @@ impl Condition {
     }
 }
 
-/// What a rule does with the packets that it is for.
+/// A rule's verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Accept,
@@ -89,34 +89,34 @@ pub enum Verdict {
 pub struct Rule {
     pub conditions: Vec<Condition>,
     pub verdict: Verdict,
-    /// What to call it.
+    /// Its name for users.
     pub name: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chain {
-    /// Whether packets to this machine come here first.
+    /// Whether it is a base chain for packets to this machine.
     pub is_base: bool,
-    /// The only version of IP whose packets come here, where there is one.
+    /// The only IP version of its packets, if restricted.
     pub version: Option<u8>,
     pub drops_the_rest: bool,
     pub rules: Vec<Rule>,
 }
 
-/// All chains by what they are called.
+/// All chains by their names.
 pub struct Ruleset {
     pub chains: BTreeMap<String, Chain>,
     /// The command that puts an accepting rule in front of a chain's, without the chain and the port.
     pub accept: fn(chain: &str, port: u16) -> String,
 }
 
-/// What becomes of a packet in a chain.
+/// The fate of a packet in a chain.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Fate {
     Passes,
     /// By this rule or policy.
     Dropped(String),
-    /// Dropped or not, depending on what is not known.
+    /// Dropped or not, depending on unknown properties.
     DroppedForSome(String),
 }
 
@@ -131,12 +131,12 @@ struct Walk<'a> {
     probe: Probe,
     /// Some packets have been accepted on the way.
     accepts_some: bool,
-    /// What has dropped some.
+    /// The rule that may drop the packet.
     drops_some: Option<String>,
 }
 
 impl Ruleset {
-    /// What becomes of a packet in each chain where packets to this machine come first.
+    /// Returns the fate of a packet in each base chain for packets to this machine.
     pub fn fates(&self, probe: Probe) -> impl Iterator<Item = (&str, Fate)> {
         let sees =
             move |chain: &Chain| chain.version.is_none_or(|version| version == probe.version);
@@ -177,7 +177,7 @@ impl Ruleset {
 }
 
 impl Walk<'_> {
-    /// `None` where the packet comes out of the chain's end.
+    /// Returns `None` if the packet reaches the chain's end.
     fn chain(&mut self, name: &str, here: Applies, depth: usize) -> Option<End> {
         let chain = self.chains.get(name).filter(|_| depth < MAX_DEPTH)?;
         for rule in &chain.rules {
@@ -190,7 +190,7 @@ impl Walk<'_> {
                 (Applies::Yes, Verdict::Return) => return None,
                 (Applies::Maybe, Verdict::Accept) => self.accepts_some = true,
                 (Applies::Maybe, Verdict::Drop) => self.drops(&rule.name),
-                // Some leave the chain: what it does with the rest it does with some.
+                // Some packets leave the chain: its verdict on the rest applies to some.
                 (Applies::Maybe, Verdict::Return) => self.accepts_some = true,
                 (_, Verdict::Jump(to)) => {
                     if let Some(end) = self.chain(to, applies, depth + 1) {

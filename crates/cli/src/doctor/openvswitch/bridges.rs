@@ -49,7 +49,7 @@ fn not_made(bridge: &Row, name: &str) -> Finding {
     }
 }
 
-/// Whether the module is there to be loaded.
+/// Returns `true` if the module can be loaded.
 fn has_module() -> bool {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let modules = Path::new("/lib/modules").join(release.trim());
@@ -124,7 +124,7 @@ fn port(interface: &Row, bridge: &str) -> Option<Finding> {
     Some(Finding::problem("bridge-port-broken", sentence).command(command))
 }
 
-/// Bridges that a controller cannot tell apart.
+/// Finds bridges with equal datapath ids.
 pub fn same_datapath_ids(switch: &OpenVswitch) -> Vec<Finding> {
     let bridges = switch
         .bridges()

@@ -1,4 +1,4 @@
-//! A bridge's controllers: whether it has them, and how it treats them.
+//! Checks of a bridge's controllers and their settings.
 
 use super::database::{OpenVswitch, Row};
 use crate::doctor::Finding;
@@ -7,7 +7,7 @@ use crate::doctor::plan::Plan;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use urtica_socket::Address;
 
-/// What Open vSwitch does unless it is told otherwise, in milliseconds.
+/// Open vSwitch's default, in milliseconds.
 const PROBE_MS: u64 = 5000;
 
 /// A bridge, and its controllers.
@@ -147,7 +147,7 @@ impl Bridge<'_> {
         Some(Advice::new("bridge-controller-tls", reason, command))
     }
 
-    /// How the controller to be is reached by this host; with or without TLS, where it has both.
+    /// Returns the planned controller's address at this host, with or without TLS if it has both.
     fn own_target(&self, host: &str, is_tls: bool) -> String {
         let sockets: Vec<(SocketAddr, &Address)> = self.plan.sockets().collect();
         let suitable = sockets
@@ -224,7 +224,7 @@ impl Bridge<'_> {
     }
 }
 
-/// Why a bridge is not connected, and what to type.
+/// The reason why a bridge is not connected, with commands.
 struct Advice {
     name: &'static str,
     reason: String,
@@ -253,7 +253,7 @@ fn parse(target: &str) -> Option<(Address, String, u16)> {
     }
 }
 
-/// Whether that is this machine.
+/// Returns `true` if this is the local machine.
 fn is_here(host: &str) -> bool {
     let address = host.parse::<IpAddr>();
     host == "localhost" || address.is_ok_and(|address| UdpSocket::bind((address, 0)).is_ok())
@@ -263,7 +263,7 @@ fn is_here(host: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// What is found in a bridge with these controllers: target, connected, role, probe, mode.
+    /// Returns the findings for a bridge with these controllers: target, connected, role, probe, mode.
     fn found(listen: &str, controllers: &[&str]) -> Vec<Finding> {
         let rows: Vec<_> = (0..)
             .zip(controllers)

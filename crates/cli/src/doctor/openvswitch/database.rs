@@ -14,7 +14,7 @@ const TABLES: [&str; 6] = [
     "SSL",
 ];
 
-/// What is in the database, and which versions there are.
+/// The database's contents, and versions.
 pub struct OpenVswitch {
     tables: Vec<Vec<Row>>,
     daemon: Result<String, NoAnswer>,
@@ -82,12 +82,12 @@ impl OpenVswitch {
         interfaces.collect()
     }
 
-    /// The files for TLS, where they are set.
+    /// Returns the TLS files, if set.
     pub fn ssl(&self) -> Option<&Row> {
         self.table("SSL").first()
     }
 
-    /// Whether an upgrade has not been finished.
+    /// Returns `true` if an upgrade was not finished.
     pub fn waits_for_flows(&self) -> bool {
         let root = self.table("Open_vSwitch").first();
         root.and_then(|root| root.entry("other_config", "flow-restore-wait")) == Some("true")
@@ -117,7 +117,7 @@ impl Row {
         }
     }
 
-    /// A column that has at most one text; `None` where it is empty.
+    /// Returns a column with at most one text; `None` if it is empty.
     pub fn text(&self, column: &str) -> Option<&str> {
         let texts = self.texts(column);
         texts.first().copied().filter(|text| !text.is_empty())

@@ -1,4 +1,4 @@
-//! What a switch answers at its control socket.
+//! Answers of a switch at its control socket.
 
 use super::Replies;
 use super::protocol::{
@@ -14,10 +14,10 @@ use urtica_wire::{
     TableStats,
 };
 
-/// Does what a request asks for, and sends what comes of it but for the last line.
+/// Executes a request, and sends its result, except for the last line.
 ///
 /// # Errors
-/// A sentence for whoever asked.
+/// A message for the client.
 pub fn answer(request: &Request, remote: &Remote, replies: &mut Replies) -> Result<(), String> {
     match request {
         Request::Show => item(replies, show(&remote.status().map_err(sentence)?)),

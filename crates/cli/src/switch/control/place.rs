@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// The folder of sockets in the system's runtime directory. It is none of the controller's service, which removes its own.
+/// The folder of sockets in the system's runtime directory, apart from that of the controller's service, which is removed
+/// with it.
 const FOLDER: &str = "urtica-switch";
 
 /// Options for the path of a switch's control socket.
@@ -17,20 +18,20 @@ pub struct ControlPlace {
 }
 
 impl ControlPlace {
-    /// What the switch is called.
+    /// Returns the switch's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether the file was named.
+    /// Returns `true` if the file was named.
     pub fn is_given(&self) -> bool {
         self.control.is_some()
     }
 
-    /// The socket's file.
+    /// Returns the socket's file.
     ///
     /// # Errors
-    /// A sentence, where there is no place that needs no name.
+    /// A message, if there is no default path.
     pub fn file(&self) -> Result<PathBuf, String> {
         if let Some(file) = &self.control {
             return Ok(file.clone());
@@ -42,10 +43,10 @@ impl ControlPlace {
         Ok(folder.join(file_name(&self.name)))
     }
 
-    /// The same, and its folder is made where that needs no name.
+    /// Returns the socket's file, and creates the folder of a default path.
     ///
     /// # Errors
-    /// A sentence, where that fails.
+    /// A message, if that fails.
     pub fn make(&self) -> Result<PathBuf, String> {
         let file = self.file()?;
         if !self.is_given() {

@@ -1,4 +1,4 @@
-//! What is said at the control socket.
+//! The protocol of the control socket.
 
 use serde::{Deserialize, Serialize};
 
@@ -58,7 +58,7 @@ pub enum Request {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// One of the things that were asked for.
+    /// One item of the answer.
     Item(serde_json::Value),
     /// That was all.
     Done(bool),
@@ -77,13 +77,13 @@ pub struct Show {
     pub connections: Vec<Connection>,
 }
 
-/// A port, and what went through it.
+/// A port, with its counters.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Port {
     pub number: u32,
     pub name: String,
     pub hw_addr: String,
-    /// Whether controllers have left it switched on.
+    /// Whether controllers have not disabled it.
     pub is_enabled: bool,
     pub has_link: bool,
     pub speed_kbps: u32,
