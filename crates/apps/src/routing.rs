@@ -34,6 +34,7 @@
 mod absence;
 mod entry;
 mod inherited;
+mod inspection;
 mod known;
 mod late;
 
@@ -43,6 +44,7 @@ use entry::Entry;
 use futures_util::future::{Either, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use inherited::{Inherited, UNHEARD_AT_ONCE};
+use inspection::Installed;
 use known::Known;
 use late::{Late, Reason};
 use parking_lot::{Mutex, MutexGuard};
@@ -278,8 +280,15 @@ struct RoutingHandler {
 struct Comparison {
     /// The id of the request for its entries.
     xid: u32,
-    /// The flows whose entries are installed and right: no more than have paths.
-    right: BTreeSet<Flow>,
+    found: Found,
+}
+
+/// Entries that a switch has reported and that are right.
+#[derive(Default)]
+struct Found {
+    /// Flows with such an entry: no more than have paths.
+    flows: BTreeSet<Flow>,
+    inspection: Installed,
 }
 
 impl SwitchHandler for RoutingHandler {
@@ -291,11 +300,11 @@ impl SwitchHandler for RoutingHandler {
         self.shared.begin_comparison(here);
         self.shared.routes.forward_as(switch.program());
         let asked = switch.send(&entry::request(switch.info().version));
-        let right = BTreeSet::new();
+        let found = Found::default();
         match asked {
-            Ok(xid) => self.comparison = Some(Comparison { xid, right }),
+            Ok(xid) => self.comparison = Some(Comparison { xid, found }),
             // Both versions have the request.
-            Err(_) => self.shared.finish_comparison(&(&*switch).into(), &right),
+            Err(_) => self.shared.finish_comparison(&(&*switch).into(), &found),
         }
     }
 
@@ -306,7 +315,11 @@ impl SwitchHandler for RoutingHandler {
             return;
         }
         let at = PortId::new(switch.datapath_id(), packet.in_port());
-        match self.shared.find_way(switch.network(), at, flow) {
+        let way = match inspection::concerns(packet) {
+            true => self.shared.way_to_host(at, flow),
+            false => self.shared.find_way(switch.network(), at, flow),
+        };
+        match way {
             // Both hosts are behind this port and have heard each other already.
             Way::Out(port) if port == at.port_no => {}
             Way::Out(port) => switch.forward(packet, port),
@@ -318,7 +331,9 @@ impl SwitchHandler for RoutingHandler {
     fn settled(&mut self, switch: &mut Switch, packet: &PacketIn) {
         let at = PortId::new(switch.datapath_id(), packet.in_port());
         // It is on its way already; what is left is to install the path.
-        self.shared.find_way(switch.network(), at, Flow::of(packet));
+        if !inspection::concerns(packet) {
+            self.shared.find_way(switch.network(), at, Flow::of(packet));
+        }
     }
 
     fn message(&mut self, switch: &mut Switch, xid: u32, message: &Message) {
@@ -334,11 +349,11 @@ impl SwitchHandler for RoutingHandler {
         }
         let asked = (&*switch).into();
         self.shared
-            .compare(&asked, entries.iter(), &mut comparison.right);
+            .compare(&asked, entries.iter(), &mut comparison.found);
         let is_last = !reply.flags.contains(MultipartFlags::MORE);
         if is_last {
             if let Some(comparison) = self.comparison.take() {
-                self.shared.finish_comparison(&asked, &comparison.right);
+                self.shared.finish_comparison(&asked, &comparison.found);
             }
         }
     }
@@ -347,11 +362,15 @@ impl SwitchHandler for RoutingHandler {
         // It does not report its entries, so it is sent everything.
         if let Some(comparison) = self.comparison.take_if(|comparison| comparison.xid == xid) {
             self.shared
-                .finish_comparison(&(&*switch).into(), &comparison.right);
+                .finish_comparison(&(&*switch).into(), &comparison.found);
         }
     }
 
     fn refused(&mut self, switch: &mut Switch, error: &ErrorMessage) {
+        if inspection::is_about(error, switch.info().version) {
+            urtica_log::warn!(about: switch.datapath_id(), dp_id = %switch.datapath_id(), code = %error.code, "the switch refused an entry that sends ARP or neighbour discovery to the controller; forged messages to single hosts are not recognised there");
+            return;
+        }
         // If an entry does not fit, its packets come here, and it is added again with each.
         if error.code != ErrorCode::FlowModFailedTableFull {
             let late = &self.shared.flows().late;
@@ -433,6 +452,15 @@ impl Shared {
         let way_on = next_hops.path(at, to, flow.hash());
         let next = way_on.and_then(|path| path.hops.first().map(|hop| hop.out_port));
         next.map_or(Way::Flood, Way::Out)
+    }
+
+    /// Where a packet goes that entries send here whether its flow has a path or not.
+    fn way_to_host(&self, at: PortId, flow: Flow) -> Way {
+        match self.place(flow.vlan(), flow.dst) {
+            Some(to) if to == at => Way::Out(at.port_no),
+            Some(to) => Way::Straight(to),
+            None => Way::Flood,
+        }
     }
 
     /// Sends a packet to all hosts that its sender can reach.
@@ -605,11 +633,11 @@ impl Shared {
             table_id: self.table_id.load(Ordering::Relaxed),
             now: background.now(),
         };
-        let mut right = BTreeSet::new();
+        let mut found = Found::default();
         for message in told.iter().flat_map(Reply::messages) {
             if let Message::MultipartReply(reply) = message {
                 if let MultipartReplyBody::Flow(entries) = &reply.body {
-                    self.compare(&asked, entries.iter(), &mut right);
+                    self.compare(&asked, entries.iter(), &mut found);
                 }
             }
         }
@@ -619,7 +647,7 @@ impl Shared {
             }
             // One that does not report its entries is sent everything.
             _ => {
-                self.finish_comparison(&asked, &right);
+                self.finish_comparison(&asked, &found);
                 self.wait_for_refusals(switch, background).await
             }
         }
@@ -738,29 +766,30 @@ impl Shared {
         &self,
         asked: &Asked,
         told: impl Iterator<Item = FlowStats<'a>>,
-        right: &mut BTreeSet<Flow>,
+        found: &mut Found,
     ) {
         let (network, here) = (asked.network, asked.switch);
         let mut flows = self.flows();
         for told in told.filter(|entry| is_ours(entry.cookie) && entry.table_id == asked.table_id) {
             let Some(flow) = Flow::of_entry(&told.match_) else {
+                found.inspection.note(&told);
                 continue;
             };
-            let found = Entry::told(&told, asked.table_id);
-            let is_kept = match (flows.paths.get(&flow), found) {
-                (Some(path), found) => match entry::of_path(path).get(&here) {
+            let entry = Entry::told(&told, asked.table_id);
+            let is_kept = match (flows.paths.get(&flow), entry) {
+                (Some(path), entry) => match entry::of_path(path).get(&here) {
                     // A different entry is overwritten.
-                    Some(entry) if told.priority == ENTRY.priority => {
-                        if found == Some(*entry) {
-                            right.insert(flow);
+                    Some(expected) if told.priority == ENTRY.priority => {
+                        if entry == Some(*expected) {
+                            found.flows.insert(flow);
                         }
                         true
                     }
                     _ => false,
                 },
-                (None, Some(found)) => {
+                (None, Some(entry)) => {
                     self.is_inherited(&told, asked.now)
-                        && flows.inherited.insert(flow, here, found, asked.now)
+                        && flows.inherited.insert(flow, here, entry, asked.now)
                 }
                 (None, None) => false,
             };
@@ -779,11 +808,16 @@ impl Shared {
     }
 
     /// A switch has reported all its entries: sends it those that are missing or different.
-    fn finish_comparison(&self, asked: &Asked, right: &BTreeSet<Flow>) {
+    fn finish_comparison(&self, asked: &Asked, found: &Found) {
         let (network, here) = (asked.network, asked.switch);
         let mut flows = self.flows();
         flows.reported.insert(here);
-        for (flow, path) in flows.paths.iter().filter(|(flow, _)| !right.contains(flow)) {
+        if let Some(info) = network.info(here) {
+            let inspection = &found.inspection;
+            inspection.complete(network, &flows.late, here, info.version);
+        }
+        let is_missing = |flow: &Flow| !found.flows.contains(flow);
+        for (flow, path) in flows.paths.iter().filter(|(flow, _)| is_missing(flow)) {
             if let Some(entry) = entry::of_path(path).get(&here) {
                 entry.add(network, &flows.late, flow, here);
             }

@@ -9,11 +9,6 @@ use std::net::{IpAddr, Ipv6Addr};
 use urtica_wire::MacAddr;
 use urtica_wire::packet::{ArpView, Icmpv6View, Ipv6View, ether_type, icmpv6, ip_proto};
 
-/// Router solicitation, router advertisement and redirect (RFC 4861 sections 4.1, 4.2 and 4.5).
-const ROUTER_SOLICITATION: u8 = 133;
-const ROUTER_ADVERTISEMENT: u8 = 134;
-const REDIRECT: u8 = 137;
-
 /// Options with a MAC address: the sender's, the target's (RFC 4861 section 4.6.1).
 const SOURCE_LINK_LAYER: u8 = 1;
 const TARGET_LINK_LAYER: u8 = 2;
@@ -58,11 +53,11 @@ impl Frame<'_> {
         }
         let icmp = Icmpv6View::new(upper.payload).ok()?;
         let (options_at, option_type) = match icmp.icmp_type() {
-            ROUTER_SOLICITATION => (4, SOURCE_LINK_LAYER),
-            ROUTER_ADVERTISEMENT => (12, SOURCE_LINK_LAYER),
+            icmpv6::ROUTER_SOLICITATION => (4, SOURCE_LINK_LAYER),
+            icmpv6::ROUTER_ADVERTISEMENT => (12, SOURCE_LINK_LAYER),
             icmpv6::NEIGHBOR_SOLICITATION => (20, SOURCE_LINK_LAYER),
             icmpv6::NEIGHBOR_ADVERTISEMENT => (20, TARGET_LINK_LAYER),
-            REDIRECT => (36, TARGET_LINK_LAYER),
+            icmpv6::REDIRECT => (36, TARGET_LINK_LAYER),
             _ => return None,
         };
         let (body, options) = icmp.payload().split_at_checked(options_at)?;

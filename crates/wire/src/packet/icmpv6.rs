@@ -31,17 +31,26 @@ pub const HEADER_LEN: usize = 4;
 /// Bytes in the fixed part of a neighbour message, after the ICMPv6 header.
 pub const ND_LEN: usize = 20;
 
-/// Type: a request to send this back.
+/// Type of an echo request (RFC 4443 section 4.1).
 pub const ECHO_REQUEST: u8 = 128;
 
-/// Type: answer to an echo request.
+/// Type of an echo reply (RFC 4443 section 4.2).
 pub const ECHO_REPLY: u8 = 129;
 
-/// Type: who has this address?
+/// Type of a router solicitation (RFC 4861 section 4.1).
+pub const ROUTER_SOLICITATION: u8 = 133;
+
+/// Type of a router advertisement (RFC 4861 section 4.2).
+pub const ROUTER_ADVERTISEMENT: u8 = 134;
+
+/// Type of a neighbour solicitation (RFC 4861 section 4.3).
 pub const NEIGHBOR_SOLICITATION: u8 = 135;
 
-/// Type: I have.
+/// Type of a neighbour advertisement (RFC 4861 section 4.4).
 pub const NEIGHBOR_ADVERTISEMENT: u8 = 136;
+
+/// Type of a redirect (RFC 4861 section 4.5).
+pub const REDIRECT: u8 = 137;
 
 /// Neighbour advertisement flags.
 pub mod nd_flags {
