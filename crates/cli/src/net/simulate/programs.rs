@@ -134,6 +134,8 @@ fn standing_entries(apps: &[String]) -> usize {
         "firewall" => 8,
         // What arrives at edge ports is examined first.
         "security" => 6,
+        // ARP, and five kinds of neighbour discovery.
+        "routing" => 6,
         // One per demand.
         "bandwidth" => 1,
         _ => 0,
