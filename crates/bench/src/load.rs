@@ -22,7 +22,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 
-use urtica_socket::Stream;
+use urtica_socket::{Stream, is_try_again};
 
 use crate::Error;
 use crate::bytes::be16;
@@ -954,14 +954,6 @@ impl<'a> Worker<'a> {
             reason: reason.to_owned(),
         });
     }
-}
-
-/// Returns `true` if a socket has no data at the moment.
-fn is_try_again(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-    )
 }
 
 /// The result of one `send`.

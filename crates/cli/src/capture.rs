@@ -8,8 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use urtica_recordings::capture::{Capture, Recorded, create_private};
-use urtica_socket::{Address, ListenError, TlsArgs, TlsArgsError};
+use urtica_recordings::capture::{Capture, CaptureError, Recorded, create_private};
+use urtica_socket::{Address, TlsArgs, TlsArgsError};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -52,7 +52,7 @@ enum Error {
     )]
     Passive(Address),
     #[error("{0}")]
-    Listen(#[from] ListenError),
+    Listen(#[from] CaptureError),
     #[error(transparent)]
     Tls(#[from] TlsArgsError),
     #[error("cannot write {path}: {error}")]

@@ -32,7 +32,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
-use urtica_socket::Stream;
+use urtica_socket::{Stream, is_try_again};
 use urtica_state::Series;
 use urtica_wire::{
     DatapathId, DecodeError, Header, Message, PacketIn, PortStatus, Version, split_frame,
@@ -102,14 +102,6 @@ impl Channel for Stream {
     fn socket(&self) -> Option<BorrowedFd<'_>> {
         self.plain_socket()
     }
-}
-
-/// Returns whether an I/O error means that a socket is empty, or full, at the moment.
-pub(crate) fn is_try_again(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-    )
 }
 
 /// Checks whether a peer may use a datapath id; the error is the reason why it may not.

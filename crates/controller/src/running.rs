@@ -12,7 +12,7 @@ use crate::program_list::{CurrentPrograms, ProgramList, ProgramSlot, Programs};
 use crate::session::SessionConfig;
 use crate::shard::Shard;
 use crate::stage::Tables;
-use crate::supervisor::{Acceptor, Supervisor};
+use crate::supervisor::Supervisor;
 use crate::watch::{Watch, join_other};
 use crate::{
     Background, BackgroundCounters, FlowChange, HeldHalves, InputRings, KernelHalves, Program,
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use urtica_hold::Held;
-use urtica_socket::{Address, Handshakes, Listener, Tls};
+use urtica_socket::{Acceptor, Address, Listener, Tls};
 use urtica_state::Snapshot;
 
 /// A running controller: see [`Controller::start`](crate::Controller::start).
@@ -257,13 +257,14 @@ fn spawn_threads(
         let thread = watch.spawn(format!("shard-{index}"), run);
         threads.push(thread.map_err(Error::io("start a shard"))?);
     }
-    let handshakes = plan.tls.map(Handshakes::new).transpose();
-    let acceptor = Acceptor {
-        listeners: plan.listeners,
-        handshakes: handshakes.map_err(Error::io("make an epoll"))?,
-        datapath_ids: plan.datapath_ids,
-    };
-    let mut supervisor = Supervisor::new(network.clone(), queues, acceptor, plan.session);
+    let acceptor = acceptor(plan.listeners, plan.tls).map_err(Error::io("make an epoll"))?;
+    let mut supervisor = Supervisor::new(
+        network.clone(),
+        queues,
+        acceptor,
+        plan.datapath_ids,
+        plan.session,
+    );
     supervisor.held_halves = plan.held_halves;
     if let Some(held) = plan.held {
         supervisor.take_over(held.link, held.connections);
@@ -273,6 +274,17 @@ fn spawn_threads(
     let thread = watch.spawn("supervisor".into(), run);
     threads.push(thread.map_err(Error::io("start the supervisor"))?);
     Ok(threads)
+}
+
+fn acceptor(listeners: Vec<Listener>, tls: Option<Tls>) -> std::io::Result<Acceptor> {
+    let mut acceptor = Acceptor::new()?;
+    if let Some(tls) = tls {
+        acceptor.speak_tls(tls)?;
+    }
+    for listener in listeners {
+        acceptor.add(listener)?;
+    }
+    Ok(acceptor)
 }
 
 /// Gives a shard its ring, if there are rings.

@@ -14,9 +14,9 @@ use rustix::fd::AsFd;
 use rustix::net::{Shutdown, shutdown};
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use urtica_hold::{HeldConnection, Link, Notice};
-use urtica_socket::{Certificate, Ended, Handshakes, Listener, Stream};
+use urtica_socket::{Accepted, Acceptor, Certificate, Stream, TlsError};
 
 /// The interval at which load is compared.
 const BALANCE_INTERVAL: Duration = Duration::from_secs(1);
@@ -24,17 +24,16 @@ const BALANCE_INTERVAL: Duration = Duration::from_secs(1);
 /// Differences below this much of an interval's work are not worth moving a switch for.
 const BALANCE_THRESHOLD: Duration = Duration::from_millis(100);
 
-/// The interval at which files are checked for changes.
+/// The interval at which the file of datapath ids is checked for changes.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
-
-/// The time for which accepting pauses when the system is out of a resource, usually file descriptors.
-const EXHAUSTED_PAUSE: Duration = Duration::from_millis(200);
 
 pub(crate) struct Supervisor {
     network: Network,
     /// The connections on their way into each shard.
     queues: Arc<[ConnectionQueue]>,
     acceptor: Acceptor,
+    /// Which datapath ids certificates may use.
+    datapath_ids: Option<DatapathIds>,
     session: SessionConfig,
     /// Keeps connections when this program ends.
     holder: Option<Arc<Link>>,
@@ -44,18 +43,7 @@ pub(crate) struct Supervisor {
     /// The busy time of each shard when load was last compared, in nanoseconds.
     busy_before: Vec<u64>,
     next_balance: Instant,
-    /// The end of a pause in which nothing is accepted, since the system was out of a resource.
-    paused_until: Option<Instant>,
     last_token: Token,
-}
-
-/// The listeners, and the checks of peers.
-pub(crate) struct Acceptor {
-    pub listeners: Vec<Listener>,
-    /// TLS connections whose handshake is not finished.
-    pub handshakes: Option<Handshakes>,
-    /// Which datapath ids certificates may use.
-    pub datapath_ids: Option<DatapathIds>,
 }
 
 impl Supervisor {
@@ -63,6 +51,7 @@ impl Supervisor {
         network: Network,
         queues: Arc<[ConnectionQueue]>,
         acceptor: Acceptor,
+        datapath_ids: Option<DatapathIds>,
         session: SessionConfig,
     ) -> Self {
         let busy_before = vec![0; network.shards().len()];
@@ -72,13 +61,13 @@ impl Supervisor {
             network,
             queues,
             acceptor,
+            datapath_ids,
             session,
             holder: None,
             held_halves: None,
             next_refresh: now,
             busy_before,
             next_balance,
-            paused_until: None,
             last_token: 0,
         }
     }
@@ -133,10 +122,9 @@ impl Supervisor {
     pub fn run(mut self, watch: &Watch) -> io::Result<()> {
         while !self.wait(watch)? {
             self.handle_notice(watch);
-            for index in 0..self.listening(Instant::now()).len() {
-                self.accept_all(index);
+            for accepted in self.acceptor.poll(Instant::now()) {
+                self.handle_accepted(accepted);
             }
-            self.finish_handshakes();
             if Instant::now() >= self.next_refresh {
                 self.refresh();
             }
@@ -145,7 +133,7 @@ impl Supervisor {
             }
         }
         let is_leaving = watch.is_leaving() && self.holder.is_some();
-        for listener in self.acceptor.listeners.drain(..) {
+        for listener in self.acceptor.take_listeners() {
             match is_leaving {
                 true => listener.leave(),
                 false => drop(listener),
@@ -189,45 +177,23 @@ impl Supervisor {
         }
     }
 
-    /// Returns the listeners to accept connections from: none during a pause.
-    fn listening(&self, now: Instant) -> &[Listener] {
-        match self.paused_until {
-            Some(until) if now < until => &[],
-            _ => &self.acceptor.listeners,
-        }
-    }
-
-    /// Returns when there is work to do if no connection arrives.
-    fn next_timeout(&self, now: Instant) -> Instant {
-        let paused_until = self.paused_until.filter(|until| now < *until);
-        let handshake = self
-            .acceptor
-            .handshakes
-            .as_ref()
-            .and_then(Handshakes::next_timeout);
-        [paused_until, handshake]
-            .into_iter()
-            .flatten()
-            .fold(self.next_balance, Instant::min)
-    }
-
     /// Waits for a connection, for the next time-out, for the holder, or until the controller must stop; returns `true` for the
     /// last.
     fn wait(&self, watch: &Watch) -> io::Result<bool> {
-        let now = Instant::now();
-        let timeout = self.next_timeout(now).saturating_duration_since(now);
+        let next = self.acceptor.next_timeout();
+        let next = next.map_or(self.next_balance, |next| next.min(self.next_balance));
+        let timeout = next.saturating_duration_since(Instant::now());
         let timeout = Timespec {
             tv_sec: timeout.as_secs() as i64,
             tv_nsec: i64::from(timeout.subsec_nanos()),
         };
         let stop = watch.stop_event();
-        let mut fds = vec![PollFd::from_borrowed_fd(stop, PollFlags::IN)];
+        let mut fds = vec![
+            PollFd::from_borrowed_fd(stop, PollFlags::IN),
+            PollFd::new(&self.acceptor, PollFlags::IN),
+        ];
         let holder = self.holder.iter();
         fds.extend(holder.map(|holder| PollFd::from_borrowed_fd(holder.as_fd(), PollFlags::IN)));
-        let listening = self.listening(now).iter();
-        fds.extend(listening.map(|listener| PollFd::new(listener, PollFlags::IN)));
-        let handshakes = self.acceptor.handshakes.iter();
-        fds.extend(handshakes.map(|handshakes| PollFd::new(handshakes, PollFlags::IN)));
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) => Ok(!fds[0].revents().is_empty()),
             Err(rustix::io::Errno::INTR) => Ok(false),
@@ -235,18 +201,20 @@ impl Supervisor {
         }
     }
 
-    fn accept_all(&mut self, index: usize) {
-        loop {
-            let listener = &self.acceptor.listeners[index];
-            let is_tls = listener.address().is_tls();
-            let (socket, peer) = match listener.accept() {
-                Ok(accepted) => accepted,
-                Err(error) => return self.note_refusal(&error, Instant::now()),
-            };
-            match &mut self.acceptor.handshakes {
-                Some(handshakes) if is_tls => handshakes.accept(socket, peer, Instant::now()),
-                _ => self.adopt(socket.into(), peer),
+    fn handle_accepted(&mut self, accepted: Accepted) {
+        match accepted {
+            Accepted::Connection { stream, peer, .. } => {
+                if let Some(certificate) = stream.certificate() {
+                    urtica_log::debug!(about: Subject::of_peer(&peer), peer, %certificate, "TLS handshake done");
+                }
+                self.adopt(stream, peer);
             }
+            Accepted::Refused { peer, reason, .. } => report_refusal(&peer, &reason),
+            Accepted::Paused(error) => {
+                urtica_log::error!(about: "accepting", %error, "cannot accept connections");
+            }
+            Accepted::Notice(notice) if notice.is_warning() => tracing::warn!("TLS: {notice}"),
+            Accepted::Notice(notice) => tracing::info!("TLS: {notice}"),
         }
     }
 
@@ -270,50 +238,15 @@ impl Supervisor {
 
     /// Returns the check of the datapath id that a peer uses, if there is one.
     fn admission(&self, certificate: Option<&Certificate>) -> Option<Admission> {
-        let ids = self.acceptor.datapath_ids.clone()?;
+        let ids = self.datapath_ids.clone()?;
         let certificate = certificate.cloned();
         Some(Box::new(move |id| ids.admit(id, certificate.as_ref())))
     }
 
-    /// Continues TLS handshakes, and adopts the peers that have finished theirs.
-    fn finish_handshakes(&mut self) {
-        let Some(handshakes) = &mut self.acceptor.handshakes else {
-            return;
-        };
-        for Ended { peer, outcome, .. } in handshakes.poll(Instant::now()) {
-            let about = Subject::of_peer(&peer);
-            match outcome {
-                Ok(stream) => {
-                    let certificate = stream.certificate().map(Certificate::to_string);
-                    urtica_log::debug!(about: about, peer, certificate, "TLS handshake done");
-                    self.adopt(stream, peer);
-                }
-                Err(reason) if reason.is_noise() => {
-                    urtica_log::debug!(about: about, peer, %reason, "connection closed before its TLS handshake");
-                }
-                Err(reason) => {
-                    urtica_log::warn!(about: about, peer, %reason, "connection refused");
-                }
-            }
-        }
-    }
-
-    /// Reads files again that have changed.
+    /// Reads the file of datapath ids again if it has changed.
     fn refresh(&mut self) {
         self.next_refresh = Instant::now() + REFRESH_INTERVAL;
-        let handshakes = self.acceptor.handshakes.iter_mut();
-        for notice in handshakes.flat_map(|handshakes| handshakes.refresh(SystemTime::now())) {
-            match notice.is_warning() {
-                true => tracing::warn!("TLS: {notice}"),
-                false => tracing::info!("TLS: {notice}"),
-            }
-        }
-        match self
-            .acceptor
-            .datapath_ids
-            .as_mut()
-            .and_then(DatapathIds::refresh)
-        {
+        match self.datapath_ids.as_mut().and_then(DatapathIds::refresh) {
             Some(Ok(())) => tracing::info!("new datapath ids of certificates are in use"),
             Some(Err(error)) => {
                 tracing::warn!("{error}; the old datapath ids of certificates stay in use")
@@ -351,19 +284,14 @@ impl Supervisor {
             let _ = self.network.shard(from).mailbox.push(give);
         }
     }
+}
 
-    /// Accepting failed: no connection is waiting, the peer has disconnected at once, or the system is out of a resource, which
-    /// may pass. None of these is a reason to stop listening; for the last, accepting pauses, as it would fail again at once.
-    fn note_refusal(&mut self, error: &io::Error, now: Instant) {
-        use rustix::io::Errno;
-        match Errno::from_io_error(error) {
-            Some(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => return,
-            Some(Errno::MFILE | Errno::NFILE) => {
-                urtica_log::error!(about: "accepting", %error, "cannot accept more connections; raise the limit of open files (`ulimit -n`)");
-            }
-            _ => urtica_log::error!(about: "accepting", %error, "cannot accept a connection"),
-        }
-        self.paused_until = Some(now + EXHAUSTED_PAUSE);
+fn report_refusal(peer: &str, reason: &TlsError) {
+    let about = Subject::of_peer(peer);
+    if reason.is_noise() {
+        urtica_log::debug!(about: about, peer, %reason, "connection closed before its TLS handshake");
+    } else {
+        urtica_log::warn!(about: about, peer, %reason, "connection refused");
     }
 }
 
@@ -399,8 +327,6 @@ impl Transfer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stage::Tables;
-    use rustix::io::Errno;
 
     fn ms(loads: &[u64]) -> Vec<u64> {
         loads.iter().map(|load| load * 1_000_000).collect()
@@ -422,35 +348,6 @@ mod tests {
     fn small_differences_are_left_alone() {
         for loads in [&[][..], &[900], &[0, 0], &[100, 0], &[900, 700]] {
             assert_eq!(Transfer::between(&ms(loads)), None, "{loads:?}");
-        }
-    }
-
-    #[test]
-    fn accepting_pauses_when_the_system_is_out_of_a_resource() {
-        let network = Network::new(1, Tables::Shared).expect("a mailbox");
-        let anywhere = "ptcp:0:127.0.0.1".parse().expect("an address");
-        let listener = Listener::bind(&anywhere).expect("a port");
-        let queues = ConnectionQueue::for_shards(1);
-        let session = SessionConfig::default();
-        let acceptor = Acceptor {
-            listeners: vec![listener],
-            handshakes: None,
-            datapath_ids: None,
-        };
-        let mut supervisor = Supervisor::new(network, queues, acceptor, session);
-        let now = Instant::now();
-        for passing in [Errno::AGAIN, Errno::INTR, Errno::CONNABORTED] {
-            supervisor.note_refusal(&passing.into(), now);
-            assert_eq!(supervisor.listening(now).len(), 1, "{passing}");
-        }
-        for lasting in [Errno::MFILE, Errno::NFILE, Errno::NOBUFS] {
-            supervisor.note_refusal(&lasting.into(), now);
-            let over = now + EXHAUSTED_PAUSE;
-            let just_before = over - Duration::from_millis(1);
-            assert_eq!(supervisor.listening(just_before).len(), 0, "{lasting}");
-            assert_eq!(supervisor.next_timeout(now), over);
-            assert_eq!(supervisor.listening(over).len(), 1, "{lasting}");
-            assert_eq!(supervisor.next_timeout(over), supervisor.next_balance);
         }
     }
 }

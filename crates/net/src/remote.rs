@@ -131,7 +131,10 @@ impl Remotes {
         let received = recv(&connection.socket, &mut self.input[..], RecvFlags::empty());
         let outcome = match received {
             Ok((0, _)) => Err("the controller closed the connection".to_owned()),
-            Ok((length, _)) => device.handle_input(connection.id, &self.input[..length], now),
+            Ok((length, _)) => {
+                let handled = device.handle_input(connection.id, &self.input[..length], now);
+                handled.map_err(|error| error.to_string())
+            }
             Err(Errno::AGAIN | Errno::INTR) => Ok(()),
             Err(error) => Err(format!("the connection failed: {error}")),
         };

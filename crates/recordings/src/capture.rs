@@ -18,11 +18,11 @@ use relays::Relays;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use urtica_socket::{Address, ListenError, Listener, Tls};
+use urtica_socket::{Acceptor, Address, ListenError, Listener, Tls};
 
 /// A relay that listens, and records nothing yet.
 pub struct Capture {
-    listeners: Vec<Listener>,
+    acceptor: Acceptor,
     target: Target,
 }
 
@@ -47,19 +47,37 @@ pub struct Recorded {
     pub ended: io::Result<()>,
 }
 
+/// Why a relay cannot listen.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CaptureError {
+    /// An address cannot be listened at.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The system is out of a resource, such as file descriptors.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
 impl Capture {
     /// Listens for switches, whose connections will lead to `controller`. `tls` is for both sides.
     ///
     /// # Errors
-    /// [`ListenError`] of the first address that cannot be listened at.
+    /// [`CaptureError`].
     pub fn bind(
         listen: &[Address],
         controller: Address,
         tls: Option<Tls>,
-    ) -> Result<Self, ListenError> {
-        let listeners: Result<Vec<_>, _> = listen.iter().map(Listener::bind).collect();
+    ) -> Result<Self, CaptureError> {
+        let mut acceptor = Acceptor::new()?;
+        if let Some(tls) = &tls {
+            acceptor.speak_tls(tls.clone())?;
+        }
+        for address in listen {
+            acceptor.add(Listener::bind(address)?)?;
+        }
         Ok(Self {
-            listeners: listeners?,
+            acceptor,
             target: Target {
                 address: controller,
                 tls,
@@ -69,18 +87,18 @@ impl Capture {
 
     /// The addresses at which switches connect, with the ports that the system chose.
     pub fn addresses(&self) -> impl Iterator<Item = &Address> {
-        self.listeners.iter().map(Listener::address)
+        let listeners = self.acceptor.listeners();
+        listeners.map(|(_, listener)| listener.address())
     }
 
     /// Starts the file, in pcapng form. An error of it that occurs later ends the recording, and not the connections.
     ///
     /// # Errors
-    /// Those of the file, and of the system if it has no thread or descriptor left.
+    /// Those of the file, and of the system if it has no thread left.
     pub fn start(self, out: Box<dyn Write + Send>) -> io::Result<Recording> {
-        let relays = Relays::new(self.listeners, self.target)?;
         let (recorder, writing) = recorder::start(out)?;
         Ok(Recording {
-            relays,
+            relays: Relays::new(self.acceptor, self.target),
             recorder,
             writing,
         })

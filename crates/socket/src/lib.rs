@@ -19,6 +19,7 @@
 
 #![forbid(unsafe_code)]
 
+mod acceptor;
 mod address;
 #[cfg(feature = "args")]
 mod args;
@@ -33,7 +34,9 @@ mod tls;
 #[path = "tls_absent.rs"]
 mod tls;
 mod tls_config;
+mod try_again;
 
+pub use acceptor::{AcceptError, Accepted, Acceptor, EXHAUSTED_PAUSE, ListenerId};
 pub use address::{Address, AddressError, DEFAULT_PORT};
 #[cfg(feature = "args")]
 pub use args::{TlsArgs, TlsArgsError};
@@ -41,8 +44,9 @@ pub use connect::{ConnectError, connect};
 pub use file_watch::FileWatch;
 pub use listener::{ListenError, Listener};
 pub use look_up::look_up;
-pub use stream::{Stream, is_tls_record, is_try_again};
+pub use stream::{Stream, is_tls_record};
 pub use tls::{Certificate, Ended, Handshakes, Notice, Tls, TlsError};
 #[cfg(feature = "tls")]
 pub use tls::{EXPIRY_WARNING, HANDSHAKE_TIMEOUT, MAX_HALF_OPEN};
 pub use tls_config::{NoTlsConfig, TlsConfig};
+pub use try_again::is_try_again;

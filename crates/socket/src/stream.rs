@@ -116,11 +116,3 @@ impl Drop for Stream {
 pub fn is_tls_record(bytes: &[u8]) -> bool {
     matches!(bytes, [0x15 | 0x16, 3, ..])
 }
-
-/// Returns `true` if a call on a socket failed only for now: repeat it when the socket is ready.
-pub fn is_try_again(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-    )
-}

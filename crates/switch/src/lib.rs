@@ -31,7 +31,7 @@ mod state_file;
 mod switch;
 mod uplink;
 
-pub use agent::ConnectionId;
+pub use agent::{ConnectionId, SessionError};
 pub use port::{FrameMemory, LentFrame, PortError, PortIo, PortSender, PortSpec, Received};
 pub use runner::{
     ConnectionStatus, ControllerState, ControllerStatus, DropCounts, Flows, PortStatus, Remote,

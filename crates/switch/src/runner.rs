@@ -9,7 +9,7 @@
 //!
 //! **Back-pressure.** A controller is not read from while [`Switch::wants_input`] says so.
 //!
-//! **TLS.** Connections whose handshake is under way are apart, in [`Handshakes`], a few of which are served in an iteration, since
+//! **TLS.** Connections whose handshake is under way are apart, in the [`Acceptor`], which serves a few of them in an iteration, since
 //! each costs a millisecond of computing. The switch meets them when they are done.
 //!
 //! **Changes from outside.** A [`Remote`] has the runner's thread add and remove ports and controllers, between two iterations.
@@ -17,7 +17,6 @@
 //! **Thread-safety.** Everything belongs to the thread that calls [`Runner::run`], but for what workers are given; a
 //! [`StopHandle`] or [`Remote`] may live anywhere.
 
-mod accepting;
 mod addresses;
 mod backoff;
 mod busy_poll;
@@ -33,7 +32,6 @@ use crate::mailbox::Mailbox;
 use crate::port::link_watch::LinkWatch;
 use crate::uplink::ControllerPacket;
 use crate::{ConnectionId, PortIo, StateError, StateFile, Switch};
-use accepting::Accepting;
 use busy_poll::BusyPoll;
 use ports::RunPorts;
 use remote::Tasks;
@@ -50,11 +48,11 @@ pub use status::{
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 pub use target::Target;
 use urtica_socket::{
-    Address, Certificate, Ended, Handshakes, ListenError, Listener, NoTlsConfig, Stream, Tls,
-    TlsConfig, TlsError,
+    Accepted, Acceptor, Address, Certificate, ListenError, Listener, ListenerId, NoTlsConfig,
+    Stream, Tls, TlsConfig, TlsError, is_try_again,
 };
 use worker::{Crew, Worker};
 
@@ -63,9 +61,6 @@ const BURSTS: usize = 8;
 
 /// How often the switch is told the time.
 const TICK: Duration = Duration::from_millis(100);
-
-/// How often the files for TLS are looked at.
-const REFRESH: Duration = Duration::from_secs(1);
 
 /// How often ports are asked that have nothing to watch, or have frames for which they had no room.
 const ASK: Duration = Duration::from_millis(1);
@@ -166,14 +161,11 @@ pub struct Runner {
     /// When it began to run.
     born: Duration,
     /// By numbers that are not used again, as those of `targets`: what is said of one that is gone concerns nobody.
-    listeners: BTreeMap<usize, Listener>,
-    accepting: Accepting,
+    listeners: BTreeMap<usize, ListenerId>,
+    acceptor: Acceptor,
     targets: BTreeMap<usize, Target>,
     next_address: usize,
     connections: Slab<Connection>,
-    /// Connections that are not there yet, where TLS is spoken.
-    handshakes: Option<Handshakes>,
-    next_refresh: Duration,
     /// Whether some port has nothing to watch.
     has_silent_ports: bool,
     /// What threads that have ports begin with.
@@ -219,13 +211,12 @@ enum Source {
     Port,
     /// Other threads have packets for controllers.
     Packets,
-    /// A TLS handshake goes on.
-    Handshakes,
+    /// Connections wait to be accepted, or TLS handshakes go on.
+    Acceptor,
     /// Network interfaces have changed.
     Links,
     /// Other threads want something done.
     Tasks,
-    Listener(usize),
     Target(usize),
     Connection(usize),
 }
@@ -235,13 +226,12 @@ impl Source {
         let (kind, index) = match self {
             Self::Stop => (0, 0),
             Self::Port => (1, 0),
-            Self::Listener(index) => (2, index),
+            Self::Acceptor => (2, 0),
             Self::Target(index) => (3, index),
             Self::Connection(index) => (4, index),
             Self::Packets => (5, 0),
-            Self::Handshakes => (6, 0),
-            Self::Links => (7, 0),
-            Self::Tasks => (8, 0),
+            Self::Links => (6, 0),
+            Self::Tasks => (7, 0),
         };
         epoll::EventData::new_u64(kind << 32 | index as u64)
     }
@@ -251,12 +241,11 @@ impl Source {
         match data >> 32 {
             0 => Self::Stop,
             1 => Self::Port,
-            2 => Self::Listener(index),
+            2 => Self::Acceptor,
             3 => Self::Target(index),
             5 => Self::Packets,
-            6 => Self::Handshakes,
-            7 => Self::Links,
-            8 => Self::Tasks,
+            6 => Self::Links,
+            7 => Self::Tasks,
             _ => Self::Connection(index),
         }
     }
@@ -284,12 +273,10 @@ impl Runner {
             started: Instant::now(),
             born: Duration::ZERO,
             listeners: BTreeMap::new(),
-            accepting: Accepting::default(),
+            acceptor: Acceptor::new().map_err(RunError::io("make an epoll"))?,
             targets: BTreeMap::new(),
             next_address: 0,
             connections: Slab::new(),
-            handshakes: None,
-            next_refresh: Duration::ZERO,
             has_silent_ports: false,
             busy_poll: BusyPoll::default(),
             input: vec![0; READ_BYTES],
@@ -299,7 +286,8 @@ impl Runner {
             tasks: Tasks::new().map_err(RunError::io("make an event"))?,
         };
         for address in passive {
-            runner.insert_listener(Listener::bind(address)?);
+            let inserted = runner.insert_listener(Listener::bind(address)?);
+            inserted.map_err(RunError::io("watch its listener"))?;
         }
         for address in active {
             runner.insert_target(look_up(address)?);
@@ -312,8 +300,8 @@ impl Runner {
     /// # Errors
     /// [`RunError::Tls`] where a file cannot be used.
     pub fn with_tls(mut self, config: TlsConfig) -> Result<Self, RunError> {
-        let handshakes = Handshakes::new(Tls::load(config)?);
-        self.handshakes = Some(handshakes.map_err(RunError::io("make an epoll"))?);
+        let speaks = self.acceptor.speak_tls(Tls::load(config)?);
+        speaks.map_err(RunError::io("make an epoll"))?;
         Ok(self)
     }
 
@@ -367,7 +355,8 @@ impl Runner {
 
     /// Where it listens, with the ports that the system chose.
     pub fn listen_addresses(&self) -> impl Iterator<Item = &Address> {
-        self.listeners.values().map(Listener::address)
+        let listeners = self.acceptor.listeners();
+        listeners.map(|(_, listener)| listener.address())
     }
 
     /// What looks into it and changes it, from any thread.
@@ -422,7 +411,7 @@ impl Runner {
 
     /// Whether what an address takes is there.
     fn check_speaks(&self, address: &Address) -> Result<(), RunError> {
-        match address.is_tls() && self.handshakes.is_none() {
+        match address.is_tls() && !self.acceptor.speaks_tls() {
             true => Err(NoTlsConfig(address.clone()).into()),
             false => Ok(()),
         }
@@ -449,9 +438,8 @@ impl Runner {
                     // All ports are asked in each iteration.
                     Source::Port => {}
                     Source::Packets => self.packets.iter().for_each(|packets| packets.silence()),
-                    Source::Handshakes => self.finish_handshakes(),
+                    Source::Acceptor => self.accept(),
                     Source::Links => self.take_links(),
-                    Source::Listener(index) => self.accept(index),
                     Source::Target(index) => self.finish_connect(index),
                     Source::Connection(key) => self.read(key),
                 }
@@ -477,9 +465,8 @@ impl Runner {
                 input,
             )?;
         }
-        if let Some(handshakes) = &self.handshakes {
-            epoll::add(&self.epoll, handshakes, Source::Handshakes.to_data(), input)?;
-        }
+        let acceptor = Source::Acceptor.to_data();
+        epoll::add(&self.epoll, &self.acceptor, acceptor, input)?;
         if let Some(links) = &self.links {
             epoll::add(&self.epoll, links, Source::Links.to_data(), input)?;
         }
@@ -489,10 +476,6 @@ impl Runner {
             Source::Tasks.to_data(),
             input,
         )?;
-        for (&index, listener) in &self.listeners {
-            let source = Source::Listener(index);
-            epoll::add(&self.epoll, listener, source.to_data(), input)?;
-        }
         self.watch_ports()
     }
 
@@ -575,17 +558,11 @@ impl Runner {
                 .iter()
                 .find(|(_, connection)| connection.id == id);
             if let Some((key, _)) = found {
-                self.close(key, &reason);
+                self.close(key, &reason.to_string());
             }
         }
-        if self.accepting.is_resumed(now) {
-            self.watch_listeners(epoll::EventFlags::IN);
-        }
-        self.finish_handshakes();
-        if now >= self.next_refresh {
-            self.next_refresh = now + REFRESH;
-            self.refresh_tls();
-        }
+        // Its time-outs are longer than a tick.
+        self.accept();
         if self.switch.is_behind(now) {
             self.next_tick = now;
         }
@@ -633,12 +610,11 @@ impl Runner {
                 let is_tls = target.address.is_tls();
                 // It is watched as the target's until now, and as a connection from now on.
                 let _ = epoll::delete(&self.epoll, &socket);
-                match &mut self.handshakes {
-                    Some(handshakes) if is_tls => {
-                        handshakes.connect(socket, peer, index, Instant::now());
-                    }
-                    _ => self.adopt(socket.into(), peer, Some(index)),
+                if !is_tls {
+                    return self.adopt(socket.into(), peer, Some(index));
                 }
+                let begun = self.acceptor.connect(socket, peer, index, Instant::now());
+                begun.into_iter().for_each(|one| self.handle_accepted(one));
             }
             Err(error) => self.retry_later(index, &error.to_string()),
         }
@@ -655,66 +631,44 @@ impl Runner {
         urtica_log::info!(about: index, controller = %target.address, reason, retry_in_ms, "no connection to the controller");
     }
 
-    fn accept(&mut self, index: usize) {
-        let now = self.now();
-        let Some(listener) = self.listeners.get(&index) else {
-            return;
-        };
-        let is_tls = listener.address().is_tls();
-        let accepted = listener.accept();
-        if self.accepting.note(accepted.as_ref().err(), now) {
-            self.watch_listeners(epoll::EventFlags::empty());
-        }
-        let Ok((socket, peer)) = accepted else {
-            return;
-        };
-        match &mut self.handshakes {
-            Some(handshakes) if is_tls => handshakes.accept(socket, peer, Instant::now()),
-            _ => self.adopt(socket.into(), peer, None),
+    /// Takes on the connections that are ready.
+    fn accept(&mut self) {
+        for accepted in self.acceptor.poll(Instant::now()) {
+            self.handle_accepted(accepted);
         }
     }
 
-    /// Sets what listeners are watched for.
-    fn watch_listeners(&self, interest: epoll::EventFlags) {
-        for (&index, listener) in &self.listeners {
-            let data = Source::Listener(index).to_data();
-            // Fails only where the listener was not watched.
-            let _ = epoll::modify(&self.epoll, listener, data, interest);
-        }
-    }
-
-    /// Goes on with TLS handshakes, and takes on those that are over.
-    fn finish_handshakes(&mut self) {
-        let Some(handshakes) = &mut self.handshakes else {
-            return;
-        };
-        for Ended { peer, tag, outcome } in handshakes.poll(Instant::now()) {
-            match (outcome, tag) {
-                (_, Some(index)) if !self.targets.contains_key(&index) => {}
-                (Ok(stream), tag) => self.adopt(stream, peer, tag),
-                (Err(reason), Some(index)) => {
-                    if reason.is_warning() {
-                        tracing::warn!("TLS: {reason}");
-                    }
-                    self.retry_later(index, &reason.to_string());
-                }
-                (Err(reason), None) if reason.is_noise() => {
-                    urtica_log::debug!(about: urtica_log::without_port(&peer), controller = peer, %reason, "connection closed before its TLS handshake");
-                }
-                (Err(reason), None) => {
-                    urtica_log::warn!(about: urtica_log::without_port(&peer), controller = peer, %reason, "connection refused");
-                }
+    fn handle_accepted(&mut self, accepted: Accepted) {
+        match accepted {
+            Accepted::Connection {
+                tag: Some(index), ..
             }
+            | Accepted::Refused {
+                tag: Some(index), ..
+            } if !self.targets.contains_key(&index) => {}
+            Accepted::Connection { stream, peer, tag } => self.adopt(stream, peer, tag),
+            Accepted::Refused { peer, tag, reason } => self.note_refusal(&peer, tag, &reason),
+            Accepted::Paused(error) => {
+                urtica_log::warn!(about: "accepting", %error, "cannot accept controllers' connections");
+            }
+            Accepted::Notice(notice) if notice.is_warning() => tracing::warn!("TLS: {notice}"),
+            Accepted::Notice(notice) => tracing::info!("TLS: {notice}"),
         }
     }
 
-    /// Looks at the files for TLS, which may have changed.
-    fn refresh_tls(&mut self) {
-        let handshakes = self.handshakes.iter_mut();
-        for notice in handshakes.flat_map(|handshakes| handshakes.refresh(SystemTime::now())) {
-            match notice.is_warning() {
-                true => tracing::warn!("TLS: {notice}"),
-                false => tracing::info!("TLS: {notice}"),
+    fn note_refusal(&mut self, peer: &str, target: Option<usize>, reason: &TlsError) {
+        match target {
+            Some(index) => {
+                if reason.is_warning() {
+                    tracing::warn!("TLS: {reason}");
+                }
+                self.retry_later(index, &reason.to_string());
+            }
+            None if reason.is_noise() => {
+                urtica_log::debug!(about: urtica_log::without_port(peer), controller = peer, %reason, "connection closed before its TLS handshake");
+            }
+            None => {
+                urtica_log::warn!(about: urtica_log::without_port(peer), controller = peer, %reason, "connection refused");
             }
         }
     }
@@ -753,7 +707,10 @@ impl Runner {
         let (id, now) = (connection.id, self.started.elapsed());
         let outcome = match received {
             Ok(0) => Err("the controller closed the connection".to_owned()),
-            Ok(len) => self.switch.handle_input(id, &self.input[..len], now),
+            Ok(len) => {
+                let handled = self.switch.handle_input(id, &self.input[..len], now);
+                handled.map_err(|error| error.to_string())
+            }
             Err(error) if is_try_again(&error) => Ok(()),
             Err(error) => Err(format!("the connection failed: {error}")),
         };
@@ -889,14 +846,6 @@ fn watch(
     connection.interest = interest;
     let data = Source::Connection(key).to_data();
     Ok(epoll::modify(epoll, &connection.stream, data, interest)?)
-}
-
-/// Whether a socket has nothing at the moment.
-fn is_try_again(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-    )
 }
 
 #[cfg(test)]

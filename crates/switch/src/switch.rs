@@ -1,7 +1,7 @@
 //! The whole switch, without I/O.
 
 use crate::PortIo;
-use crate::agent::{Agent, ConnectionId};
+use crate::agent::{Agent, ConnectionId, SessionError};
 use crate::egress::Egress;
 use crate::forwarder::{Forwarder, Polled};
 use crate::port_table::{PortTable, SwitchPort};
@@ -232,17 +232,15 @@ impl Switch {
     /// Takes in bytes of a controller, as many as have come.
     ///
     /// # Errors
-    /// Where the connection has to end: a sentence that says why. What is to be sent before that is in
-    /// [`Switch::output`].
+    /// If the connection has to end. What is to be sent before that is in [`Switch::output`].
     pub fn handle_input(
         &mut self,
         connection: ConnectionId,
         bytes: &[u8],
         now: Duration,
-    ) -> Result<(), String> {
-        let Some(session) = self.agent.session_mut(connection) else {
-            return Err("the connection is not open; expected one that connect() returned".into());
-        };
+    ) -> Result<(), SessionError> {
+        let session = self.agent.session_mut(connection);
+        let session = session.ok_or(SessionError::NotOpen)?;
         session.heard(now);
         session.input.extend_from_slice(bytes);
         self.go_on(connection, now)
@@ -289,7 +287,7 @@ impl Switch {
 
     /// Does what is due: entries expire, silent controllers are asked for an echo, links' states are looked at.
     /// Returns the connections that have to end, with why.
-    pub fn handle_timeout(&mut self, now: Duration) -> Vec<(ConnectionId, String)> {
+    pub fn handle_timeout(&mut self, now: Duration) -> Vec<(ConnectionId, SessionError)> {
         let mut removed = Vec::new();
         let expires = self.is_behind(now);
         self.shared
@@ -306,8 +304,7 @@ impl Switch {
         self.tell_of_links();
         self.poll_output(now);
         let mut ended = self.agent.take_ended();
-        let silent = self.agent.handle_timeout(now).into_iter();
-        ended.extend(silent.map(|(connection, error)| (connection, error.to_string())));
+        ended.extend(self.agent.handle_timeout(now));
         ended
     }
 
@@ -412,7 +409,7 @@ impl Switch {
 
     /// Gives a controller a turn: goes on with the change or reply that it waits for, and takes in all whole messages that it has sent,
     /// as far as these need not wait.
-    fn go_on(&mut self, connection: ConnectionId, now: Duration) -> Result<(), String> {
+    fn go_on(&mut self, connection: ConnectionId, now: Duration) -> Result<(), SessionError> {
         self.agent.begin_turn();
         self.go_on_with_change(connection, now);
         self.go_on_with_reply(connection, now);
@@ -426,7 +423,7 @@ impl Switch {
         let consumed = result?;
         input.drain(..consumed);
         match self.agent.session_mut(connection) {
-            Some(session) => session.keep_input(input).map_err(|error| error.to_string()),
+            Some(session) => session.keep_input(input),
             None => Ok(()),
         }
     }
@@ -437,7 +434,7 @@ impl Switch {
         connection: ConnectionId,
         input: &[u8],
         now: Duration,
-    ) -> Result<usize, String> {
+    ) -> Result<usize, SessionError> {
         let mut rest = input;
         loop {
             let turn = self.agent.turn;
@@ -449,18 +446,16 @@ impl Switch {
                     return Ok(input.len() - rest.len());
                 }
                 Ok(Some((frame, after))) => {
-                    let handled = session.handle_frame(frame);
-                    if let Some(message) = handled.map_err(|error| error.to_string())? {
+                    if let Some(message) = session.handle_frame(frame)? {
                         self.handle_message(connection, frame, message, now);
                     }
                     rest = after;
                 }
                 Ok(None) => {
-                    let handled = session.handle_fragment(rest);
-                    handled.map_err(|error| error.to_string())?;
+                    session.handle_fragment(rest)?;
                     return Ok(input.len() - rest.len());
                 }
-                Err(error) => return Err(session.handle_malformed(error, rest).to_string()),
+                Err(error) => return Err(session.handle_malformed(error, rest)),
             }
         }
     }

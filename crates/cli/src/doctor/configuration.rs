@@ -1,16 +1,16 @@
 //! Checks of the configuration file, the environment and the options, as in `urtica check`.
 
-use super::finding::quoted;
-use super::{Facts, Finding};
 use crate::check::check;
 use crate::config::{Fault, FileError, LoadError, Sources};
 use std::path::Path;
+use urtica_doctor::{Finding, quoted};
 
-pub fn look(facts: &Facts) -> Vec<Finding> {
-    if let Some(error) = &facts.options {
+/// What is wrong in options, file or environment, if that is known already; otherwise what is wrong in the file.
+pub fn look(error: Option<&LoadError>, file: Option<&Path>) -> Vec<Finding> {
+    if let Some(error) = error {
         return findings_of(error);
     }
-    let Some(file) = &facts.plan.config else {
+    let Some(file) = file else {
         return Vec::new();
     };
     match check(&Sources::of_file(file)) {

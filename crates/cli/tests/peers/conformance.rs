@@ -169,7 +169,8 @@ impl Bed {
     }
 
     fn say(&mut self, bytes: &[u8]) -> Result<(), String> {
-        self.switch.handle_input(self.controller, bytes, self.now)
+        let handled = self.switch.handle_input(self.controller, bytes, self.now);
+        handled.map_err(|error| error.to_string())
     }
 
     /// The messages that the controller has been sent since the last call.

@@ -375,7 +375,8 @@ impl Net {
             Content::Close => Err("the controller has ended it".to_owned()),
             Content::Bytes(bytes) => {
                 self.kernel.tell(Event::ToSwitch(switch, &bytes));
-                powered.switch.handle_input(side.id, &bytes, now)
+                let handled = powered.switch.handle_input(side.id, &bytes, now);
+                handled.map_err(|error| error.to_string())
             }
         };
         if let Err(reason) = ended {

@@ -162,7 +162,7 @@ impl Net {
             return false;
         };
         for (id, reason) in powered.switch.handle_timeout(now) {
-            self.close_at_switch(switch, id, &reason);
+            self.close_at_switch(switch, id, &reason.to_string());
         }
         self.settle_switch(switch);
         true

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
-use urtica_socket::{Ended, Handshakes, Listener, Stream};
+use urtica_socket::{Accepted, Acceptor, Stream};
 
 /// The maximum number of connections that are relayed at once.
 const CONNECTIONS_MAX: usize = 1024;
@@ -19,8 +19,7 @@ const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Accepts switches, and has a thread for each.
 pub struct Relays {
-    listeners: Vec<Listener>,
-    handshakes: Option<Handshakes>,
+    acceptor: Acceptor,
     target: Target,
     threads: Vec<JoinHandle<()>>,
     connections: u32,
@@ -28,28 +27,24 @@ pub struct Relays {
 }
 
 impl Relays {
-    pub fn new(listeners: Vec<Listener>, target: Target) -> io::Result<Self> {
-        Ok(Self {
-            listeners,
-            handshakes: target.tls.clone().map(Handshakes::new).transpose()?,
+    pub fn new(acceptor: Acceptor, target: Target) -> Self {
+        Self {
+            acceptor,
             target,
             threads: Vec::new(),
             connections: 0,
             next_refresh: Instant::now(),
-        })
+        }
     }
 
     /// Runs until `stop` is readable.
     pub fn run(&mut self, stop: &Arc<UnixStream>, recorder: &Recorder) -> io::Result<()> {
         while !self.wait(stop)? {
-            for index in 0..self.listeners.len() {
-                self.accept_all(index, stop, recorder);
+            for accepted in self.acceptor.poll(Instant::now()) {
+                self.handle(accepted, stop, recorder);
             }
-            self.finish_handshakes(stop, recorder);
             self.threads.retain(|thread| !thread.is_finished());
-            if Instant::now() >= self.next_refresh {
-                self.refresh();
-            }
+            self.refresh_target();
         }
         Ok(())
     }
@@ -57,22 +52,24 @@ impl Relays {
     /// Waits for the threads, which stop, too. Returns the number of connections.
     pub fn finish(self) -> u64 {
         for thread in self.threads {
-            // A panic was told where it happened.
+            // A panic was reported where it happened.
             let _ = thread.join();
         }
         self.connections.into()
     }
 
-    /// Waits for something to do; returns whether that is to stop.
+    /// Waits for something to do; returns `true` if that is to stop.
     fn wait(&self, stop: &UnixStream) -> io::Result<bool> {
-        let mut fds = vec![PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN)];
-        let listeners = self.listeners.iter();
-        fds.extend(listeners.map(|listener| PollFd::new(listener, PollFlags::IN)));
-        let handshakes = self.handshakes.iter();
-        fds.extend(handshakes.map(|handshakes| PollFd::new(handshakes, PollFlags::IN)));
+        let mut fds = [
+            PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN),
+            PollFd::new(&self.acceptor, PollFlags::IN),
+        ];
+        let later = Instant::now() + REFRESH_INTERVAL;
+        let next = self.acceptor.next_timeout().unwrap_or(later).min(later);
+        let timeout = next.saturating_duration_since(Instant::now());
         let timeout = Timespec {
-            tv_sec: REFRESH_INTERVAL.as_secs() as i64,
-            tv_nsec: 0,
+            tv_sec: timeout.as_secs() as i64,
+            tv_nsec: timeout.subsec_nanos().into(),
         };
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) => Ok(!fds[0].revents().is_empty()),
@@ -81,38 +78,18 @@ impl Relays {
         }
     }
 
-    fn accept_all(&mut self, index: usize, stop: &Arc<UnixStream>, recorder: &Recorder) {
-        loop {
-            let listener = &self.listeners[index];
-            let is_tls = listener.address().is_tls();
-            let (socket, peer) = match listener.accept() {
-                Ok(accepted) => accepted,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) => {
-                    urtica_log::warn!(about: "accepting", %error, "a connection cannot be accepted");
-                    // Out of file descriptors: the next look is after a pause.
-                    return std::thread::sleep(Duration::from_millis(100));
-                }
-            };
-            match &mut self.handshakes {
-                Some(handshakes) if is_tls => handshakes.accept(socket, peer, Instant::now()),
-                _ => self.begin(socket.into(), peer, stop, recorder),
+    fn handle(&mut self, accepted: Accepted, stop: &Arc<UnixStream>, recorder: &Recorder) {
+        match accepted {
+            Accepted::Connection { stream, peer, .. } => self.begin(stream, peer, stop, recorder),
+            Accepted::Refused { reason, .. } if reason.is_noise() => {}
+            Accepted::Refused { peer, reason, .. } => {
+                urtica_log::warn!(about: "TLS", peer, %reason, "connection refused");
             }
-        }
-    }
-
-    fn finish_handshakes(&mut self, stop: &Arc<UnixStream>, recorder: &Recorder) {
-        let Some(handshakes) = &mut self.handshakes else {
-            return;
-        };
-        for Ended { peer, outcome, .. } in handshakes.poll(Instant::now()) {
-            match outcome {
-                Ok(stream) => self.begin(stream, peer, stop, recorder),
-                Err(reason) if reason.is_noise() => {}
-                Err(reason) => {
-                    urtica_log::warn!(about: "TLS", peer, %reason, "connection refused");
-                }
+            Accepted::Paused(error) => {
+                urtica_log::warn!(about: "accepting", %error, "cannot accept connections");
             }
+            Accepted::Notice(notice) if notice.is_warning() => tracing::warn!("{notice}"),
+            Accepted::Notice(notice) => tracing::info!("{notice}"),
         }
     }
 
@@ -139,19 +116,14 @@ impl Relays {
         }
     }
 
-    /// Takes up files for TLS that have changed.
-    fn refresh(&mut self) {
-        self.next_refresh = Instant::now() + REFRESH_INTERVAL;
-        let now = SystemTime::now();
-        if let Some(tls) = &mut self.target.tls {
-            tls.refresh(now);
+    /// Uses changed files for TLS for later connections to the controller; the acceptor does so for switches, and reports it.
+    fn refresh_target(&mut self) {
+        if Instant::now() < self.next_refresh {
+            return;
         }
-        let handshakes = self.handshakes.as_mut();
-        for notice in handshakes.map_or(Vec::new(), |handshakes| handshakes.refresh(now)) {
-            match notice.is_warning() {
-                true => tracing::warn!("{notice}"),
-                false => tracing::info!("{notice}"),
-            }
+        self.next_refresh = Instant::now() + REFRESH_INTERVAL;
+        if let Some(tls) = &mut self.target.tls {
+            tls.refresh(SystemTime::now());
         }
     }
 }

@@ -29,4 +29,4 @@ pub use handshakes::{Ended, HANDSHAKE_TIMEOUT, Handshakes, MAX_HALF_OPEN};
 pub(crate) use session::Session;
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;

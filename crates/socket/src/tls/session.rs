@@ -9,6 +9,7 @@ use super::config::Loaded;
 use super::error::TlsError;
 use super::verify::{ANYBODY, PeerVerifier};
 use super::{Certificate, Tls};
+use crate::is_try_again;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::IoSlice;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
@@ -215,10 +216,6 @@ impl Session {
         self.tls.send_close_notify();
         let _ = self.flush(socket);
     }
-}
-
-fn is_try_again(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
 fn to_io(error: TlsError) -> io::Error {

@@ -25,6 +25,7 @@ mod reply;
 mod requests;
 mod role;
 mod session;
+mod session_error;
 mod stats;
 mod table_features;
 mod turn;
@@ -32,7 +33,8 @@ mod turn;
 use crate::buffers::Buffers;
 use long_change::LongChange;
 use packet_in::RateLimit;
-use session::{Session, SessionError};
+use session::Session;
+pub use session_error::SessionError;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::time::Duration;
@@ -66,7 +68,7 @@ pub(crate) struct Agent {
     /// Whose turn it was last to go on with what had to wait.
     last_turn: ConnectionId,
     /// Connections that have to end for what they had said before it was their turn, and why.
-    ended: Vec<(ConnectionId, String)>,
+    ended: Vec<(ConnectionId, SessionError)>,
 }
 
 impl Agent {
@@ -186,12 +188,12 @@ impl Agent {
     }
 
     /// Notes that a connection has to end, and why.
-    pub fn end(&mut self, id: ConnectionId, reason: String) {
+    pub fn end(&mut self, id: ConnectionId, reason: SessionError) {
         self.ended.push((id, reason));
     }
 
     /// The connections that were noted so since the last time.
-    pub fn take_ended(&mut self) -> Vec<(ConnectionId, String)> {
+    pub fn take_ended(&mut self) -> Vec<(ConnectionId, SessionError)> {
         std::mem::take(&mut self.ended)
     }
 

@@ -11,6 +11,7 @@ use super::error;
 use super::long_change::LongChange;
 use super::long_reply::LongReply;
 use super::partial_requests::PartialRequests;
+use super::session_error::{DEAD_INTERVAL, HANDSHAKE_TIMEOUT, SessionError};
 use super::turn::{Awaits, Turn};
 use std::time::Duration;
 use urtica_pipeline::Pipeline;
@@ -23,13 +24,8 @@ use urtica_wire::{
 const OFPT_HELLO: u8 = 0;
 const OFPT_ERROR: u8 = 1;
 
-/// How long a controller may take to say hello.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// After how long a silence the controller is asked whether it is there.
 const ECHO_INTERVAL: Duration = Duration::from_secs(5);
-/// After how long a silence it is taken for dead.
-const DEAD_INTERVAL: Duration = Duration::from_secs(15);
-
 /// From how many bytes of output on the controller should not be read from: it leaves unread what it asked for.
 const OUTPUT_HIGH_BYTES: usize = 1 << 20;
 /// From how many bytes of output on multipart requests wait, and replies in parts are not gone on with. With the part that
@@ -44,32 +40,6 @@ const OUTPUT_MAX_BYTES: usize = 16 << 20;
 const INPUT_MAX_BYTES: usize = 1 << 20;
 /// How much of a failed request an error quotes: "at least 64 bytes" (1.3.5 section 7.4.4).
 const QUOTED_BYTES: usize = 64;
-
-/// Why a connection has to end.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum SessionError {
-    #[error("{0}; the rest of the stream cannot be read")]
-    Malformed(#[from] DecodeError),
-    #[error("the first bytes are not an OpenFlow hello; expected a controller")]
-    NotOpenFlow,
-    #[error("the controller speaks TLS there; expected ssl: or pssl: here, or ptcp: or tcp: there")]
-    Tls,
-    #[error(
-        "the controller speaks OpenFlow up to wire version {theirs:#04x} and this switch {ours}; allow one of \
-         these there"
-    )]
-    NoCommonVersion { theirs: u8, ours: String },
-    #[error("the controller refused the connection with {0}")]
-    Refused(ErrorCode),
-    #[error("no hello came within {HANDSHAKE_TIMEOUT:?}")]
-    HandshakeTimeout,
-    #[error("nothing was heard for {DEAD_INTERVAL:?}, although an echo was asked for")]
-    Dead,
-    #[error(
-        "{0} bytes of output wait to be read; expected a controller that reads what it asks for"
-    )]
-    NotRead(usize),
-}
 
 /// The xid of the hello and of asynchronous messages. Controllers that count their requests do not use it, so a controller that
 /// pairs messages by xid does not mistake one of these for a reply. Open vSwitch sends it, too.

@@ -1,18 +1,18 @@
 //! Controllers that come and go while a switch runs: those that it connects to, and the addresses at which it listens.
 
-use super::{RemoteError, RunError, Runner, Source, Target};
-use rustix::event::epoll;
+use super::{RemoteError, RunError, Runner, Target};
 use rustix::fd::AsFd;
 use socket2::{SockAddr, SockRef};
 use std::io;
-use urtica_socket::{Address, Listener};
+use urtica_socket::{Address, Listener, ListenerId};
 
 impl Runner {
-    /// Listens at an address from now on, which is watched by [`Runner::watch_all`] or the caller. Returns its number.
-    pub(super) fn insert_listener(&mut self, listener: Listener) -> usize {
+    /// Listens at an address from now on.
+    pub(super) fn insert_listener(&mut self, listener: Listener) -> io::Result<()> {
+        let id = self.acceptor.add(listener)?;
         let index = self.take_number();
-        self.listeners.insert(index, listener);
-        index
+        self.listeners.insert(index, id);
+        Ok(())
     }
 
     /// Connects to a controller from now on.
@@ -33,19 +33,10 @@ impl Runner {
     /// [`RemoteError`] where there is no TLS for it, or the system refuses to watch it.
     pub(super) fn add_listener(&mut self, listener: Listener) -> Result<(), RemoteError> {
         self.check_speaks(listener.address())?;
-        let index = self.insert_listener(listener);
-        let data = Source::Listener(index).to_data();
-        let watched = epoll::add(
-            &self.epoll,
-            &self.listeners[&index],
-            data,
-            epoll::EventFlags::IN,
-        );
-        if let Err(error) = watched {
-            self.listeners.remove(&index);
-            return Err(RunError::io("watch its listener")(error).into());
-        }
-        tracing::info!(address = %self.listeners[&index].address(), "listening");
+        let address = listener.address().clone();
+        let inserted = self.insert_listener(listener);
+        inserted.map_err(RunError::io("watch its listener"))?;
+        tracing::info!(%address, "listening");
         Ok(())
     }
 
@@ -77,15 +68,17 @@ impl Runner {
         let mut targets = self.targets.iter();
         let target = targets.find(|(_, target)| target.address == *address);
         let target = target.map(|(&index, _)| index);
-        let mut listeners = self.listeners.iter();
-        let listener = listeners.find(|(_, listener)| listener.address() == address);
-        let listener = listener.map(|(&index, _)| index);
+        let listener = self
+            .acceptor
+            .listeners()
+            .find(|(_, listener)| listener.address() == address)
+            .map(|(id, _)| id);
         match (target, listener) {
             (Some(index), _) => {
                 self.close_those(|connection| connection.target == Some(index));
                 self.targets.remove(&index);
             }
-            (None, Some(index)) => self.remove_listener(index),
+            (None, Some(id)) => self.remove_listener(id),
             (None, None) => return Err(RemoteError::NoController(address.clone())),
         }
         tracing::info!(%address, "controller removed");
@@ -93,8 +86,9 @@ impl Runner {
     }
 
     /// Its connections are known by having its own address.
-    fn remove_listener(&mut self, index: usize) {
-        let Some(listener) = self.listeners.remove(&index) else {
+    fn remove_listener(&mut self, id: ListenerId) {
+        self.listeners.retain(|_, other| *other != id);
+        let Some(listener) = self.acceptor.remove(id) else {
             return;
         };
         let Ok(local) = SockRef::from(&listener.as_fd()).local_addr() else {

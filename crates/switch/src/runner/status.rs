@@ -171,9 +171,10 @@ impl Runner {
     }
 
     fn controller_statuses(&self, now: Duration) -> Vec<ControllerStatus> {
-        let listeners = self.listeners.iter().map(|(&index, listener)| {
+        let listeners = self.acceptor.listeners().filter_map(|(id, listener)| {
+            let index = self.listeners.iter().find(|(_, other)| **other == id)?.0;
             let (address, state) = (listener.address().clone(), ControllerState::Listening);
-            (index, ControllerStatus { address, state })
+            Some((*index, ControllerStatus { address, state }))
         });
         let targets = self.targets.iter().map(|(&index, target)| {
             let (address, state) = (target.address.clone(), target.status(now));

@@ -90,8 +90,7 @@ fn sources_survive_epoll() {
         Source::Packets,
         Source::Links,
         Source::Tasks,
-        Source::Handshakes,
-        Source::Listener(1),
+        Source::Acceptor,
         Source::Target(2),
         Source::Connection(3),
     ] {

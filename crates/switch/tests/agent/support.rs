@@ -216,7 +216,8 @@ impl Bench {
     }
 
     pub fn input(&mut self, controller: ConnectionId, bytes: &[u8]) -> Result<(), String> {
-        self.switch.handle_input(controller, bytes, self.now)
+        let handled = self.switch.handle_input(controller, bytes, self.now);
+        handled.map_err(|error| error.to_string())
     }
 
     /// What was sent to a controller since the last call.
@@ -291,7 +292,8 @@ impl Bench {
     /// Moves the clock; returns the connections that have to end.
     pub fn pass(&mut self, time: Duration) -> Vec<(ConnectionId, String)> {
         self.now += time;
-        self.switch.handle_timeout(self.now)
+        let ended = self.switch.handle_timeout(self.now).into_iter();
+        ended.map(|(id, reason)| (id, reason.to_string())).collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Checks of the system time, on which the validity of certificates depends.
 
-use super::program::is_installed;
-use super::{Facts, Finding};
+use crate::program::is_installed;
+use crate::{Facts, Finding};
 use std::time::{Duration, SystemTime};
 
 /// The beginning of 2026, in seconds of Unix time: this program is younger.

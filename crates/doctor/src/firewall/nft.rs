@@ -1,7 +1,7 @@
 //! The rules of nftables, as `nft -j list ruleset` prints them: `libnftables-json(5)`.
 
 use super::rules::{Chain, Condition, Rule, Ruleset, Verdict};
-use crate::doctor::finding::quoted;
+use crate::finding::quoted;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -1,5 +1,6 @@
 //! Who listens where, from `/proc`.
 
+use crate::finding::quoted;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -109,7 +110,7 @@ impl Process {
     /// The command that ends it for good: a service would be started again.
     pub fn command_to_end(&self) -> String {
         match &self.unit {
-            Some(unit) => format!("systemctl stop {}", super::finding::quoted(unit)),
+            Some(unit) => format!("systemctl stop {}", quoted(unit)),
             None => format!("kill {}", self.id),
         }
     }

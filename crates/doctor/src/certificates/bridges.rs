@@ -1,9 +1,9 @@
 //! A trial handshake between the bridges of this machine and the controller, with Open vSwitch's files and ours.
 
 use super::{ovs_pki, shown};
-use crate::doctor::Finding;
-use crate::doctor::openvswitch::OpenVswitch;
-use crate::doctor::plan::Plan;
+use crate::Finding;
+use crate::openvswitch::OpenVswitch;
+use crate::plan::Plan;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;

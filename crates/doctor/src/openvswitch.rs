@@ -6,8 +6,8 @@ mod database;
 
 pub use database::{OpenVswitch, Row};
 
-use super::program::NoAnswer;
-use super::{Facts, Finding};
+use crate::program::NoAnswer;
+use crate::{Facts, Finding};
 use std::path::Path;
 
 /// From this version on OpenFlow 1.3 is enabled unless a bridge says otherwise (Open vSwitch's FAQ, OpenFlow).

@@ -4,9 +4,9 @@ mod iptables;
 mod nft;
 mod rules;
 
-use super::plan::Plan;
-use super::program::{NoAnswer, ask};
-use super::{Facts, Finding};
+use crate::plan::Plan;
+use crate::program::{NoAnswer, ask};
+use crate::{Facts, Finding};
 use rules::{Fate, Probe, Ruleset};
 use std::fs;
 

@@ -1,8 +1,8 @@
 //! How ovs-pki makes keys and certificates: `ovs-pki(8)`.
 
 use super::shown;
-use crate::doctor::Finding;
-use crate::doctor::finding::quoted;
+use crate::Finding;
+use crate::finding::quoted;
 use std::path::{Path, PathBuf};
 use urtica_socket::TlsConfig;
 

@@ -1,8 +1,8 @@
 //! A bridge's own settings.
 
 use super::database::{OpenVswitch, Row};
-use crate::doctor::Finding;
-use crate::doctor::finding::quoted;
+use crate::Finding;
+use crate::finding::quoted;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

@@ -5,6 +5,7 @@ use serde::Serialize;
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Severity {
     /// Checked, without a problem.
     Ok,
@@ -30,9 +31,11 @@ impl Severity {
 
 /// One thing that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Finding {
     /// Its name in the table of findings, stable between versions.
     pub name: &'static str,
+    /// How much it matters.
     pub severity: Severity,
     /// The message: the problem and its effect.
     pub sentence: String,
@@ -50,18 +53,22 @@ impl Finding {
         }
     }
 
+    /// Creates a finding that something is right.
     pub fn ok(name: &'static str, sentence: impl AsRef<str>) -> Self {
         Self::new(name, Severity::Ok, sentence)
     }
 
+    /// Creates a finding that is worth knowing.
     pub fn note(name: &'static str, sentence: impl AsRef<str>) -> Self {
         Self::new(name, Severity::Note, sentence)
     }
 
+    /// Creates a finding of something that will fail some day.
     pub fn warning(name: &'static str, sentence: impl AsRef<str>) -> Self {
         Self::new(name, Severity::Warning, sentence)
     }
 
+    /// Creates a finding of something that does not work.
     pub fn problem(name: &'static str, sentence: impl AsRef<str>) -> Self {
         Self::new(name, Severity::Problem, sentence)
     }

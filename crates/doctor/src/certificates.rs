@@ -3,9 +3,9 @@
 mod bridges;
 mod ovs_pki;
 
-use super::finding::{capital, quoted};
-use super::plan::Plan;
-use super::{Facts, Finding};
+use crate::finding::{capital, quoted};
+use crate::plan::Plan;
+use crate::{Facts, Finding};
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! The process's limits.
 
-use super::{Facts, Finding};
+use crate::{Facts, Finding};
 use rustix::process::{Resource, getrlimit};
 
 /// Descriptors in addition to switches': shards, timers, files, HTTP.

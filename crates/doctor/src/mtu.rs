@@ -1,8 +1,8 @@
 //! Checks that the longest packets of each port fit through the others.
 
-use super::finding::quoted;
-use super::openvswitch::{OpenVswitch, Row};
-use super::{Facts, Finding};
+use crate::finding::quoted;
+use crate::openvswitch::{OpenVswitch, Row};
+use crate::{Facts, Finding};
 use std::fs;
 
 /// The bit of `/sys/class/net/*/flags` for a device that is up (`IFF_UP`).

@@ -1,6 +1,6 @@
 //! Checks of kernel features for the kernel half and the switch's AF_XDP ports.
 
-use super::{Facts, Finding};
+use crate::{Facts, Finding};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, socket};
 use rustix::process::{Resource, getrlimit};

@@ -1,9 +1,9 @@
 //! Checks of a bridge's controllers and their settings.
 
 use super::database::{OpenVswitch, Row};
-use crate::doctor::Finding;
-use crate::doctor::finding::quoted;
-use crate::doctor::plan::Plan;
+use crate::Finding;
+use crate::finding::quoted;
+use crate::plan::Plan;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use urtica_socket::Address;
 

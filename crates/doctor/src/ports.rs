@@ -1,9 +1,9 @@
 //! Checks that the controller can listen on its addresses.
 
-use super::finding::{capital, quoted};
-use super::plan::Plan;
-use super::sockets::{Listening, listening};
-use super::{Facts, Finding};
+use crate::finding::{capital, quoted};
+use crate::plan::Plan;
+use crate::sockets::{Listening, listening};
+use crate::{Facts, Finding};
 use rustix::io::Errno;
 use socket2::{Domain, Socket, Type};
 use std::fs;

@@ -1,6 +1,6 @@
 //! Open vSwitch's configuration database, as `ovs-vsctl` prints it: `ovs-vswitchd.conf.db(5)`.
 
-use crate::doctor::program::{NoAnswer, ask};
+use crate::program::{NoAnswer, ask};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::HashMap;
