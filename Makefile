@@ -9,7 +9,7 @@ SHARD ?= 0/8
 PUBLIC_API = $(CARGO) run --quiet --locked --manifest-path tools/public-api/Cargo.toml --target-dir target/public-api --
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all rivals simulate conformance lint fmt doc fuzz fuzz-quick fuzz-check mutants bench figures network-figures figure-16 figure-20 kernel-half-figures northbound-figures switch-figures msrv publish-check public-api public-api-bless deb package-test miri ci nightly
+.PHONY: help setup demo test test-all rivals simulate conformance lint fmt doc fuzz fuzz-quick fuzz-check mutants bench figures network-figures figure-16 figure-20 kernel-half-figures northbound-figures switch-figures msrv publish-check public-api public-api-bless python python-lint python-test deb package-test miri ci nightly
 
 help: ## List the verbs
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -109,6 +109,15 @@ msrv: ## Whether all packages build with the oldest Rust that Cargo.toml promise
 
 publish-check: ## Whether all packages could be published; uploads nothing
 	tools/publish-check
+
+python: ## The wheel of the package `urtica` for Python, in target/wheels; PYTHON=python3 is what builds it
+	tools/python build
+
+python-lint: ## Formatting and clippy of the extension module for Python
+	tools/python lint
+
+python-test: ## The package's tests, with a wheel built for tests and each of PYTHONS="python3"
+	tools/python test $(PYTHONS)
 
 public-api: ## Whether the libraries' public interface is as recorded in public-api/
 	$(PUBLIC_API)

@@ -47,12 +47,13 @@ fn run(arguments: &[String]) -> Result<bool> {
     }
 }
 
-/// The packages that are libraries: the one at the root, and those of `crates/` with a `lib.rs`.
+/// The packages that are libraries: the one at the root, and those of `crates/` with a `lib.rs`, but for the extension module for
+/// Python, which is a workspace of its own.
 fn libraries(root: &Path) -> Result<BTreeSet<String>> {
     let mut libraries = BTreeSet::from(["urtica".to_owned()]);
     for entry in fs::read_dir(root.join("crates"))? {
         let entry = entry?;
-        if entry.path().join("src/lib.rs").is_file() {
+        if entry.file_name() != "python" && entry.path().join("src/lib.rs").is_file() {
             libraries.insert(format!("urtica-{}", entry.file_name().display()));
         }
     }
