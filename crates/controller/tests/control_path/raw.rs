@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 use urtica_controller::{
-    Background, Controller, Frames, KernelHalf, KernelHalves, Network, Program, RawHandler,
-    RawProgram, RawSwitch, RequestError, Running, Stage, Switch, SwitchHandler, SwitchInfo,
+    Background, Controller, Frames, KernelHalf, KernelHalves, Network, Program, ProgramSlot,
+    RawHandler, RawProgram, RawSwitch, RequestError, Running, Stage, Switch, SwitchHandler,
+    SwitchInfo,
 };
 use urtica_wire::{
     DatapathId, ErrorCode, ErrorMessage, Header, Message, MultipartFlags, PacketIn, PortReason,
@@ -508,6 +509,47 @@ fn an_embedded_controller_has_raw_programs_too() {
     raw.network().send_frames(ID, BARRIER_REQUEST).unwrap();
     assert!(embedded.poll(now).is_empty());
     assert_eq!(*embedded.output(switch).unwrap(), BARRIER_REQUEST.repeat(2));
+}
+
+#[test]
+fn frames_of_auxiliary_connections_reach_the_handler_of_their_switch() {
+    let (raw, seen) = Raw::new(|switch, frame| {
+        if type_and_xid(frame).0 == 10 {
+            switch.send_frame(&BARRIER_REQUEST).unwrap();
+        }
+    });
+    let running = started(raw);
+    let (mut main, mut expected) = joined(&running, Version::Of13, 1);
+    main.assert_served();
+    let mut auxiliary = FakeSwitch::over(connect(&running), Version::Of13);
+    let hello = frame(Version::Of13, 0, 9, &[]);
+    auxiliary.send_bytes(&hello);
+    assert!(matches!(auxiliary.receive().message(), Message::Hello(_)));
+    let request = auxiliary.receive().header();
+    let mut features = encode(Version::Of13, request.xid, &features(Version::Of13, 1));
+    // `auxiliary_id` in `ofp_switch_features` (1.3.5 section 7.3.1).
+    features[21] = 1;
+    let packet_in = frame(Version::Of13, 10, 0, &[]);
+    auxiliary.send_bytes(&[&features[..], &packet_in].concat());
+    assert_eq!(auxiliary.receive().0, BARRIER_REQUEST);
+    let question = encode(Version::Of13, 0x77, &Message::EchoRequest(b"still there?"));
+    expected.extend([question, hello, features, packet_in]);
+    for expected in expected {
+        assert_eq!(seen.next(), expected);
+    }
+    main.assert_served();
+    running.stop().unwrap();
+}
+
+#[test]
+fn programs_that_do_more_than_observe_cannot_be_added_later() {
+    let (raw, _seen) = Raw::new(|_, _| {});
+    let running = started(raw);
+    let hub = ProgramSlot::Add(Arc::new(|_: &SwitchInfo| Hub));
+    let refused = running.set_programs(&[hub]).unwrap_err().to_string();
+    assert!(refused.contains("restart the controller"), "{refused}");
+    assert_eq!(running.set_programs(&[]).unwrap(), []);
+    running.stop().unwrap();
 }
 
 #[test]
