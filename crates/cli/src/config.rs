@@ -15,6 +15,6 @@ mod schema;
 mod sources;
 
 pub use fault::Fault;
-pub use file::FileError;
+pub use file::{FileError, read as read_file};
 pub use schema::schema;
 pub use sources::{Effective, LoadError, Sources};

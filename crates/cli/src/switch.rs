@@ -5,12 +5,14 @@ mod ctl;
 mod explain;
 #[cfg(feature = "northbound")]
 mod metrics;
+mod queues;
 
 use crate::control_socket::ControlSocket;
 use crate::log::log_to_stderr;
 use crate::{service, status};
 use clap::ValueEnum;
 use control::ControlPlace;
+use queues::QueueFile;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -36,6 +38,7 @@ Examples:
   urtica switch eth1 eth2 --fail-mode standalone
   urtica switch eth1 eth2 eth3 eth4 --threads 2 --cores 2,3 --controller tcp:127.0.0.1:6653
   urtica switch --port 1=tap:t0 --port 2=afxdp:eth1 --controller ptcp:6654
+  urtica switch eth1 eth2 --queues queues.toml --controller tcp:127.0.0.1:6653
   urtica switch --explain flows.txt
   urtica switch ctl show
   urtica switch ctl add-port eth3
@@ -89,6 +92,9 @@ pub struct SwitchArgs {
     /// packets are forwarded.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
+    /// Configure the ports' queues, for the actions set_queue and enqueue, from this TOML file.
+    #[arg(long, value_name = "FILE")]
+    queues: Option<PathBuf>,
     #[command(flatten)]
     place: ControlPlace,
     #[cfg(feature = "northbound")]
@@ -204,6 +210,7 @@ fn run_switch(args: SwitchArgs) -> Result<(), Box<dyn std::error::Error>> {
     if args.perf_map {
         urtica_pipeline::write_perf_map()?;
     }
+    let queues = args.queues.as_deref().map(QueueFile::read).transpose()?;
     let mut ports = Vec::new();
     let specs = args.numbered_ports()?;
     // Ports are dealt out to threads in the order of their numbers.
@@ -225,6 +232,9 @@ fn run_switch(args: SwitchArgs) -> Result<(), Box<dyn std::error::Error>> {
     for (number, port) in ports {
         tracing::info!(port = %number, name = port.name(), hw_addr = %port.hw_addr(), "port");
         switch.add_port(number, port, started.elapsed());
+    }
+    if let Some(queues) = &queues {
+        queues.apply(&mut switch, started.elapsed())?;
     }
     if let Some(state) = &state {
         restore(&mut switch, state, started.elapsed());

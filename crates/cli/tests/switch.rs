@@ -196,6 +196,88 @@ fn ports_and_controllers_come_and_go() {
 }
 
 #[test]
+fn queues_are_read_from_a_file_set_and_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[[ports]]\nport = \"1\"\nrate = \"10Mbit\"\n[[ports.queues]]\nid = 1\nmin-rate = \"1Mbit\"\npriority = 2\n";
+    std::fs::write(folder.path().join("queues.toml"), text).unwrap();
+    let switch = Switch::start(folder.path(), &["--queues", "queues.toml"]);
+    let show = switch.told(&["show"]);
+    assert!(show.contains("    queues share 10Mbit\n"), "{show}");
+    let queue = "    queue 1: min=1Mbit, max=none, priority=2; tx pkts=0, bytes=0, drop=0\n";
+    assert!(show.contains(queue), "{show}");
+    let set = [
+        "set-queue",
+        "1",
+        "5",
+        "--max-rate",
+        "2Mbit",
+        "--max-packets",
+        "9",
+    ];
+    assert_eq!(switch.told(&set), "queue 5 of port 1 set\n");
+    assert_eq!(
+        switch.told(&["set-queue-rate", "1", "20Mbit"]),
+        "rate of port 1 set\n"
+    );
+    let port = &switch.items(&["show"])[0]["ports"][0];
+    assert_eq!(port["queue_rate"], "20Mbit");
+    let (first, second) = (&port["queues"][0], &port["queues"][1]);
+    assert_eq!((&first["queue"], &second["queue"]), (&1.into(), &5.into()));
+    assert_eq!(second["max_rate"], "2Mbit");
+    assert_eq!(second["max_packets"], 9);
+    for (arguments, expected) in [
+        (&["delete-queue", "1", "9"][..], "port 1 has no queue 9"),
+        (&["delete-queue", "nix"], "there is no port 'nix'"),
+        (
+            &["set-queue", "1", "1", "--min-rate", "fast"],
+            "'fast' is not a bandwidth",
+        ),
+        (
+            &["set-queue", "1", "1", "--min-rate", "21Mbit"],
+            "the minimum rates add up to",
+        ),
+        (&["set-queue-rate", "1", "1bit"], "out of range"),
+    ] {
+        let sentence = switch.refusal(arguments);
+        assert!(sentence.contains(expected), "{arguments:?}: {sentence}");
+    }
+    assert_eq!(
+        switch.told(&["delete-queue", "1", "5"]),
+        "queue 5 of port 1 deleted\n"
+    );
+    assert_eq!(
+        switch.told(&["delete-queue", "1"]),
+        "all queues of port 1 deleted\n"
+    );
+    assert!(!switch.told(&["show"]).contains("queue"));
+}
+
+#[test]
+fn a_file_of_queues_is_refused_with_the_line() {
+    let folder = tempfile::tempdir().unwrap();
+    for (text, expected) in [
+        (
+            "[[ports]]\nport = \"nix\"\n",
+            "queues.toml:2:8: there is no port 'nix'",
+        ),
+        ("[[ports]]\nport = \"1\"\nrate = 5\n", "queues.toml:3:8: "),
+        (
+            "[[ports]]\nport = \"1\"\n[[ports]]\nport = \"1\"\n",
+            "queues.toml:4:8: port 1 is named twice",
+        ),
+    ] {
+        std::fs::write(folder.path().join("queues.toml"), text).unwrap();
+        let mut command = Switch::command(folder.path(), &["--queues", "queues.toml"]);
+        let output = command.output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            !output.status.success() && stderr.contains(expected),
+            "{stderr}"
+        );
+    }
+}
+
+#[test]
 fn what_cannot_be_done_is_refused_with_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let switch = Switch::start(folder.path(), &[]);

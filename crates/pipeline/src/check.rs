@@ -143,11 +143,7 @@ impl Pipeline {
                 port: self.check_out_port(port)?,
                 max_len,
             },
-            // Ports have no queues (1.0 section 5.4.4, OFPBAC_BAD_QUEUE).
-            Enqueue { port, .. } => {
-                self.check_out_port(port)?;
-                return Err(ErrorCode::BadActionBadQueue);
-            }
+            Enqueue { port, queue_id } => self.check_enqueue(port, queue_id)?,
             Group(id) => Group(self.check_out_group(id)?),
             SetField(field) => SetField(check_set_field(&field)?),
             PushVlan(eth_type) => PushVlan(one_of(
@@ -187,6 +183,17 @@ impl Pipeline {
         match is_reserved || self.has_port(port) {
             true => Ok(port),
             false => Err(ErrorCode::BadActionBadOutPort),
+        }
+    }
+
+    /// A port that exists, or the one that a packet came in by, and a queue that it has (1.0 sections 5.2.4 and 5.4.4).
+    fn check_enqueue(&self, port: PortNo, queue_id: u32) -> Result<Action<'static>, ErrorCode> {
+        if port != PortNo::IN_PORT && !self.has_port(port) {
+            return Err(ErrorCode::BadActionBadOutPort);
+        }
+        match self.has_queue(port, queue_id) {
+            true => Ok(Action::Enqueue { port, queue_id }),
+            false => Err(ErrorCode::BadActionBadQueue),
         }
     }
 

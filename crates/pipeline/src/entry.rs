@@ -179,7 +179,7 @@ impl Instructions {
     /// Whether an action sends packets out of this port; those of groups do not count (1.3.5 section 6.4).
     pub fn output_to(&self, wanted: PortNo) -> bool {
         self.actions().any(|action| match *action {
-            Action::Output { port, .. } => port == wanted,
+            Action::Output { port, .. } | Action::Enqueue { port, .. } => port == wanted,
             _ => false,
         })
     }

@@ -2,7 +2,7 @@
 
 use crate::fast::Compiler;
 use crate::{FlowTable, Groups, Meters};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::Duration;
 use urtica_wire::{Port, PortNo};
@@ -45,6 +45,8 @@ pub struct Pipeline {
     pub(crate) groups: Groups,
     pub(crate) meters: Meters,
     pub(crate) ports: BTreeMap<PortNo, Port>,
+    /// The queues of ports that have some.
+    queues: BTreeMap<PortNo, BTreeSet<u32>>,
     misses_to_controller: bool,
     /// Whether entries and groups may name ports that are not there yet.
     pub(crate) ports_may_follow: bool,
@@ -71,6 +73,7 @@ impl Pipeline {
             groups: Groups::default(),
             meters: Meters::default(),
             ports: BTreeMap::new(),
+            queues: BTreeMap::new(),
             misses_to_controller: false,
             ports_may_follow: false,
             is_locked: false,
@@ -145,7 +148,34 @@ impl Pipeline {
     /// Takes a port away.
     pub fn remove_port(&mut self, port_no: PortNo) -> Option<Port> {
         let removed = self.ports.remove(&port_no);
+        self.queues.remove(&port_no);
         self.follow_ports();
         removed
+    }
+
+    /// Sets which queues a port has: those that an entry of 1.0 may enqueue packets to. Entries that name others stay.
+    pub fn set_queues(&mut self, port_no: PortNo, queues: impl IntoIterator<Item = u32>) {
+        let queues: BTreeSet<_> = queues.into_iter().collect();
+        match queues.is_empty() {
+            true => self.queues.remove(&port_no),
+            false => self.queues.insert(port_no, queues),
+        };
+    }
+
+    /// Whether an entry may enqueue packets to this queue of a port; for [`PortNo::IN_PORT`], of any port.
+    pub(crate) fn has_queue(&self, port_no: PortNo, queue_id: u32) -> bool {
+        if self.ports_may_follow {
+            return true;
+        }
+        match port_no {
+            PortNo::IN_PORT => self
+                .queues
+                .values()
+                .any(|queues| queues.contains(&queue_id)),
+            port_no => {
+                let queues = self.queues.get(&port_no);
+                queues.is_some_and(|queues| queues.contains(&queue_id))
+            }
+        }
     }
 }

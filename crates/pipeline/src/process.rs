@@ -264,6 +264,7 @@ impl<'a> Walk<'a> {
         self.sink.step(Step::Action { action, packet });
         match *action {
             Action::Output { port, max_len } => self.output(port, max_len, packet),
+            Action::Enqueue { port, queue_id } => self.enqueue(port, queue_id, packet),
             Action::Group(group_id) => self.hand_to_group(group_id, packet),
             _ => return self.rewrite(action, packet),
         }
@@ -304,6 +305,13 @@ impl<'a> Walk<'a> {
             port if port == packet.in_port => {}
             port => self.transmit(port, packet),
         }
+    }
+
+    /// Sends a packet out of a port through one of its queues (1.0 section 3.3). It concerns this output alone.
+    fn enqueue(&mut self, port: PortNo, queue_id: u32, packet: &mut Packet) {
+        let before = std::mem::replace(&mut packet.queue_id, queue_id);
+        self.output(port, 0, packet);
+        packet.queue_id = before;
     }
 
     /// Only packet-outs may ask for this (1.3.5 section 4.5), so that no packet loops.

@@ -68,7 +68,7 @@ impl Sink for Egress<'_> {
 impl Egress<'_> {
     fn send(&mut self, port_no: PortNo, packet: &Packet) {
         if let Some(port) = self.ports.get_mut(port_no) {
-            port.send(packet.frame());
+            port.send_by(packet.queue_id, packet.frame());
         }
     }
 

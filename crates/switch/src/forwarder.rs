@@ -112,8 +112,8 @@ impl Forwarder {
     pub fn flush(&mut self, hold: Duration, now: Duration) {
         let since = self.waiting_since.unwrap_or(now);
         match now.saturating_sub(since) < hold {
-            true => self.ports.flush_those_with(BURST),
-            false => self.ports.flush(),
+            true => self.ports.flush_those_with(BURST, now),
+            false => self.ports.flush(now),
         }
         let is_waiting = !hold.is_zero() && self.ports.has_unsent();
         self.waiting_since = is_waiting.then_some(since);
@@ -240,7 +240,7 @@ impl<'a> Exit<'a> {
             match sent.port() {
                 Some(port) => {
                     if let Some(port) = self.ports.sender(port) {
-                        port.send(sent.bytes());
+                        port.send_by(sent.queue_id(), sent.bytes());
                     }
                 }
                 None => {

@@ -23,7 +23,9 @@ mod mailbox;
 mod normal;
 mod parcel;
 pub mod port;
+mod port_queues;
 mod port_table;
+mod queues;
 mod runner;
 mod shared;
 mod spread;
@@ -33,6 +35,7 @@ mod uplink;
 
 pub use agent::{ConnectionId, SessionError};
 pub use port::{FrameMemory, LentFrame, PortError, PortIo, PortSender, PortSpec, Received};
+pub use queues::{MAX_QUEUES, PortQueues, Queue, QueueError};
 pub use runner::{
     ConnectionStatus, ControllerState, ControllerStatus, DropCounts, Flows, PortStatus, Remote,
     RemoteError, RunError, Runner, StopHandle, SwitchStatus, Target, Threads,

@@ -23,7 +23,8 @@ pub(crate) struct Parcel {
 }
 
 impl Parcel {
-    fn new(port_no: PortNo) -> Self {
+    /// One without frames: the port is to be looked at.
+    pub fn new(port_no: PortNo) -> Self {
         Self {
             port_no,
             bytes: Vec::new(),

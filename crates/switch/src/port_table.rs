@@ -4,8 +4,11 @@
 //! thread that has the port where the back end has such a way, else outlets to that thread. A port whose flows several threads share is
 //! each one's own: each has a back end. What all need to know of a port is in one
 //! [`PortRecord`]. Each thread counts by itself, and who asks adds up.
+//!
+//! **Queues.** A port that has some is another kind of [`Backend`], so that the others do not pay for them.
 
 use crate::parcel::{Inbox, Outlet, Parcel};
+use crate::queues::{Polled, Pushed, SharedQueues};
 use crate::{LentFrame, PortError, PortIo, PortSender, Received};
 use parking_lot::Mutex;
 use std::io;
@@ -38,6 +41,8 @@ pub(crate) struct PortTable {
 pub(crate) struct SwitchPort {
     pub port_no: PortNo,
     backend: Backend,
+    /// The inbox of the thread that sends what waits in queues; `None` if that is this one.
+    home: Option<Arc<Inbox>>,
     record: Arc<PortRecord>,
     /// What this thread counts.
     counters: Arc<Counters>,
@@ -59,6 +64,15 @@ enum Backend {
     Beside(Box<dyn PortSender>),
     /// Another thread has it.
     Elsewhere(Outlet),
+    /// Frames go through queues before they leave.
+    Queued(Box<Queued>),
+}
+
+/// The way out of a port that has queues.
+struct Queued {
+    queues: Arc<SharedQueues>,
+    /// The way behind them; itself without queues.
+    inner: Backend,
 }
 
 /// What all threads know of a port. Only the thread that has its back end tells of the link.
@@ -172,20 +186,27 @@ impl PortTable {
         (!port.record.config().intersects(MUTE)).then_some(port)
     }
 
-    /// Sees to it that everything sent leaves.
-    pub fn flush(&mut self) {
+    /// Sees to it that everything sent leaves, but for what has to wait in queues.
+    pub fn flush(&mut self, now: Duration) {
         for port in self.ports.iter_mut().filter(|port| port.unflushed) {
-            port.flush();
+            port.flush(now);
         }
     }
 
     /// The same for ports that were sent `count` frames since.
-    pub fn flush_those_with(&mut self, count: usize) {
+    pub fn flush_those_with(&mut self, count: usize, now: Duration) {
         let is_full = |port: &&mut SwitchPort| port.unflushed_frames >= count;
         self.ports
             .iter_mut()
             .filter(is_full)
-            .for_each(SwitchPort::flush);
+            .for_each(|port| port.flush(now));
+    }
+
+    /// Gives a port these queues, or none, if there is one of this number.
+    pub fn set_queues(&mut self, port_no: PortNo, queues: Option<Arc<SharedQueues>>) {
+        if let Some(port) = self.remove(port_no) {
+            self.insert(port.with_queues(queues));
+        }
     }
 
     /// Whether the last flush has left something, for which there should be another soon.
@@ -218,8 +239,9 @@ impl SwitchPort {
     }
 
     /// The same port for other threads, each of which receives a share of its flows: for as many as can, of `count` altogether.
-    pub fn split(&mut self, count: usize) -> Vec<Self> {
-        let Backend::Here(io) = &mut self.backend else {
+    /// `home` is the inbox of the thread that has this one.
+    pub fn split(&mut self, count: usize, home: &Arc<Inbox>) -> Vec<Self> {
+        let Backend::Here(io) = self.backend.inner_mut() else {
             return Vec::new();
         };
         let others = match io.split(count) {
@@ -231,7 +253,7 @@ impl SwitchPort {
         };
         let others = others.into_iter();
         others
-            .map(|io| Self::with(self.port_no, Backend::Here(io), Arc::clone(&self.record)))
+            .map(|io| self.share(Backend::Here(io), Arc::clone(home)))
             .collect()
     }
 
@@ -248,7 +270,7 @@ impl SwitchPort {
 
     /// The same port for a thread that does not have it, but the inbox of the one that does.
     pub fn elsewhere(&self, inbox: Arc<Inbox>) -> Self {
-        let outlet = || Backend::Elsewhere(Outlet::new(self.port_no, inbox));
+        let outlet = || Backend::Elsewhere(Outlet::new(self.port_no, Arc::clone(&inbox)));
         let backend = match self.io().and_then(PortIo::sender) {
             Some(Ok(sender)) => Backend::Beside(sender),
             Some(Err(error)) => {
@@ -257,7 +279,51 @@ impl SwitchPort {
             }
             None => outlet(),
         };
-        Self::with(self.port_no, backend, Arc::clone(&self.record))
+        self.share(backend, inbox)
+    }
+
+    /// The same port for another thread, with its queues.
+    fn share(&self, backend: Backend, home: Arc<Inbox>) -> Self {
+        let mut port = Self::with(self.port_no, backend, Arc::clone(&self.record));
+        port.home = Some(home);
+        port.with_queues(self.queues().cloned())
+    }
+
+    /// The port with these queues in place of those that it has, or without. What waits in the latter leaves at once.
+    pub fn with_queues(self, queues: Option<Arc<SharedQueues>>) -> Self {
+        let is_home = self.home.is_none();
+        let mut backend = match self.backend {
+            Backend::Queued(queued) => {
+                let Queued { queues, mut inner } = *queued;
+                if is_home {
+                    inner.take_all(&queues, &self.counters);
+                }
+                inner
+            }
+            backend => backend,
+        };
+        if let Some(queues) = queues {
+            let inner = backend;
+            backend = Backend::Queued(Box::new(Queued { queues, inner }));
+        }
+        Self {
+            backend,
+            unflushed: true,
+            ..self
+        }
+    }
+
+    /// The queues, if it has some.
+    pub fn queues(&self) -> Option<&Arc<SharedQueues>> {
+        match &self.backend {
+            Backend::Queued(queued) => Some(&queued.queues),
+            _ => None,
+        }
+    }
+
+    /// The rate that the back end reports, in bits a second, if it does.
+    pub fn rate_bps(&self) -> Option<u64> {
+        self.record.rate_bps()
     }
 
     fn with(port_no: PortNo, backend: Backend, record: Arc<PortRecord>) -> Self {
@@ -266,6 +332,7 @@ impl SwitchPort {
         Self {
             port_no,
             backend,
+            home: None,
             record,
             counters,
             failed: false,
@@ -277,9 +344,9 @@ impl SwitchPort {
 
     /// The back end, if this thread has it.
     pub fn io(&self) -> Option<&dyn PortIo> {
-        match &self.backend {
+        match self.backend.inner() {
             Backend::Here(io) => Some(&**io),
-            Backend::Beside(_) | Backend::Elsewhere(_) => None,
+            _ => None,
         }
     }
 
@@ -287,6 +354,10 @@ impl SwitchPort {
     pub fn into_io(self) -> Option<Box<dyn PortIo>> {
         match self.backend {
             Backend::Here(io) => Some(io),
+            Backend::Queued(queued) => match queued.inner {
+                Backend::Here(io) => Some(io),
+                _ => None,
+            },
             Backend::Beside(_) | Backend::Elsewhere(_) => None,
         }
     }
@@ -306,7 +377,7 @@ impl SwitchPort {
         max: usize,
         handle: &mut dyn FnMut(Received<'_>),
     ) -> io::Result<usize> {
-        let Backend::Here(io) = &mut self.backend else {
+        let Backend::Here(io) = self.backend.inner_mut() else {
             return Ok(0);
         };
         if self.failed {
@@ -345,19 +416,25 @@ impl SwitchPort {
     /// padded with zeros (IEEE 802.3 section 4.2.3.3).
     #[inline]
     pub fn send(&mut self, frame: &[u8]) {
+        self.send_by(0, frame);
+    }
+
+    /// The same by a queue, if the port has queues.
+    #[inline]
+    pub fn send_by(&mut self, queue_id: u32, frame: &[u8]) {
         match frame.len() {
-            SHORTEST.. => self.send_whole(frame),
+            SHORTEST.. => self.send_whole(queue_id, frame),
             length => {
                 let mut padded = [0; SHORTEST];
                 padded[..length].copy_from_slice(frame);
-                self.send_whole(&padded);
+                self.send_whole(queue_id, &padded);
             }
         }
     }
 
     /// Gives the back end frames back that it has lent, all there are.
     pub fn take_back(&mut self, frames: &mut Vec<LentFrame>) {
-        if let Backend::Here(io) = &mut self.backend {
+        if let Backend::Here(io) = self.backend.inner_mut() {
             io.take_back(frames);
         }
     }
@@ -389,13 +466,15 @@ impl SwitchPort {
         Err(frame)
     }
 
-    /// Sends what another thread has sent by this port.
+    /// Sends what another thread has sent by this port. A parcel without frames says that some wait in queues.
     pub fn send_all(&mut self, parcel: &Parcel) {
-        parcel.frames().for_each(|frame| self.send_whole(frame));
+        self.unflushed = true;
+        let frames = parcel.frames();
+        frames.for_each(|frame| self.send_whole(0, frame));
     }
 
     #[inline]
-    fn send_whole(&mut self, frame: &[u8]) {
+    fn send_whole(&mut self, queue_id: u32, frame: &[u8]) {
         self.unflushed = true;
         self.unflushed_frames += 1;
         let counters = &self.counters;
@@ -403,6 +482,7 @@ impl SwitchPort {
             Backend::Here(io) => io.send(frame),
             Backend::Beside(sender) => sender.send(frame),
             Backend::Elsewhere(outlet) => return counters.count_lost(outlet.push(frame)),
+            Backend::Queued(queued) => return queued.push(queue_id, frame, counters),
         };
         match is_sent {
             true => counters.count_sent(frame.len() as u64),
@@ -410,28 +490,26 @@ impl SwitchPort {
         }
     }
 
-    fn flush(&mut self) {
+    fn flush(&mut self, now: Duration) {
         self.unflushed_frames = 0;
-        self.unflushed = match &mut self.backend {
-            Backend::Here(io) => {
-                io.flush();
-                io.has_unsent()
+        let counters = &self.counters;
+        self.unflushed = match (&mut self.backend, &self.home) {
+            (Backend::Queued(queued), None) => queued.flush(&self.record, counters, now),
+            (Backend::Queued(queued), Some(home)) => {
+                if queued.queues.ring() {
+                    // It weighs nothing, so that there is room.
+                    let _ = home.put(Parcel::new(self.port_no), 0);
+                }
+                queued.inner.flush(counters)
             }
-            Backend::Beside(sender) => {
-                sender.flush();
-                sender.has_unsent()
-            }
-            Backend::Elsewhere(outlet) => {
-                self.counters.count_lost(outlet.flush());
-                false
-            }
+            (backend, _) => backend.flush(counters),
         };
     }
 
     /// Asks the back end, if this thread has it, how it is. Returns whether it was opened again: then it is to be watched anew.
     pub fn look(&mut self) -> bool {
         let reopened = self.reopen();
-        let Backend::Here(io) = &mut self.backend else {
+        let Backend::Here(io) = self.backend.inner_mut() else {
             return false;
         };
         let has_link = reopened.is_ok() && io.is_up();
@@ -450,12 +528,12 @@ impl SwitchPort {
     /// Has the back end open an interface again that was taken away. Returns whether it did.
     fn reopen(&mut self) -> Result<bool, PortError> {
         let port_no = self.port_no;
-        let reopened = match &mut self.backend {
+        let reopened = match self.backend.inner_mut() {
             Backend::Here(io) => io.reopen(),
             Backend::Beside(sender) => sender.reopen(),
-            Backend::Elsewhere(_) => return Ok(false),
+            _ => return Ok(false),
         };
-        match (&reopened, &self.backend) {
+        match (&reopened, self.backend.inner()) {
             (Ok(true), Backend::Here(io)) => {
                 self.record.identify(&**io);
                 tracing::info!(%port_no, name = io.name(), "the interface is there again");
@@ -473,16 +551,14 @@ impl SwitchPort {
         if self.record.link_index.load(Relaxed) != link_index {
             return false;
         }
-        match &self.backend {
+        match self.backend.inner() {
             // Opening it again is left to whoever looks at all, and watches it then.
             Backend::Here(io) => {
                 let has_link = io.is_up();
                 self.failed &= !has_link;
                 self.record.has_link.store(has_link, Relaxed);
             }
-            Backend::Beside(_) | Backend::Elsewhere(_) => {
-                self.record.has_link.store(has_link, Relaxed)
-            }
+            _ => self.record.has_link.store(has_link, Relaxed),
         }
         true
     }
@@ -527,6 +603,95 @@ impl SwitchPort {
     }
 }
 
+impl Backend {
+    /// The way behind the queues, if there are some.
+    #[inline]
+    fn inner(&self) -> &Self {
+        match self {
+            Self::Queued(queued) => &queued.inner,
+            backend => backend,
+        }
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    fn inner_mut(&mut self) -> &mut Self {
+        match self {
+            Self::Queued(queued) => &mut queued.inner,
+            backend => backend,
+        }
+    }
+
+    /// Sends a frame past queues, and counts it. Returns whether the port has accepted it.
+    fn send(&mut self, frame: &[u8], counters: &Counters) -> bool {
+        let is_sent = match self {
+            Self::Here(io) => io.send(frame),
+            Self::Beside(sender) => sender.send(frame),
+            Self::Elsewhere(outlet) => {
+                counters.count_lost(outlet.push(frame));
+                return true;
+            }
+            Self::Queued(queued) => return queued.inner.send(frame, counters),
+        };
+        if is_sent {
+            counters.count_sent(frame.len() as u64);
+        }
+        is_sent
+    }
+
+    /// Has everything leave that is not in queues. Returns whether something is left.
+    fn flush(&mut self, counters: &Counters) -> bool {
+        match self {
+            Self::Here(io) => {
+                io.flush();
+                io.has_unsent()
+            }
+            Self::Beside(sender) => {
+                sender.flush();
+                sender.has_unsent()
+            }
+            Self::Elsewhere(outlet) => {
+                counters.count_lost(outlet.flush());
+                false
+            }
+            Self::Queued(queued) => queued.inner.flush(counters),
+        }
+    }
+
+    /// Ends queues, and sends what waits in them.
+    fn take_all(&mut self, queues: &SharedQueues, counters: &Counters) {
+        let lost = queues.close(|frame| self.send(frame, counters));
+        counters.count_lost(lost);
+    }
+}
+
+impl Queued {
+    fn push(&mut self, queue_id: u32, frame: &[u8], counters: &Counters) {
+        let is_lost = match self.queues.push(queue_id, frame) {
+            Pushed::Waits => false,
+            Pushed::Dropped => true,
+            Pushed::Closed => !self.inner.send(frame, counters),
+        };
+        counters.count_lost(is_lost.into());
+    }
+
+    /// Has frames leave that may; a port without a link drops all. Returns whether some are left.
+    fn flush(&mut self, record: &PortRecord, counters: &Counters, now: Duration) -> bool {
+        let Self { queues, inner } = self;
+        let is_empty = match record.has_link.load(Relaxed) {
+            true => {
+                let send = |frame: &[u8]| inner.send(frame, counters);
+                queues.poll(record.rate_bps(), now, send) == Polled::Empty
+            }
+            false => {
+                counters.count_lost(queues.discard());
+                true
+            }
+        };
+        inner.flush(counters) || !is_empty
+    }
+}
+
 impl PortRecord {
     fn new(added: Duration, io: &dyn PortIo) -> Self {
         let record = Self {
@@ -553,6 +718,14 @@ impl PortRecord {
         let all = self.counters.lock();
         let counts = all.iter().map(|counters| counter(counters).load(Relaxed));
         counts.sum()
+    }
+
+    /// The rate that the back end reports, in bits a second, if it does.
+    fn rate_bps(&self) -> Option<u64> {
+        match self.speed_kbps.load(Relaxed) {
+            0 => None,
+            speed_kbps => Some(u64::from(speed_kbps) * 1000),
+        }
     }
 
     fn config(&self) -> PortConfig {

@@ -22,6 +22,7 @@ use crate::forwarder::Forwarder;
 use crate::mailbox::Mailbox;
 use crate::parcel::{self, Inbox};
 use crate::port_table::{PortTable, SwitchPort};
+use crate::queues::SharedQueues;
 use crate::uplink::{self, ControllerPacket, Uplink};
 use std::io;
 use std::sync::Arc;
@@ -43,6 +44,11 @@ pub(crate) struct Part {
 /// pay for it.
 pub(crate) enum PortChange {
     Add(SwitchPort),
+    /// The port has these queues from now on, or none.
+    Queues {
+        port_no: PortNo,
+        queues: Option<Arc<SharedQueues>>,
+    },
     Remove {
         port_no: PortNo,
         /// Dropped when it is done.
@@ -113,7 +119,7 @@ impl Switch {
         let count = inboxes.len();
         let shares = match count {
             1 => Vec::new(),
-            _ => port.split(count),
+            _ => port.split(count, &inboxes[owner]),
         };
         let elsewhere = || port.elsewhere(Arc::clone(&inboxes[owner]));
         self.forwarder.ports.insert(elsewhere());

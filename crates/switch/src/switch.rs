@@ -1,11 +1,12 @@
 //! The whole switch, without I/O.
 
-use crate::PortIo;
 use crate::agent::{Agent, ConnectionId, SessionError};
 use crate::egress::Egress;
 use crate::forwarder::{Forwarder, Polled};
 use crate::port_table::{PortTable, SwitchPort};
 use crate::shared::{Modes, Shared};
+use crate::{PortIo, PortQueues};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use urtica_pipeline::{Backend, CompileConfig, Compiled, Pipeline, PipelineConfig, Reader};
@@ -128,6 +129,8 @@ pub struct Switch {
     has_reopened: bool,
     pub(crate) forwarder: Forwarder,
     pub(crate) agent: Agent,
+    /// The queues of ports, by their names: a port that goes and comes again has them again.
+    pub(crate) queues: BTreeMap<String, PortQueues>,
 }
 
 impl Switch {
@@ -151,6 +154,7 @@ impl Switch {
             tells_of_interpreter: true,
             has_reopened: false,
             agent: Agent::new(versions, config.n_buffers, config.packet_ins_per_second),
+            queues: BTreeMap::new(),
             config,
         };
         switch.compile(false);
@@ -171,6 +175,7 @@ impl Switch {
             return;
         }
         let (port, description) = SwitchPort::new(port_no, io, now);
+        let port = self.with_its_queues(port, &description, now);
         let reason = match self.forwarder.ports.insert(port) {
             true => PortReason::Modify,
             false => PortReason::Add,
@@ -418,7 +423,7 @@ impl Switch {
         };
         let mut input = std::mem::take(&mut session.input);
         let result = self.handle_frames(connection, &input, now);
-        self.forwarder.ports.flush();
+        self.forwarder.ports.flush(now);
         self.update_modes();
         let consumed = result?;
         input.drain(..consumed);

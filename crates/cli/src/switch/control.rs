@@ -11,7 +11,9 @@ mod place;
 mod protocol;
 
 pub use place::ControlPlace;
-pub use protocol::{Answer, Controller, Counter, Flow, Port, Request, Show, Table, Templates};
+pub use protocol::{
+    Answer, Controller, Counter, Flow, Port, QueueRow, Request, Show, Table, Templates,
+};
 
 use crate::control_socket::{ControlSocket, bind};
 use answer::answer;

@@ -1,7 +1,8 @@
 //! `urtica switch ctl`: looks into a running switch, and changes it, by its control socket.
 
 use super::control::{
-    Answer, ControlPlace, Controller, Counter, Flow, Port, Request, Show, Table, Templates,
+    Answer, ControlPlace, Controller, Counter, Flow, Port, QueueRow, Request, Show, Table,
+    Templates,
 };
 use crate::status;
 use serde::de::DeserializeOwned;
@@ -87,6 +88,18 @@ impl CtlArgs {
             }),
             Request::RemovePort { .. } => print(items, out, |number: u32, out| {
                 writeln!(out, "port {number} removed")
+            }),
+            Request::SetQueue { queue, .. } => print(items, out, |number: u32, out| {
+                writeln!(out, "queue {queue} of port {number} set")
+            }),
+            Request::DeleteQueue { queue, .. } => {
+                print(items, out, |number: u32, out| match queue {
+                    Some(queue) => writeln!(out, "queue {queue} of port {number} deleted"),
+                    None => writeln!(out, "all queues of port {number} deleted"),
+                })
+            }
+            Request::SetQueueRate { .. } => print(items, out, |number: u32, out| {
+                writeln!(out, "rate of port {number} set")
             }),
             Request::AddController { .. } | Request::RemoveController { .. } => {
                 print(items, out, |_: Value, _| Ok(()))
@@ -198,6 +211,26 @@ fn print_port(port: &Port, out: &mut dyn Write) -> io::Result<()> {
         out,
         "    tx pkts={}, bytes={}, drop={}",
         port.tx_packets, port.tx_bytes, port.tx_dropped
+    )?;
+    if let Some(rate) = &port.queue_rate {
+        writeln!(out, "    queues share {rate}")?;
+    }
+    let mut queues = port.queues.iter();
+    queues.try_for_each(|queue| print_queue(queue, out))
+}
+
+fn print_queue(queue: &QueueRow, out: &mut dyn Write) -> io::Result<()> {
+    let or_none = |rate: &Option<String>| rate.clone().unwrap_or_else(|| "none".into());
+    writeln!(
+        out,
+        "    queue {}: min={}, max={}, priority={}; tx pkts={}, bytes={}, drop={}",
+        queue.queue,
+        or_none(&queue.min_rate),
+        or_none(&queue.max_rate),
+        queue.priority,
+        queue.tx_packets,
+        queue.tx_bytes,
+        queue.tx_dropped
     )
 }
 

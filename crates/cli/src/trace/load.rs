@@ -3,6 +3,7 @@
 use crate::flows::SwitchName;
 use crate::flows::client::{Client, ClientError};
 use crate::flows::hint;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
@@ -175,6 +176,9 @@ impl Loader {
 
     /// Adds all of it to a pipeline which has the ports that are only spoken of.
     pub fn add_to(self, pipeline: &mut Pipeline) -> Result<(), LoadError> {
+        for (port_no, queues) in self.mentioned_queues() {
+            pipeline.set_queues(port_no, queues);
+        }
         self.ports
             .into_iter()
             .for_each(|port| pipeline.set_port(port));
@@ -210,6 +214,26 @@ impl Loader {
 
     /// The ports that entries and groups send by, and none that is reserved.
     pub fn mentioned_ports(&self) -> Vec<PortNo> {
+        let lists = self.action_lists();
+        let ports = lists.flat_map(|actions| outputs(&actions));
+        ports.filter(|port_no| !port_no.is_reserved()).collect()
+    }
+
+    /// The queues that entries of 1.0 send by.
+    fn mentioned_queues(&self) -> BTreeMap<PortNo, BTreeSet<u32>> {
+        let mut queues = BTreeMap::<_, BTreeSet<_>>::new();
+        for actions in self.action_lists() {
+            for action in &actions {
+                if let Action::Enqueue { port, queue_id } = action {
+                    queues.entry(port).or_default().insert(queue_id);
+                }
+            }
+        }
+        queues
+    }
+
+    /// The actions of entries and groups.
+    fn action_lists(&self) -> impl Iterator<Item = List<'_, Action<'_>>> {
         let instructions = self.flows.iter().flat_map(|flow| flow.instructions.iter());
         let lists = instructions.filter_map(|instruction| match instruction {
             Instruction::ApplyActions(actions) | Instruction::WriteActions(actions) => {
@@ -218,9 +242,7 @@ impl Loader {
             _ => None,
         });
         let buckets = self.groups.iter().flat_map(|group| group.buckets.iter());
-        let lists = lists.chain(buckets.map(|bucket: Bucket| bucket.actions));
-        let ports = lists.flat_map(|actions| outputs(&actions));
-        ports.filter(|port_no| !port_no.is_reserved()).collect()
+        lists.chain(buckets.map(|bucket: Bucket| bucket.actions))
     }
 }
 

@@ -16,6 +16,7 @@ fn packet(last: u8) -> Vec<u8> {
 #[track_caller]
 fn punted(entries: &[&str]) -> u64 {
     let mut comparison = Comparison::new(ComparisonConfig::default());
+    comparison.set_queue(2, 1);
     for text in entries {
         let flow_mod = FlowMod::parse(FlowModCommand::Add, text).expect(text);
         comparison.flow_mod(&flow_mod).expect(text);
@@ -42,6 +43,39 @@ fn action_sets_follow_the_applied_actions() {
     let behind = "table=1,actions=write_actions(output:2)";
     let cleared = "actions=clear_actions,write_metadata:5,goto_table:1";
     assert_eq!(punted(&[cleared, behind]), 0);
+}
+
+#[test]
+fn packets_are_sent_through_queues() {
+    let compiled = [
+        "actions=set_queue:7,output:2",
+        "actions=output:2,set_queue:7,output:3,output:in_port,set_queue:0,output:4",
+        "actions=write_actions(output:2,set_queue:65535)",
+        "ip,actions=set_queue:7,push_vlan:0x8100,dec_ttl,output:1,output:2",
+        "actions=set_queue:7",
+        "actions=output:2,set_queue:7",
+        "actions=enqueue:2:1,output:3",
+        "actions=output:3,enqueue:2:1",
+    ];
+    for entry in compiled {
+        let ttl_is_low = entry.contains("dec_ttl");
+        assert_eq!(punted(&[entry]), ttl_is_low.into(), "{entry}");
+    }
+    for entry in [
+        "actions=set_queue:65536,output:2",
+        "actions=set_queue:7,output:all",
+    ] {
+        assert_eq!(punted(&[entry]), 3, "{entry}");
+    }
+    let behind = "table=1,actions=output:2";
+    let before = "actions=set_queue:7,goto_table:1";
+    assert_eq!(
+        punted(&[before, behind]),
+        3,
+        "the queue is for the next table"
+    );
+    let none = "actions=set_queue:7,set_queue:0,goto_table:1";
+    assert_eq!(punted(&[none, behind]), 0);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::switch::Description;
 use std::time::Duration;
 use urtica_wire::{
     Desc, Element, ErrorCode, FixedName, List, Message, MultipartFlags, MultipartReply,
-    MultipartReplyBody, MultipartRequest, MultipartRequestBody, PortNo, QUEUE_ALL, Version,
+    MultipartReplyBody, MultipartRequest, MultipartRequestBody, PortNo, Version,
 };
 
 /// Where the body of a multipart message of 1.3 begins.
@@ -70,7 +70,7 @@ impl Switch {
             MultipartRequestBody::Table => self.answer_tables(request),
             MultipartRequestBody::PortStats(port) => self.answer_port_stats(request, port)?,
             MultipartRequestBody::Queue { port, queue_id } => {
-                self.answer_queues(request, port, queue_id)?;
+                self.answer_queues(request, (port, queue_id))?;
             }
             MultipartRequestBody::GroupFeatures => {
                 let features = self.shared.pipeline().group_features();
@@ -146,21 +146,10 @@ impl Switch {
         Ok(())
     }
 
-    /// Ports have no queues, so that any that is named is unknown.
-    fn answer_queues(
-        &mut self,
-        request: Request,
-        port: PortNo,
-        queue_id: u32,
-    ) -> Result<(), ErrorCode> {
-        let is_all = matches!(port, PortNo::ANY | PortNo::ALL);
-        if !is_all && self.shared.pipeline().port(port).is_none() {
-            return Err(ErrorCode::QueueOpFailedBadPort);
-        }
-        if queue_id != QUEUE_ALL {
-            return Err(ErrorCode::QueueOpFailedBadQueue);
-        }
-        self.answer_whole(request, MultipartReplyBody::Queue(List::default()));
+    fn answer_queues(&mut self, request: Request, wanted: (PortNo, u32)) -> Result<(), ErrorCode> {
+        let rows = self.wanted_queue_stats(request.version, wanted, request.now)?;
+        let empty = MultipartReplyBody::Queue(List::default());
+        answer_rows(&mut self.agent, request, empty, rows);
         Ok(())
     }
 }

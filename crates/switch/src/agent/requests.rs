@@ -4,8 +4,8 @@ use super::ConnectionId;
 use crate::Switch;
 use std::time::Duration;
 use urtica_wire::{
-    Capabilities, ConfigFlags, ErrorCode, Features, Header, List, Message, PortNo, QueueConfig,
-    SwitchConfig, TABLE_ALL, TableMod, Version,
+    Capabilities, ConfigFlags, ErrorCode, Features, Header, List, Message, PortNo, SwitchConfig,
+    TABLE_ALL, TableMod, Version,
 };
 
 /// Which request is being carried out.
@@ -21,14 +21,16 @@ pub(crate) struct Request {
 const CAPABILITIES_13: Capabilities = Capabilities::FLOW_STATS
     .union(Capabilities::TABLE_STATS)
     .union(Capabilities::PORT_STATS)
+    .union(Capabilities::QUEUE_STATS)
     .union(Capabilities::GROUP_STATS);
 /// What a switch of 1.0 can do.
 const CAPABILITIES_10: Capabilities = Capabilities::FLOW_STATS
     .union(Capabilities::TABLE_STATS)
     .union(Capabilities::PORT_STATS)
+    .union(Capabilities::QUEUE_STATS)
     .union(Capabilities::ARP_MATCH_IP);
-/// 1.0's actions: all from OFPAT_OUTPUT to OFPAT_SET_TP_DST. Ports have no queues for OFPAT_ENQUEUE.
-const ACTIONS_10: u32 = 0x7ff;
+/// 1.0's actions: all from OFPAT_OUTPUT to OFPAT_ENQUEUE.
+const ACTIONS_10: u32 = 0xfff;
 /// OFPTC_DEPRECATED_MASK: bits of a table's configuration that meant something before 1.3 and are passed over.
 const OFPTC_DEPRECATED_MASK: u32 = 3;
 
@@ -193,16 +195,8 @@ impl Switch {
         }
     }
 
-    /// Ports have no queues but the one that cannot be configured.
     fn handle_queue_get_config(&mut self, request: Request, port: PortNo) -> Result<(), ErrorCode> {
-        let is_all = port == PortNo::ANY && request.version == Version::Of13;
-        if !is_all && self.shared.pipeline().port(port).is_none() {
-            return Err(ErrorCode::QueueOpFailedBadPort);
-        }
-        let config = QueueConfig {
-            port,
-            queues: List::default(),
-        };
+        let config = self.queue_config(request.version, port)?;
         self.reply(request, &Message::QueueGetConfigReply(config));
         Ok(())
     }

@@ -10,9 +10,10 @@
 use super::{RemoteError, Runner, Source};
 use crate::mailbox::Mailbox;
 use crate::parcel::Inbox;
+use crate::port_queues::QueueChange;
 use crate::port_table::SwitchPort;
 use crate::spread::{Part, PortChange};
-use crate::{PortIo, Switch};
+use crate::{PortIo, PortQueues, QueueError, Switch};
 use parking_lot::Mutex;
 use rustix::event::epoll;
 use std::collections::{BTreeMap, BTreeSet};
@@ -138,7 +139,9 @@ impl Runner {
         let owner = fewest.unwrap_or(0);
         workers[owner].own.insert(port_no);
         let inboxes: Vec<_> = workers.iter().map(|one| Arc::clone(&one.inbox)).collect();
-        let (port, description) = SwitchPort::new(port_no, io, self.started.elapsed());
+        let now = self.started.elapsed();
+        let (port, description) = SwitchPort::new(port_no, io, now);
+        let port = self.switch.with_its_queues(port, &description, now);
         let all = self.switch.deal(port, owner, &inboxes);
         for (worker, port) in self.ports.workers.iter().zip(all) {
             worker.tell(PortChange::Add(port));
@@ -173,6 +176,28 @@ impl Runner {
         }
         tracing::info!(port = %port_no, "port removed");
         Ok((port_no, is_done))
+    }
+
+    /// Changes the queues of a port: see [`Switch::change_queues`].
+    ///
+    /// # Errors
+    /// [`RemoteError::Queue`].
+    pub(super) fn change_queues(
+        &mut self,
+        port: &str,
+        change: impl FnOnce(PortNo, &mut PortQueues) -> Result<(), QueueError>,
+    ) -> Result<PortNo, RemoteError> {
+        let now = self.now();
+        let (port_no, change) = self.switch.change_own_queues(port, change, now)?;
+        if let Some(QueueChange { port_no, queues }) = change {
+            let ports = &mut self.switch.forwarder.ports;
+            ports.set_queues(port_no, queues.clone());
+            for worker in &self.ports.workers {
+                let queues = queues.clone();
+                worker.tell(PortChange::Queues { port_no, queues });
+            }
+        }
+        Ok(port_no)
     }
 
     fn find_port(&self, port: &str) -> Result<PortNo, RemoteError> {

@@ -8,8 +8,8 @@ use super::addresses::NewAddress;
 use super::remote_error::{PATIENCE, RemoteError};
 use super::status::count_in_pipeline;
 use super::{Runner, SwitchStatus};
-use crate::PortIo;
 use crate::shared::Shared;
+use crate::{PortIo, PortQueues, QueueError};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -151,6 +151,20 @@ impl Remote {
             Err(RecvTimeoutError::Timeout) => Err(RemoteError::NoAnswer),
             _ => Ok(port_no),
         }
+    }
+
+    /// Changes the queues of the port with this number or name, while packets pass: see [`Switch::change_queues`](crate::Switch::change_queues).
+    /// Returns its number.
+    ///
+    /// # Errors
+    /// [`RemoteError::Queue`], and where the switch does not answer.
+    pub fn change_queues(
+        &self,
+        port: &str,
+        change: impl FnOnce(PortNo, &mut PortQueues) -> Result<(), QueueError> + Send + 'static,
+    ) -> Result<PortNo, RemoteError> {
+        let port = port.to_owned();
+        self.ask(move |runner| runner.change_queues(&port, change))?
     }
 
     /// Adds a controller: connects to an active address, which is looked up first; listens at a passive one.

@@ -1,6 +1,7 @@
 //! Why a running switch has not done what another thread wanted.
 
 use super::RunError;
+use crate::QueueError;
 use std::time::Duration;
 use urtica_socket::{Address, ListenError, NoTlsConfig};
 use urtica_wire::{ErrorCode, PortNo};
@@ -41,6 +42,9 @@ pub enum RemoteError {
     /// The address is not among the controllers'.
     #[error("{0} is not among the controllers; expected an address as it is listed")]
     NoController(Address),
+    /// The port cannot have such queues.
+    #[error(transparent)]
+    Queue(#[from] QueueError),
     /// Entries are asked for by a wrong match, or in a table that there is not.
     #[error("the switch refuses the request with {0}")]
     Request(ErrorCode),

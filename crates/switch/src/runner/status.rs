@@ -1,10 +1,11 @@
 //! What a running switch tells of itself.
 
 use super::Runner;
+use crate::PortQueues;
 use std::time::Duration;
 use urtica_pipeline::Pipeline;
 use urtica_socket::Address;
-use urtica_wire::{ControllerRole, DatapathId, MeterBand, Port, PortStats, Version};
+use urtica_wire::{ControllerRole, DatapathId, MeterBand, Port, PortStats, QueueStats, Version};
 
 /// A switch at one moment.
 #[derive(Clone, Debug)]
@@ -34,6 +35,10 @@ pub struct PortStatus {
     pub description: Port,
     /// What went through it.
     pub stats: PortStats,
+    /// Its queues; `None` if it has none.
+    pub queues: Option<PortQueues>,
+    /// What went through each of them.
+    pub queue_stats: Vec<QueueStats>,
 }
 
 /// An address of controllers, and what has come of it.
@@ -125,7 +130,7 @@ impl DropCounts {
             ("meters", "dropped by a band of a meter", self.meters),
             (
                 "send_overruns",
-                "found no room in the port that was to send them",
+                "found no room in the port that was to send them, or in its queue",
                 self.send_overruns,
             ),
             (
@@ -165,6 +170,8 @@ impl Runner {
             Some(PortStatus {
                 description: *pipeline.port(port.port_no)?,
                 stats: port.stats(now),
+                queues: self.switch.queues(port.port_no),
+                queue_stats: self.switch.queue_stats(port.port_no, now),
             })
         });
         statuses.collect()

@@ -140,6 +140,9 @@ impl Worker {
             for change in changes {
                 match change {
                     PortChange::Add(port) => self.add_port(port),
+                    PortChange::Queues { port_no, queues } => {
+                        self.part.forwarder.ports.set_queues(port_no, queues);
+                    }
                     PortChange::Remove { port_no, .. } => self.remove_port(port_no),
                 }
             }

@@ -9,6 +9,7 @@ mod multipart;
 mod packets;
 mod ports;
 mod properties;
+mod queues;
 mod requests;
 mod roles;
 mod support;

@@ -17,7 +17,8 @@ fn features_of_1_3() {
     };
     assert_eq!(features.datapath_id, DatapathId(0xd1));
     assert_eq!((features.n_buffers, features.n_tables), (8, 4));
-    assert!(features.capabilities.contains(Capabilities::GROUP_STATS));
+    let capabilities = Capabilities::GROUP_STATS | Capabilities::QUEUE_STATS;
+    assert!(features.capabilities.contains(capabilities));
     assert!(features.ports.is_empty());
 }
 
@@ -28,8 +29,9 @@ fn features_of_1_0_have_ports() {
     let Message::FeaturesReply(features) = answer.message() else {
         panic!("expected features");
     };
-    assert_eq!(features.actions, 0x7ff);
-    assert!(features.capabilities.contains(Capabilities::ARP_MATCH_IP));
+    assert_eq!(features.actions, 0xfff);
+    let capabilities = Capabilities::ARP_MATCH_IP | Capabilities::QUEUE_STATS;
+    assert!(features.capabilities.contains(capabilities));
     let expected = (1..=3).map(|number| port(Version::Of10, number));
     assert!(features.ports.iter().eq(expected));
 }
@@ -111,7 +113,7 @@ fn table_mods_change_nothing() {
 }
 
 #[test]
-fn ports_have_no_queues() {
+fn ports_have_no_queues_unless_told() {
     for version in Version::ALL {
         let (mut bench, controller) = Bench::with_controller(version);
         let answer = bench.ask(controller, &Message::QueueGetConfigRequest(PortNo(2)));

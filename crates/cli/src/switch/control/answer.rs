@@ -2,16 +2,19 @@
 
 use super::Replies;
 use super::protocol::{
-    Answer, Connection, Controller, Counter, Flow, Port, Request, Show, Table, Template, Templates,
+    Answer, Connection, Controller, Counter, Flow, Port, QueueRow, QueueSettings, Request, Show,
+    Table, Template, Templates,
 };
 use crate::switch::NewPort;
 use serde::Serialize;
 use urtica_switch::{
-    ConnectionStatus, ControllerState, ControllerStatus, PortStatus, Remote, SwitchStatus,
+    ConnectionStatus, ControllerState, ControllerStatus, PortQueues, PortStatus, Queue, QueueError,
+    Remote, SwitchStatus,
 };
+use urtica_topology::spec::{bandwidth_bps, bandwidth_text};
 use urtica_wire::{
-    ControllerRole, FlowStats, FlowStatsRequest, PortConfig, PortNo, PortState, TABLE_ALL,
-    TableStats,
+    ControllerRole, FlowStats, FlowStatsRequest, PortConfig, PortNo, PortState, QueueStats,
+    TABLE_ALL, TableStats,
 };
 
 /// Executes a request, and sends its result, except for the last line.
@@ -51,6 +54,29 @@ pub fn answer(request: &Request, remote: &Remote, replies: &mut Replies) -> Resu
             let number = remote.remove_port(port).map_err(sentence)?;
             item(replies, number.0)
         }
+        Request::SetQueue {
+            port,
+            queue,
+            settings,
+        } => {
+            let number = set_queue(remote, port, *queue, settings)?;
+            item(replies, number.0)
+        }
+        Request::DeleteQueue { port, queue } => {
+            let queue = *queue;
+            let delete = move |port, settings: &mut PortQueues| delete_queue(port, queue, settings);
+            let number = remote.change_queues(port, delete).map_err(sentence)?;
+            item(replies, number.0)
+        }
+        Request::SetQueueRate { port, rate } => {
+            let rate_bps = rate.as_deref().map(bandwidth_bps).transpose()?;
+            let set = move |_, settings: &mut PortQueues| {
+                settings.rate_bps = rate_bps;
+                Ok(())
+            };
+            let number = remote.change_queues(port, set).map_err(sentence)?;
+            item(replies, number.0)
+        }
         Request::AddController { address } => {
             let address = address.parse().map_err(sentence)?;
             remote.add_controller(&address).map_err(sentence)
@@ -59,6 +85,43 @@ pub fn answer(request: &Request, remote: &Remote, replies: &mut Replies) -> Resu
             let address = address.parse().map_err(sentence)?;
             remote.remove_controller(&address).map_err(sentence)
         }
+    }
+}
+
+fn set_queue(
+    remote: &Remote,
+    port: &str,
+    queue_id: u32,
+    settings: &QueueSettings,
+) -> Result<PortNo, String> {
+    let default = Queue::default();
+    let rate = |text: &Option<String>| text.as_deref().map(bandwidth_bps).transpose();
+    let queue = Queue {
+        min_rate_bps: rate(&settings.min_rate)?,
+        max_rate_bps: rate(&settings.max_rate)?,
+        priority: settings.priority.unwrap_or(default.priority),
+        max_packets: settings.max_packets.unwrap_or(default.max_packets),
+        max_bytes: settings.max_bytes.unwrap_or(default.max_bytes),
+    };
+    let set = move |_, settings: &mut PortQueues| {
+        settings.queues.insert(queue_id, queue);
+        Ok(())
+    };
+    remote.change_queues(port, set).map_err(sentence)
+}
+
+fn delete_queue(
+    port: PortNo,
+    queue_id: Option<u32>,
+    settings: &mut PortQueues,
+) -> Result<(), QueueError> {
+    let Some(queue_id) = queue_id else {
+        *settings = PortQueues::default();
+        return Ok(());
+    };
+    match settings.queues.remove(&queue_id) {
+        Some(_) => Ok(()),
+        None => Err(QueueError::NoQueue { port, queue_id }),
     }
 }
 
@@ -99,7 +162,31 @@ fn port_row(port: &PortStatus) -> Port {
         tx_packets: stats.tx_packets,
         tx_bytes: stats.tx_bytes,
         tx_dropped: stats.tx_dropped,
+        queue_rate: port
+            .queues
+            .as_ref()
+            .and_then(|queues| Some(bandwidth_text(queues.rate_bps?))),
+        queues: port
+            .queue_stats
+            .iter()
+            .filter_map(|stats| queue_row(port, stats))
+            .collect(),
     }
+}
+
+fn queue_row(port: &PortStatus, stats: &QueueStats) -> Option<QueueRow> {
+    let queue = port.queues.as_ref()?.queues.get(&stats.queue_id)?;
+    Some(QueueRow {
+        queue: stats.queue_id,
+        min_rate: queue.min_rate_bps.map(bandwidth_text),
+        max_rate: queue.max_rate_bps.map(bandwidth_text),
+        priority: queue.priority,
+        max_packets: queue.max_packets,
+        max_bytes: queue.max_bytes,
+        tx_packets: stats.tx_packets,
+        tx_bytes: stats.tx_bytes,
+        tx_dropped: stats.tx_errors,
+    })
 }
 
 fn controller_row(controller: &ControllerStatus) -> Controller {

@@ -40,6 +40,38 @@ pub enum Request {
         #[arg(value_name = "PORT")]
         port: String,
     },
+    /// Set a queue of a port, replacing its settings.
+    SetQueue {
+        /// The port's number or name.
+        #[arg(value_name = "PORT")]
+        port: String,
+        /// The queue's number.
+        #[arg(value_name = "QUEUE")]
+        queue: u32,
+        #[command(flatten)]
+        #[serde(flatten)]
+        settings: QueueSettings,
+    },
+    /// Delete a queue of a port.
+    DeleteQueue {
+        /// The port's number or name.
+        #[arg(value_name = "PORT")]
+        port: String,
+        /// The queue's number [default: all queues of the port, and its rate].
+        #[arg(value_name = "QUEUE")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        queue: Option<u32>,
+    },
+    /// Set the rate that all queues of a port share.
+    SetQueueRate {
+        /// The port's number or name.
+        #[arg(value_name = "PORT")]
+        port: String,
+        /// The rate, such as 1Gbit [default: the rate that the port reports].
+        #[arg(value_name = "RATE")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rate: Option<String>,
+    },
     /// Add a controller to connect to, or an address to listen on.
     AddController {
         /// An address, as for --controller.
@@ -52,6 +84,32 @@ pub enum Request {
         #[arg(value_name = "ADDR")]
         address: String,
     },
+}
+
+/// What a queue is told to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::Args)]
+#[serde(default)]
+pub struct QueueSettings {
+    /// Minimum rate, such as 10Mbit [default: none].
+    #[arg(long, value_name = "RATE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_rate: Option<String>,
+    /// Maximum rate [default: none].
+    #[arg(long, value_name = "RATE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_rate: Option<String>,
+    /// Priority for what exceeds minimum rates, the lowest number first [default: 0].
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
+    /// Maximum number of waiting frames [default: 1000].
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_packets: Option<u32>,
+    /// Maximum number of waiting bytes [default: 2097152].
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_bytes: Option<u32>,
 }
 
 /// One line of an answer.
@@ -93,6 +151,24 @@ pub struct Port {
     pub rx_errors: u64,
     pub tx_packets: u64,
     pub tx_bytes: u64,
+    pub tx_dropped: u64,
+    /// The rate that all queues share, if it is set.
+    pub queue_rate: Option<String>,
+    pub queues: Vec<QueueRow>,
+}
+
+/// A queue of a port, and what went through it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct QueueRow {
+    pub queue: u32,
+    pub min_rate: Option<String>,
+    pub max_rate: Option<String>,
+    pub priority: u8,
+    pub max_packets: u32,
+    pub max_bytes: u32,
+    pub tx_packets: u64,
+    pub tx_bytes: u64,
+    /// For want of room in the queue.
     pub tx_dropped: u64,
 }
 

@@ -73,15 +73,24 @@ impl BoundProgram {
         }
         let applied = instructions.apply.iter().flatten();
         let mut actions = applied.chain(carried_out(&action_set)).peekable();
+        let mut queue_id = 0;
         while let Some(action) = actions.next() {
             let is_last = actions.peek().is_none();
             match *action {
+                Action::Output { port, .. } if queue_id != 0 => bound.enqueue(port, queue_id)?,
                 Action::Output { port, max_len } => bound.output(port, max_len, is_last),
+                Action::Enqueue { port, queue_id } => bound.enqueue(port, queue_id)?,
+                Action::SetQueue(id) => queue_id = id,
+                // The queue is for what the group or the next table sends.
+                Action::Group(_) if queue_id != 0 => return None,
                 Action::Group(group_id) if is_last => bound.group = Some(group_id),
                 // A frame does not change after an output.
                 _ if !bound.sent.is_empty() => return None,
                 _ => bound.op(action)?,
             }
+        }
+        if queue_id != 0 && instructions.goto.is_some() {
+            return None;
         }
         if let Some((metadata, mask)) = instructions.metadata {
             bound.push(
@@ -95,15 +104,30 @@ impl BoundProgram {
     }
 
     fn output(&mut self, port: PortNo, max_len: u16, is_last: bool) {
-        if !is_last || is_reserved(port) && port != PortNo::IN_PORT {
-            let port = port.0;
-            return self.sent.push(Way { port, max_len });
+        let stands_for_others = is_reserved(port) && port != PortNo::IN_PORT;
+        if !is_last || stands_for_others {
+            return self.sent.push(Way {
+                port: port.0,
+                max_len_or_queue: if stands_for_others { max_len } else { 0 },
+            });
         }
         self.program.end = match port {
             PortNo::IN_PORT => End::InPort,
             _ => End::Output,
         };
         self.target = port.0;
+    }
+
+    /// Adds an output through a queue. `None` for ports that stand for others, and queues with high numbers.
+    fn enqueue(&mut self, port: PortNo, queue_id: u32) -> Option<()> {
+        if is_reserved(port) && port != PortNo::IN_PORT {
+            return None;
+        }
+        self.sent.push(Way {
+            port: port.0,
+            max_len_or_queue: queue_id.try_into().ok()?,
+        });
+        Some(())
     }
 
     /// Adds the outputs.
@@ -226,7 +250,11 @@ impl BoundBucket {
                 } => bound.end = BucketEnd::InPort,
                 Action::Output { port, max_len } if is_reserved(port) => {
                     let port = port.0;
-                    bound.end = BucketEnd::Reserved(Way { port, max_len });
+                    let max_len_or_queue = max_len;
+                    bound.end = BucketEnd::Reserved(Way {
+                        port,
+                        max_len_or_queue,
+                    });
                 }
                 Action::Output { port, .. } => bound.end = BucketEnd::Output(port.0),
                 Action::Group(group_id) => bound.next_group = Some(group_id),

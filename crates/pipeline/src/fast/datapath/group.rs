@@ -292,7 +292,10 @@ impl Hand<'_> {
             count(self.context, bucket.counters, frame.len);
             change(frame, bucket);
         }
-        let way = |port| Way { port, max_len: 0 };
+        let way = |port| Way {
+            port,
+            max_len_or_queue: 0,
+        };
         let way = match &bucket.end {
             BucketEnd::Output(port) if *port == frame.in_port => return,
             BucketEnd::Output(port) => way(*port),

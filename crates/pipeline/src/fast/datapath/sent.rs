@@ -148,6 +148,15 @@ impl SentFrame<'_> {
         }
     }
 
+    /// The queue of the port that it leaves by; 0 unless an action has set one.
+    #[inline]
+    pub fn queue_id(&self) -> u32 {
+        match self.port() {
+            Some(_) => self.sent.way.max_len_or_queue.into(),
+            None => 0,
+        }
+    }
+
     /// Its bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
@@ -158,6 +167,7 @@ impl SentFrame<'_> {
     pub(crate) fn packet(&self) -> (Packet, PortNo) {
         let mut packet = Packet::new(PortNo(self.frame.in_port), self.bytes);
         packet.metadata = self.frame.metadata;
+        packet.queue_id = self.queue_id();
         (packet, PortNo(self.sent.way.port))
     }
 
@@ -171,7 +181,7 @@ impl SentFrame<'_> {
             },
             table_id: origin.table_id,
             cookie: origin.cookie,
-            max_len: self.sent.way.max_len,
+            max_len: self.sent.way.max_len_or_queue,
         }
     }
 }

@@ -18,8 +18,8 @@ pub(crate) struct SentRange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
     pub port: u32,
-    /// The number of bytes to send, if it is the controller.
-    pub max_len: u16,
+    /// The number of bytes to send, if it is the controller; else the queue of the port.
+    pub max_len_or_queue: u16,
 }
 
 /// The entry that sends a packet, for packet-ins.
@@ -65,7 +65,7 @@ impl Way {
     pub fn to_bytes(self) -> [u8; WAY_LEN] {
         let mut bytes = [0; WAY_LEN];
         bytes[..4].copy_from_slice(&self.port.to_be_bytes());
-        bytes[4..].copy_from_slice(&self.max_len.to_be_bytes());
+        bytes[4..].copy_from_slice(&self.max_len_or_queue.to_be_bytes());
         bytes
     }
 
@@ -73,7 +73,7 @@ impl Way {
         let [port @ .., high, low] = bytes;
         Self {
             port: u32::from_be_bytes(port),
-            max_len: u16::from_be_bytes([high, low]),
+            max_len_or_queue: u16::from_be_bytes([high, low]),
         }
     }
 }

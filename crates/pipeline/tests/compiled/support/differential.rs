@@ -304,6 +304,12 @@ impl Comparison {
         self.change(|pipeline, _, _| pipeline.set_port(port(number, config)));
     }
 
+    /// Gives a port a queue.
+    #[track_caller]
+    pub fn set_queue(&mut self, number: u32, queue_id: u32) {
+        self.change(|pipeline, _, _| pipeline.set_queues(PortNo(number), [queue_id]));
+    }
+
     /// Lets time pass.
     #[track_caller]
     pub fn wait(&mut self, time: Duration) {

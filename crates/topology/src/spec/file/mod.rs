@@ -33,6 +33,8 @@ mod sections;
 mod tests;
 mod writer;
 
+pub use quantity::{bandwidth_bps, bandwidth_text};
+
 use super::plan::Plan;
 use reader::Reader;
 use std::fs::File;

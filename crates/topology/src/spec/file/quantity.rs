@@ -33,7 +33,10 @@ pub(super) fn duration_text(duration: Duration) -> String {
 }
 
 /// Reads a bandwidth such as `10Mbit`, in bits per second.
-pub(super) fn bandwidth_bps(text: &str) -> Result<u64, String> {
+///
+/// # Errors
+/// What was found, and what was expected.
+pub fn bandwidth_bps(text: &str) -> Result<u64, String> {
     let bits = amount(text, &BANDWIDTHS).and_then(|bits| u64::try_from(bits).ok());
     bits.ok_or_else(|| {
         format!("'{text}' is not a bandwidth; expected a number and bit, kbit, Mbit or Gbit, such as 10Mbit")
@@ -41,7 +44,7 @@ pub(super) fn bandwidth_bps(text: &str) -> Result<u64, String> {
 }
 
 /// Writes a bandwidth as [`bandwidth_bps`] reads it.
-pub(super) fn bandwidth_text(bits: u64) -> String {
+pub fn bandwidth_text(bits: u64) -> String {
     amount_text(bits.into(), &BANDWIDTHS)
 }
 

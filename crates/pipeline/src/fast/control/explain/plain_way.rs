@@ -94,6 +94,13 @@ fn why_not_carried_out(entry: &FlowEntry) -> Cow<'static, str> {
         return "its entry writes to the action set before another table".into();
     }
     let mut actions = instructions.apply.iter().flatten().chain(written);
+    let sets_queue = actions
+        .clone()
+        .any(|action| matches!(action, Action::SetQueue(_)));
+    let hands_on = |action: &Action| matches!(action, Action::Group(_));
+    if sets_queue && (instructions.goto.is_some() || actions.clone().any(hands_on)) {
+        return "its entry sets the queue for another table or a group".into();
+    }
     match actions.find(|action| !is_compiled(action, require)) {
         Some(action) => format!("its entry does {action}").into(),
         None => "its entry sends it out before it is done with it, or does more than a flow record has room for".into(),

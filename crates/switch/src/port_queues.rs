@@ -1,0 +1,255 @@
+//! Queues of the ports of a switch: they come and go with the ports, and while packets pass.
+
+use crate::port_table::SwitchPort;
+use crate::queues::{QueueCounters, SharedQueues};
+use crate::{PortQueues, QueueError, Switch};
+use std::sync::Arc;
+use std::time::Duration;
+use urtica_wire::{
+    ErrorCode, List, PacketQueue, Port, PortNo, QUEUE_ALL, QueueConfig, QueueProperty, QueueStats,
+    Version,
+};
+
+/// What a rate reads that is not configured, or cannot be told (OFPQ_MIN_RATE_UNCFG, OFPQ_MAX_RATE_UNCFG).
+const NOT_CONFIGURED: u16 = 0xffff;
+
+/// How many queues fit into one reply: there is no reply in parts.
+const MAX_TOLD: usize = 1300;
+
+/// A change that the threads of a switch have to be told of.
+pub(crate) struct QueueChange {
+    pub port_no: PortNo,
+    pub queues: Option<Arc<SharedQueues>>,
+}
+
+impl Switch {
+    /// Changes the queues of the port with this number or name, while packets pass: queues that stay keep their frames and counters.
+    /// A port without rate and queues has none. They belong to the port's name: a port that comes again under it has them again.
+    ///
+    /// # Errors
+    /// [`QueueError`] if there is no such port, or it cannot have such queues; nothing has changed then.
+    pub fn change_queues(
+        &mut self,
+        port: &str,
+        change: impl FnOnce(PortNo, &mut PortQueues) -> Result<(), QueueError>,
+        now: Duration,
+    ) -> Result<PortNo, QueueError> {
+        let (port_no, change) = self.change_own_queues(port, change, now)?;
+        if let Some(QueueChange { port_no, queues }) = change {
+            self.forwarder.ports.set_queues(port_no, queues);
+        }
+        Ok(port_no)
+    }
+
+    /// The same but for what this thread and others have to be told of.
+    pub(crate) fn change_own_queues(
+        &mut self,
+        port: &str,
+        change: impl FnOnce(PortNo, &mut PortQueues) -> Result<(), QueueError>,
+        now: Duration,
+    ) -> Result<(PortNo, Option<QueueChange>), QueueError> {
+        let (port_no, name) = self.find_port(port)?;
+        let mut settings = self.queues(port_no).unwrap_or_default();
+        change(port_no, &mut settings)?;
+        settings.check()?;
+        let rate_bps = self
+            .forwarder
+            .ports
+            .get(port_no)
+            .and_then(SwitchPort::rate_bps);
+        settings.check_minima(settings.rate_bps.or(rate_bps))?;
+        self.note_queues(port_no, &settings);
+        let current = self
+            .forwarder
+            .ports
+            .get(port_no)
+            .and_then(SwitchPort::queues)
+            .cloned();
+        let has_some = settings != PortQueues::default();
+        match has_some {
+            true => self.queues.insert(name, settings.clone()),
+            false => self.queues.remove(&name),
+        };
+        let queues = match (current, has_some) {
+            (None, false) => return Ok((port_no, None)),
+            (Some(current), true) => {
+                current.configure(settings, now);
+                return Ok((port_no, None));
+            }
+            (None, true) => Some(Arc::new(SharedQueues::new(settings, rate_bps, now))),
+            (Some(_), false) => None,
+        };
+        Ok((port_no, Some(QueueChange { port_no, queues })))
+    }
+
+    /// The settings of a port's queues, if it has some.
+    pub fn queues(&self, port_no: PortNo) -> Option<PortQueues> {
+        let port = self.forwarder.ports.get(port_no)?;
+        Some(port.queues()?.settings())
+    }
+
+    /// What went through each queue of a port.
+    pub fn queue_stats(&self, port_no: PortNo, now: Duration) -> Vec<QueueStats> {
+        let port = self.forwarder.ports.get(port_no);
+        let queues = port.and_then(SwitchPort::queues);
+        let counters = queues.map(|queues| queues.counters()).unwrap_or_default();
+        let counters = counters.into_iter();
+        counters
+            .map(|(queue_id, counters)| stats(port_no, queue_id, counters, now))
+            .collect()
+    }
+
+    /// The port with the queues that its name has, if it has some.
+    pub(crate) fn with_its_queues(
+        &mut self,
+        port: SwitchPort,
+        description: &Port,
+        now: Duration,
+    ) -> SwitchPort {
+        let settings = self.queues.get(&description.name.to_string()).cloned();
+        let Some(settings) = settings else {
+            return port;
+        };
+        self.note_queues(description.port_no, &settings);
+        let queues = SharedQueues::new(settings, port.rate_bps(), now);
+        port.with_queues(Some(Arc::new(queues)))
+    }
+
+    /// Has flow mods be checked by the queues that there are.
+    fn note_queues(&self, port_no: PortNo, settings: &PortQueues) {
+        let numbers = settings.queues.keys().copied();
+        self.shared.pipeline_mut().set_queues(port_no, numbers);
+    }
+
+    fn find_port(&self, port: &str) -> Result<(PortNo, String), QueueError> {
+        let pipeline = self.shared.pipeline();
+        let by_number = port.parse().ok().and_then(|no| pipeline.port(PortNo(no)));
+        let mut ports = pipeline.ports();
+        let found = by_number.or_else(|| ports.find(|one| one.name.to_string() == port));
+        let found = found.map(|found| (found.port_no, found.name.to_string()));
+        found.ok_or_else(|| QueueError::NoPort(port.to_owned()))
+    }
+
+    /// The queues of a port, or of all ([`PortNo::ANY`]), as a controller is told.
+    ///
+    /// # Errors
+    /// OFPQOFC_BAD_PORT; OFPQOFC_EPERM if there are more than one message can tell.
+    pub(crate) fn queue_config(
+        &self,
+        version: Version,
+        wanted: PortNo,
+    ) -> Result<QueueConfig<'static>, ErrorCode> {
+        let is_all = wanted == PortNo::ANY && version == Version::Of13;
+        if !is_all && self.shared.pipeline().port(wanted).is_none() {
+            return Err(ErrorCode::QueueOpFailedBadPort);
+        }
+        let ports = self.forwarder.ports.iter();
+        let ports = ports.filter(|port| is_all || port.port_no == wanted);
+        let queues: Vec<_> = ports.flat_map(|port| described(version, port)).collect();
+        match queues.len() {
+            ..=MAX_TOLD => Ok(QueueConfig {
+                port: wanted,
+                queues: List::from(queues),
+            }),
+            _ => Err(ErrorCode::QueueOpFailedEperm),
+        }
+    }
+
+    /// The counters of a queue, or of all ([`QUEUE_ALL`]), of a port, or of all, as a controller is told.
+    ///
+    /// # Errors
+    /// OFPQOFC_BAD_PORT; OFPQOFC_BAD_QUEUE if no such port has the queue.
+    pub(crate) fn wanted_queue_stats(
+        &self,
+        version: Version,
+        (wanted, queue_id): (PortNo, u32),
+        now: Duration,
+    ) -> Result<Vec<QueueStats>, ErrorCode> {
+        let is_all = matches!(wanted, PortNo::ANY | PortNo::ALL);
+        if !is_all && self.shared.pipeline().port(wanted).is_none() {
+            return Err(ErrorCode::QueueOpFailedBadPort);
+        }
+        let ports = self.forwarder.ports.iter();
+        let ports = ports.filter(|port| is_all || port.port_no == wanted);
+        let stats = ports.flat_map(|port| self.queue_stats(port.port_no, now));
+        let stats = stats.filter(|stats| queue_id == QUEUE_ALL || stats.queue_id == queue_id);
+        let stats: Vec<_> = stats.map(|stats| for_version(version, stats)).collect();
+        match stats.is_empty() && queue_id != QUEUE_ALL {
+            true => Err(ErrorCode::QueueOpFailedBadQueue),
+            false => Ok(stats),
+        }
+    }
+}
+
+/// The queues of a port, as a controller is told. 1.0 has no maximum rates.
+fn described(version: Version, port: &SwitchPort) -> Vec<PacketQueue<'static>> {
+    let Some(queues) = port.queues() else {
+        return Vec::new();
+    };
+    let rate_bps = queues.rate_bps();
+    let settings = queues.settings().queues.into_iter();
+    let described = settings.map(|(queue_id, queue)| {
+        let min_rate = QueueProperty::MinRate(per_mille(queue.min_rate_bps, rate_bps));
+        let max_rate = QueueProperty::MaxRate(per_mille(queue.max_rate_bps, rate_bps));
+        let (port, properties) = match version {
+            Version::Of10 => (PortNo::ANY, vec![min_rate]),
+            Version::Of13 => (port.port_no, vec![min_rate, max_rate]),
+        };
+        PacketQueue {
+            queue_id,
+            port,
+            properties: List::from(properties),
+        }
+    });
+    described.collect()
+}
+
+/// A rate in tenths of a percent of the port's, rounded to the nearest.
+fn per_mille(rate_bps: Option<u64>, port_bps: Option<u64>) -> u16 {
+    let (Some(rate_bps), Some(port_bps)) = (rate_bps, port_bps) else {
+        return NOT_CONFIGURED;
+    };
+    let port_bps = u128::from(port_bps.max(1));
+    let rate = (u128::from(rate_bps) * 1000 + port_bps / 2) / port_bps;
+    rate.min(1000) as u16
+}
+
+fn stats(port_no: PortNo, queue_id: u32, counters: QueueCounters, now: Duration) -> QueueStats {
+    let age = now.saturating_sub(counters.since);
+    QueueStats {
+        port_no,
+        queue_id,
+        tx_bytes: counters.tx_bytes,
+        tx_packets: counters.tx_packets,
+        tx_errors: counters.tx_errors,
+        duration_sec: age.as_secs() as u32,
+        duration_nsec: age.subsec_nanos(),
+    }
+}
+
+/// 1.0 does not tell since when a queue is counted.
+fn for_version(version: Version, stats: QueueStats) -> QueueStats {
+    match version {
+        Version::Of13 => stats,
+        Version::Of10 => QueueStats {
+            duration_sec: 0,
+            duration_nsec: 0,
+            ..stats
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_told_in_tenths_of_a_percent() {
+        assert_eq!(per_mille(Some(100), Some(1000)), 100);
+        assert_eq!(per_mille(Some(1_999), Some(1_000_000)), 2);
+        assert_eq!(per_mille(Some(2000), Some(1000)), 1000, "no more than all");
+        assert_eq!(per_mille(None, Some(1000)), NOT_CONFIGURED);
+        assert_eq!(per_mille(Some(100), None), NOT_CONFIGURED);
+        assert_eq!(per_mille(Some(u64::MAX), Some(u64::MAX)), 1000);
+    }
+}
