@@ -48,7 +48,8 @@ pub fn run(args: CaptureArgs) -> ExitCode {
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(
-        "--controller {0} is a place to listen at; expected one to connect to, such as tcp:HOST:PORT, ssl:HOST:PORT or unix:FILE"
+        "--controller {0} is an address to listen on; expected one to connect to, such as tcp:HOST:PORT, ssl:HOST:PORT \
+         or unix:FILE"
     )]
     Passive(Address),
     #[error("{0}")]

@@ -58,7 +58,7 @@ pub struct DoctorArgs {
     tls: TlsArgs,
 }
 
-/// Looks, and prints what it has found. 1 where there is a problem.
+/// Runs the checks, and prints the findings. The status is 1 if there is a problem.
 pub fn run(args: &DoctorArgs) -> ExitCode {
     // Other parts would log, too.
     let _ = log_filtered(Some("off"));

@@ -129,7 +129,7 @@ enum Error {
     #[error("{place}: {error}")]
     Parse { place: String, error: ParseError },
     #[error(
-        "{place}: {error}; if it is a port's name, the switch has to tell its number, and: {reason}"
+        "{place}: {error}; if it is a port's name, its number is requested from the switch, but: {reason}"
     )]
     NoNames {
         place: String,

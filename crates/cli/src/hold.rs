@@ -85,12 +85,12 @@ impl HoldOptions {
         let keep = Duration::from_secs(self.hold_seconds.into());
         match attach_or_start(&file, keep) {
             Ok(held) => {
-                tracing::info!(file = %file.display(), "connections are held, and outlive this program");
+                tracing::info!(file = %file.display(), "a holder keeps the connections when this program ends");
                 Ok(Some(held))
             }
             Err(error @ Failure::Hold(HoldError::Refused { .. })) => Err(error.to_string()),
             Err(error) => {
-                tracing::warn!("connections end with this program, since {error}");
+                tracing::warn!("connections will close when this program ends: {error}");
                 Ok(None)
             }
         }
@@ -101,11 +101,11 @@ impl HoldOptions {
 fn attach_to_systemd() -> Option<Held> {
     match attach_to_manager() {
         Ok(held) => {
-            tracing::info!("connections are held by systemd, and outlive this program");
+            tracing::info!("systemd keeps the connections when this program ends");
             Some(held)
         }
         Err(error) => {
-            tracing::warn!("connections end with this program, since {error}");
+            tracing::warn!("connections will close when this program ends: {error}");
             None
         }
     }
@@ -117,7 +117,7 @@ fn file(named: Option<PathBuf>) -> Result<PathBuf, String> {
         Some(file) => return absolute(&file).map_err(|error| format!("{}: {error}", file.display())),
         None if rustix::process::geteuid().is_root() => PathBuf::from("/run"),
         None => std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).ok_or(
-            "XDG_RUNTIME_DIR is not set, and there is no place for the holder's socket; expected its name, as in \
+            "no default path for the holder's socket, since XDG_RUNTIME_DIR is not set; expected a file, as in \
              --hold=/tmp/mine/hold.sock",
         )?,
     };
@@ -129,7 +129,7 @@ fn file(named: Option<PathBuf>) -> Result<PathBuf, String> {
 enum Failure {
     #[error(transparent)]
     Hold(#[from] HoldError),
-    #[error("no holder could be started: {0}")]
+    #[error("cannot start a holder: {0}")]
     Start(String),
 }
 

@@ -79,7 +79,7 @@ impl NorthboundArgs {
         }
         let set = self.tokens().and_then(|tokens| handle.set_tokens(tokens));
         if let Err(error) = set {
-            tracing::error!("the tokens of the northbound interface stay as they are: {error}");
+            tracing::error!("keeping the northbound interface's old tokens: {error}");
         }
     }
 
@@ -120,7 +120,7 @@ fn warn_of_nobody_who_asks(programs: &[String]) {
     let asked = programs.iter().find(|name| name.starts_with("rest_"));
     if let Some(name) = asked {
         tracing::warn!(
-            "{name} does what requests tell it, and nobody can send any: expected --northbound, too"
+            "{name} carries out HTTP requests, but HTTP is off; expected --northbound, too"
         );
     }
 }

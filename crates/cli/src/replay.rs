@@ -70,7 +70,7 @@ enum Error {
     #[error(transparent)]
     Recording(#[from] RecordingError),
     #[error(
-        "{0} is a place to listen at; expected one to connect to, such as tcp:HOST:PORT, ssl:HOST:PORT or unix:FILE"
+        "{0} is an address to listen on; expected one to connect to, such as tcp:HOST:PORT, ssl:HOST:PORT or unix:FILE"
     )]
     Passive(Address),
     #[error(transparent)]

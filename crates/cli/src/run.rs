@@ -55,7 +55,8 @@ pub fn run(sources: &Sources) -> ExitCode {
 }
 
 fn refuse_no_programs() -> ! {
-    let sentence = "no control program was named; expected one or more, as in urtica run l2, or a file with 'programs' (--config)";
+    let sentence = "no control program given; expected one or more, as in urtica run l2, or a file with 'programs' \
+                    (--config)";
     let mut cli = Cli::command();
     cli.build();
     let run = cli.find_subcommand_mut("run");
@@ -105,7 +106,7 @@ fn with_rings(controller: Controller) -> Controller {
     match RingKernel::start() {
         Ok(kernel) => {
             tracing::info!(
-                "rings are active: the kernel puts messages there, and programs read them"
+                "rings are active: programs read messages from rings that the kernel fills"
             );
             controller.input_rings(kernel)
         }
@@ -178,7 +179,9 @@ fn add_driven(
                     routes.offload(driven.offload());
                 }
             }
-            tracing::info!("the kernel half is active: it settles what it can for the services");
+            tracing::info!(
+                "the kernel half is active: it handles repetitive input of the services"
+            );
             controller.kernel_halves(driven)
         }
         Err(reason) => {
@@ -210,7 +213,7 @@ fn add_offloaded(
         Ok(loaded) => {
             let (name, when, tables) = (form.name(), when_it_answers(mode), loaded.tables());
             tracing::info!(
-                "the kernel half is active: {name} answers in the kernel what it can{when}{tables}"
+                "the kernel half is active: {name} answers in the kernel if possible{when}{tables}"
             );
             let (controller, follow) = loaded.add_to(controller, args, mode)?;
             Ok(Prepared {

@@ -151,7 +151,7 @@ struct NewPort {
 enum ArgsError {
     #[error("'{0}' has no '='; expected NUMBER=KIND:NAME")]
     NoEqualsSign(String),
-    #[error("'{0}' begins with no port number; expected 1 to {max}", max = PortNo::MAX.0)]
+    #[error("'{0}' does not begin with a port number; expected 1 to {max}", max = PortNo::MAX.0)]
     NoPortNumber(String),
     #[error(transparent)]
     PortSpec(#[from] PortError),
@@ -271,7 +271,7 @@ fn restore(switch: &mut Switch, state: &StateFile, now: Duration) {
     if restored.refused > 0 {
         tracing::warn!(
             count = restored.refused,
-            "what was saved cannot all be put back: too few tables, or too little room in them; the rest is left out"
+            "cannot restore all saved entries: too few tables, or tables are full; skipping the rest"
         );
     }
 }
@@ -304,7 +304,7 @@ impl SwitchArgs {
             }
             Err(error) if self.place.is_given() => Err(error),
             Err(error) => {
-                tracing::info!("there is no control socket: {error}");
+                tracing::info!("no control socket: {error}");
                 Ok(None)
             }
         }

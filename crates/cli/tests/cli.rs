@@ -310,7 +310,7 @@ fn programs_of_which_none_forwards_say_so() {
 
 #[test]
 fn a_missing_program_is_asked_for() {
-    assert!(refusal(&["run"]).contains("no control program was named"));
+    assert!(refusal(&["run"]).contains("no control program given"));
 }
 
 #[test]

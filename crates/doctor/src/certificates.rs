@@ -40,7 +40,7 @@ pub fn look(facts: &Facts) -> Vec<Finding> {
         }
     }
     if findings.is_empty() {
-        let sentence = "The private key, the certificate and the CA certificates can be used.";
+        let sentence = "The private key, the certificate and the CA certificates are valid.";
         findings.push(Finding::ok("certificates", sentence));
     }
     findings
@@ -49,7 +49,8 @@ pub fn look(facts: &Facts) -> Vec<Finding> {
 fn without_files(plan: &Plan) -> Vec<Finding> {
     let needs = plan.listen.iter().find(|address| address.is_tls());
     let Some(address) = needs else {
-        let sentence = "The controller does not speak TLS: whoever is on the way can read and change OpenFlow's messages (docs/operating.md).";
+        let sentence = "The controller does not use TLS: anyone on the path can read and change OpenFlow messages \
+                        (docs/operating.md).";
         return vec![Finding::note("no-tls", sentence)];
     };
     let sentence = format!("{}.", NoTlsConfig(Address::clone(address)));
@@ -101,7 +102,8 @@ fn open_key(key: &Path) -> Option<Finding> {
         return None;
     }
     let sentence = format!(
-        "The private key {} can be read by every user of this machine (mode {:o}): each of them can pose as the controller.",
+        "The private key {} is readable by every user of this machine (mode {:o}): each of them can impersonate the \
+         controller.",
         key.display(),
         mode & 0o777
     );
@@ -117,7 +119,8 @@ fn own_authority(plan: &Plan, config: &TlsConfig) -> Option<Finding> {
         return None;
     }
     let sentence = format!(
-        "The file of CA certificates {} has the CA that signs controllers, and not the one that signs switches: every switch is refused.",
+        "The file of CA certificates {} has the CA for controllers instead of the CA for switches: every switch is \
+         refused.",
         config.ca_cert.display()
     );
     let [key, certificate, right] =
@@ -150,7 +153,7 @@ fn dates(config: &TlsConfig, tls: &Tls) -> Vec<Finding> {
     let mut findings = Vec::new();
     if tls.certificate().not_before() > now {
         let sentence = format!(
-            "The certificate {} in {} is not valid yet: switches refuse it. Either it was made for later, or the clock is behind.",
+            "The certificate {} in {} is not valid yet: switches refuse it. Its dates are wrong, or the clock is behind.",
             tls.certificate(),
             config.certificate.display()
         );

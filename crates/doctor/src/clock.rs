@@ -21,8 +21,8 @@ fn judge(is_synchronised: Option<bool>, now: SystemTime, speaks_tls: bool) -> Fi
         let sentence = "The clock is years behind: certificates are refused as not valid yet, and logs are useless.";
         return Finding::problem("clock-behind", sentence).command(command_to_synchronise());
     }
-    let sentence = "The clock is not synchronised with others: once it is wrong, certificates are refused as expired or not valid yet, and \
-                    logs of several machines cannot be compared.";
+    let sentence = "The clock is not synchronised: if it is wrong, certificates are refused as expired or not valid \
+                    yet, and logs of several machines cannot be compared.";
     match is_synchronised {
         Some(true) => Finding::ok("clock", "The clock is synchronised."),
         Some(false) if speaks_tls => {
@@ -32,7 +32,7 @@ fn judge(is_synchronised: Option<bool>, now: SystemTime, speaks_tls: bool) -> Fi
             Finding::note("clock-not-synchronised", sentence).command(command_to_synchronise())
         }
         None => {
-            let sentence = "The kernel did not tell whether the clock is synchronised.";
+            let sentence = "The kernel does not report whether the clock is synchronised.";
             Finding::note("clock-not-looked-at", sentence).command("timedatectl")
         }
     }

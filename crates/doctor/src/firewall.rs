@@ -47,10 +47,7 @@ fn read() -> (Vec<Ruleset>, Vec<Finding>) {
     for (command, answer) in answers {
         match answer {
             Ok(Some(ruleset)) => rulesets.push(ruleset),
-            Ok(None) => unread.push(not_looked_at(
-                command,
-                "nft printed something that could not be read",
-            )),
+            Ok(None) => unread.push(not_looked_at(command, "the output of nft cannot be parsed")),
             Err(NoAnswer::Missing(_)) => unread.push(not_installed()),
             Err(error) => unread.push(not_looked_at(command, &error.to_string())),
         }
@@ -59,12 +56,12 @@ fn read() -> (Vec<Ruleset>, Vec<Finding>) {
 }
 
 fn not_looked_at(command: &str, why: &str) -> Finding {
-    let sentence = format!("Firewall rules were not looked at: {why}.");
+    let sentence = format!("Firewall rules were not checked: {why}.");
     Finding::note("firewall-not-looked-at", sentence).command(format!("sudo {command}"))
 }
 
 fn not_installed() -> Finding {
-    let sentence = "Firewall rules were not looked at: neither nft nor iptables is installed.";
+    let sentence = "Firewall rules were not checked: neither nft nor iptables is installed.";
     Finding::note("firewall-not-looked-at", sentence)
         .command("apt-get install nftables && nft list ruleset")
 }
@@ -90,7 +87,8 @@ fn judge(plan: &Plan, ruleset: &Ruleset) -> Vec<Finding> {
                 Fate::DroppedForSome(by) => Finding::note(
                     "firewall-drops-some",
                     format!(
-                        "{address}: {by} may drop packets of some switches to port {port}, depending on more than the port."
+                        "{address}: {by} may drop packets of some switches to port {port}, since it depends on more \
+                         than the port."
                     ),
                 ),
             };

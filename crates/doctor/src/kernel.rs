@@ -31,7 +31,7 @@ pub fn look(facts: &Facts) -> Vec<Finding> {
 fn kernel_half(is_wanted: bool) -> Finding {
     let reason = match Kernel::start() {
         Ok(_) => {
-            let sentence = "The kernel takes the programs that answer packet-ins in it.";
+            let sentence = "The kernel accepts the kernel half's programs.";
             return Finding::ok("kernel-half", sentence);
         }
         Err(reason) => reason,
@@ -60,12 +60,12 @@ fn xdp() -> Result<(), Box<Finding>> {
     Err(Box::new(match error {
         Errno::PERM | Errno::ACCESS => Finding::note(
             "xdp-not-looked-at",
-            "Whether urtica switch can use AF_XDP was not looked at: that takes CAP_NET_RAW.",
+            "Cannot check whether urtica switch can use AF_XDP: this needs CAP_NET_RAW.",
         )
         .command("sudo urtica doctor kernel"),
         _ => Finding::note(
             "xdp-unavailable",
-            format!("The kernel has no AF_XDP ({error}): ports afxdp: of urtica switch go by AF_PACKET, which is slower."),
+            format!("The kernel has no AF_XDP ({error}): afxdp: ports of urtica switch use AF_PACKET, which is slower."),
         )
         .command("grep XDP_SOCKETS /boot/config-$(uname -r)"),
     }))
@@ -79,7 +79,8 @@ fn locked_memory() -> Option<Finding> {
         return None;
     }
     let sentence = format!(
-        "The process may lock {} KiB of memory, and an AF_XDP port of urtica switch locks {} KiB for each receive queue: it would go by AF_PACKET.",
+        "The process may lock {} KiB of memory, but an AF_XDP port of urtica switch locks {} KiB for each receive \
+         queue: it would use AF_PACKET.",
         most >> 10,
         QUEUE_BYTES >> 10
     );
@@ -91,7 +92,7 @@ fn huge_pages() -> Option<Finding> {
     if reserved.trim() != "0" {
         return None;
     }
-    let sentence = "No huge pages are reserved: AF_XDP ports of urtica switch use small ones, and are a little slower.";
+    let sentence = "No huge pages are reserved: AF_XDP ports of urtica switch use small pages, and are a little slower.";
     let command = format!("sysctl -w vm.nr_hugepages={QUEUE_HUGE_PAGES}");
     Some(Finding::note("no-huge-pages", sentence).command(command))
 }

@@ -112,7 +112,7 @@ impl Check {
             #[cfg(not(feature = "tls"))]
             Self::Certificates => vec![Finding::note(
                 "tls-not-built",
-                "This program is built without TLS, so there are no certificates to look at.",
+                "This program was built without TLS, so it uses no certificates.",
             )],
             Self::Clock => clock::look(facts),
             Self::Kernel => kernel::look(facts),

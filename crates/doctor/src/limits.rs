@@ -25,14 +25,14 @@ fn open_files(switches: u64) -> Finding {
         Some(most) if most < needed => Finding::problem(
             "too-few-open-files",
             format!(
-                "A process may have {most} files open here at most, and {switches} switches take about {needed}: some would not be \
-                 accepted. As a service: LimitNOFILE={needed}, by systemctl edit urtica."
+                "A process may open at most {most} files, and {switches} switches need about {needed}: some would not \
+                 be accepted. For a service, set LimitNOFILE={needed} with systemctl edit urtica."
             ),
         )
         .command(format!("ulimit -n {needed}")),
         _ => Finding::ok(
             "open-files",
-            format!("A process may have as many files open as {switches} switches take."),
+            format!("A process may open enough files for {switches} switches."),
         ),
     }
 }
@@ -47,8 +47,8 @@ fn waiting_connections(switches: u64) -> Option<Finding> {
         return None;
     }
     let sentence = format!(
-        "At most {most} connections may wait to be accepted (net.core.somaxconn): where {switches} switches connect at once, some \
-         try again a second later."
+        "At most {most} connections may wait to be accepted (net.core.somaxconn): if {switches} switches connect at \
+         once, some retry a second later."
     );
     let command = format!("sysctl -w net.core.somaxconn={}", switches.min(BACKLOG));
     Some(Finding::warning("short-accept-queue", sentence).command(command))

@@ -25,7 +25,7 @@ pub fn look(facts: &Facts) -> Vec<Finding> {
         );
     }
     if findings.is_empty() {
-        let sentence = "All ports of a switch take packets of the same length.";
+        let sentence = "All ports of a switch have the same MTU.";
         findings.push(Finding::ok("mtu", sentence));
     }
     findings
@@ -73,7 +73,8 @@ fn is_down(device: &str) -> Option<Finding> {
     if flags & UP != 0 {
         return None;
     }
-    let sentence = format!("The network device {device} is down: it takes and sends no packets.");
+    let sentence =
+        format!("The network device {device} is down: it receives and sends no packets.");
     let command = format!("ip link set dev {} up", quoted(device));
     Some(Finding::problem("device-down", sentence).command(command))
 }
@@ -86,7 +87,7 @@ fn shorter(of: &str, ports: &[Port]) -> Vec<Finding> {
     let shorter = ports.iter().filter(|port| port.mtu < longest.mtu);
     let finding = |port: &Port| {
         let sentence = format!(
-            "Port {} of {of} takes packets of {} bytes, and {} of {}: longer ones from there are lost, and nobody is told.",
+            "Port {} of {of} has an MTU of {} bytes, and {} of {}: longer packets from there are lost without an error.",
             port.name, port.mtu, longest.name, longest.mtu
         );
         let command = format!("ip link set dev {} mtu {}", quoted(&port.name), longest.mtu);
@@ -142,8 +143,8 @@ fn tunnel(
     let below = interface.entry("status", "tunnel_egress_iface")?;
     let mtu = mtu_of(below).filter(|mtu| *mtu < needed && longest > 0)?;
     let sentence = format!(
-        "Port {} of {bridge} is a {kind} tunnel over {below}, which takes packets of {mtu} bytes; the other ports' packets of {longest} bytes \
-         are {needed} long there, and are lost. Or set the hosts' MTU to {}.",
+        "Port {} of {bridge} is a {kind} tunnel over {below}, whose MTU is {mtu} bytes; the other ports' packets of \
+         {longest} bytes are {needed} long there, and are lost. Or set the hosts' MTU to {}.",
         interface.text("name").unwrap_or_default(),
         mtu.saturating_sub(needed - longest)
     );

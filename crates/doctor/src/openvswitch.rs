@@ -33,7 +33,7 @@ pub fn look(facts: &Facts) -> Vec<Finding> {
             .filter_map(|bridge| bridge.text("name"))
             .collect();
         let sentence = format!(
-            "Open vSwitch runs; no fault was found in its bridges: {}.",
+            "Open vSwitch is running; its bridges have no problems: {}.",
             names.join(", ")
         );
         findings.push(Finding::ok("openvswitch", sentence));
@@ -45,15 +45,15 @@ fn without_database(error: &NoAnswer) -> Finding {
     match error {
         NoAnswer::Missing(_) => Finding::note(
             "ovs-not-installed",
-            "Open vSwitch is not installed on this machine: run this on the machines of the switches, too.",
+            "Open vSwitch is not installed on this machine: also run this on the switches' machines.",
         ),
         NoAnswer::Refused(said) if said.contains("Permission denied") => {
-            let sentence = "Open vSwitch's database was not looked at, which only root may do.";
+            let sentence = "Open vSwitch's database was not checked: this needs root.";
             Finding::note("ovs-not-looked-at", sentence).command("sudo urtica doctor openvswitch")
         }
         NoAnswer::Refused(said) => {
             let sentence = format!(
-                "Open vSwitch is installed, and its database does not answer, so it does not run here: {said}."
+                "Open vSwitch is installed but not running, since its database does not answer: {said}."
             );
             Finding::warning("ovs-database-unreachable", sentence).command(control("start"))
         }
@@ -73,7 +73,7 @@ fn daemon(switch: &OpenVswitch) -> Vec<Finding> {
     let running = match switch.daemon() {
         Ok(version) => version,
         Err(NoAnswer::Refused(said)) if said.contains("Permission denied") => {
-            let sentence = "The version of ovs-vswitchd was not looked at, which only root may do.";
+            let sentence = "The version of ovs-vswitchd was not checked: this needs root.";
             let finding = Finding::note("ovs-not-looked-at", sentence);
             return vec![finding.command("sudo ovs-appctl version")];
         }
@@ -87,7 +87,7 @@ fn daemon(switch: &OpenVswitch) -> Vec<Finding> {
     let mut findings = Vec::new();
     if installed.is_some_and(|installed| installed != running) {
         let sentence = format!(
-            "ovs-vswitchd runs as version {running}, and version {} is installed: it was not restarted since.",
+            "ovs-vswitchd {running} is running, but version {} is installed: it was not restarted.",
             installed.unwrap_or_default()
         );
         let finding = Finding::note("ovs-not-restarted", sentence);
@@ -95,7 +95,7 @@ fn daemon(switch: &OpenVswitch) -> Vec<Finding> {
     }
     if numbers(running).is_some_and(|version| version < OF13_BY_DEFAULT) {
         let sentence = format!(
-            "ovs-vswitchd {running} speaks OpenFlow 1.3 only where a bridge is told to; expected {}.{} or later.",
+            "ovs-vswitchd {running} uses OpenFlow 1.3 only if a bridge is configured to; expected {}.{} or later.",
             OF13_BY_DEFAULT.0, OF13_BY_DEFAULT.1
         );
         let finding = Finding::warning("ovs-too-old", sentence);
@@ -110,8 +110,8 @@ fn numbers(version: &str) -> Option<(u32, u32)> {
 }
 
 fn waits_for_flows() -> Finding {
-    let sentence = "Open vSwitch waits for flows to be restored (other_config:flow-restore-wait), and does not connect to controllers \
-                    until then: an upgrade was not finished.";
+    let sentence = "Open vSwitch waits for flows to be restored (other_config:flow-restore-wait), and does not connect \
+                    to controllers: an upgrade was not finished.";
     Finding::problem("ovs-waits-for-flows", sentence)
         .command("ovs-vsctl remove open_vswitch . other_config flow-restore-wait")
 }

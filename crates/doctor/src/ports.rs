@@ -67,7 +67,7 @@ fn look_at_port(
             ),
         )
         .command(plan.run_with(&[("--listen", &everywhere(address))])),
-        _ => Finding::problem("port-unusable", format!("{address}: it cannot be listened at: {error}.")),
+        _ => Finding::problem("port-unusable", format!("{address}: the controller cannot listen there: {error}.")),
     })
 }
 
@@ -118,8 +118,7 @@ fn taken(
     let (name, id) = (&process.name, process.id);
     if name == URTICA {
         let sentence = format!(
-            "{address}: urtica listens there already (process {id}); a second controller cannot, and need not if that is the one \
-             you ask about."
+            "{address}: urtica already listens there (process {id}); a second controller cannot."
         );
         return Finding::note("port-taken-by-urtica", sentence);
     }
@@ -160,8 +159,7 @@ fn look_at_file(address: &Address, file: &Path) -> Option<Finding> {
     let folder = file.parent().filter(|folder| *folder != Path::new(""));
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
         let folder = folder.display().to_string();
-        let sentence =
-            format!("{address}: there is no folder {folder} in which the socket could be made.");
+        let sentence = format!("{address}: the folder {folder} for the socket does not exist.");
         let command = format!("mkdir -p {}", quoted(&folder));
         return Some(Finding::problem("socket-folder-missing", sentence).command(command));
     }
@@ -169,13 +167,14 @@ fn look_at_file(address: &Address, file: &Path) -> Option<Finding> {
     if !kind.is_socket() {
         let name = quoted(&file.display().to_string());
         let sentence = format!(
-            "{address}: there is a file of that name, and it is not a socket, so the controller cannot listen there."
+            "{address}: a file with this name exists and is not a socket, so the controller cannot listen there."
         );
         let command = format!("mv {name} {name}.old");
         return Some(Finding::problem("socket-file-taken", sentence).command(command));
     }
     UnixStream::connect(file).ok()?;
-    let sentence = format!("{address}: a program listens there already, so the controller cannot.");
+    let sentence =
+        format!("{address}: another program already listens there, so the controller cannot.");
     let command = format!("ss -lxp src {}", quoted(&file.display().to_string()));
     Some(Finding::problem("socket-file-taken", sentence).command(command))
 }

@@ -112,7 +112,9 @@ impl FromStr for Workloads {
 struct FlowCounts(Vec<u32>);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no list of flow counts; expected some of 1 to {MAX_FLOWS}, as in 1,1000,100000")]
+#[error(
+    "'{0}' is not a list of flow counts; expected numbers of 1 to {MAX_FLOWS}, as in 1,1000,100000"
+)]
 struct ParseFlowCountsError(String);
 
 impl FromStr for FlowCounts {
@@ -136,7 +138,7 @@ impl FromStr for FlowCounts {
 struct Seconds(Duration);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no length of a reading; expected 0.001 to 3600 seconds")]
+#[error("'{0}' is not the length of a reading; expected 0.001 to 3600 seconds")]
 struct ParseSecondsError(String);
 
 impl FromStr for Seconds {

@@ -26,7 +26,7 @@ pub enum ClientError {
     #[error("cannot connect to {address}: {error}; expected a switch that listens there")]
     Connect { address: String, error: io::Error },
     #[error(
-        "{0} is a place to listen at; expected one to connect to, such as tcp:HOST:PORT, ssl:HOST:PORT or unix:FILE"
+        "{0} is an address to listen on; expected one to connect to, such as tcp:HOST:PORT, ssl:HOST:PORT or unix:FILE"
     )]
     Passive(Address),
     #[error(transparent)]
@@ -40,12 +40,12 @@ pub enum ClientError {
     #[error("the switch did not answer within {0} s")]
     Silent(u64),
     #[error(
-        "the switch's answer was not complete within {seconds} s, after {bytes} bytes of it; --timeout gives it more time"
+        "the switch's answer was incomplete after {seconds} s, with {bytes} bytes; increase --timeout"
     )]
     Slow { seconds: u64, bytes: usize },
-    #[error("the switch did not take what was sent within {0} s")]
+    #[error("the switch did not read the request within {0} s")]
     Stalled(u64),
-    #[error("the switch's answer has no end; expected at most {} MiB", ANSWER_BYTES_MAX >> 20)]
+    #[error("the switch's answer is too long; expected at most {} MiB", ANSWER_BYTES_MAX >> 20)]
     Endless,
     #[error("the switch closed the connection")]
     Closed,
@@ -53,7 +53,7 @@ pub enum ClientError {
     NoCommonVersion { ours: String },
     #[error("the switch refused: {code}{}", reason(.text))]
     Refused { code: ErrorCode, text: String },
-    #[error("what the switch sent is not OpenFlow: {0}")]
+    #[error("the switch sent invalid OpenFlow: {0}")]
     NotOpenFlow(#[from] DecodeError),
     #[error("{0}")]
     Unsupported(#[from] EncodeError),
@@ -462,7 +462,7 @@ mod tests {
             let error = client.multipart(MultipartRequestBody::Table).unwrap_err();
             assert!(matches!(error, ClientError::Slow { .. }), "{error}");
             let told = error.to_string();
-            assert!(told.contains("was not complete within"), "{told}");
+            assert!(told.contains("was incomplete after"), "{told}");
         }
     }
 
@@ -495,7 +495,7 @@ mod tests {
         let refusal = encoded(Version::Of10, 1, &Message::Error(refusal));
         for (said, wait, expected) in [
             (vec![], SOON, "did not answer"),
-            (vec![4, 0, 0, 3, 0, 0, 0, 1], LONG, "not OpenFlow"),
+            (vec![4, 0, 0, 3, 0, 0, 0, 1], LONG, "invalid OpenFlow"),
             (vec![6, 0, 0, 8, 0, 0, 0, 1], SOON, "did not answer"),
             (vec![2, 0, 0, 8, 0, 0, 0, 1], LONG, "expected 1.0 or 1.3"),
             (refusal, LONG, "only 1.5 here"),

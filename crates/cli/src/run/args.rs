@@ -13,9 +13,9 @@ use urtica_offload::Mode;
 /// Options of `urtica run`.
 #[derive(clap::Args)]
 #[command(after_help = format!(
-    "Programs:\n{}\n\n\
-     Options can be in a file, too (--config), and in variables, such as URTICA_LISTEN. The command line counts, then the environment, then the \
-     file. SIGHUP has the file read again, and applies what has changed (docs/operating.md).",
+    "Programs:\n{}\n\nOptions can also be in a file (--config), and in variables, such as URTICA_LISTEN. The command \
+     line overrides the environment, and the environment overrides the file. SIGHUP reads the file again and applies \
+     the changes (docs/operating.md).",
     apps::overview()
 ))]
 pub struct RunArgs {

@@ -26,7 +26,7 @@ const LOG: &str = "log";
 /// The file of tokens, which is read again each time.
 const NORTHBOUND_TOKENS: &str = "northbound-tokens";
 
-const KERNEL_ANSWERS: &str = "the kernel answers for l2: programs and their settings stay as they are until the controller is restarted";
+const KERNEL_ANSWERS: &str = "the kernel answers for l2: programs and their settings cannot change until the controller is restarted";
 
 /// Has the northbound interface follow new options and, if they can change, the programs.
 pub type Follow = Box<dyn Fn(&RunArgs, Option<&Apps>)>;
@@ -153,7 +153,7 @@ impl Live {
             }
             lines.extend(unforeseen.iter().map(|name| {
                 format!(
-                    "{name} sets up paths as packets come: what changes of them is not known before"
+                    "{name} sets up paths when packets arrive, so changes of them cannot be predicted"
                 )
             }));
             lines.push(match changes.len() {
@@ -170,11 +170,11 @@ impl Live {
         Ok(lines.join("\n"))
     }
 
-    /// Says that an option stays as it is.
+    /// Returns the warning that an option cannot change.
     fn cannot_change(&self, name: &str, new: &Effective) -> String {
         let (old, new) = (told(&self.values, name), told(&new.values, name));
         format!(
-            "{name} cannot change while the controller runs: it stays {old} until it is restarted, and is {new} then"
+            "{name} cannot change while the controller runs: it stays {old} until a restart, and is {new} then"
         )
     }
 
@@ -184,10 +184,10 @@ impl Live {
                 LoadError::File(FileError::Faults { file, faults }) => {
                     for fault in faults {
                         let file = file.display();
-                        tracing::error!("the configuration stays as it is: {file}:{fault}");
+                        tracing::error!("keeping the old configuration: {file}:{fault}");
                     }
                 }
-                error => tracing::error!("the configuration stays as it is: {error}"),
+                error => tracing::error!("keeping the old configuration: {error}"),
             }
         }
     }
@@ -224,10 +224,10 @@ impl Live {
             tracing::warn!("{}", self.cannot_change(&name, &new));
         }
         match &changes[..] {
-            [] => tracing::info!("the configuration was read again; no program changes"),
+            [] => tracing::info!("reloaded the configuration; no program changes"),
             changes => {
                 let changes: Vec<_> = changes.iter().map(ToString::to_string).collect();
-                tracing::info!("the configuration was read again: {}", changes.join(", "));
+                tracing::info!("reloaded the configuration: {}", changes.join(", "));
             }
         }
         Ok(())
@@ -292,7 +292,7 @@ fn line(change: &FlowChange, program: &str) -> Option<String> {
 /// An option's values, for people.
 fn told(values: &BTreeMap<String, Vec<String>>, name: &str) -> String {
     match values.get(name).map(Vec::as_slice) {
-        None | Some([]) => "what it is by default".to_owned(),
+        None | Some([]) => "the default".to_owned(),
         Some(values) => values.join(", "),
     }
 }

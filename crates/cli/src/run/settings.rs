@@ -90,7 +90,8 @@ fn refuse_hold(args: &RunArgs) -> Result<(), String> {
 fn refuse_unseen(args: &RunArgs) -> Result<(), String> {
     match urtica_apps::find_watchful(&args.apps) {
         Some(name) if args.offload == Offload::Driven => Err(format!(
-            "--offload driven: {name} has to see the packets that the kernel would settle; expected programs without it, or --offload none"
+            "--offload driven: {name} must see the packets that the kernel would handle; expected programs without it, \
+             or --offload none"
         )),
         _ => Ok(()),
     }
@@ -104,9 +105,7 @@ fn check_socket(file: &Path) -> Result<(), String> {
     match std::fs::metadata(folder) {
         Ok(found) if found.is_dir() => match file.is_dir() {
             false => Ok(()),
-            true => Err(format!(
-                "{shown} is a folder; expected the name of a socket"
-            )),
+            true => Err(format!("{shown} is a folder; expected a socket file")),
         },
         Ok(_) => Err(format!(
             "cannot listen at {shown}: {} is not a folder; expected one that exists",

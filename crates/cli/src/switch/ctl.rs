@@ -36,13 +36,11 @@ enum Error {
         "no switch answers at {file}: {error}; expected one that runs with this --control or --name"
     )]
     Connect { file: String, error: io::Error },
-    #[error("the switch ended before it had answered")]
+    #[error("the switch ended before it answered")]
     Ended,
     #[error("the switch's answer cannot be read: {0}")]
     Read(io::Error),
-    #[error(
-        "the switch's answer is none that this program knows: {0}; expected a switch of the same version"
-    )]
+    #[error("unknown answer from the switch: {0}; expected a switch of the same version")]
     Unknown(#[from] serde_json::Error),
     #[error("{0}")]
     Refused(String),

@@ -53,12 +53,12 @@ impl fmt::Display for Place {
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     #[error(
-        "{place} cannot be reached: {error}; the controller serves HTTP there if it runs with --northbound, as in `urtica run l2 \
+        "cannot reach {place}: {error}; expected a controller that runs with --northbound, as in `urtica run l2 \
          --northbound`"
     )]
     Unreachable { place: String, error: String },
     #[error(
-        "{0} asks for a token; expected --token FILE, with one that is in the file of the controller's --northbound-tokens"
+        "{0} requires a token; expected --token FILE with one from the controller's --northbound-tokens file"
     )]
     NoToken(String),
     #[error(
@@ -70,7 +70,7 @@ pub enum ClientError {
         status: u16,
     },
     #[error(
-        "what {0}/metrics responds are no metrics of urtica; expected a controller that runs with --northbound"
+        "{0}/metrics does not return metrics of urtica; expected a controller that runs with --northbound"
     )]
     NotOurs(String),
 }
@@ -213,9 +213,9 @@ mod tests {
             "{told}"
         );
         let told = refusal("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nup ");
-        assert!(told.contains("no metrics of urtica"), "{told}");
+        assert!(told.contains("does not return metrics of urtica"), "{told}");
         let told = refusal("nonsense\r\n\r\n");
-        assert!(told.contains("cannot be reached"), "{told}");
+        assert!(told.contains("cannot reach"), "{told}");
         let free = TcpListener::bind("127.0.0.1:0").expect("bound");
         let port = free.local_addr().expect("an address").port();
         drop(free);

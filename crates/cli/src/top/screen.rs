@@ -225,9 +225,9 @@ mod tests {
         view.take(Ok(sample()));
         view.take(Err(ClientError::NotOurs("http://x:1".to_owned())));
         let shown = drawn(&view);
-        assert!(shown.contains("no metrics of urtica"), "{shown}");
+        assert!(shown.contains("does not return metrics"), "{shown}");
         assert!(shown.contains("0 switches"), "{shown}");
         view.take(Ok(sample()));
-        assert!(!drawn(&view).contains("no metrics"));
+        assert!(!drawn(&view).contains("does not return metrics"));
     }
 }

@@ -30,7 +30,7 @@ pub enum LoadError {
         error: ParseError,
     },
     #[error(
-        "the switch has '{text}', which cannot be traced: {error}; expected what OpenFlow itself defines"
+        "cannot trace the switch's entry '{text}': {error}; expected only fields and actions of OpenFlow itself"
     )]
     Foreign { text: String, error: ParseError },
     #[error("'{text}' cannot be part of a pipeline: {code}{}", hint(*.code))]

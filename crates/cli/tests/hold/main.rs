@@ -155,7 +155,7 @@ fn where_connections_cannot_be_held_one_line_says_so() {
     let room = Room::new();
     fs::write(room.file(), "no socket").unwrap();
     let program = room.start("log", &[]);
-    let warning = "connections end with this program, since no holder could be started";
+    let warning = "connections will close when this program ends: cannot start a holder";
     assert!(program.log().contains(warning), "{}", program.log());
     let mut switch = FakeSwitch::join(program.port().unwrap(), Version::Of10, 1);
     switch.send_packets(10);

@@ -110,7 +110,7 @@ fn without_a_service_manager_one_line_says_so() {
         .unwrap();
     let log = std::io::BufReader::new(child.stderr.take().unwrap());
     let mut lines = std::io::BufRead::lines(log).map_while(Result::ok);
-    let line = lines.find(|line| line.contains("connections end with this program"));
+    let line = lines.find(|line| line.contains("connections will close when this program ends"));
     let line = line.expect("it warns");
     assert!(line.contains("NOTIFY_SOCKET is not set"), "{line}");
     child.kill().unwrap();

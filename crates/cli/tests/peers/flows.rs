@@ -210,7 +210,7 @@ fn a_packet_is_traced_through_ovs_and_what_cannot_be_is_told() {
     let stderr = String::from_utf8_lossy(&stderr);
     assert!(!status.success());
     assert!(
-        stderr.contains("in_port=5") && stderr.contains("cannot be traced"),
+        stderr.contains("in_port=5") && stderr.contains("cannot trace"),
         "{stderr}"
     );
 }

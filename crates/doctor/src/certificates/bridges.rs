@@ -30,7 +30,8 @@ pub fn look(switch: &OpenVswitch, plan: &Plan, config: &TlsConfig, ours: &Tls) -
     let file = |column| files.text(column);
     let theirs = TlsConfig::new(file("private_key")?, file("certificate")?, file("ca_cert")?);
     if is_forbidden(&theirs.private_key) {
-        let sentence = "Whether the bridges of this machine and the controller accept each other was not looked at: that takes Open vSwitch's key.";
+        let sentence = "Cannot check whether the bridges of this machine and the controller accept each other: this \
+                        needs Open vSwitch's key.";
         let finding = Finding::note("ovs-certificates-not-looked-at", sentence);
         return Some(finding.command("sudo urtica doctor certificates"));
     }
@@ -46,7 +47,7 @@ fn is_forbidden(file: &Path) -> bool {
 }
 
 fn unusable(theirs: &TlsConfig, error: &TlsError) -> Finding {
-    let sentence = format!("Open vSwitch cannot speak TLS: {error}.");
+    let sentence = format!("Open vSwitch cannot use TLS: {error}.");
     let finding = Finding::problem("ovs-certificates", sentence);
     match error {
         TlsError::File { path, .. } if *path == theirs.ca_cert => {

@@ -33,14 +33,14 @@ fn not_made(bridge: &Row, name: &str) -> Finding {
         .is_some_and(|kind| kind != "system")
     {
         let sentence = format!(
-            "Bridge {name} could not be made, so it forwards nothing; ovs-vswitchd's log says why."
+            "Bridge {name} could not be created, so it forwards nothing; see ovs-vswitchd's log."
         );
         return Finding::problem("bridge-not-made", sentence)
             .command("tail /var/log/openvswitch/ovs-vswitchd.log");
     }
     let sentence = format!(
-        "Bridge {name} could not be made, so it forwards nothing: it is to use the kernel's datapath (datapath_type), and the kernel has no \
-         module openvswitch loaded; the datapath in user space needs none."
+        "Bridge {name} could not be created, so it forwards nothing: it is set to use the kernel's datapath \
+         (datapath_type), but the kernel has no module openvswitch loaded; the datapath in user space needs none."
     );
     let finding = Finding::problem("bridge-without-kernel-module", sentence);
     match has_module() {
@@ -65,8 +65,8 @@ fn protocols(bridge: &Row, name: &str) -> Option<Finding> {
     let shown = protocols.join(",");
     if protocols.contains(&SPOKEN[0]) {
         let sentence = format!(
-            "Bridge {name} speaks OpenFlow 1.0 alone (protocols={shown}): it has no groups, no meters and no tables but one for programs, and filters \
-             see every packet."
+            "Bridge {name} only speaks OpenFlow 1.0 (protocols={shown}): it has no groups, no meters and only one \
+             table for programs, and filters see every packet."
         );
         let command = format!(
             "ovs-vsctl set bridge {quoted} protocols={}",
@@ -75,8 +75,8 @@ fn protocols(bridge: &Row, name: &str) -> Option<Finding> {
         return Some(Finding::note("bridge-speaks-1.0-alone", sentence).command(command));
     }
     let sentence = format!(
-        "Bridge {name} speaks no version of OpenFlow that Urtica speaks (protocols={shown}), so it cannot come to an understanding with the controller; \
-         expected OpenFlow13 or OpenFlow10 among them."
+        "Bridge {name} speaks no version of OpenFlow that Urtica supports (protocols={shown}), so it cannot connect to \
+         the controller; expected OpenFlow13 or OpenFlow10 among them."
     );
     let command = format!(
         "ovs-vsctl set bridge {quoted} protocols={}",
@@ -100,7 +100,7 @@ fn fail_mode(bridge: &Row, name: &str, has_controller: bool) -> Option<Finding> 
         }
         (false, true) => {
             let sentence = format!(
-                "Bridge {name} has the fail mode secure and no controller: it drops every packet for which it has no flow entry."
+                "Bridge {name} has the fail mode secure and no controller: it drops every packet without a flow entry."
             );
             let command = format!("ovs-vsctl set-controller {bridge} tcp:127.0.0.1:6653");
             Some(Finding::warning("bridge-secure-without-controller", sentence).command(command))
@@ -136,7 +136,8 @@ pub fn same_datapath_ids(switch: &OpenVswitch) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (id, names) in owners.iter().filter(|(_, names)| names.len() > 1) {
         let sentence = format!(
-            "Bridges {} have the same datapath id, {id}: a controller takes them for one switch, and they take the place from each other.",
+            "Bridges {} have the same datapath id, {id}: controllers treat them as one switch, so they disconnect each \
+             other.",
             names.join(" and ")
         );
         let first = u64::from_str_radix(id, 16).unwrap_or(0);

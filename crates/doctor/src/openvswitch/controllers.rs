@@ -80,7 +80,7 @@ impl Bridge<'_> {
             let new = self.own_target("127.0.0.1", false);
             return Advice::new(
                 "bridge-controller-address",
-                "that is no address to connect to; expected tcp:HOST:PORT or ssl:HOST:PORT.",
+                "this is not an address to connect to; expected tcp:HOST:PORT or ssl:HOST:PORT.",
                 self.command_to_replace(target, &new),
             );
         };
@@ -99,7 +99,7 @@ impl Bridge<'_> {
         if is_here(&host) && !is_served {
             let new = self.own_target(&host, address.is_tls());
             let reason = format!(
-                "that is this machine, where the controller is to listen at {}, and not at port {port}.",
+                "this is the local machine, but the controller listens at {}, not at port {port}.",
                 self.listening()
             );
             let command = self.command_to_replace(target, &new);
@@ -113,7 +113,7 @@ impl Bridge<'_> {
             ),
             _ => Advice::new(
                 "bridge-not-connected",
-                "the way there is blocked or long, or the controller refuses it, and its log says why.",
+                "the path is blocked or slow, or the controller refuses it; see the controller's log.",
                 format!("nc -zv {} {port}", quoted(&host)),
             ),
         }
@@ -173,16 +173,17 @@ impl Bridge<'_> {
         let probe_ms = controller.number("inactivity_probe")?;
         let target = controller.text("target").unwrap_or_default();
         let why = match probe_ms {
-            0 => "it never notices that a controller is gone without a word".to_owned(),
-            1..1000 => "a controller that is busy for a moment is given up".to_owned(),
+            0 => "it never notices that a controller has died".to_owned(),
+            1..1000 => "it disconnects from a controller that is briefly busy".to_owned(),
             60_001.. => format!(
-                "it notices after {} s at the earliest that a controller is gone",
+                "it notices a dead controller only after {} s",
                 probe_ms / 1000
             ),
             _ => return None,
         };
         let sentence = format!(
-            "Bridge {} asks {target} for a sign of life after {probe_ms} ms (inactivity_probe): {why}. The default is {PROBE_MS}.",
+            "Bridge {} probes {target} after {probe_ms} ms of silence (inactivity_probe): {why}. The default is \
+             {PROBE_MS}.",
             self.name
         );
         let command = self.command_to_set(controller, &format!("inactivity_probe={PROBE_MS}"));
@@ -195,8 +196,8 @@ impl Bridge<'_> {
             return None;
         }
         let sentence = format!(
-            "Bridge {} expects to reach its controller through its own ports (connection_mode in-band), and has hidden flow entries for that, though \
-             the controller is on this machine.",
+            "Bridge {} expects its controller behind its own ports (connection_mode in-band), and has hidden flow \
+             entries for that, but the controller is on this machine.",
             self.name
         );
         let command = self.command_to_set(controller, "connection_mode=out-of-band");
@@ -214,8 +215,8 @@ impl Bridge<'_> {
             return None;
         }
         let sentence = format!(
-            "Bridge {} has several controllers that are all equal ({}): each answers each packet-in, so packets arrive twice; one should be \
-             the primary, and the others secondaries.",
+            "Bridge {} has several equal controllers ({}): each of them answers every packet-in, so packets arrive \
+             twice; make one the primary, and the others secondaries.",
             self.name,
             targets.join(" and ")
         );

@@ -170,9 +170,7 @@ fn parse(printed: &str) -> Result<Vec<Vec<Row>>, NoAnswer> {
     };
     let tables = tables.map(|table| table.map(rows));
     tables.collect::<Result<_, _>>().map_err(|error| {
-        NoAnswer::Refused(format!(
-            "ovs-vsctl printed something that could not be read: {error}"
-        ))
+        NoAnswer::Refused(format!("the output of ovs-vsctl cannot be parsed: {error}"))
     })
 }
 

@@ -115,15 +115,13 @@ pub(super) const VERBS: [Verb; 15] = [
 /// Why a line is not a command.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum CommandError {
-    #[error("there is no command '{0}'; `help` lists those there are")]
+    #[error("there is no command '{0}'; `help` lists all commands")]
     Unknown(String),
-    #[error("'{line}' is not a whole command; expected: {expected}")]
+    #[error("incomplete command '{line}'; expected: {expected}")]
     Usage { line: String, expected: String },
-    #[error("there is no {kind} '{name}'; `nodes` lists those there are")]
+    #[error("there is no {kind} '{name}'; `nodes` lists all nodes")]
     NoSuchNode { kind: &'static str, name: String },
-    #[error(
-        "hosts here are simulated, and have no programs to run; expected: {0} ping [-c COUNT] HOST"
-    )]
+    #[error("hosts are simulated, and cannot run programs; expected: {0} ping [-c COUNT] HOST")]
     NoShell(String),
 }
 
@@ -318,16 +316,16 @@ pub(super) mod tests {
         for (line, expected) in [
             (
                 "dance",
-                "there is no command 'dance'; `help` lists those there are",
+                "there is no command 'dance'; `help` lists all commands",
             ),
             ("help dance", "there is no command 'dance'"),
             (
                 "link s1 s2",
-                "'link s1 s2' is not a whole command; expected: link A B up|down",
+                "incomplete command 'link s1 s2'; expected: link A B up|down",
             ),
             (
                 "link s1 s9 up",
-                "there is no host or switch 's9'; `nodes` lists those there are",
+                "there is no host or switch 's9'; `nodes` lists all nodes",
             ),
             ("flows s9", "there is no switch 's9'"),
             ("iperf h1 s1", "there is no host 's1'"),

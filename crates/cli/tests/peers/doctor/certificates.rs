@@ -124,7 +124,7 @@ fn a_key_that_others_can_read() {
         make,
         "key-readable-by-others",
         "warning",
-        &["mode 644", "pose as the controller"],
+        &["mode 644", "impersonate the controller"],
     );
 }
 
@@ -272,10 +272,7 @@ fn open_vswitch_whose_files_are_gone() {
         let shell = || switch.command("sh");
         let options = options(&files);
         let options: Vec<_> = options.iter().map(String::as_str).collect();
-        let words = [
-            "Open vSwitch cannot speak TLS",
-            "s1-cert.pem cannot be read",
-        ];
+        let words = ["Open vSwitch cannot use TLS", "s1-cert.pem cannot be read"];
         find_and_mend(&shell, &options, "ovs-certificates", "problem", &words);
         assert_eq!(examine(&shell, &options).problems(), 0);
     });

@@ -97,7 +97,7 @@ fn the_folder_of_a_socket_that_is_missing() {
         &options,
         "socket-folder-missing",
         "problem",
-        &["no folder"],
+        &["does not exist"],
     );
     fs::write(folder.path().join("run/of.sock"), "").expect("a file can be written");
     find_and_mend(
@@ -193,7 +193,7 @@ fn a_firewall_that_a_user_may_not_see() {
         command
     };
     let found = examine(&shell, &["firewall", "--listen", "ptcp:6653"]);
-    let words = ["were not looked at", "not permitted"];
+    let words = ["were not checked", "not permitted"];
     let commands = found.commands("firewall-not-looked-at", "note", &words);
     assert_eq!(commands, ["sudo nft list ruleset"]);
 }
