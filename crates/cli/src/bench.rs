@@ -368,7 +368,7 @@ fn bench_once(config: &LoadConfig, stop: &AtomicBool, screen: &Screen) -> Result
         Live::Started { ready } if ready < config.switches => {
             bar.suspend(|| {
                 complain(format_args!(
-                    "only {ready} of {} switches got through their handshake",
+                    "only {ready} of {} switches completed the handshake",
                     config.switches
                 ))
             });
@@ -381,7 +381,7 @@ fn bench_once(config: &LoadConfig, stop: &AtomicBool, screen: &Screen) -> Result
         Live::Closed(closed) => {
             bar.suspend(|| {
                 complain(format_args!(
-                    "the connection of switch {} is over: {}; going on without it",
+                    "the connection of switch {} has ended: {}; continuing without it",
                     closed.datapath_id, closed.reason
                 ))
             });

@@ -108,7 +108,7 @@ fn create(path: &Path) -> io::Result<Box<dyn Write + Send>> {
 fn tell(recorded: &Recorded, path: &str) {
     if let Ok(packets) = &recorded.written {
         complain(format_args!(
-            "{path}: {packets} packets of {} connections; {} left out, which could not be written in time",
+            "{path}: {packets} packets of {} connections; {} left out because the disk was too slow",
             recorded.connections, recorded.dropped
         ));
     }

@@ -12,8 +12,9 @@ use urtica_apps::Apps;
 /// Options of `urtica check`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "It ends with 0 where the file can be used, and with 1 where it cannot. Each fault is told with line, column, and what was \
-                  expected. The environment and the command line of urtica run may say otherwise than the file: they are not looked at."
+    after_help = "The exit status is 0 for a valid file, otherwise 1. Each error has line, column, and the expected \
+                  value. The environment and the command line of urtica run, which may override the file, are not \
+                  checked."
 )]
 pub struct CheckArgs {
     /// The file for urtica run --config.
@@ -39,7 +40,7 @@ pub fn run(args: CheckArgs) -> ExitCode {
     match check(&Sources::of_file(&file)) {
         Ok(effective) if args.dry_run => status::of(dry_run(&file, &effective)),
         Ok(_) => {
-            say(format_args!("{}: no fault was found", file.display()));
+            say(format_args!("{}: no errors found", file.display()));
             ExitCode::SUCCESS
         }
         // Lines for other tools: FILE:LINE:COLUMN: error.
@@ -70,7 +71,7 @@ fn dry_run(file: &Path, effective: &Effective) -> Result<(), String> {
         .and_then(|values| values.first());
     let socket = socket.ok_or_else(|| {
         format!(
-            "{} does not name the controller's socket; expected control = \"FILE\", as the controller was started with",
+            "{} does not name the controller's socket; expected control = \"FILE\" as in the running controller's file",
             file.display()
         )
     })?;

@@ -376,7 +376,7 @@ fn a_switch_with_the_name_of_another_goes_without_a_socket() {
     let mut first = start("1=pcap:,one.pcap");
     first.wait_for("switching");
     let mut second = start("1=pcap:,two.pcap");
-    second.wait_for("no control socket: a switch answers at");
+    second.wait_for("no control socket: another switch answers at");
     second.wait_for("switching");
     drop(second);
     let mut command = urtica(&["switch", "ctl", "--name", "twin", "show"]);

@@ -49,7 +49,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub fn serve(file: &Path, remote: Remote) -> Result<ControlSocket, String> {
     if UnixStream::connect(file).is_ok() {
         return Err(format!(
-            "a switch answers at {} already; expected another --control, or another --name",
+            "another switch answers at {}; expected another --control, or another --name",
             file.display()
         ));
     }
@@ -101,7 +101,7 @@ fn converse(stream: UnixStream, place: Option<Place>, remote: &Remote) {
     let request = match place {
         Some(_) => read_request(&replies.0.get_ref().stream),
         None => Err(format!(
-            "the switch answers {MAX_CONVERSATIONS} others at the moment; expected one who tries again"
+            "the switch is answering {MAX_CONVERSATIONS} other requests; try again"
         )),
     };
     let outcome = request.and_then(|request| answer(&request, remote, &mut replies));
@@ -123,11 +123,10 @@ fn read_request(stream: &UnixStream) -> Result<Request, String> {
     match read() {
         Err(error) => Err(format!("the request cannot be read: {error}; {expected}")),
         Ok(_) if !line.ends_with('\n') => Err(format!(
-            "the request does not end, or is longer than {MAX_LINE} bytes; {expected}"
+            "the request is incomplete, or longer than {MAX_LINE} bytes; {expected}"
         )),
-        Ok(_) => serde_json::from_str(&line).map_err(|error| {
-            format!("the request is none that this switch knows: {error}; {expected}")
-        }),
+        Ok(_) => serde_json::from_str(&line)
+            .map_err(|error| format!("unknown request: {error}; {expected}")),
     }
 }
 

@@ -23,7 +23,7 @@ impl FromStr for Place {
         let expected = "expected HOST:PORT, a port, or http://HOST:PORT";
         if text.starts_with("https://") {
             return Err(format!(
-                "{expected}; the interface speaks plain HTTP, and a proxy that adds TLS is to be asked by its own tools"
+                "{expected}; urtica top uses plain HTTP, and does not support a proxy with TLS"
             ));
         }
         let place = text.strip_prefix("http://").unwrap_or(text);

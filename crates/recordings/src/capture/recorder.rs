@@ -189,7 +189,7 @@ fn next(file: &mut Out, packets: &Receiver<Packet>) -> Option<Packet> {
 }
 
 fn complain_once(error: &io::Error) {
-    urtica_log::error!(about: "recording", %error, "the capture cannot be written; connections are relayed all the same");
+    urtica_log::error!(about: "recording", %error, "cannot write the capture; still relaying connections");
 }
 
 fn write(file: &mut Out, packet: Packet) -> io::Result<()> {

@@ -96,7 +96,7 @@ impl Relays {
     fn begin(&mut self, switch: Stream, peer: String, stop: &Arc<UnixStream>, recorder: &Recorder) {
         self.threads.retain(|thread| !thread.is_finished());
         if self.threads.len() >= CONNECTIONS_MAX {
-            urtica_log::warn!(about: "connections", peer, "connection refused: {CONNECTIONS_MAX} are relayed already");
+            urtica_log::warn!(about: "connections", peer, "connection refused: already relaying {CONNECTIONS_MAX}");
             return;
         }
         self.connections += 1;
@@ -111,7 +111,7 @@ impl Relays {
         match thread.spawn(move || relay.run(switch)) {
             Ok(thread) => self.threads.push(thread),
             Err(error) => {
-                urtica_log::warn!(about: "connections", %error, "connection refused: no thread for it");
+                urtica_log::warn!(about: "connections", %error, "connection refused: cannot start a thread");
             }
         }
     }

@@ -27,7 +27,7 @@ pub enum PlayError {
         error: TlsError,
     },
     /// The system has no thread for the switch.
-    #[error("no thread for it: {0}")]
+    #[error("cannot start a thread: {0}")]
     Thread(io::Error),
     /// The controller closed the connection before the end.
     #[error("the controller closed the connection after {sent} of {all} asynchronous messages of the switch{}", because(.error))]
@@ -40,10 +40,10 @@ pub enum PlayError {
         error: Option<io::Error>,
     },
     /// The controller did not send what every controller sends, for this number of seconds.
-    #[error("the controller said nothing for {0} s; expected {1}")]
+    #[error("the controller sent nothing for {0} s; expected {1}")]
     Silent(u64, &'static str),
     /// The controller did not read, for this number of seconds.
-    #[error("the controller took nothing for {0} s")]
+    #[error("the controller read nothing for {0} s")]
     Stalled(u64),
     /// The controller does not speak the recorded version.
     #[error(
@@ -59,7 +59,7 @@ pub enum PlayError {
         text: String,
     },
     /// The controller sent something else.
-    #[error("what the controller sent is not OpenFlow: {0}")]
+    #[error("the controller sent invalid OpenFlow: {0}")]
     NotOpenFlow(#[from] DecodeError),
     /// Waiting for the connection failed.
     #[error("the connection failed: {0}")]
@@ -112,7 +112,7 @@ impl fmt::Display for Played {
             let unknown = self.unknown;
             write!(
                 f,
-                "; {unknown} requests refused, which the recording has no answer to"
+                "; {unknown} requests refused without an answer in the recording"
             )?;
         }
         if self.missed > 0 {

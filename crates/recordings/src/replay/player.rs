@@ -179,7 +179,7 @@ impl<'s> Player<'s> {
         let expected = expected.map_or_else(String::new, |frame| name(frame));
         let seconds = timeout.as_secs();
         self.differ(|| {
-            format!("expected {expected} as the controller's message {}, and nothing came within {seconds} s", next + 1)
+            format!("expected {expected} as the controller's message {}, but nothing arrived within {seconds} s", next + 1)
         });
         Ok(())
     }

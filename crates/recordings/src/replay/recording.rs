@@ -276,7 +276,7 @@ impl Connection {
                 Err(error) => {
                     let at = end.at;
                     self.stopped
-                        .get_or_insert_with(|| format!("what {at} sent is not OpenFlow: {error}"));
+                        .get_or_insert_with(|| format!("{at} sent invalid OpenFlow: {error}"));
                     break;
                 }
             }

@@ -394,7 +394,8 @@ fn what_a_controller_leaves_out_is_told_of_and_not_waited_for_without_end() {
     });
     let played = played.expect("played");
     let difference = played.difference.expect("a difference");
-    let words = "expected OFPT_FLOW_MOD as the controller's message 3, and nothing came within 1 s";
+    let words =
+        "expected OFPT_FLOW_MOD as the controller's message 3, but nothing arrived within 1 s";
     assert_eq!(difference, words);
     assert_eq!(played.missed, 2);
 }
@@ -458,5 +459,5 @@ fn a_controller_that_closes_refuses_or_speaks_something_else_ends_it_with_a_sent
         controller.send(&[4, 0, 0, 3, 0, 0, 0, 1]);
         controller.next();
     });
-    assert!(other.contains("is not OpenFlow"), "{other}");
+    assert!(other.contains("invalid OpenFlow"), "{other}");
 }

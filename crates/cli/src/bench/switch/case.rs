@@ -44,7 +44,7 @@ impl Case {
         let mut entries = Loader::default();
         for entry in workload.entries() {
             let read = entries.read_line(&entry);
-            read.map_err(|error| failed(format!("'{entry}' is no entry: {error}")))?;
+            read.map_err(|error| failed(format!("'{entry}' is not an entry: {error}")))?;
         }
         let frames = trace.of(workload.population(flows));
         Ok(Self {
@@ -69,7 +69,7 @@ impl Case {
         if entries.flow_count() == 0 {
             let path = flows_file.display();
             return Err(failed(format!(
-                "{path} has no flow entry; expected one a line"
+                "{path} has no flow entries; expected one per line"
             )));
         }
         let bytes =

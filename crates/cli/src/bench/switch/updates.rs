@@ -245,7 +245,7 @@ fn without_actions(entry: &str) -> &str {
 
 /// A flow mod's bytes.
 fn encoded(command: FlowModCommand, entry: &str) -> Result<Vec<u8>, Error> {
-    let wrong = |reason: String| Error::invalid(format!("'{entry}' is no flow mod: {reason}"));
+    let wrong = |reason: String| Error::invalid(format!("'{entry}' is not a flow mod: {reason}"));
     let flow_mod = FlowMod::parse(command, entry).map_err(|error| wrong(error.to_string()))?;
     let mut bytes = Vec::new();
     let message = Message::FlowMod(flow_mod);

@@ -33,7 +33,7 @@ impl Prompt<'_> {
     pub(super) fn ping_pair(&mut self) -> Result<Done, NetError> {
         let hosts: Vec<HostId> = self.net.hosts().take(2).collect();
         let [a, b] = hosts[..] else {
-            say("there are no two hosts to ping each other");
+            say("there are fewer than two hosts");
             return Ok(Done::Badly);
         };
         let report = self.net.ping_pairs(&[(a, b), (b, a)])?;

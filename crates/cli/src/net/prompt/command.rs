@@ -67,47 +67,47 @@ const fn verb(name: &'static str, arguments: &'static str, about: &'static str) 
 pub(super) const PING: Verb = verb(
     "HOST ping",
     "[-c COUNT] HOST",
-    "Has a host ping another, by name or address.",
+    "Pings a host from another, by name or address.",
 );
 
 pub(super) const VERBS: [Verb; 15] = [
-    verb("help", "[COMMAND]", "What can be typed here."),
-    verb("nodes", "", "The hosts, switches and the controller."),
-    verb("net", "", "What each is connected to."),
-    verb("links", "", "The links, and whether they are whole."),
+    verb("help", "[COMMAND]", "Lists the commands."),
+    verb(
+        "nodes",
+        "",
+        "Lists the hosts, the switches and the controller.",
+    ),
+    verb("net", "", "Lists the connections of each node."),
+    verb("links", "", "Lists the links, and their states."),
     verb("intfs", "", "The interfaces of each."),
-    verb("dump", "", "Each with its addresses and its state."),
+    verb(
+        "dump",
+        "",
+        "Lists the nodes, with their addresses and states.",
+    ),
     verb(
         "flows",
         "[SWITCH]",
-        "The flow entries of a switch, or of all.",
+        "Prints the flow entries of a switch, or of all.",
     ),
-    verb("pingall", "", "Has each host ping each."),
-    verb("pingpair", "", "Has the first two hosts ping each other."),
+    verb("pingall", "", "Lets every host ping every other."),
+    verb("pingpair", "", "Lets the first two hosts ping each other."),
     verb(
         "iperf",
         "[HOST HOST]",
-        "Sends 64 MiB from a host to another, the first and the last by default; for 5 s at most.",
+        "Sends 64 MiB from a host to another (default: first to last), for 5 s at most.",
     ),
     verb(
         "link",
         "A B up|down",
-        "Repairs or cuts the links between two.",
+        "Repairs or cuts the links between two nodes.",
     ),
-    verb(
-        "switch",
-        "SWITCH start|stop",
-        "Switches a switch on or off.",
-    ),
-    verb(
-        "wait",
-        "SECONDS",
-        "Lets time pass, for commands from a file.",
-    ),
+    verb("switch", "SWITCH start|stop", "Starts or stops a switch."),
+    verb("wait", "SECONDS", "Waits, for commands from a file."),
     verb(
         "exit",
         "",
-        "Ends the network; so does the end of the input, Ctrl-D.",
+        "Ends the network, as does the end of the input, Ctrl-D.",
     ),
     verb("quit", "", "The same as exit."),
 ];

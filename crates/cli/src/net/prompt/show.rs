@@ -113,7 +113,7 @@ pub(super) fn flows(net: &mut Net, only: Option<&str>) -> Result<(), NetError> {
             None => say(format!("{name} is switched off")),
             Some(switch) => match switch.flow_stats(&FlowStatsRequest::default(), now) {
                 Ok(entries) => entries.iter().for_each(say),
-                Err(code) => say(format!("{name} does not tell: {code}")),
+                Err(code) => say(format!("{name} refuses: {code}")),
             },
         }
     }

@@ -37,8 +37,8 @@ impl ControlPlace {
             return Ok(file.clone());
         }
         let folder = folder().ok_or(
-            "XDG_RUNTIME_DIR is not set, and there is no place for the control socket; expected its name, as in --control \
-             /tmp/mine/switch.ctl",
+            "no default path for the control socket, since XDG_RUNTIME_DIR is not set; expected a file, as in \
+             --control /tmp/mine/switch.ctl",
         )?;
         Ok(folder.join(file_name(&self.name)))
     }
