@@ -359,7 +359,7 @@ fn bad_flags_are_sentences() {
         (&["switch", "--pipeline", "l4"], "there is no pipeline 'l4'"),
         (
             &["switch", "--pipeline", "l3", "--flows", "0"],
-            "expected some of 1 to 16777216",
+            "expected numbers of 1 to 16777216",
         ),
         (
             &["switch", "--pipeline", "l3", "--form", "fast"],

@@ -177,7 +177,7 @@ fn the_kernel_settles_for_services_alone() {
         )
     );
     let refused = refusal(&["run", "security,routing", "--offload", "driven"]);
-    assert!(refused.contains("security has to see"), "{refused}");
+    assert!(refused.contains("security must see"), "{refused}");
 }
 
 #[test]
@@ -396,7 +396,7 @@ fn flows_are_refused_with_what_was_expected() {
         ),
         (
             &["add-flow", "tcp:127.0.0.1:1", "actions=output:eth1"],
-            "if it is a port's name, the switch has to tell its number, and: cannot connect to tcp:127.0.0.1:1",
+            "if it is a port's name, its number is requested from the switch, but: cannot connect to tcp:127.0.0.1:1",
         ),
         (
             &["show", "tcp:127.0.0.1:1"],

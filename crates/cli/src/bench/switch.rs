@@ -286,7 +286,7 @@ mod tests {
                 counts(wrong)
                     .unwrap_err()
                     .to_string()
-                    .contains("expected some of 1 to 16777216"),
+                    .contains("expected numbers of 1 to 16777216"),
                 "{wrong}"
             );
         }

@@ -86,7 +86,7 @@ fn refuse_hold(args: &RunArgs) -> Result<(), String> {
     }
 }
 
-/// Refuses programs that have to see packets which the kernel would settle.
+/// Refuses programs that must see packets that the kernel would handle.
 fn refuse_unseen(args: &RunArgs) -> Result<(), String> {
     match urtica_apps::find_watchful(&args.apps) {
         Some(name) if args.offload == Offload::Driven => Err(format!(

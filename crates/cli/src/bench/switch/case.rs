@@ -193,7 +193,7 @@ mod tests {
                 &pcap,
                 "a:2: column ",
             ),
-            (file("b", b"# nothing\n"), &pcap, "b has no flow entry"),
+            (file("b", b"# nothing\n"), &pcap, "b has no flow entries"),
             (folder.path().join("none"), &pcap, "none: No such file"),
             (
                 flows.clone(),

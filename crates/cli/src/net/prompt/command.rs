@@ -333,7 +333,7 @@ pub(super) mod tests {
             ("h1 ping", "expected: h1 ping [-c COUNT] HOST"),
             ("h1 ping -c 0 h2", "expected: h1 ping [-c COUNT] HOST"),
             ("h1 ping -f h2", "expected: h1 ping [-c COUNT] HOST"),
-            ("h1 ifconfig", "have no programs to run; expected: h1 ping"),
+            ("h1 ifconfig", "cannot run programs; expected: h1 ping"),
             ("wait -5", "expected: wait SECONDS"),
             ("wait soon", "expected: wait SECONDS"),
             ("switch s1 off", "expected: switch SWITCH start|stop"),
