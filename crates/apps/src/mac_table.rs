@@ -166,6 +166,19 @@ impl<P: Places> MacTable<P> {
         table
     }
 
+    /// A table on the heap with these entries, which grows as that of [`MacTable::new`] does.
+    pub fn to_growing(&self) -> MacTable {
+        // By so much the clock of these entries is ahead of the caller's.
+        let ahead_s = self.places.clock_s(0);
+        let used = self.places.iter().filter(|entry| entry.mac != NO_MAC);
+        let entries: Vec<_> = used.map(|entry| entry.earlier_by(ahead_s)).collect();
+        let mut table = MacTable::with_limits(DEFAULT_MAX_ENTRIES, self.max_age_s);
+        let places = self.places.len() * GROWTH;
+        table.places.renew(places);
+        table.fill_growing(&entries, places);
+        table
+    }
+
     /// The number of used places, including those of forgotten hosts that are not overwritten yet.
     pub fn len(&self) -> usize {
         self.len
@@ -344,9 +357,14 @@ impl<P: Places> MacTable<P> {
 
     /// Makes room, as much as needed for no entry to displace another.
     fn grow(&mut self) {
-        let mut places = (self.places.len() * GROWTH).clamp(FIRST_PLACES, self.max_places);
+        let places = (self.places.len() * GROWTH).clamp(FIRST_PLACES, self.max_places);
         let old = self.places.renew(places);
-        while !self.fill(&old) {
+        self.fill_growing(&old, places);
+    }
+
+    /// Moves the previous entries into free places, of which there are so many now, and more if they need more.
+    fn fill_growing(&mut self, old: &[MacEntry], mut places: usize) {
+        while !self.fill(old) {
             places *= GROWTH;
             self.places.renew(places);
         }
@@ -407,6 +425,15 @@ impl MacEntry {
     /// The port of the host whose place it is.
     pub fn port(&self) -> Option<PortNo> {
         (self.mac != NO_MAC).then_some(PortNo(self.port))
+    }
+
+    /// The entry by a clock that is behind by so many seconds.
+    fn earlier_by(self, seconds: u32) -> Self {
+        let seen_s = self.seen_s().saturating_sub(seconds);
+        Self {
+            seen: seen_s | self.seen & LOOKED_UP,
+            ..self
+        }
     }
 
     /// Records that the host was heard.

@@ -80,7 +80,7 @@ fn run_apps(args: &RunArgs, live: Live) -> Result<(), Box<dyn std::error::Error>
     } = match kernel_mode(args)? {
         Some((form, mode)) => add_offloaded(controller, args, form, mode)?,
         None if args.offload == Offload::Ring => {
-            add_apps(with_rings(controller), args, &args.options)?
+            add_apps(with_rings(controller, args), args, &args.options)?
         }
         None if args.offload == Offload::Driven => add_driven(controller, args)?,
         None => hold(add_apps(controller, args, &args.options)?, args)?,
@@ -102,13 +102,13 @@ fn hold(prepared: Prepared, args: &RunArgs) -> Result<Prepared, Box<dyn std::err
 }
 
 /// Enables rings, or logs why this machine cannot have them.
-fn with_rings(controller: Controller) -> Controller {
+fn with_rings(controller: Controller, args: &RunArgs) -> Controller {
     match RingKernel::start() {
         Ok(kernel) => {
             tracing::info!(
                 "rings are active: programs read messages from rings that the kernel fills"
             );
-            controller.input_rings(kernel)
+            controller.input_rings(kernel.max_switches(args.offload_switches))
         }
         Err(reason) => {
             tracing::warn!("rings are not active: {reason}; messages are read from sockets");
@@ -167,6 +167,7 @@ fn add_driven(
     };
     let controller = match Driven::start() {
         Ok(driven) => {
+            let driven = driven.max_switches(args.offload_switches);
             discovery.offload(driven.offload());
             if let Some(hosts) = &services.hosts {
                 hosts.offload(driven.offload());
@@ -215,6 +216,7 @@ fn add_offloaded(
             tracing::info!(
                 "the kernel half is active: {name} answers in the kernel if possible{when}{tables}"
             );
+            let loaded = loaded.max_switches(args.offload_switches);
             let (controller, follow) = loaded.add_to(controller, args, mode)?;
             Ok(Prepared {
                 controller,
@@ -274,6 +276,15 @@ enum LoadedKernel {
 }
 
 impl LoadedForm {
+    /// The same for at most so many switches at a time.
+    fn max_switches(self, count: u32) -> Self {
+        let kernel = match self.kernel {
+            LoadedKernel::L2(kernel) => LoadedKernel::L2(kernel.max_switches(count)),
+            LoadedKernel::L3(kernel) => LoadedKernel::L3(kernel.max_switches(count)),
+        };
+        Self { kernel, ..self }
+    }
+
     /// Describes its tables for the log.
     fn tables(&self) -> String {
         match self.held {

@@ -1,5 +1,6 @@
 //! Shared state of a shard's connections while they handle input.
 
+use crate::kernel_half::Threshold;
 use crate::program_list::ProgramList;
 use crate::{KernelHalves, Network};
 use std::sync::Arc;
@@ -20,6 +21,8 @@ pub(crate) struct BatchContext {
     pub programs: Arc<ProgramList>,
     /// Settles messages before all programs, if present.
     pub kernel_halves: Option<Arc<dyn KernelHalves>>,
+    /// When a switch gets a kernel half.
+    pub half_threshold: Threshold,
     /// The index of the shard.
     pub shard: usize,
     /// When the shard started.
@@ -45,6 +48,7 @@ impl BatchContext {
             network,
             programs,
             kernel_halves: None,
+            half_threshold: Threshold::default(),
             shard,
             started: now,
             discarded: Vec::new(),

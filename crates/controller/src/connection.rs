@@ -168,6 +168,8 @@ struct Joined {
     raw: Option<RawPart>,
     /// Whether its ports are known, if it describes them.
     is_up: bool,
+    /// When they were; before, when it joined.
+    up_since: Instant,
     /// One for each handler with an interval, while our role lets us write.
     timers: Vec<TickTimer>,
 }
@@ -520,7 +522,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Once the switch is up and may be written to: starts the kernel half of all programs, or that of its program or of one of
+    /// Once the switch is up, may be written to, and has reached the threshold: starts the kernel half of all programs, or that of its program or of one of
     /// several for all, if there is one and none continues from an earlier program. If a holder keeps the connection, it must
     /// keep the kernel half too.
     fn start_kernel_half(&mut self, batch: &BatchContext) {
@@ -530,6 +532,12 @@ impl<C: Channel> Connection<C> {
         };
         // It would answer frames that a raw program has to see.
         if !switch.is_up || !self.session.role().may_write() || self.session.is_raw() {
+            return;
+        }
+        let uptime = batch.now.saturating_duration_since(switch.up_since);
+        let packet_ins = self.counters.packet_ins.get();
+        if !batch.half_threshold.is_reached(uptime, packet_ins) {
+            self.awaits_half = true;
             return;
         }
         self.awaits_half = match &batch.kernel_halves {
@@ -546,6 +554,9 @@ impl<C: Channel> Connection<C> {
         let is_held = self.hold.is_some();
         half.take_if(|half| is_held && half.held().is_none());
         self.kernel = half.map(Ownership::new);
+        if let Some(kernel) = &mut self.kernel {
+            kernel.count_in(batch.network.kernel_half_totals());
+        }
     }
 }
 
@@ -932,6 +943,7 @@ impl<C: Channel> Connection<C> {
             programs: Arc::clone(&programs),
             raw: None,
             is_up: false,
+            up_since: batch.now,
             timers: Vec::new(),
         });
         let mut resumed = match (&self.kernel, &self.hold) {
@@ -986,7 +998,7 @@ impl<C: Channel> Connection<C> {
             self.activate(batch);
         }
         if let Some(switch) = &mut self.switch {
-            switch.is_up = true;
+            (switch.is_up, switch.up_since) = (true, batch.now);
             batch.network.announce(switch.info.datapath_id, self.token);
         }
         self.start_kernel_half(batch);

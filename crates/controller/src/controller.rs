@@ -3,6 +3,7 @@
 use crate::background::Starter;
 use crate::datapath_ids::DatapathIds;
 use crate::error::Error;
+use crate::kernel_half::Threshold;
 use crate::network::Network;
 use crate::program_list::{check_beside_raw, check_count};
 use crate::running::{Plan, Running};
@@ -61,6 +62,7 @@ pub struct Controller {
     raw: Option<Arc<dyn RawProgram>>,
     rings: Option<Arc<dyn InputRings>>,
     kernel_halves: Option<Arc<dyn KernelHalves>>,
+    half_threshold: Threshold,
     times_packet_ins: bool,
     starters: Vec<Starter>,
 }
@@ -82,6 +84,7 @@ impl Default for Controller {
             raw: None,
             rings: None,
             kernel_halves: None,
+            half_threshold: Threshold::OF_CONTROLLER,
             times_packet_ins: false,
             starters: Vec::new(),
         }
@@ -238,6 +241,13 @@ impl Controller {
         self
     }
 
+    /// Sets for how long a switch must have been up, and how many packet-ins it must have sent, before it gets a
+    /// [kernel half](crate::KernelHalf), which needs memory of the system: by default 1 s and 16.
+    pub fn kernel_half_after(mut self, uptime: Duration, packet_ins: u64) -> Self {
+        self.half_threshold = Threshold { uptime, packet_ins };
+        self
+    }
+
     /// Sets whether the time that packet-ins need in each program is recorded: see
     /// [`Network::packet_in_times`](crate::Network::packet_in_times). It costs two readings of the clock for each read from
     /// a switch. Not available in an [`Embedded`] controller, whose time is its caller's.
@@ -320,6 +330,7 @@ impl Controller {
             raw: self.raw,
             rings: self.rings,
             kernel_halves: self.kernel_halves,
+            half_threshold: self.half_threshold,
             times_packet_ins: self.times_packet_ins,
             starters: self.starters,
         })

@@ -18,7 +18,10 @@
 use crate::SwitchInfo;
 use rustix::fd::BorrowedFd;
 use std::io;
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 use urtica_hold::{Attachment, Id, Link, Progress};
 
 /// Creates the kernel halves of connections, independently of their programs: see
@@ -76,6 +79,11 @@ pub trait KernelHalf: Send {
     /// Passes to `tell` the packet-ins that were settled and contain news, in order and once: whole messages of the session's
     /// version. Called after [`KernelHalf::reclaim`], before passed input is handled.
     fn take_events(&mut self, _tell: &mut dyn FnMut(&[u8])) {}
+
+    /// Returns the memory of the system that it needs, in bytes. The default is 0.
+    fn memory_bytes(&self) -> usize {
+        0
+    }
 
     /// Its counts, for a log line about a switch that is not heard any more. The default has none.
     fn describe(&self, _socket: BorrowedFd) -> String {
@@ -254,6 +262,72 @@ pub struct Reclaimed {
     pub fell_back: u64,
 }
 
+/// What a switch must have done before it gets a kernel half, which needs memory of the system: a peer that only connects, and makes
+/// up datapath ids, gets none. The default requires nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Threshold {
+    /// The time for which it must have been up.
+    pub uptime: Duration,
+    /// The number of packet-ins that it must have sent.
+    pub packet_ins: u64,
+}
+
+impl Threshold {
+    /// The threshold of a controller if it sets no other.
+    pub const OF_CONTROLLER: Self = Self {
+        uptime: Duration::from_secs(1),
+        packet_ins: 16,
+    };
+
+    /// Returns whether a switch that has been up for this time, and has sent this number of packet-ins, may have a kernel half.
+    pub fn is_reached(self, uptime: Duration, packet_ins: u64) -> bool {
+        uptime >= self.uptime && packet_ins >= self.packet_ins
+    }
+}
+
+/// The switches that have a kernel half, and its memory.
+#[derive(Debug, Default)]
+pub struct KernelHalfTotals {
+    switches: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl KernelHalfTotals {
+    /// Returns the number of switches that have a kernel half.
+    pub fn switches(&self) -> u64 {
+        self.switches.load(Relaxed)
+    }
+
+    /// Returns the memory of their kernel halves in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Relaxed)
+    }
+}
+
+/// One kernel half's part in the totals, for as long as this lives.
+struct Counted {
+    totals: Arc<KernelHalfTotals>,
+    bytes: u64,
+}
+
+impl Counted {
+    fn new(totals: &Arc<KernelHalfTotals>, bytes: u64) -> Self {
+        totals.switches.fetch_add(1, Relaxed);
+        totals.bytes.fetch_add(bytes, Relaxed);
+        Self {
+            totals: Arc::clone(totals),
+            bytes,
+        }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.totals.switches.fetch_sub(1, Relaxed);
+        self.totals.bytes.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
 /// A connection's kernel half, and which of the two owns the connection.
 pub(crate) struct Ownership {
     half: Box<dyn KernelHalf>,
@@ -269,6 +343,7 @@ pub(crate) struct Ownership {
     is_let_go: bool,
     /// The counts that an earlier program did not add.
     uncounted: Option<Reclaimed>,
+    counted: Option<Counted>,
 }
 
 impl Ownership {
@@ -283,7 +358,14 @@ impl Ownership {
             is_kept: false,
             is_let_go: false,
             uncounted: None,
+            counted: None,
         }
+    }
+
+    /// Adds it to these totals, for as long as it lives.
+    pub fn count_in(&mut self, totals: &Arc<KernelHalfTotals>) {
+        let bytes = self.half.memory_bytes() as u64;
+        self.counted = Some(Counted::new(totals, bytes));
     }
 
     /// An earlier program's; this program owns the connection.

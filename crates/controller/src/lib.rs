@@ -132,7 +132,8 @@ pub use frame::FrameError;
 pub use handler::{PacketIns, Program, SwitchHandler};
 pub use input_ring::{InputRing, InputRings, RingCounts, RingEntry, RingInput};
 pub use kernel_half::{
-    Handover, HeldHalf, HeldHalves, Keeper, KernelHalf, KernelHalves, Reclaimed, Resumed, Taken,
+    Handover, HeldHalf, HeldHalves, Keeper, KernelHalf, KernelHalfTotals, KernelHalves, Reclaimed,
+    Resumed, Taken,
 };
 pub use named::Named;
 pub use network::Network;

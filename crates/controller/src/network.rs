@@ -7,6 +7,7 @@ use crate::entries;
 use crate::events::NetworkEvent;
 use crate::flooding::{self, FloodPorts};
 use crate::frame::count_frames;
+use crate::kernel_half::KernelHalfTotals;
 use crate::mailbox::{Command, Mailbox, Token};
 use crate::permanent::{Full, PermanentEntries};
 use crate::request::{Asker, DEADLINE, ReplySender, has_reply};
@@ -72,6 +73,7 @@ struct Shared {
     times: Mutex<Vec<Arc<PacketInTimes>>>,
     /// Names the ports that packets are flooded to, if a service does, with its program.
     flood_ports: Snapshot<Option<(Origin, Arc<dyn FloodPorts>)>>,
+    kernel_halves: Arc<KernelHalfTotals>,
     /// Whether a service does: reading the other costs an atomic addition.
     has_flood_ports: AtomicBool,
 }
@@ -160,6 +162,7 @@ impl Network {
             tables,
             times: Mutex::default(),
             flood_ports: Snapshot::new(None),
+            kernel_halves: Arc::default(),
             has_flood_ports: AtomicBool::new(false),
         };
         Ok(Self {
@@ -227,6 +230,11 @@ impl Network {
     /// Returns the counters of each shard.
     pub fn shard_counters(&self) -> impl Iterator<Item = &ShardCounters> {
         self.shared.shards.iter().map(|shard| &shard.counters)
+    }
+
+    /// Returns the number of switches that have a kernel half, and the memory that it needs.
+    pub fn kernel_half_totals(&self) -> &Arc<KernelHalfTotals> {
+        &self.shared.kernel_halves
     }
 
     /// Returns the times that each shard was busy after each wake-up.

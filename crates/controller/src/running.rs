@@ -4,6 +4,7 @@ use crate::background::{Starter, Threads};
 use crate::connection_queue::ConnectionQueue;
 use crate::datapath_ids::DatapathIds;
 use crate::error::Error;
+use crate::kernel_half::Threshold;
 use crate::mailbox::Command;
 use crate::network::Network;
 use crate::panics::contain_thread;
@@ -60,6 +61,7 @@ pub(crate) struct Plan {
     pub raw: Option<Arc<dyn RawProgram>>,
     pub rings: Option<Arc<dyn InputRings>>,
     pub kernel_halves: Option<Arc<dyn KernelHalves>>,
+    pub half_threshold: Threshold,
     /// Whether programs' answers to packet-ins are timed.
     pub times_packet_ins: bool,
     /// Background programs without handlers.
@@ -241,12 +243,13 @@ fn spawn_threads(
         let (network, queues) = (network.clone(), Arc::clone(&queues));
         let (programs, drain_timeout) = (Arc::clone(programs), plan.drain_timeout);
         let (rings, halves) = (plan.rings.clone(), plan.kernel_halves.clone());
-        let times = plan.times_packet_ins;
+        let (times, threshold) = (plan.times_packet_ins, plan.half_threshold);
         let run = move || {
             pin_shard(index, core);
             let shard = || {
                 let shard = Shard::new(index, network.clone(), queues, programs)?;
                 let shard = shard.with_kernel_halves(halves).with_times(times);
+                let shard = shard.with_half_threshold(threshold);
                 with_ring(index, shard, rings.as_deref())?.run(drain_timeout)
             };
             let served = contain_thread(shard);

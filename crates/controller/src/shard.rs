@@ -17,6 +17,7 @@ use crate::batch::{BatchContext, whole_seconds};
 use crate::connection::{Close, Connection, contain};
 use crate::connection_queue::ConnectionQueue;
 use crate::input_ring::{InputRing, RingEntry};
+use crate::kernel_half::Threshold;
 use crate::mailbox::{Command, Mailbox, Token};
 use crate::network::Network;
 use crate::panics::contain_thread;
@@ -128,6 +129,12 @@ impl Shard {
     /// Has these settle messages in front of all programs.
     pub fn with_kernel_halves(mut self, halves: Option<Arc<dyn KernelHalves>>) -> Self {
         self.batch.kernel_halves = halves;
+        self
+    }
+
+    /// Gives switches their kernel halves when they have reached this threshold.
+    pub fn with_half_threshold(mut self, threshold: Threshold) -> Self {
+        self.batch.half_threshold = threshold;
         self
     }
 

@@ -41,6 +41,7 @@ async fn metrics(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
     add_switches(&mut page, &app, &switches);
     add_ports(&mut page, &switches);
     add_port_stats(&mut page, &switches, &ports);
+    add_kernel_halves(&mut page, &app);
     add_shards(&mut page, &app);
     add_programs(&mut page, &app);
     add_background(&mut page, &app);
@@ -123,6 +124,20 @@ fn add_switches(page: &mut Page, app: &App, switches: &[Arc<SwitchInfo>]) {
             page.counter(name, help, [(switch_labels(info), count)]);
         }
     }
+}
+
+fn add_kernel_halves(page: &mut Page, app: &App) {
+    let totals = app.network.kernel_half_totals();
+    page.gauge(
+        "kernel_half_switches",
+        "Switches that the kernel answers or settles packets for",
+        [(Labels::new(), totals.switches())],
+    );
+    page.gauge(
+        "kernel_half_memory_bytes",
+        "Memory of the kernel for these switches",
+        [(Labels::new(), totals.bytes())],
+    );
 }
 
 fn add_waiting(page: &mut Page, app: &App, switches: &[Arc<SwitchInfo>]) {

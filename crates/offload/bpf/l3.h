@@ -10,9 +10,9 @@
 #include "bytes.h"
 
 /* The places of each table; powers of two. */
-#define MAX_HOSTS 8192
-#define MAX_NEXT_HOPS 16384
-#define MAX_FLOWS 16384
+#define MAX_HOSTS 2048
+#define MAX_NEXT_HOPS 4096
+#define MAX_FLOWS 4096
 
 #define PLACES_IN_BUCKET 4
 

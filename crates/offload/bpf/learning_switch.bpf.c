@@ -12,6 +12,8 @@ INLINE s32 longest_reply(struct session *session, const u8 *message, u32 bytes)
 	const u8 *frame;
 	u64 dst;
 
+	if (session->application.places_taken > session->application.max_taken)
+		return -1;
 	if (message[1] != OFPT_PACKET_IN || !read_packet_in(message, bytes, session->version, &packet))
 		return -1;
 	if (session->version == OF10 && packet.in_port >= OF10_ORDINARY_PORTS)

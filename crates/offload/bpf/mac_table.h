@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
 /* Which port each host is behind: the table of apps/src/mac_table.rs, entry by entry and decision by decision, except that
- * it has its full size from the beginning. That file says how it works and why. */
+ * it has its full size from the beginning, and that the program alone answers once it is crowded. That file says how it works and why. */
 #pragma once
 
 #include "bytes.h"
 
 /* The most places that a table of hosts has; a power of two. */
-#define MAX_PLACES 65536
+#define MAX_PLACES 8192
 
 /* A place in the table of hosts: `Entry` of mac_table.rs. */
 struct place {
@@ -20,7 +20,8 @@ struct application {
 	u32 max_age_s;
 	u32 place_mask;      /* the number of places less one */
 	u32 places_taken;
-	u32 padding[13];
+	u32 max_taken;       /* with more places taken, the program answers */
+	u32 padding[12];
 	struct place places[MAX_PLACES];
 };
 

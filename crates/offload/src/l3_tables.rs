@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicU32, compiler_fence};
 use urtica_apps::L3Fact;
 use urtica_wire::{MacAddr, PortNo};
 
-const MAX_HOSTS: usize = 8192;
-const MAX_NEXT_HOPS: usize = 16384;
-const MAX_FLOWS: usize = 16384;
+const MAX_HOSTS: usize = 2048;
+const MAX_NEXT_HOPS: usize = 4096;
+const MAX_FLOWS: usize = 4096;
 
 /// How many places a key may have.
 const PLACES_IN_BUCKET: usize = 4;

@@ -3,7 +3,7 @@
 use crate::kernel::Kernel;
 use crate::link::{Link, clock_ns_at};
 use crate::mode::Mode;
-use crate::places::{MAX_PLACES, SharedPlaces, set_up};
+use crate::places::{SharedPlaces, Size, clear, is_crowded, note_taken, set_up};
 use crate::session::Memory;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,22 +15,22 @@ use urtica_wire::{PacketIn, PortNo, Version};
 
 /// The learning switch, answering in the kernel as far as it can: `l2`'s replies, byte for byte.
 ///
-/// Each switch has a table of [`LearningSwitch::places`], in memory that kernel and program share. While there is no room in the
-/// kernel for a switch, it has `l2` alone.
+/// Each switch has a table of 8,192 places, in memory that kernel and program share. Once three quarters of them are taken, the program
+/// answers that switch alone, by a table of its own, which grows. While there is no room in the kernel for a switch, it has `l2` alone.
 #[derive(Clone)]
 pub struct LearningSwitch {
     kernel: Kernel,
     mode: Mode,
-    places: usize,
+    size: Size,
 }
 
 impl LearningSwitch {
-    /// The program, in [`Mode::Auto`] and with tables of 65,536 places.
+    /// The program, in [`Mode::Auto`].
     pub fn new(kernel: Kernel) -> Self {
         Self {
             kernel,
             mode: Mode::default(),
-            places: MAX_PLACES,
+            size: Size::GROWING,
         }
     }
 
@@ -39,10 +39,11 @@ impl LearningSwitch {
         Self { mode, ..self }
     }
 
-    /// The same with tables of so many places, rounded up to a power of two: 64 to 65,536.
+    /// The same with tables of so many places, rounded up to a power of two: 64 to 8,192. They stay in the kernel when they are full,
+    /// and new hosts displace others.
     pub fn places(self, places: usize) -> Self {
-        let places = places.clamp(64, MAX_PLACES).next_power_of_two();
-        Self { places, ..self }
+        let size = Size::fixed(places);
+        Self { size, ..self }
     }
 }
 
@@ -52,7 +53,7 @@ impl LearningSwitch {
             program: self.clone(),
             version: info.version,
             table,
-            has_unanswered: false,
+            is_retired: false,
             first_unanswered_port: match info.version {
                 Version::Of10 => PortNo(FIRST_UNANSWERED_PORT),
                 Version::Of13 => PortNo::ANY,
@@ -93,8 +94,9 @@ struct Offloaded {
     version: Version,
     table: Table,
     first_unanswered_port: PortNo,
-    /// Whether the program's table may lead to a port that the kernel does not answer for.
-    has_unanswered: bool,
+    /// Whether the program answers alone from now on: its table may lead to a port that the kernel does not answer for, or has become
+    /// too large for the kernel.
+    is_retired: bool,
 }
 
 /// Where a switch's table is.
@@ -125,17 +127,21 @@ impl SwitchHandler for Offloaded {
 
     #[inline(always)] // as in L2
     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        if packet.in_port() >= self.first_unanswered_port {
+            self.retire();
+        }
         match &mut self.table {
-            Table::Own(l2) => {
-                self.has_unanswered |= packet.in_port() >= self.first_unanswered_port;
-                l2.packet_in(switch, packet);
-            }
+            Table::Own(l2) => l2.packet_in(switch, packet),
             Table::Shared { l2, memory } => {
-                if packet.in_port() >= self.first_unanswered_port {
-                    // The table may lead there from now on.
-                    memory.shared().is_retired.store(1, Relaxed);
-                }
+                let before = l2.table().len();
                 l2.packet_in(switch, packet);
+                let taken = l2.table().len() - before;
+                if taken > 0 {
+                    note_taken(memory, taken);
+                }
+                if is_crowded(memory) {
+                    self.leave_crowded_table();
+                }
             }
         }
     }
@@ -144,34 +150,62 @@ impl SwitchHandler for Offloaded {
         let Table::Own(l2) = &self.table else {
             return None;
         };
-        let LearningSwitch {
-            kernel,
-            mode,
-            places,
-        } = &self.program;
-        // The kernel's tables do not grow.
-        if self.has_unanswered || l2.table().len() > places / 2 {
+        if !self.fits_in_kernel(l2) {
             return None;
         }
+        let LearningSwitch { kernel, mode, size } = &self.program;
         let opened = kernel.open_session()?;
         let memory = Arc::clone(&opened.memory);
-        prepare(&memory, self.version, *places);
-        let shared = SharedPlaces::new(Arc::clone(&memory), *places);
+        prepare(&memory, self.version, *size);
+        note_taken(&memory, l2.table().len());
+        let shared = SharedPlaces::new(Arc::clone(&memory), size.places);
         let l2 = L2::with_table(l2.table().moved_to(shared));
         self.table = Table::Shared { l2, memory };
         Some(Box::new(Link::new(kernel.clone(), opened, *mode)))
     }
 
     fn may_have_kernel_half(&self) -> bool {
-        matches!(self.table, Table::Own(_))
+        match &self.table {
+            Table::Own(l2) => self.fits_in_kernel(l2),
+            Table::Shared { .. } => false,
+        }
+    }
+}
+
+impl Offloaded {
+    /// Whether the kernel may have this table, which does not grow there.
+    fn fits_in_kernel(&self, l2: &L2) -> bool {
+        !self.is_retired && l2.table().len() <= self.program.size.places / 2
+    }
+
+    /// The program answers alone from now on.
+    #[cold]
+    fn retire(&mut self) {
+        self.is_retired = true;
+        if let Table::Shared { memory, .. } = &self.table {
+            memory.shared().is_retired.store(1, Relaxed);
+        }
+    }
+
+    /// Has the program answer alone from now on, by a table that grows.
+    #[cold]
+    fn leave_crowded_table(&mut self) {
+        self.retire();
+        let Table::Shared { l2, memory } = &self.table else {
+            return;
+        };
+        let (own, memory) = (l2.table().to_growing(), Arc::clone(memory));
+        self.table = Table::Own(L2::with_table(own));
+        // The next program finds an empty table, and not one that nobody keeps up to date.
+        clear(memory);
     }
 }
 
 /// What stays for the time of a session.
-pub(crate) fn prepare(memory: &Memory, version: Version, places: usize) {
+pub(crate) fn prepare(memory: &Memory, version: Version, size: Size) {
     let shared = memory.shared();
     shared.version.store(version.to_wire().into(), Relaxed);
-    set_up(memory, places, MAX_AGE_S);
+    set_up(memory, size, MAX_AGE_S);
 }
 
 /// After how long a silence a host is forgotten: as in [`MacTable::in_places`].

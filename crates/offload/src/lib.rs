@@ -94,5 +94,6 @@ pub use halves::Halves;
 pub use kernel::{Kernel, Unavailable};
 pub use learning_switch::LearningSwitch;
 pub use mode::Mode;
+pub use pool::DEFAULT_MAX_SWITCHES;
 pub use router::RouterKernel;
 pub use services::Driven;

@@ -11,7 +11,7 @@ use crate::socket::{
     read_bytes, received_bytes, written_bytes,
 };
 use crate::takeover::Counts;
-use crate::waker::Waker;
+use crate::waker::{Waker, ring_bytes};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair,
 };
@@ -623,6 +623,10 @@ impl KernelHalf for Link {
 
     fn max_fragment(&self) -> usize {
         CARRY_BYTES - 1
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.memory.bytes() + ring_bytes()
     }
 
     fn describe(&self, socket: BorrowedFd) -> String {

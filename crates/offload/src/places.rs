@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use urtica_apps::{MacEntry, Places};
 
 /// The most places that a table of hosts has.
-pub const MAX_PLACES: usize = 1 << 16;
+pub const MAX_PLACES: usize = 1 << 13;
 
 /// The settings of a table, and its places.
 #[repr(C)]
@@ -18,7 +18,8 @@ pub struct Table {
     max_age_s: AtomicU32,
     place_mask: AtomicU32,
     places_taken: AtomicU32,
-    padding: [AtomicU32; 13],
+    max_taken: AtomicU32,
+    padding: [AtomicU32; 12],
     places: [UnsafeCell<MacEntry>; MAX_PLACES],
 }
 
@@ -30,11 +31,62 @@ impl Table {
     }
 }
 
+/// The settings of a table, which stay for the time of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// A power of two.
+    pub places: usize,
+    /// How many of them may be taken; with more, the program answers alone, by a table of its own that grows.
+    pub max_taken: usize,
+}
+
+impl Size {
+    /// As many places as there can be, until three quarters of them are taken.
+    pub const GROWING: Self = Self {
+        places: MAX_PLACES,
+        max_taken: MAX_PLACES / 4 * 3,
+    };
+
+    /// So many places, which new hosts share with others when they are all taken.
+    pub fn fixed(places: usize) -> Self {
+        let places = places.clamp(64, MAX_PLACES).next_power_of_two();
+        Self {
+            places,
+            max_taken: places,
+        }
+    }
+}
+
 /// The settings, which stay for the time of a session.
-pub fn set_up(memory: &Memory, places: usize, max_age_s: u32) {
+pub fn set_up(memory: &Memory, size: Size, max_age_s: u32) {
     let table = Table::of(memory);
     table.max_age_s.store(max_age_s, Relaxed);
-    table.place_mask.store(places as u32 - 1, Relaxed);
+    table.place_mask.store(size.places as u32 - 1, Relaxed);
+    table.max_taken.store(size.max_taken as u32, Relaxed);
+}
+
+/// Notes that so many more places are taken. While the program is the owner.
+pub fn note_taken(memory: &Memory, count: usize) {
+    let table = Table::of(memory);
+    let taken = table.places_taken.load(Relaxed);
+    table.places_taken.store(taken + count as u32, Relaxed);
+}
+
+/// Whether more places are taken than the kernel answers with. While the program is the owner.
+pub fn is_crowded(memory: &Memory) -> bool {
+    let table = Table::of(memory);
+    table.places_taken.load(Relaxed) > table.max_taken.load(Relaxed)
+}
+
+/// Has no place taken any more. While the program is the owner, and nothing else has the places.
+pub fn clear(memory: Arc<Memory>) {
+    let places = Table::of(&memory).place_mask.load(Relaxed) as usize + 1;
+    // Last: a program that dies before leaves a table that is crowded still, and is left by the next.
+    drop(SharedPlaces::new(
+        Arc::clone(&memory),
+        places.min(MAX_PLACES),
+    ));
+    Table::of(&memory).places_taken.store(0, Relaxed);
 }
 
 /// The places of a table that the kernel sees as well. It is used only while the program is the owner.

@@ -6,7 +6,7 @@
 //! ready, the program answers the switch alone until one is.
 
 use crate::maps::{Entries, MAX_SESSIONS};
-use crate::waker::Waker;
+use crate::waker::{Waker, ring_bytes};
 use memmap2::MmapOptions;
 use parking_lot::Mutex;
 use std::io;
@@ -18,6 +18,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// The number of sessions that are made at first, and the least that are made at once. With each more the number doubles.
 const FIRST: u32 = 8;
+
+/// The most sessions, unless another number is set: the memory that peers can have the system use.
+pub const DEFAULT_MAX_SWITCHES: u32 = 1024;
 
 /// Makes the map of a session, and the ring that wakes its program, where sessions have one.
 pub(crate) type Make = Box<dyn Fn() -> io::Result<(OwnedFd, Option<OwnedFd>)> + Send>;
@@ -106,6 +109,8 @@ struct State {
     limit: u32,
     /// Whether more have been ordered.
     is_making: bool,
+    /// Whether it was said that there are no more.
+    has_said: bool,
 }
 
 /// What the pool's thread is to do.
@@ -127,8 +132,9 @@ impl Pool {
             unused,
             leased: used.len() as u32,
             made: used.len() as u32,
-            limit: MAX_SESSIONS,
+            limit: DEFAULT_MAX_SWITCHES,
             is_making: false,
+            has_said: false,
         }));
         let (orders, received) = channel();
         let worker = Worker {
@@ -137,7 +143,7 @@ impl Pool {
             state: Arc::clone(&state),
             has_warned: AtomicBool::new(false),
         };
-        worker.make(FIRST.min(MAX_SESSIONS - used.len() as u32))?;
+        worker.make(FIRST.min(MAX_SESSIONS.saturating_sub(used.len() as u32)))?;
         let thread = std::thread::Builder::new().name("kernel sessions".into());
         thread.spawn(move || worker.run(&received))?;
         Ok(Self { state, orders })
@@ -163,6 +169,15 @@ impl Pool {
         if state.ready.len() < FIRST as usize / 2 && state.made < state.limit && !state.is_making {
             state.is_making = true;
             self.order(Order::Make);
+        }
+        if made.is_none()
+            && state.leased >= state.limit
+            && !std::mem::replace(&mut state.has_said, true)
+        {
+            tracing::warn!(
+                limit = state.limit,
+                "all switches that may have a kernel half have one; the program answers the others alone"
+            );
         }
         let made = made?;
         state.leased += 1;
@@ -237,12 +252,24 @@ impl Worker {
             state.made.max(FIRST).min(room)
         };
         match self.make(count) {
+            Ok(()) => self.say_made(),
             Err(error) if !self.has_warned.swap(true, Relaxed) => {
                 tracing::warn!(%error, "cannot make more sessions of the kernel half; the program answers further switches alone");
             }
             _ => {}
         }
         self.state.lock().is_making = false;
+    }
+
+    /// Tells how much memory of the system all sessions need.
+    fn say_made(&self) {
+        let Some(maker) = &self.maker else {
+            return;
+        };
+        let waker_bytes = self.entries.wakers.as_ref().map_or(0, |_| ring_bytes());
+        let sessions = self.state.lock().made;
+        let bytes = sessions as usize * (maker.bytes + waker_bytes);
+        tracing::info!(sessions, bytes, "the kernel half has made more sessions");
     }
 
     fn make(&self, count: u32) -> io::Result<()> {

@@ -22,8 +22,8 @@ use urtica_wire::{DatapathId, PortNo, Version};
 /// [`L3::in_kernel`](urtica_apps::L3::in_kernel).
 ///
 /// It answers by facts that the program has told: packets of a host to an address are answered from the second on, and questions for a
-/// gateway likewise. Each switch has its own tables, in memory that kernel and program share: 8,192 hosts, 16,384 addresses and, in
-/// OpenFlow 1.3, 16,384 flows. What there is no room for the program answers.
+/// gateway likewise. Each switch has its own tables, in memory that kernel and program share: 2,048 hosts, 4,096 addresses and, in
+/// OpenFlow 1.3, 4,096 flows. What there is no room for the program answers.
 ///
 /// ```no_run
 /// use std::sync::Arc;

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use urtica_apps as apps;
 use urtica_controller::Args;
-use urtica_offload::Mode;
+use urtica_offload::{DEFAULT_MAX_SWITCHES, Mode};
 
 /// Options of `urtica run`.
 #[derive(clap::Args)]
@@ -35,6 +35,10 @@ pub struct RunArgs {
     /// Use a kernel half (for l2 alone, or l3; needs root and Linux 6.6).
     #[arg(long, value_name = "MODE", default_value = "none")]
     pub(super) offload: Offload,
+    /// The most switches that the kernel answers at a time, 4096 at most: each needs up to 0.4 MB of memory; the program answers the others.
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_SWITCHES)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(super) offload_switches: u32,
     #[command(flatten)]
     pub(super) hold: HoldOptions,
     #[command(flatten)]

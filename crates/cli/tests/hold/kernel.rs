@@ -159,6 +159,7 @@ fn a_message_that_the_kernel_has_the_beginning_of_is_answered_there() {
     let Some(room) = room(KERNEL) else { return };
     let mut program = room.start("first.log", &[]);
     let mut switch = FakeSwitch::join(program.port().unwrap(), Version::Of13, 1);
+    program.answer_until_kept(&mut switch);
     let mut attempts = 0..20;
     loop {
         // After the first answer, the program has heard of the ports; then it hands the connection over.

@@ -47,7 +47,6 @@ fn rounds() -> u32 {
 
 /// The kernel answers while there is no program.
 #[test]
-#[ignore = "takes long: make nightly"]
 fn a_kernel_half_goes_on() {
     for program in [KERNEL, AUTO] {
         let Some(room) = room(program) else { return };

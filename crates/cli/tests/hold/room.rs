@@ -81,6 +81,12 @@ impl Room {
         self.manager.as_ref().map_or(0, |manager| manager.stored())
     }
 
+    /// Whether its program answers in the kernel, where it can.
+    fn has_kernel_half(&self) -> bool {
+        let offloads = ["kernel", "auto"];
+        (self.program.iter()).any(|argument| offloads.contains(argument))
+    }
+
     /// Starts the program, and waits until it listens.
     pub fn start(&self, name: &str, options: &[&str]) -> Program {
         let command = match &self.manager {
@@ -179,6 +185,27 @@ impl Program {
         }
     }
 
+    /// Waits until the kernel halves of so many switches outlive the program.
+    pub fn wait_for_kernel_halves(&self, count: usize) {
+        eventually("kernel halves are kept", || self.kept_halves() >= count);
+    }
+
+    /// Has it answer a switch until the switch's kernel half outlives it.
+    pub fn answer_until_kept(&self, switch: &mut FakeSwitch) {
+        eventually("a kernel half is kept", || {
+            switch.send_packets(1);
+            switch.settle();
+            self.kept_halves() > 0
+        });
+    }
+
+    /// How many switches' kernel halves outlive it.
+    pub fn kept_halves(&self) -> usize {
+        self.log()
+            .matches("the holder keeps the kernel half")
+            .count()
+    }
+
     pub fn port(&self) -> Option<u16> {
         let log = self.log();
         let (_, after) = log.split_once("listening address=ptcp:")?;
@@ -261,6 +288,9 @@ pub fn under_load_in(
         // Also where this panics, the switches are to end.
         let last = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             progress(1000);
+            if room.has_kernel_half() {
+                program.wait_for_kernel_halves(4);
+            }
             let last = disturb(room, program, &progress);
             progress(1000);
             last
@@ -279,6 +309,9 @@ pub fn under_load_in(
 pub fn cut_messages(room: &Room, version: Version) {
     let mut program = room.start("first.log", &[]);
     let mut switch = FakeSwitch::join(program.port().unwrap(), version, 1);
+    if room.has_kernel_half() {
+        program.answer_until_kept(&mut switch);
+    }
     for cut in [1, 7, 8, 30] {
         // What is before it is answered, so that the program has seen this.
         let packets = [switch.packet(), switch.packet()].concat();

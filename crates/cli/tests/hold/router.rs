@@ -116,6 +116,21 @@ impl RoutedSwitch {
         switch
     }
 
+    /// Has the program answer until the kernel half outlives it, and has been told of both hosts.
+    fn answer_until_kept(&mut self, program: &Program) {
+        eventually("a kernel half is kept", || {
+            self.forward(1);
+            program.kept_halves() > 0
+        });
+        for host in [1, 2] {
+            let before = self.answers;
+            self.ask_for_gateway(host);
+            while self.answers == before {
+                assert!(self.take_frame(), "it is answered");
+            }
+        }
+    }
+
     fn mac(&self, host: u8) -> MacAddr {
         MacAddr::new([2, 0, 0, self.id, 0, host])
     }
@@ -361,6 +376,7 @@ fn under_load(scene: &Scene, disturb: impl FnOnce(Program, &dyn Fn(u64)) -> Prog
         // Also where this panics, the switches are to end.
         let last = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             progress(1000);
+            program.wait_for_kernel_halves(4);
             let last = disturb(program, &progress);
             progress(1000);
             last
@@ -467,6 +483,7 @@ fn the_next_router_knows_the_hosts() {
     for version in Version::ALL {
         let mut program = scene.start("first.log");
         let mut switch = RoutedSwitch::join(program.port().unwrap(), version, 7);
+        switch.answer_until_kept(&program);
         let (mut rounds, mut attempts) = (0, 0..20);
         while rounds < 3 {
             switch.forward(200);
@@ -500,6 +517,7 @@ fn a_router_without_a_kernel_half_lets_it_go() {
     };
     let program = scene.start("first.log");
     let mut switch = RoutedSwitch::join(program.port().unwrap(), Version::Of10, 7);
+    switch.answer_until_kept(&program);
     switch.forward(200);
     program.kill();
     scene.room.with(&["l3", "--offload", "none"]);

@@ -112,6 +112,9 @@ impl Connection {
         if let Some(uncounted) = uncounted {
             self.count_reclaimed(&uncounted, batch);
         }
+        if let Some(kernel) = &mut self.kernel {
+            kernel.count_in(batch.network.kernel_half_totals());
+        }
     }
 
     /// Reads input; on a held connection it only peeks, so that the input stays in the queue until it is handled.
@@ -217,10 +220,13 @@ impl<C: Channel> Connection<C> {
         let (Some(hold), Some(kernel)) = (&mut self.hold, &mut self.kernel) else {
             return Ok(true);
         };
-        if kernel.keep(&hold.keeper())? {
+        let is_new = kernel.keep(&hold.keeper())?;
+        let is_kept = kernel.is_kept();
+        if is_new {
             hold.begin_half()?;
+            urtica_log::debug!(about: self.subject(), peer = self.name(), "the holder keeps the kernel half");
         }
-        Ok(kernel.is_kept())
+        Ok(is_kept)
     }
 
     /// Continues without the kernel half of an earlier program, once all input that it passed is handled and all its answers are

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::learning_switch::prepare;
-use crate::places::SharedPlaces;
+use crate::places::{SharedPlaces, Size};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
@@ -47,7 +47,7 @@ impl Bench {
         let (socket, _) = listener.accept().unwrap();
         socket.set_nonblocking(true).unwrap();
         let opened = kernel.open_session().unwrap();
-        prepare(&opened.memory, version, PLACES);
+        prepare(&opened.memory, version, Size::fixed(PLACES));
         let places = SharedPlaces::new(Arc::clone(&opened.memory), PLACES);
         let mut link = Link::new(kernel.clone(), opened, Mode::Auto);
         link.attach(socket.as_fd()).unwrap();

@@ -42,6 +42,13 @@ impl RingKernel {
         Ok(Self(Arc::new(shared)))
     }
 
+    /// The same for at most so many connections at a time: see [`Kernel::max_switches`](crate::Kernel::max_switches). Each takes about
+    /// 50 KB of the kernel's memory; the program reads from the others' sockets.
+    pub fn max_switches(self, count: u32) -> Self {
+        self.0.sessions.limit(count);
+        self
+    }
+
     /// A ring of at least so many bytes.
     pub(crate) fn open_ring(&self, bytes: usize) -> io::Result<RingHandle> {
         let bytes = bytes.clamp(ring_bytes(), 1 << 30);

@@ -85,6 +85,10 @@ impl KernelHalf for Half {
         self.link.note_written(count);
     }
 
+    fn memory_bytes(&self) -> usize {
+        self.link.memory_bytes()
+    }
+
     fn describe(&self, socket: BorrowedFd) -> String {
         self.link.describe(socket)
     }

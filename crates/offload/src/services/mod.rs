@@ -87,8 +87,7 @@ impl Driven {
         })
     }
 
-    /// The same for at most so many switches at a time, 4,096 if it is not called. Each takes about 0.2 MB of the kernel's memory; the
-    /// program serves the others alone.
+    /// The same for at most so many switches at a time: see [`Kernel::max_switches`]. Each takes about 0.2 MB of the kernel's memory.
     pub fn max_switches(self, count: u32) -> Self {
         let kernel = self.kernel.max_switches(count);
         Self { kernel, ..self }

@@ -27,7 +27,7 @@ fn a_load_that_comes_and_goes() {
 /// Bursts and single packets in turn, until the kernel half has come and gone.
 fn swing(kernel: &Kernel, version: Version, seed: u64) {
     let mut draw = Draw::new(seed);
-    let mut pair = Pair::new(kernel, Mode::Auto, version, 1 << 16);
+    let mut pair = Pair::new(kernel, Mode::Auto, version, 1 << 13);
     let counters = pair.counters();
     let start = Instant::now();
     let mut answered = 0;

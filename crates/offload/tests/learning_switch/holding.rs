@@ -62,7 +62,8 @@ impl Room {
 
 fn controller() -> Controller {
     let address = "ptcp:0:127.0.0.1".parse().unwrap();
-    Controller::new().listen(address).shards(1).pin(false)
+    let controller = Controller::new().kernel_half_after(Duration::ZERO, 0);
+    controller.listen(address).shards(1).pin(false)
 }
 
 /// A switch, which answers what it is asked.

@@ -3,10 +3,12 @@
 use crate::packets::{Draw, Packet};
 use crate::pair::Pair;
 use crate::support::kernel;
-use crate::switch::{connect, headers, join, offloaded};
+use crate::switch::{InMemory, connect, headers, join, offloaded, start};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use urtica_offload::Mode;
+use urtica_apps::L2;
+use urtica_controller::SwitchInfo;
+use urtica_offload::{LearningSwitch, Mode};
 use urtica_wire::{DatapathId, Version};
 
 /// The program answers the switch for which there is no room, and the kernel goes on with the others.
@@ -96,6 +98,45 @@ fn many_switches_come_and_go() {
     controller.stop().unwrap();
 }
 
+/// The kernel's table does not grow: when it is crowded, the program answers that switch alone, and has forgotten no host.
+#[test]
+fn a_switch_with_many_hosts_goes_back_to_the_program() {
+    const HOSTS: u16 = 9000;
+    let Some(kernel) = kernel() else { return };
+    for version in Version::ALL {
+        let program = LearningSwitch::new(kernel.clone()).mode(Mode::Kernel);
+        let reference = InMemory::new(|_: &SwitchInfo| L2::default());
+        let mut pair = Pair::of(start(program), reference, version);
+        let mut learn_and_ask = |first: u16| {
+            let mut stream = Vec::new();
+            for host in first..first + 50 {
+                // To one that was heard long ago.
+                packet_of(host, host / 2).encode(version, 1, &mut stream);
+            }
+            pair.send(&stream);
+            pair.compare();
+            pair.counters().answered_in_kernel.get()
+        };
+        let answered: Vec<_> = (0..HOSTS).step_by(50).map(&mut learn_and_ask).collect();
+        assert!(
+            answered[0] < answered[HOSTS as usize / 100],
+            "in the kernel at first"
+        );
+        assert_eq!(answered[answered.len() - 20], answered[answered.len() - 1]);
+        pair.finish();
+    }
+}
+
+/// A packet between hosts with these numbers, from one of 6 ports.
+fn packet_of(from: u16, to: u16) -> Packet {
+    let mut packet = Packet::udp(0, 0);
+    packet.frame[4..6].copy_from_slice(&to.to_be_bytes());
+    packet.frame[10..12].copy_from_slice(&from.to_be_bytes());
+    (packet.frame[1], packet.frame[7]) = (1, 1);
+    packet.in_port = u32::from(from) % 6 + 1;
+    packet
+}
+
 const PACKET_OUT: u8 = 13;
 const FLOW_MOD: u8 = 14;
 
@@ -107,7 +148,7 @@ fn two_controllers_on_one_host() {
     };
     for version in Version::ALL {
         let mut pairs =
-            [&one, &other].map(|kernel| Pair::new(kernel, Mode::Auto, version, 1 << 16));
+            [&one, &other].map(|kernel| Pair::new(kernel, Mode::Auto, version, 1 << 13));
         let mut draws = [Draw::new(1), Draw::new(2)];
         for _ in 0..100 {
             for (pair, draw) in pairs.iter_mut().zip(&mut draws) {

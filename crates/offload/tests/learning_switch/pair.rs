@@ -19,10 +19,18 @@ pub struct Pair {
 
 impl Pair {
     pub fn new(kernel: &Kernel, mode: Mode, version: Version, places: usize) -> Self {
-        let controller = offloaded(kernel, mode, places);
         let program =
             move |_: &SwitchInfo| L2::with_table(MacTable::in_places(vec![MacEntry::FREE; places]));
-        let (mut real, mut reference) = (connect(&controller), InMemory::new(program));
+        Self::of(
+            offloaded(kernel, mode, places),
+            InMemory::new(program),
+            version,
+        )
+    }
+
+    /// This controller, and its reference.
+    pub fn of(controller: Running, mut reference: InMemory, version: Version) -> Self {
+        let mut real = connect(&controller);
         join(&mut real, version, 1);
         join(&mut reference, version, 1);
         Self {

@@ -35,7 +35,7 @@ const MESSAGES_A_SEED: u64 = 10_000;
 fn random_stream(kernel: &Kernel, mode: Mode, version: Version, seed: u64) {
     const MESSAGES_A_ROUND: u32 = 50;
     let mut draw = Draw::new(seed);
-    let mut pair = Pair::new(kernel, mode, version, 1 << 16);
+    let mut pair = Pair::new(kernel, mode, version, 1 << 13);
     for _ in 0..MESSAGES_A_SEED / u64::from(MESSAGES_A_ROUND) {
         let stream = draw.stream(version, MESSAGES_A_ROUND);
         for piece in draw.cut(&stream) {

@@ -20,8 +20,16 @@ const MULTIPART_REQUEST: u8 = 18;
 
 /// A controller that runs the learning switch in the kernel.
 pub fn offloaded(kernel: &Kernel, mode: Mode, places: usize) -> Running {
-    let program = LearningSwitch::new(kernel.clone());
-    controller(program.mode(mode).places(places))
+    start(
+        LearningSwitch::new(kernel.clone())
+            .mode(mode)
+            .places(places),
+    )
+}
+
+/// A controller with one shard.
+pub fn start(program: impl urtica_controller::Program + 'static) -> Running {
+    controller(program)
         .listen("ptcp:0:127.0.0.1".parse().unwrap())
         .shards(1)
         .start()
@@ -37,7 +45,8 @@ pub fn silent_controller() -> Controller {
     let mut session = SessionConfig::default();
     session.echo_interval = Duration::from_secs(3000);
     session.dead_interval = Duration::from_secs(6000);
-    Controller::new().session(session)
+    let controller = Controller::new().session(session);
+    controller.kernel_half_after(Duration::ZERO, 0)
 }
 
 /// What a switch and its controller say to each other.

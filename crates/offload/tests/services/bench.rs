@@ -102,6 +102,7 @@ impl Services {
         session.echo_interval = Duration::from_secs(3000);
         session.dead_interval = Duration::from_secs(6000);
         Controller::new()
+            .kernel_half_after(Duration::ZERO, 0)
             .session(session)
             .program(self.discovery.clone())
             .program(self.hosts.clone())

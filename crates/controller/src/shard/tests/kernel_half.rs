@@ -1,6 +1,7 @@
 //! A connection with a kernel half: when it is attached, by which program, and where it is woken.
 
 use super::*;
+use crate::kernel_half::Threshold;
 use crate::{Handover, KernelHalf, KernelHalves, Reclaimed, Switch, Taken};
 use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, eventfd};
@@ -64,6 +65,10 @@ impl KernelHalf for Scripted {
         100
     }
 
+    fn memory_bytes(&self) -> usize {
+        1000
+    }
+
     fn has_events(&self) -> bool {
         !self.log.lock().events.is_empty()
     }
@@ -119,6 +124,50 @@ fn it_gets_nothing_of_a_switch_that_another_controller_has_taken_over() {
     log.lock().has_passed = true;
     bench.shards[0].serve(key, epoll::EventFlags::IN);
     assert_eq!(log.lock().calls[2..], ["reclaim"]);
+}
+
+/// A threshold of one second and two packet-ins.
+const SOME: Threshold = Threshold {
+    uptime: Duration::from_secs(1),
+    packet_ins: 2,
+};
+
+#[test]
+fn peers_that_only_make_up_datapath_ids_get_none() {
+    let (mut bench, log, _) = scripted();
+    bench.shards[0].batch.half_threshold = SOME;
+    let switches: Vec<_> = (1..=100).map(|id| bench.join(id, id)).collect();
+    bench.shards[0].batch.now += Duration::from_secs(5);
+    bench.shards[0].tick();
+    assert_eq!(bench.network.switches().len(), switches.len());
+    assert_eq!(log.lock().calls, [""; 0]);
+    let totals = bench.network.kernel_half_totals();
+    assert_eq!((totals.switches(), totals.bytes()), (0, 0));
+}
+
+#[test]
+fn a_switch_gets_it_after_some_time_and_some_packet_ins() {
+    let (mut bench, log, _) = scripted();
+    bench.shards[0].batch.half_threshold = SOME;
+    let mut switch = bench.join(1, 7);
+    let key = read_once(&mut bench, &mut switch);
+    let mut send = |bench: &mut Bench, message: &[u8]| {
+        switch.write_all(message).unwrap();
+        bench.shards[0].serve(key, epoll::EventFlags::IN);
+        bench.network.kernel_half_totals().switches()
+    };
+    assert_eq!(send(&mut bench, &packet_in(1)), 0, "one packet-in");
+    assert_eq!(send(&mut bench, &packet_in(2)), 0, "not long enough");
+    bench.shards[0].batch.now += Duration::from_secs(1);
+    for _ in 0..2 {
+        assert_eq!(send(&mut bench, &[1, 3, 0, 8, 0, 0, 0, 0]), 1);
+    }
+    assert_eq!(log.lock().calls, ["attach", "hand over"]);
+    let totals = Arc::clone(bench.network.kernel_half_totals());
+    assert_eq!(totals.bytes(), 1000);
+    drop(switch);
+    bench.shards[0].serve(key, epoll::EventFlags::IN | epoll::EventFlags::RDHUP);
+    assert_eq!((totals.switches(), totals.bytes()), (0, 0));
 }
 
 #[test]
