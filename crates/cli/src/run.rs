@@ -21,6 +21,7 @@ use clap::error::ErrorKind;
 use live::{Follow, Live};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::thread;
 use urtica_apps::{self as apps, Apps};
 use urtica_controller::Controller;
 use urtica_hold::Held;
@@ -208,91 +209,95 @@ fn add_offloaded(
     // Otherwise, errors in options are found when programs are added.
     add_apps(Controller::new(), args, &args.options)?;
     // After that, since an earlier program stops for it.
-    let held = args.hold.attach()?;
-    let (controller, started) = start_form(controller, form, held, mode);
+    match args.hold.attach()? {
+        Some(held) => add_held(controller, args, form, mode, held),
+        None => add_later(controller, args, form, mode),
+    }
+}
+
+/// The same for connections that a holder keeps: the kernel half is loaded at once, since it may have to go on with an earlier program's
+/// tables. Meanwhile the kernel answers, and listening sockets are kept.
+fn add_held(
+    controller: Controller,
+    args: &RunArgs,
+    form: KernelForm,
+    mode: Mode,
+    mut held: Held,
+) -> Result<Prepared, Box<dyn std::error::Error>> {
+    let mut halves = Halves::of(&mut held).mode(mode);
+    let started = match form {
+        KernelForm::L2 => {
+            let kernel = halves.start(&held.link);
+            kernel.map(|kernel| OffloadedForm::L2(LearningSwitch::new(kernel).mode(mode)))
+        }
+        KernelForm::L3 => halves.start_router(&held.link).map(OffloadedForm::L3),
+    };
+    let going_on = halves.going_on();
+    let controller = controller.held_halves(halves).hold(held);
     match started {
-        Ok(loaded) => {
-            let (name, when, tables) = (form.name(), when_it_answers(mode), loaded.tables());
-            tracing::info!(
-                "the kernel half is active: {name} answers in the kernel if possible{when}{tables}"
-            );
-            let loaded = loaded.max_switches(args.offload_switches);
-            let (controller, follow) = loaded.add_to(controller, args, mode)?;
-            Ok(Prepared {
-                controller,
-                apps: None,
-                follow,
-            })
+        Ok(program) => {
+            let program = program.max_switches(args.offload_switches);
+            say_active(form, mode, &tables(going_on));
+            program.add_to(controller, args)
         }
         Err(reason) => {
-            // An explicit request gets a warning.
-            match args.offload {
-                Offload::Auto => tracing::info!("{}", inactive(&reason)),
-                _ => tracing::warn!("{}", inactive(&reason)),
-            }
+            say_inactive(args.offload, &reason);
             add_apps(controller, args, &args.options)
         }
     }
 }
 
-/// Loads a form's programs, with the tables of an earlier program if a holder has them.
-fn start_form(
+/// Adds the program, which answers alone until a thread has loaded its kernel half: that takes seconds on a busy machine.
+fn add_later(
     controller: Controller,
+    args: &RunArgs,
     form: KernelForm,
-    held: Option<Held>,
     mode: Mode,
-) -> (Controller, Result<LoadedForm, Unavailable>) {
-    let Some(mut held) = held else {
-        let loaded = match form {
-            KernelForm::L2 => Kernel::start().map(LoadedKernel::L2),
-            KernelForm::L3 => RouterKernel::start().map(LoadedKernel::L3),
-        };
-        let started = loaded.map(|kernel| LoadedForm { kernel, held: None });
-        return (controller, started);
+) -> Result<Prepared, Box<dyn std::error::Error>> {
+    if let Err(reason) = Kernel::check() {
+        say_inactive(args.offload, &reason);
+        return add_apps(controller, args, &args.options);
+    }
+    let program = OffloadedForm::later(form, mode);
+    let prepared = program.clone().add_to(controller, args)?;
+    let (offload, max_switches) = (args.offload, args.offload_switches);
+    let load = move || match program.load(max_switches) {
+        Ok(()) => say_active(form, mode, ""),
+        Err(reason) => say_inactive(offload, &reason),
     };
-    let mut halves = Halves::of(&mut held).mode(mode);
-    let loaded = match form {
-        KernelForm::L2 => halves.start(&held.link).map(LoadedKernel::L2),
-        KernelForm::L3 => halves.start_router(&held.link).map(LoadedKernel::L3),
-    };
-    let going_on = Some(halves.going_on());
-    let started = loaded.map(|kernel| LoadedForm {
-        kernel,
-        held: going_on,
-    });
-    (controller.held_halves(halves).hold(held), started)
+    let thread = thread::Builder::new().name("kernel half".into());
+    thread.spawn(load)?;
+    Ok(prepared)
 }
 
-/// A program's part in the kernel.
-struct LoadedForm {
-    kernel: LoadedKernel,
-    /// The number of an earlier program's tables that it continues, with a holder.
-    held: Option<usize>,
-}
-
-enum LoadedKernel {
-    L2(Kernel),
+/// A program with a part in the kernel.
+#[derive(Clone)]
+enum OffloadedForm {
+    L2(LearningSwitch),
     L3(RouterKernel),
 }
 
-impl LoadedForm {
-    /// The same for at most so many switches at a time.
-    fn max_switches(self, count: u32) -> Self {
-        let kernel = match self.kernel {
-            LoadedKernel::L2(kernel) => LoadedKernel::L2(kernel.max_switches(count)),
-            LoadedKernel::L3(kernel) => LoadedKernel::L3(kernel.max_switches(count)),
-        };
-        Self { kernel, ..self }
+impl OffloadedForm {
+    /// Before anything is loaded.
+    fn later(form: KernelForm, mode: Mode) -> Self {
+        match form {
+            KernelForm::L2 => Self::L2(LearningSwitch::later().mode(mode)),
+            KernelForm::L3 => Self::L3(RouterKernel::later().mode(mode)),
+        }
     }
 
-    /// Describes its tables for the log.
-    fn tables(&self) -> String {
-        match self.held {
-            None => String::new(),
-            Some(0) => "; its tables are held".to_owned(),
-            Some(count) => {
-                format!("; its tables are held, and go on with {count} of an earlier program")
-            }
+    fn load(&self, max_switches: u32) -> Result<(), Unavailable> {
+        match self {
+            Self::L2(program) => program.load(max_switches),
+            Self::L3(kernel) => kernel.load(max_switches),
+        }
+    }
+
+    /// The same for at most so many switches at a time, once it is loaded.
+    fn max_switches(self, count: u32) -> Self {
+        match self {
+            Self::L2(program) => Self::L2(program.max_switches(count)),
+            Self::L3(kernel) => Self::L3(kernel.max_switches(count)),
         }
     }
 
@@ -301,24 +306,47 @@ impl LoadedForm {
         self,
         controller: Controller,
         args: &RunArgs,
-        mode: Mode,
-    ) -> Result<(Controller, Follow), Box<dyn std::error::Error>> {
-        match self.kernel {
-            LoadedKernel::L2(kernel) => {
-                let controller = controller.program(urtica_controller::Named::new(
-                    "l2",
-                    LearningSwitch::new(kernel).mode(mode),
-                ));
-                add_northbound(controller, args, &apps::Services::default())
+    ) -> Result<Prepared, Box<dyn std::error::Error>> {
+        let (controller, services) = match self {
+            Self::L2(program) => {
+                let program = urtica_controller::Named::new("l2", program);
+                (controller.program(program), apps::Services::default())
             }
-            LoadedKernel::L3(kernel) => {
+            Self::L3(kernel) => {
                 let mut options = args.options.clone();
-                options.l3_kernel = Some(Arc::new(kernel.mode(mode)));
-                let (controller, services) =
-                    apps::add_all_with_services(controller, &args.apps, &options)?;
-                add_northbound(controller, args, &services)
+                options.l3_kernel = Some(Arc::new(kernel));
+                apps::add_all_with_services(controller, &args.apps, &options)?
             }
-        }
+        };
+        let (controller, follow) = add_northbound(controller, args, &services)?;
+        Ok(Prepared {
+            controller,
+            apps: None,
+            follow,
+        })
+    }
+}
+
+fn say_active(form: KernelForm, mode: Mode, tables: &str) {
+    let (name, when) = (form.name(), when_it_answers(mode));
+    tracing::info!(
+        "the kernel half is active: {name} answers in the kernel if possible{when}{tables}"
+    );
+}
+
+/// Says why there is no kernel half. Who has asked for it is warned.
+fn say_inactive(offload: Offload, reason: &Unavailable) {
+    match offload {
+        Offload::Auto => tracing::info!("{}", inactive(reason)),
+        _ => tracing::warn!("{}", inactive(reason)),
+    }
+}
+
+/// What becomes of tables that a holder keeps, with so many of an earlier program.
+fn tables(going_on: usize) -> String {
+    match going_on {
+        0 => "; its tables are held".to_owned(),
+        count => format!("; its tables are held, and go on with {count} of an earlier program"),
     }
 }
 

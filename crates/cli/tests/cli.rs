@@ -99,6 +99,14 @@ impl Running {
         (running, said)
     }
 
+    /// Reads on until it has said this.
+    fn read_until(&mut self, text: &str, said: &mut String) {
+        while !said.contains(text) {
+            let read = self.stderr.read_line(said).unwrap();
+            assert!(read > 0, "expected {text}: {said}");
+        }
+    }
+
     /// Ends it by a signal; returns what it said in the end.
     fn end_by(mut self, signal: Signal) -> String {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
@@ -183,10 +191,11 @@ fn the_kernel_settles_for_services_alone() {
 #[test]
 fn one_line_tells_whether_the_kernel_half_is_active() {
     for mode in ["auto", "kernel"] {
-        let (running, said) = Running::start_with("l2", &["--offload", mode]);
+        let (mut running, mut said) = Running::start_with("l2", &["--offload", mode]);
+        running.read_until("the kernel half is", &mut said);
+        said += &running.end_by(Signal::INT);
         let lines = said.matches("the kernel half is").count();
         assert_eq!(lines, 1, "{said}");
-        running.end_by(Signal::INT);
     }
     let mut subnets = tempfile::NamedTempFile::new().unwrap();
     let interface = "[[interface]]\naddress = \"10.0.1.254/24\"\nmac = \"02:00:00:00:01:fe\"";
@@ -194,10 +203,11 @@ fn one_line_tells_whether_the_kernel_half_is_active() {
     let file = subnets.path().to_str().unwrap();
     for (programs, mode) in [("l3", "auto"), ("l3,routing", "kernel")] {
         let options = ["--l3-config", file, "--offload", mode];
-        let (running, said) = Running::start_with(programs, &options);
+        let (mut running, mut said) = Running::start_with(programs, &options);
+        running.read_until("the kernel half is", &mut said);
+        said += &running.end_by(Signal::INT);
         let lines = said.matches("the kernel half is").count();
         assert_eq!(lines, 1, "{said}");
-        running.end_by(Signal::INT);
     }
     let (running, said) = Running::start_with("routing", &["--offload", "driven"]);
     assert_eq!(said.matches("the kernel half is").count(), 1, "{said}");

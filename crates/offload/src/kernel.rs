@@ -165,6 +165,14 @@ impl Kernel {
         option_env!("URTICA_WITHOUT_PROGRAMS")
     }
 
+    /// Checks what is clear before the programs are loaded, which takes long.
+    ///
+    /// # Errors
+    /// [`Unavailable`] where there are none, or the system does not allow them.
+    pub fn check() -> Result<(), Unavailable> {
+        check_system()
+    }
+
     /// Loads the programs.
     ///
     /// # Errors
@@ -257,8 +265,12 @@ impl Kernel {
     /// The same for at most so many connections at a time: up to 4,096, and [`DEFAULT_MAX_SWITCHES`](crate::DEFAULT_MAX_SWITCHES) if it
     /// is not called. Each takes about 0.25 MB of the kernel's memory, 0.4 MB for the router; the program serves the others alone.
     pub fn max_switches(self, count: u32) -> Self {
-        self.sessions.limit(count);
+        self.limit(count);
         self
+    }
+
+    pub(crate) fn limit(&self, count: u32) {
+        self.sessions.limit(count);
     }
 
     /// A session, which nobody has used; `None` where none is ready, or there are too many.

@@ -1,6 +1,7 @@
 //! `l2` with a kernel half.
 
-use crate::kernel::Kernel;
+use crate::kernel::{Application, Kernel, Unavailable};
+use crate::late::Late;
 use crate::link::{Link, clock_ns_at};
 use crate::mode::Mode;
 use crate::places::{SharedPlaces, Size, clear, is_crowded, note_taken, set_up};
@@ -19,7 +20,7 @@ use urtica_wire::{PacketIn, PortNo, Version};
 /// answers that switch alone, by a table of its own, which grows. While there is no room in the kernel for a switch, it has `l2` alone.
 #[derive(Clone)]
 pub struct LearningSwitch {
-    kernel: Kernel,
+    kernel: Late,
     mode: Mode,
     size: Size,
 }
@@ -28,10 +29,36 @@ impl LearningSwitch {
     /// The program, in [`Mode::Auto`].
     pub fn new(kernel: Kernel) -> Self {
         Self {
-            kernel,
+            kernel: Late::of(kernel),
             mode: Mode::default(),
             size: Size::GROWING,
         }
+    }
+
+    /// The same before anything is loaded: `l2` alone until [`LearningSwitch::load`] has been called, on another thread.
+    pub fn later() -> Self {
+        Self {
+            kernel: Late::default(),
+            mode: Mode::default(),
+            size: Size::GROWING,
+        }
+    }
+
+    /// Loads the programs, for at most so many switches ([`Kernel::max_switches`]): those that are connected have kernel halves from
+    /// then on. To be called once.
+    ///
+    /// # Errors
+    /// As [`Kernel::start`]. Switches have `l2` alone then.
+    pub fn load(&self, max_switches: u32) -> Result<(), Unavailable> {
+        self.kernel.load(Application::LearningSwitch, max_switches)
+    }
+
+    /// The same for at most so many switches, if it is loaded: see [`Kernel::max_switches`].
+    pub fn max_switches(self, count: u32) -> Self {
+        if let Some(kernel) = self.kernel.get() {
+            kernel.limit(count);
+        }
+        self
     }
 
     /// The same in this mode.
@@ -74,7 +101,7 @@ impl Program for LearningSwitch {
         held: Id,
         started: Instant,
     ) -> Option<Box<dyn SwitchHandler>> {
-        let memory = self.kernel.take_resumed(held)?.memory;
+        let memory = self.kernel.get()?.take_resumed(held)?.memory;
         let version = memory.shared().version.load(Relaxed);
         if version != u32::from(info.version.to_wire()) {
             return None;
@@ -154,6 +181,7 @@ impl SwitchHandler for Offloaded {
             return None;
         }
         let LearningSwitch { kernel, mode, size } = &self.program;
+        let kernel = kernel.get()?;
         let opened = kernel.open_session()?;
         let memory = Arc::clone(&opened.memory);
         prepare(&memory, self.version, *size);
@@ -175,7 +203,8 @@ impl SwitchHandler for Offloaded {
 impl Offloaded {
     /// Whether the kernel may have this table, which does not grow there.
     fn fits_in_kernel(&self, l2: &L2) -> bool {
-        !self.is_retired && l2.table().len() <= self.program.size.places / 2
+        let (kernel, size) = (&self.program.kernel, &self.program.size);
+        kernel.may_be() && !self.is_retired && l2.table().len() <= size.places / 2
     }
 
     /// The program answers alone from now on.

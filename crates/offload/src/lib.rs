@@ -69,6 +69,7 @@
 mod halves;
 mod kernel;
 mod l3_tables;
+mod late;
 mod learning_switch;
 mod link;
 #[cfg(not(without_programs))]

@@ -2,6 +2,7 @@
 
 use crate::kernel::{Application, Kernel, ResumedSession, Unavailable};
 use crate::l3_tables::{SharedTables, forget};
+use crate::late::Late;
 use crate::link::{Link, Turns};
 use crate::mode::Mode;
 use crate::session::Memory;
@@ -55,7 +56,7 @@ use urtica_wire::{DatapathId, PortNo, Version};
 /// Thread-safety: one lock guards which sessions a switch has. It is taken last.
 #[derive(Clone)]
 pub struct RouterKernel {
-    kernel: Kernel,
+    kernel: Late,
     mode: Mode,
     sessions: Arc<Mutex<HashMap<DatapathId, Vec<Weak<Memory>>>>>,
 }
@@ -72,10 +73,27 @@ impl RouterKernel {
     /// With the programs loaded.
     pub(crate) fn of(kernel: Kernel) -> Self {
         Self {
-            kernel,
+            kernel: Late::of(kernel),
+            ..Self::later()
+        }
+    }
+
+    /// The same before anything is loaded: the program answers alone until [`RouterKernel::load`] has been called, on another thread.
+    pub fn later() -> Self {
+        Self {
+            kernel: Late::default(),
             mode: Mode::default(),
             sessions: Arc::default(),
         }
+    }
+
+    /// Loads the programs, for at most so many switches ([`Kernel::max_switches`]): those that are connected have kernel halves from
+    /// then on. To be called once.
+    ///
+    /// # Errors
+    /// As [`RouterKernel::start`]. The program answers alone then.
+    pub fn load(&self, max_switches: u32) -> Result<(), Unavailable> {
+        self.kernel.load(Application::L3, max_switches)
     }
 
     /// The same in this mode.
@@ -85,8 +103,10 @@ impl RouterKernel {
 
     /// The same for at most so many connections at a time: see [`Kernel::max_switches`].
     pub fn max_switches(self, count: u32) -> Self {
-        let kernel = self.kernel.max_switches(count);
-        Self { kernel, ..self }
+        if let Some(kernel) = self.kernel.get() {
+            kernel.limit(count);
+        }
+        self
     }
 
     fn add_session(&self, switch: DatapathId, memory: &Arc<Memory>) {
@@ -125,7 +145,7 @@ impl L3Kernel for RouterKernel {
         program: ProgramId,
         hosts: &Hosts,
     ) -> Option<Box<dyn L3Session>> {
-        let ResumedSession { memory, turns } = self.kernel.take_resumed(held)?;
+        let ResumedSession { memory, turns } = self.kernel.get()?.take_resumed(held)?;
         if memory.shared().version.load(Relaxed) != u32::from(switch.version.to_wire()) {
             return None;
         }
@@ -241,14 +261,15 @@ impl L3Session for Session {
         if self.tables.is_some() {
             return None;
         }
-        let opened = self.router.kernel.open_session()?;
+        let kernel = self.router.kernel.get()?.clone();
+        let opened = kernel.open_session()?;
         let memory = Arc::clone(&opened.memory);
         let version = self.version.to_wire().into();
         memory.shared().version.store(version, Relaxed);
         let tables = SharedTables::new(Arc::clone(&memory), self.xid);
         self.router.add_session(self.switch, &memory);
         let turns = self.share(tables);
-        let (kernel, mode) = (self.router.kernel.clone(), self.router.mode);
+        let mode = self.router.mode;
         Some(Box::new(Link::with_turns(kernel, opened, mode, turns)))
     }
 }

@@ -98,6 +98,36 @@ fn many_switches_come_and_go() {
     controller.stop().unwrap();
 }
 
+/// What takes long is loaded while switches are served; they have kernel halves from then on.
+#[test]
+fn a_switch_is_answered_before_the_kernel_half_is_loaded() {
+    if kernel().is_none() {
+        return;
+    }
+    let program = LearningSwitch::later().mode(Mode::Kernel);
+    let controller = start(program.clone());
+    let mut socket = connect(&controller);
+    join(&mut socket, Version::Of13, 1);
+    let counters = controller.network().counters(DatapathId(1)).unwrap();
+    let mut packet = Vec::new();
+    Packet::udp(1, 2).encode(Version::Of13, 1, &mut packet);
+    let mut ask = || {
+        socket.write_all(&packet).unwrap();
+        let count = socket.read(&mut [0; 200]).expect("an answer comes in time");
+        assert!(count > 8);
+        counters.answered_in_kernel.get()
+    };
+    for _ in 0..50 {
+        assert_eq!(ask(), 0, "nothing is loaded");
+    }
+    program.load(8).unwrap();
+    let mut rounds = 0..100_000;
+    while ask() == 0 {
+        rounds.next().expect("the kernel answers once it is loaded");
+    }
+    controller.stop().unwrap();
+}
+
 /// The kernel's table does not grow: when it is crowded, the program answers that switch alone, and has forgotten no host.
 #[test]
 fn a_switch_with_many_hosts_goes_back_to_the_program() {
