@@ -9,7 +9,7 @@ SHARD ?= 0/8
 PUBLIC_API = $(CARGO) run --quiet --locked --manifest-path tools/public-api/Cargo.toml --target-dir target/public-api --
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all rivals simulate conformance lint fmt doc fuzz fuzz-quick fuzz-check mutants bench figures network-figures figure-16 figure-20 kernel-half-figures northbound-figures switch-figures msrv publish-check public-api public-api-bless python python-lint python-test deb package-test miri ci nightly
+.PHONY: help setup demo test test-all rivals simulate conformance lint fmt doc fuzz fuzz-quick fuzz-check mutants bench figures network-figures figure-16 figure-20 kernel-half-figures northbound-figures switch-figures msrv publish-check public-api public-api-bless python python-lint python-test deb package-test miri ci nightly web web-test
 
 help: ## List the verbs
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -131,6 +131,12 @@ deb: ## A Debian package of the program, in target/debian
 package-test: ## Whether a package of the debug build works on a fresh Debian 12, in namespaces; root and debootstrap
 	$(CARGO) build
 	tools/package-test "$$(tools/debian-package --program target/debug/urtica)"
+
+web: ## The page of the northbound interface, in web/dist, for --features web; needs Node 18 and npm
+	tools/web
+
+web-test: ## The page in Chromium, with the network of the debug build; needs Chromium, too. PICTURES=1 renews the pictures
+	tools/web --test
 
 miri: ## The unsafe code of state and pipeline under Miri; skipped where that is not installed
 	tools/miri

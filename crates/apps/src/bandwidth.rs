@@ -40,7 +40,7 @@ use urtica_controller::{
 use urtica_services::{Discovery, Flow, HostEvent, Hosts, Provisioner, is_provisioned};
 use urtica_topology::{Path, PortId, k_shortest};
 use urtica_wire::{
-    Action, FlowMod, MacAddr, Message, PacketIn, Port, PortConfig, PortFeatures, PortState, Version,
+    Action, FlowMod, MacAddr, Message, PacketIn, Port, PortConfig, PortState, Version,
 };
 
 /// Marks the entries that send flows with a demand to the controller: `ubandwd` in ASCII.
@@ -568,7 +568,7 @@ pub(crate) fn capacities(network: &Network, default_bps: u64) -> BTreeMap<PortId
             .info(switch)
             .map_or_else(Ports::default, |info| info.ports.clone());
         for port in ports.iter().filter(|port| is_up(port)) {
-            let capacity = capacity_bps(port).unwrap_or(default_bps);
+            let capacity = port.speed_bps().unwrap_or(default_bps);
             capacities.insert(PortId::new(switch, port.port_no), capacity);
         }
     }
@@ -579,24 +579,4 @@ fn is_up(port: &Port) -> bool {
     !port.port_no.is_reserved()
         && !port.config.contains(PortConfig::PORT_DOWN)
         && !port.state.contains(PortState::LINK_DOWN)
-}
-
-/// A port's bandwidth as it states it.
-fn capacity_bps(port: &Port) -> Option<u64> {
-    let by_feature = [
-        (PortFeatures::FD_1TB, 1_000_000_000_000),
-        (PortFeatures::FD_100GB, 100_000_000_000),
-        (PortFeatures::FD_40GB, 40_000_000_000),
-        (PortFeatures::FD_10GB, 10_000_000_000),
-        (PortFeatures::FD_1GB | PortFeatures::HD_1GB, 1_000_000_000),
-        (PortFeatures::FD_100MB | PortFeatures::HD_100MB, 100_000_000),
-        (PortFeatures::FD_10MB | PortFeatures::HD_10MB, 10_000_000),
-    ];
-    if port.curr_speed > 0 {
-        return Some(u64::from(port.curr_speed) * 1_000);
-    }
-    let named = by_feature
-        .iter()
-        .find(|(feature, _)| port.curr.intersects(*feature));
-    named.map(|(_, bps)| *bps)
 }

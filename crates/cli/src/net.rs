@@ -2,12 +2,15 @@
 
 mod need;
 mod prompt;
+#[cfg_attr(not(feature = "northbound"), path = "net/unserved.rs")]
+mod served;
 mod signals;
 mod simulate;
 mod watch;
 
 use crate::log::log_to_stderr;
 use crate::say::{complain, say};
+use served::Outside;
 use signals::Signals;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,6 +28,7 @@ Examples:
   urtica net linear,3 --apps l2 --ping-all --trace
   urtica net tree,depth=2,fanout=2 --controller tcp:127.0.0.1:6653 --ping-all --seconds 10
   urtica net linear,2 --ping-all --pcap s1,s2=trunk.pcap
+  urtica net tree,depth=2,fanout=2 --apps discovery,hosts,l2 --northbound
   urtica net simulate --seeds 100
 
 Without --ping-all and --seconds it takes Mininet's commands: at a prompt, or from a pipe, as in
@@ -43,6 +47,11 @@ const TOLD_WITHIN: Duration = Duration::from_millis(300);
 /// The hint if a network has loops and hosts do not reach each other.
 const LOOPS: &str =
     "this topology has loops, in which floods circulate; l2 and learning switches need one without";
+
+/// The refusal of an interface without a controller in real time.
+#[cfg(feature = "northbound")]
+const NOTHING_TO_SERVE: &str = "--northbound is the interface of the network's controller, in real time: expected --apps, as in \
+     --apps discovery,hosts,l2, and no --simulated";
 
 /// How often to check whether to end.
 const LOOK: Duration = Duration::from_millis(100);
@@ -96,6 +105,9 @@ struct ShowArgs {
     /// Capture a link's frames into a file, as in s1,s2=trunk.pcap. May be repeated.
     #[arg(long, value_name = "A,B=FILE", value_parser = parse_capture)]
     pcap: Vec<(String, String, PathBuf)>,
+    #[cfg(feature = "northbound")]
+    #[command(flatten)]
+    northbound: crate::northbound::NorthboundArgs,
 }
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {
@@ -135,7 +147,7 @@ pub fn run(args: NetArgs) -> ExitCode {
 
 fn show(args: &ShowArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let signals = Signals::register()?;
-    let mut net = args.build()?;
+    let (mut net, _controller) = args.build()?;
     args.end_in_time(&mut net, &signals);
     if args.waits_for_controller() {
         wait_for_controller(&mut net, args.patience(), &signals)?;
@@ -170,11 +182,13 @@ fn ping_all(net: &mut Net, hint: Option<&str>, signals: &Signals) -> Result<bool
 }
 
 impl ShowArgs {
-    fn build(&self) -> Result<Net, Box<dyn std::error::Error>> {
+    /// The network, and what has to live as long: the controller, if it runs on threads of its own.
+    fn build(&self) -> Result<(Net, Option<Outside>), Box<dyn std::error::Error>> {
         let spec = self.topology.as_ref().ok_or("no topology was given")?;
         let plan = spec.plan()?;
         // Wrong names and options are reported before anything is built.
-        let controller = with_apps(Controller::new(), &self.apps, &self.options)?;
+        let (controller, services) = with_services(Controller::new(), &self.apps, &self.options)?;
+        let (controller, outside) = self.serve(controller, &services)?;
         if let Some(need) = need::check(&spec.to_string(), &plan, self.ping_all)? {
             say(need);
         }
@@ -189,12 +203,41 @@ impl ShowArgs {
         if !self.simulated {
             net.follow_the_clock();
         }
-        match &self.controller {
-            Some(address) => net.connect_to(address)?,
-            None if self.apps.is_empty() => {}
-            None => net.start_controller(controller)?,
+        let elsewhere = outside.as_ref().map(Outside::address);
+        match (self.controller.as_ref().or(elsewhere), controller) {
+            (Some(address), _) => net.connect_to(address)?,
+            (None, Some(controller)) if !self.apps.is_empty() => {
+                net.start_controller(controller)?
+            }
+            _ => {}
         }
-        Ok(net)
+        Ok((net, outside))
+    }
+
+    /// Starts the controller where it serves HTTP; gives it back where it does not.
+    #[cfg(feature = "northbound")]
+    fn serve(
+        &self,
+        controller: Controller,
+        services: &apps::Services,
+    ) -> Result<(Option<Controller>, Option<Outside>), Box<dyn std::error::Error>> {
+        let Some(northbound) = self.northbound.bind(&self.apps, services)? else {
+            return Ok((Some(controller), None));
+        };
+        if self.apps.is_empty() || self.simulated {
+            return Err(NOTHING_TO_SERVE.into());
+        }
+        let outside = Outside::start(controller, northbound)?;
+        Ok((None, Some(outside)))
+    }
+
+    #[cfg(not(feature = "northbound"))]
+    fn serve(
+        &self,
+        controller: Controller,
+        _: &apps::Services,
+    ) -> Result<(Option<Controller>, Option<Outside>), Box<dyn std::error::Error>> {
+        Ok((Some(controller), None))
     }
 
     /// The hint if hosts do not reach each other.
@@ -258,9 +301,19 @@ fn with_apps(
     names: &[String],
     options: &apps::Options,
 ) -> Result<Controller, apps::SetupError> {
+    let (controller, _) = with_services(controller, names, options)?;
+    Ok(controller)
+}
+
+/// Like `with_apps`, with the services that the programs share.
+fn with_services(
+    controller: Controller,
+    names: &[String],
+    options: &apps::Options,
+) -> Result<(Controller, apps::Services), apps::SetupError> {
     let mut options = options.clone();
     options.discovery.secret = Some([0; 32]);
-    apps::add_all(controller, names, &options)
+    apps::add_all_with_services(controller, names, &options)
 }
 
 fn wait_for_controller(

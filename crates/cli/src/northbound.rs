@@ -7,11 +7,11 @@ use urtica_controller::Controller;
 use urtica_northbound::{Northbound, NorthboundConfig, NorthboundError, NorthboundHandle, Tokens};
 
 /// Options of the northbound interface.
-#[derive(clap::Args)]
+#[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Options of the northbound interface")]
 pub struct NorthboundArgs {
-    /// Serve HTTP: Ryu's REST paths, events, metrics for Prometheus. ADDR is an address and a port, or a port of the loopback
-    /// address [default ADDR: 127.0.0.1:8080].
+    /// Serve HTTP: a page for browsers, Ryu's REST paths, events, metrics for Prometheus. ADDR is an address and a port, or a
+    /// port of the loopback address [default ADDR: 127.0.0.1:8080].
     #[arg(
         long,
         value_name = "ADDR",
@@ -90,9 +90,22 @@ impl NorthboundArgs {
         programs: &[String],
         services: &Services,
     ) -> Result<(Controller, Option<NorthboundHandle>), NorthboundError> {
-        if self.northbound.is_none() {
+        let Some(northbound) = self.bind(programs, services)? else {
             warn_of_nobody_who_asks(programs);
             return Ok((controller, None));
+        };
+        let handle = northbound.handle();
+        Ok((northbound.add_to(controller), Some(handle)))
+    }
+
+    /// The interface of these programs, which listens already; `None` if it is not wanted.
+    pub fn bind(
+        &self,
+        programs: &[String],
+        services: &Services,
+    ) -> Result<Option<Northbound>, NorthboundError> {
+        if self.northbound.is_none() {
+            return Ok(None);
         }
         let config = self.config().map_err(|(_, error)| error)?;
         let mut northbound = Northbound::bind(config)?
@@ -104,8 +117,7 @@ impl NorthboundArgs {
         if let Some(hosts) = &services.hosts {
             northbound = northbound.hosts(hosts);
         }
-        let handle = northbound.handle();
-        Ok((northbound.add_to(controller), Some(handle)))
+        Ok(Some(northbound))
     }
 }
 

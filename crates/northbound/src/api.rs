@@ -6,6 +6,7 @@
 mod change;
 mod list;
 mod path;
+mod port;
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -15,14 +16,15 @@ use axum::{Json, Router};
 use std::sync::Arc;
 
 pub(crate) use change::{FlowChange, GroupChange, MeterChange, RoleChange};
-pub(crate) use list::{FlowEntry, Group, Host, Link, Meter, Port, Switch, Table};
+pub(crate) use list::{FlowEntry, Group, Host, Link, Meter, Switch, Table};
 pub(crate) use path::Hop;
+pub(crate) use port::{Port, SwitchPorts};
 
 pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/api/v1/switches", get(list::switches))
         .route("/api/v1/switches/{dpid}", get(list::switch))
-        .route("/api/v1/switches/{dpid}/ports", get(list::ports))
+        .route("/api/v1/switches/{dpid}/ports", get(port::of_switch))
         .route("/api/v1/switches/{dpid}/tables", get(list::tables))
         .route(
             "/api/v1/switches/{dpid}/flows",
@@ -37,6 +39,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
             get(list::meters).post(change::meter),
         )
         .route("/api/v1/switches/{dpid}/role", post(change::role))
+        .route("/api/v1/ports", get(port::of_all))
         .route("/api/v1/hosts", get(list::hosts))
         .route("/api/v1/links", get(list::links))
         .route("/api/v1/paths", get(path::path))

@@ -7,6 +7,7 @@
 use crate::app::App;
 use crate::config::Tokens;
 use crate::error::ApiError;
+use crate::web;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::middleware::Next;
@@ -44,6 +45,7 @@ impl App {
         let tokens = self.live.tokens();
         match tokens.is_empty() {
             true => self.check_host(headers),
+            false if web::is_public(request.uri().path()) => Ok(()),
             false => check_token(&tokens, headers),
         }
     }

@@ -39,6 +39,7 @@ mod params;
 mod rates;
 mod ryu;
 mod server;
+mod web;
 
 pub use axum;
 pub use config::{DEFAULT_PORT, NorthboundConfig, NorthboundError, Tokens};

@@ -50,7 +50,7 @@ async fn metrics(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
 }
 
 /// What is known of the counters of each switch's ports.
-async fn request_ports(app: &App, switches: &[Arc<SwitchInfo>]) -> Vec<Known> {
+pub(crate) async fn request_ports(app: &App, switches: &[Arc<SwitchInfo>]) -> Vec<Known> {
     let ids: Vec<_> = switches.iter().map(|info| info.datapath_id).collect();
     // Waiting until a switch can take the request counts, too.
     let patience = app.config.reply_timeout * 2;

@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::config::{NorthboundConfig, NorthboundError};
 use crate::error::ApiError;
 use crate::live::{Live, NorthboundHandle};
-use crate::{api, events, guard, metrics, openapi, ryu, server};
+use crate::{api, events, guard, metrics, openapi, ryu, server, web};
 use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
 use axum::middleware;
@@ -153,6 +153,7 @@ fn router(app: Arc<App>, own: Router) -> Router {
         .merge(events::routes())
         .merge(metrics::routes())
         .merge(openapi::routes())
+        .merge(web::routes())
         .with_state(Arc::clone(&app))
         .merge(own)
         .fallback(no_such_path)

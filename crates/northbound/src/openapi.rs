@@ -29,6 +29,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
     components(schemas(
         api::Switch,
         api::Port,
+        api::SwitchPorts,
         api::Table,
         api::FlowEntry,
         api::Group,
@@ -94,6 +95,7 @@ const OPERATIONS: &[Operation] = &[
     (Get, "/api/v1/switches/{dpid}/meters", "Its meters", Asked::Nothing, Told::Many("Meter")),
     (Post, "/api/v1/switches/{dpid}/meters", "Changes its meters", Asked::Named("MeterChange"), Told::NoContent),
     (Post, "/api/v1/switches/{dpid}/role", "Asks it for another role of this controller", Asked::Named("RoleChange"), Told::NoContent),
+    (Get, "/api/v1/ports", "The ports of all switches, with counters that are at most about a second older than the response", Asked::Nothing, Told::Many("SwitchPorts")),
     (Get, "/api/v1/hosts", "The hosts that are known", Asked::Nothing, Told::Many("Host")),
     (Get, "/api/v1/links", "The links between switches, one for each direction", Asked::Nothing, Told::Many("Link")),
     (Get, "/api/v1/paths?from,to", "A shortest path between two hosts or ports; none where there is no way", Asked::Nothing, Told::Many("Hop")),
@@ -334,6 +336,21 @@ fn content(schema: impl Into<RefOr<Schema>>) -> utoipa::openapi::Content {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The page's types of this interface are made of this file. `BLESS=1` writes it.
+    #[test]
+    fn the_page_knows_this_description() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../web/openapi.json");
+        let description = serde_json::to_string_pretty(&document()).unwrap() + "\n";
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(file, &description).unwrap();
+        }
+        let known = std::fs::read_to_string(file).unwrap_or_default();
+        assert!(
+            known == description,
+            "{file} is another description: write it with BLESS=1, and type `make web`"
+        );
+    }
 
     #[test]
     fn each_operation_is_described_once_and_each_reference_leads_somewhere() {

@@ -180,6 +180,34 @@ impl Port {
             max_speed: 0,
         }
     }
+
+    /// Its current rate in bit/s: by `curr_speed`, or else by the rate among the features in use; `None` if neither tells.
+    pub fn speed_bps(&self) -> Option<u64> {
+        const BY_FEATURE: [(PortFeatures, u64); 7] = [
+            (PortFeatures::FD_1TB, 1_000_000_000_000),
+            (PortFeatures::FD_100GB, 100_000_000_000),
+            (PortFeatures::FD_40GB, 40_000_000_000),
+            (PortFeatures::FD_10GB, 10_000_000_000),
+            (
+                PortFeatures::FD_1GB.union(PortFeatures::HD_1GB),
+                1_000_000_000,
+            ),
+            (
+                PortFeatures::FD_100MB.union(PortFeatures::HD_100MB),
+                100_000_000,
+            ),
+            (
+                PortFeatures::FD_10MB.union(PortFeatures::HD_10MB),
+                10_000_000,
+            ),
+        ];
+        if self.curr_speed > 0 {
+            return Some(u64::from(self.curr_speed) * 1_000);
+        }
+        let mut named = BY_FEATURE.iter();
+        let named = named.find(|(feature, _)| self.curr.intersects(*feature));
+        named.map(|(_, bps)| *bps)
+    }
 }
 
 impl<'a> Element<'a> for Port {
@@ -240,6 +268,27 @@ pub struct PortMod {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_rate_is_the_current_one_or_that_of_the_features() {
+        let port = |curr_speed, curr| Port {
+            curr_speed,
+            curr,
+            ..Port::new(PortNo(1), MacAddr::default(), "eth0")
+        };
+        for (curr_speed, curr, bps) in [
+            (25_000_000, PortFeatures::OTHER, Some(25_000_000_000)),
+            (
+                0,
+                PortFeatures::FD_10GB | PortFeatures::COPPER,
+                Some(10_000_000_000),
+            ),
+            (0, PortFeatures::HD_100MB, Some(100_000_000)),
+            (0, PortFeatures::FIBER, None),
+        ] {
+            assert_eq!(port(curr_speed, curr).speed_bps(), bps);
+        }
+    }
 
     #[test]
     fn names_are_cut_between_characters_and_end_in_a_zero() {

@@ -9,7 +9,6 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Serialize;
-use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::mpsc::Sender;
 use urtica_controller::{OWN_COOKIE_BITS, ProgramId, Reply, SwitchInfo};
@@ -17,17 +16,19 @@ use urtica_wire::text::Instructions;
 use urtica_wire::{
     FlowStats, FlowStatsRequest, GroupDesc, GroupMod, GroupModCommand, Message, MeterConfig,
     MeterMod, MeterModCommand, MultipartFlags, MultipartReplyBody, MultipartRequest,
-    MultipartRequestBody, PortConfig, PortState, PortStats, Version,
+    MultipartRequestBody, PortNo, Version,
 };
 use utoipa::ToSchema;
 
-type Listed<T> = Result<Json<Vec<T>>, ApiError>;
+pub(super) type Listed<T> = Result<Json<Vec<T>>, ApiError>;
 
 /// A connected switch.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Switch {
     /// Its datapath id: 16 hexadecimal digits.
     id: String,
+    /// The name of its local port, which in Open vSwitch is the bridge's; none for a switch without one.
+    name: Option<String>,
     /// Its version of OpenFlow.
     openflow: String,
     /// This controller's role at it: `equal`, `primary` or `secondary`.
@@ -44,6 +45,7 @@ impl From<&SwitchInfo> for Switch {
     fn from(info: &SwitchInfo) -> Self {
         Self {
             id: info.datapath_id.to_string(),
+            name: info.port(PortNo::LOCAL).map(|port| port.name.to_string()),
             openflow: info.version.to_string(),
             role: info.role.to_string(),
             peer: info.peer.clone(),
@@ -64,61 +66,6 @@ pub(super) async fn switch(
     params: Params,
 ) -> Result<Json<Switch>, ApiError> {
     Ok(Json(Switch::from(&*app.switch(params.switch()?)?)))
-}
-
-/// A port, and what its switch has counted there.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Port {
-    /// Its number, or its name where it is reserved (`LOCAL`).
-    port: String,
-    /// Its name.
-    name: String,
-    /// Its MAC address.
-    mac: String,
-    /// Whether it is up.
-    up: bool,
-    received_packets: Option<u64>,
-    sent_packets: Option<u64>,
-    received_bytes: Option<u64>,
-    sent_bytes: Option<u64>,
-    received_dropped: Option<u64>,
-    sent_dropped: Option<u64>,
-    received_errors: Option<u64>,
-    sent_errors: Option<u64>,
-}
-
-pub(super) async fn ports(State(app): State<Arc<App>>, params: Params) -> Listed<Port> {
-    let info = app.switch(params.switch()?)?;
-    let counted = app.network.port_stats(info.datapath_id).await?;
-    let counted: HashMap<_, _> = counted
-        .into_iter()
-        .map(|port| (port.port_no, port))
-        .collect();
-    let row = |port: &urtica_wire::Port| {
-        // A counter that a switch does not have is all ones (1.3.5 section 7.3.5.6).
-        let count = |value: fn(&PortStats) -> u64| {
-            counted
-                .get(&port.port_no)
-                .map(value)
-                .filter(|count| *count != u64::MAX)
-        };
-        Port {
-            port: port.port_no.to_string(),
-            name: port.name.to_string(),
-            mac: port.hw_addr.to_string(),
-            up: !port.config.contains(PortConfig::PORT_DOWN)
-                && !port.state.contains(PortState::LINK_DOWN),
-            received_packets: count(|port| port.rx_packets),
-            sent_packets: count(|port| port.tx_packets),
-            received_bytes: count(|port| port.rx_bytes),
-            sent_bytes: count(|port| port.tx_bytes),
-            received_dropped: count(|port| port.rx_dropped),
-            sent_dropped: count(|port| port.tx_dropped),
-            received_errors: count(|port| port.rx_errors),
-            sent_errors: count(|port| port.tx_errors),
-        }
-    };
-    Ok(Json(info.ports.iter().map(row).collect()))
 }
 
 /// A flow table.

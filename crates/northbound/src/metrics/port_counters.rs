@@ -32,7 +32,7 @@ pub(crate) struct PortCounters {
 
 /// What is known of one switch.
 #[derive(Clone, Default)]
-pub(super) struct Known {
+pub(crate) struct Known {
     /// The counters of its last reply, and when it arrived.
     pub counters: Option<(Arc<[PortStats]>, Instant)>,
     /// Whether the switch has left its last request unanswered.

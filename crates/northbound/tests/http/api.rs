@@ -53,6 +53,29 @@ fn a_network_is_described() {
 }
 
 #[test]
+fn the_ports_of_all_switches_are_told_with_their_counters() {
+    for version in Version::ALL {
+        let lab = Lab::new("linear,2", version, &["hub"]);
+        wait("all switches have told their counters", || {
+            let told = list(&lab, "ports");
+            told.len() == 2 && told.iter().all(|row| row["age_seconds"].is_f64())
+        });
+        let told = list(&lab, "ports");
+        assert_eq!(
+            told[0]["switch"],
+            json!("0000000000000001"),
+            "OpenFlow {version}"
+        );
+        assert!(told[0]["age_seconds"].as_f64().unwrap() < 60.0);
+        let ports = told[0]["ports"].as_array().unwrap();
+        let first = ports.iter().find(|port| port["name"] == "s1-eth1").unwrap();
+        assert!(first["sent_bytes"].is_u64(), "{first}");
+        // Links without a bandwidth have ports without a speed.
+        assert_eq!(first.get("speed_bps"), Some(&Value::Null), "{first}");
+    }
+}
+
+#[test]
 fn entries_are_changed_and_confirmed_in_the_syntax_of_ovs_ofctl() {
     for version in Version::ALL {
         let lab = Lab::new("single,2", version, &["hub"]);

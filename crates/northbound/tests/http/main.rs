@@ -14,3 +14,4 @@ mod qos;
 mod require;
 mod router;
 mod topology;
+mod web;

@@ -1,0 +1,142 @@
+//! The page at `/`: who gets it, and what browsers may do with it.
+
+use crate::lab::{Lab, Response, config};
+use urtica_northbound::{NorthboundConfig, Tokens};
+use urtica_wire::Version;
+
+const TOKEN: &str = "4f9ec7d0b6a1c5e2";
+
+fn lab(config: NorthboundConfig) -> Lab {
+    Lab::with("single,1", Version::Of13, &["hub"], config, |northbound| {
+        northbound
+    })
+}
+
+fn with_token() -> Lab {
+    lab(NorthboundConfig {
+        tokens: Tokens::new([TOKEN]),
+        ..config()
+    })
+}
+
+/// Whether a response has a header with this value.
+fn has(response: &Response, name: &str, value: &str) -> bool {
+    let line = format!("{name}: {value}");
+    response.headers.lines().any(|given| given == line)
+}
+
+#[test]
+fn the_page_runs_nothing_of_others_and_is_in_no_frame() {
+    let page = lab(config()).get("/");
+    assert_eq!(page.status, 200);
+    assert!(page.body.contains("<title>Urtica</title>"), "{}", page.body);
+    assert!(
+        has(&page, "content-type", "text/html; charset=utf-8"),
+        "{}",
+        page.headers
+    );
+    for (name, value) in [
+        ("x-frame-options", "DENY"),
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("cache-control", "no-cache"),
+    ] {
+        assert!(has(&page, name, value), "{name}: {}", page.headers);
+    }
+    let mut lines = page.headers.lines();
+    let policy = lines.find_map(|line| line.strip_prefix("content-security-policy: "));
+    let policy = policy.unwrap_or_default();
+    for part in [
+        "default-src 'none'",
+        "script-src 'self'",
+        "connect-src 'self'",
+        "frame-ancestors 'none'",
+    ] {
+        assert!(policy.contains(part), "{policy}");
+    }
+    assert!(
+        !policy.contains("unsafe") && !policy.contains("http"),
+        "{policy}"
+    );
+    // What the policy forbids is not in the page.
+    assert!(!page.body.contains(" style=") && !page.body.contains("<style"));
+    assert!(!page.body.contains("http:") && !page.body.contains("https:"));
+}
+
+#[test]
+fn the_page_needs_no_token_and_data_do() {
+    let lab = with_token();
+    for path in ["/", "/?a=b"] {
+        assert_eq!(lab.get(path).status, 200, "{path}");
+    }
+    assert_eq!(lab.get("/assets/nothing.js").status, 404);
+    for path in [
+        "/api/v1/switches",
+        "/api/v1/events",
+        "/metrics",
+        "/openapi.json",
+        "//",
+        "/assets",
+        "/assets/../api/v1/switches",
+        "/assets/%2e%2e/api/v1/switches",
+        "/nothing",
+    ] {
+        let status = lab.get(path).status;
+        let is_refused = status == 401 || path.starts_with("/assets/") && status == 404;
+        assert!(is_refused, "{path}: {status}");
+    }
+    let header = format!("Authorization: Bearer {TOKEN}\r\n");
+    let known = lab.send("GET", "/api/v1/switches", &header, "");
+    assert_eq!(known.status, 200);
+}
+
+#[test]
+fn the_page_is_for_this_machine_without_tokens() {
+    let refused = lab(config()).send("GET", "/", "Host: evil.example\r\n", "");
+    assert_eq!(refused.status, 403, "{}", refused.body);
+}
+
+#[test]
+fn other_methods_get_no_page() {
+    let lab = lab(config());
+    assert_eq!(lab.post("/", "{}").status, 405);
+    assert_eq!(lab.send("HEAD", "/", "", "").body, "");
+}
+
+#[cfg(not(feature = "web"))]
+#[test]
+fn a_program_without_the_page_says_how_to_get_it() {
+    let page = lab(config()).get("/");
+    assert!(page.body.contains("make web"), "{}", page.body);
+    assert!(page.body.contains("--features web"), "{}", page.body);
+}
+
+#[cfg(feature = "web")]
+#[test]
+fn files_whose_names_tell_their_contents_are_kept_by_browsers() {
+    let lab = lab(config());
+    let page = lab.get("/");
+    let paths: Vec<_> = page
+        .body
+        .split('"')
+        .filter_map(|part| part.strip_prefix('.'))
+        .filter(|path| path.starts_with("/assets/"))
+        .collect();
+    assert!(paths.iter().any(|path| path.ends_with(".js")), "{paths:?}");
+    assert!(paths.iter().any(|path| path.ends_with(".css")), "{paths:?}");
+    for path in paths {
+        let file = lab.get(path);
+        assert_eq!(file.status, 200, "{path}");
+        assert!(
+            has(
+                &file,
+                "cache-control",
+                "public, max-age=31536000, immutable"
+            ),
+            "{}",
+            file.headers
+        );
+        assert!(has(&file, "vary", "accept-encoding"), "{}", file.headers);
+    }
+}

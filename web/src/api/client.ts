@@ -1,0 +1,111 @@
+// Requests to the northbound interface.
+
+import type { components } from "./schema";
+
+type Schemas = components["schemas"];
+export type Switch = Schemas["Switch"];
+export type SwitchPorts = Schemas["SwitchPorts"];
+export type Port = Schemas["Port"];
+export type Table = Schemas["Table"];
+export type FlowEntry = Schemas["FlowEntry"];
+export type Group = Schemas["Group"];
+export type Meter = Schemas["Meter"];
+export type Host = Schemas["Host"];
+export type Link = Schemas["Link"];
+export type Hop = Schemas["Hop"];
+export type FlowChange = Schemas["FlowChange"];
+export type RoleChange = Schemas["RoleChange"];
+
+/** How long a response may take. The interface itself waits 20 s for a switch. */
+const PATIENCE_MS = 25_000;
+
+/** What the interface refuses, in its words. */
+export class Refused extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+    readonly field: string | null = null,
+    readonly example: string | null = null,
+  ) {
+    super(message);
+  }
+}
+
+/** Nobody answers. */
+export class Unreachable extends Error {}
+
+/** The interface, as it is reached from this page. The token is in memory only. */
+export class Client {
+  private token: string | null = null;
+  /** How far the server's clock is ahead of this one. */
+  private aheadMs = 0;
+
+  setToken(token: string | null): void {
+    this.token = token;
+  }
+
+  /** The server's time, as exactly as its responses tell it: the clock here may be wrong. */
+  now(): number {
+    return Date.now() + this.aheadMs;
+  }
+
+  /** A GET of something that is JSON. */
+  async get<T>(path: string): Promise<T> {
+    const response = await this.send(path, {});
+    return (await received(() => response.json())) as T;
+  }
+
+  /** A GET of text. */
+  async text(path: string): Promise<string> {
+    const response = await this.send(path, {});
+    return received(() => response.text());
+  }
+
+  /** A POST of JSON that is answered by nothing. */
+  async post(path: string, body: unknown): Promise<void> {
+    const headers = { "Content-Type": "application/json" };
+    await this.send(path, { method: "POST", headers, body: JSON.stringify(body) });
+  }
+
+  /** A GET whose response is read as it arrives. */
+  async stream(path: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
+    const response = await this.send(path, { signal });
+    if (response.body === null) throw new Unreachable("the response has no body");
+    return response.body;
+  }
+
+  private async send(path: string, init: RequestInit): Promise<Response> {
+    const headers = new Headers(init.headers);
+    if (this.token !== null) headers.set("Authorization", `Bearer ${this.token}`);
+    const signal = init.signal ?? AbortSignal.timeout(PATIENCE_MS);
+    const response = await received(() =>
+      fetch(new URL(path, document.baseURI), { cache: "no-store", credentials: "omit", ...init, headers, signal }),
+    );
+    this.readClock(response);
+    if (!response.ok) throw await refusal(response);
+    return response;
+  }
+
+  private readClock(response: Response): void {
+    const date = Date.parse(response.headers.get("Date") ?? "");
+    const aheadMs = date - Date.now();
+    // A response tells full seconds, so small differences say nothing.
+    if (!Number.isNaN(date) && Math.abs(aheadMs - this.aheadMs) > 2_000) this.aheadMs = aheadMs;
+  }
+}
+
+/** What fails while something is received is one thing, whatever browsers call it. */
+async function received<T>(receive: () => Promise<T>): Promise<T> {
+  try {
+    return await receive();
+  } catch (error) {
+    throw new Unreachable(error instanceof Error ? error.message : String(error));
+  }
+}
+
+async function refusal(response: Response): Promise<Refused> {
+  const body: unknown = await response.json().catch(() => null);
+  const told = typeof body === "object" && body !== null ? (body as Partial<Schemas["ApiError"]>) : {};
+  const sentence = told.error ?? `the controller answers with status ${response.status}`;
+  return new Refused(response.status, sentence, told.field ?? null, told.example ?? null);
+}

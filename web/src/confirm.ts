@@ -1,0 +1,24 @@
+// Asks before anything is changed, and names the effect.
+
+import { button, el } from "./dom";
+
+/** Whether the reader agrees. */
+export function confirmed(effect: string, verb: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    let agrees = false;
+    const dialog = el("dialog", { "aria-labelledby": "confirm-title" });
+    const cancel = button("Cancel", () => dialog.close());
+    const agree = button(verb, () => {
+      agrees = true;
+      dialog.close();
+    }, { class: "primary" });
+    dialog.append(el("p", { id: "confirm-title", class: "effect" }, effect), el("div", { class: "bar" }, cancel, agree));
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      resolve(agrees);
+    });
+    document.body.append(dialog);
+    dialog.showModal();
+    cancel.focus();
+  });
+}

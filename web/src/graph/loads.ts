@@ -1,0 +1,25 @@
+// Colours and widths of links by load: Okabe and Ito's colours, which all people can tell apart; widths say it, too.
+
+export interface Level {
+  /** Up to this share of a link's capacity. */
+  below: number;
+  name: string;
+  /** The name of a colour in style.css. */
+  colour: string;
+  width: number;
+}
+
+export const LEVELS: readonly Level[] = [
+  { below: 0.01, name: "idle", colour: "--load-0", width: 1.5 },
+  { below: 0.25, name: "below 25 %", colour: "--load-1", width: 2.5 },
+  { below: 0.5, name: "below 50 %", colour: "--load-2", width: 4 },
+  { below: 0.8, name: "below 80 %", colour: "--load-3", width: 6 },
+  { below: Infinity, name: "80 % and more", colour: "--load-4", width: 8.5 },
+];
+
+/** The level of a load; that of a link whose capacity is not known goes by that of 1 Gbit/s. */
+export function levelOf(load: { bps: number; share: number | null } | null): number {
+  if (load === null) return 0;
+  const share = load.share ?? load.bps / 1e9;
+  return LEVELS.findIndex((level) => share < level.below);
+}

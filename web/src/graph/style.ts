@@ -1,0 +1,84 @@
+// How the picture looks, in the colours of style.css.
+
+import type { StylesheetJson } from "cytoscape";
+import { LEVELS } from "./loads";
+
+/** The style for the colours of now: they change with the system's setting. */
+export function styleOf(container: Element): StylesheetJson {
+  const computed = getComputedStyle(container);
+  const colour = (name: string) => computed.getPropertyValue(name).trim();
+  const font = computed.fontFamily;
+  return [
+    {
+      selector: "node",
+      style: {
+        label: "data(label)",
+        color: colour("--text"),
+        "font-family": font,
+        "font-size": 13,
+        "border-color": colour("--line"),
+        "background-color": colour("--panel"),
+        "text-max-width": "160px",
+        "min-zoomed-font-size": 7,
+      },
+    },
+    {
+      selector: "node.switch",
+      style: {
+        shape: "round-rectangle",
+        width: 58,
+        height: 30,
+        "border-width": 2,
+        "border-color": colour("--accent"),
+        "text-valign": "center",
+        "text-halign": "center",
+      },
+    },
+    { selector: "node.primary", style: { "border-width": 5, "border-style": "double" } },
+    { selector: "node.secondary", style: { "border-style": "dashed" } },
+    { selector: "node.ports-down", style: { "background-color": colour("--warn-panel") } },
+    {
+      selector: "node.host",
+      style: {
+        shape: "ellipse",
+        width: 14,
+        height: 14,
+        "border-width": 1.5,
+        "border-color": colour("--muted"),
+        "font-size": 10,
+        color: colour("--muted"),
+        "text-valign": "bottom",
+        "text-margin-y": 2,
+      },
+    },
+    {
+      selector: "edge",
+      style: { "curve-style": "haystack", "haystack-radius": 0.3, width: 1.5, "line-color": colour("--load-0") },
+    },
+    { selector: "edge.attached", style: { width: 1, "line-color": colour("--line") } },
+    ...LEVELS.map((level, place) => ({
+      selector: `edge.load-${place}`,
+      style: { width: level.width, "line-color": colour(level.colour) },
+    })),
+    {
+      selector: "node.gone",
+      style: {
+        "border-color": colour("--bad"),
+        "border-style": "dashed" as const,
+        "background-color": colour("--bad-panel"),
+        color: colour("--bad"),
+      },
+    },
+    {
+      selector: "edge.gone",
+      style: { width: 2.5, "line-color": colour("--bad"), "line-style": "dashed" as const },
+    },
+    { selector: "edge.path", style: { "line-color": colour("--path"), width: 7 } },
+    { selector: "node.path", style: { "border-color": colour("--path"), "border-width": 4 } },
+    { selector: ".dimmed", style: { opacity: 0.18 } },
+    {
+      selector: ".picked",
+      style: { "overlay-color": colour("--accent"), "overlay-opacity": 0.25, "overlay-padding": 6 },
+    },
+  ];
+}

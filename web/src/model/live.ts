@@ -1,0 +1,256 @@
+// Keeps the network as the controller has it: follows events, and reads the lists that they have changed.
+//
+// A list is read again, whole, when an event says that it may have changed, so that no order of events can leave a state that is
+// not the controller's. The first event is followed at once; while there are many, a list is read every so often. When the connection
+// fails, what is known is marked as old until everything was read anew.
+
+import type { Host, Link, Switch, SwitchPorts } from "../api/client";
+import { Client, Refused } from "../api/client";
+import { type Happened, follow } from "../api/events";
+import { EventLog, sentence, subjects } from "./log";
+import { LISTS, type List, Network } from "./network";
+
+export type Status =
+  | { kind: "connecting" }
+  | { kind: "live" }
+  /** The connection has failed; `againMs` is when it is tried again, by `performance.now()`. */
+  | { kind: "lost"; reason: string; sinceMs: number | null; againMs: number }
+  /** The controller wants another token. */
+  | { kind: "locked"; reason: string };
+
+/** The time between two readings of a list: several times as long as reading takes, within these bounds. */
+const REREAD_MS = { shortest: 250, longest: 2_000, times: 3 };
+
+/** How often the counters of ports are read. */
+const COUNTERS_MS = 2_000;
+
+/** How long to wait before connecting again: doubled with each failure. */
+const BACK_OFF_MS = { first: 500, longest: 15_000 };
+
+/** A connection that has been well for this long was a success. */
+const SETTLED_MS = 5_000;
+
+const READ_BY: Record<List, string> = {
+  switches: "api/v1/switches",
+  links: "api/v1/links",
+  hosts: "api/v1/hosts",
+  ports: "api/v1/ports",
+};
+
+export class Live {
+  readonly network = new Network();
+  readonly log = new EventLog();
+  status: Status = { kind: "connecting" };
+  private watchers = new Set<() => void>();
+  private failures = 0;
+  /** When the state was last known to be the controller's. */
+  private liveMs: number | null = null;
+  private connection: Connection | null = null;
+  private timer = 0;
+
+  constructor(readonly client: Client) {}
+
+  /** Whether what is shown is the controller's state of now. */
+  get isLive(): boolean {
+    return this.status.kind === "live";
+  }
+
+  /** Calls something whenever the status changes. */
+  watch(watcher: () => void): void {
+    this.watchers.add(watcher);
+  }
+
+  /** Connects, and goes on to do so. */
+  connect(): void {
+    clearTimeout(this.timer);
+    this.connection?.close();
+    const connection = new Connection(this);
+    this.connection = connection;
+    if (this.status.kind === "locked") this.set({ kind: "connecting" });
+    const began = performance.now();
+    void connection.run().catch((error: unknown) => {
+      if (this.connection !== connection) return;
+      if (performance.now() - began > SETTLED_MS) this.failures = 0;
+      this.lose(error);
+    });
+  }
+
+  /** Another request was refused for want of a token. */
+  refuse(error: unknown): void {
+    if (error instanceof Refused && error.status === 401) this.lose(error);
+  }
+
+  settle(): void {
+    this.set({ kind: "live" });
+  }
+
+  private lose(error: unknown): void {
+    if (this.isLive) this.liveMs = performance.now();
+    this.connection?.close();
+    this.connection = null;
+    clearTimeout(this.timer);
+    const reason = error instanceof Error ? error.message : String(error);
+    if (error instanceof Refused && error.status === 401) {
+      this.client.setToken(null);
+      this.set({ kind: "locked", reason });
+      return;
+    }
+    const wait = Math.min(BACK_OFF_MS.first * 2 ** this.failures, BACK_OFF_MS.longest);
+    this.failures += 1;
+    // Not all pages of a controller that has restarted at one moment.
+    const waitMs = wait * (0.75 + Math.random() / 2);
+    this.timer = setTimeout(() => this.connect(), waitMs);
+    this.set({ kind: "lost", reason, sinceMs: this.liveMs, againMs: performance.now() + waitMs });
+  }
+
+  private set(status: Status): void {
+    this.status = status;
+    this.watchers.forEach((watcher) => watcher());
+    this.network.changed();
+  }
+}
+
+/** One connection, until it fails. */
+class Connection {
+  private readonly abort = new AbortController();
+  private readonly readers: Record<List, Reader>;
+  private fail: (error: unknown) => void = () => undefined;
+  /** What events have changed before everything was read; `null` afterwards. */
+  private changedEarly: Set<List> | null = new Set();
+
+  constructor(private readonly live: Live) {
+    const reader = (list: List) => new Reader(() => this.read(list), (error) => this.fail(error));
+    this.readers = {
+      switches: reader("switches"),
+      links: reader("links"),
+      hosts: reader("hosts"),
+      ports: reader("ports"),
+    };
+  }
+
+  async run(): Promise<never> {
+    const failed = new Promise<never>((_, reject) => (this.fail = reject));
+    const followed = follow(
+      this.live.client,
+      this.abort.signal,
+      () => void this.begin().catch((error: unknown) => this.fail(error)),
+      (happened) => this.handle(happened),
+    );
+    return Promise.race([followed, failed]);
+  }
+
+  close(): void {
+    this.abort.abort();
+    LISTS.forEach((list) => this.readers[list].stop());
+  }
+
+  private get isClosed(): boolean {
+    return this.abort.signal.aborted;
+  }
+
+  /** Reads everything: only then is what is shown the controller's state. Events that come meanwhile have their lists read again. */
+  private async begin(): Promise<void> {
+    const { client, network } = this.live;
+    const programs = client.get<string[]>("api/v1/programs");
+    const told = await Promise.all(LISTS.map((list) => client.get<unknown>(READ_BY[list])));
+    network.programs = await programs;
+    if (this.isClosed) return;
+    // At once: a network of which half is known is drawn at other places.
+    LISTS.forEach((list, place) => this.set(list, told[place]));
+    this.changedEarly?.forEach((list) => this.readers[list].want());
+    this.changedEarly = null;
+    this.live.settle();
+    void this.poll().catch((error: unknown) => this.fail(error));
+  }
+
+  private async poll(): Promise<void> {
+    while (!this.isClosed) {
+      await new Promise((resolve) => setTimeout(resolve, COUNTERS_MS));
+      // Nobody looks at a hidden page. Events go on: they are few.
+      if (!document.hidden && !this.isClosed) await this.read("ports");
+    }
+  }
+
+  private async read(list: List): Promise<void> {
+    const told = await this.live.client.get<unknown>(READ_BY[list]);
+    if (!this.isClosed) this.set(list, told);
+  }
+
+  private set(list: List, told: unknown): void {
+    const { network } = this.live;
+    if (list === "switches") network.setSwitches(told as Switch[]);
+    if (list === "links") network.setLinks(told as Link[]);
+    if (list === "hosts") network.setHosts(told as Host[]);
+    if (list === "ports") network.setPorts(told as SwitchPorts[]);
+  }
+
+  private handle(happened: Happened): void {
+    if (this.isClosed) return;
+    const { network, log, client } = this.live;
+    // The stream begins with the switches that are up already.
+    const id = happened.data.dpid ?? "";
+    const isNews = happened.kind !== "switch_up" || this.live.isLive || !network.switches.has(id);
+    const labelOf = (dpid: string) => network.switches.get(dpid)?.label ?? dpid.replace(/^0+(?=.)/, "");
+    if (isNews) log.add(client.now(), happened.kind, sentence(happened, labelOf), subjects(happened.data));
+    for (const list of changedBy(happened.kind)) {
+      if (this.changedEarly === null) this.readers[list].want();
+      else this.changedEarly.add(list);
+    }
+    network.changed();
+  }
+}
+
+/** The lists that an event of this kind may have changed. */
+function changedBy(kind: string): readonly List[] {
+  switch (kind.split("_")[0]) {
+    case "switch":
+      return ["switches", "ports", "links"];
+    case "port":
+      return ["ports", "switches"];
+    case "role":
+      return ["switches"];
+    case "link":
+      return ["links"];
+    case "host":
+      return ["hosts"];
+    default:
+      return LISTS;
+  }
+}
+
+/** Reads something when that is wanted: at once, but not all the time. */
+class Reader {
+  private isWanted = false;
+  private isBusy = false;
+  private isStopped = false;
+
+  constructor(
+    private readonly read: () => Promise<void>,
+    private readonly fail: (error: unknown) => void,
+  ) {}
+
+  want(): void {
+    this.isWanted = true;
+    if (!this.isBusy) void this.run().catch(this.fail);
+  }
+
+  stop(): void {
+    this.isStopped = true;
+  }
+
+  private async run(): Promise<void> {
+    this.isBusy = true;
+    try {
+      while (this.isWanted && !this.isStopped) {
+        this.isWanted = false;
+        const began = performance.now();
+        await this.read();
+        const { shortest, longest, times } = REREAD_MS;
+        const pause = Math.min(longest, Math.max(shortest, (performance.now() - began) * times));
+        await new Promise((resolve) => setTimeout(resolve, pause));
+      }
+    } finally {
+      this.isBusy = false;
+    }
+  }
+}

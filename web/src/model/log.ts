@@ -1,0 +1,89 @@
+// What has happened, as sentences.
+
+import type { EventData, EventPort, Happened } from "../api/events";
+import { portOf } from "./network";
+
+export interface Entry {
+  number: number;
+  /** When, by the server's clock. */
+  timeMs: number;
+  kind: string;
+  text: string;
+  /** The switches (their ids), and the host (its MAC address), that it is about. */
+  about: string[];
+}
+
+/** How many are kept. */
+const KEPT = 2_000;
+
+export class EventLog {
+  private kept: Entry[] = [];
+  private next = 0;
+
+  add(timeMs: number, kind: string, text: string, about: string[] = []): void {
+    this.next += 1;
+    this.kept.push({ number: this.next, timeMs, kind, text, about });
+    // In larger steps, as removing from the front moves all others.
+    if (this.kept.length > KEPT + 200) this.kept = this.kept.slice(-KEPT);
+  }
+
+  /** The last ones that are wanted, newest first. */
+  latest(most: number, isWanted: (entry: Entry) => boolean): Entry[] {
+    const found: Entry[] = [];
+    for (let place = this.kept.length - 1; place >= 0 && found.length < most; place -= 1) {
+      const entry = this.kept[place];
+      if (entry !== undefined && isWanted(entry)) found.push(entry);
+    }
+    return found;
+  }
+}
+
+/** A port's number of its eight hexadecimal digits. */
+export function portNumber(hex: string | undefined): string {
+  const number = Number.parseInt(hex ?? "", 16);
+  if (number === 0xfffffffe) return "LOCAL";
+  return Number.isNaN(number) ? "?" : String(number);
+}
+
+/** What an event says, where switches have these names. */
+export function sentence(happened: Happened, labelOf: (id: string) => string): string {
+  const { kind, data } = happened;
+  const name = (id: string | undefined) => (id === undefined ? "?" : labelOf(id));
+  const end = (port: EventPort | undefined) => `${name(port?.dpid)}:${portNumber(port?.port_no)}`;
+  const port = () => `port ${portNumber(data.port_no)} (${data.name ?? ""}) of switch ${name(data.dpid)}`;
+  const host = () => `host ${data.ipv4?.[0] ?? data.mac ?? "?"}`;
+  switch (kind) {
+    case "switch_up":
+      return `switch ${name(data.dpid)} has connected`;
+    case "switch_down":
+      return `switch ${name(data.dpid)} has left`;
+    case "port_added":
+      return `${port()} was added`;
+    case "port_removed":
+      return `${port()} was removed`;
+    case "port_changed":
+      return `${port()} has changed`;
+    case "role_changed":
+      return `the role at switch ${name(data.dpid)} is ${data.role ?? "?"}`;
+    case "link_up":
+      return `link ${end(data.src)} to ${end(data.dst)} is up`;
+    case "link_down":
+      return `link ${end(data.src)} to ${end(data.dst)} is down`;
+    case "host_joined":
+      return `${host()} was found at ${end(data.port)}`;
+    case "host_moved":
+      return `${host()} has moved to ${end(data.port)}, from port ${portOf(data.from ?? "?")}`;
+    case "host_left":
+      return `${host()} has left ${end(data.port)}`;
+    case "missed":
+      return `${data.count ?? "some"} events were missed: too many at once`;
+    default:
+      return kind;
+  }
+}
+
+/** The switches and the host that an event is about. */
+export function subjects(data: EventData): string[] {
+  const found = [data.dpid, data.src?.dpid, data.dst?.dpid, data.port?.dpid, data.mac];
+  return found.filter((subject) => subject !== undefined);
+}

@@ -1,0 +1,143 @@
+// The network as the interface last told it, and what has left it lately.
+
+import type { Host, Link, Switch, SwitchPorts } from "../api/client";
+import { Loads } from "./loads";
+
+/** How long a switch or a link that has left is shown as gone. */
+const REMEMBERED_MS = 10 * 60_000;
+
+export interface KnownSwitch extends Switch {
+  /** What people call it. */
+  label: string;
+  /** How many of its ports are down. */
+  portsDown: number;
+  /** When it left, by `performance.now()`; `null` while it is connected. */
+  goneMs: number | null;
+}
+
+/** Both directions of a link. */
+export interface KnownLink {
+  key: string;
+  /** Its ends: a switch and a port. */
+  a: string;
+  b: string;
+  goneMs: number | null;
+}
+
+export type KnownHost = Host & { key: string };
+
+/** Which lists an event may have changed. */
+export type List = "switches" | "links" | "hosts" | "ports";
+export const LISTS: readonly List[] = ["ports", "switches", "links", "hosts"];
+
+/** The switch of an end (`0000000000000001:3`). */
+export function switchOf(end: string): string {
+  return end.slice(0, end.lastIndexOf(":"));
+}
+
+/** The port of an end. */
+export function portOf(end: string): string {
+  return end.slice(end.lastIndexOf(":") + 1);
+}
+
+export class Network {
+  switches = new Map<string, KnownSwitch>();
+  links = new Map<string, KnownLink>();
+  hosts = new Map<string, KnownHost>();
+  ports = new Map<string, SwitchPorts>();
+  programs: string[] = [];
+  readonly loads = new Loads();
+  private watchers = new Set<() => void>();
+
+  /** Calls something whenever anything has changed. */
+  watch(watcher: () => void): () => void {
+    this.watchers.add(watcher);
+    return () => this.watchers.delete(watcher);
+  }
+
+  changed(): void {
+    this.watchers.forEach((watcher) => watcher());
+  }
+
+  setSwitches(told: readonly Switch[]): void {
+    const now = performance.now();
+    const switches = new Map<string, KnownSwitch>();
+    for (const row of told) {
+      switches.set(row.id, { ...row, label: this.labelOf(row), portsDown: this.downAt(row.id), goneMs: null });
+    }
+    for (const [id, known] of this.switches) {
+      const goneMs = known.goneMs ?? now;
+      if (!switches.has(id) && now - goneMs < REMEMBERED_MS) switches.set(id, { ...known, goneMs });
+    }
+    this.switches = switches;
+    this.changed();
+  }
+
+  setLinks(told: readonly Link[]): void {
+    const now = performance.now();
+    const links = new Map<string, KnownLink>();
+    for (const { from, to } of told) {
+      const [a, b] = from < to ? [from, to] : [to, from];
+      links.set(`${a}|${b}`, { key: `${a}|${b}`, a, b, goneMs: null });
+    }
+    const used = new Set([...links.values()].flatMap(({ a, b }) => [a, b]));
+    for (const [key, known] of this.links) {
+      const goneMs = known.goneMs ?? now;
+      // A port that has another link now was replugged.
+      const isReplaced = used.has(known.a) || used.has(known.b);
+      if (!links.has(key) && !isReplaced && now - goneMs < REMEMBERED_MS) links.set(key, { ...known, goneMs });
+    }
+    this.links = links;
+    this.changed();
+  }
+
+  setHosts(told: readonly Host[]): void {
+    this.hosts = new Map(
+      told.map((host) => {
+        const key = host.vlan === null || host.vlan === undefined ? host.mac : `${host.mac}/${host.vlan}`;
+        return [key, { ...host, key }];
+      }),
+    );
+    this.changed();
+  }
+
+  setPorts(told: readonly SwitchPorts[]): void {
+    this.ports = new Map(told.map((row) => [row.switch, row]));
+    this.loads.note(told);
+    for (const known of this.switches.values()) {
+      known.label = this.labelOf(known);
+      known.portsDown = this.downAt(known.id);
+    }
+    this.changed();
+  }
+
+  /** What a switch is called: as its local port is, as its other ports are (`s1-eth2`), or by its id. */
+  private labelOf(row: Switch): string {
+    if (row.name !== null && row.name !== undefined && row.name !== "") return row.name;
+    const ports = this.ports.get(row.id)?.ports ?? [];
+    const named = ports.map((port) => /^(.+)-eth\d+$/.exec(port.name)?.[1]);
+    const first = named[0];
+    if (first !== undefined && named.every((name) => name === first)) return first;
+    return row.id.replace(/^0+(?=.)/, "");
+  }
+
+  private downAt(id: string): number {
+    const ports = this.ports.get(id)?.ports ?? [];
+    return ports.filter((port) => !port.up && /^\d+$/.test(port.port)).length;
+  }
+
+  /** The share of its capacity that a link carries, in its fuller direction; `null` where that is not known. */
+  loadOf(link: KnownLink): { bps: number; share: number | null } | null {
+    const ends = [link.a, link.b].map((end) => this.loads.of(end));
+    const known = ends.filter((end) => end !== null);
+    if (known.length === 0) return null;
+    const bps = Math.max(...known.map((end) => Math.max(end.sentBps, end.receivedBps)));
+    const speeds = known.map((end) => end.speedBps).filter((speed) => speed !== null);
+    return { bps, share: speeds.length === 0 ? null : bps / Math.min(...speeds) };
+  }
+
+  /** A host's name for people: its first address. */
+  static hostName(host: Host): string {
+    return host.ipv4[0] ?? host.ipv6[0] ?? host.mac;
+  }
+}

@@ -1,0 +1,173 @@
+// The network: a picture, and beside it the same as a list, for those who read and for those who use the keyboard.
+
+import { button, el } from "../dom";
+import { LEVELS } from "../graph/loads";
+import { Picture } from "../graph/picture";
+import { type KnownSwitch, Network, switchOf } from "../model/network";
+import { counted } from "../text";
+import { Details } from "./details";
+import { NetworkList } from "./list";
+import type { Context, View } from "./view";
+
+/** How far an arrow key moves the picture. */
+const STEP = 60;
+
+export function networkView(context: Context): View {
+  const { live, selection } = context;
+  const { network } = live;
+  const canvas = el("div", {
+    class: "canvas",
+    tabindex: "0",
+    role: "application",
+    "aria-roledescription": "picture of the network",
+    "aria-describedby": "picture-help",
+  });
+  const search = el("input", {
+    type: "search",
+    id: "search",
+    placeholder: "Search: name, id, MAC or IP address",
+    "aria-label": "Search switches, links and hosts",
+    autocomplete: "off",
+    spellcheck: "false",
+  });
+  const hosts = el("input", { type: "checkbox", id: "hosts", checked: true });
+  const list = new NetworkList(context);
+  const details = new Details(context);
+  // Cytoscape needs a container that has a size: one in the page.
+  let picture: Picture | null = null;
+  const noPath = button("Hide the path", () => {
+    selection.setPath([]);
+    update();
+  });
+  const tools = el(
+    "div",
+    { class: "tools", role: "toolbar", "aria-label": "Picture" },
+    el("label", { class: "check" }, hosts, " hosts"),
+    button("Fit", () => picture?.fit()),
+    button("+", () => picture?.zoom(1.25), { "aria-label": "Zoom in" }),
+    button("−", () => picture?.zoom(0.8), { "aria-label": "Zoom out" }),
+    button("Arrange", () => {
+      picture?.rearrange();
+      update();
+    }),
+    noPath,
+  );
+  const help = el(
+    "p",
+    { id: "picture-help", class: "hidden" },
+    "Arrow keys move the picture, plus and minus zoom, 0 fits it. The list has everything that the picture shows.",
+  );
+  const element = el(
+    "div",
+    { class: "view network" },
+    el("section", { class: "picture", "aria-label": "Picture" }, canvas, tools, legend(), help),
+    el("aside", { "aria-label": "What there is" }, search, details.element, list.element),
+  );
+
+  function update(): void {
+    const found = find(network, search.value);
+    picture ??= withPicture(canvas, new Picture(canvas, network, selection));
+    picture.update({ matching: found, showsHosts: hosts.checked, path: selection.path });
+    noPath.hidden = selection.path.size === 0;
+    list.show(found);
+    details.update();
+    canvas.setAttribute("aria-label", summary(network));
+  }
+
+  const unwatch = selection.watch(() => {
+    picture?.mark();
+    picture?.reveal(selection.picked);
+    list.show(find(network, search.value));
+    details.update();
+  });
+  search.addEventListener("input", update);
+  search.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") list.pickFirst();
+    if (event.key === "Escape" && search.value !== "") {
+      search.value = "";
+      update();
+      event.stopPropagation();
+    }
+  });
+  hosts.addEventListener("change", update);
+  canvas.addEventListener("keydown", (event) => {
+    if (picture !== null && move(picture, event.key)) event.preventDefault();
+  });
+  return {
+    element,
+    update,
+    close() {
+      unwatch();
+      picture?.destroy();
+    },
+  };
+}
+
+/** Has the canvas know its picture, for tests. */
+function withPicture(canvas: HTMLElement, picture: Picture): Picture {
+  Object.assign(canvas, { picture });
+  return picture;
+}
+
+function move(picture: Picture, key: string): boolean {
+  const moves: Record<string, () => void> = {
+    ArrowLeft: () => picture.pan(STEP, 0),
+    ArrowRight: () => picture.pan(-STEP, 0),
+    ArrowUp: () => picture.pan(0, STEP),
+    ArrowDown: () => picture.pan(0, -STEP),
+    "+": () => picture.zoom(1.25),
+    "-": () => picture.zoom(0.8),
+    "0": () => picture.fit(),
+  };
+  moves[key]?.();
+  return moves[key] !== undefined;
+}
+
+/** What a search finds: switches by their ids, links and hosts by their keys, and the switches that these are at; `null` for no search. */
+function find(network: Network, text: string): ReadonlySet<string> | null {
+  const wanted = text.trim().toLowerCase();
+  if (wanted === "") return null;
+  const found = new Set<string>();
+  const isWanted = (...texts: string[]) => texts.some((text) => text.toLowerCase().includes(wanted));
+  const isWantedSwitch = (known: KnownSwitch | undefined) =>
+    known !== undefined && isWanted(known.label, known.id, known.peer);
+  for (const known of network.switches.values()) {
+    if (isWantedSwitch(known)) found.add(known.id);
+  }
+  for (const host of network.hosts.values()) {
+    if (!isWanted(host.mac, ...host.ipv4, ...host.ipv6)) continue;
+    found.add(host.key);
+    found.add(switchOf(host.port));
+  }
+  for (const link of network.links.values()) {
+    const ends = [link.a, link.b].map((end) => network.switches.get(switchOf(end)));
+    if (ends.some(isWantedSwitch)) found.add(link.key);
+  }
+  return found;
+}
+
+/** The picture in words. */
+function summary(network: Network): string {
+  const { switches, links, hosts } = network;
+  const gone = [...switches.values()].filter((known) => known.goneMs !== null).length;
+  const lost = [...links.values()].filter((link) => link.goneMs !== null).length;
+  const down = [...switches.values()].reduce((sum, known) => sum + known.portsDown, 0);
+  const parts = [
+    counted(switches.size - gone, "switch", "switches"),
+    counted(links.size - lost, "link"),
+    counted(hosts.size, "host"),
+  ];
+  if (gone > 0) parts.push(`${counted(gone, "switch", "switches")} gone`);
+  if (lost > 0) parts.push(`${counted(lost, "link")} down`);
+  if (down > 0) parts.push(`${counted(down, "port")} down`);
+  return `The network: ${parts.join(", ")}`;
+}
+
+function legend(): HTMLElement {
+  const levels = LEVELS.map((level, place) =>
+    el("li", {}, el("span", { class: `swatch level-${place}`, "aria-hidden": "true" }), level.name),
+  );
+  const gone = el("li", {}, el("span", { class: "swatch gone", "aria-hidden": "true" }), "down or gone");
+  const label = { class: "legend", "aria-label": "Load of links" };
+  return el("ul", label, ...levels, gone);
+}

@@ -1,0 +1,249 @@
+// The page in front of a simulated network and its controller: what an operator does.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { after, before, test } from "node:test";
+import { PICTURES, Program, browse, items, network, open, pingAll, places, until } from "./lab.mjs";
+
+const AXE = readFileSync(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
+
+let browser;
+before(async () => (browser = await browse()));
+after(() => browser.close());
+
+const isLive = () => document.body.dataset.status === "live";
+
+/** A torus of nine switches whose hosts are known. */
+async function torus(t) {
+  const { program, url } = await network(t, "torus,3,3", "discovery,hosts,routing");
+  await pingAll(program);
+  return { program, url };
+}
+
+const hasAll = () =>
+  ["Switches (9)", "Links (18)", "Hosts (9)"].every((title) =>
+    [...document.querySelectorAll(".lists h2")].some((head) => head.textContent === title),
+  );
+
+test("a network is shown, and a cut link at its place", async (t) => {
+  const { program, url } = await torus(t);
+  const page = await open(browser, t, url);
+  await until(page, hasAll);
+  const placed = await places(page);
+  assert.equal(Object.keys(placed).length, 18);
+  const names = await items(page, "Switches").locator(".name").allTextContents();
+  assert.deepEqual(names.slice(0, 3), ["s1x1", "s1x2", "s1x3"]);
+  program.type("link s1x1 s2x1 down");
+  const isCut = () => [...document.querySelectorAll(".item.bad .note")].some((note) => note.textContent === "down");
+  const ms = await until(page, isCut);
+  t.diagnostic(`link cut to seen in the page: ${ms.toFixed(0)} ms`);
+  await until(page, () => document.querySelector(".canvas").getAttribute("aria-label").includes("1 link down"));
+  assert.deepEqual(await places(page), placed);
+  await until(page, () => document.querySelectorAll(".lists section:first-child .item.bad").length === 2);
+  if (PICTURES !== null) await picture(page, program);
+  program.type("link s1x1 s2x1 up");
+  await until(page, () => document.querySelectorAll(".item.bad").length === 0);
+  assert.deepEqual(await places(page), placed);
+});
+
+/** The picture of the guides: with traffic, a cut link and a switch that is picked. */
+async function picture(page, program) {
+  program.type("iperf h1x3 h3x2");
+  await until(page, () => [...document.querySelectorAll(".lists section:nth-child(2) .note")].some((note) => /Mbit|Gbit/.test(note.textContent)));
+  await items(page, "Switches").filter({ hasText: "s2x2" }).click();
+  await page.screenshot({ path: `${PICTURES}web-network.png` });
+}
+
+test("the first picture is there within a second or so", async (t) => {
+  const { url } = await network(t, "linear,20", "discovery,hosts,l2");
+  const page = await open(browser, t, url);
+  await until(page, () => Object.keys(document.querySelector(".canvas")?.picture?.places ?? {}).length >= 20);
+  const ms = await page.evaluate(() => performance.now());
+  t.diagnostic(`from opening to the first picture, 20 switches: ${ms.toFixed(0)} ms`);
+});
+
+test("a switch's entries are in the words of ovs-ofctl, and their counters move", async (t) => {
+  const { program, url } = await torus(t);
+  const page = await open(browser, t, `${url}#/switch/0000000000000101`);
+  const entries = page.locator("section.grid.entries tbody tr");
+  await entries.nth(2).waitFor();
+  const packets = () => page.locator("section.grid.entries tbody td:nth-child(5)").allTextContents();
+  const first = await packets();
+  await pingAll(program);
+  await until(page, (first) => [...document.querySelectorAll("section.grid.entries tbody td:nth-child(5)")].some((cell, place) => cell.textContent !== first[place]), first);
+  await page.getByLabel("Filter entries").fill("dl_type=0x88cc");
+  await until(page, () => document.querySelectorAll("section.grid.entries tbody tr").length === 1);
+  assert.match(await entries.first().textContent(), /dl_type=0x88cc.*CONTROLLER/);
+  assert.match(await page.locator("section.grid.ports tbody").textContent(), /s1x1-eth1/);
+});
+
+test("an entry is changed after a question, refusals stand under the field, and two tabs end with the same", async (t) => {
+  const { url } = await network(t, "single,2", "hub");
+  const address = `${url}#/switch/0000000000000001`;
+  const tabs = [await open(browser, t, address, { expected: [/400/] }), await open(browser, t, address)];
+  const send = async (page, command, flow, verb) => {
+    await page.getByLabel("Command").selectOption(command);
+    await page.getByLabel("Entry", { exact: true }).fill(flow);
+    await page.getByRole("button", { name: "Send…" }).click();
+    await page.getByRole("dialog").getByText(flow).waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: verb }).click();
+  };
+  for (const page of tabs) await page.getByText("Change this switch").click();
+  const [first, second] = tabs;
+  await send(first, "add", "priority=7,in_port=77x,actions=output:2", "Cancel");
+  await send(first, "add", "priority=7,in_port=77x,actions=output:2", "Add");
+  await until(first, () => /77x.*For example:/.test(document.querySelector("#flow-problem").textContent));
+  await send(first, "add", "priority=7,in_port=1,actions=output:2", "Add");
+  await until(first, () => document.body.textContent.includes("The switch has confirmed it."));
+  await Promise.all([
+    send(first, "modify_strict", "priority=7,in_port=1,actions=output:1", "Modify"),
+    send(second, "modify_strict", "priority=7,in_port=1,actions=drop", "Modify"),
+  ]);
+  const actions = (page) => page.locator("section.grid.entries tbody tr", { hasText: "in_port=1" }).locator("td:nth-child(4)").textContent();
+  for (const page of tabs) await until(page, () => document.body.textContent.includes("The switch has confirmed it."));
+  // Each has read the switch after both changes.
+  const reads = tabs.map((page) => page.waitForResponse(/flows$/).then(() => page.waitForResponse(/flows$/)));
+  await Promise.all(reads);
+  await until(first, () => document.querySelector("section.grid.entries tbody").textContent.includes("in_port=1"));
+  assert.equal(await actions(first), await actions(second));
+});
+
+test("a path is found, and shown in the picture", async (t) => {
+  const { url } = await torus(t);
+  const page = await open(browser, t, url);
+  await until(page, hasAll);
+  await page.getByRole("link", { name: "Path" }).click();
+  await page.getByRole("button", { name: "Show", exact: true }).click();
+  const hops = page.locator("section.grid.hops tbody tr");
+  await hops.first().waitFor();
+  const names = await hops.locator("td:first-child").allTextContents();
+  assert.ok(names.length >= 2 && names.every((name) => /^s\dx\d$/.test(name)), String(names));
+  await page.getByRole("button", { name: "Show in the picture" }).click();
+  await page.getByRole("button", { name: "Hide the path" }).waitFor();
+});
+
+test("rates and programs have what the controller counts", async (t) => {
+  const { program, url } = await torus(t);
+  const page = await open(browser, t, url);
+  await until(page, hasAll);
+  await page.getByRole("link", { name: "Programs" }).click();
+  await until(page, () => document.querySelector("section.grid.programs tbody").textContent.includes("routing"));
+  await until(page, () => document.body.textContent.includes("No program has panicked."));
+  await page.getByRole("link", { name: "Rates" }).click();
+  await page.locator(".plot canvas").nth(2).waitFor();
+  await pingAll(program);
+  await until(page, () => document.querySelectorAll("section.grid.switches tbody tr").length === 9);
+});
+
+test("events are those of what is picked", async (t) => {
+  const { program, url } = await torus(t);
+  const page = await open(browser, t, url);
+  await until(page, hasAll);
+  program.type("link s1x1 s2x1 down");
+  program.type("link s3x2 s3x3 down");
+  await until(page, () => document.querySelectorAll(".lists section:nth-child(2) .item.bad").length === 2);
+  await items(page, "Switches").filter({ hasText: "s3x3" }).click();
+  await page.getByRole("link", { name: "Events" }).click();
+  const rows = page.locator("tr.link_down");
+  await rows.first().waitFor();
+  const texts = await rows.allTextContents();
+  assert.ok(texts.every((text) => text.includes("s3x3")), String(texts));
+  await page.getByRole("button", { name: "Show all" }).click();
+  await until(page, () => [...document.querySelectorAll("tr.link_down")].some((row) => row.textContent.includes("s1x1")));
+});
+
+test("a controller that restarts is found again", async (t) => {
+  const folder = mkdtempSync(`${tmpdir()}/urtica-web-`);
+  const start = (port) =>
+    new Program(t, ["run", "hub", "--listen", `punix:${folder}/socket`, `--northbound=127.0.0.1:${port}`]);
+  const listens = /the northbound interface listens address=\S*:(\d+)/;
+  const first = start(0);
+  const [, port] = await first.says(listens);
+  const page = await open(browser, t, `http://127.0.0.1:${port}/`, { expected: [/Failed to load resource/] });
+  await until(page, isLive);
+  await first.kill();
+  await until(page, () => document.body.dataset.status === "lost");
+  const second = start(port);
+  await second.says(listens);
+  await until(page, isLive);
+});
+
+test("a token is asked for once, kept out of storage, and asked for again when it is revoked", async (t) => {
+  const folder = mkdtempSync(`${tmpdir()}/urtica-web-`);
+  const file = `${folder}/tokens`;
+  const [old, other] = ["0123456789abcdef", "fedcba9876543210"];
+  writeFileSync(file, `${old}\n`, { mode: 0o600 });
+  const settings = { programs: ["hub"], listen: [`punix:${folder}/socket`], northbound: "127.0.0.1:0", "northbound-tokens": file };
+  const lines = Object.entries(settings).map(([key, value]) => `${key} = ${JSON.stringify(value)}\n`);
+  writeFileSync(`${folder}/urtica.toml`, lines.join(""));
+  const program = new Program(t, ["run", "--config", `${folder}/urtica.toml`]);
+  const [, port] = await program.says(/the northbound interface listens address=\S*:(\d+)/);
+  const page = await open(browser, t, `http://127.0.0.1:${port}/`, { expected: [/401/] });
+  const give = async (token) => {
+    await page.getByLabel("Bearer token").fill(token);
+    await page.keyboard.press("Enter");
+  };
+  await page.getByRole("dialog").waitFor();
+  await give("wrong-wrong-wrong");
+  await until(page, () => document.querySelector("dialog[open]")?.textContent.includes("no valid token"));
+  await give(old);
+  await until(page, isLive);
+  const stored = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]));
+  assert.ok(!stored.includes(old), stored);
+  writeFileSync(file, `${other}\n`);
+  program.signal("SIGHUP");
+  await until(page, () => document.body.dataset.status === "locked");
+  await page.getByRole("dialog").waitFor();
+  await give(other);
+  await until(page, isLive);
+});
+
+test("all can be done by keyboard, and screen readers know the names", async (t) => {
+  const { url } = await torus(t);
+  const page = await open(browser, t, url);
+  await until(page, hasAll);
+  await page.keyboard.press("/");
+  await page.keyboard.type("s2x3");
+  await page.keyboard.press("Enter");
+  await until(page, () => document.querySelector(".details h2")?.textContent.startsWith("s2x3"));
+  assert.equal(await page.locator(".item[aria-pressed=true] .name").textContent(), "s2x3");
+  for (const address of ADDRESSES) {
+    await visit(page, address);
+    for (const colorScheme of ["light", "dark"]) {
+      await page.emulateMedia({ colorScheme });
+      const serious = await faults(page);
+      assert.deepEqual(serious, [], `${address}, ${colorScheme}`);
+    }
+  }
+});
+
+const ADDRESSES = ["network", "path", "rates", "programs", "events", "switch/0000000000000101"];
+
+/** Goes to a view. */
+async function visit(page, address) {
+  const shown = await page.evaluateHandle(() => document.querySelector(".view"));
+  await page.evaluate((address) => (location.hash = `#/${address}`), address);
+  const isAt = ([address, shown]) => location.hash === `#/${address}` && (document.querySelector(".view") !== shown || address === "network");
+  await until(page, isAt, [address, shown]);
+}
+
+/** What axe finds that is serious. */
+async function faults(page) {
+  // As a debugger does, which a Content-Security-Policy does not bind.
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate(() => window.axe.run(document));
+  const serious = violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
+  return serious.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" ")}`);
+}
+
+test("a phone in portrait can look", async (t) => {
+  const { url } = await torus(t);
+  const page = await open(browser, t, url, { viewport: { width: 390, height: 844 } });
+  await until(page, hasAll);
+  for (const address of ADDRESSES) {
+    await visit(page, address);
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(width <= 390, `${address} is ${width} wide`);
+  }
+});
