@@ -1,27 +1,20 @@
 //! `urtica flows`: looks into a switch and changes it, in the words of `ovs-ofctl`.
 
-pub mod client;
-mod port_names;
 mod rows;
-mod switch_name;
-
-pub use switch_name::SwitchName;
 
 use crate::status;
-use client::{Client, ClientError, Refusal};
-use port_names::PortNames;
 use rows::one_line_each;
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use urtica_socket::TlsArgs;
+use urtica_client::{Client, ClientError, PortNames, Refusal, SwitchName, hint};
+use urtica_socket::{Tls, TlsArgs};
 use urtica_wire::text::{ParseError, message};
 use urtica_wire::{
-    ErrorCode, FlowMod, FlowModCommand, FlowStatsRequest, GROUP_ALL, GroupMod, GroupModCommand,
-    METER_ALL, Message, MeterMod, MeterModCommand, MultipartReplyBody, MultipartRequestBody,
-    PortNo, Version,
+    FlowMod, FlowModCommand, FlowStatsRequest, GROUP_ALL, GroupMod, GroupModCommand, METER_ALL,
+    Message, MeterMod, MeterModCommand, MultipartReplyBody, MultipartRequestBody, PortNo, Version,
 };
 
 /// The maximum number of changes sent before waiting for the switch: its error messages must fit into the sockets' buffers,
@@ -166,16 +159,6 @@ fn refusals(all: &[(String, Refusal)]) -> String {
     lines.join("\n")
 }
 
-/// Returns a hint to append to the name of an error, empty if there is none.
-pub fn hint(code: ErrorCode) -> &'static str {
-    match code {
-        ErrorCode::BadMatchBadPrereq => {
-            "; a field depends on a protocol that the match does not name, such as ip, ipv6, arp, tcp or udp"
-        }
-        _ => "",
-    }
-}
-
 /// Runs the sub-command; the exit status is 1 if the switch refused anything.
 pub fn run(args: FlowsArgs) -> ExitCode {
     let done = args.execute(&mut io::stdout().lock());
@@ -261,8 +244,9 @@ impl FlowsArgs {
 
     fn connect(&self, target: &Target) -> Result<Client, ClientError> {
         let timeout = Duration::from_secs(self.timeout.max(1));
+        let tls = target.tls.config().map(Tls::load).transpose()?;
         let address = target.switch.address();
-        Client::connect(address, &target.tls, &self.openflow, timeout)
+        Client::connect(address, tls.as_ref(), &self.openflow, timeout)
     }
 
     /// Prints the switch's reply to each of these requests.
@@ -338,7 +322,7 @@ impl FlowsArgs {
 
     fn ask_names(&self, target: &Target) -> Result<(Client, PortNames), ClientError> {
         let mut client = self.connect(target)?;
-        let names = PortNames::ask(&mut client)?;
+        let names = PortNames::query(&mut client)?;
         Ok((client, names))
     }
 }
@@ -443,7 +427,7 @@ fn port_of(client: &mut Client, name: &str) -> Result<PortNo, Error> {
     if let Ok(port) = name.parse() {
         return Ok(port);
     }
-    let names = PortNames::ask(client)?;
+    let names = PortNames::query(client)?;
     names
         .port(name)
         .ok_or_else(|| Error::NoPort(name.to_owned()))

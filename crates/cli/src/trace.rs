@@ -8,20 +8,18 @@
 
 mod compiled;
 mod compose;
-pub mod load;
 mod tell;
 
-use crate::flows::SwitchName;
 use crate::status;
 use compiled::{Outcome, Passage};
-use load::Loader;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use tell::Teller;
+use urtica_client::{Client, ClientError, LoadError, Loader, SwitchName};
 use urtica_pipeline::Packet;
-use urtica_socket::TlsArgs;
+use urtica_socket::{Tls, TlsArgs};
 use urtica_wire::text::ParseError;
 use urtica_wire::{Match, OxmField, PortNo, Version};
 
@@ -60,7 +58,9 @@ enum Error {
     #[error("'{text}': {reason}")]
     Packet { text: String, reason: String },
     #[error(transparent)]
-    Load(#[from] load::LoadError),
+    Client(#[from] ClientError),
+    #[error(transparent)]
+    Load(#[from] LoadError),
     #[error("the entries cannot be compiled: {0}")]
     Compile(io::Error),
     #[error("{}", differing(.plain, .compiled))]
@@ -136,13 +136,18 @@ impl TraceArgs {
     fn loader(&self) -> Result<Loader, Error> {
         let mut loader = Loader::default();
         if let Some(switch) = &self.switch {
-            let timeout = Duration::from_secs(self.timeout.max(1));
-            loader.ask(switch, &self.tls, &self.openflow, timeout)?;
+            loader.query(&mut self.connect(switch)?)?;
         }
         for file in &self.flows {
             loader.read(file)?;
         }
         Ok(loader)
+    }
+
+    fn connect(&self, switch: &SwitchName) -> Result<Client, ClientError> {
+        let timeout = Duration::from_secs(self.timeout.max(1));
+        let tls = self.tls.config().map(Tls::load).transpose()?;
+        Client::connect(switch.address(), tls.as_ref(), &self.openflow, timeout)
     }
 }
 

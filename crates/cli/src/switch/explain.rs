@@ -1,10 +1,10 @@
 //! `urtica switch --explain`: prints compiled flow entries without running a switch.
 
 use crate::status;
-use crate::trace::load::{LoadError, Loader};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use urtica_client::{LoadError, Loader};
 use urtica_pipeline::CompileConfig;
 
 /// Options of `urtica switch` that print compiled flow entries.

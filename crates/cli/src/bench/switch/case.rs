@@ -3,12 +3,12 @@
 use super::failed;
 use super::replay::Cells;
 use super::workload::{Frame, IN_PORT, OUT_PORT, PROBE_PORT, RuleSet, Trace, Workload};
-use crate::trace::load::Loader;
 use pcap_file::DataLink;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use urtica_bench::Error;
+use urtica_client::Loader;
 use urtica_recordings::Packets;
 use urtica_wire::PortNo;
 

@@ -7,11 +7,11 @@
 use super::failed;
 use super::measured_core::MeasuredCore;
 use super::workload::{OUT_PORT, l2_entries};
-use crate::flows::client::{Client, ClientError};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use urtica_bench::Error;
-use urtica_socket::{Address, TlsArgs};
+use urtica_client::{Client, ClientError};
+use urtica_socket::Address;
 use urtica_switch::port::memory;
 use urtica_switch::{Runner, Switch, SwitchConfig};
 use urtica_wire::{
@@ -70,8 +70,7 @@ fn ask_switch(
     readings: u32,
 ) -> Result<Vec<f64>, Error> {
     let address = Address::Unix(socket);
-    let mut client = Client::connect(&address, &TlsArgs::default(), &[Version::Of13], TIMEOUT)
-        .map_err(failed)?;
+    let mut client = Client::connect(&address, None, &[Version::Of13], TIMEOUT).map_err(failed)?;
     let reading = |_| {
         let seconds = load(&mut client, flow_mods)?;
         let found = count_entries(&mut client).map_err(failed)?;

@@ -1,9 +1,9 @@
 use super::rule::Prefix;
 use super::*;
 use crate::bench::switch::workload::packets;
-use crate::trace::load::Loader;
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
+use urtica_client::Loader;
 use urtica_pipeline::{EntryMatch, Packet};
 use urtica_wire::{FlowMod, FlowModCommand, PortNo};
 

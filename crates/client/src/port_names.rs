@@ -1,6 +1,6 @@
-//! Port names as the switch defines them, wherever a text may have a port.
+//! Port names as the switch defines them, in texts that may have a port.
 
-use super::client::{Client, ClientError};
+use crate::{Client, ClientError};
 use urtica_wire::text::ParseError;
 use urtica_wire::{Message, MultipartReplyBody, MultipartRequestBody, Port, PortNo, Version};
 
@@ -9,7 +9,10 @@ pub struct PortNames(Vec<(String, PortNo)>);
 
 impl PortNames {
     /// Requests them from a switch.
-    pub fn ask(client: &mut Client) -> Result<Self, ClientError> {
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn query(client: &mut Client) -> Result<Self, ClientError> {
         let mut ports = Vec::new();
         match client.version() {
             Version::Of10 => {
@@ -68,7 +71,7 @@ impl PortNames {
         }
     }
 
-    /// The text with a number in place of the name that an error is about.
+    /// Returns the text with a number instead of the name that an error is about.
     fn replace(&self, text: &str, error: &ParseError) -> Option<String> {
         let port = self.port(error.found())?;
         let (before, after) = text.split_at_checked(error.column() - 1)?;
@@ -100,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stand_wherever_ports_do() {
+    fn names_are_accepted_as_ports() {
         for (named, numbered) in [
             (
                 "in_port=eth1,actions=output:s1-eth2",
@@ -116,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_stay_errors() {
+    fn other_words_are_errors() {
         for (text, expected) in [
             (
                 "in_port=eth9,actions=drop",

@@ -1,4 +1,4 @@
-//! The switch argument of the command line.
+//! Switches by address, or by the name of a bridge of Open vSwitch.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -14,10 +14,11 @@ const SUFFIX: &str = ".mgmt";
 #[derive(Clone, Debug)]
 pub struct SwitchName(Address);
 
-/// Why an argument is not a switch.
+/// Why a text is not a switch.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SwitchNameError {
-    /// Nor is it an address.
+    /// It is not an address.
     #[error(transparent)]
     Address(#[from] AddressError),
     /// There is no such bridge.
@@ -86,25 +87,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bridges_are_found_and_those_that_are_not_there_are_named() {
+    fn finds_bridges_and_lists_them_in_errors() {
         let folder = tempfile::tempdir().unwrap();
         let find = |text: &str| SwitchName::find(text, folder.path());
-        let sentence = |text: &str| find(text).unwrap_err().to_string();
-        let nobody = sentence("s1");
+        let message = |text: &str| find(text).unwrap_err().to_string();
+        let none = message("s1");
+        assert!(none.starts_with("there is no bridge 's1' in /"), "{none}");
         assert!(
-            nobody.starts_with("there is no bridge 's1' in /"),
-            "{nobody}"
-        );
-        assert!(
-            nobody.ends_with("unix:FILE or a bridge of an Open vSwitch that runs on this machine")
+            none.ends_with("unix:FILE or a bridge of an Open vSwitch that runs on this machine")
         );
         for bridge in ["s2", "s1"] {
             std::fs::write(folder.path().join(format!("{bridge}.mgmt")), "").unwrap();
         }
         let socket = folder.path().join("s1.mgmt");
         assert_eq!(find("s1").unwrap().address(), &Address::Unix(socket));
-        assert!(sentence("s3").ends_with("one of the bridges there are: s1, s2"));
+        assert!(message("s3").ends_with("one of the bridges there are: s1, s2"));
         assert!(find("tcp:127.0.0.1").is_ok());
-        assert!(sentence("tpc:127.0.0.1").contains("tcp:HOST"));
+        assert!(message("tpc:127.0.0.1").contains("tcp:HOST"));
     }
 }

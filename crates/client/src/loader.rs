@@ -1,14 +1,11 @@
 //! Loads entries, groups, meters and ports of a switch, or of files, into a pipeline.
 
-use crate::flows::SwitchName;
-use crate::flows::client::{Client, ClientError};
-use crate::flows::hint;
+use crate::{Client, ClientError, hint};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
 use urtica_pipeline::{Pipeline, PipelineConfig};
-use urtica_socket::TlsArgs;
 use urtica_wire::text::ParseError;
 use urtica_wire::{
     Action, Bucket, ErrorCode, FlowMod, FlowModCommand, FlowStatsRequest, GroupMod,
@@ -18,26 +15,50 @@ use urtica_wire::{
 
 /// Why a pipeline could not be built.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LoadError {
+    /// A request to the switch failed.
     #[error(transparent)]
     Client(#[from] ClientError),
+    /// A file cannot be read.
     #[error("{path}: {error}")]
-    File { path: String, error: std::io::Error },
+    File {
+        /// The file.
+        path: String,
+        /// The system's error.
+        error: std::io::Error,
+    },
+    /// A line of a file is not an entry, group or meter.
     #[error("{path}:{line}: {error}")]
     Parse {
+        /// The file.
         path: String,
+        /// The line's number, from 1.
         line: usize,
+        /// The error in it.
         error: ParseError,
     },
+    /// An entry of the switch has a field or an action that is not OpenFlow's own.
     #[error(
         "cannot trace the switch's entry '{text}': {error}; expected only fields and actions of OpenFlow itself"
     )]
-    Foreign { text: String, error: ParseError },
+    Foreign {
+        /// The entry.
+        text: String,
+        /// The error in it.
+        error: ParseError,
+    },
+    /// The pipeline refuses an entry, group or meter.
     #[error("'{text}' cannot be part of a pipeline: {code}{}", hint(*.code))]
-    Refused { text: String, code: ErrorCode },
+    Refused {
+        /// The entry, group or meter.
+        text: String,
+        /// The pipeline's error.
+        code: ErrorCode,
+    },
 }
 
-/// What was loaded so far.
+/// Ports, entries, groups and meters to add to a pipeline.
 #[derive(Clone, Default)]
 pub struct Loader {
     ports: Vec<Port>,
@@ -50,32 +71,28 @@ pub struct Loader {
 
 impl Loader {
     /// Loads the state of a switch.
-    pub fn ask(
-        &mut self,
-        switch: &SwitchName,
-        tls: &TlsArgs,
-        versions: &[Version],
-        timeout: Duration,
-    ) -> Result<(), LoadError> {
-        let mut client = Client::connect(switch.address(), tls, versions, timeout)?;
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn query(&mut self, client: &mut Client) -> Result<(), LoadError> {
         let features = client.request(&Message::FeaturesRequest)?;
         if let (_, Message::FeaturesReply(features)) = decode(&features)? {
             self.ports.extend(features.ports.iter());
         }
-        self.ask_for(
-            &mut client,
+        self.query_part(
+            client,
             MultipartRequestBody::Flow(FlowStatsRequest::default()),
         )?;
         self.is_of10 = client.version() == Version::Of10;
         if !self.is_of10 {
-            self.ask_for(&mut client, MultipartRequestBody::PortDesc)?;
-            self.ask_for(&mut client, MultipartRequestBody::GroupDesc)?;
-            self.ask_for(&mut client, MultipartRequestBody::MeterConfig(METER_ALL))?;
+            self.query_part(client, MultipartRequestBody::PortDesc)?;
+            self.query_part(client, MultipartRequestBody::GroupDesc)?;
+            self.query_part(client, MultipartRequestBody::MeterConfig(METER_ALL))?;
         }
         Ok(())
     }
 
-    fn ask_for(
+    fn query_part(
         &mut self,
         client: &mut Client,
         what: MultipartRequestBody,
@@ -127,7 +144,10 @@ impl Loader {
         Ok(())
     }
 
-    /// Loads a file; `-` is standard input.
+    /// Loads a file with one entry, group or meter per line; `-` is standard input.
+    ///
+    /// # Errors
+    /// [`LoadError::File`] or [`LoadError::Parse`].
     pub fn read(&mut self, path: &Path) -> Result<(), LoadError> {
         let name = path.display().to_string();
         let text = match path == Path::new("-") {
@@ -149,7 +169,10 @@ impl Loader {
         Ok(())
     }
 
-    /// Takes over what a line of such a file has.
+    /// Loads a line of such a file. Blank lines and comments are ignored.
+    ///
+    /// # Errors
+    /// The error in the line.
     pub fn read_line(&mut self, line: &str) -> Result<(), ParseError> {
         if line.starts_with("group_id=") {
             self.groups
@@ -165,6 +188,9 @@ impl Loader {
 
     /// Builds the pipeline. Ports that are only mentioned exist, too, and are up; and so does the packet's ingress port, if
     /// it has one.
+    ///
+    /// # Errors
+    /// [`LoadError::Refused`].
     pub fn finish(self, in_port: Option<PortNo>) -> Result<Pipeline, LoadError> {
         let mut pipeline = Pipeline::new(PipelineConfig::default());
         for port_no in self.mentioned_ports().into_iter().chain(in_port) {
@@ -174,7 +200,10 @@ impl Loader {
         Ok(pipeline)
     }
 
-    /// Adds all of it to a pipeline which has the ports that are only spoken of.
+    /// Adds everything loaded to a pipeline that has the mentioned ports.
+    ///
+    /// # Errors
+    /// [`LoadError::Refused`].
     pub fn add_to(self, pipeline: &mut Pipeline) -> Result<(), LoadError> {
         for (port_no, queues) in self.mentioned_queues() {
             pipeline.set_queues(port_no, queues);
@@ -199,7 +228,7 @@ impl Loader {
         Ok(())
     }
 
-    /// The same as messages that add it to a switch over OpenFlow: meters, groups and flow entries.
+    /// Returns the messages that add everything loaded to a switch: meters, groups and flow entries.
     pub fn messages(&self) -> impl Iterator<Item = Message<'static>> {
         let meters = self.meters.iter().cloned().map(Message::MeterMod);
         let groups = self.groups.iter().cloned().map(Message::GroupMod);
@@ -207,19 +236,19 @@ impl Loader {
         meters.chain(groups).chain(flows)
     }
 
-    /// How many flow entries there are.
+    /// Returns the number of flow entries.
     pub fn flow_count(&self) -> usize {
         self.flows.len()
     }
 
-    /// The ports that entries and groups send by, and none that is reserved.
+    /// Returns the output ports of entries and groups, without reserved ones.
     pub fn mentioned_ports(&self) -> Vec<PortNo> {
         let lists = self.action_lists();
         let ports = lists.flat_map(|actions| outputs(&actions));
         ports.filter(|port_no| !port_no.is_reserved()).collect()
     }
 
-    /// The queues that entries of 1.0 send by.
+    /// Returns the queues that entries of 1.0 use, by port.
     fn mentioned_queues(&self) -> BTreeMap<PortNo, BTreeSet<u32>> {
         let mut queues = BTreeMap::<_, BTreeSet<_>>::new();
         for actions in self.action_lists() {
@@ -248,10 +277,10 @@ impl Loader {
 
 /// A switch's reply, converted to text and parsed again, so that it owns all its data.
 fn owned<T>(
-    told: &dyn Display,
+    reply: &dyn Display,
     parse: impl Fn(&str) -> Result<T, ParseError>,
 ) -> Result<T, LoadError> {
-    let text = told.to_string();
+    let text = reply.to_string();
     let text = text.trim();
     parse(text).map_err(|error| LoadError::Foreign {
         text: text.to_owned(),
