@@ -536,7 +536,7 @@ fn whatever_happens_to_the_network_no_host_is_dropped_for_it() {
     let scenario = Scenario {
         // Entries of routing go after a minute.
         quiescent_after: Duration::from_secs(100),
-        entries_when_quiescent: 8,
+        entries_when_quiescent: 14,
         versions: vec![Version::Of13],
         ..Scenario::on_loops(programs)
     };

@@ -202,7 +202,7 @@ fn whatever_happens_to_a_network_they_do_not_get_in_each_others_way() {
         };
         let scenario = Scenario {
             quiescent_after: Duration::from_secs(100),
-            entries_when_quiescent: 16,
+            entries_when_quiescent: 22,
             versions: vec![Version::Of13],
             ..Scenario::on_loops(programs)
         };

@@ -82,11 +82,13 @@ fn a_program_that_is_killed_at_any_system_call_loses_nothing() {
     });
 }
 
-/// The kernel answers while the program is stopped.
+/// The kernel answers while the program is stopped. Switches that the program itself is answering at that moment wait for it, so
+/// the kernel is given time to take over all of them first.
 #[test]
 fn a_program_that_is_stopped_loses_nothing_and_answers() {
     let Some(room) = room(KERNEL) else { return };
     under_load(&room, |program, progress| {
+        progress(10_000);
         program.signal(Signal::STOP);
         thread::sleep(Duration::from_secs(1));
         progress(1000);

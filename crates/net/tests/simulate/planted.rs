@@ -37,6 +37,8 @@ pub fn routing(bug: Option<PlantedBug>) -> Scenario {
     });
     Scenario {
         faults: Faults::of(&[FaultKind::HostMove, FaultKind::LastingCut]),
+        // Those that send ARP, and five kinds of neighbour discovery, to the controller.
+        entries_when_quiescent: scenario.entries_when_quiescent + 6,
         ..scenario
     }
 }
