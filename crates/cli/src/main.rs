@@ -1,5 +1,7 @@
 //! The `urtica` binary: one file per subcommand.
 
+#![forbid(unsafe_code)]
+
 mod bench;
 mod capture;
 mod check;

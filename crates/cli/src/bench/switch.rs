@@ -1,32 +1,20 @@
 //! `urtica bench switch`: how fast the switch forwards packets, on one core and without a network.
 
-mod case;
-mod forwarder;
-mod load;
-mod measure;
-mod measured_core;
-mod point;
-mod replay;
-mod report;
-mod sample;
-mod updates;
-mod workload;
+mod output;
 
 use crate::say::say;
-use case::Case;
+use clap::Args;
+use output::Output;
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
-
-use clap::Args;
-use forwarder::{Form, Loading};
-use measured_core::MeasuredCore;
-use point::Plan;
-use report::{Load, Output, Setting};
 use urtica_bench::Error;
-use workload::{MAX_FLOWS, ParseWorkloadError, Trace, Workload};
+use urtica_switch_bench::{
+    Case, Form, Loading, MAX_ENTRIES, MAX_FLOWS, MeasuredCore, ParseWorkloadError, Plan, Trace,
+    Workload, has_cycle_counter, measure_load, measure_rates, write_flows, write_pcap,
+};
 
 /// Options of `urtica bench switch`.
 #[derive(Args, Debug)]
@@ -79,7 +67,7 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "N", requires = "pipeline")]
     updates: Option<u64>,
     /// Time the loading of N flow entries into an empty switch, 1 to 1048576
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(load::MAX_ENTRIES)))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_ENTRIES)))]
     load: Option<u32>,
     /// Append one JSON object per row to this file; - for standard output, and nothing else there
     #[arg(long, value_name = "FILE|-")]
@@ -158,39 +146,40 @@ impl FromStr for Seconds {
 /// Runs the benchmark, or writes its files.
 ///
 /// # Errors
-/// A sentence on what could not be done.
+/// A message that names what cannot be done.
 pub fn run(args: &SwitchArgs) -> Result<(), Error> {
     args.check()?;
     if let Some(directory) = &args.write {
         return write_files(args, directory);
     }
-    let core = MeasuredCore::take(args.core)?;
+    let core = MeasuredCore::take(args.core).map_err(failed)?;
     let mut output = Output::new(args.json.as_deref())?;
     let plan = args.plan(core);
     for workload in args.workloads() {
         for &flows in &args.flows.0 {
-            let case = Case::of(workload, flows, args.trace)?;
-            tell_rates(&plan, &case, &mut output)?;
+            let case = Case::of(workload, flows, args.trace).map_err(failed)?;
+            print_rates(&plan, &case, &mut output)?;
         }
     }
     if let (Some(flows_file), Some(pcap)) = (&args.flows_file, &args.pcap) {
-        tell_rates(&plan, &Case::read(flows_file, pcap)?, &mut output)?;
+        let case = Case::read(flows_file, pcap).map_err(failed)?;
+        print_rates(&plan, &case, &mut output)?;
     }
     if let Some(entries) = args.load {
-        let seconds = load::measure(core, entries, args.readings)?;
-        output.tell(&Load::new(Setting::now("load", core), entries, seconds))?;
+        let load = measure_load(core, entries, args.readings).map_err(failed)?;
+        output.print(&load)?;
     }
     Ok(())
 }
 
-fn tell_rates(plan: &Plan, case: &Case, output: &mut Output) -> Result<(), Error> {
-    let rates = plan.measure(case)?;
-    rates.iter().try_for_each(|rate| output.tell(rate))
+fn print_rates(plan: &Plan, case: &Case, output: &mut Output) -> Result<(), Error> {
+    let rates = measure_rates(plan, case).map_err(failed)?;
+    rates.iter().try_for_each(|rate| output.print(rate))
 }
 
-/// What cannot be measured, and why.
-fn failed(reason: impl std::fmt::Display) -> Error {
-    Error::invalid(format!("it cannot be measured: {reason}"))
+/// Converts an error of the measurement.
+fn failed(error: urtica_switch_bench::Error) -> Error {
+    Error::invalid(error.to_string())
 }
 
 impl SwitchArgs {
@@ -204,7 +193,7 @@ impl SwitchArgs {
                 "{workload} has no routes to update; expected --updates with l3, gateway or both"
             )));
         }
-        if self.latency && measured_core::cycles().is_none() {
+        if self.latency && !has_cycle_counter() {
             return Err(Error::invalid(
                 "--latency needs a cycle counter, which this program knows on x86-64 only",
             ));
@@ -217,16 +206,15 @@ impl SwitchArgs {
     }
 
     fn plan(&self, core: MeasuredCore) -> Plan {
-        Plan {
-            core,
-            forms: self.form.clone(),
-            loading: self.loading,
-            checks_all: self.check_all,
-            readings: self.readings,
-            reading_length: self.seconds.0,
-            latency: self.latency,
-            updates_per_second: self.updates,
-        }
+        let mut plan = Plan::new(core);
+        plan.forms = self.form.clone();
+        plan.loading = self.loading;
+        plan.checks_all = self.check_all;
+        plan.readings = self.readings;
+        plan.reading_length = self.seconds.0;
+        plan.latency = self.latency;
+        plan.updates_per_second = self.updates;
+        plan
     }
 }
 
@@ -238,13 +226,11 @@ fn write_files(args: &SwitchArgs, directory: &Path) -> Result<(), Error> {
     )))?;
     for workload in args.workloads() {
         let path = directory.join(format!("{workload}.flows"));
-        write_file(&path, |out| workload::write_flows(workload, out))?;
+        write_file(&path, |out| write_flows(workload, out))?;
         for &flows in &args.flows.0 {
             let trace = args.trace;
             let path = directory.join(format!("{workload}-{flows}{}.pcap", trace.suffix()));
-            write_file(&path, |out| {
-                workload::write_pcap(workload, flows, trace, out)
-            })?;
+            write_file(&path, |out| write_pcap(workload, flows, trace, out))?;
         }
     }
     Ok(())

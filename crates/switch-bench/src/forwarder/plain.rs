@@ -4,11 +4,11 @@
 
 use super::shared::{Departures, Shared, empty, load};
 use super::{Departure, Forwarder, Sent, Sides};
-use crate::bench::switch::case::Case;
-use crate::bench::switch::replay::{BURST, Replay};
-use crate::bench::switch::workload::IN_PORT;
+use crate::Error;
+use crate::case::Case;
+use crate::replay::{BURST, Replay};
+use crate::workload::IN_PORT;
 use std::time::Duration;
-use urtica_bench::Error;
 use urtica_pipeline::{Packet, Sink};
 use urtica_wire::PortNo;
 

@@ -17,12 +17,12 @@
 use super::forwarder::Control;
 use super::measure::new_histogram;
 use super::workload::{OUT_PORT, PROBE_PORT, PROBE_ROUTE, route_entry, route_updates};
+use crate::Error;
 use hdrhistogram::Histogram;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use urtica_bench::Error;
 use urtica_wire::{FlowMod, FlowModCommand, Message, Version};
 
 /// How often updates are made.
@@ -245,27 +245,22 @@ fn without_actions(entry: &str) -> &str {
 
 /// A flow mod's bytes.
 fn encoded(command: FlowModCommand, entry: &str) -> Result<Vec<u8>, Error> {
-    let wrong = |reason: String| Error::invalid(format!("'{entry}' is not a flow mod: {reason}"));
-    let flow_mod = FlowMod::parse(command, entry).map_err(|error| wrong(error.to_string()))?;
+    let flow_mod = FlowMod::parse(command, entry).map_err(|error| Error::Entry {
+        entry: entry.to_owned(),
+        error,
+    })?;
     let mut bytes = Vec::new();
-    let message = Message::FlowMod(flow_mod);
-    match message.encode(Version::Of13, 0, &mut bytes) {
-        Ok(()) => Ok(bytes),
-        Err(error) => Err(wrong(error.to_string())),
-    }
+    Message::FlowMod(flow_mod).encode(Version::Of13, 0, &mut bytes)?;
+    Ok(bytes)
 }
 
 /// Decodes a flow mod and carries it out.
 fn carry_out(control: &mut dyn Control, bytes: &[u8], now: Duration) -> Result<(), Error> {
-    match Message::decode(bytes) {
-        Ok((_, Message::FlowMod(flow_mod))) => control
-            .flow_mod(&flow_mod, now)
-            .map_err(|code| Error::invalid(format!("the pipeline refused '{flow_mod}': {code}"))),
-        Ok((_, other)) => Err(Error::invalid(format!("{other:?} is no flow mod"))),
-        Err(error) => Err(Error::invalid(format!(
-            "a flow mod cannot be decoded: {error}"
-        ))),
-    }
+    let (_, Message::FlowMod(flow_mod)) = Message::decode(bytes)? else {
+        unreachable!("`encoded` writes flow mods only");
+    };
+    let changed = control.flow_mod(&flow_mod, now);
+    changed.map_err(|code| Error::refused(&flow_mod, code))
 }
 
 #[cfg(test)]

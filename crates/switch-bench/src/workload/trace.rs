@@ -3,13 +3,14 @@
 use super::python_random::PythonRandom;
 use super::weighted::Weighted;
 use super::{Frame, SEED};
-use clap::ValueEnum;
 
 /// The weight of the most frequent flow. All weights together stay below 2^32 for as many flows as there may be.
 const WEIGHT_MAX: u32 = 1 << 27;
 
 /// How packets are drawn from the flows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "args", derive(clap::ValueEnum))]
+#[non_exhaustive]
 pub enum Trace {
     /// Each flow as often as any other
     #[default]
@@ -19,15 +20,15 @@ pub enum Trace {
 }
 
 impl Trace {
-    /// As many packets as there are flows.
-    pub fn of(self, flows: Vec<Frame>) -> Vec<Frame> {
+    /// Draws as many packets as there are flows.
+    pub(crate) fn of(self, flows: Vec<Frame>) -> Vec<Frame> {
         match self {
             Self::Uniform => flows,
             Self::Zipf => zipf(&flows),
         }
     }
 
-    /// The name that it has on the command line.
+    /// Returns its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Uniform => "uniform",
@@ -35,7 +36,7 @@ impl Trace {
         }
     }
 
-    /// What a trace's file is called beside the name of its flows.
+    /// Returns the suffix of the name of a trace's file.
     pub fn suffix(self) -> &'static str {
         match self {
             Self::Uniform => "",

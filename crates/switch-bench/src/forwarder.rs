@@ -14,10 +14,9 @@ mod whole;
 use super::case::Case;
 use super::replay::Replay;
 use super::workload::PROBE_PORT;
-use clap::ValueEnum;
+use crate::Error;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use urtica_bench::Error;
 use urtica_pipeline::Backend;
 use urtica_wire::{ErrorCode, FlowMod, PortNo};
 
@@ -82,14 +81,16 @@ impl Sent {
 }
 
 /// How packets are forwarded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "args", derive(clap::ValueEnum))]
+#[non_exhaustive]
 pub enum Form {
     /// The whole switch: frames from the receive ring of one port through the tables to the send rings of others
     Switch,
     /// The same ports and no switch: each frame from one ring to the other
     Limit,
     /// The compiled pipeline alone, as machine code: no ports, frames counted and not sent
-    #[value(alias = "compiled")]
+    #[cfg_attr(feature = "args", value(alias = "compiled"))]
     Pipeline,
     /// The compiled pipeline's templates, interpreted step by step: no ports
     Interpreted,
@@ -100,7 +101,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// The name that it has on the command line.
+    /// Returns its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Switch => "switch",
@@ -112,11 +113,11 @@ impl Form {
         }
     }
 
-    /// Both sides, with a case's entries loaded; no control where there is nothing to change.
+    /// Creates both sides, with a case's entries loaded; no control if there is nothing to change.
     ///
     /// # Errors
-    /// A sentence where an entry is refused, or the system has no memory.
-    pub fn open(self, case: &Case, loading: Loading) -> Result<Sides, Error> {
+    /// [`Error`] if an entry is refused, or the system has no memory.
+    pub(crate) fn open(self, case: &Case, loading: Loading) -> Result<Sides, Error> {
         match self {
             Self::Switch => whole::open(case, loading),
             Self::Limit => limit::open(case),
@@ -129,7 +130,9 @@ impl Form {
 }
 
 /// How entries are loaded into a switch before it is measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "args", derive(clap::ValueEnum))]
+#[non_exhaustive]
 pub enum Loading {
     /// Each by its own flow mod, which is in effect before the next, as from controllers
     #[default]
@@ -139,7 +142,7 @@ pub enum Loading {
 }
 
 impl Loading {
-    /// The name that it has on the command line.
+    /// Returns its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::OneByOne => "one-by-one",

@@ -1,9 +1,9 @@
 //! The measured core: who runs on it, and its cycle counter.
 
+use crate::Error;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::thread;
 use std::time::{Duration, Instant};
-use urtica_bench::Error;
 
 /// How long the cycle counter is held against the clock.
 const CALIBRATION: Duration = Duration::from_millis(100);
@@ -16,11 +16,11 @@ pub struct MeasuredCore {
 }
 
 impl MeasuredCore {
-    /// Takes a core: the calling thread, and all that it starts, leave it to [`MeasuredCore::run`]. Where there is no
+    /// Reserves a core: the calling thread, and threads that it starts, leave it to [`MeasuredCore::run`]. If there is no
     /// other core, they share it.
     ///
     /// # Errors
-    /// Where this process may not run there.
+    /// [`Error::NoCore`] if this process may not run there.
     pub fn take(number: usize) -> Result<Self, Error> {
         let available =
             sched_getaffinity(None).map_err(Error::system("ask for this process's cores"))?;
@@ -28,14 +28,10 @@ impl MeasuredCore {
             .filter(|&core| available.is_set(core))
             .collect();
         if !numbers.contains(&number) {
-            let expected = numbers
-                .iter()
-                .map(usize::to_string)
-                .collect::<Vec<_>>()
-                .join(",");
-            return Err(Error::invalid(format!(
-                "there is no core {number} for this process; expected --core with one of {expected}"
-            )));
+            return Err(Error::NoCore {
+                core: number,
+                available: numbers,
+            });
         }
         let mut others = available;
         others.unset(number);
@@ -47,20 +43,28 @@ impl MeasuredCore {
         Ok(Self { number, tsc_hz })
     }
 
-    /// Its number.
+    /// Reserves the last core on which this process may run.
+    #[cfg(test)]
+    pub(crate) fn last() -> Result<Self, Error> {
+        let available = sched_getaffinity(None).map_err(Error::system("list the cores"))?;
+        let last = (0..CpuSet::MAX_CPU).rfind(|&core| available.is_set(core));
+        Self::take(last.unwrap_or(0))
+    }
+
+    /// Returns the core's number.
     pub fn number(self) -> usize {
         self.number
     }
 
-    /// What its cycle counter counts in a second, where it has one.
+    /// Returns the frequency of its cycle counter in Hz, if it has one.
     pub fn tsc_hz(self) -> Option<f64> {
         self.tsc_hz
     }
 
-    /// Runs something on it, in a thread of its own, and meanwhile `beside` on the other cores.
+    /// Runs `measured` on the core, in its own thread, and `beside` on the other cores.
     ///
     /// # Errors
-    /// Where the thread cannot be pinned.
+    /// [`Error::System`] if the thread cannot be pinned.
     pub fn run<T: Send, U>(
         self,
         measured: impl FnOnce() -> T + Send,
@@ -73,7 +77,7 @@ impl MeasuredCore {
                 "pin a thread to core {}",
                 self.number
             )))?;
-            Ok(measured())
+            Ok::<_, Error>(measured())
         };
         thread::scope(|scope| {
             let thread = scope.spawn(pinned);
@@ -86,7 +90,12 @@ impl MeasuredCore {
     }
 }
 
-/// The core's cycle counter now: on x86-64 the time-stamp counter, which goes at a constant rate whatever the core's
+/// Returns `true` if the processor has a cycle counter that this crate can read: on x86-64.
+pub fn has_cycle_counter() -> bool {
+    cycles().is_some()
+}
+
+/// Reads the cycle counter: on x86-64 the time-stamp counter, which counts at a constant rate whatever the core's
 /// own clock does. `None` elsewhere.
 #[inline]
 pub fn cycles() -> Option<u64> {
@@ -106,4 +115,21 @@ fn measure_tsc_hz() -> Option<f64> {
     thread::sleep(CALIBRATION);
     let (elapsed, last) = (start.elapsed(), cycles()?);
     Some((last - first) as f64 / elapsed.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absent_cores_are_errors_that_list_the_others() {
+        let error = MeasuredCore::take(CpuSet::MAX_CPU).unwrap_err();
+        let Error::NoCore { core, available } = &error else {
+            panic!("{error}");
+        };
+        assert_eq!(*core, CpuSet::MAX_CPU);
+        assert!(!available.is_empty());
+        let expected = format!("expected one of {}", available[0]);
+        assert!(error.to_string().contains(&expected), "{error}");
+    }
 }

@@ -1,13 +1,12 @@
-//! What is measured: entries, and the packets that meet them. Either a workload's, or those in files.
+//! The input of a measurement: entries and packets, from a workload or from files.
 
-use super::failed;
 use super::replay::Cells;
 use super::workload::{Frame, IN_PORT, OUT_PORT, PROBE_PORT, RuleSet, Trace, Workload};
+use crate::{CaptureError, Error};
 use pcap_file::DataLink;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-use urtica_bench::Error;
 use urtica_client::Loader;
 use urtica_recordings::Packets;
 use urtica_wire::PortNo;
@@ -20,31 +19,30 @@ const FRAME_MAX: usize = u16::MAX as usize;
 
 /// Entries and packets.
 pub struct Case {
-    /// What it is called.
-    pub name: String,
-    /// How many packets are replayed again and again.
-    pub flows: u32,
-    /// How often each flow's packet is among them; `None` where the packets are a file's.
-    pub trace: Option<Trace>,
-    pub entries: Loader,
-    pub cells: Arc<Cells>,
-    /// The table of routes, where packets pass one, and a packet for the probe's route.
-    pub route_table: Option<u8>,
-    pub probe: Option<Frame>,
-    /// The rules that the entries were made of, where they were, for a linear search.
-    pub rules: Option<RuleSet>,
+    pub(crate) name: String,
+    /// The number of packets, which are replayed repeatedly.
+    pub(crate) flows: u32,
+    /// How often each flow's packet is among them; `None` if the packets are a file's.
+    pub(crate) trace: Option<Trace>,
+    pub(crate) entries: Loader,
+    pub(crate) cells: Arc<Cells>,
+    /// The table of routes, if there is one, and a packet for the probe's route.
+    pub(crate) route_table: Option<u8>,
+    pub(crate) probe: Option<Frame>,
+    /// The rules from which the entries were made, if any, for a linear search.
+    pub(crate) rules: Option<RuleSet>,
 }
 
 impl Case {
-    /// A workload with a number of flows.
+    /// Creates a case from a workload and a number of flows.
     ///
     /// # Errors
-    /// A sentence where an entry is none, or where there is no memory for the packets.
+    /// [`Error::System`] if there is no memory for the packets.
     pub fn of(workload: Workload, flows: u32, trace: Trace) -> Result<Self, Error> {
         let mut entries = Loader::default();
         for entry in workload.entries() {
             let read = entries.read_line(&entry);
-            read.map_err(|error| failed(format!("'{entry}' is not an entry: {error}")))?;
+            read.map_err(|error| Error::Entry { entry, error })?;
         }
         let frames = trace.of(workload.population(flows));
         Ok(Self {
@@ -59,27 +57,26 @@ impl Case {
         })
     }
 
-    /// The entries in one file, and the packets in another.
+    /// Reads the entries from one file, and the packets from another.
     ///
     /// # Errors
-    /// A sentence where a file cannot be read, with the line or packet that is wrong.
+    /// An error with the file, and the line or packet that is invalid.
     pub fn read(flows_file: &Path, pcap: &Path) -> Result<Self, Error> {
         let mut entries = Loader::default();
-        entries.read(flows_file).map_err(failed)?;
+        entries.read(flows_file)?;
         if entries.flow_count() == 0 {
-            let path = flows_file.display();
-            return Err(failed(format!(
-                "{path} has no flow entries; expected one per line"
-            )));
+            return Err(Error::NoEntries(flows_file.to_owned()));
         }
         let bytes =
             std::fs::read(pcap).map_err(Error::system(format!("read {}", pcap.display())))?;
-        let frames =
-            frames(&bytes).map_err(|error| failed(format!("{}: {error}", pcap.display())))?;
+        let frames = frames(&bytes).map_err(|error| Error::Capture {
+            file: pcap.to_owned(),
+            error,
+        })?;
         let stem = flows_file.file_stem().unwrap_or(flows_file.as_os_str());
         Ok(Self {
             name: stem.to_string_lossy().into_owned(),
-            flows: u32::try_from(frames.len()).map_err(failed)?,
+            flows: u32::try_from(frames.len()).unwrap_or(u32::MAX),
             trace: None,
             entries,
             cells: cells(&frames)?,
@@ -89,15 +86,15 @@ impl Case {
         })
     }
 
-    /// All ports that there are to be.
-    pub fn ports(&self) -> BTreeSet<PortNo> {
+    /// Returns all ports that the switch must have.
+    pub(crate) fn ports(&self) -> BTreeSet<PortNo> {
         let own = [IN_PORT, OUT_PORT, PROBE_PORT].map(PortNo);
         let mentioned = self.entries.mentioned_ports();
         own.into_iter().chain(mentioned).collect()
     }
 
-    /// Whether every packet is to leave: they are what the entries were made for.
-    pub fn is_forwarded_whole(&self) -> bool {
+    /// Returns `true` if every packet must be sent, because the entries were made for them.
+    pub(crate) fn is_forwarded_whole(&self) -> bool {
         self.trace.is_some()
     }
 }
@@ -110,26 +107,27 @@ fn cells(frames: &[impl AsRef<[u8]>]) -> Result<Arc<Cells>, Error> {
 }
 
 /// The frames in a capture.
-fn frames(capture: &[u8]) -> Result<Vec<Vec<u8>>, String> {
-    let mut packets = Packets::new(capture).map_err(|error| error.to_string())?;
+fn frames(capture: &[u8]) -> Result<Vec<Vec<u8>>, CaptureError> {
+    let mut packets = Packets::new(capture)?;
     let mut frames = Vec::new();
-    while let Some(packet) = packets.next().map_err(|error| error.to_string())? {
+    while let Some(packet) = packets.next()? {
         let (number, length) = (packets.count(), packet.data.len());
         if packet.link != DataLink::ETHERNET {
-            let link = packet.link;
-            return Err(format!(
-                "packet {number} is of link type {link:?}; expected Ethernet frames"
-            ));
+            let link = format!("{:?}", packet.link);
+            return Err(CaptureError::Link { number, link });
         }
         if !(FRAME_MIN..=FRAME_MAX).contains(&length) {
-            return Err(format!(
-                "packet {number} has {length} bytes; expected {FRAME_MIN} to {FRAME_MAX}"
-            ));
+            return Err(CaptureError::Length {
+                number,
+                length,
+                min: FRAME_MIN,
+                max: FRAME_MAX,
+            });
         }
         frames.push(packet.data.into_owned());
     }
     match frames.is_empty() {
-        true => Err("it has no packets; expected at least one".to_owned()),
+        true => Err(CaptureError::Empty),
         false => Ok(frames),
     }
 }

@@ -8,11 +8,11 @@ use super::case::Case;
 use super::forwarder::{Control, Departure, Form, Forwarder, Loading, SETTLED_AT, Sides};
 use super::replay::{BURST, Cells, Replay};
 use super::workload::{Header, OUT_PORT};
+use crate::Error;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
-use urtica_bench::Error;
 use urtica_wire::PortNo;
 
 /// How many bursts are looked at, unless all frames are.
@@ -85,13 +85,13 @@ impl Sample {
         let Some(first) = (0..frames).find(|&at| found.get(at) != expected.get(at)) else {
             return Ok(());
         };
-        Err(Error::invalid(format!(
-            "frame {first} of {} leaves the form {} as {}; expected {}: the form is wrong, and its figures mean nothing",
-            self.name,
-            form.name(),
-            told(found.get(first)),
-            told(expected.get(first))
-        )))
+        Err(Error::OtherFrame {
+            case: self.name.clone(),
+            form: form.name(),
+            number: first,
+            found: text_of(found.get(first)),
+            expected: text_of(expected.get(first)),
+        })
     }
 
     fn check_winners(
@@ -105,12 +105,13 @@ impl Sample {
             let matched = after - before.get(&cookie).unwrap_or(&0);
             let expected = winners.get(&cookie).copied().unwrap_or(0);
             if matched != expected {
-                return Err(Error::invalid(format!(
-                    "rule {cookie} of {} met {matched} frames in the form {}; a linear search expects {expected}: the form is \
-                     wrong, and its figures mean nothing",
-                    self.name,
-                    form.name()
-                )));
+                return Err(Error::OtherRule {
+                    case: self.name.clone(),
+                    form: form.name(),
+                    rule: cookie,
+                    found: matched,
+                    expected,
+                });
             }
         }
         Ok(())
@@ -169,7 +170,7 @@ fn padded(mut frame: Vec<u8>) -> Vec<u8> {
     frame
 }
 
-fn told(departure: Option<&Departure>) -> String {
+fn text_of(departure: Option<&Departure>) -> String {
     let Some((port, frame)) = departure else {
         return "nothing".to_owned();
     };

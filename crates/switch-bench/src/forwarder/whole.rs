@@ -12,9 +12,9 @@
 use super::rings::{Exits, Rings};
 use super::shared::matched;
 use super::{Control, Departure, Forwarder, Loading, SETTLED_AT, Sent, Sides, TICK};
-use crate::bench::switch::case::Case;
-use crate::bench::switch::failed;
-use crate::bench::switch::replay::Replay;
+use crate::Error;
+use crate::case::Case;
+use crate::replay::Replay;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,6 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::yield_now;
 use std::time::{Duration, Instant};
-use urtica_bench::Error;
 use urtica_switch::{ConnectionId, Forwarding, Switch, SwitchConfig};
 use urtica_wire::{ErrorCode, FlowMod, FlowStatsRequest, Hello, Message, Version, split_frame};
 
@@ -119,10 +118,7 @@ impl Whole {
         for message in case.entries.messages() {
             self.say(&message, Duration::ZERO)?;
             if let Some((_, code)) = self.refusals.pop() {
-                return Err(failed(format!(
-                    "the switch refuses '{}': {code}",
-                    told(&message)
-                )));
+                return Err(Error::refused(text_of(&message), code));
             }
         }
         if loading == Loading::Together {
@@ -138,28 +134,25 @@ impl Whole {
     fn say(&mut self, message: &Message, now: Duration) -> Result<(), Error> {
         let mut bytes = Vec::new();
         self.last_xid = self.last_xid.wrapping_add(1);
-        message
-            .encode(Version::Of13, self.last_xid, &mut bytes)
-            .map_err(failed)?;
+        message.encode(Version::Of13, self.last_xid, &mut bytes)?;
         self.hear(&bytes, now)
     }
 
     /// The switch takes in bytes, and the controller reads what it answers.
     fn hear(&mut self, bytes: &[u8], now: Duration) -> Result<(), Error> {
-        let heard = self.switch.handle_input(self.connection, bytes, now);
-        heard.map_err(failed)?;
+        self.switch.handle_input(self.connection, bytes, now)?;
         self.read_answers(now)
     }
 
     fn read_answers(&mut self, now: Duration) -> Result<(), Error> {
         let output = self.switch.output(self.connection);
-        let output = std::mem::take(output.ok_or_else(|| failed("the switch hung up"))?);
+        let output = std::mem::take(output.ok_or(Error::Closed)?);
         let (mut rest, mut replies) = (&output[..], Vec::new());
-        while let Some((frame, after)) = split_frame(rest).map_err(failed)? {
-            match Message::decode(frame).map_err(failed)? {
-                (header, Message::EchoRequest(payload)) => Message::EchoReply(payload)
-                    .encode(Version::Of13, header.xid, &mut replies)
-                    .map_err(failed)?,
+        while let Some((frame, after)) = split_frame(rest)? {
+            match Message::decode(frame)? {
+                (header, Message::EchoRequest(payload)) => {
+                    Message::EchoReply(payload).encode(Version::Of13, header.xid, &mut replies)?
+                }
                 (header, Message::Error(error)) => self.refusals.push((header.xid, error.code)),
                 _ => {}
             }
@@ -208,7 +201,7 @@ impl Whole {
 }
 
 /// What a message says, as far as a text has it.
-fn told(message: &Message) -> String {
+fn text_of(message: &Message) -> String {
     match message {
         Message::FlowMod(flow_mod) => flow_mod.to_string(),
         Message::GroupMod(group_mod) => group_mod.to_string(),
@@ -287,7 +280,7 @@ impl Control for ControlSide {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::switch::workload::{Trace, Workload};
+    use crate::workload::{Trace, Workload};
     use urtica_wire::FlowModCommand;
 
     fn sides(loading: Loading) -> (Sides, Replay) {

@@ -1,69 +1,91 @@
-//! One point: a case, forwarded by each form in turn.
+//! One point: a case, forwarded by each form alternately.
 
 use super::case::Case;
 use super::forwarder::{Form, Loading, SETTLED_AT, Sides};
 use super::measure::{Loop, Reading};
 use super::measured_core::MeasuredCore;
+use super::record::{BurstCycles, Effects, Figures, Rate, Setting, UpdateFigures};
 use super::replay::Replay;
-use super::report::{BurstCycles, Effects, Figures, Rate, Setting, UpdateFigures};
 use super::sample::Sample;
 use super::updates::{Exchange, Probes, Updates};
 use super::workload::Trace;
+use crate::Error;
 use hdrhistogram::Histogram;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use urtica_bench::Error;
 use urtica_bench::analysis::Spread;
 
 /// How long updates are under way before a reading.
 const RAMP: Duration = Duration::from_millis(200);
 
-/// What is measured at a point, and for how long.
+/// What to measure at a point, and for how long.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Plan {
+    /// The core that forwards.
     pub core: MeasuredCore,
+    /// The forms, which are measured alternately.
     pub forms: Vec<Form>,
+    /// How entries are loaded before the measurement.
     pub loading: Loading,
-    /// Whether all frames are checked, and not the first only.
+    /// Checks all frames instead of the first only.
     pub checks_all: bool,
+    /// The number of readings.
     pub readings: u32,
+    /// The length of a reading.
     pub reading_length: Duration,
-    /// Whether bursts are timed.
+    /// Also times bursts.
     pub latency: bool,
-    /// Route updates a second.
+    /// Also measures under route updates: this many a second, or as many as possible if 0.
     pub updates_per_second: Option<u64>,
 }
 
 impl Plan {
-    /// Measures a point; returns a record for each form, and another one for each that has been measured under updates.
-    ///
-    /// # Errors
-    /// A sentence where something cannot be measured, or where packets were not forwarded that should have been.
-    pub fn measure(&self, case: &Case) -> Result<Vec<Rate>, Error> {
-        let sample = Rc::new(Sample::of(case, self.checks_all)?);
-        let open = |&form| Contestant::open(self, case, form, &sample);
-        let mut contestants = self.forms.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        for contestant in &mut contestants {
-            contestant.read()?;
+    /// Creates a plan of five readings of one second each, of the switch and its limit.
+    pub fn new(core: MeasuredCore) -> Self {
+        Self {
+            core,
+            forms: vec![Form::Switch, Form::Limit],
+            loading: Loading::default(),
+            checks_all: false,
+            readings: 5,
+            reading_length: Duration::from_secs(1),
+            latency: false,
+            updates_per_second: None,
         }
-        for _ in 0..self.readings {
-            for contestant in &mut contestants {
-                let reading = contestant.read()?;
-                contestant.quiet.push(reading);
-                contestant.read_under_updates()?;
-            }
-        }
-        let mut records = Vec::new();
-        for contestant in contestants {
-            records.extend(contestant.finish()?);
-        }
-        Ok(records)
     }
 
-    /// How long phases last that take one reading's place for all.
+    /// Returns the length of a phase that is not divided into readings.
     fn phase_length(&self) -> Duration {
         self.reading_length * self.readings
     }
+}
+
+/// Measures how fast each form of a plan forwards a case's packets. Returns a rate for each form, and another one for each
+/// that has been measured under updates.
+///
+/// # Errors
+/// [`Error::Lost`], [`Error::OtherFrame`] or [`Error::OtherRule`] if a form forwards incorrectly; others if it cannot be
+/// measured.
+pub fn measure_rates(plan: &Plan, case: &Case) -> Result<Vec<Rate>, Error> {
+    let sample = Rc::new(Sample::of(case, plan.checks_all)?);
+    let open = |&form| Contestant::open(plan, case, form, &sample);
+    let mut contestants = plan.forms.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    for contestant in &mut contestants {
+        contestant.read()?;
+    }
+    for _ in 0..plan.readings {
+        for contestant in &mut contestants {
+            let reading = contestant.read()?;
+            contestant.quiet.push(reading);
+            contestant.read_under_updates()?;
+        }
+    }
+    let mut records = Vec::new();
+    for contestant in contestants {
+        records.extend(contestant.finish()?);
+    }
+    Ok(records)
 }
 
 /// A form at a point.
@@ -125,14 +147,12 @@ impl<'a> Contestant<'a> {
         };
         let (reading, ()) = self.plan.core.run(|| measured.read(length), || ())?;
         if self.case.is_forwarded_whole() && reading.sent != reading.packets {
-            return Err(Error::invalid(format!(
-                "{} of {} packets of {} were sent in the form {}; expected all: the form is wrong, and its figures mean \
-                 nothing",
-                reading.sent,
-                reading.packets,
-                self.case.name,
-                self.form.name()
-            )));
+            return Err(Error::Lost {
+                case: self.case.name.clone(),
+                form: self.form.name(),
+                received: reading.packets,
+                sent: reading.sent,
+            });
         }
         Ok(reading)
     }
@@ -294,7 +314,6 @@ mod tests {
     use super::super::replay::BURST;
     use super::super::workload::Workload;
     use super::*;
-    use rustix::thread::{CpuSet, sched_getaffinity};
     use std::collections::BTreeMap;
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
@@ -339,17 +358,12 @@ mod tests {
 
     /// What is reported of a fake on the last core there is.
     fn measure(fake: Fake) -> Result<Vec<Rate>, Error> {
-        let cores = sched_getaffinity(None).unwrap();
-        let last = (0..CpuSet::MAX_CPU).rfind(|&core| cores.is_set(core));
         let plan = Plan {
-            core: MeasuredCore::take(last.unwrap())?,
             forms: vec![Form::Bare],
-            loading: Loading::default(),
-            checks_all: false,
             readings: 2,
             reading_length: Duration::from_millis(20),
-            latency: false,
             updates_per_second: Some(1000),
+            ..Plan::new(MeasuredCore::last()?)
         };
         let case = Case::of(Workload::L3, 1, Trace::Uniform)?;
         let sample = Rc::new(Sample::of(&case, false)?);

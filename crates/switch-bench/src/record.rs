@@ -1,15 +1,11 @@
-//! The report: a row of a table for each measurement, and the same as a line of JSON.
+//! Results of measurements: a row of a table each, and an object of JSON.
 
 use super::measured_core::MeasuredCore;
 use chrono::{SecondsFormat, Utc};
 use serde::{Serialize, Serializer};
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::path::Path;
-use urtica_bench::Error;
 use urtica_bench::analysis::Spread;
 
-/// What every record begins with.
+/// What was measured, where and when: the start of every record.
 #[derive(Clone, Debug, Serialize)]
 pub struct Setting {
     kind: &'static str,
@@ -21,7 +17,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Of a measurement of this kind that ends now.
+    /// Creates the setting of a measurement of this kind that ends now.
     pub fn now(kind: &'static str, core: MeasuredCore) -> Self {
         Self {
             kind,
@@ -33,96 +29,115 @@ impl Setting {
     }
 }
 
-/// Something that can be told.
+/// A result of a measurement.
 pub trait Record: Serialize {
-    /// Headings of the table, and how wide each column is.
+    /// The headings and widths of the table's columns.
     const COLUMNS: &'static [(&'static str, usize)];
 
-    /// What stands under each heading.
+    /// Returns the cells of its row.
     fn cells(&self) -> Vec<String>;
 }
 
-/// How fast one form forwarded one workload.
+/// The rate at which one form forwarded one case.
 #[derive(Clone, Debug, Serialize)]
 pub struct Rate {
     #[serde(flatten)]
+    /// What was measured, where and when.
     pub setting: Setting,
+    /// The case.
     pub pipeline: String,
-    /// How many packets are replayed.
+    /// The number of packets that are replayed.
     pub flows: u32,
-    /// How they were drawn; `None` where a file has them.
+    /// How they were drawn; `None` if they are a file's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<&'static str>,
+    /// The form.
     pub form: &'static str,
-    /// Flow entries.
+    /// The number of flow entries.
     pub entries: usize,
-    /// How they were loaded, and in how many seconds; `None` where the form has none.
+    /// How they were loaded; `None` if the form has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loading: Option<&'static str>,
+    /// The seconds that it took to load them and to wait until the switch has settled.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "some_thousandths"
     )]
     pub open_s: Option<f64>,
-    /// Seconds of each reading.
+    /// The length of each reading in seconds.
     pub seconds: f64,
+    /// The readings.
     #[serde(flatten)]
     pub figures: Figures,
+    /// The cycles of bursts, if they were timed.
     #[serde(flatten)]
     pub bursts: Option<BurstCycles>,
+    /// The route updates made, if any.
     #[serde(flatten)]
     pub updates: Option<UpdateFigures>,
 }
 
-/// What readings say together.
+/// The readings of one form, and their spread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Figures {
+    /// Million packets per second: the median of the readings.
     #[serde(serialize_with = "thousandths")]
     pub mpps: f64,
+    /// The slowest reading.
     #[serde(serialize_with = "thousandths")]
     pub mpps_min: f64,
+    /// The fastest reading.
     #[serde(serialize_with = "thousandths")]
     pub mpps_max: f64,
     /// Million packets per second of each reading.
     #[serde(serialize_with = "all_thousandths")]
     pub readings: Vec<f64>,
+    /// Cycles per packet, if the processor has a counter.
     #[serde(flatten)]
     pub cycles: Option<Cycles>,
-    /// Packets sent over packets taken in.
+    /// Packets sent over packets received.
     pub forwarded_share: f64,
-    /// Packets that the compiled form left to the plain one over packets taken in.
+    /// Packets that the compiled form left to the plain one over packets received.
     pub plain_share: f64,
 }
 
 /// Cycles per packet.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Cycles {
+    /// The median of the readings.
     #[serde(serialize_with = "tenths")]
     pub cycles_per_packet: f64,
+    /// The fewest.
     #[serde(serialize_with = "tenths")]
     pub cycles_per_packet_min: f64,
+    /// The most.
     #[serde(serialize_with = "tenths")]
     pub cycles_per_packet_max: f64,
 }
 
-/// How many cycles a burst takes.
+/// The cycles of a burst.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct BurstCycles {
+    /// The median.
     pub burst_cycles_p50: u64,
+    /// The 99th percentile.
     pub burst_cycles_p99: u64,
+    /// The 99.9th percentile.
     pub burst_cycles_p999: u64,
 }
 
-/// What updates came to.
+/// Route updates during readings, and their effect.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct UpdateFigures {
-    /// Route updates made, and asked for; 0 asks for as many as there is time for.
+    /// Route updates made per second.
     #[serde(serialize_with = "tenths")]
     pub updates_per_s: f64,
+    /// Route updates requested per second; 0 requests as many as possible.
     pub updates_per_s_asked: u64,
     /// The median of the ratios of each reading under updates to the one just before without.
     #[serde(serialize_with = "thousandths")]
     pub mpps_ratio: f64,
+    /// How soon updates took effect, if any was observed.
     #[serde(flatten)]
     pub effects: Option<Effects>,
 }
@@ -130,29 +145,36 @@ pub struct UpdateFigures {
 /// Times from having a flow mod's bytes to the first packet that left by it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Effects {
+    /// The median in microseconds.
     #[serde(serialize_with = "tenths")]
     pub time_to_effect_us_p50: f64,
+    /// The 99th percentile in microseconds.
     #[serde(serialize_with = "tenths")]
     pub time_to_effect_us_p99: f64,
-    /// How many times were taken, at least one.
+    /// The number of observations, at least one.
     pub effects: u64,
 }
 
-/// How long entries took to load.
+/// The time to load flow entries.
 #[derive(Clone, Debug, Serialize)]
 pub struct Load {
     #[serde(flatten)]
+    /// What was measured, where and when.
     pub setting: Setting,
+    /// The number of entries.
     pub entries: u32,
+    /// Seconds from the first flow mod to the barrier reply after the last: the median of the readings.
     pub openflow_s: f64,
+    /// The fastest reading.
     pub openflow_s_min: f64,
+    /// The slowest reading.
     pub openflow_s_max: f64,
-    /// Of each reading.
+    /// The seconds of each reading.
     pub readings: Vec<f64>,
 }
 
 impl Figures {
-    /// Of so many million packets per second and cycles per packet, one of each per reading.
+    /// Creates figures from the million packets per second and the cycles per packet of each reading.
     pub fn new(
         mpps: Vec<f64>,
         cycles_per_packet: Option<Vec<f64>>,
@@ -183,7 +205,7 @@ impl Cycles {
 }
 
 impl Load {
-    /// Of the seconds that each reading took.
+    /// Creates a record from the seconds of each reading.
     pub fn new(setting: Setting, entries: u32, readings: Vec<f64>) -> Self {
         let spread = Spread::of(&readings);
         Self {
@@ -259,75 +281,6 @@ impl Record for Load {
 
 fn or_dash(cell: Option<String>) -> String {
     cell.unwrap_or_else(|| "-".to_owned())
-}
-
-/// Where records go.
-pub struct Output {
-    json: Option<Box<dyn Write>>,
-    table: Box<dyn Write>,
-    /// The headings that the last row had.
-    columns: Option<&'static [(&'static str, usize)]>,
-}
-
-impl Output {
-    /// A table on standard output, and JSON lines appended to a file where one is given. `-` is standard output, and
-    /// then the table goes to standard error.
-    ///
-    /// # Errors
-    /// Where the file cannot be written.
-    pub fn new(json: Option<&Path>) -> Result<Self, Error> {
-        let is_stdout = json.is_some_and(|path| path.as_os_str() == "-");
-        let file: Option<Box<dyn Write>> = match json {
-            None => None,
-            Some(_) if is_stdout => Some(Box::new(io::stdout())),
-            Some(path) => Some(Box::new(append(path)?)),
-        };
-        let table: Box<dyn Write> = match is_stdout {
-            true => Box::new(io::stderr()),
-            false => Box::new(io::stdout()),
-        };
-        Ok(Self {
-            json: file,
-            table,
-            columns: None,
-        })
-    }
-
-    /// Tells a record.
-    ///
-    /// # Errors
-    /// Where its JSON line cannot be written.
-    pub fn tell<R: Record>(&mut self, record: &R) -> Result<(), Error> {
-        if self.columns != Some(R::COLUMNS) {
-            let headings = R::COLUMNS.iter().map(|(heading, _)| (*heading).to_owned());
-            self.print_row(R::COLUMNS, &headings.collect::<Vec<_>>());
-            self.columns = Some(R::COLUMNS);
-        }
-        self.print_row(R::COLUMNS, &record.cells());
-        let Some(json) = &mut self.json else {
-            return Ok(());
-        };
-        serde_json::to_string(record)
-            .map_err(io::Error::from)
-            .and_then(|line| writeln!(json, "{line}"))
-            .and_then(|()| json.flush())
-            .map_err(Error::system("write the JSON lines"))
-    }
-
-    fn print_row(&mut self, columns: &[(&str, usize)], cells: &[String]) {
-        let padded = cells
-            .iter()
-            .zip(columns)
-            .map(|(cell, &(_, width))| format!("{cell:>width$}"));
-        let line = padded.collect::<Vec<_>>().join("  ");
-        // A reader that has gone away, as in `| head`, is no failure of the benchmark.
-        let _ = writeln!(self.table, "{line}");
-    }
-}
-
-fn append(path: &Path) -> Result<File, Error> {
-    let file = OpenOptions::new().create(true).append(true).open(path);
-    file.map_err(Error::system(format!("write {}", path.display())))
 }
 
 fn whole<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {

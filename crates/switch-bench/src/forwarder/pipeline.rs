@@ -5,12 +5,12 @@
 
 use super::shared::{Departures, Shared, empty, load, settle};
 use super::{Departure, Forwarder, Loading, Sent, Sides};
-use crate::bench::switch::case::Case;
-use crate::bench::switch::replay::Replay;
-use crate::bench::switch::workload::{FRAME_SIZE, IN_PORT};
+use crate::Error;
+use crate::case::Case;
+use crate::replay::Replay;
+use crate::workload::{FRAME_SIZE, IN_PORT};
 use std::sync::Arc;
 use std::time::Duration;
-use urtica_bench::Error;
 use urtica_pipeline::{
     Backend, Burst, CompileConfig, Compiled, Packet, Pipeline, Reader, Sink, Verdict,
 };

@@ -21,8 +21,7 @@ mod routes;
 mod trace;
 mod weighted;
 
-use classbench::ClassBench;
-pub use classbench::{Header, RuleSet};
+pub use classbench::{ClassBench, Header, RuleSet};
 pub use entries::{l2 as l2_entries, route_entry};
 pub use files::{write_flows, write_pcap};
 pub use packets::{FRAME_SIZE, Frame};
@@ -37,7 +36,7 @@ use std::str::FromStr;
 /// What every generator's seed begins with.
 const SEED: &str = "ovs-bench 1";
 
-/// The most active flows that a workload can have: those that have their number in 24 bits of an address.
+/// The maximum number of active flows of a workload: they have their number in 24 bits of an address.
 pub const MAX_FLOWS: u32 = 1 << 24;
 
 /// The port by which packets come in.
@@ -51,8 +50,9 @@ pub const PROBE_PORT: u32 = 3;
 
 /// A pipeline with its packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Workload {
-    /// One entry on the port that packets come in by: the cost of everything but look-ups.
+    /// One entry on the ingress port: the cost of everything but look-ups.
     Port,
     /// A thousand Ethernet addresses.
     L2Of1k,
@@ -82,7 +82,7 @@ impl Workload {
         Self::GatewayDown,
     ];
 
-    /// Its flow entries, each in the text form of `ovs-ofctl add-flow`.
+    /// Returns its flow entries, each in the text form of `ovs-ofctl add-flow`.
     pub fn entries(self) -> Vec<String> {
         match self {
             Self::Port => vec![format!(
@@ -99,7 +99,7 @@ impl Workload {
 
     /// One frame for each of `flows` flows, in the order in which they are replayed: distinct ones, but for rule sets, of
     /// whose rules some match a single packet.
-    pub fn population(self, flows: u32) -> Vec<Frame> {
+    pub(crate) fn population(self, flows: u32) -> Vec<Frame> {
         let mut random = PythonRandom::new(&format!("{SEED}/{self}-{flows}"));
         let mut packets = self.packets();
         if let Self::Rules(_) = self {
@@ -133,15 +133,15 @@ impl Workload {
         }
     }
 
-    /// The rules that its entries are made of, where they are.
-    pub fn rules(self) -> Option<RuleSet> {
+    /// Returns the rules from which its entries are made, if any.
+    pub(crate) fn rules(self) -> Option<RuleSet> {
         match self {
             Self::Rules(set) => Some(RuleSet::new(set)),
             _ => None,
         }
     }
 
-    /// Its table of routes, where packets pass one.
+    /// Returns its table of routes, if there is one.
     pub fn route_table(self) -> Option<u8> {
         match self {
             Self::L3 => Some(0),
@@ -151,7 +151,7 @@ impl Workload {
     }
 
     /// A packet that takes [`PROBE_ROUTE`] in the table of routes.
-    pub fn probe(self) -> Option<Frame> {
+    pub(crate) fn probe(self) -> Option<Frame> {
         match self {
             Self::L3 => Some(packets::l3_probe()),
             Self::Gateway => Some(packets::gateway_probe()),
@@ -176,7 +176,7 @@ impl fmt::Display for Workload {
     }
 }
 
-/// A text that names no workload.
+/// The error for a text that names no workload.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "there is no pipeline '{text}'; expected all, or some of {pipelines}, and ClassBench's rule sets: acl1 to acl5, fw1 to fw5, \

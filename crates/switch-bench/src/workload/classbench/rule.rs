@@ -1,7 +1,7 @@
 //! One rule, a packet's header that it may match, and the flow entries that it becomes.
 
 use super::PythonRandom;
-use crate::bench::switch::workload::OUT_PORT;
+use crate::workload::OUT_PORT;
 use std::net::Ipv4Addr;
 
 const TCP: u8 = 6;

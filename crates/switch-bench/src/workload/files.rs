@@ -8,10 +8,10 @@ use std::time::Duration;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::{DataLink, Endianness, PcapError, TsResolution};
 
-/// The flow entries, one a line, as `ovs-ofctl -O OpenFlow13 add-flows` reads them.
+/// Writes the flow entries of a workload, one per line, as `ovs-ofctl -O OpenFlow13 add-flows` reads them.
 ///
 /// # Errors
-/// What `out` refuses.
+/// Those of `out`.
 pub fn write_flows(workload: Workload, mut out: impl Write) -> io::Result<()> {
     for entry in workload.entries() {
         writeln!(out, "{entry}")?;
@@ -19,10 +19,10 @@ pub fn write_flows(workload: Workload, mut out: impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// The packets of a trace of so many flows as a capture, in the order in which they are replayed, all at time 0.
+/// Writes the packets of a trace of `flows` flows as a capture, in the order in which they are replayed, all at time 0.
 ///
 /// # Errors
-/// What `out` refuses.
+/// Those of `out`.
 pub fn write_pcap(
     workload: Workload,
     flows: u32,

@@ -9,8 +9,9 @@
 
 use super::shared::port_identity;
 use super::{Departure, Sent};
-use crate::bench::switch::replay::Replay;
-use crate::bench::switch::workload::{IN_PORT, PROBE_PORT};
+use crate::Error;
+use crate::replay::Replay;
+use crate::workload::{IN_PORT, PROBE_PORT};
 use memmap2::{Advice, MmapMut};
 use parking_lot::Mutex;
 use rustix::fd::BorrowedFd;
@@ -18,7 +19,6 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32};
-use urtica_bench::Error;
 use urtica_switch::PortIo;
 use urtica_wire::{MacAddr, PortNo};
 
@@ -240,8 +240,8 @@ impl PortIo for RingPort {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::switch::replay::BURST;
-    use crate::bench::switch::replay::Cells;
+    use crate::replay::BURST;
+    use crate::replay::Cells;
 
     #[test]
     fn frames_go_through_the_rings_in_order_however_often_they_come_round() {

@@ -2,12 +2,12 @@
 
 use super::rings::Ring;
 use super::{Departure, Forwarder, Sent, Sides};
-use crate::bench::switch::case::Case;
-use crate::bench::switch::replay::{BURST, Replay};
-use crate::bench::switch::workload::OUT_PORT;
+use crate::Error;
+use crate::case::Case;
+use crate::replay::{BURST, Replay};
+use crate::workload::OUT_PORT;
 use std::hint::black_box;
 use std::time::Duration;
-use urtica_bench::Error;
 use urtica_wire::PortNo;
 
 /// Room before a frame for what a pipeline may push, in bytes.

@@ -1,13 +1,12 @@
 //! A pipeline that both sides have, behind a lock.
 
 use super::{Control, Departure, SETTLED_AT, Sent, TICK};
-use crate::bench::switch::case::Case;
-use crate::bench::switch::failed;
+use crate::Error;
+use crate::case::Case;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use urtica_bench::Error;
 use urtica_pipeline::{Packet, PacketInCause, Pipeline, PipelineConfig, Sink};
 use urtica_wire::{ErrorCode, FlowMod, FlowStatsRequest, MacAddr, Port, PortNo};
 
@@ -32,7 +31,7 @@ pub fn port_identity(port_no: PortNo) -> (String, MacAddr) {
 /// # Errors
 /// A sentence where one is refused.
 pub fn load(case: &Case, pipeline: &mut Pipeline) -> Result<(), Error> {
-    case.entries.clone().add_to(pipeline).map_err(failed)
+    Ok(case.entries.clone().add_to(pipeline)?)
 }
 
 /// Lets a pipeline's time pass until it has settled.

@@ -1,6 +1,6 @@
 use super::rule::Prefix;
 use super::*;
-use crate::bench::switch::workload::packets;
+use crate::workload::packets;
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 use urtica_client::Loader;

@@ -2,11 +2,11 @@
 
 use super::rings::{RingPort, Rings};
 use super::{Departure, Forwarder, Sent, Sides};
-use crate::bench::switch::case::Case;
-use crate::bench::switch::replay::{BURST, Replay};
-use crate::bench::switch::workload::{IN_PORT, OUT_PORT};
+use crate::Error;
+use crate::case::Case;
+use crate::replay::{BURST, Replay};
+use crate::workload::{IN_PORT, OUT_PORT};
 use std::time::Duration;
-use urtica_bench::Error;
 use urtica_switch::PortIo;
 use urtica_wire::PortNo;
 

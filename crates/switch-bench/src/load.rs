@@ -1,15 +1,15 @@
-//! How long a switch takes to load flow entries that all come at once.
+//! How long a switch takes to load flow entries that are sent all at once.
 //!
 //! **What.** A whole switch, served on the measured core, and a controller on the others, over a unix socket.
 //! The flow mods are encoded beforehand. The time is from sending the first to having the reply to a barrier after the
 //! last: reading, decoding, checking and adding.
 
-use super::failed;
 use super::measured_core::MeasuredCore;
+use super::record::{Load, Setting};
 use super::workload::{OUT_PORT, l2_entries};
+use crate::Error;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use urtica_bench::Error;
 use urtica_client::{Client, ClientError};
 use urtica_socket::Address;
 use urtica_switch::port::memory;
@@ -19,17 +19,23 @@ use urtica_wire::{
     MultipartRequestBody, PortNo, TABLE_ALL, Version,
 };
 
-/// The most entries: as many as a table of the switch holds.
+/// The maximum number of entries, which a table of the switch holds.
 pub const MAX_ENTRIES: u32 = 1 << 20;
 
 /// How long to wait for any answer.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Loads so many entries into an empty table, once for each reading; returns the seconds that each took.
+/// Measures how long a switch takes to load `entries` flow entries into an empty table, once for each reading.
 ///
 /// # Errors
-/// A sentence where the switch cannot be served, or refuses an entry.
-pub fn measure(core: MeasuredCore, entries: u32, readings: u32) -> Result<Vec<f64>, Error> {
+/// [`Error::EntryRefused`] or [`Error::EntriesMissing`] if the switch does not load all; others if it cannot be measured.
+pub fn measure_load(core: MeasuredCore, entries: u32, readings: u32) -> Result<Load, Error> {
+    let seconds = time_loading(core, entries, readings)?;
+    Ok(Load::new(Setting::now("load", core), entries, seconds))
+}
+
+/// Returns the seconds that each reading took.
+fn time_loading(core: MeasuredCore, entries: u32, readings: u32) -> Result<Vec<f64>, Error> {
     let directory = tempfile::tempdir().map_err(Error::system("make a temporary directory"))?;
     let socket = directory.path().join("switch");
     let flow_mods = encoded_flow_mods(entries)?;
@@ -38,7 +44,7 @@ pub fn measure(core: MeasuredCore, entries: u32, readings: u32) -> Result<Vec<f6
     let (port, _other_end) = memory::pair(("out", addr), ("nowhere", addr), 1);
     let mut switch = Switch::new(SwitchConfig::default());
     switch.add_port(PortNo(OUT_PORT), Box::new(port), Duration::ZERO);
-    let runner = Runner::new(switch, &[Address::PassiveUnix(socket.clone())]).map_err(failed)?;
+    let runner = Runner::new(switch, &[Address::PassiveUnix(socket.clone())])?;
     let stop = runner.stop_handle();
     let ask = || {
         let seconds = ask_switch(socket, &flow_mods, entries, readings);
@@ -46,7 +52,7 @@ pub fn measure(core: MeasuredCore, entries: u32, readings: u32) -> Result<Vec<f6
         seconds
     };
     let (served, seconds) = core.run(|| runner.run(), ask)?;
-    served.map_err(failed)?;
+    served?;
     seconds
 }
 
@@ -54,11 +60,9 @@ pub fn measure(core: MeasuredCore, entries: u32, readings: u32) -> Result<Vec<f6
 fn encoded_flow_mods(entries: u32) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     for entry in l2_entries(entries) {
-        let flow_mod = FlowMod::parse(FlowModCommand::Add, &entry).map_err(failed)?;
-        let message = Message::FlowMod(flow_mod);
-        message
-            .encode(Version::Of13, 0, &mut bytes)
-            .map_err(failed)?;
+        let parsed = FlowMod::parse(FlowModCommand::Add, &entry);
+        let flow_mod = parsed.map_err(|error| Error::Entry { entry, error })?;
+        Message::FlowMod(flow_mod).encode(Version::Of13, 0, &mut bytes)?;
     }
     Ok(bytes)
 }
@@ -70,17 +74,17 @@ fn ask_switch(
     readings: u32,
 ) -> Result<Vec<f64>, Error> {
     let address = Address::Unix(socket);
-    let mut client = Client::connect(&address, None, &[Version::Of13], TIMEOUT).map_err(failed)?;
+    let mut client = Client::connect(&address, None, &[Version::Of13], TIMEOUT)?;
     let reading = |_| {
         let seconds = load(&mut client, flow_mods)?;
-        let found = count_entries(&mut client).map_err(failed)?;
+        let found = count_entries(&mut client)?;
         if found != Some(entries) {
-            return Err(Error::invalid(format!(
-                "the switch holds {} entries after {entries} were sent; expected all of them",
-                found.unwrap_or(0)
-            )));
+            return Err(Error::EntriesMissing {
+                found: found.unwrap_or(0),
+                sent: entries,
+            });
         }
-        delete_entries(&mut client).map_err(failed)?;
+        delete_entries(&mut client)?;
         Ok(seconds)
     };
     (0..readings).map(reading).collect()
@@ -88,16 +92,13 @@ fn ask_switch(
 
 /// Seconds from the first flow mod sent to the barrier's reply.
 fn load(client: &mut Client, flow_mods: &[u8]) -> Result<f64, Error> {
-    client.barrier().map_err(failed)?;
+    client.barrier()?;
     let start = Instant::now();
-    client.send_encoded(flow_mods).map_err(failed)?;
-    let refusals = client.barrier().map_err(failed)?;
+    client.send_encoded(flow_mods)?;
+    let refusals = client.barrier()?;
     let seconds = start.elapsed().as_secs_f64();
     match refusals.first() {
-        Some(refusal) => Err(failed(format!(
-            "the switch refused an entry: {}",
-            refusal.code
-        ))),
+        Some(refusal) => Err(Error::EntryRefused(refusal.code)),
         None => Ok(seconds),
     }
 }
@@ -121,4 +122,16 @@ fn delete_entries(client: &mut Client) -> Result<(), ClientError> {
         ..FlowMod::default()
     }))?;
     client.barrier().map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reading_loads_all_entries_into_an_empty_table() {
+        let load = measure_load(MeasuredCore::last().unwrap(), 300, 2).unwrap();
+        assert_eq!((load.entries, load.readings.len()), (300, 2));
+        assert!(load.openflow_s_min > 0.0 && load.openflow_s_min <= load.openflow_s_max);
+    }
 }
