@@ -121,6 +121,7 @@ impl From<&BandwidthArgs> for BandwidthConfig {
 
 /// Why a reservation or release failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BandwidthError {
     /// A host is not known.
     #[error("the host {mac} is not known; expected one that has sent something")]

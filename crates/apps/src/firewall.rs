@@ -50,6 +50,7 @@ pub struct FirewallArgs {
 
 /// Why there are no rules.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FirewallError {
     /// The file cannot be read.
     #[error("the rules cannot be read from '{}': {error}", file.display())]

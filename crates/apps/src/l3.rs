@@ -104,6 +104,7 @@ pub struct L3Args {
 
 /// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum L3Error {
     /// The file cannot be read.
     #[error("the subnets cannot be read from '{}': {error}", file.display())]

@@ -106,6 +106,7 @@ static ROWS: &[&dyn AnyRow] = &[
 
 /// Why programs cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SetupError {
     /// The name is not that of a bundled program.
     #[error("there is no control program '{name}'; expected one of: {}", names().collect::<Vec<_>>().join(", "))]
@@ -135,6 +136,18 @@ pub enum SetupError {
         /// What is wrong, and what was expected.
         problem: String,
     },
+}
+
+impl SetupError {
+    /// Returns the name of the program that the error is about.
+    pub fn program(&self) -> &str {
+        match self {
+            Self::Unknown { name } => name,
+            Self::Twice { name } | Self::UnusedOptions { name } | Self::Refused { name, .. } => {
+                name
+            }
+        }
+    }
 }
 
 /// Adds the programs with these names to a controller, in this order, and the services that they need.

@@ -137,6 +137,7 @@ impl Little {
 /// The bottleneck of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Bottleneck {
     /// A load thread was busy all the time: the controller could do more.
     Load,

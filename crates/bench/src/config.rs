@@ -29,6 +29,7 @@ pub const MAX_FRAME_LEN: usize = 9_000;
 
 /// The times at which the emulated switches send packet-ins.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Mode {
     /// One packet-in outstanding per switch: cbench's latency mode.
     PingPong,
@@ -84,6 +85,7 @@ impl Version {
 
 /// The addresses of hosts, and the order in which hosts send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Addresses {
     /// Consecutive addresses, and all hosts of a switch send round-robin, like in cbench.
     InTurn,
@@ -106,6 +108,7 @@ impl Addresses {
 
 /// The replies that `verify` accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Expect {
     /// The replies of a learning switch: a match that fits the packet, and an output to its destination's port.
     Learning,

@@ -6,6 +6,7 @@ use urtica_socket::TlsError;
 
 /// An error that prevents a benchmark from running or finishing.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// Settings that contradict each other or cannot be run.
     #[error("{0}")]

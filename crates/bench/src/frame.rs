@@ -6,6 +6,7 @@ use crate::identity::{IN_PORT, Identity};
 
 /// The kinds of frame in a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FrameKind {
     /// cbench's: IPv4 with a reserved protocol.
     Cbench,

@@ -16,6 +16,7 @@ use crate::report::{Closed, Ended, Found, Report, Test};
 use crate::socket::allow_open_files;
 
 /// An event of a run in progress.
+#[non_exhaustive]
 pub enum Live<'a> {
     /// The load starts, with this many switches ready.
     Started {

@@ -37,6 +37,7 @@ const OS_KEN_LEARNING_SWITCH: &str = include_str!("os_ken_learning_switch.py");
 
 /// A participant of the comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Contender {
     /// `urtica run l2` on one shard.
     Ours,

@@ -373,7 +373,6 @@ fn bench_once(config: &LoadConfig, stop: &AtomicBool, screen: &Screen) -> Result
                 ))
             });
         }
-        Live::Started { .. } => {}
         Live::Test(test) => {
             bar.suspend(|| screen.say(&text::test_line(test, since_midnight())));
             bar.inc(1);
@@ -386,6 +385,7 @@ fn bench_once(config: &LoadConfig, stop: &AtomicBool, screen: &Screen) -> Result
                 ))
             });
         }
+        _ => {}
     });
     bar.finish_and_clear();
     let report = report?;

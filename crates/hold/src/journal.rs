@@ -166,6 +166,7 @@ fn sum(words: &[u64; HEADER_WORDS]) -> u64 {
 
 /// Why a journal cannot be used. The connection must be closed then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Damaged {
     /// It is of another version.
     #[error("it was written by another version of this program")]

@@ -19,6 +19,7 @@ pub trait Watcher {
 
 /// An event in the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Event<'a> {
     /// A frame was sent into a link at this end.
     Sent(LinkId, End, &'a [u8]),
@@ -52,6 +53,7 @@ pub enum Event<'a> {
 
 /// The reason that a frame was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Loss {
     /// The link lost it by chance.
     Drawn,

@@ -23,6 +23,7 @@ const OLDEST: (u32, u32) = (6, 6);
 
 /// Why there is no kernel half.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Unavailable {
     /// It was not built.
     #[error("it was built without the kernel's programs, since {0}")]

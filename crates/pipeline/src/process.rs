@@ -31,6 +31,7 @@ pub trait Sink {
 
 /// One step of a packet's way, as it is about to be taken.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum Step<'a> {
     /// A table has been searched.
     Table {

@@ -96,6 +96,7 @@ pub struct DiscoveryConfig {
 
 /// What happens to LLDP frames that are not ours, once they are counted. In neither case do they create a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HostLldp {
     /// Later programs see them, for instance to read what hosts announce about themselves.
     #[default]
@@ -157,6 +158,7 @@ impl DiscoveryConfig {
 
 /// A change that discovery has found. The topology already shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DiscoveryEvent {
     /// A switch joined; events for its links follow.
     SwitchUp(DatapathId),
@@ -197,6 +199,7 @@ pub enum DiscoveryEvent {
 
 /// Why a link went down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum DownReason {
     /// The port at one end went down or was removed.
     Port,
@@ -210,6 +213,7 @@ pub enum DownReason {
 
 /// Why a frame that would have created a link was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Refusal {
     /// Its authenticator is wrong: it is forged.
     Authenticator,

@@ -26,6 +26,7 @@ const OUTPUTS: usize = 1024;
 
 /// What is behind a port, as far as discovery knows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
 pub enum PortRole {
     /// It came up recently and is not classified yet.
     Unclassified,

@@ -150,6 +150,7 @@ impl HostsConfig {
 
 /// Which host wins a conflict over a location or address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ConflictPolicy {
     /// The current owner, as long as it answers. Safe: nobody can take over what a live host has.
     #[default]

@@ -56,6 +56,7 @@ const MAX_OFFLOADED_SWITCHES: usize = 256;
 
 /// Why there is no path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NoPath {
     /// A switch is not connected, or not yet.
     #[error("switch {0} is not in the topology; expected one that is connected")]

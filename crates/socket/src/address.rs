@@ -20,6 +20,7 @@ pub const DEFAULT_PORT: u16 = 6653;
 
 /// An OpenFlow connection method: an address to connect to or to listen at.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Address {
     /// `tcp:HOST[:PORT]`: connect to this host.
     Tcp {

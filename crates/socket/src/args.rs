@@ -31,6 +31,7 @@ pub struct TlsArgs {
 
 /// An error in the options for TLS.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TlsArgsError {
     /// Required options are missing.
     #[error(transparent)]

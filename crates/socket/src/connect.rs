@@ -8,6 +8,7 @@ use std::time::Duration;
 
 /// Why [`Stream::connect`] failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectError {
     /// No address of the peer accepts connections.
     #[error(transparent)]

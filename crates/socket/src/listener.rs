@@ -14,6 +14,7 @@ const BACKLOG: i32 = 4096;
 
 /// An error from listening at an address.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ListenError {
     /// The address is one to connect to.
     #[error("cannot listen at {0}, which is an address to connect to; to listen there use {there}", there = to_listen(.0))]

@@ -73,6 +73,7 @@ const EVENTS: usize = 64;
 
 /// Why a switch could not be run.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// A passive address cannot be listened at.
     #[error(transparent)]

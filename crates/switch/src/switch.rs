@@ -89,6 +89,7 @@ impl Default for Description {
 
 /// How a switch carries packets through its tables. What comes of a packet is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Forwarding {
     /// Tables are compiled, and packets go through them in bursts. What the compiled form does not carry out, such as
     /// groups and meters, goes on the plain way.

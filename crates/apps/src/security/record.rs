@@ -136,6 +136,7 @@ impl<T: Ord> Recent<T> {
 
 /// Why a source is blocked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Offence {
     /// It tried many ports.
     PortScan,

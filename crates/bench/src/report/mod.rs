@@ -60,6 +60,7 @@ pub struct Report {
 /// The end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Ended {
     /// After its last test.
     Complete,

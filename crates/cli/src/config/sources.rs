@@ -259,12 +259,7 @@ impl Effective {
 
     /// Returns an error about a program, with its position in the file.
     pub fn place(&self, error: &SetupError) -> LoadError {
-        let name = match error {
-            SetupError::Unknown { name } => name.as_str(),
-            SetupError::Twice { name }
-            | SetupError::UnusedOptions { name }
-            | SetupError::Refused { name, .. } => name,
-        };
+        let name = error.program();
         let place = self.parsed.programs.get(name).cloned();
         let place = place.or_else(|| {
             let table = format!("[program.{name}]");

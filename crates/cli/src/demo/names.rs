@@ -103,5 +103,6 @@ fn because(reason: DownReason) -> &'static str {
         DownReason::Switch => "its switch has left",
         DownReason::TimedOut => "probes do not come through",
         DownReason::Moved => "it was plugged in elsewhere",
+        _ => "it is down",
     }
 }

@@ -231,6 +231,7 @@ fn bottleneck(report: &Report) -> &'static str {
         }
         Bottleneck::NotLoad | Bottleneck::Schedule => "the bottleneck was not the load",
         Bottleneck::NoAnswers => "the controller answered nothing",
+        _ => "the bottleneck is unknown",
     }
 }
 

@@ -102,6 +102,7 @@ impl Sink for Teller<'_> {
                 let actions = Actions(List::from(bucket.actions.clone()));
                 self.tell(format!("  bucket of group {group_id}: {actions}"));
             }
+            other => self.tell(format!("  {other:?}")),
         }
     }
 }

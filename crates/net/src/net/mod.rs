@@ -72,6 +72,7 @@ struct Attached {
 
 /// Errors of a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NetError {
     /// The plan contradicts itself.
     #[error("the plan is not a network: {0}")]

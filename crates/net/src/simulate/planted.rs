@@ -12,6 +12,7 @@ use urtica_wire::{
 
 /// A bug to plant: pass it to [`Controller::program`](urtica_controller::Controller::program) before all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PlantedBug {
     /// Programs are not notified that a port is down. They use a lastingly cut link until its probes are missed, 17.5
     /// seconds later, and hosts stay unreachable for longer than the limit if the cut was late. Few seeds have such a cut.

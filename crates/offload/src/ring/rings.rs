@@ -15,6 +15,7 @@ use urtica_socket::Listener;
 
 /// What can go wrong with rings.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RingError {
     /// There is no kernel half.
     #[error("there are no rings, since {0}")]

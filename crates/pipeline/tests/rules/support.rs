@@ -294,6 +294,7 @@ impl Sink for Recorder {
             Step::Action { action, .. } => format!("{action}"),
             Step::ActionSet(set) => format!("set of {}", set.actions().len()),
             Step::Bucket { group_id, .. } => format!("bucket of {group_id}"),
+            other => format!("{other:?}"),
         });
     }
 }

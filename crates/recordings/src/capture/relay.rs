@@ -113,6 +113,10 @@ impl Target {
             match error {
                 ConnectError::Socket(error) => Refusal::Connect { address, error },
                 ConnectError::Tls(error) => Refusal::Tls { address, error },
+                other => Refusal::Connect {
+                    address,
+                    error: io::Error::other(other),
+                },
             }
         })
     }

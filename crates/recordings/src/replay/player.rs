@@ -421,6 +421,10 @@ fn open(address: &Address, tls: Option<&Tls>) -> Result<Stream, PlayError> {
         match error {
             ConnectError::Socket(error) => PlayError::Connect { address, error },
             ConnectError::Tls(error) => PlayError::Tls { address, error },
+            other => PlayError::Connect {
+                address,
+                error: io::Error::other(other),
+            },
         }
     })
 }

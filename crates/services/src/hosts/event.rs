@@ -8,6 +8,7 @@ use urtica_topology::PortId;
 
 /// Something happened to a host. `host` is its state afterwards.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum HostEvent {
     /// A host was seen for the first time.
     Joined(Arc<Host>),
@@ -99,6 +100,7 @@ impl HostEvent {
 
 /// Why a host was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LeftReason {
     /// It was silent for too long, and did not answer a probe.
     Silent,

@@ -7,6 +7,7 @@ use urtica_wire::{DatapathId, EncodeError, ErrorCode};
 
 /// Why a path is not installed. Whatever had been installed for it has been rolled back, or will be when its switch returns.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ProvisionError {
     /// The path is empty.
     #[error("the path has no hops; expected at least one switch")]

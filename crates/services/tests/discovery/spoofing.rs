@@ -75,7 +75,10 @@ fn refusals(mesh: &mut Mesh) -> Vec<(PortId, Option<PortId>, Refusal)> {
 
 #[test]
 fn a_host_that_speaks_lldp_is_a_host() {
-    for host_lldp in [HostLldp::Pass, HostLldp::Drop] {
+    for (host_lldp, expected) in [
+        (HostLldp::Pass, vec![hosts_own()]),
+        (HostLldp::Drop, vec![]),
+    ] {
         let (mut mesh, seen) = ring(DiscoveryConfig {
             host_lldp,
             ..config()
@@ -85,10 +88,6 @@ fn a_host_that_speaks_lldp_is_a_host() {
         assert_eq!(mesh.take_events(), []);
         assert_eq!(mesh.discovery.counters().foreign(), 1);
         assert!(mesh.discovery.is_host_port(port(1, 3)));
-        let expected = match host_lldp {
-            HostLldp::Pass => vec![hosts_own()],
-            HostLldp::Drop => vec![],
-        };
         assert_eq!(*seen.lock().unwrap(), expected, "and our probes never");
     }
 }

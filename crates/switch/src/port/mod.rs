@@ -155,6 +155,7 @@ pub trait PortSender: Send {
 
 /// Why a port could not be opened.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PortError {
     /// The text names no port.
     #[error("'{text}' is not a port: it {problem}; expected {expected}", expected = spec::EXPECTED)]

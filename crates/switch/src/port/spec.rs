@@ -15,6 +15,7 @@ pub(super) const EXPECTED: &str =
 
 /// A port that can be opened, by kind and name.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PortSpec {
     /// `afpacket:INTERFACE`, or just its name: a network interface by AF_PACKET.
     AfPacket(String),

@@ -53,6 +53,7 @@ pub struct ControllerStatus {
 
 /// How far a switch is with a controller's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ControllerState {
     /// Controllers may connect.
     Listening,

@@ -12,6 +12,7 @@ use std::str::FromStr;
 ///
 /// Sizes may be given in order or by name; the defaults are Mininet's.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum TopologySpec {
     /// `single,N`: one switch with `N` hosts.
     Single {
@@ -62,6 +63,7 @@ pub enum TopologySpec {
 
 /// The reason why a topology is refused.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SpecError {
     /// No topology has this name.
     #[error("'{text}' is not a topology; expected {}; or file:PATH", usages())]

@@ -198,6 +198,7 @@ fn controller_row(controller: &ControllerStatus) -> Controller {
             retry_in,
             last_failure,
         } => ("waiting", Some(*retry_in), last_failure.clone()),
+        _ => ("unknown", None, None),
     };
     Controller {
         address: controller.address.to_string(),

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 /// A fault or a flow of a run, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum ScheduleItem {
     /// The fault of this number.
     Fault(usize),

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum FaultKind {
     /// A link is cut, and repaired later.
     Cut,

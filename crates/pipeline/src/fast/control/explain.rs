@@ -93,6 +93,7 @@ pub struct ExplainedActions {
 
 /// How a table is searched (ESWITCH, SIGCOMM 2016, section 3.1: table templates).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum TemplateKind {
     /// Entry after entry, each compared with constants.
     DirectCode,

@@ -8,6 +8,7 @@ use super::table::{Body, Header};
 
 /// How the compiled form is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Backend {
     /// Machine code, made at run time. For x86-64; elsewhere it means the interpreter.
     MachineCode,
