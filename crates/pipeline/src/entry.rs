@@ -318,6 +318,22 @@ impl FlowEntry {
         seconds_and_nanoseconds(now.saturating_sub(self.added))
     }
 
+    /// Returns a copy with the counters as they are, which no packet uses.
+    pub(crate) fn frozen(&self) -> Self {
+        let counted = self.counted();
+        Self {
+            match_: self.match_.clone(),
+            instructions: self.instructions.clone(),
+            counters: EntryCounters {
+                packets: counted.packets.into(),
+                bytes: counted.bytes.into(),
+                last_used_ns: counted.last_used_ns.into(),
+            },
+            linked: LinkedCounters::default(),
+            ..*self
+        }
+    }
+
     /// Returns the entry for a multipart reply.
     pub fn to_stats(&self, now: Duration) -> FlowStats<'static> {
         let (duration_sec, duration_nsec) = self.age(now);

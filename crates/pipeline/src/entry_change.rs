@@ -13,7 +13,7 @@
 //! **Errors.** All are found before anything is changed, so a started change always completes.
 
 use crate::classifier::Rank;
-use crate::entry_walk::{EntryWalk, Order, Wanted};
+use crate::entry_walk::{EntryWalk, Wanted};
 use crate::flow_table::Counts;
 use crate::linked_counters::LinkedCounters;
 use crate::removed_entry::{RemovedEntry, announce};
@@ -36,6 +36,8 @@ pub struct EntryChange {
     /// Found entries that are not changed yet.
     found: VecDeque<(Rank, Arc<FlowEntry>)>,
     kind: Kind,
+    /// Held until it is complete: see [`Pipeline::is_changing`].
+    _under_way: Arc<()>,
 }
 
 #[derive(Debug)]
@@ -79,10 +81,16 @@ impl Pipeline {
         kind: Kind,
     ) -> EntryChange {
         EntryChange {
-            walk: EntryWalk::new(&self.tables, tables, wanted, Order::Up, FEW),
+            walk: EntryWalk::new(&self.tables, tables, wanted, FEW),
             found: VecDeque::new(),
             kind,
+            _under_way: Arc::clone(&self.changes),
         }
+    }
+
+    /// Whether a change has begun whose end has not been reached.
+    pub fn is_changing(&self) -> bool {
+        Arc::strong_count(&self.changes) > 1
     }
 
     /// Continues a started change with about `looks` inspections of entries, of which each changed entry costs four; `looks`

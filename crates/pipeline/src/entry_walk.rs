@@ -1,4 +1,4 @@
-//! Finding the entries for a request or a change, in steps.
+//! Finding the entries for a change, in steps.
 //!
 //! **Why.** A table may have a million entries: to avoid delaying packets, the caller inspects some, processes packets, and
 //! continues.
@@ -19,7 +19,6 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct EntryWalk {
     wanted: Wanted,
-    order: Order,
     /// The maximum number of candidates in a table that are inspected at once.
     few: usize,
     /// The tables that are left.
@@ -33,7 +32,7 @@ pub(crate) struct EntryWalk {
 /// The selected entries.
 #[derive(Debug)]
 pub(crate) enum Wanted {
-    /// Those that a flow mod or a request is for.
+    /// Those that a flow mod is for.
     Selected(Selection),
     /// Entries that use this group, or any group.
     GroupUsers(Option<u32>),
@@ -41,28 +40,12 @@ pub(crate) enum Wanted {
     MeterUsers(Option<u32>),
 }
 
-/// In which order the entries of a table are found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// From the highest priority down.
-    Down,
-    /// From the lowest priority up.
-    Up,
-}
-
 impl EntryWalk {
-    /// A walk over those of these tables.
-    pub fn new(
-        tables: &[FlowTable],
-        range: Range<usize>,
-        wanted: Wanted,
-        order: Order,
-        few: usize,
-    ) -> Self {
+    /// A walk over those of these tables, in each from the lowest priority up.
+    pub fn new(tables: &[FlowTable], range: Range<usize>, wanted: Wanted, few: usize) -> Self {
         let added = tables[range.clone()].iter();
         Self {
             wanted,
-            order,
             few,
             added: added.map(FlowTable::added_count).collect(),
             tables: range,
@@ -110,25 +93,11 @@ impl EntryWalk {
             if let Some(few) = self.few_of(table) {
                 *looks = looks.saturating_sub(few.len());
                 let few = few.into_iter().filter(|(rank, _)| rank.sequence() < added);
-                match self.order {
-                    Order::Down => found.extend(few),
-                    Order::Up => found.extend(few.rev()),
-                }
+                found.extend(few.rev());
                 return true;
             }
         }
-        let (mut down, mut up);
-        let ranked: &mut dyn Iterator<Item = _> = match self.order {
-            Order::Down => {
-                down = table.ranked_behind(self.last);
-                &mut down
-            }
-            Order::Up => {
-                up = table.ranked_before(self.last);
-                &mut up
-            }
-        };
-        for (rank, entry) in ranked {
+        for (rank, entry) in table.ranked_before(self.last) {
             if *looks == 0 {
                 return false;
             }

@@ -22,6 +22,7 @@ mod timers;
 
 use crate::classifier::{Classifier, Rank};
 use crate::counters::EntryCounts;
+use crate::entry_view::Views;
 use crate::references::References;
 use crate::removed_entry::RemovedEntry;
 use crate::{EntryMatch, FlowEntry, Packet};
@@ -49,6 +50,8 @@ pub struct FlowTable {
     timers: Timers,
     /// Changes since they were last taken; `None` if they are not recorded.
     changes: Option<Vec<Change>>,
+    /// Views that see it as it was.
+    views: Views,
     /// Packets that were looked up.
     pub lookups: AtomicU64,
     /// Packets that an entry matched.
@@ -282,12 +285,18 @@ impl FlowTable {
         selected
     }
 
+    /// The views that see it as it was.
+    pub(crate) fn views(&self) -> &Views {
+        &self.views
+    }
+
     /// Replaces the entry with this rank, which has an equal match.
     pub(crate) fn put(&mut self, rank: Rank, entry: Arc<FlowEntry>, counts: Counts) {
         self.timers.add(rank, &entry);
         self.classifier.replace(rank, entry.clone());
         let old = self.entries.insert(rank, entry.clone());
         if let Some(old) = old {
+            self.views.note(rank, &old, Some(&entry));
             let kept = (counts == Counts::Kept).then(|| entry.counters.read());
             self.forget_uses(rank, &old);
             self.note_uses(rank, &entry);
@@ -323,6 +332,7 @@ impl FlowTable {
 
     /// Takes out the entry in a place.
     pub(crate) fn take_out(&mut self, rank: Rank, entry: &Arc<FlowEntry>) {
+        self.views.note(rank, entry, None);
         self.entries.remove(&rank);
         self.forget_uses(rank, entry);
         self.classifier.remove(rank, &entry.match_);

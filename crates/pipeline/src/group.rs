@@ -8,6 +8,7 @@ use crate::group_counters::GroupCounters;
 use crate::references::References;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::Duration;
 use urtica_wire::{Action, BucketCounter, ErrorCode, GROUP_ANY, GroupType, PortNo};
 
@@ -19,7 +20,7 @@ pub const MAX_BUCKETS: usize = 1024;
 /// All groups, by their numbers.
 #[derive(Debug, Default)]
 pub struct Groups {
-    groups: BTreeMap<u32, Group>,
+    groups: BTreeMap<u32, Arc<Group>>,
     /// The groups that hand packets to a group.
     users: References<u32>,
 }
@@ -58,16 +59,19 @@ pub struct Bucket {
 impl Groups {
     /// The group with this number.
     pub fn get(&self, group_id: u32) -> Option<&Group> {
-        self.groups.get(&group_id)
+        self.groups.get(&group_id).map(Arc::as_ref)
     }
 
     /// All groups, in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Group)> {
-        self.groups.iter().map(|(&id, group)| (id, group))
+        self.groups.iter().map(|(&id, group)| (id, &**group))
     }
 
     /// The groups with these numbers, in their order.
-    pub(crate) fn range(&self, ids: RangeInclusive<u32>) -> impl Iterator<Item = (u32, &Group)> {
+    pub(crate) fn range(
+        &self,
+        ids: RangeInclusive<u32>,
+    ) -> impl Iterator<Item = (u32, &Arc<Group>)> {
         self.groups.range(ids).map(|(&id, group)| (id, group))
     }
 
@@ -93,7 +97,7 @@ impl Groups {
     }
 
     /// Inserts a group; returns the replaced one.
-    pub(crate) fn insert(&mut self, group_id: u32, group: Group) -> Option<Group> {
+    pub(crate) fn insert(&mut self, group_id: u32, group: Arc<Group>) -> Option<Arc<Group>> {
         let previous = self.remove(group_id);
         self.users.add(group_id, group.used_groups());
         self.groups.insert(group_id, group);
@@ -101,7 +105,7 @@ impl Groups {
     }
 
     /// Takes a group out.
-    pub(crate) fn remove(&mut self, group_id: u32) -> Option<Group> {
+    pub(crate) fn remove(&mut self, group_id: u32) -> Option<Arc<Group>> {
         let group = self.groups.remove(&group_id)?;
         self.users.remove(group_id, group.used_groups());
         Some(group)
@@ -109,7 +113,8 @@ impl Groups {
 
     /// Takes all out.
     pub(crate) fn clear(&mut self) {
-        *self = Self::default();
+        let taken = std::mem::take(self);
+        taken.groups.values().for_each(|group| group.retire());
     }
 
     /// Whether packets of a group come, or liveness of one depends, on itself again.
@@ -171,6 +176,14 @@ impl Group {
     /// Returns its packets and bytes.
     pub fn counted(&self) -> BucketCounter {
         self.counters.read()
+    }
+
+    /// Takes over the numbers of the compiled form, which frees its counters when it follows that the group is no longer used; a reply
+    /// may still read the group.
+    pub(crate) fn retire(&self) {
+        let buckets = self.buckets.iter().map(|bucket| &bucket.counters);
+        let counters = std::iter::once(&self.counters).chain(buckets);
+        counters.for_each(GroupCounters::unlink);
     }
 }
 

@@ -7,6 +7,7 @@ use crate::group_select::seed;
 use crate::removed_entry::RemovedEntry;
 use crate::{Bucket, Group, MAX_BUCKETS, Pipeline};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 use urtica_wire::{
     Action, ErrorCode, FlowRemovedReason, GROUP_ALL, GROUP_ANY, GROUP_MAX, GroupMod,
@@ -78,13 +79,12 @@ impl Pipeline {
 
     /// Puts a group in, unless it would make a loop or too long a chain.
     pub(crate) fn insert_group(&mut self, group_id: u32, group: Group) -> Result<(), ErrorCode> {
-        let previous = self.groups.insert(group_id, group);
+        let previous = self.groups.insert(group_id, Arc::new(group));
         let checked = self.groups.check_chains(group_id);
-        if checked.is_err() {
-            match previous {
-                Some(previous) => self.groups.insert(group_id, previous),
-                None => self.groups.remove(group_id),
-            };
+        match (checked, previous) {
+            (Err(_), Some(previous)) => drop(self.groups.insert(group_id, previous)),
+            (Err(_), None) => drop(self.groups.remove(group_id)),
+            (Ok(()), previous) => previous.iter().for_each(|previous| previous.retire()),
         }
         checked.inspect(|()| self.follow_group_changes(Some(group_id)))
     }
@@ -164,7 +164,8 @@ impl Pipeline {
         if self.groups.user_count(group_id) > 0 {
             return Err(ErrorCode::GroupModFailedChainedGroup);
         }
-        self.groups.remove(group_id);
+        let removed = self.groups.remove(group_id);
+        removed.iter().for_each(|removed| removed.retire());
         self.follow_group_changes(Some(group_id));
         Ok(self.remove_group_users(Some(group_id)))
     }

@@ -50,6 +50,7 @@ mod compile;
 mod counters;
 mod entry;
 mod entry_change;
+mod entry_view;
 mod entry_walk;
 mod fast;
 mod features;
@@ -83,6 +84,7 @@ pub use action_set::ActionSet;
 pub use counters::{EntryCounters, EntryCounts};
 pub use entry::{EntryMatch, FlowEntry, Instructions};
 pub use entry_change::EntryChange;
+pub use entry_view::ViewLost;
 pub use fast::{
     BURST, Backend, Burst, CompileConfig, Compiled, ExplainedActions, ExplainedCut, ExplainedPart,
     ExplainedSubTables, ExplainedTable, Explanation, MAX_FRAME, PlainReason, Processed, Reader,

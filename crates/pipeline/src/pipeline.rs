@@ -1,9 +1,10 @@
 //! The state that a controller changes, whole.
 
+use crate::entry_view::ViewBudget;
 use crate::fast::Compiler;
 use crate::{FlowTable, Groups, Meters};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use urtica_wire::{Port, PortNo};
 
@@ -51,6 +52,9 @@ pub struct Pipeline {
     /// Whether entries and groups may name ports that are not there yet.
     pub(crate) ports_may_follow: bool,
     pub(crate) is_locked: bool,
+    pub(crate) view_budget: Arc<ViewBudget>,
+    /// Each change under way has a copy.
+    pub(crate) changes: Arc<()>,
     pub(crate) compiler: Option<Mutex<Compiler>>,
     /// Whether the compiled form follows changes only when requested.
     pub(crate) is_deferred: bool,
@@ -77,6 +81,8 @@ impl Pipeline {
             misses_to_controller: false,
             ports_may_follow: false,
             is_locked: false,
+            view_budget: Arc::default(),
+            changes: Arc::default(),
             compiler: None,
             is_deferred: false,
         }

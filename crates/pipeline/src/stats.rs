@@ -4,6 +4,7 @@ use crate::counters::EntryCounts;
 use crate::entry::seconds_and_nanoseconds;
 use crate::{Bucket, Group, Meter, Pipeline};
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use urtica_wire::{
@@ -56,7 +57,18 @@ impl Pipeline {
         now: Duration,
     ) -> impl Iterator<Item = GroupStats<'static>> {
         let groups = self.groups.range(ids);
-        groups.map(move |(id, group)| group.to_stats(id, self.group_ref_count(id), now))
+        groups.map(move |(id, group)| self.group_row(id, group, now))
+    }
+
+    /// Returns the counters of a group, which may have been removed or replaced since it was listed ([`Pipeline::list_groups`]).
+    pub fn group_row(&self, group_id: u32, group: &Group, now: Duration) -> GroupStats<'static> {
+        group.to_stats(group_id, self.group_ref_count(group_id), now)
+    }
+
+    /// Lists the groups with these numbers, in their order, as they are now: a later change does not change the list.
+    pub fn list_groups(&self, ids: RangeInclusive<u32>) -> Vec<(u32, Arc<Group>)> {
+        let groups = self.groups.range(ids);
+        groups.map(|(id, group)| (id, Arc::clone(group))).collect()
     }
 
     /// The types and buckets of all groups.
@@ -93,7 +105,18 @@ impl Pipeline {
         now: Duration,
     ) -> impl Iterator<Item = MeterStats<'static>> {
         let meters = self.meters.meters.range(ids);
-        meters.map(move |(&id, meter)| meter.to_stats(id, self.meter_flow_count(id), now))
+        meters.map(move |(&id, meter)| self.meter_row(id, meter, now))
+    }
+
+    /// Returns the counters of a meter, which may have been removed or replaced since it was listed ([`Pipeline::list_meters`]).
+    pub fn meter_row(&self, meter_id: u32, meter: &Meter, now: Duration) -> MeterStats<'static> {
+        meter.to_stats(meter_id, self.meter_flow_count(meter_id), now)
+    }
+
+    /// Lists the meters with these numbers, in their order, as they are now: a later change does not change the list.
+    pub fn list_meters(&self, ids: RangeInclusive<u32>) -> Vec<(u32, Arc<Meter>)> {
+        let meters = self.meters.meters.range(ids);
+        meters.map(|(&id, meter)| (id, Arc::clone(meter))).collect()
     }
 
     /// Returns the configuration of a meter, or of all with [`METER_ALL`].
@@ -142,7 +165,8 @@ impl Group {
         }
     }
 
-    fn to_desc(&self, group_id: u32) -> GroupDesc<'static> {
+    /// Returns its type and buckets.
+    pub fn to_desc(&self, group_id: u32) -> GroupDesc<'static> {
         GroupDesc {
             group_type: self.group_type,
             group_id,
@@ -179,7 +203,8 @@ impl Meter {
         }
     }
 
-    fn to_config(&self, meter_id: u32) -> MeterConfig<'static> {
+    /// Returns its flags and bands.
+    pub fn to_config(&self, meter_id: u32) -> MeterConfig<'static> {
         MeterConfig {
             flags: self.flags,
             meter_id,

@@ -442,13 +442,15 @@ impl Switch {
         now: Duration,
     ) -> Result<usize, SessionError> {
         let mut rest = input;
+        // Others do nothing while this controller has its turn.
+        let others = self.agent.others(connection);
         loop {
             let turn = self.agent.turn;
             let Some(session) = self.agent.session_mut(connection) else {
                 return Ok(input.len());
             };
             match split_frame(rest) {
-                Ok(Some((frame, _))) if !session.admits(frame, &turn) => {
+                Ok(Some((frame, _))) if !session.admits(frame, &turn, others) => {
                     return Ok(input.len() - rest.len());
                 }
                 Ok(Some((frame, after))) => {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use urtica_pipeline::{FlowEntry, Pipeline, PipelineConfig};
 use urtica_wire::{
-    ErrorCode, FlowMod, FlowModCommand, FlowStatsRequest, GROUP_ANY, Match, PortNo, TABLE_ALL,
+    ErrorCode, FlowMod, FlowModCommand, FlowStats, FlowStatsRequest, GROUP_ANY, Match, PortNo,
+    TABLE_ALL,
 };
 
 /// Entries of three tables, of several priorities and masks.
@@ -71,7 +72,7 @@ fn walk(
     let mut walk = pipeline.walk_flows(request).expect("a good request");
     let (mut found, mut steps) = (Vec::new(), 0);
     while !walk.is_over() {
-        found.extend(walk.go_on(pipeline, &mut looks.clone()));
+        found.extend(walk.go_on(pipeline, &mut looks.clone()).expect("no change"));
         steps += 1;
     }
     (found, steps)
@@ -136,7 +137,7 @@ fn a_table_that_is_filled_all_the_time_is_walked_through() {
         if walk.is_over() {
             break;
         }
-        found += walk.go_on(&pipeline, &mut 10).len();
+        found += walk.go_on(&pipeline, &mut 10).expect("few changes").len();
         for more in 0..2 {
             let text = format!(
                 "table={},priority=0,in_port={},actions=drop",
@@ -147,6 +148,126 @@ fn a_table_that_is_filled_all_the_time_is_walked_through() {
         }
     }
     assert_eq!(found, 3000);
+}
+
+/// What a reply shows of entries.
+fn rows(entries: &[Arc<FlowEntry>]) -> Vec<FlowStats<'static>> {
+    let rows = entries.iter().map(|entry| entry.to_stats(Duration::ZERO));
+    rows.collect()
+}
+
+/// A number below `bound`, as random as the changes between steps need.
+fn below(seed: &mut u64, bound: u64) -> u64 {
+    *seed = seed
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407);
+    (*seed >> 33) % bound
+}
+
+/// One of many changes: to one entry, or to those of a cookie, of a table, or of a match.
+fn random_change(seed: &mut u64) -> (FlowModCommand, String) {
+    use FlowModCommand::*;
+    let (table, cookie, port) = (below(seed, 3), below(seed, 10), below(seed, 3000));
+    let priority = below(seed, 5);
+    let one = format!("table={table},priority={priority},in_port={port}");
+    match below(seed, 8) {
+        0 => (
+            Delete,
+            format!("table={table},cookie={cookie}/0xffffffffffffffff"),
+        ),
+        1 => (Delete, format!("table={table},in_port={port}")),
+        2 => (DeleteStrict, one),
+        3 => (Modify, format!("table={table},ip,actions=output:3")),
+        4 => (
+            Modify,
+            format!("table={table},in_port={port},actions=output:1"),
+        ),
+        5 => (Add, format!("{one},cookie={cookie},actions=output:2")),
+        6 => (Add, format!("{one},reset_counts,cookie=99,actions=drop")),
+        _ => (
+            Add,
+            format!("table={table},priority=9,cookie=3,in_port={port},actions=output:2"),
+        ),
+    }
+}
+
+/// The model of a walk is the list at its start.
+#[test]
+fn a_walk_shows_the_tables_at_its_start_whatever_changes() {
+    let requests = [
+        all(),
+        FlowStatsRequest {
+            table_id: 2,
+            ..all()
+        },
+        FlowStatsRequest {
+            cookie: 3,
+            cookie_mask: u64::MAX,
+            ..all()
+        },
+        FlowStatsRequest {
+            out_port: PortNo(2),
+            ..all()
+        },
+        matching("in_port=8"),
+        matching("ip,nw_dst=10.2.0.0/16"),
+        matching("dl_dst=02:00:00:00:00:04"),
+    ];
+    for seed in 0..60_u64 {
+        let (mut pipeline, mut random) = (pipeline(), seed);
+        let request = &requests[seed as usize % requests.len()];
+        let expected = rows(&pipeline.flow_stats(request).expect("a good request"));
+        let mut walk = pipeline.walk_flows(request).expect("a good request");
+        let mut found = Vec::new();
+        while !walk.is_over() {
+            for _ in 0..below(&mut random, 3) {
+                let (command, text) = random_change(&mut random);
+                change(&mut pipeline, command, &text);
+            }
+            let mut looks = 1 + below(&mut random, 400) as usize;
+            found.extend(walk.go_on(&pipeline, &mut looks).expect("few changes"));
+        }
+        assert_eq!(rows(&found), expected, "seed {seed}, {request:?}");
+    }
+}
+
+#[test]
+fn walks_at_several_moments_each_show_their_own() {
+    let mut pipeline = pipeline();
+    let (mut walks, mut expected) = (Vec::new(), Vec::new());
+    for cookie in 0..4 {
+        expected.push(rows(&pipeline.flow_stats(&all()).expect("a good request")));
+        walks.push(pipeline.walk_flows(&all()).expect("a good request"));
+        let text = format!("table={},cookie={cookie}/0xffffffffffffffff", cookie % 3);
+        change(&mut pipeline, FlowModCommand::Delete, &text);
+    }
+    change(&mut pipeline, FlowModCommand::Delete, "table=0");
+    for (mut walk, expected) in walks.into_iter().zip(expected) {
+        let found = walk
+            .go_on(&pipeline, &mut { usize::MAX })
+            .expect("few changes");
+        assert_eq!(rows(&found), expected);
+    }
+}
+
+#[test]
+fn counters_of_a_replaced_entry_are_those_of_its_last_moment() {
+    let mut pipeline = pipeline();
+    let request = matching("dl_dst=02:00:00:00:00:04");
+    let entries = pipeline.flow_stats(&request).expect("a good request");
+    entries[0].count(100, Duration::ZERO);
+    let mut walk = pipeline.walk_flows(&request).expect("a good request");
+    let text = "table=1,dl_dst=02:00:00:00:00:04,actions=output:3";
+    change(&mut pipeline, FlowModCommand::Modify, text);
+    let now = pipeline.flow_stats(&request).expect("a good request");
+    now[0].count(100, Duration::ZERO);
+    let found = walk
+        .go_on(&pipeline, &mut { usize::MAX })
+        .expect("few changes");
+    assert_eq!(
+        (found[0].counted().packets, now[0].counted().packets),
+        (1, 2)
+    );
 }
 
 #[test]

@@ -3,9 +3,12 @@
 //! **Why.** The entries of a full table take a hundred megabytes in messages, and a second to write. A part is one message,
 //! and costs a look at so many entries as packets can wait for.
 //!
-//! **What is consistent.** Between two parts entries, groups and meters may change. What is there during the whole request is
-//! told once; what is deleted, or added, may be told or not, and an entry that was added after the request is not
-//! ([`FlowWalk`] says more). A row's counters are those of the moment when its part was written.
+//! **What is consistent.** A reply shows the entries, groups or meters as they were when it began, although they may change between two
+//! parts: changes need not wait for a controller that reads slowly. Entries are seen through a view, which keeps those that change
+//! ([`FlowWalk`] says how many at most); of groups and meters, of which there are fewer, the reply has a list. It begins between two
+//! changes, never in the middle of one that is made in steps. A row's counters are those of the moment when its part was written.
+//!
+//! **Errors.** If too many entries change before a controller has read them, the reply ends with an error, and without a last part.
 //!
 //! **Order.** While a reply is being written the controller's barriers and multipart requests wait for it, and with them what
 //! is behind them (1.3.5 section 6.2 lets other messages be carried out before).
@@ -14,10 +17,9 @@ use super::reply::{Added, Part};
 use super::requests::Request;
 use super::stats;
 use std::collections::VecDeque;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
-use urtica_pipeline::{FlowEntry, FlowWalk, Pipeline};
+use urtica_pipeline::{FlowEntry, FlowWalk, Group, Meter, Pipeline, ViewLost};
 use urtica_wire::{
     AggregateStats, Element, EncodeError, ErrorCode, GROUP_ALL, List, Message, MultipartFlags,
     MultipartReply, MultipartReplyBody, MultipartRequestBody, Version,
@@ -43,11 +45,24 @@ enum Rows {
         walk: FlowWalk,
         sum: AggregateStats,
     },
-    /// Those with these numbers.
-    Groups(RangeInclusive<u32>),
-    GroupDescs(RangeInclusive<u32>),
-    Meters(RangeInclusive<u32>),
-    MeterConfigs(RangeInclusive<u32>),
+    Groups(Numbered<Group>),
+    GroupDescs(Numbered<Group>),
+    Meters(Numbered<Meter>),
+    MeterConfigs(Numbered<Meter>),
+}
+
+/// Groups or meters with their numbers, as they were when the reply began.
+type Numbered<T> = VecDeque<(u32, Arc<T>)>;
+
+/// What writing a part of a reply has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// There is more.
+    Part,
+    /// The reply is complete.
+    All,
+    /// It cannot be completed: the entries that it is about have changed too much.
+    Lost,
 }
 
 impl LongReply {
@@ -62,6 +77,11 @@ impl LongReply {
         request: Request,
         asked: &MultipartRequestBody,
     ) -> Result<Option<Self>, ErrorCode> {
+        let groups = |ids| pipeline.list_groups(ids).into();
+        let meters = |id| {
+            let ids = pipeline.meter_ids(id)?;
+            Ok(pipeline.list_meters(ids).into())
+        };
         let rows = match asked {
             MultipartRequestBody::Flow(wanted) => Rows::Flows {
                 walk: pipeline.walk_flows(wanted)?,
@@ -75,11 +95,11 @@ impl LongReply {
                     flow_count: 0,
                 },
             },
-            MultipartRequestBody::Group(GROUP_ALL) => Rows::Groups(0..=u32::MAX),
-            MultipartRequestBody::Group(id) => Rows::Groups(*id..=*id),
-            MultipartRequestBody::GroupDesc => Rows::GroupDescs(0..=u32::MAX),
-            MultipartRequestBody::Meter(id) => Rows::Meters(pipeline.meter_ids(*id)?),
-            MultipartRequestBody::MeterConfig(id) => Rows::MeterConfigs(pipeline.meter_ids(*id)?),
+            MultipartRequestBody::Group(GROUP_ALL) => Rows::Groups(groups(0..=u32::MAX)),
+            MultipartRequestBody::Group(id) => Rows::Groups(groups(*id..=*id)),
+            MultipartRequestBody::GroupDesc => Rows::GroupDescs(groups(0..=u32::MAX)),
+            MultipartRequestBody::Meter(id) => Rows::Meters(meters(*id)?),
+            MultipartRequestBody::MeterConfig(id) => Rows::MeterConfigs(meters(*id)?),
             _ => return Ok(None),
         };
         Ok(Some(Self {
@@ -89,29 +109,35 @@ impl LongReply {
         }))
     }
 
-    /// Appends a part to `out`, or nothing where `looks` entries, which are taken off, had nothing to tell. Returns whether the
-    /// reply is complete.
+    /// The xid of the request.
+    pub fn xid(&self) -> u32 {
+        self.xid
+    }
+
+    /// Appends a part to `out`, or nothing where `looks` entries, which are taken off, had nothing to tell.
     pub fn write_part(
         &mut self,
         pipeline: &Pipeline,
         now: Duration,
         looks: &mut usize,
         out: &mut Vec<u8>,
-    ) -> bool {
+    ) -> Written {
         let written = match &mut self.rows {
             Rows::Sum { walk, sum } => {
-                let found = walk.go_on(pipeline, looks);
+                let Ok(found) = walk.go_on(pipeline, looks) else {
+                    return Written::Lost;
+                };
                 found.iter().for_each(|entry| add(sum, entry));
                 match walk.is_over() {
-                    true => write_sum(self.version, self.xid, *sum, out).map(|()| true),
-                    false => Ok(false),
+                    true => write_sum(self.version, self.xid, *sum, out).map(|()| Written::All),
+                    false => Ok(Written::Part),
                 }
             }
             _ => self.write_rows(pipeline, now, looks, out),
         };
         written.unwrap_or_else(|error| {
             urtica_log::debug!(about: "long reply", %error, "a multipart reply is not sent");
-            true
+            Written::All
         })
     }
 
@@ -121,36 +147,37 @@ impl LongReply {
         now: Duration,
         looks: &mut usize,
         out: &mut Vec<u8>,
-    ) -> Result<bool, EncodeError> {
+    ) -> Result<Written, EncodeError> {
         let mut part = Part::begin(self.version, self.xid, self.rows.empty_body(), out)?;
-        let is_over = match &mut self.rows {
+        let written = match &mut self.rows {
             Rows::Flows { walk, found } => {
                 let row = |entry: &FlowEntry| stats::flow(self.version, entry, now);
                 add_flows(&mut part, pipeline, walk, found, row, looks)
             }
-            Rows::Groups(ids) => {
-                let rows = pipeline.group_stats_of(ids.clone(), now);
-                add_numbered(&mut part, ids, rows, |row| row.group_id, looks)
+            Rows::Groups(groups) => {
+                let row = |id, group: &Group| pipeline.group_row(id, group, now);
+                add_numbered(&mut part, groups, row, looks)
             }
-            Rows::GroupDescs(ids) => {
-                let rows = pipeline.group_descs_of(ids.clone());
-                add_numbered(&mut part, ids, rows, |row| row.group_id, looks)
+            Rows::GroupDescs(groups) => {
+                let row = |id, group: &Group| group.to_desc(id);
+                add_numbered(&mut part, groups, row, looks)
             }
-            Rows::Meters(ids) => {
-                let rows = pipeline.meter_stats_of(ids.clone(), now);
-                add_numbered(&mut part, ids, rows, |row| row.meter_id, looks)
+            Rows::Meters(meters) => {
+                let row = |id, meter: &Meter| pipeline.meter_row(id, meter, now);
+                add_numbered(&mut part, meters, row, looks)
             }
-            Rows::MeterConfigs(ids) => {
-                let rows = pipeline.meter_configs_of(ids.clone());
-                add_numbered(&mut part, ids, rows, |row| row.meter_id, looks)
+            Rows::MeterConfigs(meters) => {
+                let row = |id, meter: &Meter| meter.to_config(id);
+                add_numbered(&mut part, meters, row, looks)
             }
-            Rows::Sum { .. } => true,
+            Rows::Sum { .. } => Written::All,
         };
-        match is_over || part.has_rows() {
-            true => part.finish(!is_over),
-            false => part.cancel(),
+        match written {
+            Written::All => part.finish(false),
+            Written::Part if part.has_rows() => part.finish(true),
+            Written::Part | Written::Lost => part.cancel(),
         }
-        Ok(is_over)
+        Ok(written)
     }
 }
 
@@ -168,7 +195,7 @@ impl Rows {
     }
 }
 
-/// Adds the entries that a walk finds to a part; whether they were the last.
+/// Adds the entries that a walk finds to a part.
 fn add_flows<'a, T: Element<'a>>(
     part: &mut Part,
     pipeline: &Pipeline,
@@ -176,38 +203,42 @@ fn add_flows<'a, T: Element<'a>>(
     found: &mut VecDeque<Arc<FlowEntry>>,
     row: impl Fn(&FlowEntry) -> T,
     looks: &mut usize,
-) -> bool {
+) -> Written {
     loop {
         while let Some(entry) = found.front() {
             if part.add(&row(entry)) == Added::Full {
-                return false;
+                return Written::Part;
             }
             found.pop_front();
         }
-        match (walk.is_over(), *looks) {
-            (true, _) => return true,
-            (false, 0) => return false,
-            (false, _) => found.extend(walk.go_on(pipeline, looks)),
+        if walk.is_over() {
+            return Written::All;
+        }
+        if *looks == 0 {
+            return Written::Part;
+        }
+        match walk.go_on(pipeline, looks) {
+            Ok(more) => found.extend(more),
+            Err(ViewLost) => return Written::Lost,
         }
     }
 }
 
-/// Adds rows to a part, in the order of their numbers; whether they were the last. `ids` begins with the next number then.
-fn add_numbered<'a, T: Element<'a>>(
+/// Adds rows of groups or meters to a part, in the order of their numbers.
+fn add_numbered<'a, T, R: Element<'a>>(
     part: &mut Part,
-    ids: &mut RangeInclusive<u32>,
-    rows: impl Iterator<Item = T>,
-    id_of: impl Fn(&T) -> u32,
+    numbered: &mut Numbered<T>,
+    row: impl Fn(u32, &T) -> R,
     looks: &mut usize,
-) -> bool {
-    for row in rows {
-        if *looks == 0 || part.add(&row) == Added::Full {
-            *ids = id_of(&row)..=*ids.end();
-            return false;
+) -> Written {
+    while let Some((id, one)) = numbered.front() {
+        if *looks == 0 || part.add(&row(*id, one)) == Added::Full {
+            return Written::Part;
         }
         *looks -= 1;
+        numbered.pop_front();
     }
-    true
+    Written::All
 }
 
 fn add(sum: &mut AggregateStats, entry: &FlowEntry) {

@@ -9,7 +9,7 @@
 //! ```
 //! Messages are carried out one after the other as they come in, each wholly before the next, but for replies that may be long
 //! (`long_reply`): these are written part by part, and a barrier waits for their end. So does all that follows a change to many
-//! entries (`long_change`).
+//! entries (`long_change`). A multipart request also waits for the end of other controllers' changes, so that it sees no half of one.
 
 mod controller;
 mod error;
@@ -38,6 +38,7 @@ pub use session_error::SessionError;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::time::Duration;
+pub(crate) use turn::Others;
 use turn::Turn;
 use urtica_pipeline::{Pipeline, RemovedEntry};
 use urtica_wire::{ConfigFlags, ControllerRole, Message, Port, PortReason, PortStatus, Version};
@@ -114,6 +115,17 @@ impl Agent {
         !self.left_changes.is_empty() || sessions.any(|session| session.change.is_some())
     }
 
+    /// What all controllers but this one are at.
+    pub fn others(&self, id: ConnectionId) -> Others {
+        let others = || self.sessions.iter().filter(|&(&other, _)| other != id);
+        let mut changing = others();
+        Others {
+            are_changing: !self.left_changes.is_empty()
+                || changing.any(|(_, session)| session.change.is_some()),
+            wait_to_read: others().any(|(_, session)| session.waits_to_read()),
+        }
+    }
+
     /// How many connections there are.
     pub fn connection_count(&self) -> usize {
         self.sessions.len()
@@ -174,7 +186,7 @@ impl Agent {
     pub fn next_turn(&mut self) -> Option<ConnectionId> {
         let behind = (Bound::Excluded(self.last_turn), Bound::Unbounded);
         let sessions = self.sessions.range(behind).chain(&self.sessions);
-        let mut ready = sessions.filter(|(_, session)| session.can_go_on());
+        let mut ready = sessions.filter(|&(&id, session)| session.can_go_on(self.others(id)));
         let (&next, _) = ready.next()?;
         self.last_turn = next;
         Some(next)

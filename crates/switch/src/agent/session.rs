@@ -9,10 +9,10 @@
 use super::controller::ControllerState;
 use super::error;
 use super::long_change::LongChange;
-use super::long_reply::LongReply;
+use super::long_reply::{LongReply, Written};
 use super::partial_requests::PartialRequests;
 use super::session_error::{DEAD_INTERVAL, HANDSHAKE_TIMEOUT, SessionError};
-use super::turn::{Awaits, Turn};
+use super::turn::{Awaits, Others, Turn};
 use std::time::Duration;
 use urtica_pipeline::Pipeline;
 use urtica_wire::{
@@ -123,12 +123,12 @@ impl Session {
 
     /// Whether a message may be carried out now: there is room for what it is answered with, and nothing that it has to wait
     /// for. One that may not is noted to wait.
-    pub fn admits(&mut self, frame: &[u8], turn: &Turn) -> bool {
-        self.is_waiting = !self.may_carry_out(frame, turn);
+    pub fn admits(&mut self, frame: &[u8], turn: &Turn, others: Others) -> bool {
+        self.is_waiting = !self.may_carry_out(frame, turn, others);
         !self.is_waiting
     }
 
-    fn may_carry_out(&self, frame: &[u8], turn: &Turn) -> bool {
+    fn may_carry_out(&self, frame: &[u8], turn: &Turn, others: Others) -> bool {
         if self.change.is_some() {
             return false;
         }
@@ -136,24 +136,39 @@ impl Session {
             None | Some(Awaits::Nothing) => true,
             Some(Awaits::Replies) => self.reply.is_none(),
             Some(Awaits::Room) => {
-                self.reply.is_none() && self.has_room_for_part() && turn.may_look()
+                self.reply.is_none()
+                    && self.has_room_for_part()
+                    && turn.may_look()
+                    && !others.are_changing
             }
+            Some(Awaits::Readers) => !others.wait_to_read,
         };
         is_ready && self.has_room()
     }
 
     /// Whether a change or a reply can go on, or a message that waited be carried out.
-    pub fn can_go_on(&self) -> bool {
+    pub fn can_go_on(&self, others: Others) -> bool {
         if self.change.is_some() {
             return true;
         }
         if self.reply.is_some() && self.has_room_for_part() {
             return true;
         }
-        match split_frame(&self.input) {
-            Ok(Some((frame, _))) => self.is_waiting && self.may_carry_out(frame, &Turn::new()),
-            _ => false,
-        }
+        self.may_carry_out_waiting(others).is_some()
+    }
+
+    /// Whether a multipart request waits for nothing but the end of other controllers' changes.
+    pub fn waits_to_read(&self) -> bool {
+        self.may_carry_out_waiting(Others::default()) == Some(Awaits::Room)
+    }
+
+    /// What kind of message waits, if it may be carried out when others are at this.
+    fn may_carry_out_waiting(&self, others: Others) -> Option<Awaits> {
+        let (true, Ok(Some((frame, _)))) = (self.is_waiting, split_frame(&self.input)) else {
+            return None;
+        };
+        let may = self.may_carry_out(frame, &Turn::new(), others);
+        may.then(|| self.version.map(|version| Awaits::of(version, frame)))?
     }
 
     /// Writes the next part of the reply, if there is one and room for it.
@@ -165,8 +180,25 @@ impl Session {
             return;
         };
         self.has_been_read = true;
-        if !reply.write_part(pipeline, now, &mut turn.looks, &mut self.output) {
-            self.reply = Some(reply);
+        match reply.write_part(pipeline, now, &mut turn.looks, &mut self.output) {
+            Written::Part => self.reply = Some(reply),
+            Written::All => {}
+            Written::Lost => self.end_reply(&reply),
+        }
+    }
+
+    /// Ends a reply that cannot be completed. The request is not kept, so there is nothing to quote.
+    fn end_reply(&mut self, reply: &LongReply) {
+        urtica_log::warn!(
+            about: urtica_log::without_port(&self.peer), peer = self.peer,
+            "too many entries have changed while the controller read its statistics; it gets an error"
+        );
+        if let Some(version) = self.version {
+            let error = ErrorMessage {
+                code: error::for_version(version, ErrorCode::BadRequestMultipartBufferOverflow),
+                data: &[],
+            };
+            self.write(version, reply.xid(), &Message::Error(error));
         }
     }
 

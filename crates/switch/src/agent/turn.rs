@@ -37,8 +37,20 @@ pub(super) enum Awaits {
     Nothing,
     /// The end of the reply that is being written: barriers (1.3.5 section 6.2).
     Replies,
-    /// That, and room for a reply of its own: multipart requests.
+    /// That, room for a reply of its own, and the end of changes that are under way: multipart requests.
     Room,
+    /// Multipart requests of others that wait for the end of changes: flow, group and meter mods. Else a controller that sends
+    /// changes without end would keep others from reading.
+    Readers,
+}
+
+/// What other controllers are at, for which a message may have to wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Others {
+    /// A change to many entries is under way.
+    pub are_changing: bool,
+    /// A multipart request waits for nothing but the end of such a change.
+    pub wait_to_read: bool,
 }
 
 impl Awaits {
@@ -49,6 +61,8 @@ impl Awaits {
         match (version, message_type) {
             (Version::Of10, Some(16)) | (Version::Of13, Some(18)) => Self::Room,
             (Version::Of10, Some(18)) | (Version::Of13, Some(20)) => Self::Replies,
+            // OFPT_FLOW_MOD in 1.0, this, OFPT_GROUP_MOD and OFPT_METER_MOD in 1.3.
+            (Version::Of10, Some(14)) | (Version::Of13, Some(14 | 15 | 29)) => Self::Readers,
             _ => Self::Nothing,
         }
     }

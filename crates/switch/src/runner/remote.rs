@@ -15,13 +15,16 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::time::Duration;
-use urtica_pipeline::{Explanation, FlowWalk};
+use std::time::{Duration, Instant};
+use urtica_pipeline::{Explanation, FlowEntry, FlowWalk};
 use urtica_socket::Address;
 use urtica_wire::{FlowStats, FlowStatsRequest, PortNo, TableStats};
 
 /// At how many flow entries is looked before others may change them.
 const LOOKS: usize = 512;
+
+/// After how long it is looked again whether a change has come to its end.
+const CHANGE_WAIT: Duration = Duration::from_millis(1);
 
 /// Something to do.
 type Task = Box<dyn FnOnce(&mut Runner) + Send>;
@@ -112,18 +115,25 @@ impl Remote {
         self.shared.pipeline().explain(false)
     }
 
-    /// The flow entries that a request asks for, some at a time: [`FlowWalk`] says what is consistent.
+    /// The flow entries that a request asks for, as they are now, some at a time ([`FlowWalk`]). It waits for the end of a
+    /// controller's change that is made in steps.
     ///
     /// # Errors
     /// [`RemoteError::Request`] where the match or table is wrong, and where the switch does not answer.
     pub fn flows(&self, request: &FlowStatsRequest) -> Result<Flows, RemoteError> {
         let now = self.ask(|runner| runner.now())?;
-        let walk = self.shared.pipeline().walk_flows(request);
-        Ok(Flows {
-            walk: walk.map_err(RemoteError::Request)?,
-            shared: Arc::clone(&self.shared),
-            now,
-        })
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            let pipeline = self.shared.pipeline();
+            if !pipeline.is_changing() {
+                let walk = pipeline.walk_flows(request).map_err(RemoteError::Request)?;
+                let shared = Arc::clone(&self.shared);
+                return Ok(Flows { walk, shared, now });
+            }
+            drop(pipeline);
+            std::thread::sleep(CHANGE_WAIT);
+        }
+        Err(RemoteError::NoAnswer)
     }
 
     /// Adds a port that was opened, with this number, or with the one that its name has had, or with one that none has had.
@@ -218,8 +228,8 @@ pub struct Flows {
 }
 
 impl Iterator for Flows {
-    /// Maybe none, although there are more.
-    type Item = Vec<FlowStats<'static>>;
+    /// Maybe none, although there are more. An error is the last.
+    type Item = Result<Vec<FlowStats<'static>>, RemoteError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.walk.is_over() {
@@ -228,7 +238,11 @@ impl Iterator for Flows {
         let pipeline = self.shared.pipeline();
         let found = self.walk.go_on(&pipeline, &mut LOOKS.clone());
         drop(pipeline);
-        Some(found.iter().map(|entry| entry.to_stats(self.now)).collect())
+        let rows = |found: Vec<Arc<FlowEntry>>| {
+            let rows = found.iter().map(|entry| entry.to_stats(self.now));
+            rows.collect()
+        };
+        Some(found.map(rows).map_err(RemoteError::ViewLost))
     }
 }
 

@@ -3,6 +3,7 @@
 use super::RunError;
 use crate::QueueError;
 use std::time::Duration;
+use urtica_pipeline::ViewLost;
 use urtica_socket::{Address, ListenError, NoTlsConfig};
 use urtica_wire::{ErrorCode, PortNo};
 
@@ -48,6 +49,9 @@ pub enum RemoteError {
     /// Entries are asked for by a wrong match, or in a table that there is not.
     #[error("the switch refuses the request with {0}")]
     Request(ErrorCode),
+    /// Too many entries changed before they were read.
+    #[error(transparent)]
+    ViewLost(ViewLost),
     /// The address cannot be used, or the system refused something.
     #[error(transparent)]
     Run(#[from] RunError),

@@ -71,6 +71,7 @@ impl<'out> Writer<'out> {
         let mut walk = walk.map_err(|_| io::ErrorKind::InvalidInput)?;
         while !walk.is_over() {
             let found = walk.go_on(&shared.pipeline(), &mut LOOKS.clone());
+            let found = found.map_err(io::Error::other)?;
             for entry in found {
                 self.write_flow(&entry, now)?;
             }

@@ -243,7 +243,7 @@ fn flows(table: Option<u8>, remote: &Remote, replies: &mut Replies) -> Result<()
         ..FlowStatsRequest::default()
     };
     for some in remote.flows(&request).map_err(sentence)? {
-        for entry in some {
+        for entry in some.map_err(sentence)? {
             item(replies, flow_row(&entry))?;
         }
     }

@@ -70,7 +70,10 @@ fn a_bridge_that_forwards_by_itself() {
 #[test]
 fn a_controller_at_the_wrong_port() {
     let change = ["set-controller", "s1", "tcp:127.0.0.1:7000"];
-    let words = ["tcp:127.0.0.1:7000", "the controller listens at ptcp:6653:127.0.0.1"];
+    let words = [
+        "tcp:127.0.0.1:7000",
+        "the controller listens at ptcp:6653:127.0.0.1",
+    ];
     mistake(&change, "bridge-controller-address", "problem", &words);
 }
 

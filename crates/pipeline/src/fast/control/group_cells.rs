@@ -288,7 +288,7 @@ impl GroupCells {
             };
             let own = world.arena.pointer(block).cast::<EntryCounters>();
             // SAFETY: the block is long enough for counters, zeroed, and in the arena of the threads' counters. It is freed
-            // after the group is deleted, or has cleared the link.
+            // after the group is deleted or replaced, which clears the link (`Group::retire`), or has cleared it otherwise.
             unsafe { counters.linked.set(own, world.threads) };
         }
         Some(())

@@ -262,6 +262,7 @@ fn entries_are_told_some_at_a_time() {
     let parts: Vec<_> = remote
         .flows(&FlowStatsRequest::default())
         .unwrap()
+        .map(Result::unwrap)
         .collect();
     assert!(parts.len() > 3 && parts.iter().all(|part| part.len() <= LOOKS));
     assert_eq!(parts.concat().len(), COUNT as usize);
