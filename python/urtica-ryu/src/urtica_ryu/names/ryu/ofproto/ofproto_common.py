@@ -1,0 +1,7 @@
+"""What all versions share."""
+
+OFP_HEADER_SIZE = 8
+OFP_TCP_PORT = 6653
+OFP_SSL_PORT = 6653
+OFP_TCP_PORT_OLD = 6633
+OFP_SSL_PORT_OLD = 6633

@@ -1,0 +1,225 @@
+"""Messages of all versions: the base class, and decoding."""
+
+from __future__ import annotations
+
+import logging
+import struct
+from typing import Any, ClassVar
+
+from urtica_ryu.structs import Layout, Stringify, Struct, Truncated
+
+LOG = logging.getLogger(__name__)
+
+_HEADER = struct.Struct("!BBHI")
+
+#: The classes of messages, by version and type.
+_MESSAGES: dict[tuple[int, int], type[MsgBase]] = {}
+
+StringifyMixin = Stringify
+
+
+def header(buf: bytes) -> tuple[int, int, int, int]:
+    """Returns version, type, length and xid."""
+    return _HEADER.unpack_from(buf)
+
+
+def msg(datapath: Any, version: int, msg_type: int, msg_len: int, xid: int, buf: bytes) -> Any:
+    """Returns the message of a frame; None, with a line in the log, if it is malformed or unknown."""
+    cls = _MESSAGES.get((version, msg_type))
+    if cls is None:
+        LOG.warning("skipping a message of unknown type %d, OpenFlow version %#x", msg_type, version)
+        return None
+    try:
+        return cls.parser(datapath, version, msg_type, msg_len, xid, buf)
+    except (ValueError, struct.error, LookupError):
+        LOG.exception("skipping a malformed message of type %d, %d bytes", msg_type, msg_len)
+        return None
+
+
+def data_bytes(data: Any) -> bytes:
+    """Returns the bytes of a packet to send, which may be a Packet."""
+    if hasattr(data, "serialize"):
+        data.serialize()
+        data = data.data
+    try:
+        return bytes(memoryview(data))
+    except TypeError:
+        raise ValueError(f"data of OFPPacketOut is {data!r}: expected bytes") from None
+
+
+class MsgBase(Struct):
+    """A message. `datapath` is the switch that it is for or from."""
+
+    #: The message's type; None for base classes.
+    cls_msg_type: ClassVar[Any] = None
+    VERSION: ClassVar[int] = 0
+    BEFORE = "datapath"
+    HIDDEN = frozenset({"datapath", "version", "msg_type", "msg_len", "xid", "buf"})
+    LAYOUT = Layout(())
+
+    datapath: Any
+    version: int | None
+    msg_type: int | None
+    msg_len: int | None
+    xid: int | None
+    buf: Any
+
+    def __init__(self, datapath: Any):
+        self._begin(datapath)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "cls_msg_type" in vars(cls):
+            _MESSAGES[cls.VERSION, cls.cls_msg_type] = cls
+
+    def _begin(self, datapath: Any = None) -> None:
+        self.datapath = datapath
+        self.version = self.msg_type = self.msg_len = self.xid = self.buf = None
+
+    def set_headers(self, version: int, msg_type: int, msg_len: int, xid: int) -> None:
+        """Sets what the header has."""
+        self.version, self.msg_type, self.msg_len, self.xid = version, msg_type, msg_len, xid
+
+    def set_xid(self, xid: int) -> None:
+        """Sets the xid, which must not be set yet."""
+        if self.xid is not None:
+            raise ValueError(f"the message has xid {self.xid:#x} already")
+        self.xid = xid
+
+    def set_buf(self, buf: bytes) -> None:
+        """Sets the frame."""
+        self.buf = bytes(buf)
+
+    def serialize(self, buf: Any = None, offset: int | None = None) -> bytearray:
+        """Makes the frame, in `buf`."""
+        self.version = self.datapath.ofproto.OFP_VERSION if self.datapath is not None else self.VERSION
+        self.msg_type = self.cls_msg_type
+        if self.xid is None:
+            self.xid = 0
+        out = bytearray(_HEADER.size)
+        self.encode(out)
+        self.msg_len = len(out)
+        if self.msg_len > 0xFFFF:
+            raise ValueError(f"{type(self).__name__} has {self.msg_len} bytes: expected at most 65535")
+        if not 0 <= self.xid <= 0xFFFFFFFF:
+            raise ValueError(f"xid of {type(self).__name__} is {self.xid!r}: expected a number from 0 to 0xffffffff")
+        _HEADER.pack_into(out, 0, self.version, self.msg_type, self.msg_len, self.xid)
+        self.buf = out
+        return out
+
+    @classmethod
+    def parser(cls, datapath: Any, version: int, msg_type: int, msg_len: int, xid: int, buf: bytes) -> Any:  # type: ignore[override]
+        """Returns the message of a frame."""
+        return cls._received(datapath, (version, msg_type, msg_len, xid), buf, cls.LAYOUT, _HEADER.size)
+
+    @classmethod
+    def _received(
+        cls, datapath: Any, head: tuple[int, int, int, int], buf: bytes, layout: Layout, start: int
+    ) -> Any:
+        values, _ = layout.decode(buf, start, min(head[2], len(buf)))
+        made = cls.made(values)
+        made.datapath = datapath
+        made.set_headers(*head)
+        made.set_buf(buf)
+        return made
+
+    def __str__(self) -> str:
+        numbers = (self.version, self.msg_type, self.msg_len, self.xid)
+        parts = zip(("version", "msg_type", "msg_len", "xid"), numbers, strict=True)
+        text = ",".join(f"{name}={value if value is None else hex(value)}" for name, value in parts)
+        return f"{text},{self._text()}"
+
+    __repr__ = Stringify._text
+
+
+class MultipartBase(MsgBase):
+    """What multipart (1.3) and statistics messages (1.0) share."""
+
+    cls_stats_type: ClassVar[Any] = None
+    #: The bytes between header and body, without type and flags.
+    PAD: ClassVar[int] = 0
+
+    type: Any
+    flags: Any
+
+    def _encode_head(self, out: bytearray) -> None:
+        try:
+            out += struct.pack("!HH", self.cls_stats_type if self.type is None else self.type, self.flags)
+        except struct.error:
+            raise ValueError(
+                f"flags of {type(self).__name__} is {self.flags!r}: expected a number from 0 to 0xffff"
+            ) from None
+        out += bytes(self.PAD)
+
+
+class RequestBase(MultipartBase):
+    """A request: fields after the flags."""
+
+    def encode(self, out: bytearray) -> None:
+        self._encode_head(out)
+        self.LAYOUT.encode(self, out)
+
+
+class ReplyBase(MultipartBase):
+    """A reply: its body is one structure, or a list."""
+
+    BODY: ClassVar[Any] = None
+    IS_SINGLE: ClassVar[bool] = False
+    #: The classes of replies, by version and type.
+    REPLIES: ClassVar[dict[tuple[int, int], type[ReplyBase]]] = {}
+
+    body: Any
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.cls_stats_type is not None:
+            cls.REPLIES[cls.VERSION, cls.cls_stats_type] = cls
+
+    def __init__(self, datapath: Any, type_: Any = None, body: Any = None, flags: Any = None):
+        self._begin(datapath)
+        self.type = self.cls_stats_type if type_ is None else type_
+        self.body = body
+        self.flags = flags
+
+    @classmethod
+    def parser(cls, datapath: Any, version: int, msg_type: int, msg_len: int, xid: int, buf: bytes) -> Any:  # type: ignore[override]
+        """Returns the reply of a frame, in the class of its type."""
+        end = min(msg_len, len(buf))
+        start = _HEADER.size + 4 + cls.PAD
+        if end < start:
+            raise Truncated(f"a reply has {end} bytes: expected {start} or more")
+        kind, flags = struct.unpack_from("!HH", buf, _HEADER.size)
+        found = cls.REPLIES.get((version, kind))
+        if found is None:
+            raise ValueError(f"replies of type {kind} are not supported")
+        made = found(datapath, kind, found._body(buf, start, end), flags)
+        made.set_headers(version, msg_type, msg_len, xid)
+        made.set_buf(buf)
+        return made
+
+    @classmethod
+    def _body(cls, buf: bytes, start: int, end: int) -> Any:
+        if cls.IS_SINGLE:
+            return cls.BODY.decode(buf, start, end)[0]
+        body = []
+        while start < end:
+            one, start = cls.BODY.decode(buf, start, end)
+            body.append(one)
+        return body
+
+    def encode(self, out: bytearray) -> None:
+        self._encode_head(out)
+        for one in [self.body] if self.IS_SINGLE else self.body:
+            one.encode(out)
+
+
+__all__ = [
+    "MsgBase",
+    "MultipartBase",
+    "ReplyBase",
+    "RequestBase",
+    "StringifyMixin",
+    "data_bytes",
+    "header",
+    "msg",
+]

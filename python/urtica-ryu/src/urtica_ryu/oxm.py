@@ -1,0 +1,254 @@
+"""OXM fields: names, numbers and values, and the match of OpenFlow 1.3."""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from urtica_ryu.structs import Stringify, Truncated, framed, ip_bytes, mac_bytes, set_length
+
+_BASIC_CLASS = 0x8000
+
+
+class OxmField(NamedTuple):
+    """A field, in the order of whose numbers a match is written."""
+
+    number: int
+    name: str
+    size: int
+    #: `int`, `mac`, `ip`, or `raw` for fields without a name here.
+    kind: str = "int"
+    oxm_class: int = _BASIC_CLASS
+
+    def to_bytes(self, value: Any) -> bytes:
+        """Returns the bytes of a value, or of a mask; raises ValueError, TypeError or OverflowError."""
+        if isinstance(value, (bytes, bytearray)) and len(value) == self.size:
+            return bytes(value)
+        if self.kind == "mac":
+            return mac_bytes(value)
+        if self.kind == "ip":
+            return ip_bytes(value, self.size)
+        if self.kind == "raw":
+            return base64.b64decode(value)
+        if not isinstance(value, int):
+            raise TypeError
+        return value.to_bytes(self.size, "big")
+
+    def from_bytes(self, data: bytes) -> Any:
+        """Returns the value of bytes."""
+        if self.kind == "mac":
+            return data.hex(":")
+        if self.kind == "ip":
+            return str(ipaddress.ip_address(data))
+        if self.kind == "raw":
+            return base64.b64encode(data).decode("ascii")
+        return int.from_bytes(data, "big")
+
+    def expected(self) -> str:
+        """What a value may be, for messages."""
+        return {
+            "mac": "an Ethernet address, such as '00:00:00:00:00:01'",
+            "ip": "an IPv4 address, such as '10.0.0.1'" if self.size == 4 else "an IPv6 address, such as '::1'",
+            "raw": "bytes in base64",
+        }.get(self.kind, f"a number of {self.size} bytes")
+
+
+def _fields() -> Iterator[OxmField]:
+    table = (
+        "in_port:4 in_phy_port:4 metadata:8 eth_dst:mac eth_src:mac eth_type:2 vlan_vid:2 vlan_pcp:1 ip_dscp:1 ip_ecn:1"
+        " ip_proto:1 ipv4_src:ip ipv4_dst:ip tcp_src:2 tcp_dst:2 udp_src:2 udp_dst:2 sctp_src:2 sctp_dst:2 icmpv4_type:1"
+        " icmpv4_code:1 arp_op:2 arp_spa:ip arp_tpa:ip arp_sha:mac arp_tha:mac ipv6_src:ip6 ipv6_dst:ip6 ipv6_flabel:4"
+        " icmpv6_type:1 icmpv6_code:1 ipv6_nd_target:ip6 ipv6_nd_sll:mac ipv6_nd_tll:mac mpls_label:4 mpls_tc:1 mpls_bos:1"
+        " pbb_isid:3 tunnel_id:8 ipv6_exthdr:2"
+    )
+    sizes = {"mac": (6, "mac"), "ip": (4, "ip"), "ip6": (16, "ip")}
+    for number, entry in enumerate(table.split()):
+        name, kind = entry.split(":")
+        size, meaning = sizes.get(kind) or (int(kind), "int")
+        yield OxmField(number, name, size, meaning)
+
+
+FIELDS = tuple(_fields())
+_BY_NAME = {field.name: field for field in FIELDS}
+_BY_NUMBER = {(field.oxm_class, field.number): field for field in FIELDS}
+
+
+def field_named(name: str) -> OxmField:
+    """Returns the field of a name; raises KeyError."""
+    field = _BY_NAME.get(name)
+    if field is None and name.startswith("field_"):
+        field = _unnamed(int(name[6:]))
+    if field is None:
+        raise KeyError(f"unknown OXM field: {name}")
+    return field
+
+
+def _unnamed(number: int) -> OxmField:
+    return OxmField(number & 0x7F, f"field_{number}", 0, "raw", number >> 7)
+
+
+def _bytes(field: OxmField, value: Any) -> bytes:
+    try:
+        return field.to_bytes(value)
+    except (TypeError, ValueError, OverflowError, AttributeError):
+        raise ValueError(f"{field.name} is {value!r}: expected {field.expected()}") from None
+
+
+def normalized(name: str, value: Any) -> Any:
+    """Returns a value as programs see it: texts for addresses, and the masked bits alone. Invalid ones stay as they are, for
+    the error when they are sent."""
+    field = field_named(name)
+    try:
+        if field.kind == "ip" and isinstance(value, str) and "/" in value:
+            network = ipaddress.ip_interface(value)
+            value = (str(network.ip), str(network.netmask))
+        if not isinstance(value, tuple):
+            return field.from_bytes(field.to_bytes(value))
+        data, mask = field.to_bytes(value[0]), field.to_bytes(value[1])
+        masked = bytes(byte & bits for byte, bits in zip(data, mask, strict=True))
+        return field.from_bytes(masked), field.from_bytes(mask)
+    except (TypeError, ValueError, OverflowError, AttributeError):
+        return value
+
+
+def encode(name: str, value: Any, out: bytearray) -> None:
+    """Appends a field."""
+    field = field_named(name)
+    value, mask_value = value if isinstance(value, tuple) else (value, None)
+    data = _bytes(field, value)
+    mask = b"" if mask_value is None else _bytes(field, mask_value)
+    out += struct.pack("!HBB", field.oxm_class, field.number << 1 | bool(mask), len(data) + len(mask))
+    out += data + mask
+
+
+def decode(data: bytes, offset: int, end: int) -> tuple[str, Any, int]:
+    """Returns a field's name and value, and the offset after it."""
+    if offset + 4 > end:
+        raise Truncated("an OXM field has no header")
+    oxm_class, number, length = struct.unpack_from("!HBB", data, offset)
+    after = offset + 4 + length
+    if after > end:
+        raise Truncated("an OXM field is longer than the match")
+    field = _BY_NUMBER.get((oxm_class, number >> 1)) or _unnamed(oxm_class << 7 | number >> 1)
+    payload = bytes(data[offset + 4 : after])
+    has_mask = bool(number & 1)
+    if field.kind != "raw" and length != field.size * (1 + has_mask):
+        raise Truncated(f"{field.name} has {length} bytes: expected {field.size * (1 + has_mask)}")
+    if not has_mask:
+        return field.name, field.from_bytes(payload), after
+    half = length // 2
+    return field.name, (field.from_bytes(payload[:half]), field.from_bytes(payload[half:])), after
+
+
+def tlv(name: str, value: Any) -> dict[str, Any]:
+    """Returns a field as JSON."""
+    value, mask = value if isinstance(value, tuple) else (value, None)
+    return {"OXMTlv": {"field": name, "value": value, "mask": mask}}
+
+
+def untlv(json: dict[str, Any]) -> tuple[str, Any]:
+    """Returns the name and value of a field in JSON."""
+    parts = json["OXMTlv"]
+    value = parts["value"] if parts["mask"] is None else (parts["value"], parts["mask"])
+    return parts["field"], value
+
+
+class OFPMatch(Stringify):
+    """The match of OpenFlow 1.3: `OFPMatch(eth_type=0x800, ipv4_src=("10.0.0.0", "255.0.0.0"))`."""
+
+    def __init__(self, type_: int | None = None, length: int | None = None, _ordered_fields: Any = None, **fields: Any):
+        self.type = 1
+        self.length = length
+        pairs = _ordered_fields if _ordered_fields is not None else fields.items()
+        self._fields2: list[tuple[str, Any]] = [(name, normalized(name, value)) for name, value in pairs]
+        if _ordered_fields is None:
+            self._sort()
+
+    def _sort(self) -> None:
+        # Conditions stand before the fields that need them, if they are in the order of their numbers.
+        self._fields2.sort(key=lambda pair: field_named(pair[0])[0])
+
+    def __getitem__(self, name: str) -> Any:
+        return dict(self._fields2)[name]
+
+    def __contains__(self, name: object) -> bool:
+        return any(name == each for each, _ in self._fields2)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Returns a field's value."""
+        return dict(self._fields2).get(name, default)
+
+    def items(self) -> list[tuple[str, Any]]:
+        """Returns all fields."""
+        return self._fields2
+
+    def iteritems(self) -> Iterator[tuple[str, Any]]:
+        """Returns all fields."""
+        return iter(dict(self._fields2).items())
+
+    def _text(self) -> str:
+        return f"OFPMatch(oxm_fields={dict(self._fields2)!r})"
+
+    def to_jsondict(self, encode_string: Any = None) -> dict[str, Any]:
+        """Returns the match as JSON."""
+        fields = [tlv(name, value) for name, value in self._fields2]
+        return {"OFPMatch": {"oxm_fields": fields, "length": self.length, "type": self.type}}
+
+    @classmethod
+    def from_jsondict(cls, json: dict[str, Any]) -> OFPMatch:
+        """Returns the match of JSON."""
+        return cls(_ordered_fields=[untlv(field) for field in json["oxm_fields"]])
+
+    def encode(self, out: bytearray) -> None:
+        """Appends the match, padded to 8 bytes."""
+        start = len(out)
+        out += struct.pack("!HH", self.type, 0)
+        for name, value in self._fields2:
+            encode(name, value, out)
+        self.length = set_length(out, start)
+        out += bytes(-self.length % 8)
+
+    def serialize(self, buf: bytearray, offset: int | None = None) -> int:
+        """Appends the match to a buffer; returns its length."""
+        start = len(buf)
+        self.encode(buf)
+        return len(buf) - start
+
+    @classmethod
+    def decode(cls, data: bytes, offset: int, end: int) -> tuple[OFPMatch, int]:
+        """Returns a match, and the offset after its padding."""
+        fields_end = framed(data, offset, end)
+        made = cls(length=fields_end - offset)
+        after = fields_end + (-made.length % 8 if made.length else 0)
+        offset += 4
+        while offset < fields_end:
+            name, value, offset = decode(data, offset, fields_end)
+            made._fields2.append((name, value))
+        return made, min(after, end)
+
+    @classmethod
+    def parser(cls, buf: bytes, offset: int) -> OFPMatch:
+        """Returns the match at an offset."""
+        return cls.decode(buf, offset, len(buf))[0]
+
+
+#: Names that the old form's setters have for fields.
+_OLD_NAMES = {"dl_dst": "eth_dst", "dl_src": "eth_src", "dl_type": "eth_type", "arp_opcode": "arp_op"}
+
+
+def _setter(name: str, is_masked: bool) -> Callable[..., None]:
+    def set_field(self: OFPMatch, value: Any, mask: Any = None) -> None:
+        self._fields2 = [pair for pair in self._fields2 if pair[0] != name]
+        self._fields2.append((name, normalized(name, (value, mask) if is_masked else value)))
+        self._sort()
+
+    return set_field
+
+
+# The old form: `match.set_ipv4_src_masked(address, mask)`.
+for _name in [*(field.name for field in FIELDS), *_OLD_NAMES]:
+    setattr(OFPMatch, f"set_{_name}", _setter(_OLD_NAMES.get(_name, _name), False))
+    setattr(OFPMatch, f"set_{_name}_masked", _setter(_OLD_NAMES.get(_name, _name), True))

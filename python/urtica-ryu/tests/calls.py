@@ -1,0 +1,277 @@
+"""Constructor calls of Ryu's interface, and what comes of them, as JSON: `python calls.py PACKAGE`, which is ryu or os_ken.
+
+The differential test runs it with both.
+"""
+
+import importlib
+import json
+import sys
+
+CALLS_1_3 = """
+OFPHello(dp)
+OFPEchoRequest(dp, b"hello")
+OFPEchoReply(dp, b"")
+OFPErrorMsg(dp, 1, 2, b"12345678")
+OFPExperimenter(dp, 0x2320, 5, b"data")
+OFPFeaturesRequest(dp)
+OFPGetConfigRequest(dp)
+OFPSetConfig(dp, ofp.OFPC_FRAG_NORMAL, 128)
+OFPBarrierRequest(dp)
+OFPBarrierReply(dp)
+OFPRoleRequest(dp, ofp.OFPCR_ROLE_MASTER, 7)
+OFPGetAsyncRequest(dp)
+OFPSetAsync(dp, [1, 2], [3, 4], [5, 6])
+OFPPacketOut(dp, ofp.OFP_NO_BUFFER, ofp.OFPP_CONTROLLER, [OFPActionOutput(ofp.OFPP_FLOOD)], b"x" * 60)
+OFPPacketOut(datapath=dp, buffer_id=7, in_port=1, actions=[])
+OFPFlowMod(dp)
+OFPFlowMod(dp, 1, 2, 3, ofp.OFPFC_DELETE, 4, 5, 6, 7, ofp.OFPP_ANY, ofp.OFPG_ANY, ofp.OFPFF_SEND_FLOW_REM)
+OFPFlowMod(dp, match=OFPMatch(in_port=1, eth_dst="00:00:00:00:00:02"))
+OFPFlowMod(dp, match=OFPMatch(ipv4_src=("10.1.2.3", "255.0.0.0"), eth_type=0x800))
+OFPFlowMod(dp, match=OFPMatch(ipv4_dst="10.1.0.0/16", eth_type=0x800, ip_proto=6, tcp_dst=80))
+OFPFlowMod(dp, match=OFPMatch(eth_type=0x86DD, ipv6_src="2001:db8::1", ipv6_dst=("2001:db8::", "ffff:ffff::"), ipv6_flabel=7))
+OFPFlowMod(dp, match=OFPMatch(eth_type=0x806, arp_op=1, arp_spa="10.0.0.1", arp_tpa="10.0.0.2", arp_sha="02:00:00:00:00:01"))
+OFPFlowMod(dp, match=OFPMatch(vlan_vid=(0x1000, 0x1000), vlan_pcp=3))
+OFPFlowMod(dp, match=OFPMatch(vlan_vid=0x1005, metadata=(0x1234, 0xFFFF), tunnel_id=9, in_phy_port=3))
+OFPFlowMod(dp, match=OFPMatch(eth_dst=("01:00:00:00:00:00", "01:00:00:00:00:00")))
+OFPFlowMod(dp, match=OFPMatch(mpls_label=1000, mpls_tc=1, mpls_bos=1, pbb_isid=0x123456, eth_type=0x8847))
+OFPFlowMod(dp, match=OFPMatch(icmpv6_type=135, ipv6_nd_target="fe80::1", ipv6_nd_sll="02:00:00:00:00:01", ipv6_exthdr=(1, 3)))
+OFPFlowMod(dp, instructions=[OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, [OFPActionOutput(1), OFPActionOutput(2, 0)])])
+OFPFlowMod(dp, instructions=[OFPInstructionGotoTable(2), OFPInstructionWriteMetadata(1, 0xFF), OFPInstructionMeter(3)])
+OFPFlowMod(dp, instructions=[OFPInstructionActions(ofp.OFPIT_CLEAR_ACTIONS, [])])
+with_actions(OFPActionSetField(eth_src="02:00:00:00:00:01"), OFPActionSetField(ipv4_dst="10.0.0.1"), OFPActionSetField(vlan_vid=0x1005))
+with_actions(OFPActionSetField(ipv6_src="::1"), OFPActionSetField(tcp_src=80), OFPActionSetField(ip_dscp=10))
+with_actions(OFPActionPushVlan(), OFPActionPopVlan(), OFPActionPushVlan(0x88A8), OFPActionGroup(7), OFPActionSetQueue(3))
+with_actions(OFPActionPushMpls(), OFPActionPopMpls(), OFPActionSetMplsTtl(3), OFPActionDecMplsTtl())
+with_actions(OFPActionSetNwTtl(64), OFPActionDecNwTtl(), OFPActionCopyTtlOut(), OFPActionCopyTtlIn(), OFPActionPushPbb(0x88E7), OFPActionPopPbb())
+OFPGroupMod(dp, ofp.OFPGC_ADD, ofp.OFPGT_SELECT, 5, [OFPBucket(10, 1, 2, [OFPActionOutput(1)]), OFPBucket(20, actions=[OFPActionOutput(2)])])
+OFPGroupMod(dp, command=ofp.OFPGC_DELETE, group_id=ofp.OFPG_ALL)
+OFPMeterMod(dp, ofp.OFPMC_ADD, ofp.OFPMF_KBPS, 3, [OFPMeterBandDrop(1000, 10), OFPMeterBandDscpRemark(500, 5, 1)])
+OFPMeterMod(dp, command=ofp.OFPMC_DELETE, meter_id=3)
+OFPTableMod(dp, 1, 3)
+OFPPortMod(dp, 3, "02:00:00:00:00:01", 1, 1, 0x40)
+OFPQueueGetConfigRequest(dp, 3)
+OFPDescStatsRequest(dp, 0)
+OFPFlowStatsRequest(dp)
+OFPFlowStatsRequest(dp, 0, 1, 2, 3, 4, 5, OFPMatch(in_port=1))
+OFPAggregateStatsRequest(dp, 0, ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY, 0, 0, OFPMatch(eth_type=0x800))
+OFPTableStatsRequest(dp, 0)
+OFPPortStatsRequest(dp, 0, ofp.OFPP_ANY)
+OFPPortStatsRequest(dp, port_no=3)
+OFPQueueStatsRequest(dp, 0, 1, 2)
+OFPGroupStatsRequest(dp, 0, 7)
+OFPGroupDescStatsRequest(dp, 0)
+OFPGroupFeaturesStatsRequest(dp, 0)
+OFPMeterStatsRequest(dp, 0, 3)
+OFPMeterConfigStatsRequest(dp)
+OFPMeterFeaturesStatsRequest(dp, 0)
+OFPPortDescStatsRequest(dp, 0)
+"""
+
+CALLS_1_0 = """
+OFPHello(dp)
+OFPEchoRequest(dp, b"hello")
+OFPErrorMsg(dp, 1, 2, b"12345678")
+OFPFeaturesRequest(dp)
+OFPSetConfig(dp, 0, 128)
+OFPBarrierRequest(dp)
+OFPPacketOut(dp, 0xFFFFFFFF, ofp.OFPP_NONE, [OFPActionOutput(ofp.OFPP_FLOOD)], b"x" * 60)
+OFPPacketOut(datapath=dp, buffer_id=7, in_port=1, actions=[])
+OFPFlowMod(dp, OFPMatch(), 0, ofp.OFPFC_DELETE)
+OFPFlowMod(dp, match=OFPMatch(in_port=1, dl_dst="00:00:00:00:00:02", dl_src=b"123456"), cookie=5, flags=ofp.OFPFF_SEND_FLOW_REM)
+OFPFlowMod(dp, match=OFPMatch(dl_type=0x800, nw_src="10.1.0.0", nw_src_mask=16, nw_dst=0x0A000001, nw_proto=6, tp_dst=80))
+OFPFlowMod(dp, match=OFPMatch(dl_vlan=5, dl_vlan_pcp=3, nw_tos=8, tp_src=53, wildcards=7))
+with_actions(OFPActionOutput(1), OFPActionOutput(2, 0), OFPActionVlanVid(5), OFPActionVlanPcp(3), OFPActionStripVlan())
+with_actions(OFPActionSetDlSrc("02:00:00:00:00:01"), OFPActionSetDlDst(b"123456"), OFPActionSetNwSrc("10.0.0.1"), OFPActionSetNwDst(5))
+with_actions(OFPActionSetNwTos(8), OFPActionSetTpSrc(80), OFPActionSetTpDst(81), OFPActionEnqueue(1, 2))
+OFPPortMod(dp, 3, "02:00:00:00:00:01", 1, 1, 0x40)
+OFPDescStatsRequest(dp, 0)
+OFPFlowStatsRequest(dp, 0, OFPMatch(in_port=1), 0xFF, ofp.OFPP_NONE)
+OFPAggregateStatsRequest(dp, 0, OFPMatch(), 0xFF, ofp.OFPP_NONE)
+OFPTableStatsRequest(dp, 0)
+OFPPortStatsRequest(dp, 0, ofp.OFPP_NONE)
+OFPQueueStatsRequest(dp, 0, 1, 2)
+OFPQueueGetConfigRequest(dp, 3)
+"""
+
+#: Messages of switches: version, type, body in hexadecimal; `.8` is 8 bytes that count up, `0*8` 8 zeros.
+FRAMES = """
+4 0
+4 0 0001000800000012
+4 1 00010002 .8
+4 1 ffff0001 00002320 .4
+4 2 .3
+4 6 .8 00000100 fe000000 0000004f 00000000
+4 8 .4
+4 10 00000007 003c 01 02 .8 0001000c80000004 00000003 00000000 0000 .60
+4 10 ffffffff 0040 00 00 .8 00010016 80000004 00000003 80000606 010203040506 0000 0000 .30
+4 11 .8 .2 01 02 .4 .4 .2 .2 .8 .8 0001000c80000004 00000003 00000000
+4 12 02 00000000000000 00000001 00000000 020000000001 0000 73312d65746831000000000000000000 .32
+4 19 0000 0000 00000000 4e69636972610000 0*248 4f5653 0*253 0*256 33000000 0*28 7331 0*254
+4 19 0001 0001 00000000 0060 02 00 .4 .4 .2 .2 .2 .2 00000000 .8 .8 .8 0001000c80000004 00000003 00000000 0004001800000000 0000001000000005ffff000000000000 0001000802000000
+4 19 0001 0000 00000000
+4 19 0002 0000 00000000 .8 .8 .4 00000000
+4 19 0003 0000 00000000 01000000 .20 02000000 .20
+4 19 0004 0000 00000000 00000001 00000000 .104 00000002 00000000 .104
+4 19 0005 0000 00000000 .40
+4 19 0006 0000 00000000 0038 0000 .8 00000000 .8 .8 .8 .16
+4 19 0007 0000 00000000 0020 0100 00000007 0018000a 00000001 ffffffff 00000000 0016000800000009
+4 19 0008 0000 00000000 .40
+4 19 0009 0000 00000000 00000003 0038 000000000000 .4 .8 .8 .8 .16
+4 19 000a 0000 00000000 0018 0001 00000003 0001001000000064 0000000a00000000
+4 19 000b 0000 00000000 .16
+4 19 000d 0000 00000000 00000001 00000000 020000000001 0000 73312d65746831000000000000000000 .32
+4 21
+4 23 00000003 00000000 00000007 00000003 0020 000000000000 0001001000000000 0005000000000000
+4 25 00000002 00000000 .8
+4 27 .24
+1 0
+1 1 00010002 .8
+1 6 .8 00000100 fe000000 0000004f 00000fff 0001 020000000001 73312d65746831000000000000000000 .24
+1 8 .4
+1 10 00000007 003c 0003 01 00 .60
+1 11 .40 .8 .2 01 00 .4 .4 .2 0000 .8 .8
+1 12 02 00000000000000 0001 020000000001 73312d65746831000000000000000000 .24
+1 17 0000 0000 4e69636972610000 0*248 4f5653 0*253 0*256 33000000 0*28 7331 0*254
+1 17 0001 0001 0060 02 00 .40 .4 .4 .2 .2 .2 000000000000 .8 .8 .8 0000000800010002
+1 17 0002 0000 .8 .8 .4 00000000
+1 17 0003 0000 01000000 636c61737369666965720000 .20 .12 .16
+1 17 0004 0000 0001 000000000000 .96
+1 17 0005 0000 0001 0000 .28
+1 19
+"""
+
+
+#: Packets: protocols, which are serialized together and parsed again.
+PACKETS = """
+ethernet.ethernet()
+ethernet.ethernet("02:00:00:00:00:01", "02:00:00:00:00:02", 0x9000), b"payload"
+ethernet.ethernet(ethertype=0x8100), vlan.vlan(3, 1, 100, 0x9000), b"payload"
+ethernet.ethernet(ethertype=0x88A8), vlan.svlan(vid=5), vlan.vlan(vid=6, ethertype=0x806), arp.arp()
+ethernet.ethernet(ethertype=0x806), arp.arp(opcode=2, src_mac="02:00:00:00:00:01", src_ip="10.0.0.1", dst_ip="10.0.0.2")
+ethernet.ethernet(ethertype=0x806), arp.arp_ip(1, "02:00:00:00:00:01", "10.0.0.1", "00:00:00:00:00:00", "10.0.0.2")
+ethernet.ethernet(), ipv4.ipv4(proto=1, tos=4, identification=7, flags=2, ttl=64), icmp.icmp(8, 0, 0, icmp.echo(5, 6, b"ping"))
+ethernet.ethernet(), ipv4.ipv4(proto=1), icmp.icmp(3, 1, 0, icmp.dest_unreach(0, 1400, b"x" * 28))
+ethernet.ethernet(), ipv4.ipv4(proto=1), icmp.icmp(11, 0, 0, icmp.TimeExceeded(0, b"x" * 28))
+ethernet.ethernet(), ipv4.ipv4(proto=17, src="10.1.2.3", dst="10.4.5.6"), udp.udp(53, 54), b"query" * 10
+ethernet.ethernet(), ipv4.ipv4(proto=6), tcp.tcp(80, 81, 5, 6, 0, tcp.TCP_SYN | tcp.TCP_ACK, 1000), b"x" * 20
+ethernet.ethernet(), ipv4.ipv4(proto=6, header_length=6, option=b"1234"), tcp.tcp(bits=tcp.TCP_SYN, option=[tcp.TCPOptionMaximumSegmentSize(1460)])
+with_tcp(tcp.TCPOptionSACKPermitted(), tcp.TCPOptionTimestamps(1, 2), tcp.TCPOptionNoOperation(), tcp.TCPOptionWindowScale(7))
+ethernet.ethernet(), ipv4.ipv4(proto=200, offset=5, flags=1), b"x" * 40
+ethernet.ethernet(ethertype=0x86DD), ipv6.ipv6(nxt=17, src="fe80::1", dst="ff02::1", traffic_class=3, flow_label=5), udp.udp(1, 2), b"x" * 50
+ethernet.ethernet(ethertype=0x86DD), ipv6.ipv6(), tcp.tcp(1, 2), b"x" * 50
+ethernet.ethernet(lldp.LLDP_MAC_NEAREST_BRIDGE, ethertype=0x88CC), lldp.lldp(tlvs())
+"""
+
+
+def counting(size):
+    """Returns bytes that count up."""
+    return bytes(number % 251 for number in range(1, size + 1))
+
+
+def part(word):
+    """Returns the bytes of a word."""
+    if word.startswith("."):
+        return counting(int(word[1:]))
+    return bytes(int(word[2:])) if word.startswith("0*") else bytes.fromhex(word)
+
+
+def body(words):
+    """Returns a frame's body."""
+    return b"".join(map(part, words))
+
+
+class Calls:
+    """The modules of a package, for one version."""
+
+    def __init__(self, package, version):
+        self.of = importlib.import_module(f"{package}.ofproto.ofproto_parser")
+        self.ofproto = importlib.import_module(f"{package}.ofproto.ofproto_v1_{version}")
+        self.ofproto_parser = importlib.import_module(f"{package}.ofproto.ofproto_v1_{version}_parser")
+
+    def call(self, text):
+        """Makes the message of a call; returns its bytes and texts."""
+
+        def with_actions(*actions):
+            if self.ofproto.OFP_VERSION == 1:
+                return self.ofproto_parser.OFPFlowMod(self, actions=list(actions))
+            parser = self.ofproto_parser
+            instructions = [parser.OFPInstructionActions(self.ofproto.OFPIT_APPLY_ACTIONS, list(actions))]
+            return parser.OFPFlowMod(self, instructions=instructions)
+
+        names = {**vars(self.ofproto_parser), "dp": self, "ofp": self.ofproto, "with_actions": with_actions}
+        message = eval(text, names)
+        before = str(message)
+        message.serialize()
+        return {
+            "before": before,
+            "bytes": bytes(message.buf).hex(),
+            "str": str(message),
+            "repr": repr(message),
+            "json": message.to_jsondict(),
+        }
+
+    def decode(self, frame):
+        """Returns the texts of a frame."""
+        message = self.of.msg(self, *self.of.header(frame), frame)
+        if message is None:
+            return {"class": "none"}
+        attributes = {name: repr(value) for name, value in vars(message).items() if name not in ("datapath", "buf")}
+        return {
+            "class": type(message).__name__,
+            "str": str(message),
+            "attributes": {name: value for name, value in attributes.items() if not name.startswith("_")},
+            "json": message.to_jsondict(),
+        }
+
+
+def packets(package):
+    """Returns what comes of all packets."""
+    names = ["arp", "ethernet", "icmp", "ipv4", "ipv6", "lldp", "packet", "tcp", "udp", "vlan"]
+    modules = {name: importlib.import_module(f"{package}.lib.packet.{name}") for name in names}
+    lldp, ethernet, ipv4, tcp = (modules[name] for name in ("lldp", "ethernet", "ipv4", "tcp"))
+
+    def tlvs():
+        return [
+            lldp.ChassisID(subtype=lldp.ChassisID.SUB_LOCALLY_ASSIGNED, chassis_id=b"dpid:0000000000000001"),
+            lldp.PortID(subtype=lldp.PortID.SUB_PORT_COMPONENT, port_id=b"\0\0\0\1"),
+            lldp.TTL(ttl=120),
+            lldp.PortDescription(port_description=b"s1-eth1"),
+            lldp.SystemName(system_name=b"s1"),
+            lldp.SystemCapabilities(system_cap=lldp.SystemCapabilities.CAP_MAC_BRIDGE, enabled_cap=0),
+            lldp.OrganizationallySpecific(oui=b"abc", subtype=1, info=b"info"),
+            lldp.End(),
+        ]
+
+    def with_tcp(*options):
+        return ethernet.ethernet(), ipv4.ipv4(proto=6), tcp.tcp(bits=tcp.TCP_SYN, option=list(options))
+
+    found = {}
+    for text in PACKETS.strip().splitlines():
+        built = eval(text, {**modules, "tlvs": tlvs, "with_tcp": with_tcp})
+        made = modules["packet"].Packet()
+        for protocol in built if isinstance(built, tuple) else (built,):
+            made.add_protocol(protocol)
+        made.serialize()
+        parsed = modules["packet"].Packet(bytes(made.data))
+        json = parsed.to_jsondict()
+        found[text] = {"bytes": bytes(made.data).hex(), "str": str(made), "parsed": str(parsed), "json": json}
+    return found
+
+
+def results(package):
+    """Returns what comes of all calls and frames."""
+    versions = {1: Calls(package, 0), 4: Calls(package, 3)}
+    found = {}
+    for version, calls in [(1, CALLS_1_0), (4, CALLS_1_3)]:
+        for text in calls.strip().splitlines():
+            found[f"{version}: {text}"] = versions[version].call(text)
+    for text in FRAMES.strip().splitlines():
+        version, kind, *words = text.split()
+        data = body(words)
+        frame = bytes([int(version), int(kind)]) + (8 + len(data)).to_bytes(2, "big") + b"\0\0\0\5" + data
+        found[text] = versions[int(version)].decode(frame)
+    return found | packets(package)
+
+
+if __name__ == "__main__":
+    json.dump(results(sys.argv[1]), sys.stdout, default=repr)
