@@ -113,7 +113,10 @@ fn names_in(source: &str) -> Vec<String> {
         "Finding::problem(",
         "Advice::new(",
     ];
-    let places = makers.iter().flat_map(|maker| source.split(maker).skip(1));
+    let without_tests = source.split("#[cfg(test)]").next().unwrap_or(source);
+    let places = makers
+        .iter()
+        .flat_map(|maker| without_tests.split(maker).skip(1));
     let names = places.filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next());
     names.map(str::to_owned).collect()
 }
@@ -135,7 +138,7 @@ fn the_guide_lists_every_finding() {
     assert!(names.len() > 50, "{names:?}");
     for name in names
         .iter()
-        .filter(|name| !name.ends_with("-not-looked-at") && *name != "n")
+        .filter(|name| !name.ends_with("-not-looked-at"))
     {
         assert!(
             guide.contains(&format!("`{name}`")),
