@@ -109,12 +109,38 @@ fn frames_leave_several_times() {
         let too_low = u64::from(entry.contains("dec_ttl"));
         assert_eq!(punted(&[entry]), too_low, "{entry}");
     }
-    let plain = [
-        "actions=controller",
+    assert_eq!(punted(&["actions=controller"]), 3);
+}
+
+#[test]
+fn copies_leave_before_further_changes() {
+    let compiled = [
         "actions=output:2,set_field:02:00:00:00:00:09->eth_dst,output:3",
-        "actions=output:2,goto_table:1",
+        "actions=output:2,push_vlan:0x8100,output:3,set_field:4101->vlan_vid,output:4,pop_vlan,in_port",
+        "udp,udp_src=80,actions=set_field:10.0.0.9->ip_src,output:2,set_field:9->udp_dst,output:3,set_field:10.9.9.9->ip_dst,set_field:8->udp_src,output:4",
+        "cookie=9,ip,actions=controller:30,dec_ttl,output:2,FLOOD",
+        "actions=output:2,controller,write_metadata:7",
+        "actions=set_queue:3,output:2,set_queue:0,pop_vlan,output:3",
+        "udp,actions=output:1,set_field:02:00:00:00:00:09->eth_src",
     ];
-    for entry in plain {
-        assert_eq!(punted(&[entry]), 3, "{entry}");
+    for entry in compiled {
+        let too_low = u64::from(entry.contains("dec_ttl"));
+        assert_eq!(punted(&[entry]), too_low, "{entry}");
     }
+}
+
+#[test]
+fn copies_leave_before_the_next_table() {
+    let behind =
+        "table=1,actions=set_field:02:00:00:00:00:09->eth_dst,output:3,push_vlan:0x8100,output:4";
+    let before = [
+        "actions=output:2,goto_table:1",
+        "cookie=5,actions=output:2,push_vlan:0x8100,controller,write_metadata:6,goto_table:1",
+        "actions=normal,goto_table:1",
+    ];
+    for entry in before {
+        assert_eq!(punted(&[entry, behind]), 0, "{entry}");
+    }
+    let plain = "table=1,actions=set_queue:1,goto_table:2";
+    assert_eq!(punted(&[before[0], plain]), 3, "what has left leaves once");
 }

@@ -258,7 +258,7 @@ fn why_a_packet_goes_the_plain_way_is_told() {
         (
             "actions=output:2,goto_table:1\n",
             &ip,
-            Some((0, true, "sends it out before")),
+            Some((1, true, "no entry matches")),
         ),
         (
             "actions=write_actions(output:2),goto_table:1\n",

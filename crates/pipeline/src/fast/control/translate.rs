@@ -54,8 +54,8 @@ impl BoundProgram {
         }
     }
 
-    /// `None` if only the plain form can do it: an action set for the next table, outputs before other actions or a table,
-    /// the controller or NORMAL alone, rare actions.
+    /// `None` if only the plain form can do it: an action set for the next table, a group or queue before other actions or a
+    /// table, the controller or NORMAL alone, rare actions.
     ///
     /// So no packet brings an action set to a table: clearing it changes nothing, and without a next table the actions
     /// that are written follow the applied ones.
@@ -73,9 +73,10 @@ impl BoundProgram {
         }
         let applied = instructions.apply.iter().flatten();
         let mut actions = applied.chain(carried_out(&action_set)).peekable();
+        let goes_on = instructions.goto.is_some();
         let mut queue_id = 0;
         while let Some(action) = actions.next() {
-            let is_last = actions.peek().is_none();
+            let is_last = !goes_on && actions.peek().is_none();
             match *action {
                 Action::Output { port, .. } if queue_id != 0 => bound.enqueue(port, queue_id)?,
                 Action::Output { port, max_len } => bound.output(port, max_len, is_last),
@@ -83,16 +84,25 @@ impl BoundProgram {
                 Action::SetQueue(id) => queue_id = id,
                 // The queue is for what the group or the next table sends.
                 Action::Group(_) if queue_id != 0 => return None,
-                Action::Group(group_id) if is_last => bound.group = Some(group_id),
-                // A frame does not change after an output.
-                _ if !bound.sent.is_empty() => return None,
-                _ => bound.op(action)?,
+                Action::Group(group_id) if is_last => {
+                    bound.send_copies(origin);
+                    bound.group = Some(group_id);
+                }
+                _ => {
+                    bound.send_copies(origin);
+                    bound.op(action)?;
+                }
             }
         }
-        if queue_id != 0 && instructions.goto.is_some() {
+        if queue_id != 0 && goes_on {
             return None;
         }
         if let Some((metadata, mask)) = instructions.metadata {
+            if bound.group.is_some() {
+                // A packet-in has the metadata from before.
+                return None;
+            }
+            bound.send_copies(origin);
             bound.push(
                 Op::WriteMetadata,
                 &[(metadata & mask).to_ne_bytes(), (!mask).to_ne_bytes()].concat(),
@@ -130,30 +140,36 @@ impl BoundProgram {
         Some(())
     }
 
+    /// Has copies of the frame leave by the outputs so far, since it may change after them.
+    fn send_copies(&mut self, origin: Origin) {
+        for way in std::mem::take(&mut self.sent) {
+            self.push(
+                Op::Send,
+                &[&origin.to_bytes()[..], &way.to_bytes()].concat(),
+            );
+        }
+    }
+
     /// Adds the outputs.
     fn finish(&mut self, instructions: &Instructions, origin: Origin) -> Option<()> {
-        let leaves = !self.sent.is_empty() || self.group.is_some();
         if let Some(table_id) = instructions.goto {
-            if leaves || self.program.end != End::Drop {
-                return None;
-            }
+            self.send_copies(origin);
             (self.program.end, self.target) = (End::Goto, table_id.into());
             return Some(());
         }
-        if leaves && instructions.metadata.is_some() {
-            // The packet-in has the metadata from before.
-            return None;
-        }
+        let leaves = !self.sent.is_empty() || self.group.is_some();
         if self.group.is_some() {
             self.program.end = End::Group;
             self.params.extend([0; CELL_LEN]);
         }
         let for_control = |way: &Way| [PortNo::CONTROLLER.0, PortNo::NORMAL.0].contains(&way.port);
-        let is_for_control = self.program.end == End::Drop && self.sent.iter().all(for_control);
+        let is_for_control = self.program.end == End::Drop
+            && !self.program.sends_copies()
+            && self.sent.iter().all(for_control);
         if !leaves {
             return Some(());
         }
-        if is_for_control || self.group.is_some() && !self.sent.is_empty() {
+        if is_for_control {
             return None;
         }
         self.params.extend(origin.to_bytes());

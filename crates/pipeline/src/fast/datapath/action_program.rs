@@ -8,10 +8,10 @@
 
 use super::kinds::{Depth, Kinds};
 use super::needs::Needs;
-use super::way::{ORIGIN_LEN, WAY_LEN};
+use super::way::{ORIGIN_LEN, SEND_PARAM_LEN, WAY_LEN};
 
 /// The maximum bytes of parameters of a flow record.
-pub(crate) const MAX_PARAMS: usize = 72;
+pub(crate) const MAX_PARAMS: usize = 120;
 
 /// The most operations that an action program may have; longer lists are left to the plain form.
 pub(crate) const MAX_OPS: usize = 64;
@@ -58,6 +58,8 @@ pub(crate) enum Op {
     /// 8 bytes: the address of a [`MeterCell`](super::meter_cell::MeterCell). The first operation of its program, if any: a
     /// frame that the meter drops goes no further.
     Meter,
+    /// An [`Origin`](super::way::Origin) and a [`Way`](super::way::Way), by which a copy of the frame leaves.
+    Send,
 }
 
 /// Where a frame goes after the operations.
@@ -103,10 +105,17 @@ impl ActionProgram {
         self.ops.first() == Some(&Op::Meter)
     }
 
+    /// Returns `true` if copies of a frame leave before it is done with. Frames that are too long to be copied are left to
+    /// the plain form.
+    pub fn sends_copies(&self) -> bool {
+        self.ops.contains(&Op::Send)
+    }
+
     /// Returns `true` if a frame may have to be left to the plain form.
     pub fn can_punt(&self) -> bool {
         matches!(self.end, End::Group | End::Punt)
             || self.is_metered()
+            || self.sends_copies()
             || self.headroom() > 0
             || self.ttl_decrements() > 0
     }
@@ -153,6 +162,7 @@ impl Op {
             Self::SetVlanPcp => 1,
             Self::WriteMetadata => 16,
             Self::Meter => METER_PARAM_LEN,
+            Self::Send => SEND_PARAM_LEN,
             Self::DecNwTtl | Self::PushVlan(_) | Self::PopVlan => 0,
         }
     }
@@ -174,7 +184,7 @@ impl Op {
 
     fn depth(self) -> Depth {
         match self {
-            Self::SetEthDst | Self::SetEthSrc | Self::WriteMetadata => Depth::Ethernet,
+            Self::SetEthDst | Self::SetEthSrc | Self::WriteMetadata | Self::Send => Depth::Ethernet,
             Self::SetVlanVid | Self::SetVlanPcp | Self::PushVlan(_) | Self::PopVlan => Depth::Type,
             // A remark changes the DSCP.
             Self::DecNwTtl | Self::Meter => Depth::Network,

@@ -14,7 +14,7 @@ pub(super) const READ_BEHIND: usize = 8;
 const STRIDE: usize = 2112;
 
 /// The longest frame, tags that were pushed included, that may be copied into a buffer.
-pub(super) const MAX_COPIED: usize = STRIDE - HEADROOM - READ_BEHIND;
+pub(crate) const MAX_COPIED: usize = STRIDE - HEADROOM - READ_BEHIND;
 
 /// Bytes for one frame.
 #[derive(Clone, Copy, Debug)]

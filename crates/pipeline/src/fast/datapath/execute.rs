@@ -6,6 +6,7 @@
 //! its buffer, and each header in `kinds` or the program's `require` is complete.
 
 use super::action_program::{ActionProgram, CELL_LEN, End, Op};
+use super::buffer::MAX_COPIED;
 use super::context::Context;
 use super::counting::{add, counters_of};
 use super::frame::{DROP, Frame, PUNT};
@@ -14,7 +15,7 @@ use super::meter_cell::MeterCell;
 use super::operations::{carry_out, raise_drop_precedence, ttl};
 use super::sent::Place;
 use super::table::{FlowRecord, Header, program_of};
-use super::way::{ORIGIN_LEN, Origin, SentRange, WAY_LEN, Way};
+use super::way::{ORIGIN_LEN, Origin, WAY_LEN, Way};
 use crate::MeterVerdict;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -46,10 +47,13 @@ pub(super) unsafe fn execute(
             frame.out_port = DROP;
             return None;
         }
-        // SAFETY: the frame has been parsed for this program; the flow record was made with parameters for all of its
-        // operations, one after the other.
+        // SAFETY: the frame has been parsed for this program, and is short enough to be copied if it sends copies; the flow
+        // record was made with parameters for all of its operations, one after the other.
         unsafe {
-            carry_out(frame, op, params);
+            match op {
+                Op::Send => send_copy(frame, context, params),
+                _ => carry_out(frame, op, params),
+            }
             params = params.add(op.params_len());
         }
     }
@@ -96,6 +100,9 @@ unsafe fn can_execute(frame: &mut Frame, program: &ActionProgram, record: &FlowR
         return false;
     }
     let (headroom, ttl_decrements) = (program.headroom(), program.ttl_decrements());
+    if program.sends_copies() && frame.len as usize + headroom > MAX_COPIED {
+        return false;
+    }
     if program.end == End::Group {
         // SAFETY: such a program has its frames parsed up to the transport header, and the address of a cell behind the
         // parameters of its operations, which lives as long as the flow record.
@@ -169,19 +176,37 @@ pub(crate) unsafe extern "sysv64" fn send(
         let sent = &mut *(*context).sent;
         (&mut *frame, sent, Origin::at(params))
     };
-    let first = sent.len();
+    let mut list = frame.sent;
     for at in 0..count as usize {
-        // SAFETY: there are so many ways out behind the origin.
-        let way = unsafe {
-            let way = params.add(ORIGIN_LEN + at * WAY_LEN);
-            Way::from_bytes(way.cast::<[u8; WAY_LEN]>().read())
-        };
+        // SAFETY: the ways are behind the origin, one after the other.
+        let way = unsafe { Way::at(params.add(ORIGIN_LEN + at * WAY_LEN)) };
         if way.port != frame.in_port {
-            sent.note(frame, Place::Own, way, origin);
+            sent.note(&mut list, frame, Place::Own, way, origin);
         }
     }
-    frame.sent = SentRange {
-        first,
-        count: sent.len() - first,
+    frame.sent = list;
+}
+
+/// Sends a copy of a frame as it is, for both readers: an [`Origin`] and a [`Way`], unless that is the input port.
+///
+/// # Safety
+/// As for [`send`]; the frame is not longer than [`MAX_COPIED`].
+pub(crate) unsafe extern "sysv64" fn send_copy(
+    frame: *mut Frame,
+    context: *const Context,
+    params: *const u8,
+) {
+    // SAFETY: all are alive, as this function requires, and neither frame nor outputs are shared.
+    let (frame, sent, origin, way) = unsafe {
+        let sent = &mut *(*context).sent;
+        let way = Way::at(params.add(ORIGIN_LEN));
+        (&mut *frame, sent, Origin::at(params), way)
     };
+    if way.port != frame.in_port {
+        let mut list = frame.sent;
+        // SAFETY: the frame is one of the burst, and short enough.
+        let (copy, place) = unsafe { sent.copy(frame) };
+        sent.note(&mut list, &copy, place, way, origin);
+        frame.sent = list;
+    }
 }

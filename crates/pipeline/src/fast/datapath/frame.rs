@@ -3,7 +3,7 @@
 use super::key::MAX_WORDS;
 use super::kinds::Kinds;
 use super::table::{Body, Header};
-use super::way::SentRange;
+use super::way::SentList;
 use std::mem::offset_of;
 use urtica_wire::PortNo;
 
@@ -56,7 +56,7 @@ pub(crate) struct Frame {
     /// The start of the space before the frame.
     pub floor: *mut u8,
     /// Where it leaves besides.
-    pub sent: SentRange,
+    pub sent: SentList,
 }
 
 const _: () = assert!(
@@ -106,7 +106,7 @@ impl Frame {
             kept: [0; 5],
             key: [0; MAX_WORDS],
             floor,
-            sent: SentRange::default(),
+            sent: SentList::default(),
         }
     }
 

@@ -18,7 +18,7 @@ use super::kinds::Kinds;
 use super::needs::Needs;
 use super::operations::{carry_out, ttl};
 use super::sent::{AllSent, Place};
-use super::way::{Origin, SentRange, Way};
+use super::way::{Origin, SentList, Way};
 use crate::counters::EntryCounters;
 use crate::flow_hash::FlowWords;
 use crate::group_select::{Weighed, select};
@@ -193,6 +193,7 @@ pub(crate) unsafe extern "sysv64" fn hand_over(
         let hand = Hand {
             context: &*context,
             sent: &mut *(*context).sent,
+            list: (*frame).sent,
             origin: Origin {
                 is_miss: false,
                 ..Origin::at(origin)
@@ -201,19 +202,17 @@ pub(crate) unsafe extern "sysv64" fn hand_over(
         (&mut *frame, hand)
     };
     let kept = std::ptr::with_exposed_provenance::<CompiledGroup>(frame.kept[GROUP] as usize);
-    let first = hand.sent.len();
     // SAFETY: what a cell has shown within this burst, for this frame.
     unsafe { hand.through(&*kept, frame, Place::Own) };
-    frame.sent = SentRange {
-        first,
-        count: hand.sent.len() - first,
-    };
+    frame.sent = hand.list;
 }
 
 /// The state of passing a frame and its copies through groups.
 struct Hand<'a> {
     context: &'a Context,
     sent: &'a mut AllSent,
+    /// The frame's outputs so far.
+    list: SentList,
     origin: Origin,
 }
 
@@ -252,7 +251,8 @@ impl Hand<'_> {
                 BucketEnd::InPort => frame.in_port,
                 BucketEnd::Drop => DROP,
                 BucketEnd::Reserved(way) => {
-                    self.sent.note(frame, place, *way, self.origin);
+                    self.sent
+                        .note(&mut self.list, frame, place, *way, self.origin);
                     DROP
                 }
                 BucketEnd::Group(next) => {
@@ -312,7 +312,8 @@ impl Hand<'_> {
                 }
             }
         };
-        self.sent.note(frame, place, way, self.origin);
+        self.sent
+            .note(&mut self.list, frame, place, way, self.origin);
     }
 }
 

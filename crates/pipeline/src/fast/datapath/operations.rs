@@ -41,7 +41,7 @@ pub(super) unsafe fn carry_out(frame: &mut Frame, op: Op, params: *const u8) {
                 let [value, kept] = params.cast::<[u64; 2]>().read_unaligned();
                 frame.metadata = frame.metadata & kept | value;
             }
-            Op::SetVlanVid | Op::SetVlanPcp | Op::PopVlan | Op::Meter => {}
+            Op::SetVlanVid | Op::SetVlanPcp | Op::PopVlan | Op::Meter | Op::Send => {}
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use super::frame::Frame;
 use super::kinds::{Depth, Kinds};
-use super::way::SentRange;
+use super::way::SentList;
 use urtica_wire::VLAN_PRESENT;
 use urtica_wire::packet::{
     ArpView, VlanTags, ether_type, ethernet, icmpv4, icmpv6, ip_proto, ipv4, ipv6, sctp, tcp, udp,
@@ -19,7 +19,7 @@ const EXTENSIONS: [u8; 8] = [0, 43, 44, 50, 51, 59, 60, 135];
 #[inline]
 pub(crate) fn parse(frame: &mut Frame, depth: Depth) -> bool {
     frame.metadata = 0;
-    frame.sent = SentRange::default();
+    frame.sent = SentList::default();
     if depth == Depth::Ethernet {
         frame.kinds = Kinds::empty();
         return true;

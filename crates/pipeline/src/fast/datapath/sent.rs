@@ -1,21 +1,22 @@
 //! Additional outputs of frames, and their copies.
 //!
-//! **What.** An entry or a group may send a frame more than once. All outputs but the last are noted here at the end of
-//! processing, and are sent before the frame's verdict ([`Processed::sent`](super::burst::Processed::sent)).
+//! **What.** Entries and groups may send a frame more than once. All outputs but the last are noted here, and are sent before
+//! the frame's verdict ([`Processed::sent`](super::burst::Processed::sent)).
 //!
-//! **How.** A frame that no longer changes is sent by any number of ports without copies. Buckets that change it get copies.
+//! **How.** A frame that no longer changes is sent by any number of ports without copies. If it may change after an output,
+//! a copy leaves; so do the copies of buckets that change it. Frames of a burst take turns, so the outputs of one are linked.
 //!
-//! **Cost.** 56 bytes per output, and a buffer per copy. Both are reused for later bursts. There are at most [`MAX_SENT`]
-//! per frame of a burst: frames with more are left to the plain form.
+//! **Cost.** 64 bytes per output, and a buffer per copy. Both are reused for later bursts. There are at most [`MAX_SENT`]
+//! per group, and as many per entry: frames with more are left to the plain form.
 
 use super::buffer::{Buffer, HEADROOM, MAX_COPIED};
 use super::frame::Frame;
-use super::way::{Origin, SentRange, Way};
+use super::way::{Origin, SentList, Way};
 use crate::packet::Packet;
 use crate::packet_in_cause::PacketInCause;
 use urtica_wire::{PacketInReason, PortNo};
 
-/// The maximum number of additional outputs of a frame.
+/// The maximum number of additional outputs of a frame in one group.
 pub(crate) const MAX_SENT: u32 = 64;
 
 /// The ways out of the frames of one burst.
@@ -37,6 +38,10 @@ struct Sent {
     way: Way,
     origin: Origin,
     bytes: Bytes,
+    /// The frame's metadata at this output.
+    metadata: u64,
+    /// The number of the frame's next one; of its last, that of the first.
+    next: u32,
 }
 
 /// Which bytes leave.
@@ -71,13 +76,15 @@ impl AllSent {
         self.used = 0;
     }
 
-    /// Returns the number of outputs.
-    pub fn len(&self) -> u32 {
-        self.sent.len() as u32
-    }
-
-    /// Notes a way out of a frame.
-    pub fn note(&mut self, frame: &Frame, place: Place, way: Way, origin: Origin) {
+    /// Appends a way out of a frame, or of a copy of it, to those in `list`.
+    pub fn note(
+        &mut self,
+        list: &mut SentList,
+        frame: &Frame,
+        place: Place,
+        way: Way,
+        origin: Origin,
+    ) {
         let bytes = match place {
             Place::Own => Bytes::Own,
             Place::Copied(buffer) => Bytes::Copied {
@@ -86,7 +93,22 @@ impl AllSent {
                 len: frame.len,
             },
         };
-        self.sent.push(Sent { way, origin, bytes });
+        let number = self.sent.len() as u32;
+        let next = match list.count {
+            0 => number,
+            _ => std::mem::replace(&mut self.sent[list.last as usize].next, number),
+        };
+        self.sent.push(Sent {
+            way,
+            origin,
+            bytes,
+            metadata: frame.metadata,
+            next,
+        });
+        *list = SentList {
+            last: number,
+            count: list.count + 1,
+        };
     }
 
     /// Copies a frame, with all that is known of it.
@@ -121,18 +143,23 @@ impl AllSent {
 
     /// The ways out of a frame, in their order.
     pub fn of<'a>(&'a self, frame: &'a Frame) -> impl ExactSizeIterator<Item = SentFrame<'a>> {
-        let SentRange { first, count } = frame.sent;
-        let sent = &self.sent[first as usize..(first + count) as usize];
-        sent.iter().map(move |sent| SentFrame {
-            frame,
-            sent,
-            bytes: match sent.bytes {
-                Bytes::Own => frame.bytes(),
-                Bytes::Copied { buffer, start, len } => {
-                    let bytes = self.buffers[buffer as usize].bytes();
-                    &bytes[start as usize..(start + len) as usize]
-                }
-            },
+        let SentList { last, count } = frame.sent;
+        let mut at = last;
+        (0..count).map(move |_| {
+            // The next of the last is the first.
+            at = self.sent[at as usize].next;
+            let sent = &self.sent[at as usize];
+            SentFrame {
+                frame,
+                sent,
+                bytes: match sent.bytes {
+                    Bytes::Own => frame.bytes(),
+                    Bytes::Copied { buffer, start, len } => {
+                        let bytes = self.buffers[buffer as usize].bytes();
+                        &bytes[start as usize..(start + len) as usize]
+                    }
+                },
+            }
         })
     }
 }
@@ -166,7 +193,7 @@ impl SentFrame<'_> {
     /// The packet, and the port that it leaves by.
     pub(crate) fn packet(&self) -> (Packet, PortNo) {
         let mut packet = Packet::new(PortNo(self.frame.in_port), self.bytes);
-        packet.metadata = self.frame.metadata;
+        packet.metadata = self.sent.metadata;
         packet.queue_id = self.queue_id();
         (packet, PortNo(self.sent.way.port))
     }

@@ -6,11 +6,15 @@ pub(crate) const ORIGIN_LEN: usize = 10;
 /// The bytes of parameters of a [`Way`].
 pub(crate) const WAY_LEN: usize = 6;
 
-/// The ways out of one frame among those of all.
+/// The bytes of parameters of [`Op::Send`](super::action_program::Op::Send).
+pub(crate) const SEND_PARAM_LEN: usize = ORIGIN_LEN + WAY_LEN;
+
+/// The ways out of one frame, a ring among those of all frames: the next of the last is the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(8))]
-pub(crate) struct SentRange {
-    pub first: u32,
+pub(crate) struct SentList {
+    /// The number of the last; anything without any.
+    pub last: u32,
     pub count: u32,
 }
 
@@ -75,5 +79,14 @@ impl Way {
             port: u32::from_be_bytes(port),
             max_len_or_queue: u16::from_be_bytes([high, low]),
         }
+    }
+
+    /// The way among parameters.
+    ///
+    /// # Safety
+    /// `params` are those of a way.
+    pub unsafe fn at(params: *const u8) -> Self {
+        // SAFETY: this many bytes are there, as this function requires.
+        Self::from_bytes(unsafe { params.cast::<[u8; WAY_LEN]>().read() })
     }
 }

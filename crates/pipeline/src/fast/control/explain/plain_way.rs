@@ -84,7 +84,10 @@ fn why_not_carried_out(entry: &FlowEntry) -> Cow<'static, str> {
             0 if bound.program.is_metered() && bound.program.headroom() == 0 => {
                 "the meter of its entry has not been taken over yet".into()
             }
-            0 => "there is no room before it for another tag".into(),
+            0 if bound.program.headroom() > 0 => {
+                "there is no room before it for another tag".into()
+            }
+            0 => "it is too long for a copy, and its entry sends it before other actions".into(),
             _ => "its TTL is too low to be decremented".into(),
         };
     }
@@ -103,7 +106,10 @@ fn why_not_carried_out(entry: &FlowEntry) -> Cow<'static, str> {
     }
     match actions.find(|action| !is_compiled(action, require)) {
         Some(action) => format!("its entry does {action}").into(),
-        None => "its entry sends it out before it is done with it, or does more than a flow record has room for".into(),
+        None => {
+            "its entry has a group before other actions, or does more than a flow record has room for"
+                .into()
+        },
     }
 }
 

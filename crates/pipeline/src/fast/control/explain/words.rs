@@ -152,6 +152,7 @@ fn op_text(op: Op, require: Kinds) -> String {
         Op::PushVlan(ether_type) => return format!("push_vlan:{ether_type:#06x}"),
         Op::PopVlan => return "pop_vlan".to_owned(),
         Op::Meter => return "meter:*".to_owned(),
+        Op::Send => return "output:*".to_owned(),
         Op::WriteMetadata => return "write_metadata:*".to_owned(),
     };
     format!("set_field:*->{field}")

@@ -16,6 +16,7 @@ use super::vlan;
 use super::writer::{Pointer, Writer, param};
 use crate::counters::EntryCounters;
 use crate::fast::datapath::action_program::{ActionProgram, CELL_LEN, End, Op};
+use crate::fast::datapath::buffer::MAX_COPIED;
 use crate::fast::datapath::execute;
 use crate::fast::datapath::frame::DROP;
 use crate::fast::datapath::group;
@@ -85,6 +86,12 @@ impl<'a> Actions<'a> {
             asm.mov(rdx, qword_ptr(param(offset_of!(FlowRecord, params))))?;
             asm.cmp(qword_ptr(rdx + offset_of!(MeterCell, meter) as i32), 0)?;
             asm.je(to_plain)?;
+        }
+        if self.program.sends_copies() {
+            let longest = (MAX_COPIED - self.program.headroom()) as u32;
+            let asm = &mut self.writer.emitter.asm;
+            asm.cmp(dword_ptr(place!(frame.len)), longest)?;
+            asm.ja(to_plain)?;
         }
         let ops = u32::from(self.program.ttl_decrements());
         if ops > 0 && self.program.end != End::Group {
@@ -195,6 +202,9 @@ impl<'a> Actions<'a> {
                 }
             };
             let (done, others) = rest.split_at(taken);
+            if done == [Op::Send] {
+                self.sums = Sums::of(others);
+            }
             params += done.iter().map(|op| op.params_len()).sum::<usize>();
             rest = others;
         }
@@ -225,6 +235,7 @@ impl<'a> Actions<'a> {
             Op::PopVlan => vlan::pop(&mut self.writer),
             Op::WriteMetadata => self.write_metadata(params),
             Op::Meter => self.pass_meter(params),
+            Op::Send => self.send_copy(params),
         }
     }
 
@@ -320,6 +331,15 @@ impl<'a> Actions<'a> {
         self.call(execute::send as *const () as u64, "execute::send", |asm| {
             asm.lea(rdx, qword_ptr(param(params)))?;
             asm.mov(ecx, count)
+        })
+    }
+
+    /// Sends a copy of the frame as it is, with checksums that follow all changes.
+    fn send_copy(&mut self, params: usize) -> Result<(), IcedError> {
+        self.sums.finish(&mut self.writer)?;
+        let send_copy = execute::send_copy as *const () as u64;
+        self.call(send_copy, "execute::send_copy", |asm| {
+            asm.lea(rdx, qword_ptr(param(params)))
         })
     }
 

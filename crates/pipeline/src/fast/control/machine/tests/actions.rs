@@ -215,7 +215,9 @@ fn plain(op: Op, params: &[u8], require: Kinds) -> Plain {
         Op::DecNwTtl => Action::DecNwTtl,
         Op::PushVlan(ether_type) => Action::PushVlan(ether_type),
         Op::PopVlan => Action::PopVlan,
-        Op::Meter => unreachable!("no strategy makes it: whole pipelines are compared with meters"),
+        Op::Meter | Op::Send => {
+            unreachable!("no strategy makes these: whole pipelines are compared with them")
+        }
         Op::WriteMetadata => {
             let word =
                 |at: usize| u64::from_ne_bytes(params[at..at + 8].try_into().expect("8 bytes"));
