@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use urtica_apps::Options;
 use urtica_controller::Controller;
-use urtica_net::watch::{Event, Watcher};
+use urtica_net::watch::{Event, Violation, Watcher};
 use urtica_net::{Net, NetConfig};
 use urtica_switch::{Forwarding, SwitchConfig};
 use urtica_topology::spec::TopologySpec;
@@ -32,7 +32,7 @@ struct Seen {
 struct Stopwatch(Rc<RefCell<Seen>>);
 
 impl Watcher for Stopwatch {
-    fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), String> {
+    fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), Violation> {
         let mut seen = self.0.borrow_mut();
         match event {
             Event::ToController(_, bytes) if types(bytes).any(|kind| kind == PORT_STATUS) => {

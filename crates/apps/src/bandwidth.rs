@@ -24,7 +24,7 @@ mod book;
 mod demand;
 mod reserve;
 
-pub use book::Reserved;
+pub use book::{Reserved, Unbalanced};
 pub use demand::{Demand, ParseDemandError};
 
 use crate::registry::{About, Forwards, ProgramOptions, Row, Setup};
@@ -273,8 +273,8 @@ impl Bandwidth {
     /// Checks that no link is overbooked and nothing was lost. For tests: exact while nobody reserves.
     ///
     /// # Errors
-    /// A sentence that names the port.
-    pub fn check(&self) -> Result<(), String> {
+    /// [`Unbalanced`] with the first such link.
+    pub fn check(&self) -> Result<(), Unbalanced> {
         self.0.book.check()
     }
 }

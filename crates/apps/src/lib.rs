@@ -36,6 +36,7 @@ mod security;
 
 pub use bandwidth::{
     Bandwidth, BandwidthArgs, BandwidthConfig, BandwidthError, Demand, ParseDemandError, Reserved,
+    Unbalanced,
 };
 pub use edges::{EdgeLearning, FULL_PORT_KEPT_FOR, MAX_HOSTS_PER_PORT};
 pub use elephants::{Elephants, ElephantsArgs, ElephantsConfig};

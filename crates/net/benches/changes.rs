@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use urtica_controller::{
     Controller, EntryOptions, Program, ProgramSlot, Switch, SwitchHandler, SwitchInfo,
 };
-use urtica_net::watch::{Event, Watcher};
+use urtica_net::watch::{Event, Violation, Watcher};
 use urtica_net::{Datagrams, Net, NetConfig};
 use urtica_topology::spec::TopologySpec;
 use urtica_wire::{Match, Message, PortNo, split_frame};
@@ -60,7 +60,7 @@ impl SwitchHandler for Drops {
 struct Count(usize);
 
 impl Watcher for Count {
-    fn see(&mut self, _: Duration, event: &Event<'_>) -> Result<(), String> {
+    fn see(&mut self, _: Duration, event: &Event<'_>) -> Result<(), Violation> {
         let Event::ToSwitch(_, mut rest) = *event else {
             return Ok(());
         };

@@ -2,7 +2,7 @@
 //!
 //! It detects accidental differences. It is not cryptographic: collisions can be constructed.
 
-use crate::watch::{Event, Watcher};
+use crate::watch::{Event, Violation, Watcher};
 use crate::{End, LinkId, SwitchId};
 use std::fmt;
 use std::time::Duration;
@@ -60,7 +60,7 @@ impl Digest {
 }
 
 impl Watcher for Digest {
-    fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), String> {
+    fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), Violation> {
         self.events += 1;
         self.add(now.as_nanos() as u64);
         match *event {

@@ -2,7 +2,7 @@
 
 use crate::agenda::Agenda;
 use crate::frame::Spare;
-use crate::watch::{Event, Watcher};
+use crate::watch::{Event, Violation, Watcher};
 use crate::{Draw, HostId, LinkId, SwitchId};
 use std::time::Duration;
 
@@ -38,12 +38,12 @@ pub(crate) enum Due {
 
 /// The violation, seen by a watcher, for which a network has stopped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("at {at:?}: {sentence}")]
+#[error("at {at:?}: {violation}")]
 pub struct Broken {
     /// The time of the violation.
     pub at: Duration,
-    /// The watcher's message.
-    pub sentence: String,
+    /// The watcher's error.
+    pub violation: Violation,
 }
 
 /// Time, event queue, seed, watchers, and buffers.
@@ -107,9 +107,9 @@ impl Kernel {
     fn tell_all(&mut self, event: &Event<'_>) {
         let now = self.now();
         for watcher in &mut self.watchers {
-            if let Err(sentence) = watcher.see(now, event) {
+            if let Err(violation) = watcher.see(now, event) {
                 if self.broken.is_none() {
-                    self.broken = Some(Broken { at: now, sentence });
+                    self.broken = Some(Broken { at: now, violation });
                 }
             }
         }

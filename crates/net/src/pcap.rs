@@ -1,7 +1,7 @@
 //! Captures of a link, for Wireshark.
 
 use crate::LinkId;
-use crate::watch::{Event, Watcher};
+use crate::watch::{Event, Violation, Watcher};
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::{DataLink, Endianness, PcapError, TsResolution};
 use std::io::Write;
@@ -37,7 +37,7 @@ impl<W: Write> Capture<W> {
 impl<W: Write> Watcher for Capture<W> {
     /// # Errors
     /// If a frame cannot be written.
-    fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), String> {
+    fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), Violation> {
         let Event::Sent(link, _, frame) = *event else {
             return Ok(());
         };
@@ -48,6 +48,6 @@ impl<W: Write> Watcher for Capture<W> {
         let written = self.writer.write_packet(&packet);
         written
             .map(drop)
-            .map_err(|error| format!("the capture cannot be written: {error}"))
+            .map_err(|error| Violation::new(format!("the capture cannot be written: {error}")))
     }
 }

@@ -8,7 +8,7 @@
 
 use crate::Net;
 use crate::names::Names;
-use crate::watch::{Event, Loss, Watcher};
+use crate::watch::{Event, Loss, Violation, Watcher};
 use std::io::Write;
 use std::time::Duration;
 use urtica_wire::packet::{Headers, arp, ether_type, ip_proto};
@@ -36,7 +36,7 @@ impl<W: Write> Tracer<W> {
 }
 
 impl<W: Write> Watcher for Tracer<W> {
-    fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), String> {
+    fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), Violation> {
         if let Event::Moved(link, end) = *event {
             self.names.move_host(link, end);
         }

@@ -5,6 +5,7 @@
 
 use crate::{End, LinkId, SwitchId};
 use std::cell::RefCell;
+use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -13,8 +14,47 @@ pub trait Watcher {
     /// Handles an event that has just happened.
     ///
     /// # Errors
-    /// If the event violates a rule: a message. The network stops there.
-    fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), String>;
+    /// [`Violation`] if the event violates a rule. The network stops there.
+    fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), Violation>;
+}
+
+/// The error of a rule that does not hold, such as an invariant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct Violation {
+    rule: Option<&'static str>,
+    details: String,
+}
+
+impl Violation {
+    /// Creates an error with these details: who violates the rule, and how.
+    pub fn new(details: impl Into<String>) -> Self {
+        Self {
+            rule: None,
+            details: details.into(),
+        }
+    }
+
+    /// Creates an error that names the rule.
+    pub fn of(rule: &'static str, details: impl Into<String>) -> Self {
+        Self {
+            rule: Some(rule),
+            details: details.into(),
+        }
+    }
+
+    /// Returns the rule, if it is named.
+    pub fn rule(&self) -> Option<&'static str> {
+        self.rule
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.rule {
+            Some(rule) => write!(f, "{rule}: {}", self.details),
+            None => f.write_str(&self.details),
+        }
+    }
 }
 
 /// An event in the network.
@@ -67,7 +107,7 @@ pub enum Loss {
 
 /// Shares a watcher, so that its results can be read while it watches.
 impl<W: Watcher + ?Sized> Watcher for Rc<RefCell<W>> {
-    fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), String> {
+    fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), Violation> {
         self.borrow_mut().see(now, event)
     }
 }

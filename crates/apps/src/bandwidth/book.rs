@@ -35,6 +35,23 @@ struct Reservation {
     links: Vec<Link>,
 }
 
+/// The error of a link on which reserved and free bandwidth do not add up to its capacity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "port {port} sends into a link that carries {capacity_bps} b/s; {reserved_bps} b/s are reserved there, and {free_bps} free"
+)]
+#[non_exhaustive]
+pub struct Unbalanced {
+    /// The port that sends into the link.
+    pub port: PortId,
+    /// The link's capacity in bits per second.
+    pub capacity_bps: u64,
+    /// The reserved bandwidth in bits per second.
+    pub reserved_bps: u64,
+    /// The free bandwidth in bits per second.
+    pub free_bps: u64,
+}
+
 /// A reservation as others see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reserved {
@@ -236,7 +253,7 @@ impl Book {
     /// Whether reserved and free bandwidth add up to the total on each link.
     ///
     /// Only exact while nobody reserves.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), Unbalanced> {
         let list = self.list();
         let mut reserved: BTreeMap<u64, u64> = BTreeMap::new();
         for reservation in list.reservations.values() {
@@ -248,9 +265,12 @@ impl Book {
             let (carries, free) = (link.capacity_bps, link.free_bps.load());
             let reserved = reserved.get(&link.id).copied().unwrap_or(0);
             if reserved > carries || reserved + free != carries {
-                return Err(format!(
-                    "port {port} sends into a link that carries {carries} b/s; {reserved} b/s are reserved there, and {free} free"
-                ));
+                return Err(Unbalanced {
+                    port: *port,
+                    capacity_bps: carries,
+                    reserved_bps: reserved,
+                    free_bps: free,
+                });
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use std::time::Duration;
 use urtica_apps::{Bandwidth, BandwidthConfig, BandwidthError, Options};
 use urtica_controller::Controller;
 use urtica_net::simulate::{Programs, Scenario};
-use urtica_net::watch::{Event, Watcher};
+use urtica_net::watch::{Event, Violation, Watcher};
 use urtica_net::{Datagrams, End, FlowId, HostId, Net};
 use urtica_services::{
     Discovery, Hosts, HostsConfig, NeighbourProxy, ProvisionConfig, Provisioner, Routes,
@@ -84,7 +84,7 @@ impl PacketsTo {
 }
 
 impl Watcher for PacketsTo {
-    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), String> {
+    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), Violation> {
         if let Event::Arrived(_, End::Host(host), frame) = *event {
             if host == self.0 && Headers::parse(frame).dst_port == Some(5_001) {
                 self.1.set(self.1.get() + 1);
@@ -428,7 +428,8 @@ fn whatever_happens_to_the_network_no_link_is_promised_twice() {
         let seen = Rc::clone(&seen);
         let check = move |_: &Net| {
             seen.set(seen.get().max(bandwidth.count()));
-            bandwidth.check()
+            let checked = bandwidth.check();
+            checked.map_err(|error| Violation::new(error.to_string()))
         };
         Programs {
             controller,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use urtica_apps::{Firewall, Options};
 use urtica_controller::{Controller, SessionConfig};
-use urtica_net::watch::{Event, Watcher};
+use urtica_net::watch::{Event, Violation, Watcher};
 use urtica_net::{Datagrams, End, HostId, Net};
 use urtica_wire::Version;
 use urtica_wire::packet::{Ipv4, Ipv6, ether_type, ip_proto};
@@ -94,7 +94,7 @@ fn to_port(dst_port: u16, len: usize) -> Vec<u8> {
 struct Listener(HostId, Rc<RefCell<Vec<Vec<u8>>>>);
 
 impl Watcher for Listener {
-    fn see(&mut self, _: Duration, event: &Event) -> Result<(), String> {
+    fn see(&mut self, _: Duration, event: &Event) -> Result<(), Violation> {
         if let Event::Arrived(_, End::Host(host), frame) = event {
             if *host == self.0 {
                 self.1.borrow_mut().push(frame.to_vec());

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use urtica_controller::Controller;
 use urtica_net::SwitchId;
-use urtica_net::watch::{Event, Watcher};
+use urtica_net::watch::{Event, Violation, Watcher};
 
 /// Bytes from the controller to a switch: when, to which, and which.
 type Said = (Duration, SwitchId, Vec<u8>);
@@ -16,7 +16,7 @@ type Said = (Duration, SwitchId, Vec<u8>);
 struct Sent(Rc<RefCell<Vec<Said>>>);
 
 impl Watcher for Sent {
-    fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), String> {
+    fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), Violation> {
         if let Event::ToSwitch(switch, bytes) = event {
             self.0.borrow_mut().push((now, *switch, bytes.to_vec()));
         }

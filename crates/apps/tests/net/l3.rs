@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use urtica_apps::{L3, L3Config, L3Fact, L3Kernel, L3Session, Routing};
 use urtica_controller::{Controller, KernelHalf, ProgramId, SessionConfig, SwitchInfo};
-use urtica_net::watch::{Event, Watcher};
+use urtica_net::watch::{Event, Violation, Watcher};
 use urtica_net::{Datagrams, End, HostId, Net};
 use urtica_services::{Discovery, Hosts, HostsConfig, ProvisionConfig, Provisioner, Routes};
 use urtica_topology::spec::{Plan, TopologySpec};
@@ -88,7 +88,7 @@ pub type Heard = Rc<RefCell<Vec<(Ipv4Addr, u8, u8, u8)>>>;
 struct Listener(HostId, Heard);
 
 impl Watcher for Listener {
-    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), String> {
+    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), Violation> {
         match *event {
             Event::Arrived(_, End::Host(host), frame) if host == self.0 => {
                 self.1.borrow_mut().extend(heard_of(frame));
@@ -280,7 +280,7 @@ fn what_comes_no_further_is_answered() {
 struct Requests(HostId, Rc<RefCell<usize>>);
 
 impl Watcher for Requests {
-    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), String> {
+    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), Violation> {
         if let Event::Arrived(_, End::Host(host), frame) = *event {
             let is_request =
                 EthernetView::new(frame).is_ok_and(|frame| frame.ether_type() == ether_type::ARP);
@@ -322,9 +322,10 @@ fn announce(net: &Net, switch: &str, mac: u64, address: [u8; 4]) {
 struct SentTo(HostId, Rc<RefCell<BTreeMap<MacAddr, usize>>>);
 
 impl Watcher for SentTo {
-    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), String> {
+    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), Violation> {
         if let Event::Arrived(_, End::Host(host), bytes) = *event {
-            let ethernet = EthernetView::new(bytes).map_err(|error| error.to_string())?;
+            let ethernet =
+                EthernetView::new(bytes).map_err(|error| Violation::new(error.to_string()))?;
             if host == self.0 && ethernet.ether_type() == ether_type::IPV4 {
                 *self.1.borrow_mut().entry(ethernet.dst()).or_default() += 1;
             }

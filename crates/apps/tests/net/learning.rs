@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use urtica_apps::{EdgeLearning, FULL_PORT_KEPT_FOR, LockFree, MAX_HOSTS_PER_PORT};
 use urtica_controller::Controller;
-use urtica_net::watch::{Event, Watcher};
+use urtica_net::watch::{Event, Violation, Watcher};
 use urtica_net::{Datagrams, Net, PingId};
 use urtica_services::Discovery;
 use urtica_topology::spec::TopologySpec;
@@ -255,7 +255,7 @@ fn made_up_senders_fill_their_own_port_alone_and_not_for_ever() {
 struct Floods(Rc<RefCell<usize>>);
 
 impl Watcher for Floods {
-    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), String> {
+    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), Violation> {
         if let Event::ToSwitch(_, mut bytes) = *event {
             while let Ok(Some((frame, rest))) = urtica_wire::split_frame(bytes) {
                 let message = Message::decode(frame).unwrap().1;

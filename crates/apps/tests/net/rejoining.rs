@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use urtica_apps::Routing;
 use urtica_controller::{Controller, SessionConfig};
-use urtica_net::watch::{Event, Watcher};
+use urtica_net::watch::{Event, Violation, Watcher};
 use urtica_net::{Datagrams, FlowReport, Net, PingReport};
 use urtica_services::{Discovery, Hosts, HostsConfig, Routes};
 use urtica_wire::{FlowModCommand, Message, Version, split_frame};
@@ -41,7 +41,7 @@ fn controller(version: Version) -> (Controller, Routing) {
 struct FlowMods(Rc<RefCell<Vec<FlowModCommand>>>);
 
 impl Watcher for FlowMods {
-    fn see(&mut self, _: Duration, event: &Event<'_>) -> Result<(), String> {
+    fn see(&mut self, _: Duration, event: &Event<'_>) -> Result<(), Violation> {
         let &Event::ToSwitch(_, mut bytes) = event else {
             return Ok(());
         };

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use urtica_apps::{Apps, RestFirewall, RyuError, Verdict};
 use urtica_controller::Controller;
-use urtica_net::watch::{Event, Watcher};
+use urtica_net::watch::{Event, Violation, Watcher};
 use urtica_net::{End, Net};
 use urtica_wire::packet::{ether_type, ip_proto};
 use urtica_wire::{DatapathId, Match, Version};
@@ -116,7 +116,7 @@ fn rules_and_status_are_there_again_after_a_reconnection() {
 struct Tagged(Rc<Cell<usize>>);
 
 impl Watcher for Tagged {
-    fn see(&mut self, _: Duration, event: &Event<'_>) -> Result<(), String> {
+    fn see(&mut self, _: Duration, event: &Event<'_>) -> Result<(), Violation> {
         if let Event::Arrived(_, End::Host(_), bytes) = event {
             if bytes.get(12..14) == Some(&[0x81, 0x00]) {
                 self.0.set(self.0.get() + 1);

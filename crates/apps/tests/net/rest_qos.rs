@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use urtica_apps::{Apps, QosAction, RestQos};
 use urtica_controller::Controller;
-use urtica_net::watch::{Event, Watcher};
+use urtica_net::watch::{Event, Violation, Watcher};
 use urtica_net::{End, HostId, Net};
 use urtica_wire::packet::{Headers, Ipv4, ether_type, ip_proto};
 use urtica_wire::{DatapathId, Match, MeterBand, MeterMod};
@@ -19,7 +19,7 @@ const S1: DatapathId = DatapathId(1);
 struct Heard(HostId, Rc<RefCell<Vec<u8>>>);
 
 impl Watcher for Heard {
-    fn see(&mut self, _: Duration, event: &Event<'_>) -> Result<(), String> {
+    fn see(&mut self, _: Duration, event: &Event<'_>) -> Result<(), Violation> {
         if let Event::Arrived(_, End::Host(host), frame) = event {
             let headers = Headers::parse(frame);
             if *host == self.0 && headers.eth_type == Some(ether_type::IPV4) {

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use urtica_apps::{Apps, RestRouter};
 use urtica_controller::{Controller, SessionConfig};
-use urtica_net::watch::{Event, Watcher};
+use urtica_net::watch::{Event, Violation, Watcher};
 use urtica_net::{End, HostId, Net};
 use urtica_wire::packet::{
     Arp, Ethernet, EthernetView, Icmpv4, Icmpv4View, Ipv4, Ipv4View, ether_type, icmpv4, ip_proto,
@@ -36,7 +36,7 @@ type Arrived = (HostId, Vec<u8>);
 struct Heard(Rc<RefCell<Vec<Arrived>>>);
 
 impl Watcher for Heard {
-    fn see(&mut self, _: Duration, event: &Event<'_>) -> Result<(), String> {
+    fn see(&mut self, _: Duration, event: &Event<'_>) -> Result<(), Violation> {
         if let Event::Arrived(_, End::Host(host), frame) = event {
             self.0.borrow_mut().push((*host, frame.to_vec()));
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use urtica_apps::{Offence, Options, Routing, Security, SecurityConfig};
 use urtica_controller::{Controller, SessionConfig};
 use urtica_net::simulate::{Programs, Scenario};
+use urtica_net::watch::Violation;
 use urtica_net::{Datagrams, Net};
 use urtica_services::{Discovery, Hosts, HostsConfig, NeighbourProxy, Routes};
 use urtica_topology::PortId;
@@ -526,7 +527,7 @@ fn whatever_happens_to_the_network_no_host_is_dropped_for_it() {
         let (controller, security) = watching(SessionConfig::default(), SecurityConfig::default());
         let check = move |_: &Net| match dropped(&security).first() {
             None => Ok(()),
-            Some(dropped) => Err(format!("{dropped:?} is dropped")),
+            Some(dropped) => Err(Violation::new(format!("{dropped:?} is dropped"))),
         };
         Programs {
             controller,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use urtica_apps::Options;
 use urtica_controller::Controller;
 use urtica_net::simulate::{Scenario, simulate};
-use urtica_net::watch::{Event, Watcher};
+use urtica_net::watch::{Event, Violation, Watcher};
 use urtica_net::{LinkId, Net, NetConfig};
 use urtica_switch::{Forwarding, SwitchConfig};
 use urtica_topology::spec::{Plan, TopologySpec};
@@ -126,7 +126,7 @@ impl PacketIns {
 }
 
 impl Watcher for PacketIns {
-    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), String> {
+    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), Violation> {
         if let Event::ToController(_, mut bytes) = *event {
             while let Ok(Some((frame, rest))) = urtica_wire::split_frame(bytes) {
                 if let Ok((_, Message::PacketIn(packet))) = Message::decode(frame) {

@@ -3,6 +3,39 @@
 use std::fmt;
 use std::ops::Range;
 
+/// What is wrong at a place, and what was expected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    text: String,
+    /// The word that was probably meant.
+    meant: Option<String>,
+}
+
+impl Problem {
+    /// A word of which another one was probably meant: the question is added to `text`.
+    pub fn misspelt(text: &str, meant: &str) -> Self {
+        Self {
+            text: format!("{text}; did you mean '{meant}'?"),
+            meant: Some(meant.to_owned()),
+        }
+    }
+}
+
+impl<T: Into<String>> From<T> for Problem {
+    fn from(text: T) -> Self {
+        Self {
+            text: text.into(),
+            meant: None,
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
 /// Something that is wrong in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -10,8 +43,7 @@ pub struct Fault {
     line: usize,
     /// From 1 on, in characters.
     column: usize,
-    /// The found and the expected value.
-    problem: String,
+    problem: Problem,
     /// The line.
     source: String,
     /// The number of underlined characters.
@@ -20,7 +52,7 @@ pub struct Fault {
 
 impl Fault {
     /// One at these bytes of a text.
-    pub fn new(text: &str, place: Range<usize>, problem: impl Into<String>) -> Self {
+    pub fn new(text: &str, place: Range<usize>, problem: impl Into<Problem>) -> Self {
         let start = floor(text, place.start);
         let begin = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let source = text[begin..].lines().next().unwrap_or_default();
@@ -46,15 +78,13 @@ impl Fault {
         (self.line, self.column)
     }
 
-    /// The found and the expected value.
-    pub fn problem(&self) -> &str {
+    pub fn problem(&self) -> &Problem {
         &self.problem
     }
 
     /// Returns the wrong word and its probable correction, if clear. Both only have letters, digits, `-` and `_`.
     pub fn correction(&self) -> Option<(&str, &str)> {
-        let (_, meant) = self.problem.split_once("did you mean '")?;
-        let (meant, _) = meant.split_once('\'')?;
+        let meant = self.problem.meant.as_deref()?;
         let from = self.source.char_indices().nth(self.column - 1)?.0;
         let wrong = &self.source[from..];
         let end = wrong.char_indices().nth(self.width);
@@ -112,13 +142,19 @@ mod tests {
     }
 
     #[test]
-    fn what_was_meant_is_known_where_the_sentence_says_so() {
+    fn misspelt_plain_words_have_a_correction() {
         let text = "a = 1\nlisen = 2\n";
         let fault = |problem| Fault::new(text, 6..11, problem);
-        let meant = fault("there is no 'lisen'; did you mean 'listen'?");
+        let meant = fault(Problem::misspelt("there is no 'lisen'", "listen"));
         assert_eq!(meant.correction(), Some(("lisen", "listen")));
-        assert_eq!(fault("expected a string").correction(), None);
-        assert_eq!(fault("did you mean 'a/b'?").correction(), None);
+        assert!(
+            meant
+                .to_string()
+                .contains("there is no 'lisen'; did you mean 'listen'?")
+        );
+        assert_eq!(fault("did you mean 'listen'?".into()).correction(), None);
+        let not_plain = Problem::misspelt("there is no 'lisen'", "a/b");
+        assert_eq!(fault(not_plain).correction(), None);
     }
 
     #[test]

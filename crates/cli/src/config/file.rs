@@ -1,7 +1,7 @@
 //! Reads a configuration file, or reports all of its errors.
 
-use super::Fault;
-use super::option::{Kind, PROGRAM, PROGRAMS, RunOption, all, expected};
+use super::fault::{Fault, Problem};
+use super::option::{Kind, PROGRAM, PROGRAMS, RunOption, all, unexpected};
 use clap::Command;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -100,7 +100,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn fault(&mut self, place: Range<usize>, problem: impl Into<String>) {
+    fn fault(&mut self, place: Range<usize>, problem: impl Into<Problem>) {
         let fault = Fault::new(self.text, place, problem);
         self.faults.push(fault);
     }
@@ -137,8 +137,7 @@ impl Reader<'_> {
                 true => format!("the program '{found}' has no settings"),
                 false => format!("there is no program '{found}'"),
             };
-            let expected = expected(found, known.iter().copied());
-            let problem = format!("{problem}; {expected}");
+            let problem = unexpected(&problem, found, known.iter().copied());
             return self.fault(name.span(), problem);
         };
         let DeValue::Table(settings) = value.get_ref() else {
@@ -175,19 +174,20 @@ impl Reader<'_> {
         self.options = options;
     }
 
-    fn unknown_key(&self, program: Option<&str>, key: &str, known: &[&str]) -> String {
+    fn unknown_key(&self, program: Option<&str>, key: &str, known: &[&str]) -> Problem {
         // One that has been written as on the command line, in the wrong table.
         let elsewhere = self.options.iter().find(|option| option.name == key);
         if let Some((program, option)) = elsewhere.and_then(|it| Some((it.program?, it))) {
             let own = option.key();
             return format!(
                 "'{key}' is a setting of a program; expected '{own}' in [program.{program}]"
-            );
+            )
+            .into();
         }
         let place =
             program.map_or_else(String::new, |program| format!(" of the program {program}"));
-        let expected = expected(key, known.iter().copied());
-        format!("there is no setting '{key}'{place}; {expected}")
+        let text = format!("there is no setting '{key}'{place}");
+        unexpected(&text, key, known.iter().copied())
     }
 
     fn read_value(&mut self, option: &RunOption<'_>, value: &Spanned<DeValue>) {

@@ -1,5 +1,6 @@
 //! The options of `urtica run`, as its command line describes them.
 
+use super::fault::Problem;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command};
 use std::any::TypeId;
@@ -118,7 +119,7 @@ impl<'a> RunOption<'a> {
     }
 
     /// Why it cannot have this value.
-    pub fn check(&self, run: &Command, value: &str) -> Result<(), String> {
+    pub fn check(&self, run: &Command, value: &str) -> Result<(), Problem> {
         if self.id() == APPS {
             return check_program(value);
         }
@@ -132,34 +133,35 @@ impl<'a> RunOption<'a> {
             ErrorKind::ValueValidation => {
                 let reason = error.source().map(ToString::to_string);
                 let reason = reason.unwrap_or_else(|| "it cannot be read".into());
-                Err(format!("'{value}' is no {}: {reason}", self.name))
+                Err(format!("'{value}' is no {}: {reason}", self.name).into())
             }
             ErrorKind::UnknownArgument | ErrorKind::TooManyValues => {
                 let found = match error.get(ContextKind::InvalidArg) {
                     Some(ContextValue::String(found)) => found.clone(),
                     _ => value.to_owned(),
                 };
-                Err(format!("'{found}' is not expected here"))
+                Err(format!("'{found}' is not expected here").into())
             }
             // About other options, which are checked when all are known.
             _ => Ok(()),
         }
     }
 
-    fn wrong_word(&self, value: &str) -> String {
+    fn wrong_word(&self, value: &str) -> Problem {
         let words = self.words();
-        let expected = expected(value, words.iter().map(String::as_str));
-        format!("'{value}' is no {}; {expected}", self.name)
+        let text = format!("'{value}' is no {}", self.name);
+        unexpected(&text, value, words.iter().map(String::as_str))
     }
 }
 
-fn check_program(name: &str) -> Result<(), String> {
-    match urtica_apps::names().any(|known| known == name) {
+fn check_program(name: &str) -> Result<(), Problem> {
+    let known: Vec<_> = urtica_apps::names().collect();
+    match known.contains(&name) {
         true => Ok(()),
-        false => Err(format!(
-            "there is no control program '{name}'; {}",
-            expected(name, urtica_apps::names().collect::<Vec<_>>().into_iter())
-        )),
+        false => {
+            let text = format!("there is no control program '{name}'");
+            Err(unexpected(&text, name, known.into_iter()))
+        }
     }
 }
 
@@ -215,10 +217,17 @@ fn near<'w>(found: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str
     (edits <= word.len().div_ceil(3)).then_some(word)
 }
 
-/// Returns the expected words instead of this one: the nearest, or, if none is near, all.
-pub fn expected<'w>(found: &str, words: impl Iterator<Item = &'w str> + Clone) -> String {
+/// Adds the expected words to a text about another word: the nearest, or, if none is near, all.
+pub fn unexpected<'w>(
+    text: &str,
+    found: &str,
+    words: impl Iterator<Item = &'w str> + Clone,
+) -> Problem {
     match near(found, words.clone()) {
-        Some(word) => format!("did you mean '{word}'?"),
-        None => format!("expected one of: {}", words.collect::<Vec<_>>().join(", ")),
+        Some(word) => Problem::misspelt(text, word),
+        None => {
+            let words = words.collect::<Vec<_>>().join(", ");
+            format!("{text}; expected one of: {words}").into()
+        }
     }
 }

@@ -181,12 +181,12 @@ impl Sources {
                 let is_wrong_flag =
                     option.kind == Kind::Flag && !matches!(part.as_str(), "true" | "false");
                 let checked = match is_wrong_flag {
-                    true => Err(format!("expected true or false, not '{part}'")),
+                    true => Err(format!("expected true or false, not '{part}'").into()),
                     false => option.check(run, part),
                 };
                 checked.map_err(|problem| LoadError::Variable {
                     variable: variable.clone(),
-                    problem,
+                    problem: problem.to_string(),
                 })?;
             }
             values.insert(option.name.to_owned(), parts);
@@ -254,7 +254,7 @@ impl Effective {
     /// The fault of a refused setting, if the file has its value.
     fn fault_of(&self, refused: &Refused) -> Option<Fault> {
         let place = self.parsed.places.get(refused.option)?.clone();
-        Some(Fault::new(&self.text, place, &refused.problem))
+        Some(Fault::new(&self.text, place, refused.problem.as_str()))
     }
 
     /// Returns an error about a program, with its position in the file.

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::time::Duration;
-use urtica_net::watch::{Event, Watcher};
+use urtica_net::watch::{Event, Violation, Watcher};
 use urtica_net::{End, HostId, SwitchId, Tag};
 use urtica_wire::MacAddr;
 use urtica_wire::packet::ether_type;
@@ -136,7 +136,7 @@ impl Meter {
 }
 
 impl Watcher for Meter {
-    fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), String> {
+    fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), Violation> {
         match *event {
             Event::Sent(_, End::Host(_), frame) => self.leave(frame, now),
             Event::Sent(_, End::Switch(switch, _), frame) => self.pass(switch, frame),

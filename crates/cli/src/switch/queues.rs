@@ -186,7 +186,7 @@ impl Reader<'_> {
     fn rate(&mut self, text: Option<Spanned<String>>) -> Option<u64> {
         let text = text?;
         let rate = bandwidth_bps(text.get_ref());
-        rate.map_err(|problem| self.fault(text.span(), problem))
+        rate.map_err(|error| self.fault(text.span(), error.to_string()))
             .ok()
     }
 

@@ -248,7 +248,7 @@ impl<'s> Run<'s> {
         self.check_watchers()?;
         if let Some(check) = &mut self.reservations {
             if let Err(seen) = check(&self.net) {
-                return Err(self.failure(invariants::RESERVATIONS, seen));
+                return Err(self.failure(invariants::RESERVATIONS, seen.to_string()));
             }
         }
         Ok(())
@@ -259,13 +259,10 @@ impl<'s> Run<'s> {
         let Some(broken) = self.net.broken().cloned() else {
             return Ok(());
         };
-        let sentences = self.invariants.iter().map(|invariant| invariant.sentence());
-        let sentence = sentences
-            .into_iter()
-            .find(|sentence| broken.sentence.starts_with(sentence));
+        let rule = broken.violation.rule();
         Err(self.failure(
-            sentence.unwrap_or("a watcher stopped the network"),
-            broken.sentence,
+            rule.unwrap_or("a watcher stopped the network"),
+            broken.violation.to_string(),
         ))
     }
 

@@ -2,14 +2,15 @@
 
 use super::{FaultKind, ScheduleItem};
 use crate::Net;
+use crate::watch::Violation;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use urtica_controller::Controller;
 use urtica_topology::spec::{Plan, TopologySpec};
 use urtica_wire::Version;
 
-/// Checks a network and the state of programs, repeatedly. Its error is a message with the problem.
-pub type Check = Box<dyn FnMut(&Net) -> Result<(), String>>;
+/// Checks a network and the state of programs, repeatedly.
+pub type Check = Box<dyn FnMut(&Net) -> Result<(), Violation>>;
 
 /// Returns `true` for a frame that must not be delivered.
 pub type Denied = fn(&[u8]) -> bool;

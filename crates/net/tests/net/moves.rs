@@ -4,7 +4,7 @@ use crate::support::{config, learning_net, ms, net_with, plan};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
-use urtica_net::watch::{Event, Watcher};
+use urtica_net::watch::{Event, Violation, Watcher};
 use urtica_net::{End, Net, NetConfig, NetError};
 use urtica_switch::FailMode;
 use urtica_topology::spec::LinkProperties;
@@ -106,7 +106,7 @@ fn the_controller_is_notified_of_both_ports() {
 struct Lost(Rc<Cell<usize>>);
 
 impl Watcher for Lost {
-    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), String> {
+    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), Violation> {
         if let Event::Lost(..) = event {
             self.0.set(self.0.get() + 1);
         }

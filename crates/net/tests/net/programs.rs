@@ -10,7 +10,7 @@ use urtica_apps::{Apps, Options};
 use urtica_controller::{
     Controller, EntryOptions, Program, ProgramSlot, Switch, SwitchHandler, SwitchInfo,
 };
-use urtica_net::watch::{Event, Watcher};
+use urtica_net::watch::{Event, Violation, Watcher};
 use urtica_net::{Datagrams, Net, SwitchId};
 use urtica_wire::{Match, Message, PortNo, split_frame};
 
@@ -57,7 +57,7 @@ struct Count {
 }
 
 impl Watcher for Count {
-    fn see(&mut self, _: Duration, event: &Event<'_>) -> Result<(), String> {
+    fn see(&mut self, _: Duration, event: &Event<'_>) -> Result<(), Violation> {
         match event {
             Event::Disconnected(..) => self.disconnected += 1,
             Event::ToSwitch(switch, bytes) => {

@@ -4,7 +4,7 @@ use crate::support::{learning_net, ms, net_with, plan};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
-use urtica_net::watch::{Event, Watcher};
+use urtica_net::watch::{Event, Violation, Watcher};
 use urtica_net::{LinkId, Net, NetConfig};
 
 #[test]
@@ -83,7 +83,7 @@ fn hosts_of_one_vlan_reach_each_other_and_no_others() {
 struct EtherTypes(LinkId, Rc<RefCell<Vec<u16>>>);
 
 impl Watcher for EtherTypes {
-    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), String> {
+    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), Violation> {
         if let Event::Arrived(link, _, frame) = *event {
             if link == self.0 {
                 let ether_type = u16::from_be_bytes([frame[12], frame[13]]);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 use urtica_controller::{Controller, EntryOptions, Switch, SwitchHandler, SwitchInfo};
 use urtica_net::simulate::{Failure, FaultKind, Faults, PlantedBug, Programs, Scenario, simulate};
+use urtica_net::watch::Violation;
 use urtica_topology::spec::TopologySpec;
 use urtica_wire::{Match, PacketIn, PortNo};
 
@@ -161,7 +162,9 @@ fn checks_reservations() {
                 looks += 1;
                 match looks {
                     1..100 => Ok(()),
-                    _ => Err("s1 to s2 carries 10 Mb/s, and 11 are reserved".to_owned()),
+                    _ => Err(Violation::new(
+                        "s1 to s2 carries 10 Mb/s, and 11 are reserved",
+                    )),
                 }
             })),
             ..programs(|| Hub)()

@@ -17,7 +17,7 @@ mod form;
 mod plan;
 mod topology_spec;
 
-pub use file::{PlanError, bandwidth_bps, bandwidth_text};
+pub use file::{ParseQuantityError, PlanError, bandwidth_bps, bandwidth_text};
 pub use plan::{
     HostPlan, LinkPlan, LinkProperties, MAX_HOSTS, MAX_LINKS, MAX_SWITCHES, Plan, SwitchPlan,
 };

@@ -69,7 +69,7 @@ pub fn answer(request: &Request, remote: &Remote, replies: &mut Replies) -> Resu
             item(replies, number.0)
         }
         Request::SetQueueRate { port, rate } => {
-            let rate_bps = rate.as_deref().map(bandwidth_bps).transpose()?;
+            let rate_bps = read_rate(rate)?;
             let set = move |_, settings: &mut PortQueues| {
                 settings.rate_bps = rate_bps;
                 Ok(())
@@ -88,6 +88,11 @@ pub fn answer(request: &Request, remote: &Remote, replies: &mut Replies) -> Resu
     }
 }
 
+fn read_rate(text: &Option<String>) -> Result<Option<u64>, String> {
+    let rate = text.as_deref().map(bandwidth_bps);
+    rate.transpose().map_err(sentence)
+}
+
 fn set_queue(
     remote: &Remote,
     port: &str,
@@ -95,10 +100,9 @@ fn set_queue(
     settings: &QueueSettings,
 ) -> Result<PortNo, String> {
     let default = Queue::default();
-    let rate = |text: &Option<String>| text.as_deref().map(bandwidth_bps).transpose();
     let queue = Queue {
-        min_rate_bps: rate(&settings.min_rate)?,
-        max_rate_bps: rate(&settings.max_rate)?,
+        min_rate_bps: read_rate(&settings.min_rate)?,
+        max_rate_bps: read_rate(&settings.max_rate)?,
         priority: settings.priority.unwrap_or(default.priority),
         max_packets: settings.max_packets.unwrap_or(default.max_packets),
         max_bytes: settings.max_bytes.unwrap_or(default.max_bytes),

@@ -3,7 +3,7 @@
 use super::Invariant;
 use crate::names::Names;
 use crate::simulate::{Denied, Scenario};
-use crate::watch::{Event, Watcher};
+use crate::watch::{Event, Violation, Watcher};
 use crate::{End, Net};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -39,13 +39,18 @@ impl Invariant for Isolation {
 }
 
 impl Watcher for Guard {
-    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), String> {
+    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), Violation> {
         match *event {
-            Event::Arrived(_, end @ End::Host(_), frame) if (self.denied)(frame) => Err(format!(
-                "{SENTENCE}: {} has received one of {} bytes",
-                self.names.end(end),
-                frame.len()
-            )),
+            Event::Arrived(_, end @ End::Host(_), frame) if (self.denied)(frame) => {
+                Err(Violation::of(
+                    SENTENCE,
+                    format!(
+                        "{} has received one of {} bytes",
+                        self.names.end(end),
+                        frame.len()
+                    ),
+                ))
+            }
             _ => Ok(()),
         }
     }

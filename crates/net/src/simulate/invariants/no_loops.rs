@@ -8,7 +8,7 @@ use super::Invariant;
 use crate::names::Names;
 use crate::simulate::Scenario;
 use crate::simulate::faults::LONGEST_SILENCE;
-use crate::watch::{Event, Watcher};
+use crate::watch::{Event, Violation, Watcher};
 use crate::{End, Net, SwitchId, Tag};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -64,7 +64,7 @@ impl Invariant for NoLoops {
 }
 
 impl Watcher for Trails {
-    fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), String> {
+    fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), Violation> {
         match *event {
             Event::Sent(_, End::Host(_), frame) => self.begin(now, frame),
             Event::Arrived(_, End::Switch(switch, port_no), frame) => {
@@ -96,15 +96,15 @@ impl Trails {
         now: Duration,
         port: (SwitchId, PortNo),
         frame: &[u8],
-    ) -> Result<(), String> {
+    ) -> Result<(), Violation> {
         let Some(tag) = Tag::of(frame) else {
             return Ok(());
         };
         let trail = self.trails.get_mut(&tag);
         let Some(trail) = trail.filter(|trail| now <= trail.since + self.lifetime) else {
-            return Err(format!(
-                "{SENTENCE}: {tag} is under way {:?} after it was sent",
-                self.lifetime
+            return Err(Violation::of(
+                SENTENCE,
+                format!("{tag} is under way {:?} after it was sent", self.lifetime),
             ));
         };
         if !trail.ports.contains(&port) {
@@ -112,9 +112,12 @@ impl Trails {
             return Ok(());
         }
         match self.forbidden_from {
-            Some(from) if trail.since >= from => Err(format!(
-                "{SENTENCE}: {tag} has reached {} a second time",
-                self.names.end(End::Switch(port.0, port.1))
+            Some(from) if trail.since >= from => Err(Violation::of(
+                SENTENCE,
+                format!(
+                    "{tag} has reached {} a second time",
+                    self.names.end(End::Switch(port.0, port.1))
+                ),
             )),
             _ => Ok(()),
         }

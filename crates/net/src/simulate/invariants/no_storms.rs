@@ -7,7 +7,7 @@ use super::Invariant;
 use crate::names::Names;
 use crate::simulate::Scenario;
 use crate::simulate::faults::LONGEST_SILENCE;
-use crate::watch::{Event, Watcher};
+use crate::watch::{Event, Violation, Watcher};
 use crate::{End, HostId, Net, Tag};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -71,7 +71,7 @@ impl Invariant for NoStorms {
 }
 
 impl Watcher for Copies {
-    fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), String> {
+    fn see(&mut self, now: Duration, event: &Event<'_>) -> Result<(), Violation> {
         match *event {
             Event::Sent(_, end, frame) => self.send(now, end, frame),
             Event::Arrived(_, End::Host(host), frame) => self.deliver(host, frame),
@@ -85,7 +85,7 @@ impl Watcher for Copies {
 }
 
 impl Copies {
-    fn send(&mut self, now: Duration, from: End, frame: &[u8]) -> Result<(), String> {
+    fn send(&mut self, now: Duration, from: End, frame: &[u8]) -> Result<(), Violation> {
         let Some(tag) = Tag::of(frame) else {
             return Ok(());
         };
@@ -97,9 +97,9 @@ impl Copies {
         };
         frame.under_way += 1;
         match frame.under_way > self.most_under_way {
-            true => Err(format!(
-                "{SENTENCE}: {} copies of {tag} are under way",
-                frame.under_way
+            true => Err(Violation::of(
+                SENTENCE,
+                format!("{} copies of {tag} are under way", frame.under_way),
             )),
             false => Ok(()),
         }
@@ -120,7 +120,7 @@ impl Copies {
         self.frames.insert(tag, frame);
     }
 
-    fn deliver(&mut self, host: HostId, bytes: &[u8]) -> Result<(), String> {
+    fn deliver(&mut self, host: HostId, bytes: &[u8]) -> Result<(), Violation> {
         self.end(bytes);
         let Some(tag) = Tag::of(bytes) else {
             return Ok(());
@@ -137,9 +137,12 @@ impl Copies {
             self.most_delivered
         };
         match *copies > most {
-            true => Err(format!(
-                "{SENTENCE}: {} has received copy {copies} of {tag}",
-                self.names.host(host)
+            true => Err(Violation::of(
+                SENTENCE,
+                format!(
+                    "{} has received copy {copies} of {tag}",
+                    self.names.host(host)
+                ),
             )),
             false => Ok(()),
         }

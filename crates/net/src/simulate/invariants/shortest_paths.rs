@@ -6,7 +6,7 @@ use super::Invariant;
 use crate::names::Names;
 use crate::simulate::Scenario;
 use crate::simulate::reality::{connected_pairs, distances};
-use crate::watch::{Event, Watcher};
+use crate::watch::{Event, Violation, Watcher};
 use crate::{End, HostId, Net, Tag};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -78,7 +78,7 @@ impl Invariant for ShortestPaths {
 }
 
 impl Watcher for Hops {
-    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), String> {
+    fn see(&mut self, _now: Duration, event: &Event<'_>) -> Result<(), Violation> {
         if !self.is_counting {
             return Ok(());
         }

@@ -33,7 +33,7 @@ mod sections;
 mod tests;
 mod writer;
 
-pub use quantity::{bandwidth_bps, bandwidth_text};
+pub use quantity::{ParseQuantityError, bandwidth_bps, bandwidth_text};
 
 use super::plan::Plan;
 use reader::Reader;

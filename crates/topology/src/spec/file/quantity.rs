@@ -19,12 +19,23 @@ const BANDWIDTHS: [Unit; 4] = [
     ("bit", 1),
 ];
 
+/// The error for a text that is not a duration, or not a bandwidth.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is not a {expected}")]
+pub struct ParseQuantityError {
+    text: String,
+    expected: &'static str,
+}
+
 /// Reads a duration such as `1.5ms`.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, ParseQuantityError> {
     let nanos = amount(text, &DURATIONS).and_then(|nanos| u64::try_from(nanos).ok());
-    nanos.map(Duration::from_nanos).ok_or_else(|| {
-        format!("'{text}' is not a duration; expected a number and ns, us, ms or s, such as 5ms")
-    })
+    nanos
+        .map(Duration::from_nanos)
+        .ok_or_else(|| ParseQuantityError {
+            text: text.to_owned(),
+            expected: "duration; expected a number and ns, us, ms or s, such as 5ms",
+        })
 }
 
 /// Writes a duration as [`duration`] reads it.
@@ -35,11 +46,12 @@ pub(super) fn duration_text(duration: Duration) -> String {
 /// Reads a bandwidth such as `10Mbit`, in bits per second.
 ///
 /// # Errors
-/// What was found, and what was expected.
-pub fn bandwidth_bps(text: &str) -> Result<u64, String> {
+/// [`ParseQuantityError`], with the text and the expected form.
+pub fn bandwidth_bps(text: &str) -> Result<u64, ParseQuantityError> {
     let bits = amount(text, &BANDWIDTHS).and_then(|bits| u64::try_from(bits).ok());
-    bits.ok_or_else(|| {
-        format!("'{text}' is not a bandwidth; expected a number and bit, kbit, Mbit or Gbit, such as 10Mbit")
+    bits.ok_or_else(|| ParseQuantityError {
+        text: text.to_owned(),
+        expected: "bandwidth; expected a number and bit, kbit, Mbit or Gbit, such as 10Mbit",
     })
 }
 

@@ -258,7 +258,7 @@ fn duration(field: &Option<Spanned<String>>) -> Checked<Duration> {
         return Ok(Duration::ZERO);
     };
     let wrong = |problem| Wrong::new(field.span(), problem);
-    let duration = quantity::duration(field.get_ref()).map_err(wrong)?;
+    let duration = quantity::duration(field.get_ref()).map_err(|error| wrong(error.to_string()))?;
     if duration > MAX_DELAY {
         let most = quantity::duration_text(MAX_DELAY);
         return Err(wrong(format!(
@@ -287,7 +287,8 @@ fn bandwidth_bps(field: &Option<Spanned<String>>) -> Checked<Option<u64>> {
         return Ok(None);
     };
     let wrong = |problem| Wrong::new(field.span(), problem);
-    let bandwidth = quantity::bandwidth_bps(field.get_ref()).map_err(wrong)?;
+    let bandwidth =
+        quantity::bandwidth_bps(field.get_ref()).map_err(|error| wrong(error.to_string()))?;
     if !(1..=MAX_BANDWIDTH_BPS).contains(&bandwidth) {
         let most = quantity::bandwidth_text(MAX_BANDWIDTH_BPS);
         let text = field.get_ref();
