@@ -67,7 +67,8 @@ impl Pipeline {
     pub fn resume(&self, frame: Processed<'_>, now: Duration, sink: &mut dyn Sink) {
         let mut packet = Packet::new(frame.in_port(), frame.bytes());
         packet.metadata = frame.metadata();
-        self.process_from(frame.table_id(), packet, now, sink);
+        let action_set = frame.action_set();
+        self.process_from(frame.table_id(), packet, action_set, now, sink);
     }
 
     /// Sends an additional frame ([`Processed::sent`]) to its port, or to the ports of a reserved port.

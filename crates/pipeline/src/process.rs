@@ -73,19 +73,20 @@ impl Pipeline {
     pub fn process(&self, packet: Packet, now: Duration, sink: &mut dyn Sink) {
         let deaf = PortConfig::PORT_DOWN | PortConfig::NO_RECV;
         if !self.has_config(packet.in_port, deaf) {
-            Walk::new(self, now, sink).through_tables(packet, 0);
+            Walk::new(self, now, sink).through_tables(packet, 0, ActionSet::default());
         }
     }
 
-    /// Processes a packet from a later table on, if its port receives.
+    /// Processes a packet that was received and has an action set from a later table on.
     pub(crate) fn process_from(
         &self,
         table_id: u8,
         packet: Packet,
+        action_set: ActionSet,
         now: Duration,
         sink: &mut dyn Sink,
     ) {
-        Walk::new(self, now, sink).through_tables(packet, table_id);
+        Walk::new(self, now, sink).through_tables(packet, table_id, action_set);
     }
 
     /// Sends a packet to a port, or to the ports of a reserved port, with its cause.
@@ -155,8 +156,7 @@ impl<'a> Walk<'a> {
     }
 
     /// From a table on, until an entry names no further one; then the action set is carried out.
-    fn through_tables(&mut self, mut packet: Packet, first: u8) {
-        let mut action_set = ActionSet::default();
+    fn through_tables(&mut self, mut packet: Packet, first: u8, mut action_set: ActionSet) {
         let mut table_id = Some(first);
         while let Some(current) = table_id {
             let Some(entry) = self.look_up(current, &packet) else {
@@ -318,7 +318,7 @@ impl<'a> Walk<'a> {
     /// Only packet-outs may ask for this (1.3.5 section 4.5), so that no packet loops.
     fn submit_to_tables(&mut self, packet: &Packet) {
         let cause = self.cause;
-        self.through_tables(packet.clone(), 0);
+        self.through_tables(packet.clone(), 0, ActionSet::default());
         self.cause = cause;
     }
 

@@ -85,15 +85,6 @@ fn a_ttl_too_low_for_applied_and_written_actions_goes_the_plain_way() {
 }
 
 #[test]
-fn action_sets_for_the_next_table_go_the_plain_way() {
-    let behind = "table=1,actions=clear_actions,write_actions(output:2)";
-    assert_eq!(
-        punted(&["actions=write_actions(output:3),goto_table:1", behind]),
-        3
-    );
-}
-
-#[test]
 fn frames_leave_several_times() {
     let compiled = [
         "actions=output:2,output:3",

@@ -1,6 +1,7 @@
 //! The compiled form against the plain one: the same packets, the same outcome, the same counters.
 
 mod action_sets;
+mod carried_sets;
 mod deferred;
 mod groups;
 mod meters;

@@ -261,9 +261,14 @@ fn why_a_packet_goes_the_plain_way_is_told() {
             Some((1, true, "no entry matches")),
         ),
         (
-            "actions=write_actions(output:2),goto_table:1\n",
+            "actions=write_actions(output:2),goto_table:1\ntable=1,actions=drop\n",
             &ip,
-            Some((0, true, "writes to the action set before another table")),
+            None,
+        ),
+        (
+            "ip,actions=write_actions(dec_ttl,output:2),goto_table:1\ntable=1,actions=drop\n",
+            &ip,
+            Some((1, true, "its action set has a group")),
         ),
         ("actions=clear_actions\n", &ip, None),
         (

@@ -7,6 +7,7 @@ use super::config::CompileConfig;
 use super::form::TableForm;
 use super::search::{Progress, Search};
 use super::store::Store;
+use super::translate::writes_for_next_table;
 use crate::fast::datapath::compiled::{Compiled, TableTotals};
 use crate::fast::memory::arena::Arena;
 use crate::flow_table::Change;
@@ -87,6 +88,9 @@ impl Compiler {
     }
 
     fn compile(&mut self, tables: &[FlowTable], groups: &Groups) {
+        let entries = || tables.iter().flat_map(FlowTable::entries);
+        let mut carries_sets = entries().map(|entry| writes_for_next_table(&entry.instructions));
+        self.store.carries_sets = carries_sets.any(|writes| writes);
         for (form, table) in self.forms.iter_mut().zip(tables) {
             form.begin(&mut self.store, table);
         }
@@ -144,6 +148,9 @@ impl Compiler {
     /// Follows the taken changes. Afterwards no packet is on its way to a removed entry, and counters of removed entries are
     /// final.
     pub fn follow(&mut self, tables: &[FlowTable], groups: &Groups) {
+        if !self.store.carries_sets && self.changes.iter().any(|(_, changes)| carry_sets(changes)) {
+            self.follow_with_sets(tables);
+        }
         for (index, changes) in mem::take(&mut self.changes) {
             self.forms[index].follow(&mut self.store, &tables[index], changes);
         }
@@ -152,6 +159,20 @@ impl Compiler {
             false => self.store.collect(),
         }
         self.go_on_without_code(tables, groups);
+    }
+
+    /// Follows the changes by which packets bring action sets to tables for the first time: all tables are built again, the
+    /// last first, so that no packet has a set before the tables behind expect it.
+    fn follow_with_sets(&mut self, tables: &[FlowTable]) {
+        self.store.carries_sets = true;
+        let mut changes: Vec<_> = tables.iter().map(|_| Vec::new()).collect();
+        for (index, more) in mem::take(&mut self.changes) {
+            changes[index].extend(more);
+        }
+        let forms = self.forms.iter_mut().zip(tables).zip(changes);
+        for ((form, table), changes) in forms.rev() {
+            form.follow_anew(&mut self.store, table, changes);
+        }
     }
 
     /// Notes that meters were added, modified or deleted.
@@ -230,4 +251,14 @@ impl Compiler {
     pub fn totals(&self, index: usize) -> TableTotals {
         self.store.compiled.totals(index)
     }
+}
+
+/// Whether some of these changes adds an entry with an action set for the next table.
+fn carry_sets(changes: &[Change]) -> bool {
+    changes.iter().any(|change| match change {
+        Change::Added(_, entry) | Change::Replaced { new: entry, .. } => {
+            writes_for_next_table(&entry.instructions)
+        }
+        Change::Removed(..) => false,
+    })
 }

@@ -169,9 +169,9 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn new(entry: &'a FlowEntry) -> Option<Self> {
+    fn new(entry: &'a FlowEntry, brings_set: bool) -> Option<Self> {
         let key = Key::new(&entry.match_)?;
-        let bound = BoundProgram::new(entry, key.mask.require);
+        let bound = BoundProgram::new(entry, key.mask.require, brings_set);
         Some(Self { entry, key, bound })
     }
 
@@ -196,7 +196,7 @@ fn explain_table(
         Ok(template) => template,
         Err(reason) => return explain_plain(table_id, table, reason),
     };
-    let rows = reachable(table);
+    let rows = reachable(table, compiler.store.brings_sets_to(table_id));
     let programs = programs(&rows);
     let mut explained = ExplainedTable {
         table_id,
@@ -244,9 +244,12 @@ fn deepest(depths: impl Iterator<Item = Depth>) -> &'static str {
 }
 
 /// Returns the entries that packets may reach, if they can be compiled.
-fn reachable(table: &FlowTable) -> Vec<Row<'_>> {
+fn reachable(table: &FlowTable, brings_sets: bool) -> Vec<Row<'_>> {
     let mut rows = Vec::with_capacity(table.entries().len());
-    for row in table.entries().filter_map(|entry| Row::new(entry)) {
+    for row in table
+        .entries()
+        .filter_map(|entry| Row::new(entry, brings_sets))
+    {
         let is_last = row.is_everything();
         rows.push(row);
         if is_last {
@@ -443,6 +446,7 @@ impl Alike<'_> {
         let Self { program, .. } = self;
         let is_same =
             program.ops == other.ops && program.sent == other.sent && program.end == other.end;
+        let is_same = is_same && program.set == other.set;
         is_same && (program.ops.is_empty() || program.require == other.require)
     }
 

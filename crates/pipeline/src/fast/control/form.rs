@@ -148,19 +148,16 @@ impl TableForm {
         self.rebuild_with(store, table, &[], effort);
     }
 
+    /// Follows changes of the table by building it again.
+    pub fn follow_anew(&mut self, store: &mut Store, table: &FlowTable, changes: Vec<Change>) {
+        inherit(store, &changes);
+        self.changes += changes.len();
+        self.rebuild(store, table, &changes);
+    }
+
     /// Follows changes of the table.
     pub fn follow(&mut self, store: &mut Store, table: &FlowTable, changes: Vec<Change>) {
-        for change in &changes {
-            if let Change::Replaced {
-                old,
-                new,
-                kept: Some(kept),
-                ..
-            } = change
-            {
-                store.inherit(old, new, *kept);
-            }
-        }
+        inherit(store, &changes);
         let entries = table.entries().len();
         self.changes += changes.len();
         self.until_plan = match entries >= 2 * self.planned_entries {
@@ -866,6 +863,21 @@ fn make_record(
 fn forget_records(store: &mut Store, records: &mut build::NewRecords) {
     for (_, place) in records.drain(..) {
         store.forget_record(place);
+    }
+}
+
+/// Has new entries get the counts of those that they replace.
+fn inherit(store: &mut Store, changes: &[Change]) {
+    for change in changes {
+        if let Change::Replaced {
+            old,
+            new,
+            kept: Some(kept),
+            ..
+        } = change
+        {
+            store.inherit(old, new, *kept);
+        }
     }
 }
 

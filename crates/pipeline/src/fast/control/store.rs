@@ -8,7 +8,8 @@ use super::meter_cells::MeterCells;
 use super::record_place::RecordPlace;
 use crate::counters::EntryCounts;
 use crate::fast::control::translate::BoundProgram;
-use crate::fast::datapath::action_program::{ActionProgram, CELL_LEN, End, METER_PARAM_LEN};
+use crate::fast::datapath::action_program::{ActionProgram, CELL_LEN, METER_PARAM_LEN};
+use crate::fast::datapath::action_set::PROGRAM_LEN;
 use crate::fast::datapath::compiled::Compiled;
 use crate::fast::datapath::group::GroupCell;
 use crate::fast::datapath::key::KeyMask;
@@ -46,6 +47,8 @@ pub(super) struct Store {
     pub decomposes: bool,
     /// Whether a separate thread may plan the search of a table.
     pub plans_beside: bool,
+    /// Whether packets may bring an action set to a table, as some entry has written one for a next table. Stays set.
+    pub carries_sets: bool,
     generator: Generator,
     programs: HashMap<ActionProgram, KnownProgram>,
     /// The program of each executor in a flow record.
@@ -62,6 +65,8 @@ pub(super) struct Store {
 struct KnownProgram {
     executor: Executor,
     records: usize,
+    /// The program itself, for flow records that have its address.
+    program: Arc<ActionProgram>,
 }
 
 /// Data that is freed when no packet can use it.
@@ -166,6 +171,7 @@ impl Store {
             arena,
             decomposes: config.decomposes,
             plans_beside: config.plans_beside,
+            carries_sets: false,
             generator,
             programs: HashMap::new(),
             by_address: HashMap::new(),
@@ -195,7 +201,7 @@ impl Store {
         require: Kinds,
         words: &[u64],
     ) -> Option<RecordPlace> {
-        let mut bound = BoundProgram::new(entry, require);
+        let mut bound = BoundProgram::new(entry, require, self.brings_sets_to(entry.table_id));
         let units = block_units(words.len(), bound.params.len());
         let block = self.arena.allocate(units)?;
         self.reach_depth(bound.program.depth());
@@ -203,7 +209,7 @@ impl Store {
             .thread_counts()
             .is_none_or(|counts| counts.reach(&self.arena));
         let code = self.code_for(&bound.program).ok().filter(|_| can_count);
-        let Some(code) = code else {
+        let Some((code, program)) = code else {
             self.arena.free(block, units);
             return None;
         };
@@ -213,8 +219,12 @@ impl Store {
         }
         if let Some(group_id) = bound.group {
             let cell = self.groups.acquire(group_id).to_ne_bytes();
-            let at = bound.program.ops_params_len();
+            let at = bound.program.cell_at().unwrap_or_default();
             bound.params[at..][..CELL_LEN].copy_from_slice(&cell);
+        }
+        if bound.program.set.is_some() {
+            let at = bound.program.set_params_at();
+            bound.params[at..][..PROGRAM_LEN].copy_from_slice(&program.to_ne_bytes());
         }
         // SAFETY: the block is ours, long enough, aligned, and not shown yet.
         let record = unsafe {
@@ -237,6 +247,11 @@ impl Store {
         })
     }
 
+    /// Whether packets may bring an action set to a table.
+    pub fn brings_sets_to(&self, table_id: u8) -> bool {
+        self.carries_sets && table_id > 0
+    }
+
     /// Has an entry count by a flow record.
     ///
     /// # Safety
@@ -253,24 +268,27 @@ impl Store {
         self.compiled.thread_counts.as_ref()
     }
 
-    /// Returns the address of a program's code, for one more flow record.
-    fn code_for(&mut self, program: &ActionProgram) -> io::Result<u64> {
+    /// Returns the addresses of a program's code and of the program, for one more flow record.
+    fn code_for(&mut self, program: &ActionProgram) -> io::Result<(u64, u64)> {
         if let Some(known) = self.programs.get_mut(program) {
             self.spare_programs -= usize::from(known.records == 0);
             known.records += 1;
-            return Ok(known.executor.address());
+            return Ok((known.executor.address(), address_of(&known.program)));
         }
         let executor = self.generator.actions(program)?;
         let address = executor.address();
+        let shared = Arc::new(program.clone());
+        let addresses = (address, address_of(&shared));
         self.by_address.insert(address, program.clone());
         self.programs.insert(
             program.clone(),
             KnownProgram {
                 executor,
                 records: 1,
+                program: shared,
             },
         );
-        Ok(address)
+        Ok(addresses)
     }
 
     /// The machine code of actions of a program that some flow record has, if there is any.
@@ -525,13 +543,12 @@ impl Store {
             };
             self.meters.release(meter_id);
         }
-        if program.end == End::Group {
-            // SAFETY: behind the parameters of the operations is the address of a cell, which lives as long as the flow
-            // record.
+        if let Some(at) = program.cell_at() {
+            // SAFETY: at this parameter is the address of a cell, which lives as long as the flow record.
             let group_id = unsafe {
                 let record = record_at(self.arena.base(), old.block, old.words);
                 let params = addr_of_mut!((*record).params).cast::<u8>();
-                let cell = params.add(program.ops_params_len());
+                let cell = params.add(at);
                 (*cell.cast::<*const GroupCell>().read_unaligned()).group_id
             };
             self.groups.release(group_id);
@@ -562,6 +579,10 @@ pub(super) fn record_of(entry: &FlowEntry) -> Option<*mut FlowRecord> {
     let counters = entry.linked.pointer();
     let record = counters.wrapping_byte_sub(offset_of!(FlowRecord, counters));
     (!counters.is_null()).then_some(record.cast_mut().cast())
+}
+
+fn address_of(program: &Arc<ActionProgram>) -> u64 {
+    Arc::as_ptr(program).expose_provenance() as u64
 }
 
 /// The programs of the actions of rules.

@@ -3,6 +3,7 @@
 use crate::fast::datapath::action_program::{
     ActionProgram, CELL_LEN, End, MAX_OPS, MAX_PARAMS, METER_PARAM_LEN, Op,
 };
+use crate::fast::datapath::action_set::{PROGRAM_LEN, SetStep, Slot};
 use crate::fast::datapath::group::BucketEnd;
 use crate::fast::datapath::kinds::Kinds;
 use crate::fast::datapath::needs::Needs;
@@ -20,21 +21,23 @@ pub(crate) struct BoundProgram {
     pub target: u32,
     /// The meter, whose cell's address must be the first parameter.
     pub meter: Option<u32>,
-    /// The group, whose cell's address must follow the operations' parameters.
+    /// The group, whose cell's address must be a parameter: see [`ActionProgram::cell_at`].
     pub group: Option<u32>,
     /// Additional outputs of frames.
     sent: Vec<Way>,
+    /// The parameters of the written actions.
+    written: Vec<u8>,
 }
 
 impl BoundProgram {
-    /// Compiles an entry for frames with these headers.
-    pub fn new(entry: &FlowEntry, require: Kinds) -> Self {
+    /// Compiles an entry for frames with these headers, which may bring an action set.
+    pub fn new(entry: &FlowEntry, require: Kinds, brings_set: bool) -> Self {
         let origin = Origin {
             cookie: entry.cookie,
             table_id: entry.table_id,
             is_miss: entry.is_table_miss(),
         };
-        let bound = Self::of(&entry.instructions, require, origin);
+        let bound = Self::of(&entry.instructions, require, brings_set, origin);
         bound.unwrap_or_else(|| Self::punt(require))
     }
 
@@ -45,28 +48,36 @@ impl BoundProgram {
                 ops: Vec::new(),
                 sent: 0,
                 end: End::Punt,
+                set: None,
             },
             params: Vec::new(),
             target: 0,
             meter: None,
             group: None,
             sent: Vec::new(),
+            written: Vec::new(),
         }
     }
 
-    /// `None` if only the plain form can do it: an action set for the next table, a group or queue before other actions or a
-    /// table, the controller or NORMAL alone, rare actions.
+    /// `None` if only the plain form can do it: a group or queue before other actions or a table, the controller or NORMAL
+    /// alone, rare actions.
     ///
-    /// So no packet brings an action set to a table: clearing it changes nothing, and without a next table the actions
-    /// that are written follow the applied ones.
-    pub fn of(instructions: &Instructions, require: Kinds, origin: Origin) -> Option<Self> {
-        let written = instructions.write.as_deref().unwrap_or_default();
-        if !written.is_empty() && instructions.goto.is_some() {
-            return None;
-        }
-        let action_set = ActionSet::from_actions(written);
+    /// If no packet brings an action set, clearing it changes nothing, and without a next table the actions that are written
+    /// follow the applied ones.
+    pub fn of(
+        instructions: &Instructions,
+        require: Kinds,
+        brings_set: bool,
+        origin: Origin,
+    ) -> Option<Self> {
+        let mut action_set =
+            ActionSet::from_actions(instructions.write.as_deref().unwrap_or_default());
         let mut bound = Self::punt(require);
         bound.program.end = End::Drop;
+        if has_set_step(instructions, brings_set) {
+            bound.write(&action_set, brings_set && instructions.clear)?;
+            action_set.clear();
+        }
         if let Some(meter_id) = instructions.meter {
             bound.meter = Some(meter_id);
             bound.push(Op::Meter, &[0; METER_PARAM_LEN]);
@@ -84,6 +95,8 @@ impl BoundProgram {
                 Action::SetQueue(id) => queue_id = id,
                 // The queue is for what the group or the next table sends.
                 Action::Group(_) if queue_id != 0 => return None,
+                // One to which the action set is handed is enough.
+                Action::Group(_) if bound.group.is_some() => return None,
                 Action::Group(group_id) if is_last => {
                     bound.send_copies(origin);
                     bound.group = Some(group_id);
@@ -97,8 +110,11 @@ impl BoundProgram {
         if queue_id != 0 && goes_on {
             return None;
         }
+        if let Some(step) = &mut bound.program.set {
+            step.leaves_queue = queue_id != 0;
+        }
         if let Some((metadata, mask)) = instructions.metadata {
-            if bound.group.is_some() {
+            if bound.is_handed_over() {
                 // A packet-in has the metadata from before.
                 return None;
             }
@@ -109,8 +125,61 @@ impl BoundProgram {
             );
         }
         bound.finish(instructions, origin)?;
+        if bound.program.set.is_some() {
+            bound.params.extend([0; PROGRAM_LEN]);
+            bound.params.extend(origin.to_bytes());
+            bound.params.extend(std::mem::take(&mut bound.written));
+        }
         let fits = bound.params.len() <= MAX_PARAMS && bound.program.ops.len() <= MAX_OPS;
         fits.then_some(bound)
+    }
+
+    /// Has the actions of a set be written to those of frames.
+    fn write(&mut self, action_set: &ActionSet, clears: bool) -> Option<()> {
+        let mut slots = Vec::new();
+        for action in action_set.actions() {
+            let (slot, params) = match *action {
+                Action::Output { port, max_len } => {
+                    let way = Way {
+                        port: port.0,
+                        max_len_or_queue: max_len,
+                    };
+                    (Slot::Output, way.to_bytes().to_vec())
+                }
+                Action::SetQueue(id) => {
+                    let id = u16::try_from(id).ok()?;
+                    (Slot::Queue, id.to_be_bytes().to_vec())
+                }
+                Action::Group(group_id) => {
+                    self.group = Some(group_id);
+                    let params = [&[0; CELL_LEN][..], &group_id.to_ne_bytes()].concat();
+                    (Slot::Group, params)
+                }
+                _ => {
+                    let (kinds, op, params) = op_of(action, |_| true)?;
+                    match op {
+                        Op::PushVlan(ether_type) => {
+                            (Slot::PushVlan, ether_type.to_be_bytes().to_vec())
+                        }
+                        _ => (Slot::of(kinds, op)?, params),
+                    }
+                }
+            };
+            slots.push(slot);
+            self.written.extend(params);
+        }
+        self.program.set = Some(SetStep {
+            clears,
+            written: slots,
+            leaves_queue: false,
+        });
+        Some(())
+    }
+
+    /// Whether applied actions hand frames to a group.
+    fn is_handed_over(&self) -> bool {
+        let is_written = |step: &SetStep| step.written.contains(&Slot::Group);
+        self.group.is_some() && !self.program.set.as_ref().is_some_and(is_written)
     }
 
     fn output(&mut self, port: PortNo, max_len: u16, is_last: bool) {
@@ -157,8 +226,8 @@ impl BoundProgram {
             (self.program.end, self.target) = (End::Goto, table_id.into());
             return Some(());
         }
-        let leaves = !self.sent.is_empty() || self.group.is_some();
-        if self.group.is_some() {
+        let leaves = !self.sent.is_empty() || self.is_handed_over();
+        if self.is_handed_over() {
             self.program.end = End::Group;
             self.params.extend([0; CELL_LEN]);
         }
@@ -191,6 +260,20 @@ impl BoundProgram {
         self.program.ops.push(op);
         self.params.extend_from_slice(params);
     }
+}
+
+/// Whether an entry has to do with the action sets of frames, which may bring some.
+fn has_set_step(instructions: &Instructions, brings_set: bool) -> bool {
+    match instructions.goto {
+        Some(_) => writes_for_next_table(instructions) || brings_set && instructions.clear,
+        None => brings_set,
+    }
+}
+
+/// Whether an entry gives frames an action set for the next table.
+pub(super) fn writes_for_next_table(instructions: &Instructions) -> bool {
+    let writes = |actions: &Vec<_>| !actions.is_empty();
+    instructions.goto.is_some() && instructions.write.as_ref().is_some_and(writes)
 }
 
 /// The actions of a set that are carried out: a group has the output ignored (1.3.5 section 5.10).

@@ -6,6 +6,7 @@
 //! ESWITCH calls these action templates (section 3.1): all routes of a table rewrite the same fields, each to its own
 //! values. Machine code is made for the program; the values stand in the entry's [`FlowRecord`](super::table::FlowRecord).
 
+use super::action_set::{SET_PARAM_LEN, SetStep, Slot};
 use super::kinds::{Depth, Kinds};
 use super::needs::Needs;
 use super::way::{ORIGIN_LEN, SEND_PARAM_LEN, WAY_LEN};
@@ -89,6 +90,9 @@ pub(crate) struct ActionProgram {
     /// then one [`Way`](super::way::Way) for each.
     pub sent: u8,
     pub end: End,
+    /// What it does with action sets; `None` if frames have none here, or keep theirs for the next table. Its parameters are
+    /// the last.
+    pub set: Option<SetStep>,
 }
 
 impl ActionProgram {
@@ -116,6 +120,7 @@ impl ActionProgram {
         matches!(self.end, End::Group | End::Punt)
             || self.is_metered()
             || self.sends_copies()
+            || self.set.is_some()
             || self.headroom() > 0
             || self.ttl_decrements() > 0
     }
@@ -132,7 +137,9 @@ impl ActionProgram {
             // A group may spread flows and change any header.
             return Depth::Transport;
         }
+        let written = self.set.iter().flat_map(|step| &step.written);
         let depths = self.ops.iter().map(|op| op.depth());
+        let depths = depths.chain(written.map(|slot| slot.depth()));
         depths.max().unwrap_or_default()
     }
 
@@ -141,14 +148,31 @@ impl ActionProgram {
         self.ops.iter().map(|op| op.params_len()).sum()
     }
 
-    /// Returns the bytes of all parameters.
-    pub fn params_len(&self) -> usize {
+    /// Returns where the parameters of `set` begin.
+    pub fn set_params_at(&self) -> usize {
         let others = match (self.end, usize::from(self.sent)) {
             (End::Group, _) => GROUP_PARAM_LEN,
             (_, 0) => 0,
             (_, sent) => ORIGIN_LEN + sent * WAY_LEN,
         };
         self.ops_params_len() + others
+    }
+
+    /// Returns where the address of a group's cell is among the parameters; `None` if there is no group.
+    pub fn cell_at(&self) -> Option<usize> {
+        if self.end == End::Group {
+            return Some(self.ops_params_len());
+        }
+        let written = &self.set.as_ref()?.written;
+        let group = written.iter().position(|slot| *slot == Slot::Group)?;
+        let before = written[..group].iter().map(|slot| slot.len());
+        Some(self.set_params_at() + SET_PARAM_LEN + before.sum::<usize>())
+    }
+
+    /// Returns the bytes of all parameters.
+    pub fn params_len(&self) -> usize {
+        let set = self.set.as_ref().map_or(0, SetStep::params_len);
+        self.set_params_at() + set
     }
 }
 

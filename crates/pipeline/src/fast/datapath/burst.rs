@@ -2,7 +2,9 @@
 
 use super::buffer::{Buffer, HEADROOM, MAX_FRAME, READ_BEHIND};
 use super::frame::{DROP, Frame, PUNT};
+use super::kinds::Kinds;
 use super::sent::{AllSent, SentFrame};
+use crate::ActionSet;
 use std::ptr::NonNull;
 use urtica_wire::PortNo;
 
@@ -193,6 +195,16 @@ impl Processed<'_> {
     /// Returns the metadata that the tables have written so far.
     pub(crate) fn metadata(&self) -> u64 {
         self.frame.metadata
+    }
+
+    /// Returns the action set that the tables have written so far. A frame that was left to the plain form before the first
+    /// table may not have been parsed.
+    pub(crate) fn action_set(&self) -> ActionSet {
+        let has_set = self.table_id() > 0 && self.frame.kinds.contains(Kinds::ACTION_SET);
+        match has_set {
+            true => self.frame.action_set.to_action_set(),
+            false => ActionSet::default(),
+        }
     }
 
     /// The table that the plain way begins with.

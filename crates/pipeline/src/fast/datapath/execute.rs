@@ -6,11 +6,13 @@
 //! its buffer, and each header in `kinds` or the program's `require` is complete.
 
 use super::action_program::{ActionProgram, CELL_LEN, End, Op};
+use super::action_set::{FrameSet, PROGRAM_LEN, SetStep};
 use super::buffer::MAX_COPIED;
 use super::context::Context;
 use super::counting::{add, counters_of};
 use super::frame::{DROP, Frame, PUNT};
 use super::group::{GroupCell, can_hand_over, hand_over};
+use super::kinds::Kinds;
 use super::meter_cell::MeterCell;
 use super::operations::{carry_out, raise_drop_precedence, ttl};
 use super::sent::Place;
@@ -18,6 +20,7 @@ use super::table::{FlowRecord, Header, program_of};
 use super::way::{ORIGIN_LEN, Origin, WAY_LEN, Way};
 use crate::MeterVerdict;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use urtica_wire::PortNo;
 
 /// Counts a frame and executes its entry; returns the next table.
 ///
@@ -32,31 +35,23 @@ pub(super) unsafe fn execute(
 ) -> Option<*const Header> {
     // SAFETY: the flow record is alive, and one of a pipeline for the interpreter, so that it names a program.
     let (program, record) = unsafe { (program_of(record), &*record) };
+    if let Some(step) = &program.set {
+        if step.writes() || frame.kinds.contains(Kinds::ACTION_SET) {
+            // SAFETY: as this function requires.
+            return unsafe { execute_with_set(frame, context, record, program, step) };
+        }
+    }
     // SAFETY: the frame has been parsed for this program, which its table's body saw to.
     if !unsafe { can_execute(frame, program, record) } {
         // SAFETY: the frame is in the table of its header.
         unsafe { punt(frame) };
         return None;
     }
-    // SAFETY: the context is that of the pipeline whose table the frame is in.
-    unsafe { count(frame, context, record) };
-    let mut params = record.params.as_ptr();
-    for &op in &program.ops {
-        // SAFETY: the parameter of such an operation is the address of a cell that has a meter, as `can_execute` has seen.
-        if op == Op::Meter && unsafe { is_dropped(frame, context, cell_at(params)) } {
-            frame.out_port = DROP;
-            return None;
-        }
-        // SAFETY: the frame has been parsed for this program, and is short enough to be copied if it sends copies; the flow
-        // record was made with parameters for all of its operations, one after the other.
-        unsafe {
-            match op {
-                Op::Send => send_copy(frame, context, params),
-                _ => carry_out(frame, op, params),
-            }
-            params = params.add(op.params_len());
-        }
-    }
+    // SAFETY: the context is that of the pipeline whose table the frame is in; the flow record has the program's parameters.
+    let params = unsafe {
+        count(frame, context, record);
+        carry_out_all(frame, context, program, record)?
+    };
     if program.sent > 0 {
         // SAFETY: the parameters of this follow those of the operations.
         unsafe { send(frame, context, params, program.sent.into()) };
@@ -76,6 +71,250 @@ pub(super) unsafe fn execute(
         }
     };
     None
+}
+
+/// Carries out the operations; returns the parameters behind theirs, or `None` if a meter drops the frame.
+///
+/// # Safety
+/// As for [`execute`], and [`can_execute`] has said so.
+unsafe fn carry_out_all(
+    frame: &mut Frame,
+    context: &Context,
+    program: &ActionProgram,
+    record: &FlowRecord,
+) -> Option<*const u8> {
+    let mut params = record.params.as_ptr();
+    for &op in &program.ops {
+        // SAFETY: the parameter of such an operation is the address of a cell that has a meter, as `can_execute` has seen.
+        if op == Op::Meter && unsafe { is_dropped(frame, context, cell_at(params)) } {
+            frame.out_port = DROP;
+            return None;
+        }
+        // SAFETY: the frame has been parsed for this program, and is short enough to be copied if it sends copies; the flow
+        // record was made with parameters for all of its operations, one after the other.
+        unsafe {
+            match op {
+                Op::Send => send_copy(frame, context, params),
+                _ => carry_out(frame, op, params),
+            }
+            params = params.add(op.params_len());
+        }
+    }
+    Some(params)
+}
+
+/// Executes an entry for a frame with an action set, or one that writes to it, for machine code; returns the next table, or
+/// null.
+///
+/// # Safety
+/// As for [`execute`], but of a pipeline of either sort; the flow record has this program, which has a
+/// [`SetStep`](super::action_set::SetStep).
+pub(crate) unsafe extern "sysv64" fn execute_set(
+    frame: *mut Frame,
+    context: *const Context,
+    record: *const FlowRecord,
+    program: *const ActionProgram,
+) -> *const Header {
+    // SAFETY: all are alive, as this function requires, and the frame is not shared.
+    unsafe {
+        let (frame, context, record, program) = (&mut *frame, &*context, &*record, &*program);
+        let step = program.set.as_ref();
+        let next = step.and_then(|step| execute_with_set(frame, context, record, program, step));
+        next.unwrap_or(std::ptr::null())
+    }
+}
+
+/// Like [`execute`], for a frame with an action set, or an entry that writes to it.
+///
+/// # Safety
+/// As for [`execute_set`].
+unsafe fn execute_with_set(
+    frame: &mut Frame,
+    context: &Context,
+    record: &FlowRecord,
+    program: &ActionProgram,
+    step: &SetStep,
+) -> Option<*const Header> {
+    let is_last = program.end != End::Goto;
+    // SAFETY: the flow record has the parameters of the program. The set's group has a cell that lives as long as the flow
+    // record that has written it, at least until the burst ends; the frame is parsed for what was written. Counters belong to
+    // the context.
+    unsafe {
+        let origin = record
+            .params
+            .as_ptr()
+            .add(program.set_params_at() + PROGRAM_LEN);
+        let set = set_after(frame, step, origin.add(ORIGIN_LEN));
+        if !can_execute(frame, program, record)
+            || is_last && !set.is_empty() && !can_finish(frame, program, step, &set)
+        {
+            punt(frame);
+            return None;
+        }
+        count(frame, context, record);
+        let params = carry_out_all(frame, context, program, record)?;
+        if !is_last {
+            frame.carry(set);
+            return Some(context.headers.add(record.target as usize));
+        }
+        if program.end == End::Group {
+            hand_over(frame, context, params.add(CELL_LEN));
+            return None;
+        }
+        let outputs = Outputs::of(frame, program, record, params);
+        match set.changes() || set.group().is_some() {
+            true => outputs.send_copies(frame, context, origin),
+            false => outputs.send(frame, context, origin, Place::Own),
+        }
+        set.change(frame);
+        finish(frame, context, &set, origin);
+    }
+    None
+}
+
+/// The action set of a frame behind an entry.
+unsafe fn set_after(frame: &Frame, step: &SetStep, params: *const u8) -> FrameSet {
+    let keeps = frame.kinds.contains(Kinds::ACTION_SET) && !step.clears;
+    let mut set = match keeps {
+        true => frame.action_set,
+        false => FrameSet::EMPTY,
+    };
+    let mut params = params;
+    for &slot in &step.written {
+        // SAFETY: callers give the parameters of all slots, one after the other.
+        unsafe {
+            set.write(slot, params);
+            params = params.add(slot.len());
+        }
+    }
+    set
+}
+
+/// Whether an action set can be carried out after a program that can be; if not, nothing has been done yet.
+unsafe fn can_finish(
+    frame: &mut Frame,
+    program: &ActionProgram,
+    step: &SetStep,
+    set: &FrameSet,
+) -> bool {
+    let has_queue = set.queue_id() != 0;
+    let is_reserved = |way: Way| stands_for_others(way.port);
+    if program.end == End::Group
+        || step.leaves_queue
+        || has_queue && (set.group().is_some() || set.output().is_some_and(is_reserved))
+    {
+        return false;
+    }
+    let headroom = program.headroom() + set.headroom();
+    let ttl_decrements = program.ttl_decrements() + set.ttl_decrements();
+    let room = frame.data as usize - frame.floor as usize;
+    // SAFETY: an entry or a set that decrements the TTL has its frames parsed up to the network header, and one with a group
+    // up to the transport header.
+    unsafe {
+        let ttl_is_enough = || ttl(frame).is_none_or(|(ttl, _)| *ttl > ttl_decrements);
+        room >= headroom
+            && frame.len as usize + headroom <= MAX_COPIED
+            && (ttl_decrements == 0 || ttl_is_enough())
+            && set.group().is_none_or(|cell| {
+                can_hand_over(frame, cell, headroom as u32, ttl_decrements.into())
+            })
+    }
+}
+
+/// Where a frame leaves behind its operations, before its action set is carried out.
+struct Outputs {
+    /// Additional ways.
+    ways: *const u8,
+    count: usize,
+    last: Option<u32>,
+}
+
+impl Outputs {
+    fn of(frame: &Frame, program: &ActionProgram, record: &FlowRecord, params: *const u8) -> Self {
+        Self {
+            ways: params.wrapping_add(ORIGIN_LEN),
+            count: program.sent.into(),
+            last: match program.end {
+                End::Output if record.target != frame.in_port => Some(record.target),
+                End::InPort => Some(PortNo::IN_PORT.0),
+                _ => None,
+            },
+        }
+    }
+
+    /// Sends a copy of the frame.
+    unsafe fn send_copies(&self, frame: &mut Frame, context: &Context, origin: *const u8) {
+        if self.count == 0 && self.last.is_none() {
+            return;
+        }
+        // SAFETY: as in `send`; `can_finish` has seen that the frame is short enough.
+        unsafe {
+            let (mut copy, place) = (*context.sent).copy(frame);
+            self.send(&mut copy, context, origin, place);
+            frame.sent = copy.sent;
+        }
+    }
+
+    unsafe fn send(&self, frame: &mut Frame, context: &Context, origin: *const u8, place: Place) {
+        // SAFETY: the outputs are those of the burst; the ways follow each other.
+        unsafe {
+            let ways = (0..self.count).map(|at| Way::at(self.ways.add(at * WAY_LEN)));
+            for way in ways {
+                note(frame, context, place, way, origin);
+            }
+            let way = |port| Way {
+                port,
+                max_len_or_queue: 0,
+            };
+            if let Some(port) = self.last {
+                note(frame, context, place, way(port), origin);
+            }
+        }
+    }
+}
+
+/// Sends a frame where its action set says.
+unsafe fn finish(frame: &mut Frame, context: &Context, set: &FrameSet, origin: *const u8) {
+    frame.out_port = DROP;
+    if set.group().is_some() {
+        // SAFETY: `can_finish` has asked whether the group can take the frame.
+        return unsafe { hand_over(frame, context, origin) };
+    }
+    let Some(way) = set.output() else { return };
+    match PortNo(way.port) {
+        _ if stands_for_others(way.port) || set.queue_id() != 0 => {
+            let max_len_or_queue = match set.queue_id() {
+                0 => way.max_len_or_queue,
+                queue_id => queue_id,
+            };
+            let way = Way {
+                max_len_or_queue,
+                ..way
+            };
+            // SAFETY: the context is that of the burst.
+            unsafe { note(frame, context, Place::Own, way, origin) }
+        }
+        PortNo::IN_PORT => frame.out_port = frame.in_port,
+        PortNo(port) if port != frame.in_port => frame.out_port = port,
+        _ => {}
+    }
+}
+
+/// Whether a number stands for other ports, or none.
+fn stands_for_others(port: u32) -> bool {
+    let port = PortNo(port);
+    port.is_reserved() && port != PortNo::LOCAL && port != PortNo::IN_PORT
+}
+
+/// Notes an output of a frame, unless that is its input port.
+unsafe fn note(frame: &mut Frame, context: &Context, place: Place, way: Way, origin: *const u8) {
+    if way.port == frame.in_port {
+        return;
+    }
+    let mut list = frame.sent;
+    // SAFETY: callers give the context of the burst, and an origin.
+    unsafe { (*context.sent).note(&mut list, frame, place, way, Origin::at(origin)) };
+    frame.sent = list;
 }
 
 /// Leaves a frame to the plain form, from the table on that it is in.

@@ -1,5 +1,6 @@
 //! A frame on its way through the compiled pipeline, as machine code sees it.
 
+use super::action_set::FrameSet;
 use super::key::MAX_WORDS;
 use super::kinds::Kinds;
 use super::table::{Body, Header};
@@ -57,6 +58,8 @@ pub(crate) struct Frame {
     pub floor: *mut u8,
     /// Where it leaves besides.
     pub sent: SentList,
+    /// Its action set, if `kinds` says that it has one.
+    pub action_set: FrameSet,
 }
 
 const _: () = assert!(
@@ -107,7 +110,14 @@ impl Frame {
             key: [0; MAX_WORDS],
             floor,
             sent: SentList::default(),
+            action_set: FrameSet::EMPTY,
         }
+    }
+
+    /// Replaces its action set.
+    pub(super) fn carry(&mut self, set: FrameSet) {
+        self.action_set = set;
+        self.kinds.set(Kinds::ACTION_SET, !set.is_empty());
     }
 
     /// Its bytes, as they are now.

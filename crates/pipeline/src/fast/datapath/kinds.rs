@@ -27,6 +27,8 @@ bitflags! {
         const ICMPV4 = 1 << 7;
         /// ICMPv6 over IPv6.
         const ICMPV6 = 1 << 8;
+        /// No header: tables before have written an action set, [`Frame::action_set`](super::frame::Frame::action_set).
+        const ACTION_SET = 1 << 9;
     }
 }
 

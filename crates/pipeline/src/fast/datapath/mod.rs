@@ -3,6 +3,7 @@
 //! - `frame`, `parse`: a frame, and its parsed headers; `burst`, `buffer`: bursts of frames.
 //! - `table`, `key`, `action_program`: tables, templates, flow records, keys and action programs, as laid out for machine
 //!   code.
+//! - `action_set`: action sets of frames.
 //! - `meter_cell`, `group`: flow records' meters and groups; `needs`: the requirements of groups on frames.
 //! - `sent`: additional outputs of frames, each with a `way`.
 //! - `merged` searches merged tuples, for machine code as well.
@@ -13,6 +14,7 @@
 //! Nothing here allocates, waits, or depends on the control side.
 
 pub(crate) mod action_program;
+pub(crate) mod action_set;
 pub(crate) mod backend;
 pub(crate) mod buffer;
 pub(crate) mod burst;

@@ -634,7 +634,7 @@ fn bucket(choices: &mut Choices, group_type: GroupType) -> Bucket<'static> {
 }
 
 /// Mostly what is compiled, sometimes anything.
-fn bucket_actions(choices: &mut Choices) -> Vec<Action<'static>> {
+pub fn bucket_actions(choices: &mut Choices) -> Vec<Action<'static>> {
     use OxmField::*;
     const FIELDS: [OxmField; 10] = [
         EthDst, EthSrc, VlanVid, VlanPcp, Ipv4Src, Ipv4Dst, TcpSrc, TcpDst, UdpSrc, UdpDst,

@@ -46,7 +46,7 @@ impl Compiler {
         let mut packet = Packet::new(frame.in_port(), frame.bytes());
         packet.metadata = frame.metadata();
         let why = match table.find(&packet) {
-            Some(entry) => why_not_carried_out(entry),
+            Some(entry) => why_not_carried_out(entry, self.store.brings_sets_to(table_id)),
             None => NO_ENTRY.into(),
         };
         Some(reason(true, why))
@@ -59,6 +59,10 @@ const NO_ENTRY: &str = "no entry matches, and somebody wants to know of such pac
 
 const GROUP_NOT_CARRIED_OUT: &str = "its group, or a group behind it, does something that the compiled form does not carry \
                                      out, or its TTL is too low to be decremented";
+
+const SET_NOT_CARRIED_OUT: &str = "its action set has a group that the compiled form does not carry out, comes with another \
+                                   group, has a queue for a group or several ports, or needs more than the packet has: a \
+                                   TTL, or room for a tag";
 
 /// Whether the compiled form looks into a frame at all.
 fn is_parsed(frame: Processed<'_>, depth: Depth) -> bool {
@@ -73,12 +77,15 @@ fn is_parsed(frame: Processed<'_>, depth: Depth) -> bool {
 }
 
 /// Why an entry's instructions were left to the plain form, for a packet that matches it.
-fn why_not_carried_out(entry: &FlowEntry) -> Cow<'static, str> {
+fn why_not_carried_out(entry: &FlowEntry, brings_set: bool) -> Cow<'static, str> {
     let require = Key::new(&entry.match_).map_or(Kinds::empty(), |key| key.mask.require);
-    let bound = BoundProgram::new(entry, require);
+    let bound = BoundProgram::new(entry, require, brings_set);
     if bound.program.end != End::Punt {
         if bound.program.end == End::Group {
             return GROUP_NOT_CARRIED_OUT.into();
+        }
+        if bound.program.set.is_some() {
+            return SET_NOT_CARRIED_OUT.into();
         }
         return match bound.program.ttl_decrements() {
             0 if bound.program.is_metered() && bound.program.headroom() == 0 => {
@@ -93,9 +100,6 @@ fn why_not_carried_out(entry: &FlowEntry) -> Cow<'static, str> {
     }
     let instructions = &entry.instructions;
     let written = instructions.write.as_deref().unwrap_or_default();
-    if !written.is_empty() && instructions.goto.is_some() {
-        return "its entry writes to the action set before another table".into();
-    }
     let mut actions = instructions.apply.iter().flatten().chain(written);
     let sets_queue = actions
         .clone()
@@ -119,5 +123,5 @@ fn is_compiled(action: &Action<'static>, require: Kinds) -> bool {
         apply: Some(vec![*action]),
         ..Instructions::default()
     };
-    BoundProgram::of(&alone, require, Origin::default()).is_some()
+    BoundProgram::of(&alone, require, false, Origin::default()).is_some()
 }

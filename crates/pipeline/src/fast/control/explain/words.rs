@@ -114,7 +114,10 @@ pub fn actions(program: &ActionProgram) -> String {
     };
     let ops = program.ops.iter().map(|&op| op_text(op, program.require));
     let sent = (0..program.sent).map(|_| "output:*".to_owned());
-    let all = ops.chain(sent).chain(end.map(str::to_owned));
+    let all = ops
+        .chain(sent)
+        .chain(set_text(program))
+        .chain(end.map(str::to_owned));
     all.collect::<Vec<_>>().join(",")
 }
 
@@ -133,6 +136,16 @@ pub fn headers(kinds: Kinds) -> String {
     ];
     let there = NAMES.iter().filter(|(kind, _)| kinds.contains(*kind));
     there.map(|(_, name)| *name).collect::<Vec<_>>().join(",")
+}
+
+fn set_text(program: &ActionProgram) -> Option<String> {
+    let step = program.set.as_ref().filter(|step| step.writes())?;
+    let text = match (step.clears, step.written.len()) {
+        (true, 0) => "clear_actions",
+        (true, _) => "clear_actions,write_actions(*)",
+        (false, _) => "write_actions(*)",
+    };
+    Some(text.to_owned())
 }
 
 fn op_text(op: Op, require: Kinds) -> String {

@@ -11,11 +11,13 @@
 use super::emit::Emitter;
 use super::ends;
 use super::operands::place;
+use super::sets;
 use super::sums::Sums;
 use super::vlan;
 use super::writer::{Pointer, Writer, param};
 use crate::counters::EntryCounters;
 use crate::fast::datapath::action_program::{ActionProgram, CELL_LEN, End, Op};
+use crate::fast::datapath::action_set::SetStep;
 use crate::fast::datapath::buffer::MAX_COPIED;
 use crate::fast::datapath::execute;
 use crate::fast::datapath::frame::DROP;
@@ -45,6 +47,13 @@ pub(super) fn emit(
     if program.end == End::Punt {
         return ends::punt(emitter);
     }
+    if program.set.as_ref().is_some_and(SetStep::writes) {
+        return sets::emit(emitter, program);
+    }
+    let mut carries = emitter.label();
+    if program.set.is_some() {
+        sets::check(emitter, carries)?;
+    }
     let mut to_plain = emitter.label();
     let mut actions = Actions::new(emitter, program);
     actions.check(to_plain)?;
@@ -54,6 +63,10 @@ pub(super) fn emit(
     if program.can_punt() {
         emitter.here(&mut to_plain, "punt")?;
         ends::punt(emitter)?;
+    }
+    if program.set.is_some() {
+        emitter.here(&mut carries, "carries an action set")?;
+        sets::emit(emitter, program)?;
     }
     Ok(())
 }

@@ -38,6 +38,7 @@ mod lpm;
 mod memory;
 mod merged;
 mod operands;
+mod sets;
 mod sums;
 #[cfg(test)]
 mod tests;

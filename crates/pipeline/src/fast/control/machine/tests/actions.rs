@@ -182,6 +182,7 @@ fn list_for(kinds: Kinds) -> impl Strategy<Value = List> {
                         ops: ops.iter().map(|(op, _)| *op).collect(),
                         sent: 0,
                         end,
+                        set: None,
                     },
                     params,
                     plain: ops

@@ -149,5 +149,6 @@ fn program(require: Kinds, ops: &[Op], end: End) -> ActionProgram {
         ops: ops.to_vec(),
         sent: 0,
         end,
+        set: None,
     }
 }

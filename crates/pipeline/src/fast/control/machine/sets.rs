@@ -1,0 +1,48 @@
+//! The code of entries for frames with action sets: a call of the interpreter, which handles the whole entry.
+
+use super::emit::Emitter;
+use super::ends;
+use super::operands::place;
+use super::writer::param;
+use crate::fast::datapath::action_program::ActionProgram;
+use crate::fast::datapath::execute;
+use crate::fast::datapath::kinds::Kinds;
+use crate::fast::datapath::table::FlowRecord;
+use iced_x86::IcedError;
+use iced_x86::code_asm::*;
+use std::mem::offset_of;
+
+/// Goes elsewhere with frames that carry an action set.
+pub(super) fn check(emitter: &mut Emitter, carries: CodeLabel) -> Result<(), IcedError> {
+    let asm = &mut emitter.asm;
+    asm.test(dword_ptr(place!(frame.kinds)), Kinds::ACTION_SET.bits())?;
+    asm.jne(carries)
+}
+
+/// Executes the entry in `rax` with the frame's action set, and goes to the next table, if any. The stack is aligned to 16
+/// for the call.
+pub(super) fn emit(emitter: &mut Emitter, program: &ActionProgram) -> Result<(), IcedError> {
+    let execute_set = execute::execute_set as *const () as u64;
+    emitter.name_constant(execute_set, "execute::execute_set".to_owned());
+    let address = offset_of!(FlowRecord, params) + program.set_params_at();
+    let mut done = emitter.label();
+    let asm = &mut emitter.asm;
+    asm.mov(qword_ptr(place!(frame.header)), rcx)?;
+    asm.push(rdi)?;
+    asm.push(rsi)?;
+    asm.sub(rsp, 8)?;
+    asm.mov(rdx, rax)?;
+    asm.mov(rcx, qword_ptr(param(address)))?;
+    asm.mov(r11, execute_set)?;
+    asm.call(r11)?;
+    asm.add(rsp, 8)?;
+    asm.pop(rsi)?;
+    asm.pop(rdi)?;
+    asm.test(rax, rax)?;
+    asm.je(done)?;
+    asm.mov(rcx, rax)?;
+    asm.mov(rdx, qword_ptr(place!(header.body)))?;
+    ends::enter(emitter)?;
+    emitter.here(&mut done, "done")?;
+    emitter.asm.ret()
+}

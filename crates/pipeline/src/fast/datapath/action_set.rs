@@ -1,0 +1,338 @@
+//! Action sets of frames, which tables pass on (1.3.5 section 5.10).
+//!
+//! **What.** An entry with a next table may write actions, which are carried out after the last table, in the order of the
+//! specification. Such a frame has [`Kinds::ACTION_SET`] and a [`FrameSet`]. Entries of later tables write more, or clear it.
+//!
+//! **How.** The set has one [`Slot`] for each kind of action, in the order in which they are carried out, so that writing is
+//! copying parameters. The order of set-field actions among each other is irrelevant: each has its own field.
+//!
+//! **Cost.** Nothing for frames without a set: until the first entry that writes for a next table, code does not check for
+//! it; from then on, a bit is tested where frames leave. Sets themselves are handled by one function for machine code and
+//! interpreter (`execute.rs`).
+
+use super::action_program::{CELL_LEN, Op};
+use super::frame::Frame;
+use super::group::GroupCell;
+use super::kinds::{Depth, Kinds};
+use super::operations::carry_out;
+use super::way::{ORIGIN_LEN, WAY_LEN, Way};
+use crate::ActionSet;
+use urtica_wire::{Action, Field, OxmField, PortNo, VLAN_PRESENT};
+
+/// The bytes of parameters of a [`SetStep`] before those of its slots: the address of the
+/// [`ActionProgram`](super::action_program::ActionProgram), and an [`Origin`](super::way::Origin).
+pub(crate) const SET_PARAM_LEN: usize = PROGRAM_LEN + ORIGIN_LEN;
+
+/// The bytes of the address.
+pub(crate) const PROGRAM_LEN: usize = size_of::<u64>();
+
+/// The bytes of a group's number, which follows its cell.
+const GROUP_ID_LEN: usize = size_of::<u32>();
+
+/// An entry's part in the action sets of frames.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct SetStep {
+    /// Whether it clears the set, before it writes.
+    pub clears: bool,
+    /// The written actions. Their parameters follow the other ones of the program.
+    pub written: Vec<Slot>,
+    /// Whether the applied actions have set a queue, which a set's output would use, too.
+    pub leaves_queue: bool,
+}
+
+impl SetStep {
+    /// Returns `true` if it changes the set of a frame that has none.
+    pub fn writes(&self) -> bool {
+        self.clears || !self.written.is_empty()
+    }
+
+    /// Returns the bytes of its parameters.
+    pub fn params_len(&self) -> usize {
+        let slots = self.written.iter().map(|slot| slot.len());
+        SET_PARAM_LEN + slots.sum::<usize>()
+    }
+}
+
+/// A kind of action, of which a set has at most one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub(crate) enum Slot {
+    PopVlan,
+    /// 2 bytes: the type.
+    PushVlan,
+    DecNwTtl,
+    // The parameters of set-field actions are those of their operations.
+    EthDst,
+    EthSrc,
+    VlanVid,
+    VlanPcp,
+    Ipv4Src,
+    Ipv4Dst,
+    TcpSrc,
+    TcpDst,
+    UdpSrc,
+    UdpDst,
+    /// 2 bytes.
+    Queue,
+    /// The address of a cell, and the group's number in the machine's order. The output, which shares these bytes, is ignored.
+    Group,
+    /// A [`Way`].
+    Output,
+}
+
+/// All but the last three change the frame.
+const CHANGES: u16 = (1 << Slot::Queue as u16) - 1;
+
+/// The bytes of all slots' parameters.
+const SLOTS_LEN: usize = Slot::Group.at() + Slot::Group.len();
+
+impl Slot {
+    const ALL: [Self; 16] = [
+        Self::PopVlan,
+        Self::PushVlan,
+        Self::DecNwTtl,
+        Self::EthDst,
+        Self::EthSrc,
+        Self::VlanVid,
+        Self::VlanPcp,
+        Self::Ipv4Src,
+        Self::Ipv4Dst,
+        Self::TcpSrc,
+        Self::TcpDst,
+        Self::UdpSrc,
+        Self::UdpDst,
+        Self::Queue,
+        Self::Group,
+        Self::Output,
+    ];
+
+    /// Returns the slot of an operation for frames with these headers; `None` if no action of a set is compiled to it.
+    pub fn of(kinds: Kinds, op: Op) -> Option<Self> {
+        Some(match op {
+            Op::PopVlan => Self::PopVlan,
+            Op::PushVlan(_) => Self::PushVlan,
+            Op::DecNwTtl => Self::DecNwTtl,
+            Op::SetEthDst => Self::EthDst,
+            Op::SetEthSrc => Self::EthSrc,
+            Op::SetVlanVid => Self::VlanVid,
+            Op::SetVlanPcp => Self::VlanPcp,
+            Op::SetIpv4Src => Self::Ipv4Src,
+            Op::SetIpv4Dst => Self::Ipv4Dst,
+            Op::SetTransportSrc if kinds == Kinds::TCP => Self::TcpSrc,
+            Op::SetTransportDst if kinds == Kinds::TCP => Self::TcpDst,
+            Op::SetTransportSrc => Self::UdpSrc,
+            Op::SetTransportDst => Self::UdpDst,
+            Op::WriteMetadata | Op::Meter | Op::Send => return None,
+        })
+    }
+
+    /// Returns the bytes of its parameters.
+    pub const fn len(self) -> usize {
+        match self {
+            Self::PopVlan | Self::DecNwTtl => 0,
+            Self::VlanPcp => 1,
+            Self::PushVlan | Self::VlanVid | Self::Queue => 2,
+            Self::TcpSrc | Self::TcpDst | Self::UdpSrc | Self::UdpDst => 2,
+            Self::Ipv4Src | Self::Ipv4Dst => 4,
+            Self::EthDst | Self::EthSrc => 6,
+            Self::Group => CELL_LEN + GROUP_ID_LEN,
+            Self::Output => WAY_LEN,
+        }
+    }
+
+    /// How deep frames must have been parsed for it.
+    pub fn depth(self) -> Depth {
+        match self {
+            Self::EthDst | Self::EthSrc | Self::Queue | Self::Output => Depth::Ethernet,
+            Self::PopVlan | Self::PushVlan | Self::VlanVid | Self::VlanPcp => Depth::Type,
+            Self::DecNwTtl => Depth::Network,
+            _ => Depth::Transport,
+        }
+    }
+
+    /// Its place among the parameters of all.
+    const fn at(self) -> usize {
+        if matches!(self, Self::Output) {
+            return Self::Group.at();
+        }
+        let (mut at, mut before) = (0, 0);
+        while before < self as usize {
+            at += Self::ALL[before].len();
+            before += 1;
+        }
+        at
+    }
+
+    const fn bit(self) -> u16 {
+        1 << self as u16
+    }
+}
+
+/// The action set of a frame.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct FrameSet {
+    /// A bit for each slot that is filled.
+    filled: u16,
+    params: [u8; SLOTS_LEN],
+}
+
+impl FrameSet {
+    pub const EMPTY: Self = Self {
+        filled: 0,
+        params: [0; SLOTS_LEN],
+    };
+
+    pub fn is_empty(&self) -> bool {
+        self.filled == 0
+    }
+
+    fn has(&self, slot: Slot) -> bool {
+        self.filled & slot.bit() != 0
+    }
+
+    /// Writes an action in place of an earlier one of its kind.
+    ///
+    /// # Safety
+    /// `params` has the slot's parameters.
+    pub unsafe fn write(&mut self, slot: Slot, params: *const u8) {
+        match slot {
+            Slot::Output if self.has(Slot::Group) => return,
+            Slot::Group => self.filled &= !Slot::Output.bit(),
+            _ => {}
+        }
+        self.filled |= slot.bit();
+        let place = self.params[slot.at()..][..slot.len()].as_mut_ptr();
+        // SAFETY: both have so many bytes, and a set is no parameter.
+        unsafe { place.copy_from_nonoverlapping(params, slot.len()) };
+    }
+
+    fn read<const N: usize>(&self, slot: Slot) -> [u8; N] {
+        std::array::from_fn(|index| self.params[slot.at() + index])
+    }
+
+    /// Returns `true` if it changes the frame.
+    pub fn changes(&self) -> bool {
+        self.filled & CHANGES != 0
+    }
+
+    /// Returns the space before the frame that it needs.
+    pub fn headroom(&self) -> usize {
+        4 * usize::from(self.has(Slot::PushVlan))
+    }
+
+    /// Returns the number of TTL decrements.
+    pub fn ttl_decrements(&self) -> u8 {
+        self.has(Slot::DecNwTtl).into()
+    }
+
+    /// Returns the cell of its group, if it has one.
+    pub fn group(&self) -> Option<*const GroupCell> {
+        let address = u64::from_ne_bytes(self.read(Slot::Group)) as usize;
+        let cell = std::ptr::with_exposed_provenance(address);
+        self.has(Slot::Group).then_some(cell)
+    }
+
+    /// Returns its output, if it has one and no group.
+    pub fn output(&self) -> Option<Way> {
+        let way = Way::from_bytes(self.read(Slot::Output));
+        self.has(Slot::Output).then_some(way)
+    }
+
+    /// Returns the queue of its output or group; 0 unless it sets one.
+    pub fn queue_id(&self) -> u16 {
+        match self.has(Slot::Queue) {
+            true => u16::from_be_bytes(self.read(Slot::Queue)),
+            false => 0,
+        }
+    }
+
+    /// Carries out all actions but the output and the group.
+    ///
+    /// # Safety
+    /// The frame is parsed as deep as the slots ask for, and has the space and the TTL that they need.
+    pub unsafe fn change(&self, frame: &mut Frame) {
+        for slot in Slot::ALL.into_iter().filter(|slot| self.has(*slot)) {
+            let Some((kinds, op)) = self.op(slot) else {
+                continue;
+            };
+            if frame.kinds.contains(kinds) {
+                // SAFETY: as this function requires; the frame has the headers that the operation is for.
+                unsafe { carry_out(frame, op, self.params[slot.at()..].as_ptr()) };
+            }
+        }
+    }
+
+    /// The operation of a slot, for frames that have these headers.
+    fn op(&self, slot: Slot) -> Option<(Kinds, Op)> {
+        let any = Kinds::empty();
+        Some(match slot {
+            Slot::PopVlan => (any, Op::PopVlan),
+            Slot::PushVlan => {
+                let ether_type = u16::from_be_bytes(self.read(Slot::PushVlan));
+                (any, Op::PushVlan(ether_type))
+            }
+            Slot::DecNwTtl => (any, Op::DecNwTtl),
+            Slot::EthDst => (any, Op::SetEthDst),
+            Slot::EthSrc => (any, Op::SetEthSrc),
+            Slot::VlanVid => (any, Op::SetVlanVid),
+            Slot::VlanPcp => (any, Op::SetVlanPcp),
+            Slot::Ipv4Src => (Kinds::IPV4, Op::SetIpv4Src),
+            Slot::Ipv4Dst => (Kinds::IPV4, Op::SetIpv4Dst),
+            Slot::TcpSrc => (Kinds::TCP, Op::SetTransportSrc),
+            Slot::TcpDst => (Kinds::TCP, Op::SetTransportDst),
+            Slot::UdpSrc => (Kinds::UDP, Op::SetTransportSrc),
+            Slot::UdpDst => (Kinds::UDP, Op::SetTransportDst),
+            Slot::Queue | Slot::Group | Slot::Output => return None,
+        })
+    }
+
+    /// Returns it as the plain form has it.
+    pub fn to_action_set(self) -> ActionSet {
+        let filled = Slot::ALL.into_iter().filter(|slot| self.has(*slot));
+        let actions: Vec<_> = filled.map(|slot| self.action(slot)).collect();
+        ActionSet::from_actions(&actions)
+    }
+
+    fn action(&self, slot: Slot) -> Action<'static> {
+        let number = |len: usize| {
+            let bytes = &self.params[slot.at()..][..len];
+            let push = |number: u128, &byte: &u8| number << 8 | u128::from(byte);
+            bytes.iter().fold(0, push)
+        };
+        let set = |field| Action::SetField(Field::exact(field, number(slot.len())));
+        match slot {
+            Slot::PopVlan => Action::PopVlan,
+            Slot::PushVlan => Action::PushVlan(number(2) as u16),
+            Slot::DecNwTtl => Action::DecNwTtl,
+            Slot::EthDst => set(OxmField::EthDst),
+            Slot::EthSrc => set(OxmField::EthSrc),
+            Slot::VlanVid => {
+                let vid = number(2) | u128::from(VLAN_PRESENT);
+                Action::SetField(Field::exact(OxmField::VlanVid, vid))
+            }
+            Slot::VlanPcp => set(OxmField::VlanPcp),
+            Slot::Ipv4Src => set(OxmField::Ipv4Src),
+            Slot::Ipv4Dst => set(OxmField::Ipv4Dst),
+            Slot::TcpSrc => set(OxmField::TcpSrc),
+            Slot::TcpDst => set(OxmField::TcpDst),
+            Slot::UdpSrc => set(OxmField::UdpSrc),
+            Slot::UdpDst => set(OxmField::UdpDst),
+            Slot::Queue => Action::SetQueue(self.queue_id().into()),
+            Slot::Group => {
+                let id = std::array::from_fn(|index| self.params[slot.at() + CELL_LEN + index]);
+                Action::Group(u32::from_ne_bytes(id))
+            }
+            Slot::Output => {
+                let Way {
+                    port,
+                    max_len_or_queue,
+                } = Way::from_bytes(self.read(Slot::Output));
+                Action::Output {
+                    port: PortNo(port),
+                    max_len: max_len_or_queue,
+                }
+            }
+        }
+    }
+}
