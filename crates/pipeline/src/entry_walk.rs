@@ -113,7 +113,7 @@ impl EntryWalk {
     /// Those of a table, from the highest priority down, if few can be.
     fn few_of(&self, table: &FlowTable) -> Option<Vec<(Rank, Arc<FlowEntry>)>> {
         let few = match &self.wanted {
-            Wanted::Selected(selection) => selection.select_few(table, self.few)?,
+            Wanted::Selected(selection) => table.select_few(selection, self.few)?,
             Wanted::GroupUsers(group) => table.at(table.group_users().few(*group, self.few)?),
             Wanted::MeterUsers(meter) => table.at(table.meter_users().few(*meter, self.few)?),
         };

@@ -178,7 +178,7 @@ impl Pipeline {
         selection: &Selection,
     ) -> bool {
         let mut concerned = self.tables[tables.clone()].iter();
-        version == Version::Of10 && !concerned.any(|table| selection.finds_any(table))
+        version == Version::Of10 && !concerned.any(|table| table.finds_any(selection))
     }
 
     /// New instructions for the selected entries. All else about them stays (1.3.5 section 6.4).
@@ -239,7 +239,7 @@ impl Pipeline {
         let selection = Selection::of_request(request)?;
         let tables = self.tables_asked(request.table_id)?;
         let tables = self.tables[tables].iter();
-        let selected = tables.flat_map(|table| selection.select(table));
+        let selected = tables.flat_map(|table| table.select(&selection));
         Ok(selected.collect())
     }
 

@@ -16,6 +16,7 @@
 //! **Thread-safety.** Any number of threads may look up at once and count in the entries that they find; a change needs
 //! exclusive access. To change a table while packets pass, put it behind a lock, or replace it by a copy.
 
+mod selected;
 #[cfg(test)]
 mod tests;
 mod timers;
@@ -25,6 +26,7 @@ use crate::counters::EntryCounts;
 use crate::entry_view::Views;
 use crate::references::References;
 use crate::removed_entry::RemovedEntry;
+use crate::selection::Scope;
 use crate::{EntryMatch, FlowEntry, Packet};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -32,9 +34,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use timers::Timers;
-
-/// With more sets of masks than this, it is not checked which of them a match may affect.
-const FEW_TUPLES: usize = 4096;
 
 /// A flow table.
 #[derive(Debug, Default)]
@@ -56,15 +55,6 @@ pub struct FlowTable {
     pub lookups: AtomicU64,
     /// Packets that an entry matched.
     pub matches: AtomicU64,
-}
-
-/// Which entries of a table a change or a question may concern.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Scope<'a> {
-    /// Those that this includes ([`EntryMatch::includes`]).
-    Within(&'a EntryMatch),
-    /// The one with this priority and this very match.
-    Strict(u16, &'a EntryMatch),
 }
 
 /// A change of one entry, for a form of the table that follows it.
@@ -161,17 +151,6 @@ impl FlowTable {
     /// The number of entries ever added.
     pub(crate) fn added_count(&self) -> u64 {
         self.added
-    }
-
-    /// Returns the entries within a match, with their ranks, in order, unless more than `max` must be inspected.
-    pub(crate) fn select_few(
-        &self,
-        match_: &EntryMatch,
-        max: usize,
-    ) -> Option<Vec<(Rank, Arc<FlowEntry>)>> {
-        let may_be_few = self.classifier.tuple_count() <= FEW_TUPLES
-            && self.classifier.within(match_).nth(max).is_none();
-        may_be_few.then(|| self.select_ranked(Scope::Within(match_), |_| true))
     }
 
     /// The entry of the highest priority with this very match.

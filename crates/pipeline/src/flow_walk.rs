@@ -98,7 +98,7 @@ impl FlowWalk {
     ) -> bool {
         let table = &pipeline.tables[self.tables.start];
         if self.last.is_none() && state.kept_count() <= FEW {
-            if let Some(few) = self.view.selection().select_few(table, FEW) {
+            if let Some(few) = table.select_few(self.view.selection(), FEW) {
                 let few = self.as_viewed(few, state);
                 *looks = looks.saturating_sub(few.len());
                 found.extend(few);

@@ -1,9 +1,6 @@
 //! Which entries a controller means (1.3.5 sections 6.4, 7.3.5.2).
 
-use crate::classifier::Rank;
-use crate::flow_table::Scope;
-use crate::{EntryMatch, FlowEntry, FlowTable};
-use std::sync::Arc;
+use crate::{EntryMatch, FlowEntry};
 use urtica_wire::{ErrorCode, FlowMod, FlowModCommand, FlowStatsRequest, GROUP_ANY, PortNo};
 
 /// Which entries a modify, a delete or a request is for (1.3.5 section 6.4).
@@ -48,30 +45,6 @@ impl Selection {
         })
     }
 
-    /// The entries of a table that it is for.
-    pub fn select(&self, table: &FlowTable) -> impl Iterator<Item = Arc<FlowEntry>> {
-        let selected = table.select_ranked(self.scope(), |entry| self.selects(entry));
-        selected.into_iter().map(|(_, entry)| entry)
-    }
-
-    /// Returns the selected entries with their ranks, unless more than `max` entries must be inspected.
-    pub fn select_few(&self, table: &FlowTable, max: usize) -> Option<Vec<(Rank, Arc<FlowEntry>)>> {
-        let mut few = match self.priority {
-            Some(_) => table.select_ranked(self.scope(), |_| true),
-            None => table.select_few(&self.match_, max)?,
-        };
-        few.retain(|(_, entry)| self.selects(entry));
-        Some(few)
-    }
-
-    /// Whether there is an entry in its scope.
-    pub fn finds_any(&self, table: &FlowTable) -> bool {
-        match self.priority {
-            Some(priority) => table.find_strict(priority, &self.match_).is_some(),
-            None => table.has_within(&self.match_),
-        }
-    }
-
     /// Whether it is for an entry.
     pub fn is_for(&self, entry: &FlowEntry) -> bool {
         let is_in_scope = match self.priority {
@@ -82,7 +55,7 @@ impl Selection {
     }
 
     /// Returns the part of a table to search.
-    fn scope(&self) -> Scope<'_> {
+    pub fn scope(&self) -> Scope<'_> {
         match self.priority {
             Some(priority) => Scope::Strict(priority, &self.match_),
             None => Scope::Within(&self.match_),
@@ -90,10 +63,19 @@ impl Selection {
     }
 
     /// Whether it is for an entry of its scope.
-    fn selects(&self, entry: &FlowEntry) -> bool {
+    pub fn selects(&self, entry: &FlowEntry) -> bool {
         let instructions = &entry.instructions;
         (entry.cookie ^ self.cookie) & self.cookie_mask == 0
             && (self.out_port == PortNo::ANY || instructions.output_to(self.out_port))
             && (self.out_group == GROUP_ANY || instructions.use_group(self.out_group))
     }
+}
+
+/// Which entries of a table a change or a question may concern.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Scope<'a> {
+    /// Those that this includes ([`EntryMatch::includes`]).
+    Within(&'a EntryMatch),
+    /// The one with this priority and this very match.
+    Strict(u16, &'a EntryMatch),
 }
