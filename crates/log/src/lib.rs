@@ -21,6 +21,8 @@
 //! **Which subject.** The one that an operator would investigate: a switch by its datapath id, a peer by its address
 //! (without the port, which differs for each connection), a switch's port for the traffic of the hosts behind it.
 //!
+//! **Other limits.** [`TokenBucket`] also limits what else a peer may send, such as requests.
+//!
 //! **Cost.** A lock and a map look-up for a line of an enabled level, and nothing for others. At most [`SUBJECTS`] are
 //! remembered for each level; beyond that, quiet subjects are forgotten, and new ones are only subject to the limit in
 //! total.
@@ -29,8 +31,10 @@
 
 #![forbid(unsafe_code)]
 
+mod bucket;
 mod limit;
 
+pub use bucket::{Rate, TokenBucket};
 pub use limit::{
     BURST, BURST_IN_SUM, Bounds, INTERVAL, Limit, PER_SECOND_IN_SUM, SUBJECTS, Suppressed,
 };

@@ -1,5 +1,6 @@
 //! Limits of the number of lines. Time is an argument.
 
+use crate::bucket::{Rate, TokenBucket};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -28,52 +29,22 @@ pub struct Bounds {
     sum: Rate,
 }
 
-/// A burst of lines, and one more after each interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Rate {
-    burst: u32,
-    interval: Duration,
-}
-
 impl Bounds {
     /// The limits given by the constants of this crate.
     pub const DEFAULT: Self = Self {
-        subject: Rate {
-            burst: BURST,
-            interval: INTERVAL,
-        },
-        sum: Rate {
-            burst: BURST_IN_SUM,
-            interval: Duration::from_millis(1000 / PER_SECOND_IN_SUM as u64),
-        },
+        subject: Rate::new(BURST, INTERVAL),
+        sum: Rate::new(
+            BURST_IN_SUM,
+            Duration::from_millis(1000 / PER_SECOND_IN_SUM as u64),
+        ),
     };
 
     /// Multiplies both limits by `factor`.
     pub fn times(self, factor: u32) -> Self {
-        let more = |rate: Rate| Rate {
-            burst: rate.burst * factor,
-            interval: rate.interval / factor,
-        };
         Self {
-            subject: more(self.subject),
-            sum: more(self.sum),
+            subject: self.subject.times(factor),
+            sum: self.sum.times(factor),
         }
-    }
-}
-
-/// A token bucket of lines, represented by the time at which it will be full.
-#[derive(Clone, Copy, Debug)]
-struct Bucket {
-    full_at: Instant,
-}
-
-impl Bucket {
-    fn has_room(&self, rate: Rate, now: Instant) -> bool {
-        self.full_at.saturating_duration_since(now) + rate.interval <= rate.interval * rate.burst
-    }
-
-    fn take(&mut self, rate: Rate, now: Instant) {
-        self.full_at = self.full_at.max(now) + rate.interval;
     }
 }
 
@@ -100,7 +71,7 @@ impl Suppressed {
 #[derive(Debug)]
 pub struct Limit {
     bounds: Bounds,
-    sum: Bucket,
+    sum: TokenBucket,
     subjects: HashMap<u64, Subject>,
     /// Suppressed lines whose subjects are not remembered.
     elsewhere: u64,
@@ -109,7 +80,7 @@ pub struct Limit {
 
 #[derive(Debug)]
 struct Subject {
-    bucket: Bucket,
+    bucket: TokenBucket,
     /// Lines suppressed since the last line written.
     suppressed: u64,
 }
@@ -119,7 +90,7 @@ impl Limit {
     pub fn new(bounds: Bounds, now: Instant) -> Self {
         Self {
             bounds,
-            sum: Bucket { full_at: now },
+            sum: TokenBucket::new(now),
             subjects: HashMap::new(),
             elsewhere: 0,
             next_sweep: now,
@@ -131,19 +102,18 @@ impl Limit {
         if self.subjects.len() >= SUBJECTS && !self.subjects.contains_key(&subject) {
             self.forget_quiet(now);
         }
-        let has_room = self.sum.has_room(self.bounds.sum, now);
+        let has_room = self.sum.has_token(self.bounds.sum, now);
         if self.subjects.len() >= SUBJECTS && !self.subjects.contains_key(&subject) {
             return self.admit_stranger(has_room, now);
         }
         let known = self.subjects.entry(subject).or_insert(Subject {
-            bucket: Bucket { full_at: now },
+            bucket: TokenBucket::new(now),
             suppressed: 0,
         });
-        if !has_room || !known.bucket.has_room(self.bounds.subject, now) {
+        if !has_room || !known.bucket.take(self.bounds.subject, now) {
             known.suppressed += 1;
             return None;
         }
-        known.bucket.take(self.bounds.subject, now);
         self.sum.take(self.bounds.sum, now);
         Some(Suppressed {
             here: std::mem::take(&mut known.suppressed),
@@ -172,7 +142,7 @@ impl Limit {
         self.next_sweep = now + SWEEP_INTERVAL;
         let elsewhere = &mut self.elsewhere;
         self.subjects.retain(|_, subject| {
-            let is_quiet = subject.bucket.full_at <= now;
+            let is_quiet = subject.bucket.is_full(now);
             if is_quiet {
                 *elsewhere += subject.suppressed;
             }

@@ -6,15 +6,11 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Instant;
+use urtica_log::{Rate, TokenBucket};
 
 /// How many requests each client's address has left: token buckets.
 #[derive(Default)]
-pub(crate) struct Rates(Mutex<HashMap<IpAddr, Bucket>>);
-
-struct Bucket {
-    left: f64,
-    since: Instant,
-}
+pub(crate) struct Rates(Mutex<HashMap<IpAddr, TokenBucket>>);
 
 /// How many addresses are remembered. Those that have been quiet are forgotten first, which changes nothing for them.
 const MAX_ADDRESSES: usize = 4096;
@@ -29,23 +25,19 @@ impl Rates {
     }
 
     fn take_at(&self, address: IpAddr, per_second: u32, now: Instant) -> Result<(), ApiError> {
-        let (rate, burst) = (f64::from(per_second), f64::from(per_second) * 2.0);
+        let rate = Rate::per_second(per_second, per_second.saturating_mul(2));
         let mut buckets = self.0.lock();
-        let refilled = |bucket: &Bucket| {
-            let passed = now.saturating_duration_since(bucket.since).as_secs_f64();
-            (bucket.left + passed * rate).min(burst)
-        };
         if buckets.len() >= MAX_ADDRESSES && !buckets.contains_key(&address) {
-            buckets.retain(|_, bucket| refilled(bucket) < burst);
+            buckets.retain(|_, bucket| !bucket.is_full(now));
         }
         let is_full = buckets.len() >= MAX_ADDRESSES && !buckets.contains_key(&address);
-        let left = buckets.get(&address).map_or(burst, refilled);
-        if is_full || left < 1.0 {
+        let known = buckets.get(&address).copied();
+        let mut bucket = known.unwrap_or_else(|| TokenBucket::new(now));
+        if is_full || !bucket.take(rate, now) {
             let refused = format!("too many requests: expected at most {per_second} a second");
             return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, refused));
         }
-        let left = left - 1.0;
-        buckets.insert(address, Bucket { left, since: now });
+        buckets.insert(address, bucket);
         Ok(())
     }
 }

@@ -40,7 +40,7 @@
 
 mod answer;
 
-use crate::bucket::{Bucket, PortBuckets};
+use crate::bucket::PortBuckets;
 use crate::flooding::packet_out;
 use crate::hosts::frame::{Frame, Neighbour};
 use crate::hosts::{Edges, Host, HostEvent, Hosts};
@@ -52,6 +52,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 use urtica_controller::setting::{SettingError, expect_some};
 use urtica_controller::{Background, Program, Stage, Switch, SwitchHandler, SwitchInfo};
+use urtica_log::{Rate, TokenBucket};
 use urtica_topology::PortId;
 use urtica_wire::{Action, DatapathId, PacketIn, PortReason, PortStatus};
 
@@ -114,7 +115,7 @@ struct Shared {
     config: NeighbourProxyConfig,
     hosts: Hosts,
     /// Shared by all ports; initially full.
-    bucket: Mutex<Option<Bucket>>,
+    bucket: Mutex<Option<TokenBucket>>,
     answered: AtomicU64,
     relayed: AtomicU64,
     dropped: AtomicU64,
@@ -341,8 +342,8 @@ impl Shared {
     fn may_relay(&self, now: Instant) -> bool {
         let NeighbourProxyConfig { rate, burst, .. } = self.config;
         let mut bucket = self.bucket.lock();
-        let bucket = bucket.get_or_insert_with(|| Bucket::new(burst, now));
-        bucket.take(rate, burst, now)
+        let bucket = bucket.get_or_insert_with(|| TokenBucket::new(now));
+        bucket.take(Rate::per_second(rate, burst), now)
     }
 }
 
