@@ -830,7 +830,7 @@ impl<'a> Worker<'a> {
                 Ok(Sent::Train) if self.config.mode == Mode::MaxRate => break true,
                 Ok(Sent::Train | Sent::Control) => {}
                 Ok(Sent::Nothing) => break self.has_unsent(index),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break true,
+                Err(error) if is_try_again(&error) => break true,
                 Err(error) => return self.close(index, &error.to_string()),
             }
         };

@@ -13,7 +13,7 @@ use rustix::net::{
     sockopt,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use urtica_socket::Address;
+use urtica_socket::{Address, has_timed_out};
 
 use crate::Error;
 
@@ -71,7 +71,7 @@ impl Target {
         let mut patience = FIRST_ATTEMPT;
         loop {
             match self.attempt(patience) {
-                Err(error) if is_busy(&error) && Instant::now() < deadline => {
+                Err(error) if has_timed_out(&error) && Instant::now() < deadline => {
                     if error.kind() == io::ErrorKind::WouldBlock {
                         std::thread::sleep(Duration::from_millis(1));
                     }
@@ -110,13 +110,6 @@ impl Target {
             Err(error) => Err(error.into()),
         }
     }
-}
-
-fn is_busy(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-    )
 }
 
 fn stream_socket(family: AddressFamily) -> io::Result<OwnedFd> {

@@ -2,10 +2,9 @@
 
 use crate::error::{ANSWER_BYTES_MAX, ClientError};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
-use urtica_socket::{Address, NoTlsConfig, Stream, Tls, connect, is_tls_record, is_try_again};
+use urtica_socket::{Address, NoTlsConfig, Stream, Tls, connect, has_timed_out, is_tls_record};
 use urtica_wire::{
     ErrorCode, ErrorMessage, Header, Hello, Message, MultipartFlags, MultipartRequest,
     MultipartRequestBody, Version, split_frame,
@@ -270,11 +269,6 @@ impl Client {
             _ => ClientError::Slow { seconds, bytes },
         }
     }
-}
-
-/// Returns `true` if a call ended without data because of the socket's time limit.
-fn has_timed_out(error: &io::Error) -> bool {
-    is_try_again(error) || error.kind() == io::ErrorKind::TimedOut
 }
 
 fn refused(error: &ErrorMessage) -> ClientError {

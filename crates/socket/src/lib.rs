@@ -49,4 +49,4 @@ pub use tls::{Certificate, Ended, Handshakes, Notice, Tls, TlsError};
 #[cfg(feature = "tls")]
 pub use tls::{EXPIRY_WARNING, HANDSHAKE_TIMEOUT, MAX_HALF_OPEN};
 pub use tls_config::{NoTlsConfig, TlsConfig};
-pub use try_again::is_try_again;
+pub use try_again::{has_timed_out, is_try_again};

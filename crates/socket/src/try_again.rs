@@ -1,4 +1,4 @@
-//! Errors of sockets that do not block.
+//! Errors of sockets that do not block, or not for long.
 
 use std::io;
 
@@ -8,4 +8,9 @@ pub fn is_try_again(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
     )
+}
+
+/// Returns `true` if a call on a socket with a time limit ended at the limit, or was interrupted before it.
+pub fn has_timed_out(error: &io::Error) -> bool {
+    is_try_again(error) || error.kind() == io::ErrorKind::TimedOut
 }

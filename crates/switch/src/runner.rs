@@ -819,8 +819,7 @@ fn send_some(switch: &mut Switch, connection: &mut Connection) -> io::Result<()>
         }
         match connection.stream.write(&output[sent..]) {
             Ok(more) => sent += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break Ok(()),
+            Err(error) if is_try_again(&error) => break Ok(()),
             Err(error) => break Err(error),
         }
     };
