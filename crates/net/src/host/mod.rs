@@ -28,7 +28,7 @@ use tcp::Tcps;
 use udp::Udps;
 use urtica_wire::MacAddr;
 use urtica_wire::packet::{
-    EthernetView, Icmpv6View, Ipv4View, Ipv6View, VlanView, ether_type, ip_proto,
+    EthernetView, Icmpv6View, Ipv4View, Ipv6View, VlanTags, ether_type, ip_proto,
 };
 
 /// The number of tags that a host remembers to detect duplicates, which follow the first copy closely.
@@ -286,13 +286,13 @@ impl Host {
 
 /// A frame's VLAN and payload. A tag with VLAN 0 is a priority tag (IEEE 802.1Q).
 fn untagged<'a>(ethernet: &EthernetView<'a>) -> (Option<u16>, u16, &'a [u8]) {
-    match VlanView::new(ethernet.payload()) {
-        Ok(tag) if ethernet.ether_type() == ether_type::VLAN => {
-            let vlan = Some(tag.vid()).filter(|vid| *vid != 0);
-            (vlan, tag.ether_type(), tag.payload())
-        }
-        _ => (None, ethernet.ether_type(), ethernet.payload()),
-    }
+    let mut tags = VlanTags::new(ethernet.ether_type(), ethernet.payload());
+    let tag = match ethernet.ether_type() {
+        ether_type::VLAN => tags.next(),
+        _ => None,
+    };
+    let vlan = tag.map(|(_, tag)| tag.vid()).filter(|vid| *vid != 0);
+    (vlan, tags.type_or_length(), tags.rest())
 }
 
 #[cfg(test)]

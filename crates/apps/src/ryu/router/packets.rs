@@ -1,7 +1,7 @@
 //! Packets that come to the controller: ARP, packets for the router itself, and packets that wait for ARP.
 
 use super::Routed;
-use super::frames::{TAG, ask_all, interface, send_frames, tagged};
+use super::frames::{ask_all, interface, send_frames, tagged};
 use super::handler::RouterHandler;
 use super::vlan::{Neighbour, VlanRouter};
 use crate::l3::MAX_ERRORS_PER_S;
@@ -9,7 +9,7 @@ use crate::l3::frames::{self, Failure};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 use urtica_controller::Switch;
-use urtica_wire::packet::{Arp, EthernetView, Headers, Ipv4View, arp, ip_proto};
+use urtica_wire::packet::{Arp, EthernetView, Headers, Ipv4View, VlanTags, arp, ip_proto};
 use urtica_wire::{MacAddr, PacketIn, PacketInReason, PortNo};
 
 /// How many packets of a switch wait at most.
@@ -51,18 +51,16 @@ impl RouterHandler {
             take_arp(routed, switch, packet, vlan_id, &asked);
             return;
         }
-        let untagged = match headers.vlan {
-            Some(_) => [&packet.data[..TAG.start], &packet.data[TAG.end..]].concat(),
-            None => packet.data.to_vec(),
-        };
-        let Ok(ethernet) = EthernetView::new(&untagged) else {
+        let Ok(ethernet) = EthernetView::new(packet.data) else {
             return;
         };
+        let mut tags = VlanTags::new(ethernet.ether_type(), ethernet.payload());
+        tags.next();
         let came = Came {
             vlan_id,
             in_port: packet.in_port,
             src: packet.eth_src(),
-            bytes: ethernet.payload(),
+            bytes: tags.rest(),
         };
         let expired = packet.reason == PacketInReason::InvalidTtl;
         self.take_ipv4(routed, switch, &came, expired);
