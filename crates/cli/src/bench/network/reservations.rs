@@ -4,6 +4,7 @@ use super::{Effort, Reading};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use urtica_bench::Error;
+use urtica_bench::random::Random;
 use urtica_state::{Abort, TVar, Transaction, atomically, check};
 
 /// Contention is low: two reservations hardly ever meet on a link, and a core seldom finds one in the other's cache. So
@@ -158,11 +159,11 @@ fn per_second<L: Links>(threads: u64, links: usize, length: Duration) -> Result<
 /// Reserves along one path after the other; returns how often. A thread that comes to a core only after the time is over
 /// reserves a batch all the same, so that there is always a rate.
 fn reserve_until(links: &impl Links, seed: u64, stop: &AtomicBool) -> u64 {
-    let mut state = seed;
+    let mut random = Random::new(seed);
     let mut reserved = 0;
     loop {
         for _ in 0..BATCH {
-            reserved += u64::from(links.reserve(next_path(&mut state, links.count())));
+            reserved += u64::from(links.reserve(next_path(&mut random, links.count())));
         }
         if stop.load(Ordering::Relaxed) {
             return reserved;
@@ -170,12 +171,10 @@ fn reserve_until(links: &impl Links, seed: u64, stop: &AtomicBool) -> u64 {
     }
 }
 
-/// Four links anywhere, by the SplitMix64 sequence.
-fn next_path(state: &mut u64, links: usize) -> [usize; HOPS] {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    std::array::from_fn(|hop| (mixed >> (16 * hop)) as usize % links)
+/// Draws four links anywhere.
+fn next_path(random: &mut Random, links: usize) -> [usize; HOPS] {
+    let number = random.number();
+    std::array::from_fn(|hop| (number >> (16 * hop)) as usize % links)
 }
 
 fn reserve_path(
