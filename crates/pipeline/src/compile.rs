@@ -6,9 +6,10 @@ use crate::{
     CompileConfig, Compiled, Explanation, Packet, Pipeline, PlainReason, Processed, RemovedEntry,
     SentFrame, Sink, TemplateKind,
 };
+use parking_lot::{Mutex, MutexGuard};
 use std::io;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 impl Pipeline {
@@ -120,7 +121,7 @@ impl Pipeline {
         let Some(compiler) = &mut self.compiler else {
             return;
         };
-        let compiler = compiler.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let compiler = compiler.get_mut();
         compiler.take_changes(&mut self.tables, changed, removed);
         self.follow_now();
     }
@@ -130,7 +131,7 @@ impl Pipeline {
         let Some(compiler) = &mut self.compiler else {
             return;
         };
-        let compiler = compiler.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let compiler = compiler.get_mut();
         compiler.note_meters(meter_ids);
         self.follow_now();
     }
@@ -140,7 +141,7 @@ impl Pipeline {
         let Some(compiler) = &mut self.compiler else {
             return;
         };
-        let compiler = compiler.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let compiler = compiler.get_mut();
         compiler.note_group(group_id, &self.groups);
         self.follow_now();
     }
@@ -175,7 +176,6 @@ impl Pipeline {
     fn stop_compiling(&mut self) {
         if let Some(compiler) = self.compiler.take() {
             let compiler = compiler.into_inner();
-            let compiler = compiler.unwrap_or_else(PoisonError::into_inner);
             compiler.end(&self.tables, &self.groups);
         }
     }
@@ -183,7 +183,7 @@ impl Pipeline {
     /// Locks the compiler, which follows changes. Packets do not use this lock.
     fn compiler(&self) -> Option<MutexGuard<'_, Compiler>> {
         let compiler = self.compiler.as_ref()?;
-        Some(compiler.lock().unwrap_or_else(PoisonError::into_inner))
+        Some(compiler.lock())
     }
 }
 

@@ -16,10 +16,11 @@
 use crate::FlowEntry;
 use crate::classifier::Rank;
 use crate::selection::Selection;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 /// The number of entries that views may keep together: two full tables of the default size.
 const MAX_KEPT: usize = 2 << 20;
@@ -122,7 +123,7 @@ impl View {
 
     /// Its state, which is whole between any two statements.
     pub fn state(&self) -> MutexGuard<'_, ViewState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Keeps an entry that is about to be removed, or replaced by `new`.
@@ -212,14 +213,14 @@ pub(crate) struct Views(Mutex<Vec<Weak<View>>>);
 impl Views {
     /// Adds a view, and forgets closed ones.
     pub fn add(&self, view: &Arc<View>) {
-        let mut views = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut views = self.0.lock();
         views.retain(|view| view.strong_count() > 0);
         views.push(Arc::downgrade(view));
     }
 
     /// Has each view keep an entry that is about to be removed, or replaced by `new`.
     pub fn note(&mut self, rank: Rank, old: &Arc<FlowEntry>, new: Option<&FlowEntry>) {
-        let views = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let views = self.0.get_mut();
         views.retain(|view| {
             let view = view.upgrade();
             view.inspect(|view| view.note(rank, old, new)).is_some()

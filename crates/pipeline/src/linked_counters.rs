@@ -2,9 +2,9 @@
 
 use crate::counters::{EntryCounters, EntryCounts};
 use crate::fast::ThreadCounts;
+use parking_lot::{Mutex, MutexGuard};
 use std::fmt;
 use std::ptr::null;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Counters that another form of the pipeline keeps for an entry, if any. The entry only reads them.
 ///
@@ -54,7 +54,7 @@ impl LinkedCounters {
 
     /// A pointer is whole at any time, whatever thread died with the lock.
     fn link(&self) -> MutexGuard<'_, Link> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

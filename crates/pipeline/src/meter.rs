@@ -17,9 +17,10 @@
 
 use crate::Packet;
 use crate::entry::nanoseconds;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use urtica_wire::{Action, Field, MeterBand, MeterFlags, OxmField};
 
@@ -138,7 +139,7 @@ impl Meter {
     #[inline]
     pub(crate) fn measure_at(&self, bytes: usize, now_ns: u64) -> MeterVerdict {
         // A thread that panicked has left whole numbers behind: one packet may not have been taken off.
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = self.buckets.lock();
         add_locked(&self.packets, 1);
         add_locked(&self.bytes, bytes as u64);
         let Some(band) = self.exceeded(&mut buckets, bytes, now_ns) else {

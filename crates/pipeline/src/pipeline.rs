@@ -3,8 +3,9 @@
 use crate::entry_view::ViewBudget;
 use crate::fast::Compiler;
 use crate::{FlowTable, Groups, Meters};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use urtica_wire::{Port, PortNo};
 

@@ -5,14 +5,14 @@
 //!
 //! **Limits.** Freed code is not removed: if other code reuses its address, `perf` cannot distinguish them.
 
+use parking_lot::Mutex;
 use std::fs::{File, OpenOptions};
 use std::io;
 #[cfg(target_arch = "x86_64")]
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 #[cfg(target_arch = "x86_64")]
-use std::sync::PoisonError;
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
 /// `O_NOFOLLOW`: a link that somebody else has put there is not followed.
 const NO_FOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
@@ -43,7 +43,7 @@ pub fn write_perf_map() -> io::Result<()> {
 #[cfg(target_arch = "x86_64")]
 pub(super) fn note(code: &[u8], name: impl FnOnce() -> String) {
     if let Some(map) = MAP.get() {
-        let mut map = map.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut map = map.lock();
         // A full disk is no reason not to forward: the code stays without a name.
         let _ = map.write_all(line(code.as_ptr().addr(), code.len(), &name()).as_bytes());
     }

@@ -12,11 +12,12 @@ use super::parse::parse;
 use super::table::{Body, Header, MAX_HEADERS, TableCounts, Template};
 use crate::fast::memory::epoch::{Epochs, Participant};
 use crate::fast::memory::thread_counts::ThreadCounts;
+use parking_lot::{Mutex, MutexGuard};
 use std::any::Any;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// The compiled form of a [`Pipeline`](crate::Pipeline): what [`Pipeline::compile`](crate::Pipeline::compile) makes.
@@ -173,7 +174,7 @@ impl Compiled {
 
     /// Counters are numbers, so that they make sense even if a thread died with the lock.
     fn all_counts(&self) -> MutexGuard<'_, AllCounts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock()
     }
 
     /// How deep frames are parsed.

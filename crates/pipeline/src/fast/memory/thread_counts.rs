@@ -17,6 +17,7 @@ use super::arena::{Arena, UNIT_BYTES};
 #[cfg(miri)]
 use super::miri_memory::{mmap_anonymous, mprotect, munmap};
 use crate::counters::{EntryCounters, EntryCounts};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 #[cfg(not(miri))]
@@ -24,7 +25,6 @@ use rustix::mm::{mmap_anonymous, mprotect, munmap};
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The size of the counters in an area for each unit of the arena.
 pub(crate) const PLACE_BYTES: usize = 32;
@@ -156,11 +156,11 @@ impl ThreadCounts {
 
     /// Nothing in here panics halfway, so that the list is whole whatever thread died with the lock.
     fn areas(&self) -> RwLockReadGuard<'_, Areas> {
-        self.areas.read().unwrap_or_else(PoisonError::into_inner)
+        self.areas.read()
     }
 
     fn areas_mut(&self) -> RwLockWriteGuard<'_, Areas> {
-        self.areas.write().unwrap_or_else(PoisonError::into_inner)
+        self.areas.write()
     }
 }
 

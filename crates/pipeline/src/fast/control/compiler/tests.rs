@@ -49,7 +49,7 @@ fn compiled(backend: Backend) -> (Pipeline, Reader) {
 /// Flow records and nodes; arrays keep some room, and the code of spare action programs is bounded by their number.
 fn held(pipeline: &Pipeline) -> Held {
     let compiler = pipeline.compiler.as_ref().expect("it is compiled");
-    let compiler = compiler.lock().unwrap();
+    let compiler = compiler.lock();
     Held {
         bytes: compiler.store.arena.used_bytes(),
         waiting: compiler.store.waiting(),
@@ -124,7 +124,7 @@ fn cycle(backend: Backend, cycles: u64, matches: impl Fn(u64) -> (u16, Match<'st
     }
     assert_eq!(held(&pipeline), before);
     let compiler = pipeline.compiler.as_ref().expect("it is compiled");
-    let programs = compiler.lock().unwrap().store.programs_len();
+    let programs = compiler.lock().store.programs_len();
     assert!(programs < 200, "{programs} action programs are kept");
     carry_out(
         &mut pipeline,
