@@ -37,6 +37,12 @@ impl Folder {
         fs::write(self.path(name), text).unwrap();
     }
 
+    /// Writes a file that only its owner may read.
+    fn write_secret(&self, name: &str, text: &str) {
+        self.write(name, text);
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
     fn configuration(&self) -> PathBuf {
         self.path("urtica.toml")
     }
@@ -276,10 +282,14 @@ impl Drop for Running {
 
 impl Running {
     fn start(folder: &Folder, options: &[&str], variables: &[(&str, &str)]) -> Self {
-        let log = folder.path("log");
         let file = folder.configuration();
         let mut command = urtica(&["run", "--config", file.to_str().unwrap()]);
         command.args(options).envs(variables.iter().copied());
+        Self::start_command(folder, command)
+    }
+
+    fn start_command(folder: &Folder, mut command: Command) -> Self {
+        let log = folder.path("log");
         command
             .stderr(fs::File::create(&log).unwrap())
             .stdout(Stdio::null());
@@ -326,6 +336,15 @@ impl Running {
         }
     }
 
+    /// Where its northbound interface listens.
+    fn northbound(&mut self) -> String {
+        let log = self.wait_for("the northbound interface listens");
+        let (_, address) = log
+            .split_once("northbound interface listens address=")
+            .unwrap();
+        address.lines().next().unwrap().trim().to_owned()
+    }
+
     /// Where it listens, with the port that the system chose.
     fn port(&self) -> u16 {
         let log = self.log();
@@ -357,11 +376,7 @@ fn the_northbound_interface_follows_the_configuration() {
     const OLD: &str = "0123456789abcdef";
     const NEW: &str = "fedcba9876543210";
     let folder = Folder::new("");
-    let secret = |name: &str, token: &str| {
-        folder.write(name, token);
-        let mode = fs::Permissions::from_mode(0o600);
-        fs::set_permissions(folder.path(name), mode).unwrap();
-    };
+    let secret = |name: &str, token: &str| folder.write_secret(name, token);
     let configure = |programs: &str, tokens: &str| {
         let tokens = folder.path(tokens);
         let northbound = format!(
@@ -374,11 +389,7 @@ fn the_northbound_interface_follows_the_configuration() {
     secret("tokens", OLD);
     configure("\"discovery\", \"hub\"", "tokens");
     let mut running = Running::start(&folder, &[], &[]);
-    let log = running.wait_for("the northbound interface listens");
-    let (_, address) = log
-        .split_once("northbound interface listens address=")
-        .unwrap();
-    let address = address.lines().next().unwrap().trim().to_owned();
+    let address = running.northbound();
     let list = |token: &str, path: &str| get(&address, token, path);
     let programs = (OLD, "/api/v1/programs");
     assert_eq!(list(programs.0, programs.1).1, "[\"discovery\",\"hub\"]");
@@ -406,6 +417,24 @@ fn the_northbound_interface_follows_the_configuration() {
     assert!(!log.contains("cannot change"), "{log}");
     assert_eq!(list(OLD, "/api/v1/programs").0, "200");
     assert_eq!(list(NEW, "/api/v1/programs").0, "401");
+}
+
+#[test]
+fn tokens_are_reloaded_without_a_configuration_file() {
+    const OLD: &str = "0123456789abcdef";
+    const NEW: &str = "fedcba9876543210";
+    let folder = Folder::new("");
+    folder.write_secret("tokens", OLD);
+    let tokens = folder.path("tokens");
+    let mut command = urtica(&["run", "hub", "--listen", "ptcp:0:127.0.0.1"]);
+    command.args(["--northbound=127.0.0.1:0", "--northbound-tokens"]);
+    command.arg(tokens);
+    let mut running = Running::start_command(&folder, command);
+    let address = running.northbound();
+    folder.write_secret("tokens", NEW);
+    running.reload("reloaded the configuration");
+    assert_eq!(get(&address, OLD, "/api/v1/programs").0, "401");
+    assert_eq!(get(&address, NEW, "/api/v1/programs").0, "200");
 }
 
 /// A 1.0 switch without ports that has joined.

@@ -64,8 +64,8 @@ impl Live {
         }
     }
 
-    /// Runs a controller until SIGINT or SIGTERM. With a file, SIGHUP reads it again; without, SIGHUP ends the program, as
-    /// by default.
+    /// Runs a controller until SIGINT or SIGTERM. SIGHUP reloads the configuration file and the tokens; without either, SIGHUP
+    /// ends the program, as by default.
     pub fn run(
         mut self,
         controller: Controller,
@@ -106,7 +106,9 @@ impl Live {
     }
 
     fn pass_on_signals(&self, events: &mpsc::Sender<Event>) -> Result<(), String> {
-        let reloads = self.sources.file().map(|_| SIGHUP);
+        let can_reload =
+            self.sources.file().is_some() || self.values.contains_key(NORTHBOUND_TOKENS);
+        let reloads = can_reload.then_some(SIGHUP);
         let cannot = |error| format!("signals cannot be caught: {error}");
         let signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(reloads));
         let mut signals = signals.map_err(cannot)?;
