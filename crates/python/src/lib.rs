@@ -3,11 +3,14 @@
 //! A program in Python is a callable that makes a handler for each switch; [`program`] calls it as any program. What a handler
 //! gets is copied ([`message`]) or lent for the time of the call ([`switch`]). Matches, actions and entries are texts in
 //! `ovs-ofctl`'s form ([`text`]).
+//!
+//! [`raw`] is the exception: frames as they are, for programs that speak OpenFlow themselves.
 
 mod controller;
 mod message;
 mod net;
 mod program;
+mod raw;
 mod report;
 mod switch;
 mod text;
@@ -22,6 +25,8 @@ mod _native {
     use super::message::{ErrorMessage, FlowRemoved, PacketIn, Port, PortStatus, SwitchInfo};
     #[pymodule_export]
     use super::net::{Flow, Net};
+    #[pymodule_export]
+    use super::raw::RawRunning;
     #[pymodule_export]
     use super::report::{FlowReport, PingAllReport, PingReport};
     #[pymodule_export]

@@ -40,7 +40,7 @@ impl Raised {
     }
 
     /// Logs what a handler has raised, and has its switch disconnected as by a panic.
-    fn fail(&self, py: Python<'_>, switch: DatapathId, method: &str, error: PyErr) -> ! {
+    pub fn fail(&self, py: Python<'_>, switch: DatapathId, method: &str, error: PyErr) -> ! {
         let text = error.to_string();
         if error.is_instance_of::<PyException>(py) {
             log(py, switch, method, &error);

@@ -6,18 +6,9 @@ import threading
 import pytest
 
 from urtica_ryu import hub
-from urtica_ryu.baton import Baton, SimulatedClock, TaskExit
+from urtica_ryu.baton import TaskExit
 
 DEADLINE = 30
-
-
-@pytest.fixture
-def baton():
-    """A baton on a simulated clock, which hub uses."""
-    before, made = hub.baton(), Baton(SimulatedClock())
-    hub.use(made)
-    yield made
-    hub.use(before)
 
 
 @pytest.fixture

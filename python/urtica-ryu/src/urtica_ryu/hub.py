@@ -271,6 +271,11 @@ class Queue:
         self._items.append(item)
         self._baton.wake(self._getters)
 
+    def push(self, item: Any) -> None:
+        """Appends an item, also above the bound."""
+        self._items.append(item)
+        self._baton.wake(self._getters)
+
     def put_nowait(self, item: Any) -> None:
         """Appends an item, or raises QueueFull."""
         self.put(item, block=False)

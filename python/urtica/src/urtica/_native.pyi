@@ -18,6 +18,7 @@ __all__ = [
     "PingReport",
     "Port",
     "PortStatus",
+    "RawRunning",
     "Running",
     "Switch",
     "SwitchInfo",
@@ -190,6 +191,20 @@ class Running:
     def stop(self) -> None: ...
     def __enter__(self) -> Running: ...
     def __exit__(self, *_exception: type[BaseException] | BaseException | TracebackType | None) -> None: ...
+
+@final
+class RawRunning:
+    def __new__(
+        cls,
+        app: Callable[[int, int, str], object],
+        listen: list[str],
+        versions: list[str],
+    ) -> RawRunning: ...
+    @property
+    def addresses(self) -> list[str]: ...
+    def send(self, dpid: int, frames: bytes) -> bool: ...
+    def check(self) -> None: ...
+    def stop(self) -> None: ...
 
 @final
 class PingReport:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from types import ModuleType
 
 from ryu.ofproto import ofproto_v1_0, ofproto_v1_0_parser, ofproto_v1_3, ofproto_v1_3_parser
+from urtica_ryu.loading import LoadError
 
 _VERSIONS: dict[int, tuple[ModuleType, ModuleType]] = {
     ofproto_v1_0.OFP_VERSION: (ofproto_v1_0, ofproto_v1_0_parser),
@@ -20,7 +21,7 @@ def set_app_supported_versions(versions: Iterable[int]) -> None:
     versions = set(versions)
     both = _supported_versions & versions
     if not both:
-        raise ValueError(
+        raise LoadError(
             f"the applications' OFP_VERSIONS have no version in common: {_text(versions)} after {_text(_supported_versions)}; "
             "expected 1 (OpenFlow 1.0) or 4 (OpenFlow 1.3) in each"
         )
