@@ -22,7 +22,7 @@ use urtica_pipeline::Backend;
 use urtica_socket::{Address, TlsArgs};
 use urtica_switch::{
     Description, FailMode, Forwarding, FrameMemory, PortError, PortIo, PortSpec, Runner, StateFile,
-    StopHandle, Switch, SwitchConfig, Threads,
+    StopHandle, Switch, SwitchConfig, TapPort, Threads,
 };
 use urtica_wire::{DatapathId, PortNo, Version};
 
@@ -36,6 +36,7 @@ const EXAMPLES: &str = "\
 Examples:
   urtica switch eth1 eth2 --controller tcp:127.0.0.1:6653
   urtica switch eth1 eth2 --fail-mode standalone
+  urtica switch eth1 eth2 --local br0 --controller tcp:127.0.0.1:6653
   urtica switch eth1 eth2 eth3 eth4 --threads 2 --cores 2,3 --controller tcp:127.0.0.1:6653
   urtica switch --port 1=tap:t0 --port 2=afxdp:eth1 --controller ptcp:6654
   urtica switch eth1 eth2 --queues queues.toml --controller tcp:127.0.0.1:6653
@@ -50,10 +51,13 @@ The ports' interfaces should be up and have no IP addresses. Logging: set RUST_L
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct SwitchArgs {
     /// Network interfaces or other ports; they get the numbers 1, 2, …, except those of --port.
-    #[arg(value_name = "PORT", required_unless_present_any = ["port", "explain", "explain_code"])]
+    #[arg(value_name = "PORT", required_unless_present_any = ["port", "local", "explain", "explain_code"])]
     ports: Vec<PortSpec>,
     #[arg(long, value_name = "NUMBER=KIND:NAME", help = PORT_HELP)]
     port: Vec<NumberedPort>,
+    /// Create a tap device of this name as the LOCAL port (OFPP_LOCAL), for the network stack of this machine [default: none].
+    #[arg(long, value_name = "NAME")]
+    local: Option<String>,
     /// The switch's identity: decimal, 0x…, or 16 hex digits [default: the first port's Ethernet address].
     #[arg(long, value_name = "ID")]
     datapath_id: Option<DatapathId>,
@@ -221,6 +225,9 @@ fn run_switch(args: SwitchArgs) -> Result<(), Box<dyn std::error::Error>> {
         .collect();
     for (place, (number, spec)) in specs.into_iter().enumerate() {
         ports.push((number, spec.open_sharing(&mut memories[place % owners])?));
+    }
+    if let Some(name) = &args.local {
+        ports.push((PortNo::LOCAL, Box::new(TapPort::create_local(name)?)));
     }
     let state = args.state.as_deref().map(StateFile::open).transpose()?;
     let started = state

@@ -142,7 +142,8 @@ impl Pipeline {
 
     /// Whether entries and groups may name this port.
     pub(crate) fn has_port(&self, port_no: PortNo) -> bool {
-        let may_follow = self.ports_may_follow && port_no.0 != 0 && !port_no.is_reserved();
+        let can_be_port = port_no == PortNo::LOCAL || port_no.0 != 0 && !port_no.is_reserved();
+        let may_follow = self.ports_may_follow && can_be_port;
         may_follow || self.ports.contains_key(&port_no)
     }
 

@@ -34,6 +34,7 @@ mod switch;
 mod uplink;
 
 pub use agent::{ConnectionId, SessionError};
+pub use port::tap::TapPort;
 pub use port::{FrameMemory, LentFrame, PortError, PortIo, PortSender, PortSpec, Received};
 pub use queues::{MAX_QUEUES, PortQueues, Queue, QueueError};
 pub use runner::{

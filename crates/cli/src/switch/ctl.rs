@@ -11,6 +11,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::time::Duration;
+use urtica_wire::PortNo;
 
 /// The maximum time for each part of the answer.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -88,16 +89,19 @@ impl CtlArgs {
                 writeln!(out, "port {number} removed")
             }),
             Request::SetQueue { queue, .. } => print(items, out, |number: u32, out| {
+                let number = PortNo(number);
                 writeln!(out, "queue {queue} of port {number} set")
             }),
             Request::DeleteQueue { queue, .. } => {
                 print(items, out, |number: u32, out| match queue {
-                    Some(queue) => writeln!(out, "queue {queue} of port {number} deleted"),
-                    None => writeln!(out, "all queues of port {number} deleted"),
+                    Some(queue) => {
+                        writeln!(out, "queue {queue} of port {} deleted", PortNo(number))
+                    }
+                    None => writeln!(out, "all queues of port {} deleted", PortNo(number)),
                 })
             }
             Request::SetQueueRate { .. } => print(items, out, |number: u32, out| {
-                writeln!(out, "rate of port {number} set")
+                writeln!(out, "rate of port {} set", PortNo(number))
             }),
             Request::AddController { .. } | Request::RemoveController { .. } => {
                 print(items, out, |_: Value, _| Ok(()))
@@ -198,7 +202,9 @@ fn print_port(port: &Port, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         " {}({}): addr:{} {state}",
-        port.number, port.name, port.hw_addr
+        PortNo(port.number),
+        port.name,
+        port.hw_addr
     )?;
     writeln!(
         out,

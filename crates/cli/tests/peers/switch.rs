@@ -95,6 +95,69 @@ fn switch_with_af_xdp() {
     hosts_reach_each_other_by("afxdp", &[], start, Host::ping, &under_controller("1.3"));
 }
 
+/// The machine of the switch takes part in the network by the LOCAL port: as a port of the learning switch, by entries of both versions,
+/// and under a controller.
+#[test]
+fn hosts_reach_the_switchs_machine_by_its_local_port() {
+    if !require::root_and(TOOLS) {
+        return;
+    }
+    let to_local = "in_port=1,actions=LOCAL";
+    let from_local = "in_port=LOCAL,actions=output:1";
+    for (options, entries) in [
+        (&["--fail-mode", "standalone"][..], &[][..]),
+        (&["--threads", "2"], &[to_local, from_local]),
+        (&["--forwarding", "plain"], &["actions=FLOOD"]),
+    ] {
+        let room = Namespace::new();
+        let host = Host::new(&room, 1);
+        let folder = tempfile::tempdir().unwrap();
+        let channel = format!("unix:{}", folder.path().join("of.sock").display());
+        let passive = format!("p{channel}");
+        let local = ["--local", "br0", "--controller", &passive];
+        let options = match entries {
+            [] => [options, &local[..2]].concat(),
+            _ => [options, &local].concat(),
+        };
+        let ports = [host.switch_port.clone()];
+        let mut switch = Switch::start_until(&room, &ports, &options, "switching");
+        for entry in entries {
+            let mut flows = room.command(env!("CARGO_BIN_EXE_urtica"));
+            run(flows.args(["flows", "add", &channel, entry]));
+        }
+        let address = ["address", "add", "10.0.0.100/24", "dev", "br0"];
+        run(room.command("ip").args(address));
+        eventually("the switch's machine answers", DEADLINE, || {
+            let mut ping = host.command("ping");
+            let ping = ping.args(["-n", "-c", "1", "10.0.0.100"]);
+            ping.output().is_ok_and(|output| output.status.success())
+        });
+        switch.interrupt();
+        let gone = room.command("ip").args(["link", "show", "br0"]).output();
+        assert!(!gone.unwrap().status.success(), "the device stays");
+    }
+}
+
+#[test]
+fn a_local_port_needs_a_free_name() {
+    if !require::root_and(&["ip"]) {
+        return;
+    }
+    let room = Namespace::new();
+    for (name, sentence) in [
+        ("lo", "expected a free name for LOCAL"),
+        ("sixteen-bytes-it", "1 to 15 bytes"),
+    ] {
+        let mut command = room.command(env!("CARGO_BIN_EXE_urtica"));
+        let output = command.args(["switch", "--local", name]).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            !output.status.success() && errors.contains(sentence),
+            "{errors}"
+        );
+    }
+}
+
 /// A local sender leaves checksums and segments to the switch, which completes and cuts them: on one thread, and where several share each
 /// port.
 #[test]
@@ -197,6 +260,15 @@ pub struct Switch {
 impl Switch {
     /// Starts it, and waits for the controller that its options name.
     pub fn start(room: &Namespace, ports: &[String], options: &[&str]) -> Self {
+        let ready = match options.contains(&"--controller") {
+            true => "connected",
+            false => "switching",
+        };
+        Self::start_until(room, ports, options, ready)
+    }
+
+    /// Starts it, and waits until it has logged this.
+    pub fn start_until(room: &Namespace, ports: &[String], options: &[&str], ready: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let mut command = room.command(env!("CARGO_BIN_EXE_urtica"));
         command.arg("switch").args(ports).args(options);
@@ -204,10 +276,6 @@ impl Switch {
         let mut switch = Self {
             daemon,
             _folder: folder,
-        };
-        let ready = match options.contains(&"--controller") {
-            true => "connected",
-            false => "switching",
         };
         eventually(&format!("the switch logs: {ready}"), DEADLINE, || {
             assert!(switch.daemon.is_running(), "the switch ended at once");

@@ -2,7 +2,7 @@
 
 use crate::support::{Bed, IN, any_frame, port};
 use urtica_wire::PacketInReason::{self, Action};
-use urtica_wire::{Port, PortConfig, PortNo, PortState};
+use urtica_wire::{ErrorCode, Port, PortConfig, PortNo, PortState};
 
 #[track_caller]
 fn ports_of(bed: &mut Bed, actions: &str) -> Vec<u32> {
@@ -110,4 +110,40 @@ fn actions_of_a_packet_out_that_were_not_checked_do_nothing() {
         .packet_out(packet, &actions, bed.now, &mut sink);
     assert!(sink.is_dropped());
     assert_eq!(sink.reasons(), [] as [PacketInReason; 0]);
+}
+
+/// LOCAL is a standard port (1.3.5 section 4.1), so ALL and FLOOD (section 4.5) include it, as in Open vSwitch.
+#[test]
+fn the_local_port_is_one_like_others() {
+    let mut bed = Bed::with(&[]);
+    assert_eq!(bed.refused("actions=LOCAL"), ErrorCode::BadActionBadOutPort);
+    bed.set_port(PortNo::LOCAL.0, PortConfig::empty(), PortState::empty());
+    let local = PortNo::LOCAL.0;
+    for (actions, expected) in [
+        ("LOCAL", vec![local]),
+        ("ALL", vec![2, 3, 4, local]),
+        ("FLOOD", vec![2, 3, 4, local]),
+    ] {
+        let out = bed.packet_out(IN, &any_frame(), actions);
+        assert_eq!(out.ports(), expected, "{actions}");
+        let out = bed.packet_out(PortNo::LOCAL, &any_frame(), actions);
+        let others = match actions {
+            "LOCAL" => vec![],
+            _ => vec![1, 2, 3, 4],
+        };
+        assert_eq!(out.ports(), others, "{actions} from LOCAL");
+    }
+    let out = bed.packet_out(PortNo::LOCAL, &any_frame(), "IN_PORT");
+    assert_eq!(out.ports(), [local]);
+    bed.set_port(local, PortConfig::NO_FLOOD, PortState::empty());
+    assert_eq!(bed.packet_out(IN, &any_frame(), "FLOOD").ports(), [2, 3, 4]);
+    assert_eq!(
+        bed.packet_out(IN, &any_frame(), "ALL").ports(),
+        [2, 3, 4, local]
+    );
+    bed.set_port(local, PortConfig::NO_FWD, PortState::empty());
+    assert_eq!(
+        bed.packet_out(IN, &any_frame(), "ALL,LOCAL").ports(),
+        [2, 3, 4]
+    );
 }

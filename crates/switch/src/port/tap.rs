@@ -5,6 +5,9 @@
 //!
 //! **Cost.** A system call for each frame each way.
 //!
+//! **The LOCAL port.** [`TapPort::create_local`] always creates the device, and reports the device's own Ethernet address: controllers
+//! are told the address by which they reach the machine, as Open vSwitch tells them its bridge's.
+//!
 //! **Limits.** No offloads: the kernel completes checksums and cuts segments before we see them, since we ask for neither.
 
 use super::interface::{Interface, request};
@@ -18,10 +21,15 @@ use urtica_wire::MacAddr;
 /// The longest frame that any device sends.
 const MAX_FRAME_BYTES: usize = 64 << 10;
 
+/// Refuses a name that some interface has (`linux/if_tun.h`).
+const IFF_TUN_EXCL: libc::c_int = 0x8000;
+
 /// A port on a tap device.
 pub struct TapPort {
     device: OwnedFd,
     interface: Interface,
+    /// Whether it is the switch's LOCAL port.
+    is_local: bool,
     buffer: Box<[u8]>,
 }
 
@@ -31,21 +39,50 @@ impl TapPort {
     /// # Errors
     /// Where that is not allowed, or something else has the name.
     pub fn open(name: &str) -> Result<Self, PortError> {
-        let opening = Opening {
-            port: name,
-            needs: "CAP_NET_ADMIN",
-        };
-        if name.is_empty() || name.len() >= libc::IFNAMSIZ {
-            return Err(opening.unsuitable("has no name of 1 to 15 bytes; expected one"));
-        }
-        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let device = rustix::fs::open("/dev/net/tun", flags, Mode::empty())
-            .map_err(opening.failed("open /dev/net/tun"))?;
-        attach(&device, name).map_err(|error| match error.raw_os_error() {
+        let opening = opening(name);
+        let refused = |error: io::Error| match error.raw_os_error() {
             Some(libc::EINVAL) => opening
                 .unsuitable("is another kind of interface; expected a tap device or a free name"),
             _ => opening.failed("make a tap device")(error),
-        })?;
+        };
+        Self::attached(name, 0, false, refused)
+    }
+
+    /// Creates the device `name` in the process's network namespace, for the switch's LOCAL port.
+    ///
+    /// # Errors
+    /// If that is not allowed, the name is taken, or no interface can have it.
+    pub fn create_local(name: &str) -> Result<Self, PortError> {
+        let opening = opening(name);
+        // The kernel fills in a number for '%d'.
+        if name.contains('%') {
+            return Err(opening.unsuitable("has a '%' in its name; expected a name without one"));
+        }
+        let refused = |error: io::Error| match error.raw_os_error() {
+            Some(libc::EBUSY) => opening
+                .unsuitable("has the name of another interface; expected a free name for LOCAL"),
+            Some(libc::EINVAL) => {
+                opening.unsuitable("has a name that no interface can have; expected one like br0")
+            }
+            _ => opening.failed("create a tap device")(error),
+        };
+        Self::attached(name, IFF_TUN_EXCL, true, refused)
+    }
+
+    fn attached(
+        name: &str,
+        flags: libc::c_int,
+        is_local: bool,
+        refused: impl FnOnce(io::Error) -> PortError,
+    ) -> Result<Self, PortError> {
+        let opening = opening(name);
+        if name.is_empty() || name.len() >= libc::IFNAMSIZ {
+            return Err(opening.unsuitable("has no name of 1 to 15 bytes; expected one"));
+        }
+        let open_flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let device = rustix::fs::open("/dev/net/tun", open_flags, Mode::empty())
+            .map_err(opening.failed("open /dev/net/tun"))?;
+        attach(&device, name, flags).map_err(refused)?;
         let interface = Interface::find(name)?;
         interface
             .bring_up()
@@ -53,8 +90,16 @@ impl TapPort {
         Ok(Self {
             device,
             interface,
+            is_local,
             buffer: vec![0; MAX_FRAME_BYTES].into(),
         })
+    }
+}
+
+fn opening(name: &str) -> Opening<'_> {
+    Opening {
+        port: name,
+        needs: "CAP_NET_ADMIN",
     }
 }
 
@@ -63,8 +108,11 @@ impl PortIo for TapPort {
         &self.interface.name
     }
 
-    /// Not the device's own, which belongs to the machine at the other end.
+    /// Not the device's own, which belongs to the machine at the other end, unless it is the LOCAL port.
     fn hw_addr(&self) -> MacAddr {
+        if self.is_local {
+            return self.interface.hw_addr;
+        }
         let mut octets = self.interface.hw_addr.octets();
         octets[5] ^= 1;
         MacAddr::new(octets)
@@ -107,9 +155,9 @@ impl PortIo for TapPort {
 }
 
 /// Ties the descriptor to the tap device `name`, which is made where there is none.
-fn attach(device: &OwnedFd, name: &str) -> io::Result<()> {
+fn attach(device: &OwnedFd, name: &str, flags: libc::c_int) -> io::Result<()> {
     let mut request = request(name);
-    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
+    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI | flags) as libc::c_short;
     // SAFETY: TUNSETIFF reads and writes one `ifreq`.
     match unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETIFF, &mut request) } {
         -1 => Err(io::Error::last_os_error()),
@@ -164,6 +212,37 @@ mod tests {
             assert!(refuse("sixteen-bytes-it").contains("1 to 15 bytes"));
             let _tap = TapPort::open("t0").unwrap();
             assert!(refuse("t0").contains("in use"), "{}", refuse("t0"));
+        });
+    }
+
+    #[test]
+    fn the_local_port_is_a_new_device_with_its_address() {
+        in_namespace(|| {
+            let local = TapPort::create_local("br0").unwrap();
+            let device = Interface::find("br0").unwrap();
+            assert_eq!(local.hw_addr(), device.hw_addr);
+            eventually(|| local.is_up());
+            drop((local, device));
+            eventually(|| matches!(Interface::find("br0"), Err(PortError::NoInterface(_))));
+        });
+    }
+
+    #[test]
+    fn refusals_of_a_local_port_say_what_is_wrong() {
+        in_namespace(|| {
+            veth("v0", "v1");
+            ip("tuntap add dev t0 mode tap");
+            for (name, problem) in [
+                ("v0", "expected a free name"),
+                ("t0", "expected a free name"),
+                ("sixteen-bytes-it", "1 to 15 bytes"),
+                ("", "1 to 15 bytes"),
+                ("br%d", "without one"),
+                ("a/b", "expected one like br0"),
+            ] {
+                let sentence = TapPort::create_local(name).err().unwrap().to_string();
+                assert!(sentence.contains(problem), "{name}: {sentence}");
+            }
         });
     }
 }

@@ -41,7 +41,8 @@ struct WorkerPorts {
 impl RunPorts {
     /// Those of a switch that has not been spread over threads.
     pub fn new(switch: &Switch) -> Self {
-        let ports = switch.ports();
+        // The LOCAL port's number is no name's: another run may have an ordinary port of that name.
+        let ports = switch.ports().filter(|(no, _)| *no != PortNo::LOCAL);
         let numbers = ports.map(|(no, io)| (io.name().to_owned(), no)).collect();
         Self {
             numbers: Arc::new(Mutex::new(numbers)),
@@ -153,12 +154,15 @@ impl Runner {
     /// the port is closed.
     ///
     /// # Errors
-    /// [`RemoteError::NoPort`].
+    /// [`RemoteError::NoPort`], and [`RemoteError::LocalStays`].
     pub(super) fn remove_port(
         &mut self,
         port: &str,
     ) -> Result<(PortNo, Receiver<()>), RemoteError> {
         let port_no = self.find_port(port)?;
+        if port_no == PortNo::LOCAL {
+            return Err(RemoteError::LocalStays);
+        }
         if let Some(fd) = self.own_port(port_no).and_then(PortIo::as_fd) {
             // Fails only where it was not watched.
             let _ = epoll::delete(&self.epoll, fd);
@@ -202,7 +206,7 @@ impl Runner {
 
     fn find_port(&self, port: &str) -> Result<PortNo, RemoteError> {
         let pipeline = self.switch.shared.pipeline();
-        let by_number = port.parse().ok().and_then(|no| pipeline.port(PortNo(no)));
+        let by_number = port.parse().ok().and_then(|no| pipeline.port(no));
         let mut ports = pipeline.ports();
         let found = by_number.or_else(|| ports.find(|one| one.name.to_string() == port));
         let found = found.map(|found| found.port_no);

@@ -37,6 +37,9 @@ pub enum RemoteError {
     /// No port has this number or name.
     #[error("there is no port '{0}'; expected the number or name of one")]
     NoPort(String),
+    /// The LOCAL port belongs to the switch.
+    #[error("the LOCAL port stays until the switch ends; expected another port")]
+    LocalStays,
     /// The switch connects to the controller already.
     #[error("{0} is among the controllers already")]
     ControllerTwice(Address),

@@ -275,3 +275,99 @@ fn port_descriptions() {
     let expected = [1, 2, 3].map(|number| port(Version::Of13, number));
     assert_eq!(ports, expected);
 }
+
+/// The number of the LOCAL port.
+const LOCAL: u32 = PortNo::LOCAL.0;
+
+/// A switch with ports 1 and 2 and a LOCAL port, and a controller of it.
+fn with_local(version: Version) -> (Bench, ConnectionId) {
+    let mut bench = Bench::with_ports(2);
+    bench.add_port(LOCAL);
+    let controller = bench.connect(version);
+    (bench, controller)
+}
+
+fn add_entry(bench: &mut Bench, controller: ConnectionId, text: &str) {
+    let entry = FlowMod::parse(FlowModCommand::Add, text).unwrap();
+    bench.tell_quietly(controller, &Message::FlowMod(entry));
+}
+
+#[test]
+fn the_local_port_is_described() {
+    let (mut bench, controller) = with_local(Version::Of10);
+    let answer = bench.ask(controller, &Message::FeaturesRequest);
+    let Message::FeaturesReply(features) = answer.message() else {
+        panic!("expected features");
+    };
+    let ports: Vec<Port> = features.ports.iter().collect();
+    assert_eq!(ports[2], port(Version::Of10, LOCAL));
+    let (mut bench, controller) = with_local(Version::Of13);
+    let answer = bench.ask(controller, &multipart(MultipartRequestBody::PortDesc));
+    let MultipartReplyBody::PortDesc(ports) = body(&answer) else {
+        panic!("expected descriptions");
+    };
+    assert_eq!(ports.iter().last(), Some(port(Version::Of13, LOCAL)));
+    bench.link(LOCAL).is_cut = true;
+    bench.switch.handle_link(link_index(LOCAL), false);
+    let status = take_status(&mut bench, controller);
+    assert_eq!(status.port.port_no, PortNo::LOCAL);
+    assert!(status.port.state.contains(PortState::LINK_DOWN));
+}
+
+#[test]
+fn packets_go_to_the_local_port_and_come_from_it() {
+    for version in Version::ALL {
+        let (mut bench, controller) = with_local(version);
+        add_entry(&mut bench, controller, "priority=9,in_port=1,actions=LOCAL");
+        add_entry(
+            &mut bench,
+            controller,
+            "priority=9,in_port=LOCAL,actions=output:2",
+        );
+        add_entry(&mut bench, controller, "priority=1,actions=FLOOD");
+        bench.receive(1, &frame(1, 2));
+        assert_eq!(bench.senders(), [LOCAL]);
+        bench.receive(LOCAL, &frame(2, 1));
+        assert_eq!(bench.senders(), [2]);
+        bench.receive(2, &frame(2, 1));
+        assert_eq!(bench.senders(), [1, LOCAL]);
+        let wanted = MultipartRequestBody::PortStats(PortNo::LOCAL);
+        let answer = bench.ask(controller, &multipart(wanted));
+        let MultipartReplyBody::PortStats(rows) = body(&answer) else {
+            panic!("expected statistics");
+        };
+        let rows: Vec<PortStats> = rows.iter().collect();
+        assert_eq!((rows.len(), rows[0].port_no), (1, PortNo::LOCAL));
+        assert_eq!((rows[0].rx_packets, rows[0].tx_packets), (1, 2));
+    }
+}
+
+#[test]
+fn the_local_port_can_be_configured() {
+    let (mut bench, controller) = with_local(Version::Of10);
+    add_entry(&mut bench, controller, "actions=FLOOD");
+    configure(&mut bench, controller, LOCAL, PortConfig::NO_FLOOD);
+    bench.receive(1, &frame(1, 2));
+    assert_eq!(bench.senders(), [2]);
+    configure(&mut bench, controller, LOCAL, PortConfig::NO_RECV);
+    bench.receive(LOCAL, &frame(1, 2));
+    assert!(bench.senders().is_empty());
+}
+
+#[test]
+fn a_learning_switch_without_a_controller_serves_the_local_port() {
+    let mut bench = standalone(2);
+    bench.add_port(LOCAL);
+    bench.receive(LOCAL, &frame(9, 1));
+    assert_eq!(bench.senders(), [1, 2]);
+    bench.receive(1, &frame(1, 9));
+    assert_eq!(bench.senders(), [LOCAL]);
+}
+
+#[test]
+fn without_a_local_port_there_is_no_output_to_it() {
+    let (mut bench, controller) = Bench::with_controller(Version::Of13);
+    let entry = FlowMod::parse(FlowModCommand::Add, "actions=LOCAL").unwrap();
+    let refused = bench.refused(controller, &Message::FlowMod(entry));
+    assert_eq!(refused, ErrorCode::BadActionBadOutPort);
+}

@@ -1,6 +1,6 @@
 //! Random flow mods, such that every template comes about, and changes from one to the other.
 
-use super::choices::Choices;
+use super::choices::{Choices, SWITCH_PORTS};
 use super::frames::{PORTS, TTLS, VIDS, ipv4, ipv6, mac};
 use urtica_wire::{
     Action, Bucket, Field, FlowMod, FlowModCommand, FlowModFlags, GROUP_ANY, GroupMod,
@@ -113,10 +113,7 @@ fn list(choices: &mut Choices) -> Chosen {
     use OxmField::*;
     let priority = choices.below(5) as u16;
     let fields = match choices.below(9) {
-        0 => vec![
-            exact(EthDst, mac(choices)),
-            exact(InPort, choices.below(4) as u32),
-        ],
+        0 => vec![exact(EthDst, mac(choices)), exact(InPort, choices.port().0)],
         1 => vec![exact(EthSrc, mac(choices))],
         2 => vec![masked(
             EthDst,
@@ -134,7 +131,7 @@ fn list(choices: &mut Choices) -> Chosen {
             let value = choices.below(8) as u128;
             vec![masked(Metadata, value, choices.pick(&[7, 3, 1]))]
         }
-        7 => vec![exact(InPort, choices.below(4) as u32)],
+        7 => vec![exact(InPort, choices.port().0)],
         _ => {
             let (_, mut fields) = route(choices, false);
             fields.push(masked(Ipv4Src, ipv4(choices).into(), 0xff));
@@ -382,7 +379,7 @@ fn out_port(choices: &mut Choices) -> PortNo {
         3 => PortNo::ALL,
         4 => PortNo::NORMAL,
         5 => PortNo(0),
-        number => PortNo(1 + number as u32 % 4),
+        number => SWITCH_PORTS[number % SWITCH_PORTS.len()],
     }
 }
 
@@ -618,7 +615,7 @@ fn bucket(choices: &mut Choices, group_type: GroupType) -> Bucket<'static> {
         _ => choices.pick(&[0; 16]),
     };
     let watch_port = match choices.is_in(70) {
-        true => PortNo(1 + choices.below(4) as u32),
+        true => choices.port(),
         false => PortNo::ANY,
     };
     let watch_group = match choices.is_in(10) {
@@ -659,7 +656,7 @@ pub fn bucket_actions(choices: &mut Choices) -> Vec<Action<'static>> {
         1 => list.push(Action::output(PortNo::IN_PORT)),
         2 => {}
         3 => list.push(Action::output(out_port(choices))),
-        _ => list.push(Action::output(PortNo(1 + choices.below(4) as u32))),
+        _ => list.push(Action::output(choices.port())),
     }
     list
 }

@@ -1,5 +1,10 @@
 //! Where random things come from: bytes that a fuzzer or a property test makes up and shrinks, or a seed.
 
+use urtica_wire::PortNo;
+
+/// The ports of the compared pipelines.
+pub const SWITCH_PORTS: [PortNo; 5] = [PortNo(1), PortNo(2), PortNo(3), PortNo(4), PortNo::LOCAL];
+
 /// A source of decisions.
 pub struct Choices<'a> {
     bytes: &'a [u8],
@@ -58,6 +63,11 @@ impl<'a> Choices<'a> {
 
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
+    }
+
+    /// One of [`SWITCH_PORTS`].
+    pub fn port(&mut self) -> PortNo {
+        self.pick(&SWITCH_PORTS)
     }
 
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {

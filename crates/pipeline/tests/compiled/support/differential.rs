@@ -142,6 +142,7 @@ fn pipeline(config: ComparisonConfig) -> Pipeline {
     for number in 1..=4 {
         pipeline.set_port(port(number, PortConfig::empty()));
     }
+    pipeline.set_port(port(PortNo::LOCAL.0, PortConfig::empty()));
     pipeline
 }
 

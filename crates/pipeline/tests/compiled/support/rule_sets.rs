@@ -123,5 +123,5 @@ pub fn packet(choices: &mut Choices) -> (PortNo, Vec<u8>) {
     if protocol == 17 {
         frame[38..40].copy_from_slice(&[0, 26]);
     }
-    (PortNo(1 + choices.below(4) as u32), frame)
+    (choices.port(), frame)
 }

@@ -7,7 +7,7 @@ use super::frames;
 use std::time::Duration;
 use urtica_pipeline::BURST;
 use urtica_wire::{
-    FlowMod, FlowModCommand, GroupMod, GroupModCommand, Instruction, MeterMod, PortConfig, PortNo,
+    FlowMod, FlowModCommand, GroupMod, GroupModCommand, Instruction, MeterMod, PortConfig,
 };
 
 /// What happens next.
@@ -250,7 +250,7 @@ impl<'a> Trial<'a> {
         let count = 1 + self.choices.below(BURST);
         let frames: Vec<_> = (0..count)
             .map(|_| {
-                let in_port = PortNo(1 + self.choices.below(4) as u32);
+                let in_port = self.choices.port();
                 (in_port, frames::frame(&mut self.choices))
             })
             .collect();

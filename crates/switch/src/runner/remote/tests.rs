@@ -145,6 +145,24 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
 }
 
 #[test]
+fn the_local_port_stays() {
+    let mut switch = Switch::new(SwitchConfig::default());
+    let (local, _host) = link("br0");
+    switch.add_port(PortNo::LOCAL, Box::new(local), Duration::ZERO);
+    let runner = Runner::new(switch, &[]).unwrap();
+    let (remote, stop) = (runner.remote(), runner.stop_handle());
+    let thread = std::thread::spawn(|| runner.run());
+    for name in ["br0", "LOCAL"] {
+        let refused = remote.remove_port(name);
+        assert!(matches!(refused, Err(RemoteError::LocalStays)), "{name}");
+    }
+    let (other, _host) = link("eth1");
+    assert_eq!(remote.add_port(None, Box::new(other)).unwrap(), PortNo(1));
+    stop.stop();
+    thread.join().unwrap().unwrap();
+}
+
+#[test]
 fn controllers_come_and_go() {
     let running = Running::start(1);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
