@@ -256,6 +256,28 @@ def test_a_timeout_that_passes_while_the_task_runs_is_raised_in_its_next_wait():
     assert run(main)
 
 
+def test_what_is_thrown_while_the_task_runs_is_raised_in_its_next_wait():
+    running, thrown, tasks = threading.Event(), threading.Event(), []
+
+    def throw():
+        running.wait(DEADLINE)
+        hub.baton().throw(tasks[0], KeyError("thrown"))
+        thrown.set()
+
+    def main():
+        tasks.append(hub.baton().current())
+        running.set()
+        # Holds the baton.
+        thrown.wait(DEADLINE)
+        hub.Event().wait()
+
+    thrower = threading.Thread(target=throw)
+    thrower.start()
+    with pytest.raises(KeyError, match="thrown"):
+        run(main)
+    thrower.join()
+
+
 def test_a_bounded_queue_lets_the_writer_wait(baton, log):
     items = hub.Queue(2)
 

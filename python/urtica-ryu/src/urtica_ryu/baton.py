@@ -312,7 +312,7 @@ class Baton:
     # Interrupting
 
     def throw(self, task: Task, error: BaseException) -> None:
-        """Raises an exception in a task that waits, from the call in which it waits."""
+        """Raises an exception in a task, from the call in which it waits; if it runs, from the next one."""
         with self._mutex:
             self._interrupt(task, error)
 
@@ -408,6 +408,9 @@ class Baton:
         task._is_woken = False
         waits.tasks.append(task)
         self._raise_overdue(task)
+        if task._error is not None:
+            # Thrown while it ran.
+            self._unpark(task)
 
     def _raise_overdue(self, task: Task) -> None:
         for timer, error in task._overdue:
