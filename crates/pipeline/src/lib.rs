@@ -68,6 +68,8 @@ mod layout;
 mod linked_counters;
 mod meter;
 mod meter_mod;
+#[cfg(miri)]
+mod miri_memory;
 mod packet;
 mod packet_in_cause;
 mod pipeline;
@@ -79,6 +81,7 @@ mod restore;
 mod rewrite;
 mod selection;
 mod stats;
+mod thread_counts;
 
 pub use action_set::ActionSet;
 pub use counters::{EntryCounters, EntryCounts};

@@ -1,7 +1,7 @@
 //! Where others count for a flow entry.
 
 use crate::counters::{EntryCounters, EntryCounts};
-use crate::fast::ThreadCounts;
+use crate::thread_counts::ThreadCounts;
 use parking_lot::{Mutex, MutexGuard};
 use std::fmt;
 use std::ptr::null;

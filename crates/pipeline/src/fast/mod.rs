@@ -33,4 +33,3 @@ pub use datapath::burst::{BURST, Burst, Processed, Verdict};
 pub(crate) use datapath::compiled::TableTotals;
 pub use datapath::compiled::{Compiled, Reader};
 pub use datapath::sent::SentFrame;
-pub(crate) use memory::thread_counts::ThreadCounts;

@@ -6,8 +6,8 @@ use crate::fast::datapath::group::{BucketEnd, Choice, CompiledBucket, CompiledGr
 use crate::fast::datapath::needs::Needs;
 use crate::fast::datapath::sent::MAX_SENT;
 use crate::fast::memory::arena::{Arena, Ref};
-use crate::fast::memory::thread_counts::ThreadCounts;
 use crate::group_counters::GroupCounters;
+use crate::thread_counts::ThreadCounts;
 use crate::{Bucket, Group, Groups};
 use std::collections::{BTreeSet, HashMap};
 use std::ptr::null;
@@ -279,7 +279,7 @@ impl GroupCells {
             held.counters.extend(block);
             let has_memory = world
                 .threads
-                .is_none_or(|threads| threads.reach(world.arena));
+                .is_none_or(|threads| threads.reach(world.arena.committed_bytes()));
             let Some(block) = block.filter(|_| has_memory) else {
                 counters_of(group).for_each(|counters| counters.linked.clear());
                 let unused = std::mem::take(&mut held.counters);

@@ -24,7 +24,7 @@ use crate::fast::memory::arena::{Arena, Ref, UNIT_BYTES};
 use crate::fast::memory::epoch::Retired;
 use crate::fast::memory::hash_table::{HashTable, SlotArray};
 use crate::fast::memory::lpm::Trie;
-use crate::fast::memory::thread_counts::ThreadCounts;
+use crate::thread_counts::{PLACE_BYTES, ThreadCounts};
 use crate::{Bucket, FlowEntry, Groups, Meter, Meters};
 use std::collections::HashMap;
 use std::io;
@@ -164,7 +164,7 @@ impl Store {
             backend,
             plain.address(),
             Box::new(plain),
-            is_shared.then(|| ThreadCounts::new(&arena)),
+            is_shared.then(|| thread_counts_of(&arena)),
         );
         let compiled = Arc::new(compiled);
         Ok(Self {
@@ -207,7 +207,7 @@ impl Store {
         self.reach_depth(bound.program.depth());
         let can_count = self
             .thread_counts()
-            .is_none_or(|counts| counts.reach(&self.arena));
+            .is_none_or(|counts| counts.reach(self.arena.committed_bytes()));
         let code = self.code_for(&bound.program).ok().filter(|_| can_count);
         let Some((code, program)) = code else {
             self.arena.free(block, units);
@@ -572,6 +572,18 @@ impl Store {
             .retain(|_, program| programs.contains_key(program));
         self.spare_programs = 0;
     }
+}
+
+// Threads have half as much memory for the counters of each unit.
+const _: () = assert!(UNIT_BYTES == 2 * PLACE_BYTES);
+
+/// Creates counters of threads for the flow records in an arena.
+pub(in crate::fast) fn thread_counts_of(arena: &Arena) -> ThreadCounts {
+    ThreadCounts::new(
+        arena.base().addr(),
+        arena.limit_bytes(),
+        arena.committed_bytes(),
+    )
 }
 
 /// The flow record that counts for an entry, if there is one: the store alone links counters, and those of flow records only.

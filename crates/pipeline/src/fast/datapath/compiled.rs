@@ -11,7 +11,7 @@ use super::kinds::Depth;
 use super::parse::parse;
 use super::table::{Body, Header, MAX_HEADERS, TableCounts, Template};
 use crate::fast::memory::epoch::{Epochs, Participant};
-use crate::fast::memory::thread_counts::ThreadCounts;
+use crate::thread_counts::ThreadCounts;
 use parking_lot::{Mutex, MutexGuard};
 use std::any::Any;
 use std::ptr::{null, null_mut};

@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use crate::counters::EntryCounters;
-use crate::fast::memory::thread_counts::place;
+use crate::thread_counts::place;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 

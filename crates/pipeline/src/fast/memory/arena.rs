@@ -19,9 +19,9 @@
 //! writer frees a block only when no reader can see it ([`super::epoch`]). The arena itself never reads or writes a block
 //! between `allocate` and `free`.
 
-#[cfg(miri)]
-use super::miri_memory::{madvise, mmap_anonymous, mprotect, munmap};
 use super::zeroed::HUGE_PAGE_BYTES;
+#[cfg(miri)]
+use crate::miri_memory::{madvise, mmap_anonymous, mprotect, munmap};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 #[cfg(not(miri))]

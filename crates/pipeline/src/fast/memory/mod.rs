@@ -2,16 +2,12 @@
 //!
 //! - `arena`: blocks with short numbers, in which flow records and the nodes of tries lie; `zeroed`: large arrays.
 //! - `hash_table`: from a key to a block; `lpm`: from an address to the block of its longest prefix.
-//! - `thread_counts`: what several threads count for flow records.
 //! - `epoch`: when what was taken out can be freed.
 
 pub(crate) mod arena;
 pub(crate) mod epoch;
 pub(crate) mod hash_table;
 pub(crate) mod lpm;
-#[cfg(miri)]
-mod miri_memory;
-pub(crate) mod thread_counts;
 pub(crate) mod zeroed;
 
 /// The primitives of `epoch`, which its model replaces.

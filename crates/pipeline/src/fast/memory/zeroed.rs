@@ -1,7 +1,7 @@
 //! Zeroed memory for large arrays, aligned to cache lines, and in huge pages if that is faster.
 
 #[cfg(miri)]
-use super::miri_memory::madvise;
+use crate::miri_memory::madvise;
 use rustix::mm::Advice;
 #[cfg(not(miri))]
 use rustix::mm::madvise;

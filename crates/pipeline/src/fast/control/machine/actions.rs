@@ -27,7 +27,7 @@ use crate::fast::datapath::meter_cell::MeterCell;
 use crate::fast::datapath::offset;
 use crate::fast::datapath::table::{FlowRecord, TableCounts};
 use crate::fast::memory::arena::UNIT_BYTES;
-use crate::fast::memory::thread_counts::PLACE_BYTES;
+use crate::thread_counts::PLACE_BYTES;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 use std::mem::offset_of;

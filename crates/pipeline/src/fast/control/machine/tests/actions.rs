@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::Packet;
-use crate::fast::ThreadCounts;
 use crate::fast::control::machine::Assembler;
+use crate::fast::control::store::thread_counts_of;
 use crate::fast::datapath::frame::{DROP, PUNT};
 use crate::packet::testing::set;
 use proptest::collection::vec;
@@ -289,7 +289,7 @@ fn run(parsed: &Parsed, list: &List, target: u32, headroom: usize, is_shared: bo
     let there = body(&plain);
     world.headers[THERE].body = AtomicPtr::new((&raw const there).cast_mut());
     let block = world.block(&[], &record(&actions, 0, target, &list.params));
-    let threads = is_shared.then(|| ThreadCounts::new(&world.arena));
+    let threads = is_shared.then(|| thread_counts_of(&world.arena));
     if let Some(threads) = &threads {
         // So that a thread's counters are not found where another's are.
         threads.join();

@@ -1,6 +1,6 @@
 //! Separate counters of several threads for the same flow records.
 //!
-//! **What.** Each thread has an area half as long as the arena, with counters for every unit, and so for every flow record:
+//! **What.** Flow records are in an arena, each in one or several units of it. Each thread has an area half as long as the arena, with counters for every unit, and so for every flow record:
 //! those of the unit of the record's own counters. So nothing is allocated for a record, and the two addresses suffice to
 //! find it. Reading adds up all areas.
 //!
@@ -13,10 +13,9 @@
 //! **Thread-safety.** A thread adds in its own area by plain loads and stores; others read. The thread that changes tables
 //! clears counters when no packet can see the flow record.
 
-use super::arena::{Arena, UNIT_BYTES};
-#[cfg(miri)]
-use super::miri_memory::{mmap_anonymous, mprotect, munmap};
 use crate::counters::{EntryCounters, EntryCounts};
+#[cfg(miri)]
+use crate::miri_memory::{mmap_anonymous, mprotect, munmap};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
@@ -29,10 +28,13 @@ use std::sync::atomic::Ordering::Relaxed;
 /// The size of the counters in an area for each unit of the arena.
 pub(crate) const PLACE_BYTES: usize = 32;
 
+/// The size of a unit of the arena.
+const UNIT_BYTES: usize = 2 * PLACE_BYTES;
+
 /// The step in which areas are mapped.
 const STEP_BYTES: usize = 2 << 20;
 
-const _: () = assert!(size_of::<EntryCounters>() <= PLACE_BYTES && 2 * PLACE_BYTES == UNIT_BYTES);
+const _: () = assert!(size_of::<EntryCounters>() <= PLACE_BYTES);
 
 /// All areas.
 #[derive(Debug)]
@@ -64,15 +66,16 @@ unsafe impl Send for Area {}
 unsafe impl Sync for Area {}
 
 impl ThreadCounts {
-    /// For the flow records of this arena; no thread counts yet.
-    pub fn new(arena: &Arena) -> Self {
-        let bytes = arena.limit_bytes() / UNIT_BYTES * PLACE_BYTES;
+    /// Creates counters for the flow records of an arena that begins at the address `arena`, never gets longer than
+    /// `limit_bytes`, and has memory for `committed_bytes`. No thread counts yet.
+    pub fn new(arena: usize, limit_bytes: usize, committed_bytes: usize) -> Self {
+        let bytes = limit_bytes / UNIT_BYTES * PLACE_BYTES;
         let areas = Areas {
-            committed_bytes: to_bytes(arena.committed_bytes()),
+            committed_bytes: to_bytes(committed_bytes),
             all: Vec::new(),
         };
         Self {
-            arena: arena.base().addr(),
+            arena,
             bytes: bytes.next_multiple_of(STEP_BYTES),
             areas: RwLock::new(areas),
         }
@@ -109,9 +112,9 @@ impl ThreadCounts {
         }
     }
 
-    /// Ensures memory for the flow records of all committed memory of the arena. Returns `true` on success.
-    pub fn reach(&self, arena: &Arena) -> bool {
-        let committed_bytes = to_bytes(arena.committed_bytes());
+    /// Ensures memory for the flow records in the first `committed_bytes` of the arena. Returns `true` on success.
+    pub fn reach(&self, committed_bytes: usize) -> bool {
+        let committed_bytes = to_bytes(committed_bytes);
         if committed_bytes <= self.areas().committed_bytes {
             return true;
         }
@@ -210,71 +213,73 @@ fn reserve(bytes: usize) -> Result<NonNull<u8>, Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fast::memory::arena::{NODE_UNITS, Ref};
+    use std::ptr::without_provenance;
 
-    fn counters(arena: &Arena, block: Ref) -> *const EntryCounters {
-        arena.pointer(block).wrapping_add(16).cast_const().cast()
+    /// Where an arena begins of which nothing is read.
+    const ARENA: usize = 1 << 30;
+
+    /// Returns counters for an arena of at most 16 MiB, with memory for one.
+    fn thread_counts() -> ThreadCounts {
+        ThreadCounts::new(ARENA, 16 << 20, 1 << 20)
     }
 
-    fn count(arena: &Arena, area: *mut u8, block: Ref, packets: u64) {
-        let at = counters(arena, block);
+    /// Returns the counters of the flow record in a unit of the arena.
+    fn counters(unit: usize) -> *const EntryCounters {
+        without_provenance(ARENA + unit * UNIT_BYTES + 16)
+    }
+
+    fn count(area: *mut u8, unit: usize, packets: u64) {
         // SAFETY: the area is the arena's, and mapped.
-        let counters = unsafe { place(area, arena.base().addr(), at.addr()) };
+        let counters = unsafe { place(area, ARENA, counters(unit).addr()) };
         counters.packets.fetch_add(packets, Relaxed);
         counters.last_used_ns.fetch_max(packets, Relaxed);
     }
 
-    fn packets(arena: &Arena, counts: &ThreadCounts, block: Ref) -> u64 {
-        // SAFETY: the block is of the arena.
-        unsafe { counts.counts(counters(arena, block)) }.packets
+    fn packets(counts: &ThreadCounts, unit: usize) -> u64 {
+        // SAFETY: the unit is in the arena.
+        unsafe { counts.counts(counters(unit)) }.packets
     }
 
     #[test]
     fn all_threads_are_added_up_record_by_record() {
-        let mut arena = Arena::new(1 << 20).unwrap();
-        let counts = ThreadCounts::new(&arena);
-        let blocks = [1, 2, 1].map(|units| arena.allocate(units).unwrap());
+        let counts = thread_counts();
+        let units = [1, 2, 4];
         let areas = [counts.join(), counts.join()];
-        for (number, &block) in (1..).zip(&blocks) {
-            count(&arena, areas[0], block, number);
-            count(&arena, areas[1], block, 10 * number);
+        for (number, unit) in (1..).zip(units) {
+            count(areas[0], unit, number);
+            count(areas[1], unit, 10 * number);
         }
-        for (number, &block) in (1..).zip(&blocks) {
-            assert_eq!(packets(&arena, &counts, block), 11 * number);
+        for (number, unit) in (1..).zip(units) {
+            assert_eq!(packets(&counts, unit), 11 * number);
         }
-        // SAFETY: the block is of the arena.
-        unsafe { counts.clear(counters(&arena, blocks[1])) };
-        let all = blocks.map(|block| packets(&arena, &counts, block));
-        assert_eq!(all, [11, 0, 33]);
+        // SAFETY: the unit is in the arena.
+        unsafe { counts.clear(counters(units[1])) };
+        assert_eq!(units.map(|unit| packets(&counts, unit)), [11, 0, 33]);
     }
 
     #[test]
-    fn what_a_thread_has_counted_stays_when_it_leaves() {
-        let mut arena = Arena::new(1 << 20).unwrap();
-        let block = arena.allocate(1).unwrap();
-        let counts = ThreadCounts::new(&arena);
+    fn counts_of_a_thread_stay_after_it_leaves() {
+        let counts = thread_counts();
         let (first, _) = (counts.join(), counts.join());
-        count(&arena, first, block, 5);
+        count(first, 1, 5);
         counts.leave(first);
-        assert_eq!(packets(&arena, &counts, block), 5);
-        assert_eq!(counts.join(), first, "another goes on in its place");
-        assert_eq!(packets(&arena, &counts, block), 5);
+        assert_eq!(packets(&counts, 1), 5);
+        assert_eq!(counts.join(), first, "another thread continues it");
+        assert_eq!(packets(&counts, 1), 5);
     }
 
     #[test]
     fn areas_grow_with_the_arena() {
-        let mut arena = Arena::new(usize::MAX).unwrap();
-        let counts = ThreadCounts::new(&arena);
+        let counts = thread_counts();
         let area = counts.join();
-        for _ in 0..5000 {
-            let block = arena.allocate(NODE_UNITS).unwrap();
-            assert!(counts.reach(&arena));
-            count(&arena, area, block, 1);
-            assert_eq!(packets(&arena, &counts, block), 1);
+        for committed_bytes in [2 << 20, 9 << 20, 16 << 20] {
+            assert!(counts.reach(committed_bytes));
+            let last = committed_bytes / UNIT_BYTES - 1;
+            count(area, last, 1);
+            assert_eq!(packets(&counts, last), 1);
+            let late = counts.join();
+            count(late, last, 2);
+            assert_eq!(packets(&counts, last), 3);
         }
-        let late = counts.join();
-        let block = arena.allocate(1).unwrap();
-        count(&arena, late, block, 2);
-        assert_eq!(packets(&arena, &counts, block), 2);
     }
 }

@@ -1,5 +1,5 @@
 //! Replacements for system calls about memory under the interpreter Miri: ordinary allocations of at most a few MiB, so that
-//! [`super::arena`] requests less, as when a system refuses.
+//! the arena requests less, as when a system refuses.
 
 use rustix::io::{Errno, Result};
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
@@ -12,7 +12,7 @@ const BYTES_MAX: usize = 8 << 20;
 const ALIGN_BYTES: usize = 2 << 20;
 
 /// Memory from the allocator, all of it readable and writable.
-pub(super) unsafe fn mmap_anonymous(
+pub(crate) unsafe fn mmap_anonymous(
     _near: *mut c_void,
     bytes: usize,
     _protection: ProtFlags,
@@ -25,17 +25,17 @@ pub(super) unsafe fn mmap_anonymous(
     Ok(unsafe { alloc_zeroed(layout(bytes)) }.cast())
 }
 
-pub(super) unsafe fn munmap(mapping: *mut c_void, bytes: usize) -> Result<()> {
+pub(crate) unsafe fn munmap(mapping: *mut c_void, bytes: usize) -> Result<()> {
     // SAFETY: the caller returns a mapping of `mmap_anonymous`, with its length.
     unsafe { dealloc(mapping.cast(), layout(bytes)) };
     Ok(())
 }
 
-pub(super) unsafe fn mprotect(_: *mut c_void, _: usize, _: MprotectFlags) -> Result<()> {
+pub(crate) unsafe fn mprotect(_: *mut c_void, _: usize, _: MprotectFlags) -> Result<()> {
     Ok(())
 }
 
-pub(super) unsafe fn madvise(start: *mut c_void, bytes: usize, advice: Advice) -> Result<()> {
+pub(crate) unsafe fn madvise(start: *mut c_void, bytes: usize, advice: Advice) -> Result<()> {
     if advice as i32 == Advice::LinuxDontNeed as i32 {
         // SAFETY: the caller discards the content of its own memory.
         unsafe { start.write_bytes(0, bytes) };
