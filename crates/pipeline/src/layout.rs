@@ -12,7 +12,7 @@
 //! # Cost
 //! Every step goes forward by at least four bytes, so no frame takes longer than its length allows.
 
-mod exthdr;
+pub(crate) mod exthdr;
 
 use exthdr::ExtensionHeaders;
 use urtica_wire::packet::{

@@ -24,7 +24,7 @@ const UNSEQ: u16 = 1 << 8;
 
 /// The chain of extension headers of one packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ExtensionHeaders {
+pub(crate) struct ExtensionHeaders {
     /// `OFPIEH_*` of the headers that could be read.
     pub exthdr: u16,
     /// Whether a routing header names further stops.
@@ -35,7 +35,7 @@ pub(super) struct ExtensionHeaders {
 
 /// The upper layer after a chain of extension headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct UpperPlace {
+pub(crate) struct UpperPlace {
     pub proto: u8,
     /// Where the protocol is written, from the IPv6 header's start.
     pub proto_at: usize,

@@ -5,6 +5,7 @@ mod carried_sets;
 mod deferred;
 mod groups;
 mod meters;
+mod odd_frames;
 mod planned_beside;
 mod random;
 mod rule_sets;

@@ -169,7 +169,7 @@ fn place(field: OxmField, require: Kinds) -> Option<FieldPlace> {
         ArpTpa => network(24, 4, 0),
         IpDscp if is_v6 => network(0, 2, 6),
         IpEcn if is_v6 => network(0, 2, 4),
-        IpProto if is_v6 => network(6, 1, 0),
+        IpProto if is_v6 => known(offset_of!(Frame, ip_proto), 1, Network),
         IpDscp => network(1, 1, 2),
         IpEcn => network(1, 1, 0),
         IpProto => network(9, 1, 0),

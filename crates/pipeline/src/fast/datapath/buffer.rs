@@ -1,7 +1,11 @@
 //! Buffers of frames, with space around them.
 
-/// The longest frame that fits into a burst; longer ones go the plain way.
-pub const MAX_FRAME: usize = 1920;
+/// The longest frame that fits into a burst: the longest packet of IP behind an Ethernet header and two tags. Longer ones go
+/// the plain way.
+pub const MAX_FRAME: usize = 65_535 + 22;
+
+/// The longest frame that is copied into a buffer of its place in the burst; longer ones get buffers when they come.
+pub(super) const MAX_SHORT: usize = 1920;
 
 /// Room before a frame for VLAN tags that are pushed.
 pub(super) const HEADROOM: usize = 64;
@@ -10,8 +14,9 @@ pub(super) const HEADROOM: usize = 64;
 pub(super) const READ_BEHIND: usize = 8;
 
 /// Bytes from one buffer to the next: not a power of two, so that the beginnings of frames do not all fall into the same
-/// sets of the caches. Behind the longest frame there are [`READ_BEHIND`].
+/// sets of the caches. Behind the longest short frame there are [`READ_BEHIND`].
 const STRIDE: usize = 2112;
+const _: () = assert!(STRIDE >= HEADROOM + MAX_SHORT + READ_BEHIND);
 
 /// The longest frame, tags that were pushed included, that may be copied into a buffer.
 pub(crate) const MAX_COPIED: usize = STRIDE - HEADROOM - READ_BEHIND;

@@ -1,6 +1,6 @@
 //! Bursts of frames.
 
-use super::buffer::{Buffer, HEADROOM, MAX_FRAME, READ_BEHIND};
+use super::buffer::{Buffer, HEADROOM, MAX_FRAME, MAX_SHORT, READ_BEHIND};
 use super::frame::{DROP, Frame, PUNT};
 use super::kinds::Kinds;
 use super::sent::{AllSent, SentFrame};
@@ -24,6 +24,9 @@ pub struct Burst {
     sent: AllSent,
     /// The buffers to which `floors` point.
     _buffers: Box<[Buffer]>,
+    /// Buffers of long frames, kept for later ones, and the number of used ones.
+    long_buffers: Vec<Vec<u8>>,
+    long: usize,
 }
 
 /// Where a frame leaves the compiled pipeline.
@@ -51,7 +54,7 @@ impl Default for Burst {
 }
 
 impl Burst {
-    /// An empty one. Takes 66 KiB.
+    /// An empty one. Takes 66 KiB, and a buffer for each long frame that is copied into it.
     pub fn new() -> Self {
         let mut buffers = vec![Buffer::new(); BURST].into_boxed_slice();
         let frames = buffers
@@ -64,6 +67,8 @@ impl Burst {
             len: 0,
             sent: AllSent::default(),
             _buffers: buffers,
+            long_buffers: Vec::new(),
+            long: 0,
         }
     }
 
@@ -81,13 +86,45 @@ impl Burst {
     /// an Ethernet header.
     #[inline]
     pub fn push(&mut self, in_port: PortNo, bytes: &[u8]) -> bool {
-        if self.len == BURST || !(14..=MAX_FRAME).contains(&bytes.len()) {
+        if self.len == BURST || !(14..=MAX_SHORT).contains(&bytes.len()) {
+            return self.push_long(in_port, bytes);
+        }
+        // SAFETY: the buffer has room for HEADROOM and MAX_SHORT bytes.
+        unsafe { self.push_to(self.floors[self.len], in_port, bytes) };
+        true
+    }
+
+    /// Adds a frame that is longer than [`MAX_SHORT`]; like [`Burst::push`], for others.
+    #[cold]
+    fn push_long(&mut self, in_port: PortNo, bytes: &[u8]) -> bool {
+        if self.len == BURST || !(MAX_SHORT..=MAX_FRAME).contains(&bytes.len()) {
             return false;
         }
+        if self.long_buffers.len() == self.long {
+            self.long_buffers.push(Vec::new());
+        }
+        let buffer = &mut self.long_buffers[self.long];
+        let room = HEADROOM + bytes.len() + READ_BEHIND;
+        if buffer.len() < room {
+            buffer.resize(room, 0);
+        }
+        let floor = buffer.as_mut_ptr();
+        self.long += 1;
+        // SAFETY: the buffer is long enough, and is not changed before the burst is cleared.
+        unsafe { self.push_to(floor, in_port, bytes) };
+        true
+    }
+
+    /// Copies a frame to a buffer.
+    ///
+    /// # Safety
+    /// From `floor` on there are HEADROOM bytes, space for the frame, and [`READ_BEHIND`] bytes, which belong to no other frame.
+    #[inline]
+    unsafe fn push_to(&mut self, floor: *mut u8, in_port: PortNo, bytes: &[u8]) {
         let frame = &mut self.frames[self.len];
-        frame.floor = self.floors[self.len];
-        // SAFETY: `floor` is the start of a buffer that has room for HEADROOM and MAX_FRAME bytes, and `bytes` is not in it,
-        // since there are no references into it while `self` is borrowed mutably.
+        frame.floor = floor;
+        // SAFETY: as this function requires; `bytes` is not in the buffer, since there are no references into it while `self`
+        // is borrowed mutably.
         unsafe {
             frame.data = frame.floor.add(HEADROOM);
             frame
@@ -97,7 +134,6 @@ impl Burst {
         frame.len = bytes.len() as u32;
         frame.in_port = in_port.0;
         self.len += 1;
-        true
     }
 
     /// Adds a frame in place: the `len` bytes from `start` on of `room`. Returns `false` in the cases of [`Burst::push`],
@@ -136,6 +172,7 @@ impl Burst {
     #[inline]
     pub fn clear(&mut self) {
         self.len = 0;
+        self.long = 0;
         self.sent.clear();
     }
 

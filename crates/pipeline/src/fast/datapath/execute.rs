@@ -208,12 +208,14 @@ unsafe fn can_finish(
     let headroom = program.headroom() + set.headroom();
     let ttl_decrements = program.ttl_decrements() + set.ttl_decrements();
     let room = frame.data as usize - frame.floor as usize;
+    let copies = (set.changes() || set.group().is_some())
+        && (program.sent > 0 || matches!(program.end, End::Output | End::InPort));
     // SAFETY: an entry or a set that decrements the TTL has its frames parsed up to the network header, and one with a group
     // up to the transport header.
     unsafe {
         let ttl_is_enough = || ttl(frame).is_none_or(|(ttl, _)| *ttl > ttl_decrements);
         room >= headroom
-            && frame.len as usize + headroom <= MAX_COPIED
+            && (!copies || frame.len as usize + headroom <= MAX_COPIED)
             && (ttl_decrements == 0 || ttl_is_enough())
             && set.group().is_none_or(|cell| {
                 can_hand_over(frame, cell, headroom as u32, ttl_decrements.into())

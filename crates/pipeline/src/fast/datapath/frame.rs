@@ -58,6 +58,8 @@ pub(crate) struct Frame {
     pub floor: *mut u8,
     /// Where it leaves besides.
     pub sent: SentList,
+    /// The protocol of IPv6's payload, behind extension headers. As long as a word, which keys read. Valid for IPv6.
+    pub ip_proto: u64,
     /// Its action set, if `kinds` says that it has one.
     pub action_set: FrameSet,
 }
@@ -110,6 +112,7 @@ impl Frame {
             key: [0; MAX_WORDS],
             floor,
             sent: SentList::default(),
+            ip_proto: 0,
             action_set: FrameSet::EMPTY,
         }
     }

@@ -384,7 +384,7 @@ unsafe fn flow_words(frame: &Frame) -> FlowWords {
             words.ipv6_src = [8, 16].map(|at| u64_at(frame.network.add(at)));
             words.ipv6_dst = [24, 32].map(|at| u64_at(frame.network.add(at)));
             words.labels[0] = u64::from(u32_at(frame.network) & 0xf_ffff);
-            *frame.network.add(6)
+            frame.ip_proto as u8
         };
         words.ports_and_ipv4[0] = u64::from(proto) << 32;
         if is(Kinds::TCP | Kinds::UDP | Kinds::SCTP) {

@@ -5,15 +5,14 @@ use bitflags::bitflags;
 bitflags! {
     /// The headers of a [`Frame`](super::frame::Frame), as deep as it was parsed.
     ///
-    /// Only frames whose announced headers are all complete are parsed; all others are left to the plain form. So a bit
-    /// means both that the header before it announces the type, and that all fields of this header can be read.
+    /// A bit means both that the header before it announces the type, and that all fields of this header can be read.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub(crate) struct Kinds: u32 {
         /// A VLAN tag, at least.
         const VLAN = 1;
-        /// IPv4, no fragment.
+        /// IPv4.
         const IPV4 = 1 << 1;
-        /// IPv6, without extension headers.
+        /// IPv6.
         const IPV6 = 1 << 2;
         /// ARP for IPv4 over Ethernet.
         const ARP = 1 << 3;

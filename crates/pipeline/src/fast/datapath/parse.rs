@@ -1,21 +1,23 @@
 //! Finds the headers of a frame, as deep as the installed pipeline requires (ESWITCH section 3.1: parser templates).
 //!
-//! Only simple frames are parsed: up to two VLAN tags, then IP without fragments and IPv6 extension headers, or ARP, then a
-//! transport header, each complete. Every other frame is left to the plain form from the first table on; this only affects
-//! speed, and [`crate::layout`] is the reference for the parsed ones.
+//! Only frames with up to two VLAN tags are parsed, and with a complete header of IP or ARP. A transport header that is
+//! truncated, or in an earlier fragment, counts as missing. Every other frame is left to the plain form from the first table
+//! on; this only affects speed, and [`crate::layout`] is the reference for the parsed ones.
 
 use super::frame::Frame;
 use super::kinds::{Depth, Kinds};
 use super::way::SentList;
+use crate::layout::exthdr::ExtensionHeaders;
 use urtica_wire::VLAN_PRESENT;
 use urtica_wire::packet::{
-    ArpView, VlanTags, ether_type, ethernet, icmpv4, icmpv6, ip_proto, ipv4, ipv6, sctp, tcp, udp,
+    ArpView, Ipv6View, VlanTags, ether_type, ethernet, icmpv4, icmpv6, ip_proto, ipv4, ipv6, sctp,
+    tcp, udp,
 };
 
 /// The protocols of IPv6 extension headers, and what ends a chain of them.
 const EXTENSIONS: [u8; 8] = [0, 43, 44, 50, 51, 59, 60, 135];
 
-/// Parses to the given depth. Returns `false` if the frame is not simple.
+/// Parses to the given depth. Returns `false` if the frame is left to the plain form.
 #[inline]
 pub(crate) fn parse(frame: &mut Frame, depth: Depth) -> bool {
     frame.metadata = 0;
@@ -33,15 +35,13 @@ pub(crate) fn parse(frame: &mut Frame, depth: Depth) -> bool {
     frame.network = frame.data.with_addr(ethernet.payload.as_ptr().addr());
     let mut kinds = ethernet.kinds();
     if depth > Depth::Type {
-        let Some(network) = Network::find(ethernet.payload, ethernet.eth_type) else {
+        let Some(network) = Network::find(ethernet.payload, ethernet.eth_type, &mut frame.ip_proto)
+        else {
             return false;
         };
         kinds |= network.kind;
         if depth > Depth::Network {
-            let Some(kind) = network.transport() else {
-                return false;
-            };
-            kinds |= kind;
+            kinds |= network.transport();
             frame.transport = frame.network.wrapping_add(network.len);
         }
     }
@@ -95,17 +95,17 @@ struct Network {
     kind: Kinds,
     /// The protocol of its payload.
     proto: u8,
-    /// The length of the header, and of its payload.
+    /// The length of the header with extension headers, and of its payload; 0 for a later fragment, which has no header.
     len: usize,
     payload_len: usize,
 }
 
 impl Network {
     #[inline]
-    fn find(bytes: &[u8], eth_type: u16) -> Option<Self> {
+    fn find(bytes: &[u8], eth_type: u16, ipv6_proto: &mut u64) -> Option<Self> {
         match eth_type {
             ether_type::IPV4 => Self::ipv4(bytes),
-            ether_type::IPV6 => Self::ipv6(bytes),
+            ether_type::IPV6 => Self::ipv6(bytes).inspect(|ip| *ipv6_proto = ip.proto.into()),
             ether_type::ARP => ArpView::new(bytes)
                 .is_ok()
                 .then_some(Self::other(Kinds::ARP)),
@@ -127,26 +127,30 @@ impl Network {
         let header = bytes.first_chunk::<{ ipv4::HEADER_LEN }>()?;
         let len = usize::from(header[0] & 0xf) * 4;
         let total_len = usize::from(u16::from_be_bytes([header[2], header[3]]));
-        let fragment = u16::from_be_bytes([header[6], header[7]]) & 0x3fff;
+        let fragment_offset = u16::from_be_bytes([header[6], header[7]]) & 0x1fff;
         let is_plain = header[0] >> 4 == 4
             && len >= ipv4::HEADER_LEN
-            && (len..=bytes.len()).contains(&total_len)
-            && fragment == 0;
+            && (len..=bytes.len()).contains(&total_len);
+        let payload_len = match fragment_offset {
+            0 => total_len.wrapping_sub(len),
+            _ => 0,
+        };
         is_plain.then(|| Self {
             kind: Kinds::IPV4,
             proto: header[9],
             len,
-            payload_len: total_len - len,
+            payload_len,
         })
     }
 
     fn ipv6(bytes: &[u8]) -> Option<Self> {
         let header = bytes.first_chunk::<{ ipv6::HEADER_LEN }>()?;
         let payload_len = usize::from(u16::from_be_bytes([header[4], header[5]]));
-        let is_plain = header[0] >> 4 == 6
-            && payload_len <= bytes.len() - ipv6::HEADER_LEN
-            && !EXTENSIONS.contains(&header[6]);
-        is_plain.then_some(Self {
+        let is_whole = header[0] >> 4 == 6 && payload_len <= bytes.len() - ipv6::HEADER_LEN;
+        if is_whole && EXTENSIONS.contains(&header[6]) {
+            return Self::behind_extensions(bytes);
+        }
+        is_whole.then_some(Self {
             kind: Kinds::IPV6,
             proto: header[6],
             len: ipv6::HEADER_LEN,
@@ -154,9 +158,25 @@ impl Network {
         })
     }
 
-    /// Returns the transport header of an IP payload, no bit if it is not parsed; `None` if it is truncated.
+    /// IPv6 with extension headers. `None` if the end of the chain cannot be found.
+    #[cold]
+    fn behind_extensions(bytes: &[u8]) -> Option<Self> {
+        let ip = Ipv6View::new(bytes).ok()?;
+        let upper = ExtensionHeaders::read(&ip).upper?;
+        Some(Self {
+            kind: Kinds::IPV6,
+            proto: upper.proto,
+            len: ipv6::HEADER_LEN + ip.payload().len() - upper.len,
+            payload_len: match upper.fragment_offset {
+                0 => upper.len,
+                _ => 0,
+            },
+        })
+    }
+
+    /// Returns the transport header of an IP payload; no bit if it is missing or not parsed.
     #[inline]
-    fn transport(&self) -> Option<Kinds> {
+    fn transport(&self) -> Kinds {
         let is_v4 = self.kind == Kinds::IPV4;
         let is_ip = is_v4 || self.kind == Kinds::IPV6;
         let (kind, header_len) = match self.proto {
@@ -168,6 +188,9 @@ impl Network {
             ip_proto::ICMPV6 if !is_v4 => (Kinds::ICMPV6, icmpv6::HEADER_LEN),
             _ => (Kinds::empty(), 0),
         };
-        (self.payload_len >= header_len).then_some(kind)
+        match self.payload_len >= header_len {
+            true => kind,
+            false => Kinds::empty(),
+        }
     }
 }

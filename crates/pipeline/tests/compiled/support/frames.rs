@@ -189,6 +189,9 @@ fn cut_or_pad(frame: &mut Vec<u8>, choices: &mut Choices) {
         28 => frame.truncate(14.max(choices.below(frame.len()))),
         29 => frame.truncate(choices.below(frame.len())),
         30 => frame.resize(1500, 0xaa),
-        _ => frame.resize(1900 + choices.below(40), 0xaa),
+        _ => {
+            let len = choices.pick(&[1900, 1900, 2030, 9000, 65_530]);
+            frame.resize(len + choices.below(40), 0xaa);
+        }
     }
 }

@@ -53,8 +53,8 @@ impl Compiler {
     }
 }
 
-const NOT_PARSED: &str = "its headers are not such as the compiled form looks at: it is a fragment, has extension \
-                          headers of IPv6 or more than two tags, or is cut short";
+const NOT_PARSED: &str = "the compiled form does not parse its headers: it has more than two tags, is cut short, or is \
+                          no valid IP or ARP";
 const NO_ENTRY: &str = "no entry matches, and somebody wants to know of such packets";
 
 const GROUP_NOT_CARRIED_OUT: &str = "its group, or a group behind it, does something that the compiled form does not carry \
