@@ -21,7 +21,7 @@ use hostile_switch::allocator;
 use hostile_switch::switch::{HostileSwitch, Said};
 use libfuzzer_sys::arbitrary::{self, Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
-use net::{Net, Told, port};
+use net::{Net, ToSwitch, port};
 use std::time::Duration;
 use urtica_apps::{EdgeLearning, L2, LockFree, Routing};
 use urtica_services::{
@@ -247,15 +247,15 @@ impl Bench {
         for id in 1..=OTHERS {
             let frame = frame_of(id, self.rounds);
             self.net.packet_in(port(id, 3), &frame);
-            let is_answer = |told: &(u64, Told)| match told {
-                (to, Told::PacketOut { data, .. }) => *to == id && *data == frame,
+            let is_answer = |told: &(u64, ToSwitch)| match told {
+                (to, ToSwitch::PacketOut { data, .. }) => *to == id && *data == frame,
                 _ => false,
             };
             assert!(self.net.told.iter().any(is_answer), "{:?}", self.net.told);
             let echo = Message::EchoRequest(b"still there?");
             self.net.send_message(id, self.rounds, &echo);
             self.net.settle();
-            let answer = (id, Told::EchoReply { xid: self.rounds });
+            let answer = (id, ToSwitch::EchoReply { xid: self.rounds });
             assert!(self.net.told.contains(&answer), "{:?}", self.net.told);
         }
         let topology = self.discovery.topology().load();

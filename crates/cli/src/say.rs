@@ -11,13 +11,13 @@ pub fn say(line: impl Display) {
 /// Writes text without the end of line.
 pub fn say_bare(text: impl Display) {
     // Other errors, such as a full disk, are ignored here.
-    let _ = write!(Told, "{text}").and_then(|()| Told.flush());
+    let _ = write!(PipedOutput, "{text}").and_then(|()| PipedOutput.flush());
 }
 
 /// Standard output for long output: when its reader goes away, the program ends.
-pub struct Told;
+pub struct PipedOutput;
 
-impl Write for Told {
+impl Write for PipedOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         UntilUnread(io::stdout()).write(bytes)
     }

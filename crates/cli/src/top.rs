@@ -9,7 +9,7 @@ mod figures;
 mod screen;
 mod table;
 
-use crate::say::{Told, say_bare};
+use crate::say::{PipedOutput, say_bare};
 use crate::status;
 use client::{Client, ClientError, Place};
 use figures::Figures;
@@ -76,7 +76,7 @@ fn top(args: &TopArgs) -> Result<(), Error> {
     std::thread::sleep(interval);
     let figures = Figures::between(&first, &client.sample()?);
     say_bare(table::plain(&figures));
-    Ok(Told.flush()?)
+    Ok(PipedOutput.flush()?)
 }
 
 fn read_token(path: &PathBuf) -> Result<String, Error> {

@@ -358,14 +358,14 @@ impl<C: Channel> Connection<C> {
             self.reclaim_from_kernel(batch);
             return true;
         }
-        kernel.is_programs()
+        kernel.is_owned_by_program()
     }
 
     /// Whether the kernel half owns the connection, and wakes the shard when it gives it back.
-    pub fn is_kernels(&self) -> bool {
+    pub fn is_owned_by_kernel(&self) -> bool {
         self.kernel
             .as_ref()
-            .is_some_and(|kernel| !kernel.is_programs())
+            .is_some_and(|kernel| !kernel.is_owned_by_program())
     }
 
     /// Starts the kernel half, if the switch came up without one and its program has one now.
@@ -376,7 +376,7 @@ impl<C: Channel> Connection<C> {
     }
 
     /// What is to be watched for this connection beside the socket, and is not yet.
-    pub fn unwatched(&mut self) -> Option<BorrowedFd<'_>> {
+    pub fn wakeup_to_watch(&mut self) -> Option<BorrowedFd<'_>> {
         let attached = match self.hold {
             Some(_) => self.keep_half().and_then(|may| match may {
                 true => self.attach_half(),
@@ -394,7 +394,7 @@ impl<C: Channel> Connection<C> {
             self.awaits_half = false;
             return None;
         }
-        self.kernel.as_mut()?.unwatched()
+        self.kernel.as_mut()?.wakeup_to_watch()
     }
 
     fn attach_half(&mut self) -> io::Result<()> {
@@ -563,8 +563,8 @@ impl<C: Channel> Connection<C> {
 /// Input through the shard's ring: see `input_ring.rs`.
 impl<C: Channel> Connection<C> {
     /// Returns whether input arrives through the ring instead of the socket.
-    pub fn is_rings(&self) -> bool {
-        self.ring.is_rings()
+    pub fn is_owned_by_ring(&self) -> bool {
+        self.ring.is_owned_by_ring()
     }
 
     /// Whether the shard's ring has a part in it.
@@ -611,7 +611,7 @@ impl<C: Channel> Connection<C> {
     /// called after anything was done with the connection.
     pub fn settle_ring(&mut self, ring: Option<&mut (dyn InputRing + 'static)>) {
         if let RingState::Attached(input) = &self.ring {
-            if input.is_rings() {
+            if input.is_owned_by_ring() {
                 if self.is_stalled() {
                     input.ask_back();
                 }

@@ -63,7 +63,7 @@ pub enum RingEntry<'r> {
 /// One connection's side of a ring.
 pub trait RingInput: Send {
     /// Whether the input belongs to the ring, to the shard's knowledge.
-    fn is_rings(&self) -> bool;
+    fn is_owned_by_ring(&self) -> bool;
 
     /// Notes that the shard has read `count` bytes from the socket.
     fn note_read(&mut self, count: usize);
@@ -119,7 +119,7 @@ impl RingState {
     }
 
     /// Returns whether the connection's input arrives through a ring.
-    pub fn is_rings(&self) -> bool {
-        matches!(self, Self::Attached(input) if input.is_rings())
+    pub fn is_owned_by_ring(&self) -> bool {
+        matches!(self, Self::Attached(input) if input.is_owned_by_ring())
     }
 }

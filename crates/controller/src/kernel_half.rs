@@ -336,7 +336,7 @@ pub(crate) struct Ownership {
     is_watched: bool,
     /// Whether the last read emptied the socket.
     is_drained: bool,
-    is_programs: bool,
+    is_owned_by_program: bool,
     /// Whether the holder has the state that the next program needs, if the connection is held.
     is_kept: bool,
     /// Whether the program continues without it as soon as possible.
@@ -354,7 +354,7 @@ impl Ownership {
             is_attached: false,
             is_watched: false,
             is_drained: false,
-            is_programs: true,
+            is_owned_by_program: true,
             is_kept: false,
             is_let_go: false,
             uncounted: None,
@@ -449,8 +449,8 @@ impl Ownership {
     }
 
     /// Whether the program owns the connection.
-    pub fn is_programs(&self) -> bool {
-        self.is_programs
+    pub fn is_owned_by_program(&self) -> bool {
+        self.is_owned_by_program
     }
 
     /// Notes that a read returned `count` bytes, fewer than it could if `is_drained`.
@@ -470,26 +470,26 @@ impl Ownership {
 
     /// Whether the program may write to the socket now.
     pub fn may_write(&mut self, socket: BorrowedFd) -> bool {
-        !self.is_attached || self.is_programs && self.half.may_write(socket)
+        !self.is_attached || self.is_owned_by_program && self.half.may_write(socket)
     }
 
     /// Reclaims the connection, if the kernel half owns it.
     pub fn reclaim(&mut self, input: &mut Vec<u8>) -> Option<Reclaimed> {
-        if self.is_programs {
+        if self.is_owned_by_program {
             return None;
         }
-        self.is_programs = true;
+        self.is_owned_by_program = true;
         Some(self.half.reclaim(input))
     }
 
     /// Returns whether the program must reclaim the connection, since input is on its way to it.
     pub fn has_passed(&self) -> bool {
-        !self.is_programs && (self.half.has_passed() || self.half.has_events())
+        !self.is_owned_by_program && (self.half.has_passed() || self.half.has_events())
     }
 
     /// Passes on the events, if the program owns the connection.
     pub fn take_events(&mut self, tell: &mut dyn FnMut(&[u8])) {
-        if self.is_programs && self.is_attached && self.half.has_events() {
+        if self.is_owned_by_program && self.is_attached && self.half.has_events() {
             self.half.take_events(tell);
         }
     }
@@ -511,7 +511,7 @@ impl Ownership {
     }
 
     /// Returns the descriptor that must be watched and is not yet; it counts as watched from now on.
-    pub fn unwatched(&mut self) -> Option<BorrowedFd<'_>> {
+    pub fn wakeup_to_watch(&mut self) -> Option<BorrowedFd<'_>> {
         if !self.is_attached || self.is_watched || self.is_let_go {
             return None;
         }
@@ -531,7 +531,7 @@ impl Ownership {
             self.is_attached,
             self.is_watched,
             self.is_drained,
-            self.is_programs,
+            self.is_owned_by_program,
             self.is_kept,
             self.is_let_go,
             self.half.describe(socket),
@@ -543,7 +543,7 @@ impl Ownership {
     /// # Errors
     /// If the connection must be closed.
     pub fn hand_over(&mut self, socket: BorrowedFd, handover: Handover) -> io::Result<Taken> {
-        let can_be = self.is_programs
+        let can_be = self.is_owned_by_program
             && self.is_watched
             && handover.fragment.len() <= self.half.max_fragment()
             && self.half.may_write(socket);
@@ -555,7 +555,7 @@ impl Ownership {
             ..handover
         };
         let taken = self.half.hand_over(socket, handover)?;
-        self.is_programs = taken != Taken::Yes;
+        self.is_owned_by_program = taken != Taken::Yes;
         Ok(taken)
     }
 }

@@ -350,7 +350,7 @@ impl Waiting {
 }
 
 /// A switch's reply, on its way.
-pub(crate) type Told = oneshot::Receiver<Result<Reply, RequestError>>;
+pub(crate) type PendingReply = oneshot::Receiver<Result<Reply, RequestError>>;
 
 /// The settlement of one program's entries in one connection's switch.
 pub(crate) struct Reconciliation {
@@ -359,7 +359,7 @@ pub(crate) struct Reconciliation {
     pub is_replaced: bool,
     pub entries: Entries,
     /// The switch's reply, until it arrives.
-    told: Option<Told>,
+    told: Option<PendingReply>,
     waiting: Vec<Waiting>,
     began: Instant,
     last_change: Instant,
@@ -371,7 +371,7 @@ impl Reconciliation {
         program: ProgramId,
         is_replaced: bool,
         version: Version,
-        told: Told,
+        told: PendingReply,
         now: Instant,
     ) -> Self {
         Self {

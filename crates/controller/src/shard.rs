@@ -323,7 +323,7 @@ impl Shard {
         }
         let connection = &mut self.connections[key];
         connection.await_kernel_half(&self.batch);
-        if let Some(wakeup) = connection.unwatched() {
+        if let Some(wakeup) = connection.wakeup_to_watch() {
             let data = epoll::EventData::new_u64(key as u64);
             let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
             if let Err(error) = epoll::add(&self.epoll, wakeup, data, flags) {
@@ -688,13 +688,13 @@ fn interest(connection: &Connection) -> epoll::EventFlags {
     if connection.is_stalled() {
         return EventFlags::OUT;
     }
-    if connection.is_kernels() {
+    if connection.is_owned_by_kernel() {
         // The kernel half's wake-up descriptor announces input.
         return EventFlags::RDHUP;
     }
     let input = match connection.awaits_rest() {
         // The ring announces input.
-        _ if connection.is_rings() => EventFlags::RDHUP,
+        _ if connection.is_owned_by_ring() => EventFlags::RDHUP,
         // An incomplete message stays in the queue: the relevant events are more input, or its end.
         true => EventFlags::IN | EventFlags::RDHUP | EventFlags::ET,
         false => EventFlags::IN,
@@ -708,7 +708,7 @@ fn interest(connection: &Connection) -> epoll::EventFlags {
 /// Returns the events after which a connection's socket must be read.
 fn readable(connection: &Connection) -> epoll::EventFlags {
     let closed = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
-    match connection.is_rings() {
+    match connection.is_owned_by_ring() {
         // Input is in the ring first.
         true => closed,
         false => closed | epoll::EventFlags::IN,
@@ -742,7 +742,7 @@ fn read(
     batch: &mut BatchContext,
 ) -> Result<(), Close> {
     batch.network.shard(batch.shard).counters.reads.add(1);
-    if connection.is_rings() {
+    if connection.is_owned_by_ring() {
         // The switch has closed its end: an earlier passing of input may not have been reported yet.
         connection.take_back_from_ring(batch);
     }

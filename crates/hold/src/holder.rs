@@ -37,7 +37,7 @@ const MAX_PEERS: usize = 16;
 pub struct Holder {
     listener: OwnedFd,
     path: PathBuf,
-    kept: BTreeMap<Id, Kept>,
+    kept: BTreeMap<Id, HeldItem>,
     peers: Vec<Peer>,
     /// When everything is closed if no program attaches.
     until: Option<Instant>,
@@ -45,7 +45,7 @@ pub struct Holder {
 
 /// A socket, with its journal if it is a connection; or descriptors that connections have in common.
 #[derive(Debug)]
-struct Kept {
+struct HeldItem {
     message: Message,
     fds: Vec<OwnedFd>,
     /// What belongs to a connection beside its socket and its journal.
@@ -75,7 +75,7 @@ enum Role {
 #[derive(Debug)]
 enum Outgoing {
     /// The socket with this id, if it is still kept.
-    Kept(Id),
+    Item(Id),
     /// The attachment of the connection with this id, if there still is one.
     Attachment(Id),
     Message(Message),
@@ -140,7 +140,7 @@ impl Holder {
     }
 
     fn sockets(&self) -> usize {
-        let is_socket = |kept: &&Kept| !matches!(kept.message, Message::Common { .. });
+        let is_socket = |kept: &&HeldItem| !matches!(kept.message, Message::Common { .. });
         self.kept.values().filter(is_socket).count()
     }
 
@@ -260,7 +260,7 @@ impl Holder {
                 let attachment = None;
                 self.kept.insert(
                     id,
-                    Kept {
+                    HeldItem {
                         message,
                         fds,
                         attachment,
@@ -306,7 +306,7 @@ impl Holder {
         peer.role = Role::Attached;
         let all = self.kept.keys();
         peer.outgoing
-            .extend(all.flat_map(|&id| [Outgoing::Kept(id), Outgoing::Attachment(id)]));
+            .extend(all.flat_map(|&id| [Outgoing::Item(id), Outgoing::Attachment(id)]));
         self.say(index, Message::Attached);
     }
 
@@ -361,7 +361,7 @@ impl Holder {
         while let Some(next) = peer.outgoing.front() {
             let sent = match next {
                 Outgoing::Message(message) => message::send(&peer.socket, message, &[]),
-                Outgoing::Kept(id) => self.kept.get(id).map_or(Ok(()), |kept| {
+                Outgoing::Item(id) => self.kept.get(id).map_or(Ok(()), |kept| {
                     send_kept(&peer.socket, &kept.message, &kept.fds)
                 }),
                 Outgoing::Attachment(id) => {

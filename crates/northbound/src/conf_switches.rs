@@ -15,10 +15,10 @@ const OVERHEAD: usize = 128;
 
 /// Values by switch and key. A switch need not be connected.
 #[derive(Default)]
-pub(crate) struct ConfSwitches(Mutex<Kept>);
+pub(crate) struct ConfSwitches(Mutex<Settings>);
 
 #[derive(Default)]
-struct Kept {
+struct Settings {
     switches: BTreeMap<DatapathId, BTreeMap<String, Value>>,
     bytes: usize,
 }

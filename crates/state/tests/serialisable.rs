@@ -48,12 +48,12 @@ fn program() -> impl Strategy<Value = Vec<Step>> {
 type Content = (u32, u32);
 
 /// A way to keep it: in the variable itself, or behind a pointer.
-trait Kept: Clone + Debug + Send + Sync + 'static {
+trait Stored: Clone + Debug + Send + Sync + 'static {
     fn keep(content: Content) -> Self;
     fn content(&self) -> Content;
 }
 
-impl Kept for u64 {
+impl Stored for u64 {
     fn keep((count, value): Content) -> Self {
         u64::from(count) << 32 | u64::from(value)
     }
@@ -63,7 +63,7 @@ impl Kept for u64 {
     }
 }
 
-impl Kept for Vec<u32> {
+impl Stored for Vec<u32> {
     fn keep((count, value): Content) -> Self {
         vec![count, value]
     }
@@ -91,7 +91,7 @@ struct Run<'a, T> {
     reads: &'a Mutex<Vec<(usize, Content)>>,
 }
 
-impl<T: Kept> Run<'_, T> {
+impl<T: Stored> Run<'_, T> {
     fn read(&self, at: usize, tx: &mut Transaction) -> Result<Content, Abort> {
         let content = self.variables[at].read(tx)?.content();
         self.reads
@@ -123,7 +123,7 @@ impl<T: Kept> Run<'_, T> {
     }
 }
 
-fn run<T: Kept>(variables: &[TVar<T>], program: &[Step]) -> Outcome {
+fn run<T: Stored>(variables: &[TVar<T>], program: &[Step]) -> Outcome {
     let reads = Mutex::new(Vec::new());
     let limits = Limits::DEFAULT.attempts(u32::MAX);
     let result = try_atomically(limits, |tx| {
@@ -194,11 +194,11 @@ impl Model {
     }
 }
 
-fn variables<T: Kept>() -> Vec<TVar<T>> {
+fn variables<T: Stored>() -> Vec<TVar<T>> {
     (0..VARIABLES).map(|_| TVar::new(T::keep((0, 0)))).collect()
 }
 
-fn agrees_alone<T: Kept>(programs: &[Vec<Step>]) {
+fn agrees_alone<T: Stored>(programs: &[Vec<Step>]) {
     let (variables, mut model) = (variables::<T>(), Model::new());
     for program in programs {
         assert_eq!(run(&variables, program), model.run(program));
@@ -210,7 +210,7 @@ fn agrees_alone<T: Kept>(programs: &[Vec<Step>]) {
     }
 }
 
-fn agrees_in_some_order<T: Kept>(threads: &[Vec<Vec<Step>>]) {
+fn agrees_in_some_order<T: Stored>(threads: &[Vec<Vec<Step>>]) {
     let variables = variables::<T>();
     let run_all = &|programs: &[Vec<Step>]| -> Vec<_> {
         let outcomes = programs.iter().map(|program| run(&variables, program));

@@ -41,9 +41,9 @@ impl From<EncodeError> for RyuError {
 }
 
 /// What is kept for each switch. What is kept for one stays when it disconnects.
-pub(super) struct Store<S>(Mutex<Kept<S>>);
+pub(super) struct Store<S>(Mutex<State<S>>);
 
-struct Kept<S> {
+struct State<S> {
     /// Known once the program runs.
     network: Option<Network>,
     /// The switches that are connected, each with the number of its connection.
@@ -54,7 +54,7 @@ struct Kept<S> {
 
 impl<S> Default for Store<S> {
     fn default() -> Self {
-        Self(Mutex::new(Kept {
+        Self(Mutex::new(State {
             network: None,
             up: BTreeMap::new(),
             connections: 0,
@@ -103,7 +103,7 @@ impl<S: Default> Store<S> {
         act: impl FnOnce(&mut S, &Network) -> Result<R, RyuError>,
     ) -> Result<R, RyuError> {
         let mut kept = self.0.lock();
-        let Kept {
+        let State {
             network,
             up,
             states,

@@ -13,11 +13,11 @@ pub struct Output(Place);
 
 enum Place {
     Stdout,
-    File(Kept),
+    File(ResultFile),
 }
 
 /// A file that keeps what it has until there is something to write, and goes away if there never is and it was made for it.
-struct Kept {
+struct ResultFile {
     path: PathBuf,
     file: File,
     is_empty_and_ours: bool,
@@ -36,7 +36,7 @@ impl Output {
         let is_empty_and_ours = made.is_ok();
         let file = made.or_else(|_| File::options().write(true).open(path));
         let file = file.map_err(Error::system(format!("write {}", path.display())))?;
-        Ok(Self(Place::File(Kept {
+        Ok(Self(Place::File(ResultFile {
             path: path.into(),
             file,
             is_empty_and_ours,
@@ -66,7 +66,7 @@ impl Output {
     }
 }
 
-impl Kept {
+impl ResultFile {
     fn replace(&mut self, content: &str) -> io::Result<()> {
         // What is no file, as /dev/null or a pipe, cannot be cut.
         if self.file.metadata()?.is_file() {
@@ -76,7 +76,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for ResultFile {
     fn drop(&mut self) {
         if self.is_empty_and_ours {
             // That an empty file stays is no harm.

@@ -6,7 +6,7 @@
 use super::keys::KEYS;
 use super::lab::Figures;
 use super::map::{Map, Place, Stroke};
-use super::story::Line as Told;
+use super::story::Line as StoryLine;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Flex, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -30,7 +30,7 @@ pub struct Picture<'a> {
     /// How many packets were lost recently.
     pub lost: usize,
     /// The log, the latest line last.
-    pub log: Vec<&'a Told>,
+    pub log: Vec<&'a StoryLine>,
     /// The network's time.
     pub now: Duration,
     pub is_paused: bool,
@@ -347,19 +347,19 @@ fn draw_log(frame: &mut Frame, area: Rect, picture: &Picture) {
     let block = Block::bordered().title(" what happens ");
     let inner = block.inner(area);
     let width = usize::from(inner.width);
-    let lines = picture.log.iter().flat_map(|told| told_lines(told, width));
+    let lines = picture.log.iter().flat_map(|told| story_lines(told, width));
     let lines: Vec<_> = lines.collect();
     let latest = lines.len().saturating_sub(usize::from(inner.height));
     frame.render_widget(Paragraph::new(lines[latest..].to_vec()).block(block), area);
 }
 
-fn told_lines(told: &Told, width: usize) -> Vec<Line<'static>> {
+fn story_lines(told: &StoryLine, width: usize) -> Vec<Line<'static>> {
     let (text, lead, modifier) = match told {
-        Told::Scene(text) => (text, "", Modifier::BOLD),
-        Told::Opening(text) => (text, "", Modifier::empty()),
-        Told::Finding(text) => (text, "  ", Modifier::empty()),
-        Told::News(text) => (text, "  ", Modifier::DIM),
-        Told::Detail(_) => return Vec::new(),
+        StoryLine::Scene(text) => (text, "", Modifier::BOLD),
+        StoryLine::Opening(text) => (text, "", Modifier::empty()),
+        StoryLine::Finding(text) => (text, "  ", Modifier::empty()),
+        StoryLine::News(text) => (text, "  ", Modifier::DIM),
+        StoryLine::Detail(_) => return Vec::new(),
     };
     let lines = wrap(text, width.saturating_sub(lead.len()));
     let lines = lines

@@ -3,7 +3,7 @@
 mod programs;
 
 use crate::log::log_to_stderr;
-use crate::say::{Told, say, say_bare};
+use crate::say::{PipedOutput, say, say_bare};
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::io::{IsTerminal, stdout};
@@ -119,7 +119,9 @@ pub(super) fn run(args: SimulateArgs) -> Result<ExitCode, Box<dyn Error>> {
 fn run_seed(scenario: &Scenario, seed: u64, traces: bool) -> Result<Report, Box<Failure>> {
     match traces {
         false => simulate(scenario, seed),
-        true => simulate_watched(scenario, seed, &mut |net| net.watch(Tracer::new(net, Told))),
+        true => simulate_watched(scenario, seed, &mut |net| {
+            net.watch(Tracer::new(net, PipedOutput))
+        }),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Watchers: the tracer, and captures.
 
-use crate::say::Told;
+use crate::say::PipedOutput;
 use std::error::Error;
 use std::fs::File;
 use std::io::BufWriter;
@@ -16,7 +16,7 @@ pub(super) fn attach(
     captures: &[(String, String, PathBuf)],
 ) -> Result<(), Box<dyn Error>> {
     if traces {
-        net.watch(Tracer::new(net, Told));
+        net.watch(Tracer::new(net, PipedOutput));
     }
     for (a, b, path) in captures {
         let link = net.link(a, b)?;

@@ -162,7 +162,7 @@ impl<C: Channel> Connection<C> {
     /// `batch.out` together with the input that they answer.
     #[cold] // so that connections that nobody keeps pay a comparison
     pub(super) fn commit(&mut self, batch: &mut BatchContext) -> Result<(), Close> {
-        if self.is_kernels() {
+        if self.is_owned_by_kernel() {
             return Ok(());
         }
         let (Some(hold), Some(socket)) = (&mut self.hold, self.channel.socket()) else {
@@ -258,7 +258,7 @@ impl<C: Channel> Connection<C> {
     /// Like `commit`, for the output from the mailbox only.
     #[cold]
     pub(super) fn commit_output(&mut self) -> Result<(), Close> {
-        if self.is_kernels() {
+        if self.is_owned_by_kernel() {
             return Ok(());
         }
         let Some(hold) = &mut self.hold else {

@@ -5,7 +5,7 @@ use crate::batch::BatchContext;
 use crate::entries;
 use crate::permanent::PermanentEntries;
 use crate::program_list::ProgramList;
-use crate::reconciliation::{Reconciliation, TOLD_WITHIN, Told, Waiting, request};
+use crate::reconciliation::{PendingReply, Reconciliation, TOLD_WITHIN, Waiting, request};
 use crate::request::Asker;
 use crate::session::Subject;
 use crate::xid::Origin;
@@ -86,7 +86,12 @@ impl<C: Channel> Connection<C> {
     }
 
     /// Sends the switch a request, after the output of handlers.
-    fn ask(&mut self, question: &Message, version: Version, batch: &mut BatchContext) -> Told {
+    fn ask(
+        &mut self,
+        question: &Message,
+        version: Version,
+        batch: &mut BatchContext,
+    ) -> PendingReply {
         let (sender, told) = oneshot::channel();
         let asker = Asker {
             sender,

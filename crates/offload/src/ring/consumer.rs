@@ -6,7 +6,7 @@ use super::reader::{Next, Reader};
 use super::record::{MessageType, Record, RingSwitch};
 use super::replies::Replies;
 use super::rings::{NewConnection, Registration, RingError};
-use super::sessions::{RingEvent, Sessions, Told};
+use super::sessions::{RingEvent, Sessions, SwitchReport};
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use slab::Slab;
@@ -401,7 +401,7 @@ impl Ring {
         let mut is_drained = false;
         if has_kept {
             self.buffer.append(&mut peer.input);
-        } else if !peer.is_kernels() || peer.is_closing {
+        } else if !peer.is_read_by_kernel() || peer.is_closing {
             match peer.read(&mut self.buffer) {
                 Read::Bytes { is_drained: all } => is_drained = all,
                 Read::End => return self.close(number),
@@ -499,20 +499,20 @@ impl Ring {
 
     /// Notes what the sessions have told, this one last.
     fn note_told(&mut self, number: Option<u64>) {
-        for told in self.sessions.take_told() {
+        for told in self.sessions.take_reports() {
             let event = match told {
-                Told::Joined(switch) => {
+                SwitchReport::Joined(switch) => {
                     let peer = number.and_then(|number| self.peers.get_mut(number));
                     if let Some(peer) = peer {
                         peer.joined = Some(switch);
                     }
                     continue;
                 }
-                Told::Up(switch) => {
+                SwitchReport::Up(switch) => {
                     self.peers.bring_up(switch);
                     RingEvent::SwitchUp(switch)
                 }
-                Told::Down(switch) => RingEvent::SwitchDown(switch),
+                SwitchReport::Down(switch) => RingEvent::SwitchDown(switch),
             };
             if let Some(events) = &mut self.events {
                 events.push_back(event);

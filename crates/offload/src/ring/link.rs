@@ -58,7 +58,7 @@ pub(crate) struct Link {
     memory: Arc<Memory>,
     /// Bytes that the program has read from the socket since it was attached.
     read: u64,
-    is_kernels: bool,
+    is_read_by_kernel: bool,
     /// Whether the kernel has lost the socket.
     is_lost: bool,
 }
@@ -80,7 +80,7 @@ impl Link {
             cookie,
             memory: Arc::new(memory),
             read: 0,
-            is_kernels: false,
+            is_read_by_kernel: false,
             is_lost: false,
         };
         link.set_up(setup);
@@ -117,8 +117,8 @@ impl Link {
     }
 
     /// Whether the kernel puts the input into the ring, as far as the program has been told.
-    pub fn is_kernels(&self) -> bool {
-        self.is_kernels
+    pub fn is_read_by_kernel(&self) -> bool {
+        self.is_read_by_kernel
     }
 
     /// The program has read so many bytes from the socket.
@@ -130,23 +130,23 @@ impl Link {
     /// because more was passed.
     pub fn hand_over(&mut self, fragment: &[u8]) -> bool {
         let shared = self.memory.shared();
-        if self.is_kernels || self.is_lost || fragment.len() >= CARRY_BYTES {
+        if self.is_read_by_kernel || self.is_lost || fragment.len() >= CARRY_BYTES {
             return false;
         }
         shared.set_fragment(fragment);
         shared.is_wanted.store(0, Relaxed);
-        self.is_kernels = shared.owner.hand_over(self.read);
-        self.is_kernels
+        self.is_read_by_kernel = shared.owner.hand_over(self.read);
+        self.is_read_by_kernel
     }
 
     /// Takes the input back where the kernel has passed some: appends the beginning of a message that it had kept. All that it has put
     /// into the ring has been read. Returns whether it has.
     pub fn take_back(&mut self, input: &mut Vec<u8>) -> bool {
         let shared = self.memory.shared();
-        if !self.is_kernels || !shared.owner.is_program() {
+        if !self.is_read_by_kernel || !shared.owner.is_program() {
             return false;
         }
-        self.is_kernels = false;
+        self.is_read_by_kernel = false;
         shared.take_fragment(input);
         true
     }
@@ -155,7 +155,7 @@ impl Link {
     /// program is the owner then, and stays that.
     pub fn is_found_lost(&mut self, socket: BorrowedFd) -> bool {
         let owner = &self.memory.shared().owner;
-        if !self.is_kernels || !has_input(socket) || owner.is_program() {
+        if !self.is_read_by_kernel || !has_input(socket) || owner.is_program() {
             return false;
         }
         owner.reclaim();

@@ -78,8 +78,8 @@ impl Peer {
     }
 
     /// Whether its input comes through the ring.
-    pub fn is_kernels(&self) -> bool {
-        self.link.as_ref().is_some_and(Link::is_kernels)
+    pub fn is_read_by_kernel(&self) -> bool {
+        self.link.as_ref().is_some_and(Link::is_read_by_kernel)
     }
 
     /// Whether the kernel has lost its socket: see [`Link::is_found_lost`].
@@ -97,7 +97,7 @@ impl Peer {
     pub fn interest(&self) -> EventFlags {
         if self.is_stalled {
             EventFlags::OUT
-        } else if self.is_kernels() {
+        } else if self.is_read_by_kernel() {
             EventFlags::RDHUP
         } else {
             EventFlags::IN

@@ -19,8 +19,8 @@ pub enum RingEvent {
     SwitchDown(RingSwitch),
 }
 
-/// What sessions tell.
-pub(crate) enum Told {
+/// A report of a session.
+pub(crate) enum SwitchReport {
     /// A switch has said who it is.
     Joined(RingSwitch),
     /// It is up.
@@ -36,18 +36,20 @@ pub(crate) struct Sessions {
     started: Instant,
 }
 
-type Reports = Arc<Mutex<Vec<Told>>>;
+type Reports = Arc<Mutex<Vec<SwitchReport>>>;
 
 /// Reports that a switch comes and goes.
 struct Reporter(Reports);
 
 impl SwitchHandler for Reporter {
     fn switch_up(&mut self, switch: &mut Switch) {
-        self.0.lock().push(Told::Up(identity(switch.info())));
+        self.0
+            .lock()
+            .push(SwitchReport::Up(identity(switch.info())));
     }
 
     fn switch_down(&mut self, info: &SwitchInfo) {
-        self.0.lock().push(Told::Down(identity(info)));
+        self.0.lock().push(SwitchReport::Down(identity(info)));
     }
 }
 
@@ -64,7 +66,7 @@ impl Sessions {
         let told = Reports::default();
         let reports = Arc::clone(&told);
         let program = move |info: &SwitchInfo| {
-            reports.lock().push(Told::Joined(identity(info)));
+            reports.lock().push(SwitchReport::Joined(identity(info)));
             Reporter(Arc::clone(&reports))
         };
         Ok(Self {
@@ -112,8 +114,8 @@ impl Sessions {
         self.embedded.disconnect(session, now);
     }
 
-    /// Takes what was told since the last call.
-    pub fn take_told(&mut self) -> Vec<Told> {
+    /// Returns the reports since the last call.
+    pub fn take_reports(&mut self) -> Vec<SwitchReport> {
         std::mem::take(&mut *self.told.lock())
     }
 

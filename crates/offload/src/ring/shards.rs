@@ -81,8 +81,8 @@ struct ShardLink {
 }
 
 impl RingInput for ShardLink {
-    fn is_rings(&self) -> bool {
-        self.link.is_kernels()
+    fn is_owned_by_ring(&self) -> bool {
+        self.link.is_read_by_kernel()
     }
 
     fn note_read(&mut self, count: usize) {

@@ -37,7 +37,7 @@ struct Program {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct World {
     is_in: bool,
-    is_kernels: bool,
+    is_owned_by_kernel: bool,
     is_held_back: bool,
     queue: Vec<Byte>,
     taken: u64,
@@ -89,7 +89,7 @@ impl World {
             let arrived = self.with(|world| world.arrivals_left -= 1);
             match self.is_in && !self.is_held_back {
                 true => {
-                    if self.is_kernels {
+                    if self.is_owned_by_kernel {
                         next.push(arrived.with(|world| {
                             world.taken += 1;
                             world.replied += 1;
@@ -111,7 +111,7 @@ impl World {
     }
 
     fn pass(&mut self) {
-        self.is_kernels = false;
+        self.is_owned_by_kernel = false;
         self.passed += 1;
         self.queue.push(Byte::Passed);
     }
@@ -154,8 +154,8 @@ impl World {
 
     /// What an idle program may begin.
     fn begin(&self, program: Program) -> Vec<Self> {
-        if self.is_kernels {
-            return vec![self.with(|world| world.is_kernels = false)];
+        if self.is_owned_by_kernel {
+            return vec![self.with(|world| world.is_owned_by_kernel = false)];
         }
         let may_write = self.may_write(&program);
         let (is_empty, has_read_all) = (self.queue.is_empty(), self.passed == program.read);
@@ -230,7 +230,7 @@ impl World {
                 self.step(attached, Step::Idle, Self::enter)
             }
             Step::HandOverStored => self.step(program, Step::Idle, |world| {
-                world.is_kernels = world.passed == program.read;
+                world.is_owned_by_kernel = world.passed == program.read;
             }),
             Step::HeldBack => self.step(program, Step::LeftMap, |world| world.is_in = false),
             Step::LeftMap => self.step(program, Step::LetIn, |world| world.is_held_back = false),
@@ -256,7 +256,7 @@ impl World {
 
     /// The next program takes over.
     fn start(&mut self) {
-        self.is_kernels = false;
+        self.is_owned_by_kernel = false;
         self.is_held_back = false;
         let mut program = Program {
             step: Step::Idle,

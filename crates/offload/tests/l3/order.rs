@@ -35,8 +35,8 @@ fn what_the_program_forwards_keeps_its_place() {
                 let mut stream = Vec::new();
                 for _ in 0..200 {
                     number += 1;
-                    let is_programs = draw.below(1 + round) == 0;
-                    let options = if is_programs {
+                    let needs_program = draw.below(1 + round) == 0;
+                    let options = if needs_program {
                         &[0x94, 4, 0, 0][..]
                     } else {
                         &[]

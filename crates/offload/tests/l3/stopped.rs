@@ -62,8 +62,9 @@ fn forwards_while_stopped(controller: &Other, version: Version) -> bool {
     }
     controller.signal(Signal::STOP);
     controller.wait_until_stopped();
-    let is_kernels = is_answered(&mut socket, version, 2, packet(), Duration::from_secs(2));
-    if is_kernels {
+    let is_answered_by_kernel =
+        is_answered(&mut socket, version, 2, packet(), Duration::from_secs(2));
+    if is_answered_by_kernel {
         for _ in 0..500 {
             assert!(
                 is_answered(&mut socket, version, 2, packet(), PATIENCE),
@@ -77,13 +78,13 @@ fn forwards_while_stopped(controller: &Other, version: Version) -> bool {
         }
     }
     controller.signal(Signal::CONT);
-    if is_kernels {
+    if is_answered_by_kernel {
         assert!(
             is_answered(&mut socket, version, 2, packet(), PATIENCE),
             "it does not go on"
         );
     }
-    is_kernels
+    is_answered_by_kernel
 }
 
 /// Has a frame of a host come in, and returns whether the router sends one in `patience`.

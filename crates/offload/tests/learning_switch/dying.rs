@@ -71,17 +71,17 @@ fn answers_while_stopped(controller: &Other) -> bool {
     }
     controller.signal(Signal::STOP);
     controller.wait_until_stopped();
-    let is_kernels = is_answered(&mut socket, std::time::Duration::from_secs(2));
-    if is_kernels {
+    let is_answered_by_kernel = is_answered(&mut socket, std::time::Duration::from_secs(2));
+    if is_answered_by_kernel {
         for _ in 0..1000 {
             assert!(is_answered(&mut socket, PATIENCE), "an answer is lost");
         }
     }
     controller.signal(Signal::CONT);
-    if is_kernels {
+    if is_answered_by_kernel {
         assert!(is_answered(&mut socket, PATIENCE), "it does not go on");
     }
-    is_kernels
+    is_answered_by_kernel
 }
 
 /// What a switch has received of a controller that is killed is in order, and then its connection ends; another can start.

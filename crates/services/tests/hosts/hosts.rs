@@ -292,17 +292,17 @@ fn times_without_end_are_taken() {
     assert_eq!(net.controller.background_counters().panics(), 0);
 }
 
-/// What a watcher is told.
+/// A watcher that records the changed ports.
 #[derive(Default)]
-struct Told(Mutex<Vec<PortId>>);
+struct ChangedPorts(Mutex<Vec<PortId>>);
 
-impl HostsWatcher for Told {
+impl HostsWatcher for ChangedPorts {
     fn changed(&self, port: PortId) {
         self.0.lock().unwrap().push(port);
     }
 }
 
-impl Told {
+impl ChangedPorts {
     /// Whether this port was named since the last call.
     fn names(&self, port: PortId) -> bool {
         std::mem::take(&mut *self.0.lock().unwrap()).contains(&port)
@@ -312,9 +312,12 @@ impl Told {
 #[test]
 fn a_watcher_is_told_at_once_of_what_is_not_so_any_more() {
     let (mut net, hosts) = line(2);
-    let told = Arc::new(Told::default());
+    let told = Arc::new(ChangedPorts::default());
     assert!(hosts.watch(told.clone()));
-    assert!(!hosts.watch(Arc::new(Told::default())), "there is one");
+    assert!(
+        !hosts.watch(Arc::new(ChangedPorts::default())),
+        "there is one"
+    );
     net.packet_in(port(1, 3), &arp_request(1, 9, None));
     assert!(told.names(port(1, 3)), "it has an address now");
     net.packet_in(port(1, 3), &arp_request(1, 9, None));
@@ -368,7 +371,7 @@ fn a_host_that_others_hear_is_not_silent() {
 #[test]
 fn hosts_of_an_earlier_program_are_known_again() {
     let (mut net, hosts) = line(2);
-    let told = Arc::new(Told::default());
+    let told = Arc::new(ChangedPorts::default());
     assert!(hosts.watch(told.clone()));
     hosts.restore(mac(1), port(1, 3), ip(1));
     hosts.restore(mac(1), port(1, 3), ip(5));

@@ -2,7 +2,7 @@
 
 use crate::frames::{NdFrame, arp, arp_reply, arp_request, ip, ip6, mac, read_advertisement};
 use crate::hosts::discovery;
-use crate::net::{Net, Told, port};
+use crate::net::{Net, ToSwitch, port};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -114,7 +114,7 @@ fn an_unknown_host_is_asked_for_at_every_other_host_port_and_over_no_link() {
         .net
         .told
         .iter()
-        .filter(|(_, told)| matches!(told, Told::PacketOut { .. }));
+        .filter(|(_, told)| matches!(told, ToSwitch::PacketOut { .. }));
     assert_eq!(packet_outs.count(), 3, "one for each switch");
     assert_eq!(bench.passed(), 0);
 }

@@ -11,9 +11,9 @@ use urtica_wire::{
     PacketInReason, Port, PortNo, PortReason, PortState, PortStatus, Version, split_frame,
 };
 
-/// What a switch was told, in the order over all switches.
+/// A message to a switch, in the order over all switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum ToSwitch {
     Add { cookie: u64, out: Vec<PortNo> },
     Delete { cookie: u64 },
     Barrier,
@@ -67,7 +67,7 @@ struct FakeSwitch {
 pub struct Net {
     pub controller: Embedded,
     pub now: Duration,
-    pub told: Vec<(u64, Told)>,
+    pub told: Vec<(u64, ToSwitch)>,
     /// Frames that came out of ports without a link.
     pub delivered: Vec<(PortId, Vec<u8>)>,
     switches: BTreeMap<u64, FakeSwitch>,
@@ -299,7 +299,7 @@ impl Net {
             },
             Message::FlowMod(flow_mod) => self.handle_flow_mod(id, xid, &flow_mod),
             Message::BarrierRequest => {
-                self.told.push((id, Told::Barrier));
+                self.told.push((id, ToSwitch::Barrier));
                 let switch = self.switches.get_mut(&id).unwrap();
                 if switch.silent_until.is_some_and(|until| self.now < until) {
                     switch.held.push(xid);
@@ -311,7 +311,7 @@ impl Net {
                 let out = outputs(packet_out.actions.iter());
                 self.handle_packet_out(id, &out, packet_out.data);
             }
-            Message::EchoReply(_) => self.told.push((id, Told::EchoReply { xid })),
+            Message::EchoReply(_) => self.told.push((id, ToSwitch::EchoReply { xid })),
             Message::EchoRequest(data) => self.send_message(id, xid, &Message::EchoReply(data)),
             _ => {}
         }
@@ -323,7 +323,7 @@ impl Net {
             FlowModCommand::Add => {
                 if entry.cookie != 0 {
                     let (cookie, out) = (entry.cookie, entry.out.clone());
-                    self.told.push((id, Told::Add { cookie, out }));
+                    self.told.push((id, ToSwitch::Add { cookie, out }));
                 }
                 let fault = match entry.cookie {
                     0 => None,
@@ -350,7 +350,7 @@ impl Net {
             }
             FlowModCommand::DeleteStrict => {
                 let cookie = entry.cookie;
-                self.told.push((id, Told::Delete { cookie }));
+                self.told.push((id, ToSwitch::Delete { cookie }));
                 if self.switches[&id].refuses_deletes {
                     return self.send_message(id, xid, &error(ErrorCode::FlowModFailedEperm));
                 }
@@ -375,7 +375,7 @@ impl Net {
         let is_lldp = data.get(12..14) == Some(&[0x88, 0xcc]);
         if !is_lldp {
             let (out, data) = (out.to_vec(), data.to_vec());
-            self.told.push((id, Told::PacketOut { out, data }));
+            self.told.push((id, ToSwitch::PacketOut { out, data }));
         }
         for &port_no in out {
             let from = PortId::new(DatapathId(id), port_no);

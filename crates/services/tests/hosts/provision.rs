@@ -1,6 +1,6 @@
 //! Flow paths, whole or not at all: whatever a switch does on the way.
 
-use crate::net::{Entry, Fault, Net, Told, port};
+use crate::net::{Entry, Fault, Net, ToSwitch, port};
 use proptest::prelude::*;
 use std::future::Future;
 use std::pin::Pin;
@@ -64,7 +64,7 @@ fn a_path_is_installed_from_the_egress_switch_with_a_barrier_before_each_nearer_
         let cookie = path.cookie();
         let add = |id, out| {
             let out = vec![PortNo(out)];
-            [(id, Told::Add { cookie, out }), (id, Told::Barrier)]
+            [(id, ToSwitch::Add { cookie, out }), (id, ToSwitch::Barrier)]
         };
         assert_eq!(
             net.told,
@@ -84,7 +84,10 @@ fn a_path_is_removed_from_the_ingress_switch() {
         let removing = provisioner.remove(&path);
         net.settle();
         outcome(removing).unwrap();
-        let deletes = net.told.iter().filter(|(_, told)| *told != Told::Barrier);
+        let deletes = net
+            .told
+            .iter()
+            .filter(|(_, told)| *told != ToSwitch::Barrier);
         assert_eq!(deletes.map(|(id, _)| *id).collect::<Vec<_>>(), [1, 2, 3]);
         assert!(net.switches_with(path.cookie()).is_empty());
         let again = provisioner.remove(&path);
@@ -261,7 +264,7 @@ fn bad_paths_are_refused_in_words() {
     assert!(
         net.told
             .iter()
-            .all(|(_, told)| !matches!(told, Told::Add { .. }))
+            .all(|(_, told)| !matches!(told, ToSwitch::Add { .. }))
     );
 }
 
@@ -332,8 +335,8 @@ fn one_path_replaces_another_without_a_gap() {
         net.settle();
         let new = outcome(job).unwrap();
         let order = net.told.iter().filter_map(|(id, told)| match told {
-            Told::Add { .. } => Some(("add", *id)),
-            Told::Delete { .. } => Some(("delete", *id)),
+            ToSwitch::Add { .. } => Some(("add", *id)),
+            ToSwitch::Delete { .. } => Some(("delete", *id)),
             _ => None,
         });
         assert_eq!(
@@ -419,7 +422,10 @@ fn a_path_goes_once_however_often_its_switch_says_that_it_lost_an_entry() {
         }
         net.settle();
         assert!(!provisioner.is_live(&path));
-        let deletes = net.told.iter().filter(|(_, told)| *told != Told::Barrier);
+        let deletes = net
+            .told
+            .iter()
+            .filter(|(_, told)| *told != ToSwitch::Barrier);
         assert_eq!(deletes.map(|(id, _)| *id).collect::<Vec<_>>(), [1, 2, 3]);
         assert_eq!(provisioner.counts().removed, 1);
     }
@@ -655,10 +661,10 @@ fn the_waiting_packet_leaves_when_the_path_is_there() {
         let packet_outs: Vec<_> = net
             .told
             .iter()
-            .filter(|(_, told)| matches!(told, Told::PacketOut { .. }))
+            .filter(|(_, told)| matches!(told, ToSwitch::PacketOut { .. }))
             .cloned()
             .collect();
-        let released = Told::PacketOut {
+        let released = ToSwitch::PacketOut {
             out: vec![PortNo(2)],
             data: frame.to_vec(),
         };
@@ -666,9 +672,15 @@ fn the_waiting_packet_leaves_when_the_path_is_there() {
         let last_barrier = net
             .told
             .iter()
-            .rposition(|told| *told == (1, Told::Barrier));
+            .rposition(|told| *told == (1, ToSwitch::Barrier));
         let release = net.told.iter().position(|told| *told == packet_outs[0]);
-        assert!(release > net.told.iter().position(|told| *told == (1, Told::Barrier)));
+        assert!(
+            release
+                > net
+                    .told
+                    .iter()
+                    .position(|told| *told == (1, ToSwitch::Barrier))
+        );
         assert!(last_barrier.is_some());
     }
 }

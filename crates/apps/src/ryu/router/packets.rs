@@ -30,8 +30,8 @@ pub(super) struct Waiting {
     bytes: Vec<u8>,
 }
 
-/// An IPv4 packet as it came in.
-struct Came<'a> {
+/// A received IPv4 packet.
+struct ReceivedPacket<'a> {
     vlan_id: u16,
     in_port: PortNo,
     src: MacAddr,
@@ -56,31 +56,38 @@ impl RouterHandler {
         };
         let mut tags = VlanTags::new(ethernet.ether_type(), ethernet.payload());
         tags.next();
-        let came = Came {
+        let received = ReceivedPacket {
             vlan_id,
             in_port: packet.in_port,
             src: packet.eth_src(),
             bytes: tags.rest(),
         };
         let expired = packet.reason == PacketInReason::InvalidTtl;
-        self.take_ipv4(routed, switch, &came, expired);
+        self.take_ipv4(routed, switch, &received, expired);
     }
 
-    fn take_ipv4(&mut self, routed: &mut Routed, switch: &mut Switch, came: &Came, expired: bool) {
-        let (Ok(packet), Some(router)) =
-            (Ipv4View::new(came.bytes), routed.vlans.get(&came.vlan_id))
-        else {
+    fn take_ipv4(
+        &mut self,
+        routed: &mut Routed,
+        switch: &mut Switch,
+        received: &ReceivedPacket,
+        expired: bool,
+    ) {
+        let (Ok(packet), Some(router)) = (
+            Ipv4View::new(received.bytes),
+            routed.vlans.get(&received.vlan_id),
+        ) else {
             return;
         };
-        if !frames::is_intact(&packet, came.bytes) {
+        if !frames::is_intact(&packet, received.bytes) {
             return;
         }
         if router.is_own(packet.dst()) {
-            self.deliver(router, switch, came, &packet);
+            self.deliver(router, switch, received, &packet);
             return;
         }
         if expired || packet.ttl() <= 1 {
-            self.tell(router, switch, came, Failure::TimeExceeded);
+            self.tell(router, switch, received, Failure::TimeExceeded);
             return;
         }
         let Some((own, next_hop)) = router.next_hop(packet.dst()) else {
@@ -90,19 +97,19 @@ impl RouterHandler {
             return;
         }
         routed.waiting.push(Waiting {
-            vlan_id: came.vlan_id,
+            vlan_id: received.vlan_id,
             next_hop,
-            in_port: came.in_port,
+            in_port: received.in_port,
             since: switch.now(),
-            src: came.src,
-            bytes: came.bytes.to_vec(),
+            src: received.src,
+            bytes: received.bytes.to_vec(),
         });
         let asking = ask_all(
             switch.info(),
-            came.vlan_id,
+            received.vlan_id,
             own.address,
             next_hop,
-            Some(came.in_port),
+            Some(received.in_port),
         );
         send_frames(switch, asking);
     }
@@ -112,29 +119,38 @@ impl RouterHandler {
         &mut self,
         router: &VlanRouter,
         switch: &mut Switch,
-        came: &Came,
+        received: &ReceivedPacket,
         packet: &Ipv4View,
     ) {
-        let Some(mac) = port_mac(switch, came.in_port) else {
+        let Some(mac) = port_mac(switch, received.in_port) else {
             return;
         };
         if matches!(packet.proto(), ip_proto::TCP | ip_proto::UDP) {
-            self.tell(router, switch, came, Failure::PortUnreachable);
+            self.tell(router, switch, received, Failure::PortUnreachable);
         } else if let Some(reply) =
-            frames::echo_reply(&interface(packet.dst(), mac), came.src, packet)
+            frames::echo_reply(&interface(packet.dst(), mac), received.src, packet)
         {
-            send_frames(switch, [(came.in_port, tagged(came.vlan_id, reply))]);
+            send_frames(
+                switch,
+                [(received.in_port, tagged(received.vlan_id, reply))],
+            );
         }
     }
 
     /// Tells a packet's sender why it goes no further.
-    fn tell(&mut self, router: &VlanRouter, switch: &mut Switch, came: &Came, failure: Failure) {
-        let Ok(packet) = Ipv4View::new(came.bytes) else {
+    fn tell(
+        &mut self,
+        router: &VlanRouter,
+        switch: &mut Switch,
+        received: &ReceivedPacket,
+        failure: Failure,
+    ) {
+        let Ok(packet) = Ipv4View::new(received.bytes) else {
             return;
         };
         let (own, mac) = (
             router.next_hop(packet.src()),
-            port_mac(switch, came.in_port),
+            port_mac(switch, received.in_port),
         );
         let (Some((own, _)), Some(mac)) = (own, mac) else {
             return;
@@ -148,10 +164,10 @@ impl RouterHandler {
             return;
         }
         let from = interface(own.address, mac);
-        let error = frames::icmp_error(&from, came.src, failure, &packet, came.bytes);
+        let error = frames::icmp_error(&from, received.src, failure, &packet, received.bytes);
         send_frames(
             switch,
-            error.map(|error| (came.in_port, tagged(came.vlan_id, error))),
+            error.map(|error| (received.in_port, tagged(received.vlan_id, error))),
         );
     }
 
@@ -162,14 +178,14 @@ impl RouterHandler {
         let (over, waiting): (Vec<_>, Vec<_>) = all.into_iter().partition(is_over);
         routed.waiting = waiting;
         for packet in over {
-            let came = Came {
+            let received = ReceivedPacket {
                 vlan_id: packet.vlan_id,
                 in_port: packet.in_port,
                 src: packet.src,
                 bytes: &packet.bytes,
             };
             if let Some(router) = routed.vlans.get(&packet.vlan_id) {
-                self.tell(router, switch, &came, Failure::HostUnreachable);
+                self.tell(router, switch, &received, Failure::HostUnreachable);
             }
         }
     }

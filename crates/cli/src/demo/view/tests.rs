@@ -24,7 +24,7 @@ fn figures() -> Figures {
 }
 
 /// A ring of four: a busy link, a cut one, an idle one that is selected, and one that carries some packets.
-fn picture<'a>(map: &'a Map, figures: &'a Figures, log: &'a [Told]) -> Picture<'a> {
+fn picture<'a>(map: &'a Map, figures: &'a Figures, log: &'a [StoryLine]) -> Picture<'a> {
     let switch = |(name, hosts): (&'a str, &str)| SwitchLook {
         name,
         has_joined: true,
@@ -62,13 +62,13 @@ fn picture<'a>(map: &'a Map, figures: &'a Figures, log: &'a [Told]) -> Picture<'
     }
 }
 
-fn log() -> Vec<Told> {
+fn log() -> Vec<StoryLine> {
     vec![
-        Told::Finding("told long ago".to_owned()),
-        Told::Detail("not told here".to_owned()),
-        Told::Scene("The busiest link, s2-s3, is cut.".to_owned()),
-        Told::News("the controller has lost the link s2:3 - s3:2: its port is down".to_owned()),
-        Told::Finding("h2 to h3 went by s2 s3 and goes by s2 s1 s4 s3, which is a long way that needs a second line".to_owned()),
+        StoryLine::Finding("told long ago".to_owned()),
+        StoryLine::Detail("not told here".to_owned()),
+        StoryLine::Scene("The busiest link, s2-s3, is cut.".to_owned()),
+        StoryLine::News("the controller has lost the link s2:3 - s3:2: its port is down".to_owned()),
+        StoryLine::Finding("h2 to h3 went by s2 s3 and goes by s2 s1 s4 s3, which is a long way that needs a second line".to_owned()),
     ]
 }
 
