@@ -303,6 +303,11 @@ fn add(setup: &mut Setup, args: &BandwidthArgs) -> Result<(), String> {
     if config.paths == 0 {
         return Err("it would try no path; expected --bandwidth-paths of at least 1".to_owned());
     }
+    if config.demands.is_empty() {
+        tracing::warn!(
+            "bandwidth reserves nothing, because it has no demand; expected --bandwidth-demand 'RATE MATCH'"
+        );
+    }
     setup.answer_for_hosts();
     let (discovery, hosts) = (setup.discovery(), setup.hosts());
     let provisioner = setup.provisioner();
@@ -365,8 +370,9 @@ impl Shared {
     fn admit(&self, switch: &mut Switch, packet: &PacketIn, demand: &Demand) {
         let key = FlowKey::of(packet);
         let at = PortId::new(switch.datapath_id(), packet.in_port);
-        let Some(ends) = self.ends(&key) else {
-            return self.keep_out(switch, key);
+        let ends = match self.ends(&key) {
+            Ok(ends) => ends,
+            Err(error) => return self.keep_out(switch, key, at, &error),
         };
         switch.consume();
         if let Some(reserved) = self.book.find(&key) {
@@ -384,16 +390,20 @@ impl Shared {
 
     /// A flow whose hosts are not both known. This packet is left to later programs, which may thereby find them; the
     /// following ones are dropped for a while.
-    fn keep_out(&self, switch: &mut Switch, key: FlowKey) {
+    fn keep_out(&self, switch: &mut Switch, key: FlowKey, at: PortId, error: &BandwidthError) {
+        urtica_log::info!(about: at, src = %key.eth_src, dst = %key.eth_dst, best_effort = self.config.best_effort, "a flow did not get bandwidth: {error}, and no gateway, as bandwidth is reserved within a subnet");
         if !self.config.best_effort {
             drop_for_a_while(switch, key);
         }
     }
 
     /// The ports of the flow's hosts, if both are known.
-    fn ends(&self, key: &FlowKey) -> Option<(PortId, PortId)> {
-        let port_of = |mac| Some(self.hosts.find_in(key.vlan(), mac)?.attached);
-        Some((port_of(key.eth_src)?, port_of(key.eth_dst)?))
+    fn ends(&self, key: &FlowKey) -> Result<(PortId, PortId), BandwidthError> {
+        let port_of = |mac| match self.hosts.find_in(key.vlan(), mac) {
+            Some(host) => Ok(host.attached),
+            None => Err(BandwidthError::UnknownHost { mac }),
+        };
+        Ok((port_of(key.eth_src)?, port_of(key.eth_dst)?))
     }
 
     fn reserve(

@@ -319,6 +319,14 @@ fn programs_of_which_none_forwards_say_so() {
 }
 
 #[test]
+fn bandwidth_without_a_demand_says_so() {
+    let (running, said) = Running::start_programs("bandwidth,routing");
+    running.end_by(Signal::TERM);
+    assert!(said.contains("reserves nothing"), "{said}");
+    assert!(said.contains("expected --bandwidth-demand"), "{said}");
+}
+
+#[test]
 fn a_missing_program_is_asked_for() {
     assert!(refusal(&["run"]).contains("no control program given"));
 }

@@ -71,14 +71,14 @@ fn net(spec: &str, config: BandwidthConfig) -> (Net, Bandwidth) {
 
 /// The frames with UDP datagrams that come to a host.
 #[derive(Clone)]
-struct PacketsTo(HostId, Rc<Cell<usize>>);
+pub struct PacketsTo(HostId, Rc<Cell<usize>>);
 
 impl PacketsTo {
-    fn new(net: &Net, host: &str) -> Self {
+    pub fn new(net: &Net, host: &str) -> Self {
         Self(net.host(host).unwrap(), Rc::default())
     }
 
-    fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.1.get()
     }
 }
@@ -288,9 +288,8 @@ fn what_cannot_be_reserved_is_told_in_sentences() {
 /// An address for which there is no entry.
 const NOBODY: u64 = 0x0200_0000_00ff;
 
-/// A UDP datagram from one host of a line to another that asks for bandwidth.
-fn datagram(from: u8, to: u8) -> Vec<u8> {
-    let [src, dst] = [from, to].map(|host| Ipv4Addr::new(10, 0, 0, host));
+/// A datagram from a MAC and IP address to others.
+pub fn datagram((eth_src, src): (u64, Ipv4Addr), (eth_dst, dst): (u64, Ipv4Addr)) -> Vec<u8> {
     let udp = Udp {
         src_port: 4_000,
         dst_port: 5_001,
@@ -301,7 +300,13 @@ fn datagram(from: u8, to: u8) -> Vec<u8> {
         .unwrap();
     let ip = Ipv4::new(src, dst, ip_proto::UDP);
     ip.write(&mut payload, &datagram).unwrap();
-    frame(from.into(), to.into(), ether_type::IPV4, &payload)
+    frame(eth_src, eth_dst, ether_type::IPV4, &payload)
+}
+
+/// A datagram from one host to another of the same subnet.
+fn datagram_between(from: u8, to: u8) -> Vec<u8> {
+    let [from, to] = [from, to].map(|host| (u64::from(host), Ipv4Addr::new(10, 0, 0, host)));
+    datagram(from, to)
 }
 
 #[test]
@@ -321,7 +326,7 @@ fn priority_tags_and_service_tags_ask_for_bandwidth_like_any() {
         }
         net.watch(packet_ins.clone());
         for _ in 0..20 {
-            inject(&net, "s1", 1, [tagged(tpid, vid, datagram(1, 2))]);
+            inject(&net, "s1", 1, [tagged(tpid, vid, datagram_between(1, 2))]);
             net.run_for(ms(50));
         }
         let came = packet_ins.take();
@@ -340,7 +345,7 @@ fn flows_to_hosts_that_have_not_spoken_are_not_let_in() {
     let heard = PacketsTo::new(&net, "h2");
     net.watch(heard.clone());
     for _ in 0..400 {
-        inject(&net, "s1", 1, [datagram(1, 2)]);
+        inject(&net, "s1", 1, [datagram_between(1, 2)]);
         net.run_for(ms(10));
     }
     // One a second, by which its destination may be found.
@@ -350,7 +355,7 @@ fn flows_to_hosts_that_have_not_spoken_are_not_let_in() {
     net.run_for(ms(1_000));
     let before = heard.count();
     for _ in 0..10 {
-        inject(&net, "s1", 1, [datagram(1, 2)]);
+        inject(&net, "s1", 1, [datagram_between(1, 2)]);
         net.run_for(ms(10));
     }
     assert!(heard.count() - before >= 10);

@@ -1,5 +1,6 @@
 //! Bundled programs beside each other: each keeps its promises, whatever runs beside it.
 
+use crate::bandwidth::{PacketsTo, datagram};
 use crate::elephants::{fat_tree_with, throughput};
 use crate::l3::{CONFIG, in_subnets, listen};
 use crate::security::syn;
@@ -27,6 +28,9 @@ const WATCHED: &[&str] = &[
 const GUARDED: &[&str] = &["firewall", "l3", "elephants", "routing"];
 const RESERVED: &[&str] = &["security", "bandwidth", "l3", "routing", "elephants"];
 const GLOBAL: &[&str] = &["discovery", "l3", "security", "global"];
+
+/// The MAC address of the gateway of 10.0.1.0/24 in [`CONFIG`].
+const GATEWAY: u64 = 0x0200_0000_01fe;
 
 /// Options for all programs, and the files that they name. Datagrams to port 5001, as hosts send them, are denied by the firewall and
 /// have bandwidth reserved.
@@ -121,6 +125,27 @@ fn hosts_of_all_subnets_find_each_other_again_whatever_happens() {
         net.run_for(Duration::from_secs(15));
         all_reach(&mut net, &told("with another controller"));
     }
+}
+
+/// The gateway is no host, so nothing can be reserved for the flow.
+#[test]
+fn flows_across_subnets_get_no_bandwidth_but_best_effort() {
+    let (_folder, mut options) = options_of_all(CONFIG);
+    let mut received = |best_effort: bool| {
+        options.bandwidth.bandwidth_best_effort = best_effort;
+        let mut net = ring(&["bandwidth", "l3", "routing"], &options);
+        all_reach(&mut net, "before datagrams");
+        let heard = PacketsTo::new(&net, "h2");
+        net.watch(heard.clone());
+        for _ in 0..20 {
+            let (from, to) = ([10, 0, 1, 1].into(), [10, 0, 2, 2].into());
+            inject(&net, "s1", 1, [datagram((1, from), (GATEWAY, to))]);
+            net.run_for(ms(10));
+        }
+        heard.count()
+    };
+    assert_eq!(received(false), 1, "one per second passes");
+    assert_eq!(received(true), 20, "all pass");
 }
 
 /// With one host in each subnet: of two, one would hear what the other asks, and hosts of these networks believe what they hear.
