@@ -19,6 +19,7 @@ mod net;
 mod northbound;
 mod replay;
 mod run;
+mod ryu_manager;
 mod say;
 mod service;
 mod status;
@@ -66,6 +67,8 @@ enum Command {
     Decode(decode::DecodeArgs),
     /// Send a controller the switches' messages of a recording, as a test or as load.
     Replay(replay::ReplayArgs),
+    /// Run Ryu programs, unmodified, with the Python package urtica-ryu.
+    RyuManager(ryu_manager::RyuManagerArgs),
     /// Load an OpenFlow controller from emulated switches, and measure it.
     Bench(Box<bench::BenchArgs>),
     /// Print a completion script for a shell.
@@ -94,6 +97,7 @@ fn main() -> ExitCode {
         Command::Capture(args) => capture::run(args),
         Command::Decode(args) => decode::run(args),
         Command::Replay(args) => replay::run(args),
+        Command::RyuManager(args) => ryu_manager::run(args),
         Command::Bench(args) => bench::run(*args),
         Command::Completions(args) => generate::completions::<Cli>(&args),
         Command::Man(args) => generate::man::<Cli>(&args),
