@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tell::Teller;
 use urtica_client::{Client, ClientError, LoadError, Loader, SwitchName};
-use urtica_pipeline::Packet;
+use urtica_pipeline::{Packet, is_fragment};
 use urtica_socket::{Tls, TlsArgs};
 use urtica_wire::text::ParseError;
 use urtica_wire::{Match, OxmField, PortNo, Version};
@@ -95,8 +95,14 @@ pub fn run(args: TraceArgs) -> ExitCode {
 
 impl TraceArgs {
     fn execute(&self, out: &mut dyn Write) -> Result<(), Error> {
-        let packet = self.packet()?;
         let loader = self.loader()?;
+        let packet = match self.packet()? {
+            // As the switch does for entries of 1.0.
+            fragment if loader.is_of10() && is_fragment(fragment.frame()) => {
+                fragment.as_fragment_of10()
+            }
+            packet => packet,
+        };
         let pipeline = loader.clone().finish(Some(packet.in_port))?;
         // A pipeline of its own, so that no meter counts the packet twice.
         let to_compile = loader.finish(Some(packet.in_port))?;

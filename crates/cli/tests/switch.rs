@@ -534,3 +534,32 @@ fn a_switch_has_metrics() {
     assert_eq!(scrape(&address, "/").0, "HTTP/1.1 404 Not Found");
     assert!(switch.stop(Signal::TERM).success());
 }
+
+/// A switch with entries of OpenFlow 1.0 sees ports 0 in all fragments, and so does a trace of it.
+#[test]
+fn a_trace_over_1_0_sees_no_ports_in_fragments() {
+    let folder = tempfile::tempdir().unwrap();
+    let switch = Switch::start(folder.path(), &[]);
+    for entry in ["udp,tp_dst=53,actions=drop", "udp,tp_dst=0,actions=IN_PORT"] {
+        switch.flows(&["-O", "1.0", "add", "unix:of.sock", entry]);
+    }
+    let trace = |flags_and_offset: &str| {
+        let frame = format!(
+            "020000000002 020000000001 0800 4500001c0001{flags_and_offset}4011 0000 0a000001 0a000002 0050003500080000"
+        );
+        let output = urtica(&["trace", "-O", "1.0", "--switch", "unix:of.sock", "in_port=1"])
+            .args(["--packet", &frame])
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let whole = trace("0000");
+    assert!(whole.contains("tp_dst=53 actions=drop"), "{whole}");
+    for fragment in ["2000", "2001", "0001"] {
+        let told = trace(fragment);
+        assert!(told.contains("tp_dst=0 actions="), "{fragment}: {told}");
+        assert!(told.contains("ports of fragments are 0"), "{told}");
+    }
+}

@@ -92,6 +92,11 @@ impl Loader {
         Ok(())
     }
 
+    /// Returns `true` if the entries are those of a switch that was queried in 1.0.
+    pub fn is_of10(&self) -> bool {
+        self.is_of10
+    }
+
     fn query_part(
         &mut self,
         client: &mut Client,

@@ -59,6 +59,7 @@ mod flow_hash;
 mod flow_mod;
 mod flow_table;
 mod flow_walk;
+mod fragments;
 mod group;
 mod group_buckets;
 mod group_counters;
@@ -96,6 +97,7 @@ pub use fast::{
 pub use features::TableFeatureIds;
 pub use flow_table::FlowTable;
 pub use flow_walk::FlowWalk;
+pub use fragments::is_fragment;
 pub use group::{Bucket, Group, Groups, MAX_BUCKETS, MAX_CHAIN};
 pub use meter::{Band, MAX_BANDS, METER_MAX, Meter, MeterVerdict, Meters};
 pub use packet::Packet;

@@ -73,6 +73,11 @@ impl Packet {
         }
     }
 
+    /// Returns `true` if it is a fragment that matches as in OpenFlow 1.0.
+    pub fn is_fragment_of10(&self) -> bool {
+        self.has_zero_ports
+    }
+
     /// The bytes, from the Ethernet header on.
     pub fn frame(&self) -> &[u8] {
         &self.buffer[self.start..]

@@ -10,7 +10,6 @@
 //! a frame that is carried out compiled; it is copied once, into the burst, or not at all, where the port lends its memory.
 
 use crate::egress::Egress;
-use crate::fragments::is_fragment;
 use crate::parcel::Parcel;
 use crate::port_table::{PortTable, SwitchPort};
 use crate::shared::{Modes, Shared};
@@ -21,7 +20,9 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-use urtica_pipeline::{BURST, Burst, Packet, Pipeline, Processed, Reader, Sink, Verdict};
+use urtica_pipeline::{
+    BURST, Burst, Packet, Pipeline, Processed, Reader, Sink, Verdict, is_fragment,
+};
 
 /// Ports, and what takes packets from one to the other, of one thread.
 pub(crate) struct Forwarder {

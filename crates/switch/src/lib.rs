@@ -18,7 +18,6 @@ mod agent;
 mod buffers;
 mod egress;
 mod forwarder;
-mod fragments;
 mod mailbox;
 mod normal;
 mod parcel;

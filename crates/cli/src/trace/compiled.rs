@@ -129,6 +129,9 @@ fn why_not_asked(packet: &Packet, burst: &mut Burst) -> Option<String> {
     if is_inside || packet.in_phy_port != packet.in_port {
         return Some("packets that come in by a port have no such fields".to_owned());
     }
+    if packet.is_fragment_of10() {
+        return Some("ports of fragments are 0 for entries of OpenFlow 1.0".to_owned());
+    }
     let is_in = burst.push(packet.in_port, packet.frame());
     (!is_in).then(|| format!("it is longer than {MAX_FRAME} bytes, or has no Ethernet header"))
 }

@@ -2,9 +2,8 @@
 
 use super::requests::Request;
 use crate::Switch;
-use crate::fragments::is_fragment;
 use std::time::Duration;
-use urtica_pipeline::Packet;
+use urtica_pipeline::{Packet, is_fragment};
 use urtica_wire::packet::ethernet;
 use urtica_wire::{Action, ErrorCode, PacketOut, PortNo};
 

@@ -3,8 +3,8 @@
 use urtica_wire::packet::ipv6_ext::ExtensionView;
 use urtica_wire::packet::{EthernetView, Ipv4View, Ipv6View, VlanTags, ether_type};
 
-/// Whether a frame carries a fragment of an IPv4 or IPv6 packet, behind any VLAN tags.
-pub(crate) fn is_fragment(frame: &[u8]) -> bool {
+/// Returns `true` if a frame carries a fragment of an IPv4 or IPv6 packet, behind any VLAN tags.
+pub fn is_fragment(frame: &[u8]) -> bool {
     match network_layer(frame) {
         Some((ether_type::IPV4, bytes)) => Ipv4View::new(bytes)
             .is_ok_and(|packet| packet.more_fragments() || packet.fragment_offset() != 0),
