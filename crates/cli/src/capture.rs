@@ -17,7 +17,8 @@ Examples:
   ovs-vsctl set-controller s1 tcp:127.0.0.1:6654      the switch now comes by way of the capture
   urtica capture -w - | tshark -r -
   urtica capture -w of.pcapng --listen pssl:6654 --controller ssl:127.0.0.1:6653 \\
-      --private-key ctl-privkey.pem --certificate ctl-cert.pem --ca-cert cacert.pem
+      --private-key ctl-privkey.pem --certificate ctl-cert.pem --ca-cert switchca.pem \\
+      --controller-private-key sw-privkey.pem --controller-certificate sw-cert.pem --controller-ca-cert controllerca.pem
 
 Ctrl-C ends it. The file can be read while it is written, by its owner only.";
 
@@ -36,6 +37,36 @@ pub struct CaptureArgs {
     controller: Address,
     #[command(flatten)]
     tls: TlsArgs,
+    #[command(flatten)]
+    controller_tls: ControllerTlsArgs,
+}
+
+/// Files for TLS with the controller. Like `ovs-pki`, many have a CA for switches and another for controllers, and the capture is a
+/// controller to switches and a switch to the controller.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "TLS with the controller, if its files are others")]
+struct ControllerTlsArgs {
+    /// Private key
+    #[arg(long, value_name = "FILE", requires_all = ["controller_certificate", "controller_ca_cert"])]
+    controller_private_key: Option<PathBuf>,
+    /// Certificate, signed by the CA that the controller expects of switches
+    #[arg(long, value_name = "FILE", requires_all = ["controller_private_key", "controller_ca_cert"])]
+    controller_certificate: Option<PathBuf>,
+    /// CA certificates that sign the controller's certificate
+    #[arg(long, value_name = "FILE", requires_all = ["controller_private_key", "controller_certificate"])]
+    controller_ca_cert: Option<PathBuf>,
+}
+
+impl ControllerTlsArgs {
+    /// Returns the files given on the command line, if any.
+    fn tls_args(self) -> Option<TlsArgs> {
+        self.controller_private_key.is_some().then(|| TlsArgs {
+            private_key: self.controller_private_key,
+            certificate: self.controller_certificate,
+            ca_cert: self.controller_ca_cert,
+            ..TlsArgs::default()
+        })
+    }
 }
 
 /// Relays and records until it is interrupted.
@@ -66,9 +97,13 @@ fn capture(args: CaptureArgs) -> Result<(), Error> {
     if args.controller.is_passive() {
         return Err(Error::Passive(args.controller));
     }
-    let tls = args
-        .tls
-        .load_for(args.listen.iter().chain([&args.controller]))?;
+    let controller_tls = args.controller_tls.tls_args();
+    let controller_tls = match &controller_tls {
+        Some(files) => files.load_for([&args.controller])?,
+        None => None,
+    };
+    let others = controller_tls.is_none().then_some(&args.controller);
+    let tls = args.tls.load_for(args.listen.iter().chain(others))?;
     let path = match args.write.to_str() {
         Some("-") => "standard output".to_owned(),
         _ => args.write.display().to_string(),
@@ -77,7 +112,7 @@ fn capture(args: CaptureArgs) -> Result<(), Error> {
         path: path.clone(),
         error,
     };
-    let capture = Capture::bind(&args.listen, args.controller.clone(), tls)?;
+    let capture = Capture::bind(&args.listen, args.controller.clone(), tls, controller_tls)?;
     let stop = stop_on_signals()?;
     let at: Vec<_> = capture.addresses().cloned().collect();
     let out = create(&args.write).map_err(failed)?;

@@ -60,7 +60,8 @@ pub enum CaptureError {
 }
 
 impl Capture {
-    /// Listens for switches, whose connections will lead to `controller`. `tls` is for both sides.
+    /// Listens for switches, whose connections will lead to `controller`. `tls` is for both sides, unless `controller_tls` is
+    /// given for the controller.
     ///
     /// # Errors
     /// [`CaptureError`].
@@ -68,6 +69,7 @@ impl Capture {
         listen: &[Address],
         controller: Address,
         tls: Option<Tls>,
+        controller_tls: Option<Tls>,
     ) -> Result<Self, CaptureError> {
         let mut acceptor = Acceptor::new()?;
         if let Some(tls) = &tls {
@@ -80,7 +82,8 @@ impl Capture {
             acceptor,
             target: Target {
                 address: controller,
-                tls,
+                has_own_files: controller_tls.is_some(),
+                tls: controller_tls.or(tls),
             },
         })
     }

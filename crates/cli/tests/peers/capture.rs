@@ -116,21 +116,25 @@ fn tls_is_recorded_in_plain() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("of.pcapng");
-    let pki = Pki::new(&[("ctl", "controller"), ("s1", "switch")]);
-    // It is a controller to switches, and a switch to the controller: so it knows both authorities.
-    let [key, certificate, switches] = pki.controller("ctl");
-    let [.., controllers] = pki.switch("s1");
-    let read = |path| std::fs::read_to_string(path).expect("a certificate");
-    let both = pki.write("both.pem", &[read(switches), read(controllers)].concat());
-    let files = pki::options(&[key, certificate, both.into()]);
+    let pki = Pki::new(&[
+        ("ctl", "controller"),
+        ("s1", "switch"),
+        ("capctl", "controller"),
+        ("capsw", "switch"),
+    ]);
     let room = Namespace::new();
-    let options: Vec<&str> = files.iter().map(String::as_str).collect();
+    let options = pki::options(&pki.controller("ctl"));
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
     let controller = Controller::urtica_tls(&room, &options);
     let addresses = [
         "--listen=pssl:6654:127.0.0.1".to_owned(),
         format!("--controller={TLS_TARGET}"),
     ];
-    let mut capture = start_capture(&room, &file, &[&addresses[..], &files].concat());
+    // It is a controller to switches, and a switch to the controller, and each side knows the CA of the other alone.
+    let to_switches = pki::options(&pki.controller("capctl"));
+    let to_controller = pki::options_with("--controller-", &pki.switch("capsw"));
+    let options = [&addresses[..], &to_switches, &to_controller].concat();
+    let mut capture = start_capture(&room, &file, &options);
     let switch = OpenVswitch::start(&room);
     let mut set_ssl = switch.command("ovs-vsctl");
     run(set_ssl

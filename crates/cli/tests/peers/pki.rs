@@ -85,10 +85,15 @@ impl Pki {
 
 /// The options that urtica and Open vSwitch's programs have for the files.
 pub fn options(files: &[PathBuf; 3]) -> Vec<String> {
-    let names = ["--private-key", "--certificate", "--ca-cert"];
+    options_with("--", files)
+}
+
+/// The options with this prefix.
+pub fn options_with(prefix: &str, files: &[PathBuf; 3]) -> Vec<String> {
+    let names = ["private-key", "certificate", "ca-cert"];
     let options = names.iter().zip(files);
     options
-        .map(|(name, file)| format!("{name}={}", shown(file)))
+        .map(|(name, file)| format!("{prefix}{name}={}", shown(file)))
         .collect()
 }
 

@@ -32,6 +32,8 @@ const DYNAMIC_PORT: u16 = 49152;
 pub struct Target {
     pub address: Address,
     pub tls: Option<Tls>,
+    /// Whether its files for TLS are others than those for switches.
+    pub has_own_files: bool,
 }
 
 /// What a connection's thread is given.

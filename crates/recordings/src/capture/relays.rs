@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
-use urtica_socket::{Accepted, Acceptor, Stream};
+use urtica_socket::{Accepted, Acceptor, Notice, Stream};
 
 /// The maximum number of connections that are relayed at once.
 const CONNECTIONS_MAX: usize = 1024;
@@ -88,8 +88,7 @@ impl Relays {
             Accepted::Paused(error) => {
                 urtica_log::warn!(about: "accepting", %error, "cannot accept connections");
             }
-            Accepted::Notice(notice) if notice.is_warning() => tracing::warn!("{notice}"),
-            Accepted::Notice(notice) => tracing::info!("{notice}"),
+            Accepted::Notice(notice) => report(&notice),
         }
     }
 
@@ -116,14 +115,25 @@ impl Relays {
         }
     }
 
-    /// Uses changed files for TLS for later connections to the controller; the acceptor does so for switches, and reports it.
+    /// Uses changed files for TLS for later connections to the controller. The acceptor does so for switches, and reports
+    /// changes of files that are for both.
     fn refresh_target(&mut self) {
         if Instant::now() < self.next_refresh {
             return;
         }
         self.next_refresh = Instant::now() + REFRESH_INTERVAL;
         if let Some(tls) = &mut self.target.tls {
-            tls.refresh(SystemTime::now());
+            let notices = tls.refresh(SystemTime::now());
+            if self.target.has_own_files {
+                notices.iter().for_each(report);
+            }
         }
+    }
+}
+
+fn report(notice: &Notice) {
+    match notice.is_warning() {
+        true => tracing::warn!("{notice}"),
+        false => tracing::info!("{notice}"),
     }
 }
