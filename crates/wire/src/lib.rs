@@ -84,6 +84,8 @@
 //! [`packet`] has a view and a writer for each header that OpenFlow matches on, and [`packet::Headers`], which reads
 //! them all in one pass.
 
+#![forbid(unsafe_code)]
+
 mod action;
 mod codec;
 mod config;
@@ -156,7 +158,8 @@ pub use nicira::{NICIRA, NiciraMessage};
 pub use packet_in::{PacketIn, PacketInReason};
 pub use packet_out::PacketOut;
 pub use port::{
-    FixedName, Port, PortConfig, PortFeatures, PortMod, PortReason, PortState, PortStatus,
+    FixedName, FixedNameRef, Port, PortConfig, PortFeatures, PortMod, PortReason, PortState,
+    PortStatus,
 };
 pub use prefix::{Ipv4Prefix, Ipv6Prefix, PrefixError};
 pub use protocol::{EtherType, IpProtocol};

@@ -1,6 +1,6 @@
 //! Multipart requests and replies about a switch's state (1.0 calls them stats).
 
-use crate::port::FixedName;
+use crate::port::{FixedName, FixedNameRef};
 use crate::{
     Bucket, DecodeError, Element, EncodeError, FlowModFlags, GroupCapabilities, GroupType,
     Instruction, List, Match, MeterBand, MeterFlags, Port, PortNo, Put, Reader, TableFeatures,
@@ -156,35 +156,35 @@ impl Default for FlowStatsRequest<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Desc<'a> {
     /// The manufacturer.
-    pub mfr_desc: &'a FixedName<256>,
+    pub mfr_desc: FixedNameRef<'a, 256>,
     /// The hardware.
-    pub hw_desc: &'a FixedName<256>,
+    pub hw_desc: FixedNameRef<'a, 256>,
     /// The software.
-    pub sw_desc: &'a FixedName<256>,
+    pub sw_desc: FixedNameRef<'a, 256>,
     /// The serial number.
-    pub serial_num: &'a FixedName<32>,
+    pub serial_num: FixedNameRef<'a, 32>,
     /// The datapath, in words for operators.
-    pub dp_desc: &'a FixedName<256>,
+    pub dp_desc: FixedNameRef<'a, 256>,
 }
 
 /// The layout is the same in both versions.
 impl<'a> Desc<'a> {
     pub(crate) fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         Ok(Self {
-            mfr_desc: FixedName::from_ref(reader.array_ref()?),
-            hw_desc: FixedName::from_ref(reader.array_ref()?),
-            sw_desc: FixedName::from_ref(reader.array_ref()?),
-            serial_num: FixedName::from_ref(reader.array_ref()?),
-            dp_desc: FixedName::from_ref(reader.array_ref()?),
+            mfr_desc: FixedNameRef(reader.array_ref()?),
+            hw_desc: FixedNameRef(reader.array_ref()?),
+            sw_desc: FixedNameRef(reader.array_ref()?),
+            serial_num: FixedNameRef(reader.array_ref()?),
+            dp_desc: FixedNameRef(reader.array_ref()?),
         })
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        out.put(&self.mfr_desc.0);
-        out.put(&self.hw_desc.0);
-        out.put(&self.sw_desc.0);
-        out.put(&self.serial_num.0);
-        out.put(&self.dp_desc.0);
+        out.put(self.mfr_desc.0);
+        out.put(self.hw_desc.0);
+        out.put(self.sw_desc.0);
+        out.put(self.serial_num.0);
+        out.put(self.dp_desc.0);
     }
 }
 

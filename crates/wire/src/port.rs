@@ -3,6 +3,7 @@
 use crate::codec::wire_enum;
 use crate::{DecodeError, Element, EncodeError, MacAddr, PortNo, Reader, Version, of10, of13};
 use bitflags::bitflags;
+use std::borrow::Cow;
 use std::fmt;
 
 bitflags! {
@@ -90,20 +91,17 @@ bitflags! {
 
 /// A name in a field of fixed size, padded with zeros.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(transparent)]
 pub struct FixedName<const N: usize>(pub [u8; N]);
 
 impl<const N: usize> FixedName<N> {
-    /// Returns a reference to these bytes as a name.
-    pub const fn from_ref(bytes: &[u8; N]) -> &Self {
-        // SAFETY: the type is transparent, so that its layout is that of its only field, and all bytes are valid.
-        unsafe { &*std::ptr::from_ref(bytes).cast() }
+    /// Returns the bytes before the first zero, which should be text, but may be anything.
+    pub fn to_str_lossy(&self) -> Cow<'_, str> {
+        self.as_ref().to_str_lossy()
     }
 
-    /// Returns the bytes before the first zero, which should be text, but may be anything.
-    pub fn to_str_lossy(&self) -> std::borrow::Cow<'_, str> {
-        let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(N);
-        String::from_utf8_lossy(&self.0[..end])
+    /// Borrows it.
+    pub const fn as_ref(&self) -> FixedNameRef<'_, N> {
+        FixedNameRef(&self.0)
     }
 
     /// Creates a name from `text`, truncated to leave one zero at the end.
@@ -131,6 +129,30 @@ impl<const N: usize> fmt::Display for FixedName<N> {
 }
 
 impl<const N: usize> fmt::Debug for FixedName<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.to_str_lossy())
+    }
+}
+
+/// A long name, borrowed from a message; otherwise like [`FixedName`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FixedNameRef<'a, const N: usize>(pub &'a [u8; N]);
+
+impl<'a, const N: usize> FixedNameRef<'a, N> {
+    /// Returns the bytes before the first zero, which should be text, but may be anything.
+    pub fn to_str_lossy(self) -> Cow<'a, str> {
+        let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(N);
+        String::from_utf8_lossy(&self.0[..end])
+    }
+}
+
+impl<const N: usize> fmt::Display for FixedNameRef<'_, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_str_lossy())
+    }
+}
+
+impl<const N: usize> fmt::Debug for FixedNameRef<'_, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.to_str_lossy())
     }

@@ -113,12 +113,16 @@ impl Switch {
             serial_number,
             datapath,
         } = &self.config.description;
+        let texts = [manufacturer, hardware, software, datapath];
+        let [manufacturer, hardware, software, datapath] =
+            texts.map(|text| FixedName::truncated(text));
+        let serial_number = FixedName::truncated(serial_number);
         let desc = Desc {
-            mfr_desc: &FixedName::truncated(manufacturer),
-            hw_desc: &FixedName::truncated(hardware),
-            sw_desc: &FixedName::truncated(software),
-            serial_num: &FixedName::truncated(serial_number),
-            dp_desc: &FixedName::truncated(datapath),
+            mfr_desc: manufacturer.as_ref(),
+            hw_desc: hardware.as_ref(),
+            sw_desc: software.as_ref(),
+            serial_num: serial_number.as_ref(),
+            dp_desc: datapath.as_ref(),
         };
         self.answer_whole(request, MultipartReplyBody::Desc(desc));
     }

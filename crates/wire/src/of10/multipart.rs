@@ -539,11 +539,11 @@ mod tests {
             bytes
         };
         let desc = Desc {
-            mfr_desc: &FixedName::truncated("maker"),
-            hw_desc: &FixedName::truncated("hardware"),
-            sw_desc: &FixedName::truncated("software"),
-            serial_num: &FixedName::truncated("serial"),
-            dp_desc: &FixedName::truncated("datapath"),
+            mfr_desc: const { &FixedName::truncated("maker") }.as_ref(),
+            hw_desc: const { &FixedName::truncated("hardware") }.as_ref(),
+            sw_desc: const { &FixedName::truncated("software") }.as_ref(),
+            serial_num: const { &FixedName::truncated("serial") }.as_ref(),
+            dp_desc: const { &FixedName::truncated("datapath") }.as_ref(),
         };
         let parts = [
             padded("maker", 256),

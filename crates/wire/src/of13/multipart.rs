@@ -312,11 +312,11 @@ mod tests {
             field("65", 256)
         );
         let desc = Desc {
-            mfr_desc: &FixedName::truncated("a"),
-            hw_desc: &FixedName::truncated("b"),
-            sw_desc: &FixedName::truncated("c"),
-            serial_num: &FixedName::truncated("d"),
-            dp_desc: &FixedName::truncated("e"),
+            mfr_desc: const { &FixedName::truncated("a") }.as_ref(),
+            hw_desc: const { &FixedName::truncated("b") }.as_ref(),
+            sw_desc: const { &FixedName::truncated("c") }.as_ref(),
+            serial_num: const { &FixedName::truncated("d") }.as_ref(),
+            dp_desc: const { &FixedName::truncated("e") }.as_ref(),
         };
         reply(
             &bytes,

@@ -67,11 +67,11 @@ pub fn port(port_no: PortNo, name: &str) -> Port {
 
 pub fn desc() -> Desc<'static> {
     Desc {
-        mfr_desc: const { &FixedName::truncated("Maker") },
-        hw_desc: const { &FixedName::truncated("Hardware") },
-        sw_desc: const { &FixedName::truncated("Software") },
-        serial_num: const { &FixedName::truncated("Serial") },
-        dp_desc: const { &FixedName::truncated("Datapath") },
+        mfr_desc: const { &FixedName::truncated("Maker") }.as_ref(),
+        hw_desc: const { &FixedName::truncated("Hardware") }.as_ref(),
+        sw_desc: const { &FixedName::truncated("Software") }.as_ref(),
+        serial_num: const { &FixedName::truncated("Serial") }.as_ref(),
+        dp_desc: const { &FixedName::truncated("Datapath") }.as_ref(),
     }
 }
 
