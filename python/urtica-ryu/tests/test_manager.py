@@ -214,6 +214,47 @@ class App(app_manager.RyuApp):
         assert program.wait_for("neighbour .*")[0] == "neighbour neighbour 7 False my_app"
 
 
+def test_a_monitor_derived_from_the_learning_switch_reads_statistics(tmp_path):
+    app = write(tmp_path, """
+from operator import attrgetter
+from ryu.app import simple_switch_13
+from ryu.controller import ofp_event
+from ryu.controller.handler import DEAD_DISPATCHER, MAIN_DISPATCHER, set_ev_cls
+from ryu.lib import hub
+
+class Monitor(simple_switch_13.SimpleSwitch13):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.datapaths = {}
+        self.monitor_thread = hub.spawn(self.monitor)
+
+    @set_ev_cls(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
+    def state_change(self, ev):
+        if ev.state == MAIN_DISPATCHER:
+            self.datapaths[ev.datapath.id] = ev.datapath
+        else:
+            del self.datapaths[ev.datapath.id]
+
+    def monitor(self):
+        while True:
+            for dp in self.datapaths.values():
+                dp.send_msg(dp.ofproto_parser.OFPPortStatsRequest(dp, 0, dp.ofproto.OFPP_ANY))
+            hub.sleep(0.05)
+
+    @set_ev_cls(ofp_event.EventOFPPortStatsReply, MAIN_DISPATCHER)
+    def port_stats(self, ev):
+        for stat in sorted(ev.msg.body, key=attrgetter("port_no")):
+            self.logger.info("port %d has %d bytes", stat.port_no, stat.rx_bytes)
+""")
+    with Program("--ofp-tcp-listen-port", "0", app) as program:
+        switch = Switch(program.port())
+        xid, body = switch.receive(MULTIPART_REQUEST)
+        assert body[:2] == b"\0\4"
+        entry = struct.pack("!I4x12Q2I", 3, 1, 2, 300, *[0] * 11)
+        switch.send(MULTIPART_REPLY, struct.pack("!HH4x", 4, 0) + entry, xid)
+        program.wait_for("port 3 has 300 bytes")
+
+
 def test_required_applications_are_loaded(tmp_path):
     write(tmp_path, HANDLER + "class Base(app_manager.RyuApp):\n    pass\n", "base.py")
     app = write(tmp_path, HANDLER + "app_manager.require_app('base')\nclass App(app_manager.RyuApp):\n    pass\n")

@@ -1,0 +1,1 @@
+"""Applications to derive from."""

@@ -45,6 +45,10 @@ def ofp_msg_to_ev(msg: Any) -> EventOFPMsgBase:
     return ofp_msg_to_ev_cls(type(msg))(msg)
 
 
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"there is no event {name}: its message is not supported yet, or has another name")
+
+
 class EventOFPStateChange(EventBase):
     """A switch has another state: `ev.datapath`, `ev.state`."""
 
