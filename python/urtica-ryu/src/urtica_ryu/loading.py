@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -29,13 +30,22 @@ def import_application(name: str) -> ModuleType:
         ) from None
     except ModuleNotFoundError as error:
         raise LoadError(_missing(name, error.name or name)) from error
+    except ImportError as error:
+        member = re.match("cannot import name '(\\w+)'", error.msg or "")
+        if member is None or not _is_ours(error.name or ""):
+            raise
+        raise LoadError(_missing(name, f"{error.name}.{member[1]}")) from error
+
+
+def _is_ours(module: str) -> bool:
+    return module.split(".")[0] in ("ryu", "os_ken")
 
 
 def _missing(name: str, module: str) -> str:
     if module == name and "." not in name:
         return f"there is no file and no module {name}: expected a Python file, or the name of a module"
     needed = "" if module == name else f", which {name} imports"
-    if module.split(".")[0] in ("ryu", "os_ken"):
+    if _is_ours(module):
         return f"{module}{needed} is not supported yet: see 'What is not there yet' in the guide docs/ryu.md"
     return f"there is no module {module}{needed}: install it for {sys.executable}"
 
