@@ -7,7 +7,7 @@ import types
 import pytest
 from ryu.base import app_manager
 from ryu.base.app_manager import AppManager, RyuApp
-from ryu.controller import event, ofp_event
+from ryu.controller import dpset, event, ofp_event
 from ryu.controller.handler import (
     CONFIG_DISPATCHER,
     DEAD_DISPATCHER,
@@ -500,3 +500,42 @@ def test_a_hello_of_a_later_version_is_the_first_event(manager, log):
     switch.connection.frames([hello])
     manager.settle()
     assert log == [[1, 4, 6]]
+
+
+def test_dpset_has_the_connected_switches_and_their_ports(manager, log):
+    class App(RyuApp):
+        @set_ev_cls([dpset.EventDP, dpset.EventDPReconnected], dpset.DPSET_EV_DISPATCHER)
+        def switch(self, ev):
+            log.append((type(ev).__name__, getattr(ev, "enter", None), [port.port_no for port in ev.ports]))
+
+        @set_ev_cls([dpset.EventPortAdd, dpset.EventPortDelete, dpset.EventPortModify], dpset.DPSET_EV_DISPATCHER)
+        def port(self, ev):
+            log.append((type(ev).__name__, ev.port.port_no))
+
+    switches, _ = manager.start(dpset.DPSet, App)
+    first = manager.switch(dpid=7)
+    first.join(1)
+    manager.settle()
+    for reason, number in [(ofproto_v1_3.OFPPR_ADD, 2), (ofproto_v1_3.OFPPR_MODIFY, 1), (ofproto_v1_3.OFPPR_DELETE, 1)]:
+        first.send(PORT_STATUS, struct.pack("!B7x", reason) + port(number))
+    manager.settle()
+    assert [port.port_no for port in switches.get_ports(7)] == [2]
+    assert switches.get_port(7, 2).hw_addr == "02:00:00:00:00:02"
+    # Its new connection is there before the old one has closed.
+    second = manager.switch(dpid=7)
+    second.join(3)
+    manager.settle()
+    first.connection.switch_down()
+    manager.settle()
+    assert switches.get(7) is dict(switches.get_all())[7] is not None
+    second.connection.switch_down()
+    manager.settle()
+    assert switches.get(7) is None
+    assert log == [
+        ("EventDP", True, [1]),
+        ("EventPortAdd", 2),
+        ("EventPortModify", 1),
+        ("EventPortDelete", 1),
+        ("EventDPReconnected", None, [3]),
+        ("EventDP", False, [3]),
+    ]
