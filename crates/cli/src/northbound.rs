@@ -24,6 +24,9 @@ pub struct NorthboundArgs {
     /// Require one of the bearer tokens in this file, one per line; necessary if other machines can reach ADDR.
     #[arg(long, value_name = "FILE", requires = "northbound")]
     northbound_tokens: Option<PathBuf>,
+    /// Serve the files in DIR below /static/, to everybody who can reach ADDR.
+    #[arg(long, value_name = "DIR", requires = "northbound")]
+    northbound_static: Option<PathBuf>,
 }
 
 /// An address and a port, or a port of this machine.
@@ -59,9 +62,13 @@ impl NorthboundArgs {
         let config = NorthboundConfig {
             address,
             tokens,
+            static_files: self.northbound_static.clone(),
             ..NorthboundConfig::default()
         };
-        config.check().map_err(|error| ("northbound", error))?;
+        config.check().map_err(|error| match error {
+            error @ NorthboundError::NoFolder(_) => ("northbound-static", error),
+            error => ("northbound", error),
+        })?;
         Ok(config)
     }
 

@@ -547,11 +547,18 @@ fn a_trace_over_1_0_sees_no_ports_in_fragments() {
         let frame = format!(
             "020000000002 020000000001 0800 4500001c0001{flags_and_offset}4011 0000 0a000001 0a000002 0050003500080000"
         );
-        let output = urtica(&["trace", "-O", "1.0", "--switch", "unix:of.sock", "in_port=1"])
-            .args(["--packet", &frame])
-            .current_dir(folder.path())
-            .output()
-            .unwrap();
+        let output = urtica(&[
+            "trace",
+            "-O",
+            "1.0",
+            "--switch",
+            "unix:of.sock",
+            "in_port=1",
+        ])
+        .args(["--packet", &frame])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };

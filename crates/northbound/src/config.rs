@@ -27,6 +27,8 @@ pub const DEFAULT_PORT: u16 = 8080;
 pub struct NorthboundConfig {
     /// Where it listens: `127.0.0.1:8080`, unless set otherwise.
     pub address: SocketAddr,
+    /// A folder whose files are served below `/static/`, also without a token: none.
+    pub static_files: Option<PathBuf>,
     /// Who may use it. Without any, everybody on this machine; then the address has to be of this machine only.
     pub tokens: Tokens,
     /// The longest body of a request: 1 MiB.
@@ -52,6 +54,7 @@ impl Default for NorthboundConfig {
     fn default() -> Self {
         Self {
             address: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), DEFAULT_PORT),
+            static_files: None,
             tokens: Tokens::default(),
             max_body_bytes: 1 << 20,
             max_connections: 256,
@@ -69,11 +72,16 @@ impl NorthboundConfig {
     /// Refuses settings with which the interface does not start, without listening.
     ///
     /// # Errors
-    /// [`NorthboundError::NoTokens`] if other machines could use it without a token.
+    /// [`NorthboundError::NoTokens`] if other machines could use it without a token, [`NorthboundError::NoFolder`] if the files
+    /// to serve are in no folder.
     pub fn check(&self) -> Result<(), NorthboundError> {
-        match self.tokens.is_empty() && !self.address.ip().is_loopback() {
-            true => Err(NorthboundError::NoTokens(self.address)),
-            false => Ok(()),
+        if self.tokens.is_empty() && !self.address.ip().is_loopback() {
+            return Err(NorthboundError::NoTokens(self.address));
+        }
+        let folder = self.static_files.iter();
+        match folder.into_iter().find(|folder| !folder.is_dir()) {
+            Some(path) => Err(NorthboundError::NoFolder(path.clone())),
+            None => Ok(()),
         }
     }
 }
@@ -88,6 +96,9 @@ pub enum NorthboundError {
          tokens (--northbound-tokens FILE), or an address of this machine, such as 127.0.0.1:8080"
     )]
     NoTokens(SocketAddr),
+    /// There is no folder with files to serve.
+    #[error("the files to serve cannot be found: expected a folder, not {}", .0.display())]
+    NoFolder(PathBuf),
     /// It cannot listen.
     #[error("the northbound interface cannot listen at {address}: {error}")]
     Listen {

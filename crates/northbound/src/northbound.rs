@@ -154,6 +154,7 @@ fn router(app: Arc<App>, own: Router) -> Router {
         .merge(metrics::routes())
         .merge(openapi::routes())
         .merge(web::routes())
+        .merge(web::static_files(app.config.static_files.as_deref()))
         .with_state(Arc::clone(&app))
         .merge(own)
         .fallback(no_such_path)

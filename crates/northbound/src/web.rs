@@ -16,6 +16,9 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use std::sync::Arc;
+use tower::Layer;
+use tower_http::services::ServeDir;
+use tower_http::set_header::SetResponseHeaderLayer;
 
 /// A file of the page.
 struct File {
@@ -34,6 +37,9 @@ const FILES: &[File] = &[];
 
 /// Where files are whose names change with their contents.
 const ASSETS: &str = "/assets/";
+
+/// Where the files of a folder of the user's are.
+const STATIC: &str = "/static";
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -58,9 +64,23 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/assets/{file}", get(asset))
 }
 
-/// Whether a path is of the page, which is for everybody.
+/// Serves the files of a folder of the user's below [`STATIC`].
+pub(crate) fn static_files(folder: Option<&std::path::Path>) -> Router<Arc<App>> {
+    let Some(folder) = folder else {
+        return Router::new();
+    };
+    let nosniff = SetResponseHeaderLayer::overriding(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    let files = nosniff.layer(ServeDir::new(folder));
+    Router::new().nest_service(STATIC, files)
+}
+
+/// Whether a path is of the page, or of the user's files, which are for everybody.
 pub(crate) fn is_public(path: &str) -> bool {
-    path == "/" || path.starts_with(ASSETS)
+    let is_static = path.strip_prefix(STATIC);
+    path == "/" || path.starts_with(ASSETS) || is_static.is_some_and(|rest| rest.starts_with('/'))
 }
 
 async fn index(headers: HeaderMap) -> Response {

@@ -1,7 +1,7 @@
 //! The page at `/`: who gets it, and what browsers may do with it.
 
 use crate::lab::{Lab, Response, config};
-use urtica_northbound::{NorthboundConfig, Tokens};
+use urtica_northbound::{Northbound, NorthboundConfig, Tokens};
 use urtica_wire::Version;
 
 const TOKEN: &str = "4f9ec7d0b6a1c5e2";
@@ -95,6 +95,84 @@ fn the_page_needs_no_token_and_data_do() {
 fn the_page_is_for_this_machine_without_tokens() {
     let refused = lab(config()).send("GET", "/", "Host: evil.example\r\n", "");
     assert_eq!(refused.status, 403, "{}", refused.body);
+}
+
+/// A network whose interface serves a folder with these files, and the folder's parent, which has a secret.
+fn serving(files: &[(&str, &str)]) -> (Lab, tempfile::TempDir) {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("served");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(parent.path().join("secret"), "secret").unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+    let config = NorthboundConfig {
+        tokens: Tokens::new([TOKEN]),
+        static_files: Some(folder),
+        ..config()
+    };
+    (lab(config), parent)
+}
+
+#[test]
+fn files_of_a_folder_are_served_without_a_token() {
+    let (lab, _parent) = serving(&[("index.html", "<p>mine"), ("app.js", "let a;")]);
+    for (path, text) in [
+        ("/static/", "<p>mine"),
+        ("/static/index.html", "<p>mine"),
+        ("/static/app.js", "let a;"),
+    ] {
+        let file = lab.get(path);
+        assert_eq!((file.status, &*file.body), (200, text), "{path}");
+    }
+    let script = lab.get("/static/app.js");
+    for (name, value) in [
+        ("content-type", "text/javascript"),
+        ("x-content-type-options", "nosniff"),
+    ] {
+        assert!(has(&script, name, value), "{}", script.headers);
+    }
+    assert_eq!(lab.post("/static/app.js", "{}").status, 405);
+}
+
+#[test]
+fn nothing_outside_the_folder_is_served() {
+    let (lab, _parent) = serving(&[]);
+    for path in [
+        "/static/../secret",
+        "/static/%2e%2e/secret",
+        "/static/..%2fsecret",
+        "/static//etc/passwd",
+        "/static/%00",
+        "/static/nothing",
+        "/static/",
+    ] {
+        let response = lab.get(path);
+        assert!(
+            matches!(response.status, 400 | 404),
+            "{path}: {}",
+            response.status
+        );
+        assert!(
+            !response.body.contains("secret") && !response.body.contains("root"),
+            "{path}"
+        );
+    }
+    assert_eq!(lab.get("/static").status, 401);
+    assert_eq!(lab.get("/statics/").status, 401);
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_refused() {
+    let config = NorthboundConfig {
+        static_files: Some("/nothing/here".into()),
+        ..config()
+    };
+    let error = Northbound::bind(config).err().unwrap().to_string();
+    assert!(
+        error.contains("expected a folder, not /nothing/here"),
+        "{error}"
+    );
 }
 
 #[test]
