@@ -165,6 +165,34 @@ fn groups_are_compiled_and_change_under_traffic() {
     send(&mut comparison);
 }
 
+/// The bound of buckets per packet holds for all groups that it meets in several tables, in both forms.
+#[test]
+fn buckets_of_a_packet_are_bounded_over_all_tables() {
+    let mut comparison = Comparison::new(ComparisonConfig::default());
+    let buckets = ",bucket=actions=group:1".repeat(60);
+    let first = "group_id=1,type=all".to_owned() + &",bucket=actions=output:2".repeat(60);
+    group(&mut comparison, GroupModCommand::Add, &first);
+    let second = format!("group_id=2,type=all{buckets}");
+    group(&mut comparison, GroupModCommand::Add, &second);
+    for text in [
+        "actions=group:2,output:3,goto_table:1",
+        "table=1,actions=output:4,group:1,group:2,goto_table:2",
+        "table=2,actions=write_actions(group:1),goto_table:3",
+        "table=3,actions=group:2",
+        "in_port=2,priority=9,actions=write_actions(group:1),goto_table:2",
+        "in_port=3,priority=9,actions=output:2,group:1",
+    ] {
+        add(&mut comparison, text);
+    }
+    for port in 1..=3 {
+        comparison.send(&[(PortNo(port), frame(0)), (PortNo(port), frame(3))]);
+    }
+    comparison.compare_counters();
+    let counted = comparison.plain.groups().get(1).expect("the group");
+    let counted = counted.buckets[0].counted().packet_count;
+    assert!(counted > 4096 / 60, "{counted}");
+}
+
 #[test]
 fn a_group_that_needs_more_than_a_packet_has_goes_the_plain_way() {
     let mut comparison = Comparison::new(ComparisonConfig::default());

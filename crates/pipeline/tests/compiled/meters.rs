@@ -59,6 +59,36 @@ fn send(comparison: &mut Comparison) {
     comparison.compare_counters();
 }
 
+/// The meter sees the frames of a burst in their order, whichever form processes them.
+#[test]
+fn frames_of_both_forms_meet_a_meter_in_their_order() {
+    let mut comparison = Comparison::new(ComparisonConfig::default());
+    let text = "meter=1,pktps,burst,bands=type=drop,rate=50,burst_size=9";
+    meter(&mut comparison, MeterModCommand::Add, text);
+    let entries = [
+        "priority=9,arp,actions=meter:1,set_field:1->arp_op,output:2",
+        "priority=8,ipv6,actions=goto_table:1",
+        "priority=1,actions=meter:1,output:3",
+        "table=1,actions=meter:1,set_nw_ttl:3,output:4",
+    ];
+    entries.iter().for_each(|text| add(&mut comparison, text));
+    let mut three_tags = ipv4();
+    three_tags.splice(12..12, [0x81, 0, 0, 1].repeat(3));
+    let kinds = [ipv4(), three_tags, arp(), ipv6(), ipv4()];
+    for first in 0..kinds.len() {
+        for step in 1..4 {
+            let frames = (0..30).map(|number: usize| {
+                let frame = kinds[(first + number * step / 2) % kinds.len()].clone();
+                (PortNo(1), frame)
+            });
+            comparison.send(&frames.collect::<Vec<_>>());
+            comparison.compare_counters();
+            comparison.wait(Duration::from_millis(150));
+        }
+    }
+    assert_ne!(comparison.punted, comparison.compared);
+}
+
 #[test]
 fn meters_are_compiled_and_change_under_traffic() {
     use MeterModCommand::{Add, Delete, Modify};

@@ -1,6 +1,7 @@
 //! Random pipelines and packets.
 
 use crate::support::choices::Choices;
+use crate::support::differential::{Comparison, ComparisonConfig};
 use crate::support::frames;
 use crate::support::trial::Trial;
 use proptest::collection::vec;
@@ -8,7 +9,7 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use urtica_pipeline::BURST;
 use urtica_pipeline::TemplateKind;
-use urtica_wire::PortNo;
+use urtica_wire::{FlowMod, FlowModCommand, PortNo};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 300, ..ProptestConfig::default() })]
@@ -50,7 +51,6 @@ fn so_it_does_with_many_entries() {
 fn so_it_does_with_tables_in_sub_tables() {
     use TemplateKind::{Decomposition, DirectCode, LongestPrefixMatch, TupleSpace};
     let mut looked_up = BTreeSet::new();
-    // The last of these has a table that is cut again.
     for seed in 0..8 {
         let mut trial = Trial::in_sub_tables(seed);
         trial.run(100);
@@ -65,8 +65,48 @@ fn so_it_does_with_tables_in_sub_tables() {
             "{template}"
         );
     }
+}
+
+/// Each address has many services, and each of these its own sources.
+#[test]
+fn so_it_does_with_a_table_that_is_cut_twice() {
+    use TemplateKind::Decomposition;
+    let mut trial = Trial::in_sub_tables(0);
+    trial.comparison = Comparison::new(ComparisonConfig::default());
+    for text in cut_twice() {
+        let flow_mod = FlowMod::parse(FlowModCommand::Add, &text).expect(&text);
+        trial.comparison.flow_mod(&flow_mod).expect(&text);
+    }
+    trial.comparison.recompile();
+    trial.run(100);
     let is_cut_again = |way: &Vec<_>| way.starts_with(&[Decomposition, Decomposition]);
-    assert!(looked_up.iter().any(is_cut_again));
+    let looked_up = &trial.comparison.looked_up;
+    assert!(looked_up.keys().any(is_cut_again), "{looked_up:?}");
+}
+
+/// Entries for addresses and ports that packets have. Those of each service have masks of their own.
+fn cut_twice() -> impl Iterator<Item = String> {
+    let services = (0..5).flat_map(|host| (0..frames::PORTS.len()).map(move |port| (host, port)));
+    services.flat_map(|(host, port)| {
+        (0..8).map(move |number| {
+            let mask = (host * frames::PORTS.len() + port) * 8 + number;
+            let source = [
+                "",
+                ",tp_src=80",
+                ",tp_src=80/0xfff0",
+                ",tp_src=0/0xff00",
+                ",tp_src=80/0xfffe",
+            ];
+            format!(
+                "priority={},tcp,nw_dst=10.0.0.{},tp_dst={},nw_src=10.0.0.0/{}{},actions=output:2",
+                number % 6,
+                [0, 1, 2, 3, 255][host],
+                frames::PORTS[port],
+                1 + mask % 32,
+                source[mask / 32]
+            )
+        })
+    })
 }
 
 #[test]

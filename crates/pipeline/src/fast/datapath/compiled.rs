@@ -14,6 +14,7 @@ use crate::fast::memory::epoch::{Epochs, Participant};
 use crate::thread_counts::ThreadCounts;
 use parking_lot::{Mutex, MutexGuard};
 use std::any::Any;
+use std::cell::Cell;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8};
@@ -150,6 +151,7 @@ impl Compiled {
                 headers: self.headers.as_ptr(),
                 counts: counts.0.as_ptr().cast_mut(),
                 misses_punt: 1,
+                has_left: Cell::new(0),
                 entry_counts: self
                     .thread_counts
                     .as_ref()
@@ -212,6 +214,7 @@ impl Reader {
         }
         self.context.now_ns = crate::entry::nanoseconds(now);
         self.context.misses_punt = self.compiled.misses_punt.load(Relaxed).into();
+        self.context.has_left.set(0);
         let (frames, sent) = burst.parts_mut();
         self.context.sent = sent;
         self.participant.begin();
@@ -238,6 +241,7 @@ impl Reader {
         for (index, frame) in frames.iter_mut().enumerate() {
             if !parse(frame, depth) {
                 (frame.out_port, frame.table_id) = (PUNT, 0);
+                self.context.has_left.set(1);
                 continue;
             }
             frame.resume = 0;

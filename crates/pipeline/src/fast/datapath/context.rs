@@ -2,6 +2,7 @@
 
 use super::sent::AllSent;
 use super::table::{Header, TableCounts};
+use std::cell::Cell;
 
 /// The arguments of machine code besides a frame; one per thread.
 #[derive(Debug)]
@@ -17,6 +18,9 @@ pub(crate) struct Context {
     pub counts: *mut TableCounts,
     /// Not 0 where frames that no entry matches go the plain way, since somebody wants to know of them.
     pub misses_punt: u32,
+    /// Not 0 after a frame of the burst was left to the plain form, which sees it after the burst. Frames behind it that pass
+    /// a meter are left to it as well, so that meters see frames in their order.
+    pub has_left: Cell<u32>,
     /// The thread's own counters of flow records (`thread_counts`); null where one thread counts in the flow records
     /// themselves. Machine code that was made for several threads does not ask.
     pub entry_counts: *mut u8,

@@ -42,9 +42,9 @@ pub(super) unsafe fn execute(
         }
     }
     // SAFETY: the frame has been parsed for this program, which its table's body saw to.
-    if !unsafe { can_execute(frame, program, record) } {
+    if !unsafe { can_execute(frame, context, program, record) } {
         // SAFETY: the frame is in the table of its header.
-        unsafe { punt(frame) };
+        unsafe { punt(frame, context) };
         return None;
     }
     // SAFETY: the context is that of the pipeline whose table the frame is in; the flow record has the program's parameters.
@@ -145,10 +145,10 @@ unsafe fn execute_with_set(
             .as_ptr()
             .add(program.set_params_at() + PROGRAM_LEN);
         let set = set_after(frame, step, origin.add(ORIGIN_LEN));
-        if !can_execute(frame, program, record)
+        if !can_execute(frame, context, program, record)
             || is_last && !set.is_empty() && !can_finish(frame, program, step, &set)
         {
-            punt(frame);
+            punt(frame, context);
             return None;
         }
         count(frame, context, record);
@@ -324,20 +324,27 @@ unsafe fn note(frame: &mut Frame, context: &Context, place: Place, way: Way, ori
 /// # Safety
 /// The frame's `header` is that of a table, and alive.
 #[inline]
-pub(super) unsafe fn punt(frame: &mut Frame) {
+pub(super) unsafe fn punt(frame: &mut Frame, context: &Context) {
     // SAFETY: the header is alive.
     frame.table_id = unsafe { (*frame.header).table_id };
     frame.out_port = PUNT;
+    context.has_left.set(1);
 }
 
 /// Whether all operations can be carried out on this frame; if not, nothing has been done yet.
-unsafe fn can_execute(frame: &mut Frame, program: &ActionProgram, record: &FlowRecord) -> bool {
+unsafe fn can_execute(
+    frame: &mut Frame,
+    context: &Context,
+    program: &ActionProgram,
+    record: &FlowRecord,
+) -> bool {
     // SAFETY: the first parameter of a metered program is the address of a cell, which lives as long as the flow record.
     let meter_is_known = || unsafe {
         let cell = cell_at(record.params.as_ptr());
         !(*cell).meter.load(Acquire).is_null()
     };
-    if program.end == End::Punt || program.is_metered() && !meter_is_known() {
+    let is_behind_plain = context.has_left.get() != 0;
+    if program.end == End::Punt || program.is_metered() && (is_behind_plain || !meter_is_known()) {
         return false;
     }
     let (headroom, ttl_decrements) = (program.headroom(), program.ttl_decrements());

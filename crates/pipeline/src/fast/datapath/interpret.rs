@@ -95,7 +95,7 @@ unsafe fn go_on(frame: &mut Frame, context: &Context, body: &Body, found: Found)
                 Found::Record(record) => record,
                 Found::Nothing if !body.default.is_null() => body.default,
                 Found::Nothing => return miss(frame, context),
-                Found::Plain => return punt(frame),
+                Found::Plain => return punt(frame, context),
                 Found::Paused => return,
             };
             let Some(next) = execute(frame, context, record) else {
@@ -283,7 +283,7 @@ unsafe fn miss(frame: &mut Frame, context: &Context) {
     // SAFETY: `header` is the table's that the frame is in, and the context has counts for each header.
     unsafe {
         if context.misses_punt != 0 {
-            return punt(frame);
+            return punt(frame, context);
         }
         let counts = &*context.counts.add((*frame.header).index as usize);
         add(&counts.misses, 1);

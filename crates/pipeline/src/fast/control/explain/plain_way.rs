@@ -89,7 +89,7 @@ fn why_not_carried_out(entry: &FlowEntry, brings_set: bool) -> Cow<'static, str>
         }
         return match bound.program.ttl_decrements() {
             0 if bound.program.is_metered() && bound.program.headroom() == 0 => {
-                "the meter of its entry has not been taken over yet".into()
+                "the meter of its entry has not been taken over yet, or a frame before it was left to the plain form".into()
             }
             0 if bound.program.headroom() > 0 => {
                 "there is no room before it for another tag".into()

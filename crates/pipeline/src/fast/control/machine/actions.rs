@@ -99,6 +99,8 @@ impl<'a> Actions<'a> {
             asm.mov(rdx, qword_ptr(param(offset_of!(FlowRecord, params))))?;
             asm.cmp(qword_ptr(rdx + offset_of!(MeterCell, meter) as i32), 0)?;
             asm.je(to_plain)?;
+            asm.cmp(dword_ptr(place!(context.has_left)), 0)?;
+            asm.jne(to_plain)?;
         }
         if self.program.sends_copies() {
             let longest = (MAX_COPIED - self.program.headroom()) as u32;

@@ -104,7 +104,7 @@ pub(super) fn name_of(register: Register, offset: usize) -> Option<&'static str>
             kept.find(|(kept, _)| kept.offset() == offset).map(|(_, name)| *name)
         }),
         Register::RSI => {
-            find(&names!(Context, "context": now_ns arena headers counts misses_punt entry_counts))
+            find(&names!(Context, "context": now_ns arena headers counts misses_punt has_left entry_counts))
         }
         Register::RCX => find(&names!(Header, "header": body index table_id)),
         Register::RDX => find(&names!(Body, "body": code default parts)),

@@ -50,6 +50,7 @@ impl World {
             headers: headers.as_ptr(),
             counts: counts.as_mut_ptr(),
             misses_punt: 0,
+            has_left: std::cell::Cell::new(0),
             entry_counts: null_mut(),
             sent: null_mut(),
         });
