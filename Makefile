@@ -110,13 +110,13 @@ msrv: ## Whether all packages build with the oldest Rust that Cargo.toml promise
 publish-check: ## Whether all packages could be published; uploads nothing
 	tools/publish-check
 
-python: ## The wheel of the package `urtica` for Python, in target/wheels; PYTHON=python3 is what builds it
+python: ## The wheels of the packages `urtica` and `urtica-ryu` for Python, in target/wheels; PYTHON=python3 is what builds them
 	tools/python build
 
-python-lint: ## Formatting and clippy of the extension module for Python
+python-lint: ## Formatting and clippy of the extension module for Python; ruff for `urtica-ryu`
 	tools/python lint
 
-python-test: ## The package's tests, with a wheel built for tests and each of PYTHONS="python3"
+python-test: ## The packages' tests, with wheels built for tests and each of PYTHONS="python3"
 	tools/python test $(PYTHONS)
 
 public-api: ## Whether the libraries' public interface is as recorded in public-api/

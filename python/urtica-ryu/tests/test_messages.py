@@ -38,7 +38,7 @@ def frames():
         (lambda: p.OFPPortMod(V13, hw_addr="nonsense"), "hw_addr of OFPPortMod is 'nonsense': expected an Ethernet address"),
         (lambda: p.OFPFlowStatsRequest(V13, flags="x"), "flags of OFPFlowStatsRequest is 'x'"),
         (lambda: p.OFPErrorMsg(V13, 1 << 16, 0), "type_ of OFPErrorMsg is 65536"),
-        (lambda: p.OFPFlowMod(V13, match=5), "match of OFPFlowMod is 5: expected a OFPMatch"),
+        (lambda: p.OFPFlowMod(V13, match=5), "match of OFPFlowMod is 5: expected an object of OFPMatch"),
         (lambda: p.OFPPacketOut(V13, 1, 1, [], bytes(70000)), "OFPPacketOut has 70024 bytes: expected at most 65535"),
     ],
 )

@@ -131,7 +131,7 @@ class Sub(Kind):
 
     def __init__(self, cls: Any):
         self.cls = cls
-        self.expected = f"a {cls.__name__}"
+        self.expected = f"an object of {cls.__name__}"
 
     def encode(self, value: Any, out: bytearray) -> None:
         value.encode(out)
