@@ -22,7 +22,7 @@ use urtica_pipeline::Backend;
 use urtica_socket::{Address, TlsArgs};
 use urtica_switch::{
     Description, FailMode, Forwarding, FrameMemory, PortError, PortIo, PortSpec, Runner, StateFile,
-    StopHandle, Switch, SwitchConfig, TapPort, Threads,
+    StateSync, StopHandle, Switch, SwitchConfig, TapPort, Threads,
 };
 use urtica_wire::{DatapathId, PortNo, Version};
 
@@ -92,10 +92,19 @@ pub struct SwitchArgs {
     /// Number of packets buffered for controllers; 0 sends them whole.
     #[arg(long, value_name = "N", default_value_t = 256)]
     buffers: u32,
-    /// Save flow entries, groups and meters in this file, after changes and at the end, and restore them at the start, before
-    /// packets are forwarded.
+    /// Save flow entries, groups and meters in this file and its journal, and restore them at the start, before packets are
+    /// forwarded.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
+    /// When changes to the state are on the disk: each second, or before the reply to a barrier, too.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHEN",
+        default_value = "interval",
+        requires = "state"
+    )]
+    state_sync: StateSyncArg,
     /// Configure the ports' queues, for the actions set_queue and enqueue, from this TOML file.
     #[arg(long, value_name = "FILE")]
     queues: Option<PathBuf>,
@@ -116,6 +125,14 @@ pub struct SwitchArgs {
 enum SwitchCommand {
     /// Query or change a running switch through its control socket.
     Ctl(ctl::CtlArgs),
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum StateSyncArg {
+    /// Each second.
+    Interval,
+    /// Each second, and before the reply to a barrier.
+    Barrier,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -250,7 +267,7 @@ fn run_switch(args: SwitchArgs) -> Result<(), Box<dyn std::error::Error>> {
         .with_clock(started)
         .with_threads(&threads)?;
     if let Some(state) = state {
-        runner = runner.with_state(state);
+        runner = runner.with_state_synced(state, args.state_sync());
     }
     if let Some(limit_us) = args.poll_us {
         runner = runner.with_busy_poll(Duration::from_micros(limit_us.into()));
@@ -314,6 +331,13 @@ impl SwitchArgs {
                 tracing::info!("no control socket: {error}");
                 Ok(None)
             }
+        }
+    }
+
+    fn state_sync(&self) -> StateSync {
+        match self.state_sync {
+            StateSyncArg::Interval => StateSync::Interval,
+            StateSyncArg::Barrier => StateSync::Barrier,
         }
     }
 

@@ -453,9 +453,10 @@ fn entries_are_saved_while_it_runs_and_outlive_a_kill() {
     let options = ["--state", "state"];
     let switch = Switch::start(folder.path(), &options);
     switch.flows(&["add", "unix:of.sock", "priority=5,actions=drop"]);
-    let file = folder.path().join("state");
+    // A journal without changes has 40 bytes.
+    let journal = folder.path().join("state.journal");
     let start = std::time::Instant::now();
-    while !file.exists() {
+    while std::fs::metadata(&journal).map_or(0, |found| found.len()) <= 40 {
         assert!(
             start.elapsed() < Duration::from_secs(120),
             "nothing was saved"
@@ -465,6 +466,28 @@ fn entries_are_saved_while_it_runs_and_outlive_a_kill() {
     switch.stop(Signal::KILL);
     let switch = Switch::start(folder.path(), &options);
     assert_eq!(switch.items(&["flows"]).len(), 1);
+    assert!(switch.stop(Signal::TERM).success());
+    assert!(!journal.exists(), "the whole file has all");
+}
+
+/// The client waits for the reply to its barrier, and the kill follows at once.
+#[test]
+fn what_a_barrier_confirmed_outlives_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = ["--state", "state", "--state-sync", "barrier"];
+    for round in 0..4_usize {
+        let switch = Switch::start(folder.path(), &options);
+        assert_eq!(switch.items(&["flows"]).len(), 30 * round);
+        let entries =
+            (0..30).map(|number| format!("priority={},in_port={number},actions=drop", round + 1));
+        let entries: Vec<String> = entries.collect();
+        let arguments = ["add", "unix:of.sock"].into_iter();
+        let arguments = arguments.chain(entries.iter().map(String::as_str));
+        switch.flows(&arguments.collect::<Vec<_>>());
+        switch.stop(Signal::KILL);
+    }
+    let switch = Switch::start(folder.path(), &options);
+    assert_eq!(switch.items(&["flows"]).len(), 120);
 }
 
 #[test]

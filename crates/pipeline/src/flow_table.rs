@@ -21,6 +21,7 @@ mod selected;
 mod tests;
 mod timers;
 
+use crate::change_log::{ChangeLog, StateChange};
 use crate::classifier::{Classifier, Rank};
 use crate::counters::EntryCounts;
 use crate::entry_view::Views;
@@ -49,6 +50,8 @@ pub struct FlowTable {
     timers: Timers,
     /// Changes since they were last taken; `None` if they are not recorded.
     changes: Option<Vec<Change>>,
+    /// Changes for a journal.
+    log: ChangeLog,
     /// Views that see it as it was.
     views: Views,
     /// Packets that were looked up.
@@ -191,6 +194,7 @@ impl FlowTable {
                 self.timers.add(rank, &entry);
                 self.note_uses(rank, &entry);
                 self.classifier.insert(rank, entry.clone());
+                self.log.note(|| StateChange::Flow(entry.clone()));
                 self.note(|| Change::Added(rank, entry.clone()));
                 self.entries.insert(rank, entry);
             }
@@ -264,6 +268,11 @@ impl FlowTable {
         selected
     }
 
+    /// Has changes appended to this log.
+    pub(crate) fn set_log(&mut self, log: ChangeLog) {
+        self.log = log;
+    }
+
     /// The views that see it as it was.
     pub(crate) fn views(&self) -> &Views {
         &self.views
@@ -276,6 +285,7 @@ impl FlowTable {
         let old = self.entries.insert(rank, entry.clone());
         if let Some(old) = old {
             self.views.note(rank, &old, Some(&entry));
+            self.log.note(|| StateChange::Flow(entry.clone()));
             let kept = (counts == Counts::Kept).then(|| entry.counters.read());
             self.forget_uses(rank, &old);
             self.note_uses(rank, &entry);
@@ -312,6 +322,7 @@ impl FlowTable {
     /// Takes out the entry in a place.
     pub(crate) fn take_out(&mut self, rank: Rank, entry: &Arc<FlowEntry>) {
         self.views.note(rank, entry, None);
+        self.log.note(|| StateChange::FlowRemoved(entry.clone()));
         self.entries.remove(&rank);
         self.forget_uses(rank, entry);
         self.classifier.remove(rank, &entry.match_);

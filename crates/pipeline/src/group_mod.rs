@@ -1,5 +1,6 @@
 //! Group mods: adding, changing and deleting groups (1.3.5 sections 6.5, 7.3.4.2).
 
+use crate::change_log::StateChange;
 use crate::entry_change::{EntryChange, Kind};
 use crate::entry_walk::Wanted;
 use crate::group_counters::GroupCounters;
@@ -84,7 +85,10 @@ impl Pipeline {
         match (checked, previous) {
             (Err(_), Some(previous)) => drop(self.groups.insert(group_id, previous)),
             (Err(_), None) => drop(self.groups.remove(group_id)),
-            (Ok(()), previous) => previous.iter().for_each(|previous| previous.retire()),
+            (Ok(()), previous) => {
+                previous.iter().for_each(|previous| previous.retire());
+                self.log_group(group_id);
+            }
         }
         checked.inspect(|()| self.follow_group_changes(Some(group_id)))
     }
@@ -153,7 +157,17 @@ impl Pipeline {
             && (group == GROUP_ANY || self.groups.get(group).is_some())
     }
 
+    /// Logs a group as it is now.
+    fn log_group(&self, group_id: u32) {
+        let group = || self.groups.range(group_id..=group_id).next();
+        let now = || group().map(|(_, group)| Arc::clone(group));
+        self.log.note(|| StateChange::Group(group_id, now()));
+    }
+
     fn delete_all_groups(&mut self) -> EntryChange {
+        for (group_id, _) in self.groups.iter() {
+            self.log.note(|| StateChange::Group(group_id, None));
+        }
         self.groups.clear();
         self.follow_group_changes(None);
         self.remove_group_users(None)
@@ -165,7 +179,10 @@ impl Pipeline {
             return Err(ErrorCode::GroupModFailedChainedGroup);
         }
         let removed = self.groups.remove(group_id);
-        removed.iter().for_each(|removed| removed.retire());
+        if let Some(removed) = removed {
+            removed.retire();
+            self.log_group(group_id);
+        }
         self.follow_group_changes(Some(group_id));
         Ok(self.remove_group_users(Some(group_id)))
     }

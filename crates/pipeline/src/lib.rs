@@ -44,6 +44,7 @@
 //! exclusive access.
 
 mod action_set;
+mod change_log;
 mod check;
 mod classifier;
 mod compile;
@@ -85,6 +86,7 @@ mod stats;
 mod thread_counts;
 
 pub use action_set::ActionSet;
+pub use change_log::StateChange;
 pub use counters::{EntryCounters, EntryCounts};
 pub use entry::{EntryMatch, FlowEntry, Instructions};
 pub use entry_change::EntryChange;

@@ -1,5 +1,6 @@
 //! Meter mods: adding, changing and deleting meters (1.3.5 section 7.3.4.4).
 
+use crate::change_log::StateChange;
 use crate::entry_change::{EntryChange, Kind};
 use crate::entry_walk::Wanted;
 use crate::meter::METER_FLAGS;
@@ -54,7 +55,10 @@ impl Pipeline {
             Modify if !is_known => return Err(ErrorCode::MeterModFailedUnknownMeter),
             Add | Modify => {
                 let meter = check_meter(meter_mod, now)?;
-                self.meters.meters.insert(meter_id, Arc::new(meter));
+                let meter = Arc::new(meter);
+                self.log
+                    .note(|| StateChange::Meter(meter_id, Some(Arc::clone(&meter))));
+                self.meters.meters.insert(meter_id, meter);
                 self.follow_meter_changes(std::iter::once(meter_id));
             }
             Delete => return Ok(Some(self.delete_meter(meter_id))),
@@ -65,13 +69,18 @@ impl Pipeline {
 
     fn delete_all_meters(&mut self) -> EntryChange {
         let deleted = std::mem::take(&mut self.meters.meters);
+        for &meter_id in deleted.keys() {
+            self.log.note(|| StateChange::Meter(meter_id, None));
+        }
         self.follow_meter_changes(deleted.into_keys());
         self.remove_meter_users(None)
     }
 
     /// A meter that is not there is as good as deleted.
     fn delete_meter(&mut self, meter_id: u32) -> EntryChange {
-        self.meters.meters.remove(&meter_id);
+        if self.meters.meters.remove(&meter_id).is_some() {
+            self.log.note(|| StateChange::Meter(meter_id, None));
+        }
         self.follow_meter_changes(std::iter::once(meter_id));
         self.remove_meter_users(Some(meter_id))
     }

@@ -1,5 +1,6 @@
 //! The state that a controller changes, whole.
 
+use crate::change_log::ChangeLog;
 use crate::entry_view::ViewBudget;
 use crate::fast::Compiler;
 use crate::{FlowTable, Groups, Meters};
@@ -54,6 +55,7 @@ pub struct Pipeline {
     pub(crate) ports_may_follow: bool,
     pub(crate) is_locked: bool,
     pub(crate) view_budget: Arc<ViewBudget>,
+    pub(crate) log: ChangeLog,
     /// Each change under way has a copy.
     pub(crate) changes: Arc<()>,
     pub(crate) compiler: Option<Mutex<Compiler>>,
@@ -83,6 +85,7 @@ impl Pipeline {
             ports_may_follow: false,
             is_locked: false,
             view_budget: Arc::default(),
+            log: ChangeLog::default(),
             changes: Arc::default(),
             compiler: None,
             is_deferred: false,

@@ -151,7 +151,8 @@ impl Pipeline {
 }
 
 impl Group {
-    fn to_stats(&self, group_id: u32, ref_count: u32, now: Duration) -> GroupStats<'static> {
+    /// Returns its counters.
+    pub fn to_stats(&self, group_id: u32, ref_count: u32, now: Duration) -> GroupStats<'static> {
         let (duration_sec, duration_nsec) = seconds_and_nanoseconds(now.saturating_sub(self.added));
         let counted = self.counted();
         GroupStats {
@@ -187,7 +188,8 @@ impl Bucket {
 }
 
 impl Meter {
-    fn to_stats(&self, meter_id: u32, flow_count: u32, now: Duration) -> MeterStats<'static> {
+    /// Returns its counters.
+    pub fn to_stats(&self, meter_id: u32, flow_count: u32, now: Duration) -> MeterStats<'static> {
         let (duration_sec, duration_nsec) = seconds_and_nanoseconds(now.saturating_sub(self.added));
         let bands = self.bands.iter();
         MeterStats {

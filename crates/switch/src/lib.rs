@@ -36,6 +36,7 @@ pub use agent::{ConnectionId, SessionError};
 pub use port::tap::TapPort;
 pub use port::{FrameMemory, LentFrame, PortError, PortIo, PortSender, PortSpec, Received};
 pub use queues::{MAX_QUEUES, PortQueues, Queue, QueueError};
+pub use runner::StateSync;
 pub use runner::{
     ConnectionStatus, ControllerState, ControllerStatus, DropCounts, Flows, PortStatus, Remote,
     RemoteError, RunError, Runner, StopHandle, SwitchStatus, Target, Threads,

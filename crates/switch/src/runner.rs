@@ -40,6 +40,7 @@ pub use remote_error::RemoteError;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
+pub use saver::StateSync;
 use saver::{Saver, Saving};
 use slab::Slab;
 pub use status::{
@@ -177,6 +178,8 @@ pub struct Runner {
     ports: RunPorts,
     /// Where flow entries are saved, if they are.
     state: Option<StateFile>,
+    /// When its changes are synchronized.
+    state_sync: StateSync,
     /// What other threads want done.
     tasks: Tasks,
 }
@@ -284,6 +287,7 @@ impl Runner {
             next_tick: Duration::ZERO,
             ports,
             state: None,
+            state_sync: StateSync::default(),
             tasks: Tasks::new().map_err(RunError::io("make an event"))?,
         };
         for address in passive {
@@ -315,7 +319,13 @@ impl Runner {
 
     /// Saves flow entries, groups and meters in this file, and the numbers that ports' names have had: after changes, when it is quiet,
     /// and at the end.
-    pub fn with_state(mut self, file: StateFile) -> Self {
+    pub fn with_state(self, file: StateFile) -> Self {
+        self.with_state_synced(file, StateSync::Interval)
+    }
+
+    /// Like [`Runner::with_state`], synchronized at these times.
+    pub fn with_state_synced(mut self, file: StateFile, sync: StateSync) -> Self {
+        self.state_sync = sync;
         let mut numbers = self.ports.numbers.lock();
         for (name, number) in file.port_numbers() {
             numbers.entry(name).or_insert(number);
@@ -396,12 +406,14 @@ impl Runner {
 
     fn saver(&mut self) -> Option<Saver> {
         let file = self.state.take()?;
-        Some(Saver {
+        Some(Saver::new(
             file,
-            shared: Arc::clone(&self.switch.shared),
-            numbers: Arc::clone(&self.ports.numbers),
-            started: self.started,
-        })
+            self.state_sync,
+            Arc::clone(&self.switch.shared),
+            Arc::clone(&self.ports.numbers),
+            self.started,
+            self.tasks.waker(),
+        ))
     }
 
     fn check_tls(&self) -> Result<(), RunError> {

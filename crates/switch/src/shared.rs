@@ -9,9 +9,11 @@
 //! form follows, which may take long, needs no more than that the pipeline stays as it is: other threads read it meanwhile.
 
 use crate::normal::MacTable;
+use crate::state_file::{Durability, Feed};
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, OnceLock};
 use urtica_pipeline::{Packet, Pipeline};
 
 /// The pipeline, and what else packets meet.
@@ -24,7 +26,8 @@ pub(crate) struct Shared {
     zeroes_ports: AtomicBool,
     wants_table_misses: AtomicBool,
     packet_ins_dropped: AtomicU64,
-    changes: AtomicU64,
+    /// Where changes go that outlive the switch, if they are saved.
+    feed: OnceLock<Arc<Feed>>,
 }
 
 /// What applies to all packets alike.
@@ -80,7 +83,7 @@ impl Shared {
             zeroes_ports: AtomicBool::default(),
             wants_table_misses: AtomicBool::default(),
             packet_ins_dropped: AtomicU64::default(),
-            changes: AtomicU64::default(),
+            feed: OnceLock::new(),
         }
     }
 
@@ -93,18 +96,40 @@ impl Shared {
     pub fn change<T>(&self, change: impl FnOnce(&mut Pipeline) -> T) -> T {
         let mut pipeline = self.pipeline.write();
         let outcome = change(&mut pipeline);
+        if let Some(feed) = self.feed.get() {
+            let logged = pipeline.take_logged();
+            if !logged.is_empty() {
+                feed.put(logged);
+            }
+        }
         RwLockWriteGuard::downgrade(pipeline).follow();
         outcome
     }
 
-    /// Notes that there is something to save: entries, groups, meters or ports' numbers have changed.
-    pub fn note_change(&self) {
-        self.changes.fetch_add(1, Relaxed);
+    /// Has changes go to a journal from now on.
+    pub fn set_feed(&self, feed: Arc<Feed>) {
+        let mut pipeline = self.pipeline.write();
+        pipeline.log_changes();
+        // There is one journal for a switch.
+        let _ = self.feed.set(feed);
     }
 
-    /// How often that was noted.
-    pub fn changes(&self) -> u64 {
-        self.changes.load(Relaxed)
+    /// How far changes are durable.
+    pub fn durability(&self) -> Durability {
+        let feed = self.feed.get();
+        feed.map(|feed| feed.durability()).unwrap_or_default()
+    }
+
+    /// The number of the last change that went to the journal.
+    pub fn sequence(&self) -> u64 {
+        self.feed.get().map_or(0, |feed| feed.sequence())
+    }
+
+    /// Has all changes so far made durable, as a barrier waits for it.
+    pub fn ask_sync(&self) {
+        if let Some(feed) = self.feed.get() {
+            feed.ask_sync();
+        }
     }
 
     /// The pipeline, to be changed in what packets do not meet in compiled tables: its ports and bounds, and whether it is compiled.

@@ -1,10 +1,13 @@
 //! What outlives a switch: its flow entries, groups and meters in a file, and the numbers of its ports.
 //!
+//! Changes since the file was written are in a journal beside it ([`journal`]).
+//!
 //! **Format.** A line that says what it is and in which version, then records, then the SHA-256 digest of all before. A record is a
 //! byte for its kind, its length in 4 bytes, big-endian as everything, and:
 //!
 //! | kind | what |
 //! | --- | --- |
+//! | `N` | 16 bytes that name the run of the switch, those of the run before, the number of the last change, and the time in nanoseconds, in 8 bytes each |
 //! | `P` | a port number in 4 bytes, and the name that it belongs to |
 //! | `F` | how long ago the entry's last packet came, in 8 bytes of nanoseconds; a multipart reply of OpenFlow 1.3 with the entry |
 //! | `E` | an entry that OpenFlow 1.0 added: the `dl_vlan_pcp` of its match on untagged packets, or 255, in 1 byte; then as in `F` |
@@ -14,9 +17,10 @@
 //! **Safety.** It is written beside the file, synchronized, and put in its place: the file is the old one or the new one, whole. It
 //! is for its owner alone. Who reads it checks the digest before anything else, and each record before any is used.
 //!
-//! **What is consistent.** Entries are written some at a time while others change, groups and meters behind them: an entry whose group
-//! went meanwhile is refused when it is put back, as it would have gone.
+//! **What is consistent.** The file has all changes up to one ([`StateView`]), and no later one.
 
+mod feed;
+mod journal;
 mod record;
 #[cfg(test)]
 mod tests;
@@ -24,24 +28,34 @@ mod writer;
 
 use crate::Switch;
 use crate::shared::Shared;
-use record::{FlowKind, Record, take_record};
+pub(crate) use feed::{Durability, Feed, Item};
+pub(crate) use journal::RunId;
+pub(crate) use record::RunRecord;
+use record::{FlowKind, Key, Record, take_record};
 use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use urtica_pipeline::Pipeline;
-use urtica_wire::PortNo;
+use urtica_pipeline::{FlowWalk, Group, Meter, Pipeline, StateChange};
+use urtica_wire::{FlowStats, FlowStatsRequest, PortNo};
 use writer::Writer;
 
 /// What the file begins with; other formats will have other numbers.
-const MAGIC: &[u8] = b"urtica switch state 1\n";
+const MAGIC: &[u8] = b"urtica switch state 2\n";
+
+/// What files of the version before begin with: they have no `N`, and no journal.
+const MAGIC_1: &[u8] = b"urtica switch state 1\n";
 
 /// What all formats begin with.
 const FAMILY: &[u8] = b"urtica switch state ";
+
+const UNREADABLE: &str = "has a record that cannot be read";
 
 /// The length of the digest at the end.
 const DIGEST_BYTES: usize = 32;
@@ -77,6 +91,12 @@ pub enum StateError {
         /// What is wrong.
         problem: &'static str,
     },
+    /// The journal is not one of the file.
+    #[error(
+        "the journal {} does not belong to its state file; expected the one that was written with it, or none, to start without its changes",
+        .0.display()
+    )]
+    ForeignJournal(PathBuf),
 }
 
 /// A switch's file of entries, which no other switch uses meanwhile.
@@ -86,14 +106,119 @@ pub struct StateFile {
     /// Held as long as the switch runs; its file stays, and is empty.
     _lock: File,
     saved: Option<SavedState>,
+    /// This run's name.
+    id: RunId,
 }
 
-/// What was in it.
+/// What was in it, and in its journal.
 #[derive(Debug)]
 struct SavedState {
     bytes: Vec<u8>,
+    journal: Vec<u8>,
+    /// The records that count: of several about one thing, the last.
+    kept: Vec<KeptRecord>,
+    run: Option<RunRecord>,
     /// How old the oldest entry, group or meter was.
     age: Duration,
+}
+
+/// Where a record is.
+#[derive(Debug)]
+struct KeptRecord {
+    in_journal: bool,
+    at: Range<usize>,
+    /// The time from when it was written to the end of what was saved.
+    older: Duration,
+}
+
+/// What a switch has at one moment, to be saved.
+pub(crate) struct StateView {
+    /// The number of the last change that it has.
+    pub sequence: u64,
+    flows: FlowWalk,
+    groups: Vec<(u32, Arc<Group>)>,
+    meters: Vec<(u32, Arc<Meter>)>,
+}
+
+impl StateView {
+    /// Opens a view of what a switch has now.
+    pub fn open(shared: &Shared) -> io::Result<Self> {
+        let pipeline = shared.pipeline();
+        let flows = pipeline.walk_flows(&FlowStatsRequest::default());
+        Ok(Self {
+            sequence: shared.sequence(),
+            flows: flows.map_err(|_| io::ErrorKind::InvalidInput)?,
+            groups: pipeline.list_groups(0..=u32::MAX),
+            meters: pipeline.list_meters(0..=u32::MAX),
+        })
+    }
+}
+
+/// A journal that is being written.
+pub(crate) struct Journal {
+    file: File,
+    /// Its length.
+    bytes: u64,
+}
+
+impl Journal {
+    /// Appends frames; if that fails, it is as it was, if the system allows that.
+    pub fn append(&mut self, frames: &[u8]) -> io::Result<()> {
+        let written = self.file.write_all(frames);
+        match written {
+            Ok(()) => self.bytes += frames.len() as u64,
+            Err(_) => drop(self.file.set_len(self.bytes)),
+        }
+        written
+    }
+
+    /// Waits until all that was appended is on the disk.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    /// Its length.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What was appended behind a length.
+    pub fn tail(&mut self, from: u64) -> io::Result<Vec<u8>> {
+        let mut tail = Vec::new();
+        self.file.seek(SeekFrom::Start(from))?;
+        self.file.read_to_end(&mut tail)?;
+        Ok(tail)
+    }
+
+    /// Appends changes, of which the last has this number, as a frame.
+    pub fn put_changes(
+        id: RunId,
+        sequence: u64,
+        changes: &[StateChange],
+        now: Duration,
+        out: &mut Vec<u8>,
+    ) {
+        let mut records = Vec::new();
+        for change in changes {
+            if journal::put_change(change, now, &mut records).is_none() {
+                urtica_log::warn!(about: "state journal", "an entry or group is too long to be saved");
+            }
+        }
+        journal::put_frame(id, sequence, now, &records, out);
+    }
+
+    /// Appends numbers of ports as a frame.
+    pub fn put_numbers<'a>(
+        id: RunId,
+        sequence: u64,
+        numbers: impl Iterator<Item = (&'a String, &'a PortNo)>,
+        now: Duration,
+        out: &mut Vec<u8>,
+    ) {
+        let mut records = Vec::new();
+        numbers.for_each(|(name, number)| journal::put_port(&mut records, name, *number));
+        journal::put_frame(id, sequence, now, &records, out);
+    }
 }
 
 /// How much was put back.
@@ -124,17 +249,41 @@ impl StateFile {
         let bytes = saved
             .transpose()
             .map_err(|error| io_error("read", file, error))?;
-        let parse = |bytes| {
-            SavedState::parse(bytes).map_err(|problem| StateError::Content {
-                file: file.to_owned(),
-                problem,
-            })
+        let journal_file = beside(file, "journal");
+        let journal = match std::fs::metadata(&journal_file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            found => Some(found.and_then(|found| read(&journal_file, found.len()))),
+        };
+        let journal = journal
+            .transpose()
+            .map_err(|error| io_error("read", &journal_file, error))?;
+        let content = |problem| StateError::Content {
+            file: file.to_owned(),
+            problem,
+        };
+        let saved = match (bytes, journal) {
+            (None, None) => None,
+            (None, Some(_)) => return Err(StateError::ForeignJournal(journal_file)),
+            (Some(bytes), journal) => {
+                let mut saved = SavedState::parse(bytes).map_err(content)?;
+                if let Some(journal) = journal {
+                    saved.take_journal(journal, &journal_file)?;
+                }
+                saved.note_age().map_err(content)?;
+                Some(saved)
+            }
         };
         Ok(Self {
             file: file.to_owned(),
             _lock: lock,
-            saved: bytes.map(parse).transpose()?,
+            saved,
+            id: RunId::new(),
         })
+    }
+
+    /// This run's name, which its journal has.
+    pub(crate) fn id(&self) -> RunId {
+        self.id
     }
 
     /// The beginning of a clock by which nothing that was saved was added before the beginning, where the system can express that.
@@ -150,29 +299,82 @@ impl StateFile {
     /// The numbers that names of ports have had.
     pub(crate) fn port_numbers(&self) -> Vec<(String, PortNo)> {
         let records = self.saved.iter().flat_map(SavedState::records);
-        let ports = records.filter_map(|record| match record {
-            Ok(Record::Port(number, name)) => Some((name.to_owned(), number)),
+        let ports = records.filter_map(|(record, _)| match record {
+            Record::Port(number, name) => Some((name.to_owned(), number)),
             _ => None,
         });
         ports.collect()
     }
 
-    /// Writes what a switch has now, in the place of what was written before.
+    /// Writes what a switch had when a view was opened, instead of what was written before. `between` is called between steps.
     ///
     /// # Errors
     /// [`StateError`]; then the file is as it was.
     pub(crate) fn write(
         &self,
+        view: StateView,
         shared: &Shared,
         numbers: &BTreeMap<String, PortNo>,
         now: Duration,
+        between: &mut dyn FnMut() -> io::Result<()>,
     ) -> Result<(), StateError> {
-        let beside = beside(&self.file, "new");
-        let written = replace(&self.file, &beside, |out| {
-            let mut writer = Writer::new(out);
-            writer.write_all(shared, numbers, now)
+        let run = RunRecord {
+            id: self.id,
+            previous: self.saved.as_ref().and_then(|saved| Some(saved.run?.id)),
+            sequence: view.sequence,
+            now,
+        };
+        let new = beside(&self.file, "new");
+        let written = replace(&self.file, &new, |out| {
+            Writer::new(out).write_all(view, run, numbers, shared, between)
         });
         written.map_err(|error| io_error("write", &self.file, error))
+    }
+
+    /// Begins this run's journal anew, with these frames.
+    ///
+    /// # Errors
+    /// [`StateError`]; then the journal is as it was.
+    pub(crate) fn start_journal(&self, frames: &[u8]) -> Result<Journal, StateError> {
+        let file = beside(&self.file, "journal");
+        let new = beside(&self.file, "journal.new");
+        let header = journal::header(self.id);
+        let open = || {
+            replace(&file, &new, |out| {
+                out.write_all(&header)?;
+                out.write_all(frames)
+            })?;
+            OpenOptions::new().read(true).append(true).open(&file)
+        };
+        let opened = open().map_err(|error| io_error("write", &file, error))?;
+        Ok(Journal {
+            file: opened,
+            bytes: (header.len() + frames.len()) as u64,
+        })
+    }
+
+    /// An error of the system about the file.
+    pub(crate) fn io_error(&self, error: io::Error) -> StateError {
+        io_error("write", &self.file, error)
+    }
+
+    /// The length of the file; 0 if it cannot be found out.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        std::fs::metadata(&self.file).map_or(0, |found| found.len())
+    }
+
+    /// Removes the journal, which the file contains.
+    ///
+    /// # Errors
+    /// [`StateError`].
+    pub(crate) fn remove_journal(&self) -> Result<(), StateError> {
+        let file = beside(&self.file, "journal");
+        match std::fs::remove_file(&file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(io_error("remove", &file, error))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -195,7 +397,7 @@ impl SavedState {
         if !bytes.starts_with(FAMILY) {
             return Err("is none that a switch has written");
         }
-        if !bytes.starts_with(MAGIC) {
+        if !bytes.starts_with(MAGIC) && !bytes.starts_with(MAGIC_1) {
             return Err("is of another version");
         }
         let end = bytes.len().saturating_sub(DIGEST_BYTES);
@@ -204,52 +406,158 @@ impl SavedState {
         }
         let mut saved = Self {
             bytes,
+            journal: Vec::new(),
+            kept: Vec::new(),
+            run: None,
             age: Duration::ZERO,
         };
-        let ages = saved.records().map(|record| Ok(record?.age()));
-        let ages: Result<Vec<_>, &'static str> = ages.collect();
-        saved.age = ages?.into_iter().max().unwrap_or_default();
+        let mut at = MAGIC.len();
+        while at < end {
+            let mut rest = &saved.bytes[at..end];
+            let record = take_record(&mut rest).ok_or(UNREADABLE)?;
+            if let Record::Run(run) = record {
+                saved.run = Some(run);
+            }
+            let record_end = end - rest.len();
+            saved.kept.push(KeptRecord {
+                in_journal: false,
+                at: at..record_end,
+                older: Duration::ZERO,
+            });
+            at = record_end;
+        }
         Ok(saved)
     }
 
-    fn records(&self) -> impl Iterator<Item = Result<Record<'_>, &'static str>> {
-        let mut rest = &self.bytes[MAGIC.len()..self.bytes.len() - DIGEST_BYTES];
-        std::iter::from_fn(move || {
-            if rest.is_empty() {
-                return None;
+    /// Takes over what a journal has changed.
+    fn take_journal(&mut self, journal: Vec<u8>, file: &Path) -> Result<(), StateError> {
+        let foreign = || StateError::ForeignJournal(file.to_owned());
+        let run = self.run.ok_or_else(foreign)?;
+        // One that was cut within its header has no changes.
+        let Some(id) = journal::run_of(&journal) else {
+            let header = journal::header(run.id);
+            return match header.starts_with(&journal) {
+                true => Ok(()),
+                false => Err(foreign()),
+            };
+        };
+        // The file was replaced, and the journal was to be.
+        if Some(id) == run.previous {
+            return Ok(());
+        }
+        if id != run.id {
+            return Err(foreign());
+        }
+        let (frames, end) = journal::frames(id, &journal);
+        if end < journal.len() {
+            tracing::warn!(
+                file = %file.display(), bytes = journal.len() - end,
+                "the journal ends within a change that was being written; it is cut off"
+            );
+        }
+        self.journal = journal;
+        self.apply(run, frames)
+            .map_err(|problem| StateError::Content {
+                file: file.to_owned(),
+                problem,
+            })
+    }
+
+    /// Replaces and removes records by those of frames.
+    fn apply(&mut self, run: RunRecord, frames: Vec<journal::Frame>) -> Result<(), &'static str> {
+        let frames = frames
+            .into_iter()
+            .filter(|frame| frame.sequence > run.sequence);
+        let frames: Vec<_> = frames.collect();
+        let last = frames.last().map_or(run.now, |frame| frame.at);
+        let mut places: BTreeMap<Key, usize> = BTreeMap::new();
+        let mut kept: Vec<Option<KeptRecord>> = Vec::new();
+        for mut record in std::mem::take(&mut self.kept) {
+            record.older = last.saturating_sub(run.now);
+            let key = self.record(&record).and_then(|record| record.key());
+            places.insert(key.ok_or(UNREADABLE)?, kept.len());
+            kept.push(Some(record));
+        }
+        for frame in frames {
+            let (mut at, end) = (frame.records.start, frame.records.end);
+            while at < end {
+                let mut rest = &self.journal[at..end];
+                let record = take_record(&mut rest).ok_or(UNREADABLE)?;
+                let key = record.key().ok_or(UNREADABLE)?;
+                let record_end = end - rest.len();
+                if record.is_removal() {
+                    if let Some(place) = places.remove(&key) {
+                        kept[place] = None;
+                    }
+                } else {
+                    let place = *places.entry(key).or_insert(kept.len());
+                    kept.resize_with(kept.len().max(place + 1), || None);
+                    kept[place] = Some(KeptRecord {
+                        in_journal: true,
+                        at: at..record_end,
+                        older: last.saturating_sub(frame.at),
+                    });
+                }
+                at = record_end;
             }
-            let record = take_record(&mut rest).ok_or("has a record that cannot be read");
-            if record.is_err() {
-                rest = &[];
-            }
-            Some(record)
-        })
+        }
+        self.kept = kept.into_iter().flatten().collect();
+        Ok(())
+    }
+
+    fn note_age(&mut self) -> Result<(), &'static str> {
+        let ages = self.records().map(|(record, older)| record.age() + older);
+        self.age = ages.max().unwrap_or_default();
+        Ok(())
+    }
+
+    fn record(&self, kept: &KeptRecord) -> Option<Record<'_>> {
+        let bytes = match kept.in_journal {
+            true => &self.journal,
+            false => &self.bytes,
+        };
+        take_record(&mut &bytes[kept.at.clone()])
+    }
+
+    /// The records that count, and how much older than their ages what they are about was in the end.
+    fn records(&self) -> impl Iterator<Item = (Record<'_>, Duration)> {
+        let kept = self.kept.iter();
+        kept.filter_map(|kept| Some((self.record(kept)?, kept.older)))
     }
 
     /// Meters first, then groups, those that others hand packets to before these, then entries, as each refers to the former.
     fn restore(&self, pipeline: &mut Pipeline, now: Duration, restored: &mut Restored) {
         let mut groups = Vec::new();
-        for record in self.records().flatten() {
+        for (record, older) in self.records() {
+            let then = now.saturating_sub(older);
             match record {
                 Record::Meter(config, stats) => {
-                    let outcome = pipeline.restore_meter(&config, &stats, now);
+                    let outcome = pipeline.restore_meter(&config, &stats, then);
                     restored.meters += restored.note(outcome.is_ok());
                 }
-                Record::Group(desc, stats) => groups.push((desc, stats)),
-                Record::Port(..) | Record::Flow { .. } => {}
+                Record::Group(desc, stats) => groups.push((desc, stats, then)),
+                _ => {}
             }
         }
         loop {
             let waiting = groups.len();
-            groups.retain(|(desc, stats)| pipeline.restore_group(desc, stats, now).is_err());
+            groups
+                .retain(|(desc, stats, then)| pipeline.restore_group(desc, stats, *then).is_err());
             restored.groups += waiting - groups.len();
             if groups.len() == waiting {
                 break;
             }
         }
         restored.refused += groups.len();
-        for record in self.records().flatten() {
-            if let Record::Flow { kind, idle, stats } = record {
+        for (record, older) in self.records() {
+            if let Record::Flow {
+                kind,
+                idle,
+                mut stats,
+            } = record
+            {
+                // Packets since are not known: it is as idle as it was.
+                age_by(&mut stats, older);
                 let outcome = match kind {
                     FlowKind::Of13 => pipeline.restore_flow(&stats, idle, now),
                     FlowKind::Of10 { pcp_of_untagged } => {
@@ -260,6 +568,14 @@ impl SavedState {
             }
         }
     }
+}
+
+/// Makes an entry older.
+fn age_by(stats: &mut FlowStats, older: Duration) {
+    let age = Duration::new(stats.duration_sec.into(), 0) + older;
+    let age = age + Duration::from_nanos(stats.duration_nsec.into());
+    stats.duration_sec = age.as_secs().try_into().unwrap_or(u32::MAX);
+    stats.duration_nsec = age.subsec_nanos();
 }
 
 impl Restored {

@@ -276,6 +276,7 @@ impl Switch {
         if self.go_on_with_left_change(now) {
             return true;
         }
+        self.agent.durability = self.shared.durability();
         let Some(connection) = self.agent.next_turn() else {
             return false;
         };
@@ -295,12 +296,8 @@ impl Switch {
     /// Returns the connections that have to end, with why.
     pub fn handle_timeout(&mut self, now: Duration) -> Vec<(ConnectionId, SessionError)> {
         let mut removed = Vec::new();
-        let expires = self.is_behind(now);
         self.shared
             .change(|pipeline| pipeline.expire(now, &mut removed));
-        if expires {
-            self.shared.note_change();
-        }
         if !self.agent.is_changing() {
             self.shared.pipeline().settle(now);
         }
@@ -443,14 +440,18 @@ impl Switch {
     ) -> Result<usize, SessionError> {
         let mut rest = input;
         // Others do nothing while this controller has its turn.
-        let others = self.agent.others(connection);
+        let mut others = self.agent.others(connection);
         loop {
+            others.durability = self.shared.durability();
             let turn = self.agent.turn;
             let Some(session) = self.agent.session_mut(connection) else {
                 return Ok(input.len());
             };
             match split_frame(rest) {
                 Ok(Some((frame, _))) if !session.admits(frame, &turn, others) => {
+                    if session.waits_for_disk() {
+                        self.shared.ask_sync();
+                    }
                     return Ok(input.len() - rest.len());
                 }
                 Ok(Some((frame, after))) => {

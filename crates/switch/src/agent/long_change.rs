@@ -40,7 +40,6 @@ impl Switch {
             let is_complete = pipeline.go_on(&mut change, looks, &mut removed);
             Ok((!is_complete).then_some(change))
         })?;
-        self.shared.note_change();
         self.agent.send_flow_removed(&removed, request.now);
         let change = left.map(|change| LongChange {
             change,
@@ -94,7 +93,6 @@ impl Switch {
         let is_complete = self
             .shared
             .change(|pipeline| pipeline.go_on(&mut change.change, looks, &mut removed));
-        self.shared.note_change();
         self.agent.send_flow_removed(&removed, now);
         if !is_complete {
             return Some(change);

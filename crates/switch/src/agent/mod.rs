@@ -31,6 +31,7 @@ mod table_features;
 mod turn;
 
 use crate::buffers::Buffers;
+use crate::state_file::Durability;
 use long_change::LongChange;
 use packet_in::RateLimit;
 use session::Session;
@@ -62,6 +63,8 @@ pub(crate) struct Agent {
     /// The version of the last flow mod, whose meaning entries have.
     pub entries_version: Option<Version>,
     packet_ins_dropped: u64,
+    /// How far changes were on the disk when that was last asked.
+    pub durability: Durability,
     /// What may still be done in the turn of the controller whose it is.
     pub turn: Turn,
     /// What is left of changes whose controllers have gone.
@@ -86,6 +89,7 @@ impl Agent {
             fragments: ConfigFlags::empty(),
             entries_version: None,
             packet_ins_dropped: 0,
+            durability: Durability::default(),
             turn: Turn::new(),
             left_changes: VecDeque::new(),
             last_turn: ConnectionId(0),
@@ -123,6 +127,7 @@ impl Agent {
             are_changing: !self.left_changes.is_empty()
                 || changing.any(|(_, session)| session.change.is_some()),
             wait_to_read: others().any(|(_, session)| session.waits_to_read()),
+            durability: self.durability,
         }
     }
 

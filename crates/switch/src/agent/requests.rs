@@ -103,7 +103,7 @@ impl Switch {
             Message::MultipartRequest(multipart) => {
                 self.handle_multipart(request, frame, multipart)?;
             }
-            Message::BarrierRequest => self.reply(request, &Message::BarrierReply),
+            Message::BarrierRequest => self.handle_barrier(request)?,
             Message::QueueGetConfigRequest(port) => self.handle_queue_get_config(request, port)?,
             Message::RoleRequest(role) => self.agent.handle_role_request(request, role)?,
             Message::GetAsyncRequest => self.handle_get_async(request),
@@ -149,6 +149,17 @@ impl Switch {
             ports: List::from(ports),
         };
         self.reply(request, &Message::FeaturesReply(features));
+    }
+
+    /// A barrier that waited for the disk in vain is refused: its reply would say that what is before it outlives the switch.
+    fn handle_barrier(&mut self, request: Request) -> Result<(), ErrorCode> {
+        let session = self.agent.session_mut(request.connection);
+        let wanted = session.and_then(|session| session.take_durable_wanted());
+        if !self.shared.durability().has(wanted) {
+            return Err(ErrorCode::BadRequestEperm);
+        }
+        self.reply(request, &Message::BarrierReply);
+        Ok(())
     }
 
     fn handle_get_config(&mut self, request: Request) {

@@ -60,6 +60,8 @@ pub(crate) struct Session {
     pub reply: Option<LongReply>,
     /// What is left of its last change, for which all its messages wait.
     pub change: Option<LongChange>,
+    /// The change that must be on the disk before the barrier at the front of the input is answered.
+    durable_wanted: Option<u64>,
     /// The xid of the last echo request, or 0 before the first.
     last_echo_xid: u32,
     started: Duration,
@@ -88,6 +90,7 @@ impl Session {
             output: Vec::new(),
             reply: None,
             change: None,
+            durable_wanted: None,
             last_echo_xid: 0,
             started: now,
             last_heard: now,
@@ -125,7 +128,27 @@ impl Session {
     /// for. One that may not is noted to wait.
     pub fn admits(&mut self, frame: &[u8], turn: &Turn, others: Others) -> bool {
         self.is_waiting = !self.may_carry_out(frame, turn, others);
+        if self.is_waiting && self.is_barrier_of_disk(frame) {
+            self.durable_wanted
+                .get_or_insert(others.durability.sequence);
+        }
         !self.is_waiting
+    }
+
+    /// Whether a barrier waits for changes to be durable, and for nothing else.
+    pub fn waits_for_disk(&self) -> bool {
+        self.is_waiting && self.durable_wanted.is_some()
+    }
+
+    /// The change up to which a barrier that may now be answered has waited for the disk.
+    pub fn take_durable_wanted(&mut self) -> Option<u64> {
+        self.durable_wanted.take()
+    }
+
+    /// Whether a message is a barrier that nothing in memory keeps waiting.
+    fn is_barrier_of_disk(&self, frame: &[u8]) -> bool {
+        let awaits = self.version.map(|version| Awaits::of(version, frame));
+        awaits == Some(Awaits::Replies) && self.change.is_none() && self.reply.is_none()
     }
 
     fn may_carry_out(&self, frame: &[u8], turn: &Turn, others: Others) -> bool {
@@ -134,7 +157,11 @@ impl Session {
         }
         let is_ready = match self.version.map(|version| Awaits::of(version, frame)) {
             None | Some(Awaits::Nothing) => true,
-            Some(Awaits::Replies) => self.reply.is_none(),
+            Some(Awaits::Replies) => {
+                let durability = others.durability;
+                let is_durable = durability.has_failed || durability.has(self.durable_wanted);
+                self.reply.is_none() && is_durable
+            }
             Some(Awaits::Room) => {
                 self.reply.is_none()
                     && self.has_room_for_part()

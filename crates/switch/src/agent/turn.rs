@@ -1,5 +1,6 @@
 //! How much is done for one controller before others, and packets, get their turn.
 
+use crate::state_file::Durability;
 use urtica_wire::{Header, Version};
 
 /// How many entries are looked at in one turn: some hundred microseconds.
@@ -51,6 +52,8 @@ pub(crate) struct Others {
     pub are_changing: bool,
     /// A multipart request waits for nothing but the end of such a change.
     pub wait_to_read: bool,
+    /// How far changes are on the disk, which barriers may have to wait for.
+    pub durability: Durability,
 }
 
 impl Awaits {

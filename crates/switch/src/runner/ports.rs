@@ -102,7 +102,6 @@ impl Runner {
         tracing::info!(port = %port_no, name = io.name(), hw_addr = %io.hw_addr(), "port added");
         let name = io.name().to_owned();
         self.ports.numbers.lock().insert(name, port_no);
-        self.switch.shared.note_change();
         match self.ports.workers.is_empty() {
             true => {
                 self.has_silent_ports |= io.as_fd().is_none();

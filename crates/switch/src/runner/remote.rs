@@ -59,6 +59,15 @@ impl Tasks {
         })
     }
 
+    /// Wakes the runner's thread, from any thread.
+    pub fn waker(&self) -> Box<dyn Fn() + Send> {
+        let bell = Arc::clone(&self.bell);
+        Box::new(move || {
+            // Fails only where the count is at its limit, and so readable already.
+            let _ = rustix::io::write(&*bell, &1_u64.to_ne_bytes());
+        })
+    }
+
     /// What becomes readable when there are some.
     pub fn bell(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()

@@ -1,90 +1,308 @@
-//! The thread that writes flow entries into a file, so that a restart keeps them.
+//! The thread that saves entries, groups and meters, so that a restart keeps them.
 //!
-//! It writes after a change when no other has come for a while, at the latest so long after the first, and once more when the switch
-//! has stopped. Packets and controllers wait for it no longer than for who reads entries.
+//! Changes go to the journal beside the state file, which is synchronized when a barrier waits for that ([`StateSync::Barrier`]), and
+//! each second. When the journal has become long, the whole file is written again, and the journal begins anew; so it does when the
+//! switch starts, and when it stops there is no journal. Packets and controllers wait for none of this; barriers do.
+//!
+//! **Failures.** If the system refuses a write, changes are dropped, and each second the whole file is tried again, which then has them.
+//! Until it succeeds, barriers that wait for the disk are refused.
 
 use super::RunError;
 use crate::StateFile;
 use crate::shared::Shared;
-use crate::state_file::StateError;
+use crate::state_file::{Feed, Item, Journal, StateError, StateView};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use urtica_wire::PortNo;
 
-/// For how long there is to be no change before what there is is written.
-const QUIET: Duration = Duration::from_secs(1);
+/// How often the journal is synchronized.
+const INTERVAL: Duration = Duration::from_secs(1);
 
-/// After how long it is written however many changes come.
-const LATEST: Duration = Duration::from_secs(30);
+/// From which length on a journal is replaced by the whole file; also if it is longer than that file.
+const JOURNAL_BYTES: u64 = 8 << 20;
 
-/// What is to be written, and where.
+/// When changes are synchronized to the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StateSync {
+    /// Each second.
+    #[default]
+    Interval,
+    /// Also before the reply to a barrier.
+    Barrier,
+}
+
+/// What is to be saved, and where.
 pub(super) struct Saver {
-    pub file: StateFile,
-    pub shared: Arc<Shared>,
+    file: StateFile,
+    shared: Arc<Shared>,
     /// The numbers that names of ports have had.
-    pub numbers: Arc<Mutex<BTreeMap<String, PortNo>>>,
+    numbers: Arc<Mutex<BTreeMap<String, PortNo>>>,
+    appender: Appender,
+    /// The length of the whole file.
+    file_bytes: u64,
+}
+
+/// The part that takes changes over.
+struct Appender {
+    id: crate::state_file::RunId,
+    feed: Arc<Feed>,
+    items: Receiver<Item>,
+    /// Wakes the switch when changes are durable.
+    wake: Box<dyn Fn() + Send>,
     /// When the switch's time began.
-    pub started: Instant,
+    started: Instant,
+    /// None before the first, and after a failure.
+    journal: Option<Journal>,
+    /// Frames that are not in the journal yet.
+    pending: Vec<u8>,
+    /// The number of the last change that was taken over.
+    last: u64,
+    is_dirty: bool,
+    is_sync_asked: bool,
+    is_stopped: bool,
+    synced: Instant,
+    known_numbers: BTreeMap<String, PortNo>,
 }
 
 /// One at work.
 pub(super) struct Saving {
-    stop: Sender<()>,
+    feed: Arc<Feed>,
     thread: JoinHandle<Saver>,
 }
 
 impl Saver {
-    /// Writes from now on.
+    /// Has the changes of a switch saved from now on. `wake` wakes its thread.
+    pub fn new(
+        file: StateFile,
+        sync: StateSync,
+        shared: Arc<Shared>,
+        numbers: Arc<Mutex<BTreeMap<String, PortNo>>>,
+        started: Instant,
+        wake: Box<dyn Fn() + Send>,
+    ) -> Self {
+        let (sender, items) = channel();
+        let feed = Arc::new(Feed::new(sender, sync == StateSync::Barrier));
+        shared.set_feed(Arc::clone(&feed));
+        let appender = Appender {
+            id: file.id(),
+            feed,
+            items,
+            wake,
+            started,
+            journal: None,
+            pending: Vec::new(),
+            last: 0,
+            is_dirty: false,
+            is_sync_asked: false,
+            is_stopped: false,
+            synced: Instant::now(),
+            known_numbers: BTreeMap::new(),
+        };
+        Self {
+            file,
+            shared,
+            numbers,
+            appender,
+            file_bytes: 0,
+        }
+    }
+
+    /// Saves from now on.
     ///
     /// # Errors
     /// [`RunError::Io`] where the system gives no thread.
     pub fn start(self) -> Result<Saving, RunError> {
-        let (stop, stopped) = channel();
+        let feed = Arc::clone(&self.appender.feed);
         let thread = std::thread::Builder::new().name("state".into());
-        let thread = thread.spawn(move || self.run(&stopped));
+        let thread = thread.spawn(move || self.run());
         Ok(Saving {
-            stop,
+            feed,
             thread: thread.map_err(RunError::io("start a thread"))?,
         })
     }
 
-    fn run(self, stopped: &Receiver<()>) -> Self {
-        let (mut written, mut seen) = (0, 0);
-        let mut latest = None;
-        while stopped.recv_timeout(QUIET) == Err(RecvTimeoutError::Timeout) {
-            let changes = self.shared.changes();
-            let is_quiet = changes == std::mem::replace(&mut seen, changes);
-            if changes == written {
-                continue;
+    fn run(mut self) -> Self {
+        self.renew_or_log();
+        while !self.appender.is_stopped {
+            self.appender.wait();
+            let numbers = self.numbers.lock().clone();
+            self.appender.note_numbers(numbers);
+            if let Err(error) = self.appender.save_due() {
+                self.appender.fail(&error);
             }
-            let is_late = Instant::now() >= *latest.get_or_insert_with(|| Instant::now() + LATEST);
-            if !is_quiet && !is_late {
-                continue;
-            }
-            latest = None;
-            match self.write() {
-                Ok(()) => written = changes,
-                Err(error) => {
-                    urtica_log::warn!(about: "state file", %error, "flow entries are not saved; it is tried again");
-                }
+            if self.is_renewal_due() {
+                self.renew_or_log();
             }
         }
         self
     }
 
-    fn write(&self) -> Result<(), StateError> {
+    /// Whether the whole file is to be written: the journal is long, or was lost a while ago.
+    fn is_renewal_due(&mut self) -> bool {
+        if self.appender.feed.take_lost() {
+            self.appender.give_up();
+            return true;
+        }
+        match &self.appender.journal {
+            Some(journal) => journal.bytes() > JOURNAL_BYTES.max(self.file_bytes),
+            None => self.appender.synced.elapsed() >= INTERVAL,
+        }
+    }
+
+    fn renew_or_log(&mut self) {
+        if let Err(error) = self.renew() {
+            self.appender.fail(&error);
+        }
+    }
+
+    /// Writes the whole file, and begins the journal anew with what has changed while it was written.
+    fn renew(&mut self) -> Result<(), StateError> {
+        let appender = &mut self.appender;
+        let save = |appender: &mut Appender| appender.save_due().map_err(|e| self.file.io_error(e));
+        let view = StateView::open(&self.shared).map_err(|e| self.file.io_error(e))?;
+        let sequence = view.sequence;
+        // All up to the view is in the queue, as it was put there while the pipeline was locked.
+        appender.take_all();
+        save(appender)?;
+        if appender.journal.is_none() {
+            appender.pending.clear();
+        }
+        let from = appender.journal.as_ref().map(Journal::bytes);
         let numbers = self.numbers.lock().clone();
+        let now = appender.started.elapsed();
         self.file
-            .write(&self.shared, &numbers, self.started.elapsed())
+            .write(view, &self.shared, &numbers, now, &mut || {
+                appender.take_all();
+                appender.save_due()
+            })?;
+        let mut tail = match (&mut appender.journal, from) {
+            (Some(journal), Some(from)) => journal.tail(from).map_err(|e| self.file.io_error(e))?,
+            _ => Vec::new(),
+        };
+        tail.append(&mut appender.pending);
+        let journal = self.file.start_journal(&tail)?;
+        self.file_bytes = self.file.file_bytes();
+        appender.known_numbers = numbers;
+        appender.begin(journal, sequence);
+        Ok(())
+    }
+
+    /// Writes the whole file a last time, now that nothing changes any more.
+    fn write_last(&mut self) -> Result<(), StateError> {
+        let view = StateView::open(&self.shared).map_err(|e| self.file.io_error(e))?;
+        let numbers = self.numbers.lock().clone();
+        let now = self.appender.started.elapsed();
+        self.file
+            .write(view, &self.shared, &numbers, now, &mut || Ok(()))?;
+        self.file.remove_journal()
+    }
+}
+
+impl Appender {
+    /// Waits for changes, at most an interval, and takes over those there are.
+    fn wait(&mut self) {
+        if let Ok(item) = self.items.recv_timeout(INTERVAL) {
+            self.take(item);
+            self.take_all();
+        }
+    }
+
+    fn take_all(&mut self) {
+        while let Ok(item) = self.items.try_recv() {
+            self.take(item);
+        }
+    }
+
+    fn take(&mut self, item: Item) {
+        match item {
+            Item::Changes(sequence, changes) => {
+                let now = self.started.elapsed();
+                Journal::put_changes(self.id, sequence, &changes, now, &mut self.pending);
+                self.feed.took(changes.len());
+                self.last = sequence;
+            }
+            Item::Sync => {
+                self.feed.begin_sync();
+                self.is_sync_asked = true;
+            }
+            Item::Stop => {
+                self.is_stopped = true;
+                self.is_sync_asked = true;
+            }
+        }
+    }
+
+    /// Notes numbers of ports that are new.
+    fn note_numbers(&mut self, numbers: BTreeMap<String, PortNo>) {
+        if numbers == self.known_numbers {
+            return;
+        }
+        let known = &self.known_numbers;
+        let new = numbers
+            .iter()
+            .filter(|(name, no)| known.get(*name) != Some(no));
+        let now = self.started.elapsed();
+        Journal::put_numbers(self.id, self.last, new, now, &mut self.pending);
+        self.known_numbers = numbers;
+    }
+
+    /// Appends what is new to the journal, and synchronizes it when that is due.
+    fn save_due(&mut self) -> io::Result<()> {
+        let Some(journal) = &mut self.journal else {
+            return Ok(());
+        };
+        if !self.pending.is_empty() {
+            journal.append(&self.pending)?;
+            self.pending.clear();
+            self.is_dirty = true;
+        }
+        let is_due = self.is_dirty && self.synced.elapsed() >= INTERVAL;
+        if is_due || self.is_sync_asked {
+            journal.sync()?;
+            self.note_synced();
+        }
+        Ok(())
+    }
+
+    fn note_synced(&mut self) {
+        self.synced = Instant::now();
+        self.is_dirty = false;
+        self.is_sync_asked = false;
+        self.feed.note_durable(self.last);
+        (self.wake)();
+    }
+
+    /// Goes on with a new journal; all up to a change is in the whole file.
+    fn begin(&mut self, journal: Journal, sequence: u64) {
+        self.journal = Some(journal);
+        self.last = self.last.max(sequence);
+        self.note_synced();
+    }
+
+    /// Gives the journal up until the whole file can be written.
+    fn fail(&mut self, error: &dyn std::fmt::Display) {
+        urtica_log::warn!(about: "state file", %error, "cannot save changes of entries; trying the whole file each second");
+        self.give_up();
+    }
+
+    /// Has changes wait for the whole file.
+    fn give_up(&mut self) {
+        self.journal = None;
+        self.pending.clear();
+        self.synced = Instant::now();
+        self.is_sync_asked = false;
+        self.feed.note_failure();
+        (self.wake)();
     }
 }
 
 impl Saving {
-    /// Writes a last time, now that no packet comes any more.
+    /// Saves a last time, now that no packet comes any more.
     ///
     /// # Errors
     /// [`RunError::State`].
@@ -92,9 +310,9 @@ impl Saving {
     /// # Panics
     /// Where the thread did.
     pub fn finish(self) -> Result<(), RunError> {
-        drop(self.stop);
+        self.feed.stop();
         match self.thread.join() {
-            Ok(saver) => Ok(saver.write()?),
+            Ok(mut saver) => Ok(saver.write_last()?),
             Err(panic) => std::panic::resume_unwind(panic),
         }
     }

@@ -1,5 +1,6 @@
 //! One record of a state file, read.
 
+use super::journal::{RunId, flow_key};
 use std::time::Duration;
 use urtica_wire::{
     Element, FlowStats, GroupDesc, GroupStats, List, Message, MeterConfig, MeterStats,
@@ -9,8 +10,25 @@ use urtica_wire::{
 /// The length of a record's kind and length.
 const HEADER_BYTES: usize = 5;
 
+/// Which run has written a file, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunRecord {
+    pub id: RunId,
+    /// The run before, whose journal is contained in the file.
+    pub previous: Option<RunId>,
+    /// The number of the last change that the file contains.
+    pub sequence: u64,
+    /// The switch's time.
+    pub now: Duration,
+}
+
 /// What a record holds.
 pub(super) enum Record<'a> {
+    Run(RunRecord),
+    /// The key of an entry that is gone.
+    FlowGone(&'a [u8]),
+    GroupGone(u32),
+    MeterGone(u32),
     Port(PortNo, &'a str),
     Flow {
         kind: FlowKind,
@@ -35,12 +53,53 @@ impl Record<'_> {
     /// How old it is.
     pub fn age(&self) -> Duration {
         let (seconds, nanoseconds) = match self {
-            Self::Port(..) => (0, 0),
             Self::Flow { stats, .. } => (stats.duration_sec, stats.duration_nsec),
             Self::Group(_, stats) => (stats.duration_sec, stats.duration_nsec),
             Self::Meter(_, stats) => (stats.duration_sec, stats.duration_nsec),
+            _ => (0, 0),
         };
         Duration::from_secs(seconds.into()) + Duration::from_nanos(nanoseconds.into())
+    }
+}
+
+/// What a record is about: a later one replaces an earlier one with an equal key.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Key {
+    Run,
+    Port(String),
+    Flow(Vec<u8>),
+    Group(u32),
+    Meter(u32),
+}
+
+impl Record<'_> {
+    /// What it is about; `None` if an entry cannot be written in a message.
+    pub fn key(&self) -> Option<Key> {
+        Some(match self {
+            Self::Run(_) => Key::Run,
+            Self::Port(_, name) => Key::Port((*name).to_owned()),
+            Self::FlowGone(key) => Key::Flow(key.to_vec()),
+            Self::Flow { kind, stats, .. } => {
+                let (version, pcp) = match kind {
+                    FlowKind::Of13 => (Version::Of13, None),
+                    FlowKind::Of10 { pcp_of_untagged } => (Version::Of10, *pcp_of_untagged),
+                };
+                let (table_id, priority) = (stats.table_id, stats.priority);
+                Key::Flow(flow_key(version, pcp, table_id, priority, &stats.match_)?)
+            }
+            Self::Group(desc, _) => Key::Group(desc.group_id),
+            Self::GroupGone(id) => Key::Group(*id),
+            Self::Meter(config, _) => Key::Meter(config.meter_id),
+            Self::MeterGone(id) => Key::Meter(*id),
+        })
+    }
+
+    /// Whether it removes what earlier ones have added.
+    pub fn is_removal(&self) -> bool {
+        matches!(
+            self,
+            Self::FlowGone(_) | Self::GroupGone(_) | Self::MeterGone(_)
+        )
     }
 }
 
@@ -56,6 +115,21 @@ pub(super) fn take_record<'a>(rest: &mut &'a [u8]) -> Option<Record<'a>> {
             let number = PortNo(u32::from_be_bytes(number.try_into().ok()?));
             Some(Record::Port(number, std::str::from_utf8(name).ok()?))
         }
+        b'N' => {
+            let (id, body) = body.split_first_chunk()?;
+            let (previous, body) = body.split_first_chunk()?;
+            let (sequence, body) = body.split_first_chunk()?;
+            let now_ns = u64::from_be_bytes(body.try_into().ok()?);
+            Some(Record::Run(RunRecord {
+                id: RunId(*id),
+                previous: (*previous != [0; 16]).then_some(RunId(*previous)),
+                sequence: u64::from_be_bytes(*sequence),
+                now: Duration::from_nanos(now_ns),
+            }))
+        }
+        b'f' => Some(Record::FlowGone(body)),
+        b'g' => Some(Record::GroupGone(u32::from_be_bytes(body.try_into().ok()?))),
+        b'm' => Some(Record::MeterGone(u32::from_be_bytes(body.try_into().ok()?))),
         b'F' => flow(FlowKind::Of13, body),
         b'E' => {
             let (&pcp, body) = body.split_first()?;

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use urtica_pipeline::{FlowEntry, PipelineConfig};
 use urtica_wire::{
     FlowMod, FlowModCommand, FlowStatsRequest, GROUP_ALL, GroupMod, GroupModCommand, METER_ALL,
-    MacAddr, Match, Message, MeterMod, MeterModCommand, Port,
+    MacAddr, Match, Message, MeterMod, MeterModCommand, Port, Version,
 };
 
 const NOW: Duration = Duration::from_secs(500);
@@ -54,6 +54,12 @@ fn numbers() -> BTreeMap<String, PortNo> {
     BTreeMap::from([("eth7".to_owned(), PortNo(7))])
 }
 
+/// Writes what a switch has.
+fn write(state: &StateFile, shared: &Shared) -> Result<(), StateError> {
+    let view = StateView::open(shared).unwrap();
+    state.write(view, shared, &numbers(), NOW, &mut || Ok(()))
+}
+
 /// A folder, and the name of a file in it.
 fn folder() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -65,7 +71,7 @@ fn folder() -> (TempDir, PathBuf) {
 fn written() -> (TempDir, PathBuf) {
     let (folder, file) = folder();
     let state = StateFile::open(&file).unwrap();
-    state.write(&filled().shared, &numbers(), NOW).unwrap();
+    write(&state, &filled().shared).unwrap();
     (folder, file)
 }
 
@@ -149,7 +155,7 @@ fn what_a_killed_switch_left_beside_is_in_nobodys_way() {
     let (_folder, file) = folder();
     std::fs::write(beside(&file, "new"), "half of a file").unwrap();
     let state = StateFile::open(&file).unwrap();
-    state.write(&filled().shared, &numbers(), NOW).unwrap();
+    write(&state, &filled().shared).unwrap();
     assert!(!beside(&file, "new").exists());
 }
 
@@ -160,7 +166,7 @@ fn what_cannot_be_written_leaves_the_file_as_it_was() {
     // A folder cannot be replaced by a file.
     std::fs::create_dir(beside(&file, "new")).unwrap();
     let state = StateFile::open(&file).unwrap();
-    let error = state.write(&filled().shared, &BTreeMap::new(), NOW);
+    let error = write(&state, &filled().shared);
     let sentence = error.unwrap_err().to_string();
     assert!(
         sentence.contains("cannot write the state file"),
@@ -220,7 +226,7 @@ fn entries_of_1_0_are_put_back_as_such() {
     });
     let (_folder, file) = folder();
     let state = StateFile::open(&file).unwrap();
-    state.write(&switch.shared, &numbers(), NOW).unwrap();
+    write(&state, &switch.shared).unwrap();
     drop(state);
     let mut restored = Switch::new(SwitchConfig::default());
     restored.restore(&StateFile::open(&file).unwrap(), NOW);
@@ -278,7 +284,7 @@ fn a_file_with_any_bit_changed_is_refused() {
 
 #[test]
 fn files_of_others_and_of_later_versions_are_refused() {
-    let sentence = refusal(b"urtica switch state 2\nwho knows");
+    let sentence = refusal(b"urtica switch state 9\nwho knows");
     assert!(sentence.contains("of another version"), "{sentence}");
     let sentence = refusal(b"#!/bin/sh\n");
     assert!(
@@ -312,4 +318,263 @@ proptest! {
             saved.restore(&mut Pipeline::new(PipelineConfig::default()), NOW, &mut restored);
         }
     }
+}
+
+/// A run's name, made of one byte.
+fn run_of(byte: u8) -> RunId {
+    RunId([byte; 16])
+}
+
+/// What a pipeline has, without what depends on the time.
+fn held(pipeline: &Pipeline) -> impl PartialEq + std::fmt::Debug + use<> {
+    let entries = pipeline.flow_stats(&FlowStatsRequest::default()).unwrap();
+    let entry = |entry: &Arc<FlowEntry>| {
+        let stats = entry.to_stats(NOW);
+        let match_: Vec<_> = stats.match_.fields().collect();
+        let instructions: Vec<_> = stats.instructions.iter().collect();
+        let place = (stats.table_id, stats.priority);
+        format!("{place:?} {} {match_:?} {instructions:?}", stats.cookie)
+    };
+    let entries: Vec<_> = entries.iter().map(entry).collect();
+    let meters = pipeline.meter_configs(METER_ALL).unwrap();
+    (entries, pipeline.group_descs(), meters)
+}
+
+fn small() -> Pipeline {
+    Pipeline::new(PipelineConfig {
+        n_tables: 3,
+        ..PipelineConfig::default()
+    })
+}
+
+fn empty() -> Shared {
+    Shared::new(small(), None)
+}
+
+/// One of some changes to a pipeline; it may be refused, or change nothing.
+fn change(pipeline: &mut Pipeline, choice: u8) {
+    use FlowModCommand::{Add, Delete, DeleteStrict, Modify};
+    let (kind, one, other) = (choice % 9, choice / 9 % 3, choice / 27 % 2);
+    let entry = format!("table={one},priority={other},in_port={}", other + 1);
+    let removed = &mut Vec::new();
+    let flow = |command, text: String| FlowMod::parse(command, &text).unwrap();
+    let flow_mod = match kind {
+        0 => flow(Add, format!("{entry},cookie={choice},actions=drop")),
+        1 => flow(Add, format!("{entry},actions=group:1")),
+        2 => flow(Modify, format!("table={one},actions=set_queue:{other}")),
+        3 => flow(DeleteStrict, entry),
+        4 => flow(Delete, format!("table={one}")),
+        5 | 6 => {
+            let text = format!("group_id={},type=all,bucket=set_queue:{one}", other + 1);
+            let command = match kind {
+                5 => GroupModCommand::Add,
+                _ => GroupModCommand::Delete,
+            };
+            let text = match kind {
+                5 => text,
+                _ => format!("group_id={}", other + 1),
+            };
+            let group_mod = GroupMod::parse(command, &text).unwrap();
+            let _ = pipeline.group_mod(&group_mod, NOW, removed);
+            return;
+        }
+        7 => {
+            let text = format!("meter={},kbps,band=type=drop,rate=100", one + 1);
+            let meter_mod = MeterMod::parse(MeterModCommand::Add, &text).unwrap();
+            let _ = pipeline.meter_mod(&meter_mod, NOW, removed);
+            return;
+        }
+        _ => flow(
+            Add,
+            format!("{entry},dl_type=0x800,idle_timeout=9,actions=drop"),
+        ),
+    };
+    let _ = pipeline.flow_mod(&flow_mod, NOW, removed);
+}
+
+/// A file with the entries of a switch, that a run has written after a number of changes.
+fn file_of(shared: &Shared, id: RunId, previous: Option<RunId>, sequence: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let view = StateView {
+        sequence,
+        ..StateView::open(shared).unwrap()
+    };
+    let run = RunRecord {
+        id,
+        previous,
+        sequence,
+        now: NOW,
+    };
+    let mut writer = Writer::new(&mut bytes);
+    writer
+        .write_all(view, run, &BTreeMap::new(), shared, &mut || Ok(()))
+        .unwrap();
+    bytes
+}
+
+/// What a file and a journal put back.
+fn put_back(file: &[u8], journal: &[u8]) -> Result<Pipeline, StateError> {
+    let mut saved = SavedState::parse(file.to_vec()).unwrap();
+    saved.take_journal(journal.to_vec(), Path::new("journal"))?;
+    let mut pipeline = small();
+    let mut restored = Restored::default();
+    saved.restore(&mut pipeline, NOW, &mut restored);
+    assert_eq!(restored.refused, 0);
+    Ok(pipeline)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// What is put back is what there was after some change, and at least after the last one that is whole in the journal: a barrier
+    /// is answered when its changes are.
+    #[test]
+    fn a_journal_that_is_cut_anywhere_is_a_prefix_of_the_changes(choices in prop::collection::vec(any::<u8>(), 1..14)) {
+        let id = run_of(1);
+        let mut pipeline = small();
+        let file = file_of(&empty(), id, None, 0);
+        pipeline.log_changes();
+        let mut journal = journal::header(id);
+        let mut states = vec![(journal.len(), held(&pipeline))];
+        for (sequence, choice) in (1..).zip(choices) {
+            change(&mut pipeline, choice);
+            let changes = pipeline.take_logged();
+            Journal::put_changes(id, sequence, &changes, NOW, &mut journal);
+            states.push((journal.len(), held(&pipeline)));
+        }
+        for cut in 0..=journal.len() {
+            let whole = states.iter().rev().find(|(end, _)| *end <= cut);
+            let (_, expected) = whole.unwrap_or(&states[0]);
+            let found = put_back(&file, &journal[..cut]).unwrap();
+            prop_assert_eq!(&held(&found), expected, "cut at {}", cut);
+        }
+    }
+
+    /// A changed byte ends the journal where it is.
+    #[test]
+    fn a_journal_with_a_changed_byte_ends_there(choices in prop::collection::vec(any::<u8>(), 1..8), at in any::<prop::sample::Index>()) {
+        let id = run_of(1);
+        let mut pipeline = small();
+        let file = file_of(&empty(), id, None, 0);
+        pipeline.log_changes();
+        let mut journal = journal::header(id);
+        let mut states = vec![(journal.len(), held(&pipeline))];
+        for (sequence, choice) in (1..).zip(choices) {
+            change(&mut pipeline, choice);
+            let changes = pipeline.take_logged();
+            Journal::put_changes(id, sequence, &changes, NOW, &mut journal);
+            states.push((journal.len(), held(&pipeline)));
+        }
+        let at = journal::HEADER_BYTES + at.index(journal.len() - journal::HEADER_BYTES);
+        journal[at] ^= 0x10;
+        let (_, expected) = states.iter().rev().find(|(end, _)| *end <= at).unwrap();
+        let found = put_back(&file, &journal).unwrap();
+        prop_assert_eq!(&held(&found), expected);
+    }
+}
+
+/// Changes that the file has are passed over in the journal.
+#[test]
+fn a_journal_that_began_before_its_file_is_applied_from_there() {
+    let id = run_of(1);
+    let shared = empty();
+    shared.pipeline_mut().log_changes();
+    let mut journal = journal::header(id);
+    let mut file = Vec::new();
+    for (sequence, choice) in [(1, 0), (2, 4), (3, 27), (4, 9)] {
+        let mut pipeline = shared.pipeline_mut();
+        change(&mut pipeline, choice);
+        let changes = pipeline.take_logged();
+        drop(pipeline);
+        Journal::put_changes(id, sequence, &changes, NOW, &mut journal);
+        if sequence == 3 {
+            file = file_of(&shared, id, None, 3);
+        }
+    }
+    let found = put_back(&file, &journal).unwrap();
+    assert_eq!(held(&found), held(&shared.pipeline()));
+}
+
+#[test]
+fn a_journal_of_another_run_is_refused_unless_the_file_has_it() {
+    let file = file_of(&empty(), run_of(2), Some(run_of(1)), 0);
+    put_back(&file, &journal::header(run_of(1))).unwrap();
+    let refused = put_back(&file, &journal::header(run_of(3))).err().unwrap();
+    let sentence = refused.to_string();
+    assert!(sentence.contains("does not belong"), "{sentence}");
+    assert!(put_back(&file, b"#!/bin/sh").is_err());
+    let (_folder, file) = folder();
+    std::fs::write(beside(&file, "journal"), journal::header(run_of(1))).unwrap();
+    let alone = StateFile::open(&file).unwrap_err();
+    assert!(matches!(alone, StateError::ForeignJournal(_)));
+}
+
+#[test]
+fn a_full_disk_is_an_error_of_the_journal() {
+    let options = OpenOptions::new().write(true).open("/dev/full");
+    let mut journal = Journal {
+        file: options.unwrap(),
+        bytes: 0,
+    };
+    let error = journal.append(&[0; 100]).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    assert_eq!(journal.bytes(), 0);
+}
+
+/// A switch whose barriers wait for the disk, a controller of it, and its journal's end of the feed.
+fn with_barriers() -> (
+    Switch,
+    crate::ConnectionId,
+    Arc<Feed>,
+    std::sync::mpsc::Receiver<Item>,
+) {
+    let mut switch = Switch::new(SwitchConfig::default());
+    let (sender, items) = std::sync::mpsc::channel();
+    let feed = Arc::new(Feed::new(sender, true));
+    switch.shared.set_feed(Arc::clone(&feed));
+    let controller = switch.connect("controller".into(), NOW);
+    let hello = [4, 0, 0, 8, 0, 0, 0, 1];
+    switch.handle_input(controller, &hello, NOW).unwrap();
+    switch.output(controller).unwrap().clear();
+    (switch, controller, feed, items)
+}
+
+/// An entry and a barrier behind it.
+fn entry_and_barrier() -> Vec<u8> {
+    let flow_mod = FlowMod::parse(FlowModCommand::Add, "actions=drop").unwrap();
+    let mut bytes = Vec::new();
+    for message in [Message::FlowMod(flow_mod), Message::BarrierRequest] {
+        message.encode(Version::Of13, 7, &mut bytes).unwrap();
+    }
+    bytes
+}
+
+#[test]
+fn a_barrier_waits_for_the_disk() {
+    let (mut switch, controller, feed, items) = with_barriers();
+    switch
+        .handle_input(controller, &entry_and_barrier(), NOW)
+        .unwrap();
+    while switch.poll_output(NOW) {}
+    assert!(switch.output(controller).unwrap().is_empty());
+    assert!(matches!(items.try_recv(), Ok(Item::Changes(1, _))));
+    assert!(matches!(items.try_recv(), Ok(Item::Sync)));
+    feed.note_durable(1);
+    while switch.poll_output(NOW) {}
+    let reply = switch.output(controller).unwrap().clone();
+    assert_eq!(reply, [4, 21, 0, 8, 0, 0, 0, 7]);
+}
+
+#[test]
+fn a_barrier_is_refused_while_the_disk_is_full() {
+    let (mut switch, controller, feed, _items) = with_barriers();
+    switch
+        .handle_input(controller, &entry_and_barrier(), NOW)
+        .unwrap();
+    feed.note_failure();
+    while switch.poll_output(NOW) {}
+    let reply = switch.output(controller).unwrap().clone();
+    // OFPT_ERROR with OFPET_BAD_REQUEST and OFPBRC_EPERM, about the barrier.
+    assert_eq!(reply[..12], [4, 1, 0, 20, 0, 0, 0, 7, 0, 1, 0, 5]);
+    assert_eq!(switch.entry_count(), 1, "the switch goes on");
 }

@@ -1,16 +1,18 @@
 //! A state file in the making.
 
-use super::MAGIC;
+use super::journal::put_port;
 use super::record::NO_PCP;
+use super::record::RunRecord;
+use super::{MAGIC, StateView};
 use crate::shared::Shared;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
-use urtica_pipeline::{FlowEntry, Pipeline};
+use urtica_pipeline::FlowEntry;
 use urtica_wire::{
-    FlowStatsRequest, METER_ALL, Message, MultipartFlags, MultipartReply, MultipartReplyBody,
-    PortNo, Version,
+    GroupDesc, GroupStats, Message, MeterConfig, MeterStats, MultipartFlags, MultipartReply,
+    MultipartReplyBody, PortNo, Version,
 };
 
 /// At how many entries is looked before others may change them.
@@ -35,27 +37,45 @@ impl<'out> Writer<'out> {
         }
     }
 
-    /// Writes the whole file.
+    /// Writes the whole file. `between` is called between steps, as changes may wait to be written elsewhere.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Those of `out`, and of `between`.
     pub fn write_all(
         &mut self,
-        shared: &Shared,
+        mut view: StateView,
+        run: RunRecord,
         numbers: &BTreeMap<String, PortNo>,
-        now: Duration,
+        shared: &Shared,
+        between: &mut dyn FnMut() -> io::Result<()>,
     ) -> io::Result<()> {
+        let now = run.now;
         self.put(MAGIC)?;
+        self.record(|out| run_record(out, run))?;
         for (name, number) in numbers {
-            self.record(b'P', |record| {
-                record.extend(number.0.to_be_bytes());
-                record.extend(name.as_bytes());
+            self.record(|out| {
+                put_port(out, name, *number);
                 Some(())
             })?;
         }
-        self.write_flows(shared, now)?;
-        self.write_groups(&shared.pipeline(), now)?;
-        self.write_meters(&shared.pipeline(), now)?;
+        while !view.flows.is_over() {
+            let found = view
+                .flows
+                .go_on(&shared.pipeline(), &mut LOOKS.clone())
+                .map_err(io::Error::other)?;
+            for entry in found {
+                self.record(|out| flow_record(out, &entry, now))?;
+            }
+            between()?;
+        }
+        for (id, group) in view.groups {
+            let (desc, stats) = (group.to_desc(id), group.to_stats(id, 0, now));
+            self.record(|out| group_record(out, desc, stats))?;
+        }
+        for (id, meter) in view.meters {
+            let (config, stats) = (meter.to_config(id), meter.to_stats(id, 0, now));
+            self.record(|out| meter_record(out, config, stats))?;
+        }
         if self.left_out > 0 {
             tracing::warn!(
                 count = self.left_out,
@@ -66,84 +86,13 @@ impl<'out> Writer<'out> {
         self.out.write_all(&digest)
     }
 
-    fn write_flows(&mut self, shared: &Shared, now: Duration) -> io::Result<()> {
-        let walk = shared.pipeline().walk_flows(&FlowStatsRequest::default());
-        let mut walk = walk.map_err(|_| io::ErrorKind::InvalidInput)?;
-        while !walk.is_over() {
-            let found = walk.go_on(&shared.pipeline(), &mut LOOKS.clone());
-            let found = found.map_err(io::Error::other)?;
-            for entry in found {
-                self.write_flow(&entry, now)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn write_flow(&mut self, entry: &FlowEntry, now: Duration) -> io::Result<()> {
-        let used = Duration::from_nanos(entry.counted().last_used_ns).max(entry.added);
-        let idle_ns = now.saturating_sub(used).as_nanos() as u64;
-        let (kind, pcp) = match entry.version {
-            Version::Of13 => (b'F', None),
-            Version::Of10 => (b'E', Some(entry.match_.pcp_of_untagged().unwrap_or(NO_PCP))),
-        };
-        self.record(kind, |record| {
-            record.extend(pcp);
-            record.extend(idle_ns.to_be_bytes());
-            let rows = [entry.to_stats(now)].into_iter().collect();
-            append(record, MultipartReplyBody::Flow(rows))
-        })
-    }
-
-    fn write_groups(&mut self, pipeline: &Pipeline, now: Duration) -> io::Result<()> {
-        let stats = pipeline.group_stats_of(0..=u32::MAX, now);
-        for (desc, stats) in pipeline.group_descs().into_iter().zip(stats) {
-            self.record(b'G', |record| {
-                append(
-                    record,
-                    MultipartReplyBody::GroupDesc([desc].into_iter().collect()),
-                )?;
-                append(
-                    record,
-                    MultipartReplyBody::Group([stats].into_iter().collect()),
-                )
-            })?;
-        }
-        Ok(())
-    }
-
-    fn write_meters(&mut self, pipeline: &Pipeline, now: Duration) -> io::Result<()> {
-        let all = pipeline.meter_ids(METER_ALL);
-        let ids = all.map_err(|_| io::ErrorKind::InvalidInput)?;
-        let stats = pipeline.meter_stats_of(ids.clone(), now);
-        for (config, stats) in pipeline.meter_configs_of(ids).zip(stats) {
-            self.record(b'M', |record| {
-                append(
-                    record,
-                    MultipartReplyBody::MeterConfig([config].into_iter().collect()),
-                )?;
-                append(
-                    record,
-                    MultipartReplyBody::Meter([stats].into_iter().collect()),
-                )
-            })?;
-        }
-        Ok(())
-    }
-
     /// Writes a record, unless `fill` cannot.
-    fn record(
-        &mut self,
-        kind: u8,
-        fill: impl FnOnce(&mut Vec<u8>) -> Option<()>,
-    ) -> io::Result<()> {
+    fn record(&mut self, fill: impl FnOnce(&mut Vec<u8>) -> Option<()>) -> io::Result<()> {
         let mut record = std::mem::take(&mut self.record);
         record.clear();
-        if fill(&mut record).is_some() {
-            self.put(&[kind])?;
-            self.put(&(record.len() as u32).to_be_bytes())?;
-            self.put(&record)?;
-        } else {
-            self.left_out += 1;
+        match fill(&mut record) {
+            Some(()) => self.put(&record)?,
+            None => self.left_out += 1,
         }
         self.record = record;
         Ok(())
@@ -153,6 +102,81 @@ impl<'out> Writer<'out> {
         self.digest.update(bytes);
         self.out.write_all(bytes)
     }
+}
+
+/// Appends a record: its kind, its length and what `fill` appends, or nothing if `fill` cannot.
+pub(super) fn put_record(
+    out: &mut Vec<u8>,
+    kind: u8,
+    fill: impl FnOnce(&mut Vec<u8>) -> Option<()>,
+) -> Option<()> {
+    let start = out.len();
+    out.extend([kind, 0, 0, 0, 0]);
+    if fill(out).is_none() {
+        out.truncate(start);
+        return None;
+    }
+    let length = (out.len() - start - 5) as u32;
+    out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+    Some(())
+}
+
+fn run_record(out: &mut Vec<u8>, run: RunRecord) -> Option<()> {
+    put_record(out, b'N', |out| {
+        out.extend(run.id.0);
+        out.extend(run.previous.map_or([0; 16], |previous| previous.0));
+        out.extend(run.sequence.to_be_bytes());
+        out.extend((run.now.as_nanos() as u64).to_be_bytes());
+        Some(())
+    })
+}
+
+/// Appends the record of an entry.
+pub(super) fn flow_record(out: &mut Vec<u8>, entry: &FlowEntry, now: Duration) -> Option<()> {
+    let used = Duration::from_nanos(entry.counted().last_used_ns).max(entry.added);
+    let idle_ns = now.saturating_sub(used).as_nanos() as u64;
+    let (kind, pcp) = match entry.version {
+        Version::Of13 => (b'F', None),
+        Version::Of10 => (b'E', Some(entry.match_.pcp_of_untagged().unwrap_or(NO_PCP))),
+    };
+    put_record(out, kind, |out| {
+        out.extend(pcp);
+        out.extend(idle_ns.to_be_bytes());
+        let rows = [entry.to_stats(now)].into_iter().collect();
+        append(out, MultipartReplyBody::Flow(rows))
+    })
+}
+
+/// Appends the record of a group.
+pub(super) fn group_record(
+    out: &mut Vec<u8>,
+    desc: GroupDesc<'static>,
+    stats: GroupStats<'static>,
+) -> Option<()> {
+    put_record(out, b'G', |out| {
+        let desc = MultipartReplyBody::GroupDesc([desc].into_iter().collect());
+        append(out, desc)?;
+        append(
+            out,
+            MultipartReplyBody::Group([stats].into_iter().collect()),
+        )
+    })
+}
+
+/// Appends the record of a meter.
+pub(super) fn meter_record(
+    out: &mut Vec<u8>,
+    config: MeterConfig<'static>,
+    stats: MeterStats<'static>,
+) -> Option<()> {
+    put_record(out, b'M', |out| {
+        let config = MultipartReplyBody::MeterConfig([config].into_iter().collect());
+        append(out, config)?;
+        append(
+            out,
+            MultipartReplyBody::Meter([stats].into_iter().collect()),
+        )
+    })
 }
 
 /// Appends a multipart reply of 1.3; `None` where it is too long for a message.

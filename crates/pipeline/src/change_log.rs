@@ -1,0 +1,50 @@
+//! Changes of entries, groups and meters, in their order, for a journal.
+
+use crate::{FlowEntry, Group, Meter, Pipeline};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// A change of one entry, group or meter.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum StateChange {
+    /// An entry was added, or replaced the one with its table, priority and match.
+    Flow(Arc<FlowEntry>),
+    /// An entry was removed, for whatever reason.
+    FlowRemoved(Arc<FlowEntry>),
+    /// A group was added or replaced; `None` if it was removed.
+    Group(u32, Option<Arc<Group>>),
+    /// A meter was added or replaced; `None` if it was removed.
+    Meter(u32, Option<Arc<Meter>>),
+}
+
+/// The changes since they were last taken; the tables and their pipeline share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ChangeLog(Option<Arc<Mutex<Vec<StateChange>>>>);
+
+impl ChangeLog {
+    /// Appends a change, if changes are logged.
+    pub fn note(&self, change: impl FnOnce() -> StateChange) {
+        if let Some(log) = &self.0 {
+            log.lock().push(change());
+        }
+    }
+}
+
+impl Pipeline {
+    /// Starts logging changes, for [`Pipeline::take_logged`].
+    pub fn log_changes(&mut self) {
+        self.log = ChangeLog(Some(Arc::default()));
+        let log = &self.log;
+        self.tables
+            .iter_mut()
+            .for_each(|table| table.set_log(log.clone()));
+    }
+
+    /// Returns the changes since the last call.
+    pub fn take_logged(&mut self) -> Vec<StateChange> {
+        let log = self.log.0.as_ref();
+        log.map(|log| std::mem::take(&mut *log.lock()))
+            .unwrap_or_default()
+    }
+}

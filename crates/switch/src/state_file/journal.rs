@@ -1,0 +1,182 @@
+//! The journal beside a state file: the changes since the file was written.
+//!
+//! **Format.** A line with the format's version, the [`RunId`] of the file that it continues, then frames. A frame is a number of bytes in
+//! 4 bytes, the number of the last change in it and the switch's time in nanoseconds in 8 bytes each, records as in the state file,
+//! and 16 bytes of the SHA-256 digest of the run's id and all before. Records of a journal may also remove what others have added:
+//!
+//! | kind | meaning |
+//! | --- | --- |
+//! | `f` | the entry with this key is gone: its version, `dl_vlan_pcp` as in `E`, and a flow mod of OpenFlow 1.3 with table, priority and match |
+//! | `g`, `m` | the group or meter with this number, in 4 bytes, is gone |
+//!
+//! **Safety.** Frames are only appended. One that is cut short, or has another digest, ends the journal: it was being written when the
+//! machine or the switch stopped, and so was everything behind it.
+
+use super::record::NO_PCP;
+use super::writer::{flow_record, group_record, meter_record, put_record};
+use sha2::{Digest, Sha256};
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
+use std::time::Duration;
+use urtica_pipeline::{FlowEntry, StateChange};
+use urtica_wire::{FlowMod, Match, Message, PortNo, Version};
+
+/// How a journal begins.
+pub(super) const MAGIC: &[u8] = b"urtica switch journal 1\n";
+
+/// The length of what is before the frames.
+pub(super) const HEADER_BYTES: usize = MAGIC.len() + ID_BYTES;
+
+const ID_BYTES: usize = 16;
+const DIGEST_BYTES: usize = 16;
+/// The number of bytes, the number of the last change, and the time.
+const FRAME_HEADER_BYTES: usize = 4 + 8 + 8;
+
+/// Names a switch's run, so that a journal of another one is recognized.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RunId(pub [u8; ID_BYTES]);
+
+impl RunId {
+    /// One that no other run has.
+    pub fn new() -> Self {
+        let random = || RandomState::new().hash_one(std::process::id());
+        let both = u128::from(random()) << 64 | u128::from(random());
+        Self(both.to_be_bytes())
+    }
+}
+
+/// A frame of a journal.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Frame {
+    /// The number of the last change in it.
+    pub sequence: u64,
+    /// When it was written.
+    pub at: Duration,
+    /// Where in the journal its records are.
+    pub records: Range<usize>,
+}
+
+/// The beginning of a journal.
+pub(super) fn header(id: RunId) -> Vec<u8> {
+    [MAGIC, &id.0].concat()
+}
+
+/// The run that a journal continues; `None` if it is no journal of this version.
+pub(super) fn run_of(journal: &[u8]) -> Option<RunId> {
+    let rest = journal.strip_prefix(MAGIC)?;
+    Some(RunId(*rest.first_chunk()?))
+}
+
+/// Appends a frame with these records.
+pub(super) fn put_frame(
+    id: RunId,
+    sequence: u64,
+    now: Duration,
+    records: &[u8],
+    out: &mut Vec<u8>,
+) {
+    let start = out.len();
+    out.extend((records.len() as u32).to_be_bytes());
+    out.extend(sequence.to_be_bytes());
+    out.extend((now.as_nanos() as u64).to_be_bytes());
+    out.extend(records);
+    let digest = digest(id, &out[start..]);
+    out.extend(digest);
+}
+
+/// The whole frames of a journal, and their length together with the header's.
+pub(super) fn frames(id: RunId, journal: &[u8]) -> (Vec<Frame>, usize) {
+    let (mut frames, mut end) = (Vec::new(), HEADER_BYTES);
+    while let Some((frame, len)) = journal.get(end..).and_then(|rest| frame(id, rest)) {
+        let records = end + frame.records.start..end + frame.records.end;
+        frames.push(Frame { records, ..frame });
+        end += len;
+    }
+    (frames, end)
+}
+
+/// The frame at the front, and its length.
+fn frame(id: RunId, bytes: &[u8]) -> Option<(Frame, usize)> {
+    let (len, rest) = bytes.split_first_chunk()?;
+    let (sequence, rest) = rest.split_first_chunk()?;
+    let (at, _) = rest.split_first_chunk()?;
+    let end = FRAME_HEADER_BYTES.checked_add(u32::from_be_bytes(*len) as usize)?;
+    let found = bytes.get(end..end.checked_add(DIGEST_BYTES)?)?;
+    let frame = Frame {
+        sequence: u64::from_be_bytes(*sequence),
+        at: Duration::from_nanos(u64::from_be_bytes(*at)),
+        records: FRAME_HEADER_BYTES..end,
+    };
+    (digest(id, &bytes[..end]) == found).then_some((frame, end + DIGEST_BYTES))
+}
+
+fn digest(id: RunId, frame: &[u8]) -> [u8; DIGEST_BYTES] {
+    let whole = Sha256::new().chain_update(id.0).chain_update(frame);
+    let mut digest = [0; DIGEST_BYTES];
+    digest.copy_from_slice(&whole.finalize()[..DIGEST_BYTES]);
+    digest
+}
+
+/// Appends the record of a change; `None` if 1.3 has no message for it.
+pub(super) fn put_change(change: &StateChange, now: Duration, out: &mut Vec<u8>) -> Option<()> {
+    match change {
+        StateChange::Flow(entry) => flow_record(out, entry, now),
+        StateChange::FlowRemoved(entry) => put_record(out, b'f', |out| {
+            out.extend(key_of_entry(entry)?);
+            Some(())
+        }),
+        StateChange::Group(id, Some(group)) => {
+            group_record(out, group.to_desc(*id), group.to_stats(*id, 0, now))
+        }
+        StateChange::Meter(id, Some(meter)) => {
+            meter_record(out, meter.to_config(*id), meter.to_stats(*id, 0, now))
+        }
+        StateChange::Group(id, None) => put_number(out, b'g', *id),
+        StateChange::Meter(id, None) => put_number(out, b'm', *id),
+        _ => None,
+    }
+}
+
+fn put_number(out: &mut Vec<u8>, kind: u8, id: u32) -> Option<()> {
+    put_record(out, kind, |out| {
+        out.extend(id.to_be_bytes());
+        Some(())
+    })
+}
+
+/// Appends the record of a port's number.
+pub(super) fn put_port(out: &mut Vec<u8>, name: &str, number: PortNo) {
+    put_record(out, b'P', |out| {
+        out.extend(number.0.to_be_bytes());
+        out.extend(name.as_bytes());
+        Some(())
+    });
+}
+
+fn key_of_entry(entry: &FlowEntry) -> Option<Vec<u8>> {
+    let pcp = match entry.version {
+        Version::Of10 => entry.match_.pcp_of_untagged(),
+        Version::Of13 => None,
+    };
+    let match_ = entry.match_.to_wire();
+    flow_key(entry.version, pcp, entry.table_id, entry.priority, &match_)
+}
+
+/// What no two entries have in common.
+pub(super) fn flow_key(
+    version: Version,
+    pcp_of_untagged: Option<u8>,
+    table_id: u8,
+    priority: u16,
+    match_: &Match,
+) -> Option<Vec<u8>> {
+    let mut key = vec![version.to_wire(), pcp_of_untagged.unwrap_or(NO_PCP)];
+    let flow_mod = FlowMod {
+        table_id,
+        priority,
+        match_: match_.clone(),
+        ..FlowMod::default()
+    };
+    let written = Message::FlowMod(flow_mod).encode(Version::Of13, 0, &mut key);
+    written.ok().map(|()| key)
+}
