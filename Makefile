@@ -119,10 +119,10 @@ python-lint: ## Formatting and clippy of the extension module for Python; ruff f
 python-test: ## The packages' tests, with wheels built for tests and each of PYTHONS="python3"
 	tools/python test $(PYTHONS)
 
-public-api: ## Whether the libraries' public interface is as recorded in public-api/
+public-api: web ## Whether the libraries' public interface is as recorded in public-api/
 	$(PUBLIC_API)
 
-public-api-bless: ## Record the libraries' public interface as it is
+public-api-bless: web ## Record the libraries' public interface as it is
 	$(PUBLIC_API) --bless
 
 deb: ## A Debian package of the program, in target/debian
