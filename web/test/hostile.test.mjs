@@ -45,6 +45,8 @@ test("names are text, whatever they have in them", async (t) => {
   assert.equal(made, 0);
   await page.getByRole("button", { name: "Show all" }).click();
   await page.getByRole("link", { name: "Network" }).click();
+  // Reading texts does not wait until the list is drawn.
+  await items(page, "Switches").nth(names.length - 1).waitFor();
   const texts = await items(page, "Switches").locator(".name").allTextContents();
   assert.ok(texts.includes(names[0]));
   // What turns the direction of text, and what is too long, is not shown as it is.

@@ -1,6 +1,6 @@
 //! Changes of entries, groups and meters, in their order, for a journal.
 
-use crate::{FlowEntry, Group, Meter, Pipeline};
+use crate::{FlowEntry, Group, Meter};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -23,28 +23,22 @@ pub enum StateChange {
 pub(crate) struct ChangeLog(Option<Arc<Mutex<Vec<StateChange>>>>);
 
 impl ChangeLog {
+    /// Creates a log that keeps changes.
+    pub fn started() -> Self {
+        Self(Some(Arc::default()))
+    }
+
+    /// Returns the changes since the last call.
+    pub fn take(&self) -> Vec<StateChange> {
+        let log = self.0.as_ref();
+        log.map(|log| std::mem::take(&mut *log.lock()))
+            .unwrap_or_default()
+    }
+
     /// Appends a change, if changes are logged.
     pub fn note(&self, change: impl FnOnce() -> StateChange) {
         if let Some(log) = &self.0 {
             log.lock().push(change());
         }
-    }
-}
-
-impl Pipeline {
-    /// Starts logging changes, for [`Pipeline::take_logged`].
-    pub fn log_changes(&mut self) {
-        self.log = ChangeLog(Some(Arc::default()));
-        let log = &self.log;
-        self.tables
-            .iter_mut()
-            .for_each(|table| table.set_log(log.clone()));
-    }
-
-    /// Returns the changes since the last call.
-    pub fn take_logged(&mut self) -> Vec<StateChange> {
-        let log = self.log.0.as_ref();
-        log.map(|log| std::mem::take(&mut *log.lock()))
-            .unwrap_or_default()
     }
 }

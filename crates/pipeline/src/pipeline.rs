@@ -1,6 +1,6 @@
 //! The state that a controller changes, whole.
 
-use crate::change_log::ChangeLog;
+use crate::change_log::{ChangeLog, StateChange};
 use crate::entry_view::ViewBudget;
 use crate::fast::Compiler;
 use crate::{FlowTable, Groups, Meters};
@@ -188,5 +188,19 @@ impl Pipeline {
                 queues.is_some_and(|queues| queues.contains(&queue_id))
             }
         }
+    }
+
+    /// Starts logging changes, for [`Pipeline::take_logged`].
+    pub fn log_changes(&mut self) {
+        self.log = ChangeLog::started();
+        let log = &self.log;
+        self.tables
+            .iter_mut()
+            .for_each(|table| table.set_log(log.clone()));
+    }
+
+    /// Returns the changes since the last call.
+    pub fn take_logged(&mut self) -> Vec<StateChange> {
+        self.log.take()
     }
 }

@@ -21,6 +21,7 @@
 
 mod feed;
 mod journal;
+mod key;
 mod record;
 #[cfg(test)]
 mod tests;
@@ -29,7 +30,7 @@ mod writer;
 use crate::Switch;
 use crate::shared::Shared;
 pub(crate) use feed::{Durability, Feed, Item};
-pub(crate) use journal::RunId;
+pub(crate) use key::RunId;
 pub(crate) use record::RunRecord;
 use record::{FlowKind, Key, Record, take_record};
 use rustix::fs::{FlockOperation, flock};
@@ -216,7 +217,7 @@ impl Journal {
         out: &mut Vec<u8>,
     ) {
         let mut records = Vec::new();
-        numbers.for_each(|(name, number)| journal::put_port(&mut records, name, *number));
+        numbers.for_each(|(name, number)| writer::put_port(&mut records, name, *number));
         journal::put_frame(id, sequence, now, &records, out);
     }
 }

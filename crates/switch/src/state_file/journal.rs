@@ -12,14 +12,13 @@
 //! **Safety.** Frames are only appended. One that is cut short, or has another digest, ends the journal: it was being written when the
 //! machine or the switch stopped, and so was everything behind it.
 
-use super::record::NO_PCP;
+use super::key::{ID_BYTES, RunId, flow_key};
 use super::writer::{flow_record, group_record, meter_record, put_record};
 use sha2::{Digest, Sha256};
-use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::time::Duration;
 use urtica_pipeline::{FlowEntry, StateChange};
-use urtica_wire::{FlowMod, Match, Message, PortNo, Version};
+use urtica_wire::Version;
 
 /// How a journal begins.
 pub(super) const MAGIC: &[u8] = b"urtica switch journal 1\n";
@@ -27,23 +26,9 @@ pub(super) const MAGIC: &[u8] = b"urtica switch journal 1\n";
 /// The length of what is before the frames.
 pub(super) const HEADER_BYTES: usize = MAGIC.len() + ID_BYTES;
 
-const ID_BYTES: usize = 16;
 const DIGEST_BYTES: usize = 16;
 /// The number of bytes, the number of the last change, and the time.
 const FRAME_HEADER_BYTES: usize = 4 + 8 + 8;
-
-/// Names a switch's run, so that a journal of another one is recognized.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RunId(pub [u8; ID_BYTES]);
-
-impl RunId {
-    /// One that no other run has.
-    pub fn new() -> Self {
-        let random = || RandomState::new().hash_one(std::process::id());
-        let both = u128::from(random()) << 64 | u128::from(random());
-        Self(both.to_be_bytes())
-    }
-}
 
 /// A frame of a journal.
 #[derive(Debug, PartialEq, Eq)]
@@ -144,15 +129,6 @@ fn put_number(out: &mut Vec<u8>, kind: u8, id: u32) -> Option<()> {
     })
 }
 
-/// Appends the record of a port's number.
-pub(super) fn put_port(out: &mut Vec<u8>, name: &str, number: PortNo) {
-    put_record(out, b'P', |out| {
-        out.extend(number.0.to_be_bytes());
-        out.extend(name.as_bytes());
-        Some(())
-    });
-}
-
 fn key_of_entry(entry: &FlowEntry) -> Option<Vec<u8>> {
     let pcp = match entry.version {
         Version::Of10 => entry.match_.pcp_of_untagged(),
@@ -160,23 +136,4 @@ fn key_of_entry(entry: &FlowEntry) -> Option<Vec<u8>> {
     };
     let match_ = entry.match_.to_wire();
     flow_key(entry.version, pcp, entry.table_id, entry.priority, &match_)
-}
-
-/// What no two entries have in common.
-pub(super) fn flow_key(
-    version: Version,
-    pcp_of_untagged: Option<u8>,
-    table_id: u8,
-    priority: u16,
-    match_: &Match,
-) -> Option<Vec<u8>> {
-    let mut key = vec![version.to_wire(), pcp_of_untagged.unwrap_or(NO_PCP)];
-    let flow_mod = FlowMod {
-        table_id,
-        priority,
-        match_: match_.clone(),
-        ..FlowMod::default()
-    };
-    let written = Message::FlowMod(flow_mod).encode(Version::Of13, 0, &mut key);
-    written.ok().map(|()| key)
 }

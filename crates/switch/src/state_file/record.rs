@@ -1,6 +1,6 @@
 //! One record of a state file, read.
 
-use super::journal::{RunId, flow_key};
+use super::key::{NO_PCP, RunId, flow_key};
 use std::time::Duration;
 use urtica_wire::{
     Element, FlowStats, GroupDesc, GroupStats, List, Message, MeterConfig, MeterStats,
@@ -45,9 +45,6 @@ pub(super) enum FlowKind {
     Of13,
     Of10 { pcp_of_untagged: Option<u8> },
 }
-
-/// A `dl_vlan_pcp` that an entry of 1.0 does not have.
-pub(super) const NO_PCP: u8 = u8::MAX;
 
 impl Record<'_> {
     /// How old it is.

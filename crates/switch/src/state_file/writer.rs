@@ -1,7 +1,6 @@
 //! A state file in the making.
 
-use super::journal::put_port;
-use super::record::NO_PCP;
+use super::key::NO_PCP;
 use super::record::RunRecord;
 use super::{MAGIC, StateView};
 use crate::shared::Shared;
@@ -184,4 +183,13 @@ fn append(record: &mut Vec<u8>, body: MultipartReplyBody) -> Option<()> {
     let flags = MultipartFlags::empty();
     let reply = Message::MultipartReply(MultipartReply { flags, body });
     reply.encode(Version::Of13, 0, record).ok()
+}
+
+/// Appends the record of a port's number.
+pub(super) fn put_port(out: &mut Vec<u8>, name: &str, number: PortNo) {
+    put_record(out, b'P', |out| {
+        out.extend(number.0.to_be_bytes());
+        out.extend(name.as_bytes());
+        Some(())
+    });
 }

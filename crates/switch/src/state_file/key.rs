@@ -1,0 +1,41 @@
+//! What identifies a switch's run, and an entry, in a state file and its journal.
+
+use std::hash::{BuildHasher, RandomState};
+use urtica_wire::{FlowMod, Match, Message, Version};
+
+pub(super) const ID_BYTES: usize = 16;
+
+/// A `dl_vlan_pcp` that an entry of 1.0 does not have.
+pub(super) const NO_PCP: u8 = u8::MAX;
+
+/// Names a switch's run, so that a journal of another one is recognized.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RunId(pub [u8; ID_BYTES]);
+
+impl RunId {
+    /// One that no other run has.
+    pub fn new() -> Self {
+        let random = || RandomState::new().hash_one(std::process::id());
+        let both = u128::from(random()) << 64 | u128::from(random());
+        Self(both.to_be_bytes())
+    }
+}
+
+/// What no two entries have in common.
+pub(super) fn flow_key(
+    version: Version,
+    pcp_of_untagged: Option<u8>,
+    table_id: u8,
+    priority: u16,
+    match_: &Match,
+) -> Option<Vec<u8>> {
+    let mut key = vec![version.to_wire(), pcp_of_untagged.unwrap_or(NO_PCP)];
+    let flow_mod = FlowMod {
+        table_id,
+        priority,
+        match_: match_.clone(),
+        ..FlowMod::default()
+    };
+    let written = Message::FlowMod(flow_mod).encode(Version::Of13, 0, &mut key);
+    written.ok().map(|()| key)
+}
