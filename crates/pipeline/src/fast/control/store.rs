@@ -8,7 +8,7 @@ use super::meter_cells::MeterCells;
 use super::record_place::RecordPlace;
 use crate::counters::EntryCounts;
 use crate::fast::control::translate::BoundProgram;
-use crate::fast::datapath::action_program::{ActionProgram, CELL_LEN, METER_PARAM_LEN};
+use crate::fast::datapath::action_program::ActionProgram;
 use crate::fast::datapath::action_set::PROGRAM_LEN;
 use crate::fast::datapath::compiled::Compiled;
 use crate::fast::datapath::group::GroupCell;
@@ -16,6 +16,7 @@ use crate::fast::datapath::key::KeyMask;
 use crate::fast::datapath::kinds::{Depth, Kinds};
 use crate::fast::datapath::merged::{Tuple, Tuples};
 use crate::fast::datapath::meter_cell::MeterCell;
+use crate::fast::datapath::op::{CELL_LEN, METER_PARAM_LEN};
 use crate::fast::datapath::table::{
     Body, FlowRecord, Rule, SubTablePointer, Template, block_units, record_at, record_offset,
     sub_pointer_at, sub_pointer_units,

@@ -1,12 +1,11 @@
 //! From an entry's instructions to its action program.
 
-use crate::fast::datapath::action_program::{
-    ActionProgram, CELL_LEN, End, MAX_OPS, MAX_PARAMS, METER_PARAM_LEN, Op,
-};
+use crate::fast::datapath::action_program::{ActionProgram, End, MAX_OPS, MAX_PARAMS};
 use crate::fast::datapath::action_set::{PROGRAM_LEN, SetStep, Slot};
 use crate::fast::datapath::group::BucketEnd;
 use crate::fast::datapath::kinds::Kinds;
 use crate::fast::datapath::needs::Needs;
+use crate::fast::datapath::op::{CELL_LEN, METER_PARAM_LEN, Op};
 use crate::fast::datapath::way::{Origin, Way};
 use crate::{ActionSet, FlowEntry, Instructions};
 use urtica_wire::{Action, Field, OxmField, PortNo};

@@ -8,8 +8,8 @@
 
 use super::action_set::{SET_PARAM_LEN, SetStep, Slot};
 use super::kinds::{Depth, Kinds};
-use super::needs::Needs;
-use super::way::{ORIGIN_LEN, SEND_PARAM_LEN, WAY_LEN};
+use super::op::{CELL_LEN, Op};
+use super::way::{ORIGIN_LEN, WAY_LEN};
 
 /// The maximum bytes of parameters of a flow record.
 pub(crate) const MAX_PARAMS: usize = 120;
@@ -17,51 +17,9 @@ pub(crate) const MAX_PARAMS: usize = 120;
 /// The most operations that an action program may have; longer lists are left to the plain form.
 pub(crate) const MAX_OPS: usize = 64;
 
-/// The bytes of parameters of [`Op::Meter`].
-pub(crate) const METER_PARAM_LEN: usize = size_of::<u64>();
-
 /// The bytes of parameters of [`End::Group`]: the address of a [`GroupCell`](super::group::GroupCell), and an
 /// [`Origin`](super::way::Origin).
 pub(crate) const GROUP_PARAM_LEN: usize = CELL_LEN + ORIGIN_LEN;
-
-/// The bytes of the address.
-pub(crate) const CELL_LEN: usize = size_of::<u64>();
-
-/// A change to a frame. Where it has a parameter, that follows the earlier operations' in the flow record, in network
-/// order unless said otherwise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Op {
-    /// 6 bytes.
-    SetEthDst,
-    /// 6 bytes.
-    SetEthSrc,
-    /// 2 bytes: the id, without OFPVID_PRESENT. Frames without a tag stay as they are.
-    SetVlanVid,
-    /// 1 byte. Frames without a tag stay as they are.
-    SetVlanPcp,
-    /// 4 bytes. The checksums of IPv4 and of TCP or UDP follow.
-    SetIpv4Src,
-    /// 4 bytes. The checksums of IPv4 and of TCP or UDP follow.
-    SetIpv4Dst,
-    /// 2 bytes: the source port of TCP or UDP, whichever `require` of the entry names. The checksum follows.
-    SetTransportSrc,
-    /// 2 bytes: the destination port of TCP or UDP. The checksum follows.
-    SetTransportDst,
-    /// The TTL of IPv4, whose checksum follows, or the hop limit of IPv6; other frames are unchanged. It was checked before
-    /// the entry was counted: see [`ActionProgram::ttl_decrements`].
-    DecNwTtl,
-    /// The type is the instruction's own.
-    PushVlan(u16),
-    /// Frames without a tag stay as they are.
-    PopVlan,
-    /// 16 bytes: the bits to write and those to keep, both in the machine's order.
-    WriteMetadata,
-    /// 8 bytes: the address of a [`MeterCell`](super::meter_cell::MeterCell). The first operation of its program, if any: a
-    /// frame that the meter drops goes no further.
-    Meter,
-    /// An [`Origin`](super::way::Origin) and a [`Way`](super::way::Way), by which a copy of the frame leaves.
-    Send,
-}
 
 /// Where a frame goes after the operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -173,48 +131,5 @@ impl ActionProgram {
     pub fn params_len(&self) -> usize {
         let set = self.set.as_ref().map_or(0, SetStep::params_len);
         self.set_params_at() + set
-    }
-}
-
-impl Op {
-    /// Returns the bytes of its parameters.
-    pub fn params_len(self) -> usize {
-        match self {
-            Self::SetEthDst | Self::SetEthSrc => 6,
-            Self::SetIpv4Src | Self::SetIpv4Dst => 4,
-            Self::SetVlanVid | Self::SetTransportSrc | Self::SetTransportDst => 2,
-            Self::SetVlanPcp => 1,
-            Self::WriteMetadata => 16,
-            Self::Meter => METER_PARAM_LEN,
-            Self::Send => SEND_PARAM_LEN,
-            Self::DecNwTtl | Self::PushVlan(_) | Self::PopVlan => 0,
-        }
-    }
-
-    /// Returns its requirements on a frame.
-    pub fn needs(self) -> Needs {
-        match self {
-            Self::PushVlan(_) => Needs {
-                headroom: 4,
-                ..Needs::default()
-            },
-            Self::DecNwTtl => Needs {
-                ttl_decrements: 1,
-                ..Needs::default()
-            },
-            _ => Needs::default(),
-        }
-    }
-
-    fn depth(self) -> Depth {
-        match self {
-            Self::SetEthDst | Self::SetEthSrc | Self::WriteMetadata | Self::Send => Depth::Ethernet,
-            Self::SetVlanVid | Self::SetVlanPcp | Self::PushVlan(_) | Self::PopVlan => Depth::Type,
-            // A remark changes the DSCP.
-            Self::DecNwTtl | Self::Meter => Depth::Network,
-            Self::SetIpv4Src | Self::SetIpv4Dst | Self::SetTransportSrc | Self::SetTransportDst => {
-                Depth::Transport
-            }
-        }
     }
 }

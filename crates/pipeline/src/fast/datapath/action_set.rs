@@ -10,11 +10,8 @@
 //! it; from then on, a bit is tested where frames leave. Sets themselves are handled by one function for machine code and
 //! interpreter (`execute.rs`).
 
-use super::action_program::{CELL_LEN, Op};
-use super::frame::Frame;
-use super::group::GroupCell;
 use super::kinds::{Depth, Kinds};
-use super::operations::carry_out;
+use super::op::{CELL_LEN, Op};
 use super::way::{ORIGIN_LEN, WAY_LEN, Way};
 use crate::ActionSet;
 use urtica_wire::{Action, Field, OxmField, PortNo, VLAN_PRESENT};
@@ -87,7 +84,7 @@ const CHANGES: u16 = (1 << Slot::Queue as u16) - 1;
 const SLOTS_LEN: usize = Slot::Group.at() + Slot::Group.len();
 
 impl Slot {
-    const ALL: [Self; 16] = [
+    pub(super) const ALL: [Self; 16] = [
         Self::PopVlan,
         Self::PushVlan,
         Self::DecNwTtl,
@@ -187,7 +184,7 @@ impl FrameSet {
         self.filled == 0
     }
 
-    fn has(&self, slot: Slot) -> bool {
+    pub(super) fn has(&self, slot: Slot) -> bool {
         self.filled & slot.bit() != 0
     }
 
@@ -207,7 +204,7 @@ impl FrameSet {
         unsafe { place.copy_from_nonoverlapping(params, slot.len()) };
     }
 
-    fn read<const N: usize>(&self, slot: Slot) -> [u8; N] {
+    pub(super) fn read<const N: usize>(&self, slot: Slot) -> [u8; N] {
         std::array::from_fn(|index| self.params[slot.at() + index])
     }
 
@@ -226,13 +223,6 @@ impl FrameSet {
         self.has(Slot::DecNwTtl).into()
     }
 
-    /// Returns the cell of its group, if it has one.
-    pub fn group(&self) -> Option<*const GroupCell> {
-        let address = u64::from_ne_bytes(self.read(Slot::Group)) as usize;
-        let cell = std::ptr::with_exposed_provenance(address);
-        self.has(Slot::Group).then_some(cell)
-    }
-
     /// Returns its output, if it has one and no group.
     pub fn output(&self) -> Option<Way> {
         let way = Way::from_bytes(self.read(Slot::Output));
@@ -247,24 +237,13 @@ impl FrameSet {
         }
     }
 
-    /// Carries out all actions but the output and the group.
-    ///
-    /// # Safety
-    /// The frame is parsed as deep as the slots ask for, and has the space and the TTL that they need.
-    pub unsafe fn change(&self, frame: &mut Frame) {
-        for slot in Slot::ALL.into_iter().filter(|slot| self.has(*slot)) {
-            let Some((kinds, op)) = self.op(slot) else {
-                continue;
-            };
-            if frame.kinds.contains(kinds) {
-                // SAFETY: as this function requires; the frame has the headers that the operation is for.
-                unsafe { carry_out(frame, op, self.params[slot.at()..].as_ptr()) };
-            }
-        }
+    /// Returns the parameters of a slot.
+    pub(super) fn params_of(&self, slot: Slot) -> &[u8] {
+        &self.params[slot.at()..][..slot.len()]
     }
 
     /// The operation of a slot, for frames that have these headers.
-    fn op(&self, slot: Slot) -> Option<(Kinds, Op)> {
+    pub(super) fn op(&self, slot: Slot) -> Option<(Kinds, Op)> {
         let any = Kinds::empty();
         Some(match slot {
             Slot::PopVlan => (any, Op::PopVlan),

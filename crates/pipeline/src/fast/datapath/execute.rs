@@ -5,7 +5,7 @@
 //! parsed as deeply as its program requires ([`ActionProgram::depth`]): then `data`, `network` and `transport` point into
 //! its buffer, and each header in `kinds` or the program's `require` is complete.
 
-use super::action_program::{ActionProgram, CELL_LEN, End, Op};
+use super::action_program::{ActionProgram, End};
 use super::action_set::{FrameSet, PROGRAM_LEN, SetStep};
 use super::buffer::MAX_COPIED;
 use super::context::Context;
@@ -14,6 +14,7 @@ use super::frame::{DROP, Frame, PUNT};
 use super::group::{GroupCell, can_hand_over, hand_over};
 use super::kinds::Kinds;
 use super::meter_cell::MeterCell;
+use super::op::{CELL_LEN, Op};
 use super::operations::{carry_out, raise_drop_precedence, ttl};
 use super::sent::Place;
 use super::table::{FlowRecord, Header, program_of};

@@ -9,13 +9,13 @@
 //! passes frames: a changed one is built again together with all groups before it, so [`Needs`] covers everything after the
 //! cell.
 
-use super::action_program::Op;
 use super::buffer::MAX_COPIED;
 use super::context::Context;
 use super::counting::{add, counters_of};
 use super::frame::{DROP, Frame};
 use super::kinds::Kinds;
 use super::needs::Needs;
+use super::op::Op;
 use super::operations::{carry_out, ttl};
 use super::sent::{AllSent, Place};
 use super::way::{Origin, SentList, Way};

@@ -5,10 +5,10 @@
 //! `data`, `network` and `transport` point into its buffer, and each header in `kinds` or the program's `require` is
 //! complete.
 
-use super::action_program::Op;
 use super::frame::Frame;
 use super::kinds::Kinds;
 use super::offset;
+use super::op::Op;
 use crate::meter::raised_drop_precedence;
 use urtica_wire::VLAN_PRESENT;
 

@@ -6,7 +6,7 @@ pub(crate) const ORIGIN_LEN: usize = 10;
 /// The bytes of parameters of a [`Way`].
 pub(crate) const WAY_LEN: usize = 6;
 
-/// The bytes of parameters of [`Op::Send`](super::action_program::Op::Send).
+/// The bytes of parameters of [`Op::Send`](super::op::Op::Send).
 pub(crate) const SEND_PARAM_LEN: usize = ORIGIN_LEN + WAY_LEN;
 
 /// The ways out of one frame, a ring among those of all frames: the next of the last is the first.

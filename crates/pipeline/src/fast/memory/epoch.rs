@@ -228,12 +228,12 @@ mod tests {
         assert_eq!(collected(&mut retired), [2], "it has not begun");
         reader.begin();
         retired.retire(3);
-        assert_eq!(collected(&mut retired), []);
+        assert!(collected(&mut retired).is_empty());
         reader.rest();
         assert_eq!(collected(&mut retired), [3]);
         reader.begin();
         retired.retire(4);
-        assert_eq!(collected(&mut retired), []);
+        assert!(collected(&mut retired).is_empty());
         drop(reader);
         assert_eq!(collected(&mut retired), [4]);
     }
@@ -247,7 +247,7 @@ mod tests {
         other.begin();
         retired.retire(1);
         one.begin();
-        assert_eq!(collected(&mut retired), []);
+        assert!(collected(&mut retired).is_empty());
         retired.retire(2);
         other.begin();
         assert_eq!(collected(&mut retired), [1], "one may see 2 still");

@@ -4,8 +4,9 @@ use super::Row;
 use crate::EntryMatch;
 use crate::fast::control::cut::Cut;
 use crate::fast::control::route::Route;
-use crate::fast::datapath::action_program::{ActionProgram, End, Op};
+use crate::fast::datapath::action_program::{ActionProgram, End};
 use crate::fast::datapath::kinds::{Depth, Kinds};
+use crate::fast::datapath::op::Op;
 use std::collections::BTreeSet;
 use urtica_wire::{Field, Match, OxmField};
 

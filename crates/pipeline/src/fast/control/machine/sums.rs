@@ -6,9 +6,9 @@
 //! added in memory order, 32 bits at once.
 
 use super::writer::{Pointer, Writer, param};
-use crate::fast::datapath::action_program::Op;
 use crate::fast::datapath::kinds::Kinds;
 use crate::fast::datapath::offset;
+use crate::fast::datapath::op::Op;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 

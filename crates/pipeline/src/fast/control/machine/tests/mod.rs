@@ -7,11 +7,12 @@ mod tables;
 
 use super::Code;
 use crate::EntryCounters;
-use crate::fast::datapath::action_program::{ActionProgram, End, MAX_PARAMS, Op};
+use crate::fast::datapath::action_program::{ActionProgram, End, MAX_PARAMS};
 use crate::fast::datapath::backend::{ResumeCode, TableCode};
 use crate::fast::datapath::context::Context;
 use crate::fast::datapath::frame::Frame;
 use crate::fast::datapath::kinds::Kinds;
+use crate::fast::datapath::op::Op;
 use crate::fast::datapath::table::{
     Body, FlowRecord, Header, MAX_PARTS, TableCounts, Template, block_units, record_offset,
 };

@@ -1,0 +1,90 @@
+//! The operations of action programs, and the sizes of their parameters.
+
+use super::kinds::Depth;
+use super::needs::Needs;
+use super::way::SEND_PARAM_LEN;
+
+/// The bytes of parameters of [`Op::Meter`].
+pub(crate) const METER_PARAM_LEN: usize = size_of::<u64>();
+
+/// The bytes of the address of a group's cell.
+pub(crate) const CELL_LEN: usize = size_of::<u64>();
+
+/// A change to a frame. Where it has a parameter, that follows the earlier operations' in the flow record, in network
+/// order unless said otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Op {
+    /// 6 bytes.
+    SetEthDst,
+    /// 6 bytes.
+    SetEthSrc,
+    /// 2 bytes: the id, without OFPVID_PRESENT. Frames without a tag stay as they are.
+    SetVlanVid,
+    /// 1 byte. Frames without a tag stay as they are.
+    SetVlanPcp,
+    /// 4 bytes. The checksums of IPv4 and of TCP or UDP follow.
+    SetIpv4Src,
+    /// 4 bytes. The checksums of IPv4 and of TCP or UDP follow.
+    SetIpv4Dst,
+    /// 2 bytes: the source port of TCP or UDP, whichever `require` of the entry names. The checksum follows.
+    SetTransportSrc,
+    /// 2 bytes: the destination port of TCP or UDP. The checksum follows.
+    SetTransportDst,
+    /// The TTL of IPv4, whose checksum follows, or the hop limit of IPv6; other frames are unchanged. It was checked before
+    /// the entry was counted: see [`ActionProgram::ttl_decrements`](super::action_program::ActionProgram::ttl_decrements).
+    DecNwTtl,
+    /// The type is the instruction's own.
+    PushVlan(u16),
+    /// Frames without a tag stay as they are.
+    PopVlan,
+    /// 16 bytes: the bits to write and those to keep, both in the machine's order.
+    WriteMetadata,
+    /// 8 bytes: the address of a [`MeterCell`](super::meter_cell::MeterCell). The first operation of its program, if any: a
+    /// frame that the meter drops goes no further.
+    Meter,
+    /// An [`Origin`](super::way::Origin) and a [`Way`](super::way::Way), by which a copy of the frame leaves.
+    Send,
+}
+
+impl Op {
+    /// Returns the bytes of its parameters.
+    pub fn params_len(self) -> usize {
+        match self {
+            Self::SetEthDst | Self::SetEthSrc => 6,
+            Self::SetIpv4Src | Self::SetIpv4Dst => 4,
+            Self::SetVlanVid | Self::SetTransportSrc | Self::SetTransportDst => 2,
+            Self::SetVlanPcp => 1,
+            Self::WriteMetadata => 16,
+            Self::Meter => METER_PARAM_LEN,
+            Self::Send => SEND_PARAM_LEN,
+            Self::DecNwTtl | Self::PushVlan(_) | Self::PopVlan => 0,
+        }
+    }
+
+    /// Returns its requirements on a frame.
+    pub fn needs(self) -> Needs {
+        match self {
+            Self::PushVlan(_) => Needs {
+                headroom: 4,
+                ..Needs::default()
+            },
+            Self::DecNwTtl => Needs {
+                ttl_decrements: 1,
+                ..Needs::default()
+            },
+            _ => Needs::default(),
+        }
+    }
+
+    pub fn depth(self) -> Depth {
+        match self {
+            Self::SetEthDst | Self::SetEthSrc | Self::WriteMetadata | Self::Send => Depth::Ethernet,
+            Self::SetVlanVid | Self::SetVlanPcp | Self::PushVlan(_) | Self::PopVlan => Depth::Type,
+            // A remark changes the DSCP.
+            Self::DecNwTtl | Self::Meter => Depth::Network,
+            Self::SetIpv4Src | Self::SetIpv4Dst | Self::SetTransportSrc | Self::SetTransportDst => {
+                Depth::Transport
+            }
+        }
+    }
+}
