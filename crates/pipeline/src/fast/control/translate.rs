@@ -8,6 +8,7 @@ use crate::fast::datapath::needs::Needs;
 use crate::fast::datapath::op::{CELL_LEN, METER_PARAM_LEN, Op};
 use crate::fast::datapath::way::{Origin, Way};
 use crate::{ActionSet, FlowEntry, Instructions};
+use urtica_wire::packet::ether_type;
 use urtica_wire::{Action, Field, OxmField, PortNo};
 
 /// An entry's compiled instructions.
@@ -157,8 +158,9 @@ impl BoundProgram {
                 _ => {
                     let (kinds, op, params) = op_of(action, |_| true)?;
                     match op {
-                        Op::PushVlan(ether_type) => {
-                            (Slot::PushVlan, ether_type.to_be_bytes().to_vec())
+                        Op::PushVlan(pushed) => {
+                            let is_service = pushed == ether_type::SERVICE_VLAN;
+                            (Slot::PushVlan, vec![is_service.into()])
                         }
                         _ => (Slot::of(kinds, op)?, params),
                     }

@@ -14,6 +14,7 @@ use super::kinds::{Depth, Kinds};
 use super::op::{CELL_LEN, Op};
 use super::way::{ORIGIN_LEN, WAY_LEN, Way};
 use crate::ActionSet;
+use urtica_wire::packet::ether_type;
 use urtica_wire::{Action, Field, OxmField, PortNo, VLAN_PRESENT};
 
 /// The bytes of parameters of a [`SetStep`] before those of its slots: the address of the
@@ -55,7 +56,7 @@ impl SetStep {
 #[repr(u8)]
 pub(crate) enum Slot {
     PopVlan,
-    /// 2 bytes: the type.
+    /// 1 byte: 1 for a service tag (0x88a8), 0 for a customer's (0x8100). No other type can be pushed.
     PushVlan,
     DecNwTtl,
     // The parameters of set-field actions are those of their operations.
@@ -127,8 +128,8 @@ impl Slot {
     pub const fn len(self) -> usize {
         match self {
             Self::PopVlan | Self::DecNwTtl => 0,
-            Self::VlanPcp => 1,
-            Self::PushVlan | Self::VlanVid | Self::Queue => 2,
+            Self::PushVlan | Self::VlanPcp => 1,
+            Self::VlanVid | Self::Queue => 2,
             Self::TcpSrc | Self::TcpDst | Self::UdpSrc | Self::UdpDst => 2,
             Self::Ipv4Src | Self::Ipv4Dst => 4,
             Self::EthDst | Self::EthSrc => 6,
@@ -237,6 +238,14 @@ impl FrameSet {
         }
     }
 
+    /// Returns the type of the tag that it pushes.
+    fn tag_type(&self) -> u16 {
+        match self.read(Slot::PushVlan) {
+            [0] => ether_type::VLAN,
+            _ => ether_type::SERVICE_VLAN,
+        }
+    }
+
     /// Returns the parameters of a slot.
     pub(super) fn params_of(&self, slot: Slot) -> &[u8] {
         &self.params[slot.at()..][..slot.len()]
@@ -247,10 +256,7 @@ impl FrameSet {
         let any = Kinds::empty();
         Some(match slot {
             Slot::PopVlan => (any, Op::PopVlan),
-            Slot::PushVlan => {
-                let ether_type = u16::from_be_bytes(self.read(Slot::PushVlan));
-                (any, Op::PushVlan(ether_type))
-            }
+            Slot::PushVlan => (any, Op::PushVlan(self.tag_type())),
             Slot::DecNwTtl => (any, Op::DecNwTtl),
             Slot::EthDst => (any, Op::SetEthDst),
             Slot::EthSrc => (any, Op::SetEthSrc),
@@ -282,7 +288,7 @@ impl FrameSet {
         let set = |field| Action::SetField(Field::exact(field, number(slot.len())));
         match slot {
             Slot::PopVlan => Action::PopVlan,
-            Slot::PushVlan => Action::PushVlan(number(2) as u16),
+            Slot::PushVlan => Action::PushVlan(self.tag_type()),
             Slot::DecNwTtl => Action::DecNwTtl,
             Slot::EthDst => set(OxmField::EthDst),
             Slot::EthSrc => set(OxmField::EthSrc),
