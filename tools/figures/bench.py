@@ -198,6 +198,8 @@ class Settings:
     load_core: int
     # What the order of the sides in each round follows from.
     seed: int
+    # How long each run warms up at least; a third of what counts where that is longer.
+    warm_up_ms: int = 0
 
     def few(self, count):
         """A number of switches, or a few of them where it need not mean anything."""
@@ -311,9 +313,10 @@ class Bench:
         )
 
     def flags(self, side):
-        """One test to warm up and three that count."""
+        """Tests to warm up, one at least, and three that count."""
         ms_per_test = max(1, side.length * self.settings.ms // 3)
-        return (*side.load_flags(), "-l", "4", "-w", "1", "-m", str(ms_per_test))
+        warm_up = max(1, -(-self.settings.warm_up_ms // ms_per_test))
+        return (*side.load_flags(), "-l", str(warm_up + 3), "-w", str(warm_up), "-m", str(ms_per_test))
 
     def load_command(self, server, flags):
         target = ("-c", self.place.host, "-p", str(server.port), "--controller-pid", str(server.pid))

@@ -37,6 +37,8 @@ class Figures:
     groups: tuple
     # What is measured of each run unless told otherwise.
     ms: int = 1500
+    # How long each run warms up at least.
+    warm_up_ms: int = 0
     # What of the program is built beyond what is built by default.
     features: tuple = ()
     # From the lines of the table to pictures by name, and the section of the document for each.
@@ -58,7 +60,7 @@ def measured_and_told(figures, description):
     args = arguments(figures, description)
     groups = [group for group in figures.groups if set(group.rows) & set(args.rows)]
     refuse_what_is_missing(groups, args.rivals)
-    settings = settings_of(args, figures.features)
+    settings = settings_of(args, figures)
     machine = machine_facts()
     with tempfile.TemporaryDirectory(prefix="urtica-figures-") as folder:
         bench = Bench(settings, Path(folder))
@@ -82,14 +84,14 @@ def write(file, text):
     progress(f"wrote {file}")
 
 
-def settings_of(args, features):
+def settings_of(args, figures):
     """The settings that the options ask for. Ends with a sentence where the machine does not have what they need."""
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:
         sys.exit("figures: needs two cores, one for the program under test, one for the load; this machine gives one")
     allow_open_files()
     return Settings(
-        program=args.program or build(features),
+        program=args.program or build(figures.features),
         rounds=args.rounds,
         ms=args.ms,
         quick=args.quick,
@@ -97,6 +99,7 @@ def settings_of(args, features):
         server_core=cores[0],
         load_core=cores[1],
         seed=time.time_ns(),
+        warm_up_ms=figures.warm_up_ms,
     )
 
 

@@ -169,6 +169,7 @@ def document(title, explanation, lines, failures, machine, settings, runs, rest=
             **machine,
             rounds=settings.rounds,
             ms=settings.ms,
+            warm_up_ms=settings.warm_up_ms,
             server_core=settings.server_core,
             load_core=settings.load_core,
             repeats=ATTEMPTS_PER_TURN - 1,

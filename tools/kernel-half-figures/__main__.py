@@ -22,17 +22,19 @@ import issue_rows
 import paper_rows
 from command import Figures, run
 from drawing import SECTIONS, drawn_from
+from modes import WARM_UP_MS
 
 EXPLANATION = """\
 Measured by `make kernel-half-figures` on {date}, at {commit}; do not edit. Each figure is the median of {rounds} round(s), with the
 interval that has it with 95 % confidence (bootstrap); what is compared is interleaved in an order that is drawn, and a ratio
 is taken within each round. `none` is plain epoll in the program. Controllers have core {server_core}, the load core {load_core},
-unless a row says otherwise; each run takes {ms} ms after a warm-up of a third, is repeated up to {repeats} times ({all_repeats} in
+unless a row says otherwise; each run takes {ms} ms after a warm-up of {warm_up_ms} ms, is repeated up to {repeats} times ({all_repeats} in
 all) where the machine disturbed it for a tenth of the time, and every reply is checked: a line whose answers were wrong or lost
 is not reached. A mode that the program refuses has its sentence there.
 
 Over loopback, the kernel's work for a segment is done on the core of the *load*, which sends it. On the veth pair, receive packet
-steering has the controller's core do it, as on a real network.
+steering has the controller's core do it, as on a real network. A switch gets its kernel half after a second and 16 packet-ins,
+which the warm-up includes.
 
 - {cpu}, {cores} cores, {memory_gib:.0f} GiB; Linux {kernel}
 - load average {load_average}
@@ -53,6 +55,7 @@ if __name__ == "__main__":
         EXPLANATION,
         groups,
         ms=1000,
+        warm_up_ms=WARM_UP_MS,
         features=("kernel-half",),
         drawn_from=drawn_from,
         sections=SECTIONS,

@@ -4,6 +4,9 @@ from dataclasses import replace
 
 from bench import L2, Side
 
+# A switch has its kernel half after 1 s and 16 packet-ins.
+WARM_UP_MS = 2000
+
 WINDOW_32 = ("--window", "32")
 
 

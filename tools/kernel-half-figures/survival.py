@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from bench import LOAD_TIMEOUT_S, MeasureError, Refused, last_line, progress, shown, without_long_lists
 from document import Line, at_most
-from modes import l2
+from modes import WARM_UP_MS, l2
 
 SWITCHES = 16
 STOPPED_S = 1
@@ -87,11 +87,12 @@ def run(bench, mode, event, is_held):
     """One load, in the middle of which `event` happens to the program."""
     ms = max(500, bench.settings.ms // 2)
     with server(bench, mode, is_held) as started:
-        flags = ("-s", str(SWITCHES), "-M", "1000", "-l", "5", "-w", "1", "-m", str(ms), "--verify")
+        warm_up = -(-WARM_UP_MS // ms)
+        flags = ("-s", str(SWITCHES), "-M", "1000", "-l", str(warm_up + 4), "-w", str(warm_up), "-m", str(ms), "--verify")
         # No process id: it changes.
         target = ("-c", bench.place.host, "-p", str(started.port))
         command = bench.load_pinned(("urtica", "bench", *target, *flags))
-        report, status = reported(bench, command, lambda load: in_the_second_test(started, load, ms, event))
+        report, status = reported(bench, command, lambda load: in_the_first_test_that_counts(started, load, ms, event))
     return found_in(report, status, (started.shown, shown(command)))
 
 
@@ -109,10 +110,9 @@ def server(bench, mode, is_held):
                 started.process.wait(HOLD_S)
 
 
-def in_the_second_test(started, load, ms, event):
-    """In the first one, no latency counts."""
+def in_the_first_test_that_counts(started, load, ms, event):
     wait_for_switches(started, load)
-    time.sleep(1.5 * ms / 1000)
+    time.sleep((WARM_UP_MS + ms / 2) / 1000)
     event(started)
 
 
