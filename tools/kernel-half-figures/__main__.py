@@ -34,7 +34,8 @@ is not reached. A mode that the program refuses has its sentence there.
 
 Over loopback, the kernel's work for a segment is done on the core of the *load*, which sends it. On the veth pair, receive packet
 steering has the controller's core do it, as on a real network. A switch gets its kernel half after a second and 16 packet-ins,
-which the warm-up includes.
+which the warm-up includes. Each switch has 1,000 hosts, unless a row says otherwise, which are known after it: the first packet
+of a host is for the program in every mode.
 
 - {cpu}, {cores} cores, {memory_gib:.0f} GiB; Linux {kernel}
 - load average {load_average}

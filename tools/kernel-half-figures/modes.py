@@ -16,5 +16,9 @@ def l2(mode, shards=1):
     return replace(L2, name=f"l2, {mode}", command=command, may_refuse=mode != "none")
 
 
-def side(mode, load, switches, shards=1):
-    return Side(mode, l2(mode, shards), mode=load, switches=switches)
+# So few that all are known after the warm-up: a packet from a new host is for the program in every mode.
+HOSTS = 1000
+
+
+def side(mode, load, switches, shards=1, hosts=HOSTS):
+    return Side(mode, l2(mode, shards), mode=load, switches=switches, macs=("-M", str(hosts)))

@@ -42,7 +42,7 @@ def rate_by_threads(bench):
     """One thread has its core, the load another; more share both with the load."""
     lines = []
     for threads, runner in ((1, bench), (2, bench.on_both_cores())):
-        sides = [side(mode, FLOOD, 32, threads) for mode in MODES]
+        sides = [side(mode, FLOOD, 32, threads, hosts=100_000) for mode in MODES]
         sides += [Side(server.name, server, mode=FLOOD, switches=32) for server in rivals(bench) if threads == 1]
         for each, runs in zip(sides, runner.take_turns("figure-4", *sides)):
             what = f"Figure 4: `{each.name}`, {threads} thread(s), 32 switches, 100,000 hosts each, max rate"
@@ -53,7 +53,8 @@ def rate_by_threads(bench):
 
 def least_latency(bench):
     sides = [side(mode, PING_PONG, 1) for mode in MODES]
-    sides += [Side(server.name, server, mode=PING_PONG, switches=1) for server in rivals(bench)]
+    hosts = sides[0].macs
+    sides += [Side(server.name, server, mode=PING_PONG, switches=1, macs=hosts) for server in rivals(bench)]
     lines = []
     for each, runs in zip(sides, bench.take_turns("table-1", *sides)):
         least = figure_line("table-1", f"Table I: `{each.name}`, 1 switch, least response time", None, "least_us", "us", runs)
