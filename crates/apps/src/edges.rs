@@ -17,11 +17,14 @@
 //!
 //! A switch that refuses a deletion is swept until it has confirmed that none of this program's entries are left.
 //!
+//! A switch whose table is full gets no entries for a while, and packets go on by packet-outs ([`FullTable`]).
+//!
 //! **Why no wrong entry stays.** An entry follows from what was known when its packet was handled. First the knowledge
 //! changes, then deletions are sent, and a switch's shard sends them after the replies to the packets that it has handled by
 //! then. So whatever was derived from old knowledge is deleted after it was added.
 //!
-//! **Bounds.** [`MAX_HOSTS_PER_PORT`]; beyond it, packets to new hosts are flooded, and counted ([`EdgeLearning::refused`]).
+//! **Bounds.** A [`FloodLimit`] on packets to unknown hosts from each edge port; packets on links were counted at their edge.
+//! [`MAX_HOSTS_PER_PORT`]; beyond it, packets to new hosts are flooded, and counted ([`EdgeLearning::refused`]).
 //! A full port is cleared once its hosts have been there for [`FULL_PORT_KEPT_FOR`].
 //!
 //! **Cost.** A packet from a known host: one look-up in the flood tree, and two in the table of hosts. A host that is new or
@@ -32,6 +35,8 @@
 
 mod sweeper;
 
+use crate::flood_budget::{FloodBudget, FloodLimit, PortBudgets};
+use crate::full_table::FullTable;
 use crate::host_table::{Host, HostTable, Numbers, Place};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,7 +72,10 @@ pub const FULL_PORT_KEPT_FOR: Duration = Duration::from_secs(300);
 const FEW: usize = 64;
 
 /// Learning at edge ports: a program, and a handle to its counters. Cheap to clone. See the module's documentation.
-pub struct EdgeLearning<T>(Arc<Shared<T>>);
+pub struct EdgeLearning<T> {
+    shared: Arc<Shared<T>>,
+    floods: FloodBudget,
+}
 
 struct Shared<T> {
     hosts: T,
@@ -105,7 +113,10 @@ impl Ways {
 
 impl<T> Clone for EdgeLearning<T> {
     fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+        Self {
+            shared: Arc::clone(&self.shared),
+            floods: self.floods.clone(),
+        }
     }
 }
 
@@ -124,7 +135,7 @@ impl<T: HostTable> EdgeLearning<T> {
     }
 
     fn new(discovery: &Discovery, ways: Ways) -> Self {
-        Self(Arc::new(Shared {
+        let shared = Shared {
             hosts: T::default(),
             discovery: discovery.clone(),
             ways,
@@ -132,34 +143,53 @@ impl<T: HostTable> EdgeLearning<T> {
             edges: Mutex::default(),
             refused: AtomicU64::new(0),
             sweeper: Arc::new(Sweeper::new(COOKIE)),
-        }))
+        };
+        Self {
+            shared: Arc::new(shared),
+            floods: FloodBudget::default(),
+        }
+    }
+
+    /// Limits the packets to unknown hosts that are flooded from each edge port: to be called before the controller starts.
+    pub fn flood_limit(self, limit: FloodLimit) -> Self {
+        Self {
+            floods: FloodBudget::new(limit),
+            ..self
+        }
+    }
+
+    /// Returns the number of packets to unknown hosts that were dropped because their port had sent too many.
+    pub fn dropped_floods(&self) -> u64 {
+        self.floods.dropped()
     }
 
     /// How many packets came from hosts that were not learnt, because their port has too many.
     pub fn refused(&self) -> u64 {
-        self.0.refused.load(Ordering::Relaxed)
+        self.shared.refused.load(Ordering::Relaxed)
     }
 }
 
 impl<T: HostTable> Program for EdgeLearning<T> {
     fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler> {
         Box::new(EdgeHandler {
-            number: self.0.numbers().of(info.datapath_id),
-            shared: Arc::clone(&self.0),
+            number: self.shared.numbers().of(info.datapath_id),
+            shared: Arc::clone(&self.shared),
+            floods: self.floods.of_switch(),
+            full: FullTable::default(),
         })
     }
 
     fn start(&self, background: &Background) {
-        let (shared, network) = (Arc::clone(&self.0), background.network().clone());
+        let (shared, network) = (Arc::clone(&self.shared), background.network().clone());
         background.spawn("learning-tree", shared.follow_tree(network));
-        if let Ways::Shortest(routes) = &self.0.ways {
-            let (shared, network) = (Arc::clone(&self.0), background.network().clone());
+        if let Ways::Shortest(routes) = &self.shared.ways {
+            let (shared, network) = (Arc::clone(&self.shared), background.network().clone());
             let routes = routes.clone();
             background.spawn("learning-routes", shared.follow_routes(routes, network));
         }
-        let sweeper = Arc::clone(&self.0.sweeper);
+        let sweeper = Arc::clone(&self.shared.sweeper);
         background.spawn("learning-sweeper", sweeper.run(background.clone()));
-        let sweeper = Arc::clone(&self.0.sweeper);
+        let sweeper = Arc::clone(&self.shared.sweeper);
         background.spawn(
             "learning-switches",
             sweeper.follow_switches(background.network().clone()),
@@ -171,6 +201,8 @@ impl<T: HostTable> Program for EdgeLearning<T> {
 struct EdgeHandler<T> {
     number: u32,
     shared: Arc<Shared<T>>,
+    floods: PortBudgets,
+    full: FullTable,
 }
 
 impl<T: HostTable> SwitchHandler for EdgeHandler<T> {
@@ -185,21 +217,30 @@ impl<T: HostTable> SwitchHandler for EdgeHandler<T> {
             return;
         }
         let at = PortId::new(switch.datapath_id(), in_port);
-        let is_known = match self.shared.discovery.port_role(at) {
+        let role = self.shared.discovery.port_role(at);
+        let is_known = match role {
             Some(PortRole::Host) => self.hear(switch, packet.eth_src(), at),
             role => role == Some(PortRole::Link),
         };
         let place = self.shared.hosts.find(Host::new(dst));
         match place.and_then(|place| self.port_towards(at.switch, place)) {
+            // The budget of the edge port that it came from has admitted it.
+            None if role == Some(PortRole::Link) => self.shared.flood(switch, at, packet),
+            None if !self.floods.admit(switch, packet) => {}
             None => self.shared.flood(switch, at, packet),
             // Both hosts are behind this port and have heard each other already.
             Some(port) if port == in_port => {}
-            Some(port) if is_known => {
+            Some(port) if is_known && self.full.has_space(switch.now()) => {
                 switch.forward_with_rule(packet, Match::exact(packet), port, ENTRY);
             }
-            // An entry would keep its source, which cannot be learnt yet, from being heard.
+            // The table is full, or an entry would keep its source, which cannot be learnt yet, from being heard.
             Some(port) => switch.forward(packet, port),
         }
+    }
+
+    fn error(&mut self, switch: &mut Switch, _: u32, error: &ErrorMessage) {
+        let (here, now) = (switch.datapath_id(), switch.now());
+        self.full.handle_error(here, error, now);
     }
 
     fn refused(&mut self, switch: &mut Switch, _: &ErrorMessage) {

@@ -14,9 +14,12 @@
 //! **Cost.** Nearly all packets come from hosts that have not moved, so the table is read twice and not written. Nothing is
 //! forgotten: a host stays where it was heard last.
 //!
-//! **Thread-safety.** A handler has no state of its own but its switch's number.
+//! **Thread-safety.** A handler has no state of its own but its switch's number, the flood budgets of its ports, and the
+//! back-off while the switch's table is full.
 
 use crate::edges::EdgeLearning;
+use crate::flood_budget::{FloodBudget, FloodLimit, PortBudgets};
+use crate::full_table::FullTable;
 use crate::host_table::{
     Host, HostTable, LockFree, Locked, Numbers, Place, Transactional, WrittenEachTime,
 };
@@ -25,7 +28,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use urtica_controller::{Background, IDLE_5S, Program, Switch, SwitchHandler, SwitchInfo};
 use urtica_services::{Discovery, Routes};
-use urtica_wire::{MacAddr, Match, PacketIn, PortNo};
+use urtica_wire::{ErrorMessage, MacAddr, Match, PacketIn, PortNo};
 
 /// The program, with this table.
 pub struct Global<T>(Kind<T>);
@@ -40,6 +43,7 @@ enum Kind<T> {
 struct Shared<T> {
     hosts: T,
     numbers: Mutex<Numbers>,
+    floods: FloodBudget,
 }
 
 impl<T: HostTable> Global<T> {
@@ -53,6 +57,25 @@ impl<T: HostTable> Global<T> {
     pub fn with_topology(discovery: &Discovery, routes: &Routes) -> Self {
         let learning = EdgeLearning::by_shortest_paths(discovery, routes);
         Self(Kind::WithTopology(learning))
+    }
+
+    /// Limits the packets to unknown hosts that are flooded from each port: to be called before the controller starts.
+    pub fn flood_limit(self, limit: FloodLimit) -> Self {
+        Self(match self.0 {
+            Kind::Alone(_) => Kind::Alone(Arc::new(Shared {
+                floods: FloodBudget::new(limit),
+                ..Shared::default()
+            })),
+            Kind::WithTopology(learning) => Kind::WithTopology(learning.flood_limit(limit)),
+        })
+    }
+
+    /// Returns the number of packets to unknown hosts that were dropped because their port had sent too many.
+    pub fn dropped_floods(&self) -> u64 {
+        match &self.0 {
+            Kind::Alone(shared) => shared.floods.dropped(),
+            Kind::WithTopology(learning) => learning.dropped_floods(),
+        }
     }
 }
 
@@ -69,6 +92,9 @@ pub struct GlobalArgs {
     /// cost of writes. Not together with discovery.
     #[arg(long)]
     pub global_write_each: bool,
+    /// Packets a second to unknown hosts that are flooded from each port, and a burst, or none [default: 1000,2000].
+    #[arg(long, value_name = "LIMIT")]
+    pub global_flood_limit: Option<FloodLimit>,
 }
 
 impl ProgramOptions for GlobalArgs {}
@@ -95,10 +121,11 @@ pub(crate) static TRANSACTIONAL_ROW: Row<GlobalArgs> = Row {
 /// With a topology if one was requested.
 fn add<T: HostTable>(setup: &mut Setup, args: &GlobalArgs) -> Result<(), String> {
     let writes_each = args.global_write_each;
+    let limit = args.global_flood_limit.unwrap_or_default();
     if !setup.is_named(Service::Discovery.name()) {
         match writes_each {
-            true => setup.add(Global::<WrittenEachTime<T>>::new()),
-            false => setup.add(Global::<T>::new()),
+            true => setup.add(Global::<WrittenEachTime<T>>::new().flood_limit(limit)),
+            false => setup.add(Global::<T>::new().flood_limit(limit)),
         }
         return Ok(());
     }
@@ -106,7 +133,7 @@ fn add<T: HostTable>(setup: &mut Setup, args: &GlobalArgs) -> Result<(), String>
         return Err("--global-write-each is not for networks with discovery, where hosts are noted at edge ports alone; expected one of the two".into());
     }
     let global = Global::<T>::with_topology(&setup.discovery(), &setup.routes());
-    setup.add(global);
+    setup.add(global.flood_limit(limit));
     Ok(())
 }
 
@@ -118,6 +145,8 @@ impl<T: HostTable> Program for Global<T> {
                 Box::new(GlobalHandler {
                     number: numbers.of(info.datapath_id),
                     shared: Arc::clone(shared),
+                    floods: shared.floods.of_switch(),
+                    full: FullTable::default(),
                 })
             }
             Kind::WithTopology(learning) => learning.handler(info),
@@ -135,6 +164,8 @@ impl<T: HostTable> Program for Global<T> {
 struct GlobalHandler<T> {
     number: u32,
     shared: Arc<Shared<T>>,
+    floods: PortBudgets,
+    full: FullTable,
 }
 
 impl<T: HostTable> SwitchHandler for GlobalHandler<T> {
@@ -162,15 +193,27 @@ impl<T: HostTable> SwitchHandler for GlobalHandler<T> {
             place => place.map(|place| place.port),
         };
         match port {
-            None => switch.forward(packet, PortNo::FLOOD),
+            None => self.flood(switch, packet),
             // Both hosts are behind this port and have heard each other already.
             Some(port) if port == in_port => {}
+            Some(port) if !self.full.has_space(switch.now()) => switch.forward(packet, port),
             Some(port) => switch.forward_with_rule(packet, Match::exact(packet), port, IDLE_5S),
         }
+    }
+
+    fn error(&mut self, switch: &mut Switch, _: u32, error: &ErrorMessage) {
+        let (here, now) = (switch.datapath_id(), switch.now());
+        self.full.handle_error(here, error, now);
     }
 }
 
 impl<T: HostTable> GlobalHandler<T> {
+    fn flood(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        if self.floods.admit(switch, packet) {
+            switch.forward(packet, PortNo::FLOOD);
+        }
+    }
+
     /// A host is heard here that was first heard at another switch, or at another port of this one. If this switch heard it
     /// at another port before, it has moved.
     #[cold]

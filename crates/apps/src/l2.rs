@@ -1,21 +1,26 @@
 //! A learning switch (McNettle Figure 5, "local learning controller").
 //!
 //! Each switch learns by itself behind which of its ports a host is, from the packets that it sends up. Packets to
-//! known hosts get a flow entry; packets to others are flooded. The network must not have loops.
+//! known hosts get a flow entry; packets to others are flooded, within a budget for each port. The network must not have
+//! loops.
 //!
 //! Where links are known, and packets are flooded along a spanning tree, it is [`EdgeLearning`] that learns.
 
 use crate::EdgeLearning;
+use crate::flood_budget::{FloodBudget, FloodLimit, PortBudgets};
+use crate::full_table::FullTable;
 use crate::host_table::LockFree;
 use crate::mac_table::{Learned, MacEntry, MacTable, Places};
-use crate::registry::{About, Row, Service, Setup};
+use crate::registry::{About, ProgramOptions, Row, Service, Setup};
 use urtica_controller::{IDLE_5S, Switch, SwitchHandler, SwitchInfo};
-use urtica_wire::{MacAddr, Match, PacketIn, PortNo};
+use urtica_wire::{ErrorMessage, MacAddr, Match, PacketIn, PortNo};
 
 /// One switch's part of the learning program: its own table, which no other switch sees and no lock guards.
 #[derive(Debug)]
 pub struct L2<P = Vec<MacEntry>> {
     table: MacTable<P>,
+    floods: PortBudgets,
+    full: FullTable,
 }
 
 impl Default for L2 {
@@ -25,9 +30,22 @@ impl Default for L2 {
 }
 
 impl<P> L2<P> {
-    /// One that learns into this table.
+    /// One that learns into this table, and floods all packets to unknown hosts.
     pub fn with_table(table: MacTable<P>) -> Self {
-        Self { table }
+        Self {
+            table,
+            floods: FloodBudget::new(FloodLimit::NONE).of_switch(),
+            full: FullTable::default(),
+        }
+    }
+
+    /// Limits the packets to unknown hosts that are flooded from each port. By default there is no limit, as in the
+    /// program's form in the kernel; `urtica run` sets one.
+    pub fn flood_limit(self, limit: FloodLimit) -> Self {
+        Self {
+            floods: FloodBudget::new(limit).of_switch(),
+            ..self
+        }
     }
 
     /// What it has learnt.
@@ -36,8 +54,18 @@ impl<P> L2<P> {
     }
 }
 
+/// Options of the program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
+pub struct L2Args {
+    /// Packets a second to unknown hosts that are flooded from each port, and a burst, or none [default: 1000,2000].
+    #[arg(long, value_name = "LIMIT")]
+    pub l2_flood_limit: Option<FloodLimit>,
+}
+
+impl ProgramOptions for L2Args {}
+
 /// How `urtica run` knows it.
-pub(crate) static ROW: Row = Row {
+pub(crate) static ROW: Row<L2Args> = Row {
     about: About::forwarder(
         "l2",
         "learns where hosts are, switch by switch, and installs exact-match entries",
@@ -46,12 +74,13 @@ pub(crate) static ROW: Row = Row {
 };
 
 /// Beside a discovery, it learns at edge ports alone.
-fn add(setup: &mut Setup, (): &()) -> Result<(), String> {
+fn add(setup: &mut Setup, args: &L2Args) -> Result<(), String> {
+    let limit = args.l2_flood_limit.unwrap_or_default();
     if setup.is_named(Service::Discovery.name()) {
         let learning = EdgeLearning::<LockFree>::along_tree(&setup.discovery());
-        setup.add(learning);
+        setup.add(learning.flood_limit(limit));
     } else {
-        setup.add(|_: &SwitchInfo| L2::default());
+        setup.add(move |_: &SwitchInfo| L2::default().flood_limit(limit));
     }
     Ok(())
 }
@@ -78,10 +107,24 @@ impl<P: Places + Send> SwitchHandler for L2<P> {
             delete_entries_towards(switch, src);
         }
         match self.table.port_of(dst, now_s) {
-            None => switch.forward(packet, PortNo::FLOOD),
+            None => self.flood(switch, packet),
             // Both hosts are behind this port and have heard each other already.
             Some(port) if port == in_port => {}
+            Some(port) if !self.full.has_space(switch.now()) => switch.forward(packet, port),
             Some(port) => switch.forward_with_rule(packet, Match::exact(packet), port, IDLE_5S),
+        }
+    }
+
+    fn error(&mut self, switch: &mut Switch, _: u32, error: &ErrorMessage) {
+        let (here, now) = (switch.datapath_id(), switch.now());
+        self.full.handle_error(here, error, now);
+    }
+}
+
+impl<P> L2<P> {
+    fn flood(&mut self, switch: &mut Switch, packet: &PacketIn) {
+        if self.floods.admit(switch, packet) {
+            switch.forward(packet, PortNo::FLOOD);
         }
     }
 }

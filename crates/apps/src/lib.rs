@@ -22,6 +22,8 @@ mod bandwidth;
 mod edges;
 mod elephants;
 mod firewall;
+mod flood_budget;
+mod full_table;
 mod global;
 mod host_table;
 mod hub;
@@ -43,12 +45,13 @@ pub use elephants::{Elephants, ElephantsArgs, ElephantsConfig};
 pub use firewall::{
     Firewall, FirewallArgs, FirewallError, FirewallRules, Rule, RulesError, Verdict,
 };
+pub use flood_budget::{FloodLimit, ParseFloodLimitError};
 pub use global::{Global, GlobalArgs};
 pub use host_table::{
     Heard, Host, HostTable, LockFree, Locked, Place, Transactional, WrittenEachTime,
 };
 pub use hub::Hub;
-pub use l2::L2;
+pub use l2::{L2, L2Args};
 pub use l3::{
     Interface, L3, L3Args, L3Config, L3ConfigError, L3Error, L3Fact, L3Kernel, L3Session, Subnet,
 };
@@ -57,7 +60,7 @@ pub use registry::{
     AppChange, Apps, NextApps, Options, Services, SetupError, add_all, add_all_with_services,
     add_by_name, find_watchful, is_l3_first, names, need_first_packets_only, overview,
 };
-pub use routing::Routing;
+pub use routing::{Routing, RoutingArgs, RoutingConfig};
 pub use ryu::{
     Deleted, FirewallStatus, MAX_RULES_PER_SWITCH, QosAction, RestFirewall, RestQos, RestRouter,
     RouterAddress, RouterError, RouterRoute, RouterView, RyuApps, RyuError, RyuRule,

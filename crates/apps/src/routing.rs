@@ -17,7 +17,11 @@
 //! stay while nothing contradicts them ([`inherited`]).
 //!
 //! **When a switch does not keep up, or refuses.** Nothing that cannot be sent now is lost: as soon as the switch can take
-//! more, and repeatedly if it refuses, it is asked for its entries as if it had just joined ([`late`]).
+//! more, and repeatedly if it refuses, it is asked for its entries as if it had just joined ([`late`]). A switch whose table
+//! is full gets no entries for new flows for a while; packets of those go straight to their hosts' ports.
+//!
+//! **Bounds.** A [`FloodLimit`] on packets to single hosts that are flooded from each port, and a maximum number of flows that
+//! are charged to each port ([`shares`]).
 //!
 //! **How.** Entries are per flow, not per destination, because a path is then one decision: flows to one destination can
 //! take different paths and are repaired one by one. The price is an entry for each pair of hosts that talk. Entries are
@@ -32,14 +36,19 @@
 //! switch is the last decision. It is taken before those of the services and of [`Network`].
 
 mod absence;
+mod doubtful;
 mod entry;
 mod inherited;
 mod inspection;
 mod known;
 mod late;
+mod shares;
 
-use crate::registry::{About, Row, Sees, Setup};
+use crate::flood_budget::{FloodBudget, FloodLimit, PortBudgets};
+use crate::full_table::{self, FullTable};
+use crate::registry::{About, ProgramOptions, Row, Sees, Setup};
 use absence::{Absences, BACK_WITHIN};
+use doubtful::Doubtful;
 use entry::Entry;
 use futures_util::future::{Either, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -48,11 +57,13 @@ use inspection::Installed;
 use known::Known;
 use late::{Late, Reason};
 use parking_lot::{Mutex, MutexGuard};
+use shares::Shares;
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+use urtica_controller::setting::{SettingError, expect_some};
 use urtica_controller::{
     Background, EntryOptions, Network, OWN_COOKIE_BITS, Program, Reply, RequestError, Switch,
     SwitchHandler, SwitchInfo,
@@ -62,9 +73,9 @@ use urtica_state::Snapshot;
 use urtica_topology::{Path, PortId};
 use urtica_wire::packet::Headers;
 use urtica_wire::{
-    Action, BufferId, DatapathId, ErrorCode, ErrorMessage, FlowRemoved, FlowRemovedReason,
-    FlowStats, MacAddr, Match, Message, MultipartFlags, MultipartReplyBody, OxmField, PacketIn,
-    PacketOut, PortNo, PortStatus, VLAN_PRESENT,
+    Action, BufferId, DatapathId, ErrorMessage, FlowRemoved, FlowRemovedReason, FlowStats, MacAddr,
+    Match, Message, MultipartFlags, MultipartReplyBody, OxmField, PacketIn, PacketOut, PortNo,
+    PortStatus, VLAN_PRESENT,
 };
 
 /// Marks the program's entries: `routing` in ASCII.
@@ -146,8 +157,55 @@ impl Flow {
         self.src.to_u64().rotate_left(16) ^ self.dst.to_u64() ^ vlan << 48
     }
 
+    /// What its destination sends to its source.
+    fn reversed(&self) -> Self {
+        Self {
+            src: self.dst,
+            dst: self.src,
+            ..*self
+        }
+    }
+
     fn has(&self, vlan: Option<u16>, host: MacAddr) -> bool {
         self.vlan() == vlan && (self.src == host || self.dst == host)
+    }
+}
+
+/// Options of the program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
+pub struct RoutingArgs {
+    /// Packets a second to unknown hosts that are flooded from each port, and a burst, or none [default: 1000,2000].
+    #[arg(long, value_name = "LIMIT")]
+    pub routing_flood_limit: Option<FloodLimit>,
+    /// Flows with entries that the hosts at one port may begin; the controller forwards further ones [default: 1024].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub routing_flows_per_port: Option<u32>,
+}
+
+impl ProgramOptions for RoutingArgs {}
+
+/// Settings of [`Routing`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoutingConfig {
+    /// The packets to unknown hosts that are flooded from each port. 1,000 a second, and a burst of 2,000.
+    pub flood_limit: FloodLimit,
+    /// The maximum number of flows with entries that are charged to a port: those that its hosts have begun, and the answers
+    /// to them. 1,024.
+    pub flows_per_port: usize,
+}
+
+impl Default for RoutingConfig {
+    fn default() -> Self {
+        Self::from(&RoutingArgs::default())
+    }
+}
+
+impl From<&RoutingArgs> for RoutingConfig {
+    fn from(args: &RoutingArgs) -> Self {
+        Self {
+            flood_limit: args.routing_flood_limit.unwrap_or_default(),
+            flows_per_port: args.routing_flows_per_port.unwrap_or(1_024) as usize,
+        }
     }
 }
 
@@ -158,6 +216,9 @@ pub struct Routing(Arc<Shared>);
 struct Shared {
     hosts: Hosts,
     routes: Routes,
+    /// What is wrong with the settings.
+    is_sound: Result<(), SettingError>,
+    floods: FloodBudget,
     flows: Mutex<Flows>,
     /// From the start on.
     background: OnceLock<Background>,
@@ -172,15 +233,19 @@ struct Shared {
 }
 
 /// What switches were sent, and what they are known to have.
-#[derive(Default)]
 struct Flows {
     /// Each flow and the path that its entries are on.
     paths: BTreeMap<Flow, Path>,
+    /// Which ports those flows are charged to.
+    shares: Shares,
     inherited: Inherited,
     absences: Absences,
     /// The switches that have reported all their entries since they joined.
     reported: BTreeSet<DatapathId>,
     late: Late,
+    /// The back-offs of switches whose tables were full.
+    full: BTreeMap<DatapathId, FullTable>,
+    doubtful: Doubtful,
 }
 
 /// A switch that is reporting its entries.
@@ -204,12 +269,19 @@ impl<'a> From<&'a Switch<'_>> for Asked<'a> {
 }
 
 impl Routing {
-    /// Routes between these hosts. The services must run in the same controller.
+    /// Routes between these hosts, with the default settings. The services must run in the same controller.
     pub fn new(hosts: &Hosts, routes: &Routes) -> Self {
+        Self::with_config(hosts, routes, RoutingConfig::default())
+    }
+
+    /// Routes between these hosts. The services must run in the same controller.
+    pub fn with_config(hosts: &Hosts, routes: &Routes, config: RoutingConfig) -> Self {
         Self(Arc::new(Shared {
             hosts: hosts.clone(),
             routes: routes.clone(),
-            flows: Mutex::default(),
+            is_sound: expect_some("RoutingConfig::flows_per_port", config.flows_per_port),
+            floods: FloodBudget::new(config.flood_limit),
+            flows: Mutex::new(Flows::new(config.flows_per_port)),
             background: OnceLock::new(),
             started: OnceLock::new(),
             first_join: OnceLock::new(),
@@ -222,10 +294,15 @@ impl Routing {
     pub fn flows(&self) -> usize {
         self.0.flows().paths.len()
     }
+
+    /// Returns the number of packets to single hosts that were not flooded because their port had sent too many.
+    pub fn dropped_floods(&self) -> u64 {
+        self.0.floods.dropped()
+    }
 }
 
 /// How `urtica run` knows it.
-pub(crate) static ROW: Row = Row {
+pub(crate) static ROW: Row<RoutingArgs> = Row {
     about: About {
         sees: Sees::FirstOfFlow,
         ..About::forwarder(
@@ -237,18 +314,24 @@ pub(crate) static ROW: Row = Row {
 };
 
 /// With the proxy, requests for the addresses of known hosts are not flooded.
-fn add(setup: &mut Setup, (): &()) -> Result<(), String> {
+fn add(setup: &mut Setup, args: &RoutingArgs) -> Result<(), String> {
     setup.answer_for_hosts();
     let (hosts, routes) = (setup.hosts(), setup.routes());
-    setup.add(Routing::new(&hosts, &routes));
+    let config = RoutingConfig::from(args);
+    setup.add(Routing::with_config(&hosts, &routes, config));
     Ok(())
 }
 
 impl Program for Routing {
+    fn check(&self) -> Result<(), SettingError> {
+        self.0.is_sound.clone()
+    }
+
     fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler> {
         self.0.note_back(info.datapath_id);
         Box::new(RoutingHandler {
             shared: Arc::clone(&self.0),
+            floods: self.0.floods.of_switch(),
             comparison: None,
         })
     }
@@ -272,6 +355,7 @@ impl Program for Routing {
 /// The handler of one switch.
 struct RoutingHandler {
     shared: Arc<Shared>,
+    floods: PortBudgets,
     /// Begins when the switch is up, and ends with the last part of its reply.
     comparison: Option<Comparison>,
 }
@@ -317,13 +401,14 @@ impl SwitchHandler for RoutingHandler {
         let at = PortId::new(switch.datapath_id(), packet.in_port());
         let way = match inspection::concerns(packet) {
             true => self.shared.way_to_host(at, flow),
-            false => self.shared.find_way(switch.network(), at, flow),
+            false => self.shared.find_way(switch, at, flow),
         };
         match way {
             // Both hosts are behind this port and have heard each other already.
             Way::Out(port) if port == at.port_no => {}
             Way::Out(port) => switch.forward(packet, port),
             Way::Straight(to) => send_straight(switch.network(), to, packet),
+            Way::Flood if !self.floods.admit(switch, packet) => {}
             Way::Flood => self.shared.flood(switch, at, packet),
         }
     }
@@ -332,7 +417,7 @@ impl SwitchHandler for RoutingHandler {
         let at = PortId::new(switch.datapath_id(), packet.in_port());
         // It is on its way already; what is left is to install the path.
         if !inspection::concerns(packet) {
-            self.shared.find_way(switch.network(), at, Flow::of(packet));
+            self.shared.find_way(switch, at, Flow::of(packet));
         }
     }
 
@@ -371,10 +456,11 @@ impl SwitchHandler for RoutingHandler {
             urtica_log::warn!(about: switch.datapath_id(), dp_id = %switch.datapath_id(), code = %error.code, "the switch refused an entry that sends ARP or neighbour discovery to the controller; forged messages to single hosts are not recognised there");
             return;
         }
-        // If an entry does not fit, its packets come here, and it is added again with each.
-        if error.code != ErrorCode::FlowModFailedTableFull {
-            let late = &self.shared.flows().late;
-            late.note_refusal(switch.datapath_id());
+        let mut flows = self.shared.flows();
+        match full_table::is_full(error) {
+            // The packets of an entry that does not fit come here.
+            true => flows.note_full(switch.datapath_id(), switch.now()),
+            false => flows.late.note_refusal(switch.datapath_id()),
         }
     }
 
@@ -386,7 +472,9 @@ impl SwitchHandler for RoutingHandler {
     }
 
     fn switch_down(&mut self, info: &SwitchInfo) {
-        self.shared.flows().reported.remove(&info.datapath_id);
+        let mut flows = self.shared.flows();
+        flows.reported.remove(&info.datapath_id);
+        flows.full.remove(&info.datapath_id);
     }
 
     fn flow_removed(&mut self, switch: &mut Switch, removed: &FlowRemoved) {
@@ -407,14 +495,23 @@ enum Way {
 
 impl Shared {
     /// Where a packet of this flow goes. A flow without a path gets one.
-    fn find_way(&self, network: &Network, at: PortId, flow: Flow) -> Way {
+    fn find_way(&self, switch: &Switch, at: PortId, flow: Flow) -> Way {
+        let (network, now) = (switch.network(), switch.now());
         let mut flows = self.flows();
+        for doubtful in flows.doubtful.take_due(now) {
+            flows.set_path(network, doubtful, None);
+        }
         if let Some(path) = flows.paths.get(&flow) {
             if let Some(index) = path.hops.iter().position(|hop| hop.comes_in() == at) {
-                // The packet overtook the entry, or the switch has lost it.
+                // The packet overtook the entry, or the switch has lost it, or had no space for it.
                 let out_port = path.hops[index].out_port;
                 let tells = index == 0;
-                Entry { out_port, tells }.add(network, &flows.late, &flow, at.switch);
+                if flows.make_space(network, &flow, at, [at.switch], now) {
+                    Entry { out_port, tells }.add(network, &flows.late, &flow, at.switch);
+                    if tells {
+                        flows.doubtful.note_added(at.switch, flow, now);
+                    }
+                }
                 return Way::Out(out_port);
             }
             // An entry of the flow's previous path led the packet here. Forwarded along a path, it might meet such entries
@@ -444,7 +541,14 @@ impl Shared {
         let Some(path) = next_hops.path(from, to, flow.hash()) else {
             return Way::Flood;
         };
+        let switches = path.hops.iter().map(|hop| hop.switch);
+        if !flows.shares.has_room(&flow, from, to, now)
+            || !flows.make_space(network, &flow, from, switches, now)
+        {
+            return Way::Straight(to);
+        }
         flows.set_path(network, flow, Some(path));
+        flows.doubtful.note_added(from.switch, flow, now);
         if strays {
             // Entries of an earlier run of the controller have led it here; the new ones overwrite them.
             return Way::Straight(to);
@@ -862,15 +966,72 @@ fn send_straight(network: &Network, to: PortId, packet: &PacketIn) {
 }
 
 impl Flows {
+    /// Creates an empty record, in which each port is charged for at most `flows_per_port` flows.
+    fn new(flows_per_port: usize) -> Self {
+        Self {
+            paths: BTreeMap::new(),
+            shares: Shares::new(flows_per_port),
+            inherited: Inherited::default(),
+            absences: Absences::default(),
+            reported: BTreeSet::new(),
+            late: Late::default(),
+            full: BTreeMap::new(),
+            doubtful: Doubtful::default(),
+        }
+    }
+
     /// Gives a flow a path, replacing the one that it has or inherited.
     fn set_path(&mut self, network: &Network, flow: Flow, path: Option<Path>) {
-        let old = self.paths.remove(&flow).map(|path| entry::of_path(&path));
+        let old = self.paths.remove(&flow).map(|path| {
+            self.shares.remove(&flow, &path);
+            entry::of_path(&path)
+        });
         let old = old.or_else(|| self.inherited.take(&flow));
         let old = old.unwrap_or_default();
         entry::replace(network, &self.late, &flow, &old, path.as_ref());
         if let Some(path) = path {
+            self.shares.insert(flow, &path);
             self.paths.insert(flow, path);
         }
+    }
+
+    /// Whether a switch may be sent new entries.
+    fn has_space(&self, switch: DatapathId, now: Instant) -> bool {
+        let full = self.full.get(&switch);
+        full.is_none_or(|full| full.has_space(now))
+    }
+
+    /// Whether switches may be sent new entries of a flow from this port. Where a table is full, flows of the port with the most
+    /// of them lose their entries first.
+    fn make_space(
+        &mut self,
+        network: &Network,
+        flow: &Flow,
+        from: PortId,
+        switches: impl IntoIterator<Item = DatapathId>,
+        now: Instant,
+    ) -> bool {
+        let payer = self.shares.payer(flow, from);
+        let mut displaced = BTreeSet::new();
+        for switch in switches {
+            if !self.has_space(switch, now) {
+                let flows = self.shares.find_displaced(switch, payer);
+                if flows.is_empty() {
+                    return false;
+                }
+                displaced.extend(flows);
+            }
+        }
+        for flow in displaced {
+            self.set_path(network, flow, None);
+        }
+        true
+    }
+
+    /// A switch has refused an entry, because its table is full.
+    fn note_full(&mut self, switch: DatapathId, now: Instant) {
+        self.full.entry(switch).or_default().pause(switch, now);
+        self.doubtful.note_refusal(switch, now);
     }
 
     /// Notes which switches of paths are not connected.

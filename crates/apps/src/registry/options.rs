@@ -4,7 +4,9 @@ use crate::bandwidth::BandwidthArgs;
 use crate::elephants::ElephantsArgs;
 use crate::firewall::FirewallArgs;
 use crate::global::GlobalArgs;
+use crate::l2::L2Args;
 use crate::l3::{L3Args, L3Kernel, L3Options};
+use crate::routing::RoutingArgs;
 use crate::security::SecurityArgs;
 use std::sync::Arc;
 use urtica_services::{DiscoveryConfig, HostsConfig};
@@ -25,9 +27,15 @@ pub struct Options {
     /// Of `global`, `global-mutex` and `global-stm`.
     #[command(flatten)]
     pub global: GlobalArgs,
+    /// Of `l2`.
+    #[command(flatten)]
+    pub l2: L2Args,
     /// Of `l3`.
     #[command(flatten)]
     pub l3: L3Args,
+    /// Of `routing`.
+    #[command(flatten)]
+    pub routing: RoutingArgs,
     /// Of `security`.
     #[command(flatten)]
     pub security: SecurityArgs,

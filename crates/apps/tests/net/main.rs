@@ -3,6 +3,8 @@
 mod bandwidth;
 mod elephants;
 mod firewall;
+mod floods;
+mod full_tables;
 mod fussy;
 mod global;
 mod l3;

@@ -1,0 +1,243 @@
+//! Budgets of flooded packets to unknown hosts, one per ingress port.
+//!
+//! **Why.** A packet to a single host that nobody knows is flooded, as bridges do. A host that sends thousands of them a
+//! second to addresses that do not exist would load every other host, and every switch's connection, with its packets.
+//!
+//! **What.** Each ingress port has a token bucket. What exceeds it is dropped, counted, and logged once per
+//! [`EVENT_INTERVAL`] and port. Packets to known hosts and to groups are not limited here: the first are not flooded, and
+//! address resolution needs the second.
+//!
+//! **Bound.** A switch's handler has at most one bucket for each of its ports, and one for all ports that it does not have.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+use urtica_controller::{Switch, SwitchInfo};
+use urtica_log::{Rate, TokenBucket};
+use urtica_services::EVENT_INTERVAL;
+use urtica_topology::PortId;
+use urtica_wire::{PacketIn, PortNo};
+
+/// The default number of packets a second: a stream to a host that is silent, or has moved, still reaches it.
+const PER_SECOND: u32 = 1_000;
+
+/// The seconds for which a bucket without an explicit burst saves tokens.
+const SAVED_S: u32 = 2;
+
+/// The maximum number of packets to unknown hosts that are flooded from one ingress port. Text: packets per second, or
+/// packets per second and a burst as in `1000,2000`, or `none`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FloodLimit(Option<Rate>);
+
+impl FloodLimit {
+    /// Floods all of them.
+    pub const NONE: Self = Self(None);
+
+    /// Floods `burst` packets at once, and `per_second` further ones a second.
+    pub fn new(per_second: u32, burst: u32) -> Self {
+        Self(Some(Rate::per_second(per_second, burst)))
+    }
+}
+
+impl Default for FloodLimit {
+    /// 1,000 packets a second and a burst of 2,000. When tables are empty, each conversation of a host floods one or two.
+    fn default() -> Self {
+        Self::new(PER_SECOND, PER_SECOND * SAVED_S)
+    }
+}
+
+/// The error for a text that is no [`FloodLimit`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{text}' is not a limit of flooded packets; expected packets per second, such as 1000, with a burst, such as 1000,2000, or none"
+)]
+pub struct ParseFloodLimitError {
+    /// The given text.
+    pub text: String,
+}
+
+impl FromStr for FloodLimit {
+    type Err = ParseFloodLimitError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "none" {
+            return Ok(Self::NONE);
+        }
+        let (per_second, burst) = match text.split_once(',') {
+            Some((per_second, burst)) => (per_second.parse().ok(), burst.parse().ok()),
+            None => {
+                let per_second = text.parse().ok();
+                let saved = |rate: u32| rate.saturating_mul(SAVED_S);
+                (per_second, per_second.map(saved))
+            }
+        };
+        let limit = per_second
+            .zip(burst)
+            .map(|(rate, burst)| Self::new(rate, burst));
+        limit.ok_or_else(|| ParseFloodLimitError {
+            text: text.to_owned(),
+        })
+    }
+}
+
+/// A program's limit, and the number of packets that exceeded it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FloodBudget {
+    limit: FloodLimit,
+    dropped: Arc<AtomicU64>,
+}
+
+impl FloodBudget {
+    /// Creates the budget of a program with this limit.
+    pub fn new(limit: FloodLimit) -> Self {
+        Self {
+            limit,
+            dropped: Arc::default(),
+        }
+    }
+
+    /// Creates the budgets of a switch's ports.
+    pub fn of_switch(&self) -> PortBudgets {
+        PortBudgets {
+            program: self.clone(),
+            ports: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the number of packets that were not flooded.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+}
+
+/// The budgets of one switch's ports. They belong to its handler, so no port's packets delay another's.
+#[derive(Debug)]
+pub(crate) struct PortBudgets {
+    program: FloodBudget,
+    ports: BTreeMap<PortNo, PortBudget>,
+}
+
+#[derive(Debug)]
+struct PortBudget {
+    bucket: TokenBucket,
+    /// The number of packets dropped since the last log line.
+    untold: u64,
+    told: Option<Instant>,
+}
+
+impl PortBudgets {
+    /// Returns `true` if a packet whose destination is unknown may be flooded.
+    #[inline(never)] // out of the way of packets to known hosts
+    pub fn admit(&mut self, switch: &Switch, packet: &PacketIn) -> bool {
+        let Some(rate) = self.program.limit.0 else {
+            return true;
+        };
+        if packet.eth_dst().is_multicast() {
+            return true;
+        }
+        let (info, now) = (switch.info(), switch.now());
+        let port_no = match info.port(packet.in_port()) {
+            Some(_) => packet.in_port(),
+            None => PortNo::ANY,
+        };
+        self.forget_removed(info);
+        let Some(dropped) = self.take(port_no, rate, now) else {
+            return true;
+        };
+        if dropped > 0 {
+            let port = PortId::new(info.datapath_id, port_no);
+            urtica_log::warn!(about: port, %port, dropped, "too many packets to unknown hosts; dropping what exceeds the flood limit");
+        }
+        false
+    }
+
+    /// Takes one of a port's tokens. If there is none, returns the number of dropped packets to log, or 0.
+    fn take(&mut self, port_no: PortNo, rate: Rate, now: Instant) -> Option<u64> {
+        let port = self.ports.entry(port_no).or_insert_with(|| PortBudget {
+            bucket: TokenBucket::new(now),
+            untold: 0,
+            told: None,
+        });
+        if port.bucket.take(rate, now) {
+            return None;
+        }
+        self.program.dropped.fetch_add(1, Ordering::Relaxed);
+        port.untold += 1;
+        if port.told.is_some_and(|told| now < told + EVENT_INTERVAL) {
+            return Some(0);
+        }
+        port.told = Some(now);
+        Some(std::mem::take(&mut port.untold))
+    }
+
+    /// Ports come and go: removed ones are forgotten when there are more budgets than ports.
+    fn forget_removed(&mut self, info: &SwitchInfo) {
+        if self.ports.len() > info.ports.len() + 1 {
+            self.ports
+                .retain(|port_no, _| info.port(*port_no).is_some());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const RATE: u32 = 10;
+    const BURST: u32 = 30;
+
+    fn budgets() -> (FloodBudget, PortBudgets, Rate) {
+        let budget = FloodBudget::new(FloodLimit::new(RATE, BURST));
+        let ports = budget.of_switch();
+        (budget, ports, Rate::per_second(RATE, BURST))
+    }
+
+    #[test]
+    fn a_port_has_its_burst_and_then_its_rate_and_others_have_theirs() {
+        let (budget, mut ports, rate) = budgets();
+        let start = Instant::now();
+        let mut flood = |port, ms: u64| {
+            let now = start + Duration::from_millis(ms);
+            let sent = (0..1_000).filter(|_| ports.take(PortNo(port), rate, now).is_none());
+            sent.count() as u32
+        };
+        assert_eq!(flood(1, 0), BURST);
+        assert_eq!(flood(1, 1_000), RATE);
+        assert_eq!(flood(2, 1_000), BURST);
+        let all = 3_000 - u64::from(2 * BURST + RATE);
+        assert_eq!(budget.dropped(), all);
+    }
+
+    #[test]
+    fn drops_are_logged_once_per_interval_with_their_number() {
+        let (_, mut ports, rate) = budgets();
+        let start = Instant::now();
+        let mut logged = |times: u32, now: Instant| -> Vec<u64> {
+            let taken = (0..times).filter_map(|_| ports.take(PortNo(1), rate, now));
+            taken.filter(|dropped| *dropped > 0).collect()
+        };
+        assert_eq!(logged(BURST + 100, start), [1]);
+        // By then it has its burst again.
+        assert_eq!(logged(BURST + 5, start + EVENT_INTERVAL), [100]);
+        assert_eq!(logged(5, start + EVENT_INTERVAL), []);
+    }
+
+    #[test]
+    fn parses_limits_and_rejects_others() {
+        for (text, limit) in [
+            ("none", FloodLimit::NONE),
+            ("1000", FloodLimit::default()),
+            ("1000,2000", FloodLimit::default()),
+            ("0,1", FloodLimit::new(0, 1)),
+        ] {
+            assert_eq!(text.parse(), Ok(limit));
+        }
+        for text in ["", "many", "1,", ",1", "-1", "1,2,3", "5000000000"] {
+            let error = text.parse::<FloodLimit>().unwrap_err().to_string();
+            assert!(error.contains("expected packets per second"), "{error}");
+        }
+    }
+}
