@@ -95,6 +95,17 @@ impl Net {
         }
     }
 
+    /// Makes a host send a frame, from its Ethernet header on, whatever the frame claims.
+    ///
+    /// # Errors
+    /// [`NetError::NoSuchId`].
+    pub fn send_frame(&mut self, host: HostId, bytes: &[u8]) -> Result<(), NetError> {
+        self.check_host(host)?;
+        self.outbox.send(|frame| frame.extend_from_slice(bytes));
+        self.settle_host(host);
+        Ok(())
+    }
+
     pub(super) fn check_host(&self, host: HostId) -> Result<(), NetError> {
         match host.place() < self.hosts.len() {
             true => Ok(()),

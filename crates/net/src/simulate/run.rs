@@ -1,6 +1,6 @@
 //! One run, phase by phase.
 
-use super::faults::{Act, Happening, Schedule};
+use super::faults::{self, Act, Happening, Schedule};
 use super::invariants::{self, Invariant};
 use super::{Check, Failure, Report, Scenario, ScheduleItem};
 use crate::digest::Digest;
@@ -189,6 +189,10 @@ impl<'s> Run<'s> {
             Act::Stall(switch, time) => net.stall_connection(switch, time),
             Act::Ping(from, to, count) => net.start_ping(from, to, count).map(drop),
             Act::Stream(from, to, bytes) => net.start_stream(from, to, bytes).map(drop),
+            Act::SendToNobody(..)
+            | Act::Sweep(..)
+            | Act::MakeUpSenders(..)
+            | Act::SpoofReply { .. } => faults::send(net, &act),
             Act::Datagrams(from, to, count) => {
                 let flow = Datagrams {
                     count,

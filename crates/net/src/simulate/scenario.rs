@@ -54,6 +54,23 @@ pub struct Scenario {
     pub never_loops: bool,
     /// The maximum number of copies of a frame that a host may receive while there are faults.
     pub copies: u32,
+    /// The packets of a host to hosts that do not exist which the programs flood; `None` if they guarantee nothing.
+    pub unknown_flood: Option<FloodBound>,
+    /// The requests of a host for addresses that nobody has which the programs relay; `None` if they guarantee nothing.
+    pub sweep: Option<FloodBound>,
+    /// Whether the programs drop ARP messages that contradict what they know of hosts.
+    pub drops_spoofed_replies: bool,
+    /// The maximum number of entries that a switch has during faults; `None` if the programs guarantee nothing.
+    pub entries_at_most: Option<usize>,
+}
+
+/// A bound on the packets of one host that are sent to all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FloodBound {
+    /// The number of packets a second.
+    pub per_second: u32,
+    /// The number of packets at once.
+    pub burst: u32,
 }
 
 /// A controller with its programs, and an additional check.
@@ -80,7 +97,7 @@ impl Faults {
         kinds: Vec::new(),
     };
 
-    /// All kinds, up to eight faults.
+    /// All accidents ([`FaultKind::ALL`]), up to eight faults.
     pub fn all() -> Self {
         Self::of(FaultKind::ALL)
     }
@@ -140,6 +157,10 @@ impl Scenario {
             entries_when_quiescent: 1,
             never_loops: true,
             copies: 1,
+            unknown_flood: None,
+            sweep: None,
+            drops_spoofed_replies: false,
+            entries_at_most: None,
         }
     }
 

@@ -8,7 +8,7 @@ use urtica_topology::spec::TopologySpec;
 use urtica_wire::{Match, PacketIn, PortNo};
 
 /// Returns the failure of the first seed that fails.
-fn first_failure(scenario: &Scenario) -> Box<Failure> {
+pub fn first_failure(scenario: &Scenario) -> Box<Failure> {
     let found = (0..100).find_map(|seed| simulate(scenario, seed).err());
     found.expect("a bug is found within a hundred seeds")
 }

@@ -12,7 +12,7 @@ use std::{fs, io};
 use tempfile::TempDir;
 use urtica_apps::Options;
 use urtica_controller::Controller;
-use urtica_net::simulate::{PlantedBug, Programs, Scenario};
+use urtica_net::simulate::{FloodBound, PlantedBug, Programs, Scenario};
 use urtica_topology::spec::Plan;
 use urtica_wire::packet::{Headers, ip_proto};
 
@@ -55,6 +55,18 @@ const BANDWIDTH_DEMAND: &str = "1M udp,tp_dst=5001";
 /// The time within which routing recovers from what is reported to it.
 const ROUTED_WITHIN: Duration = Duration::from_secs(2);
 
+/// The default limit of packets to unknown hosts from a port.
+const UNKNOWN_FLOOD: FloodBound = FloodBound {
+    per_second: 1_000,
+    burst: 2_000,
+};
+
+/// The neighbour proxy's limit of relayed requests from a port.
+const SWEEP: FloodBound = FloodBound {
+    per_second: 20,
+    burst: 40,
+};
+
 /// Whether the programs handle loops.
 pub(super) fn deal_with_loops(apps: &[String]) -> bool {
     apps.iter().any(|app| WITH_DISCOVERY.contains(&&**app))
@@ -84,6 +96,7 @@ pub(super) fn scenario(
     if has("bandwidth") && options.bandwidth.bandwidth_demand.is_empty() {
         options.bandwidth.bandwidth_demand = vec![BANDWIDTH_DEMAND.parse()?];
     }
+    let unknown_flood = unknown_flood(apps, &options);
     // Programs that cannot run are reported before the first run.
     with_apps(Controller::new(), apps, &options)?;
     let names = apps.to_vec();
@@ -112,6 +125,11 @@ pub(super) fn scenario(
     if has("routing") {
         scenario.quickly_restored_within = Some(ROUTED_WITHIN);
     }
+    scenario.unknown_flood = unknown_flood;
+    // The proxy does not answer for l3, whose hosts request the addresses of gateways.
+    let has_proxy = has("routing") && !has("l3");
+    scenario.sweep = has_proxy.then_some(SWEEP);
+    scenario.drops_spoofed_replies = has_proxy;
     scenario.entries_when_quiescent += standing_entries(apps);
     if has("l3") && !is_given {
         scenario.arrange = Some(put_into_subnets);
@@ -119,6 +137,17 @@ pub(super) fn scenario(
         (scenario.ipv6, scenario.vlans) = (false, false);
     }
     Ok(scenario)
+}
+
+/// The bound of packets to unknown hosts, if these programs have their default limits.
+fn unknown_flood(apps: &[String], options: &Options) -> Option<FloodBound> {
+    let is_limited = apps.iter().any(|app| match &**app {
+        "l2" => options.l2.l2_flood_limit.is_none(),
+        "global" | "global-mutex" | "global-stm" => options.global.global_flood_limit.is_none(),
+        "routing" => options.routing.routing_flood_limit.is_none(),
+        _ => false,
+    });
+    is_limited.then_some(UNKNOWN_FLOOD)
 }
 
 /// Whether [`FIREWALL_RULES`] deny a frame.

@@ -2,6 +2,7 @@
 
 use crate::names::Names;
 use crate::{HostId, LinkId, LostEnd, SwitchId};
+use std::ops::Range;
 use std::time::Duration;
 
 /// An action at a time.
@@ -34,6 +35,17 @@ pub(in crate::simulate) enum Act {
     Ping(HostId, HostId, u32),
     Datagrams(HostId, HostId, u64),
     Stream(HostId, HostId, u64),
+    /// The host sends packets to the hosts with these numbers, which do not exist.
+    SendToNobody(HostId, Range<u32>),
+    /// The host requests the addresses with these numbers, which nobody has.
+    Sweep(HostId, Range<u32>),
+    /// The first host sends packets to the second, from addresses with these numbers.
+    MakeUpSenders(HostId, HostId, Range<u32>),
+    SpoofReply {
+        liar: HostId,
+        victim: HostId,
+        owner: HostId,
+    },
 }
 
 impl Act {
@@ -116,6 +128,32 @@ impl Act {
             Self::Stall(switch, time) => format!(
                 "stall the connection of {} for {time:?}",
                 names.switch(switch)
+            ),
+            Self::SendToNobody(host, ref numbers) => format!(
+                "{} sends {} packets to hosts that do not exist",
+                names.host(host),
+                numbers.len()
+            ),
+            Self::Sweep(host, ref numbers) => format!(
+                "{} requests {} addresses that nobody has",
+                names.host(host),
+                numbers.len()
+            ),
+            Self::MakeUpSenders(from, to, ref numbers) => format!(
+                "{} sends {} packets from {} addresses",
+                names.host(from),
+                names.host(to),
+                numbers.len()
+            ),
+            Self::SpoofReply {
+                liar,
+                victim,
+                owner,
+            } => format!(
+                "{} tells {} that it has the address of {}",
+                names.host(liar),
+                names.host(victim),
+                names.host(owner)
             ),
             Self::Ping(from, to, count) => format!(
                 "{} pings {} {count} times",

@@ -47,6 +47,14 @@ pub enum FaultKind {
     MalformedPeer,
     /// A second controller, without programs, has sessions with all switches for a while.
     SecondController,
+    /// A host sends thousands of packets to hosts that do not exist.
+    UnknownFlood,
+    /// A host requests hundreds of addresses that nobody has.
+    Sweep,
+    /// A host sends packets with thousands of source addresses to another.
+    MadeUpSenders,
+    /// A host sends another ARP replies with a third one's address.
+    SpoofedReplies,
 }
 
 /// There is no kind of fault with this name.
@@ -58,7 +66,7 @@ pub struct NoSuchKind {
 }
 
 impl FaultKind {
-    /// All kinds.
+    /// All accidents, without [`FaultKind::HOSTILE`].
     pub const ALL: &[Self] = &[
         Self::Cut,
         Self::LastingCut,
@@ -81,6 +89,19 @@ impl FaultKind {
         Self::MalformedPeer,
         Self::SecondController,
     ];
+
+    /// The kinds in which a host is hostile. They are separate, since some programs do not protect hosts from each other, and
+    /// runs take longer.
+    pub const HOSTILE: &[Self] = &[
+        Self::UnknownFlood,
+        Self::Sweep,
+        Self::MadeUpSenders,
+        Self::SpoofedReplies,
+    ];
+
+    fn accidents_and_hostile() -> impl Iterator<Item = Self> {
+        Self::ALL.iter().chain(Self::HOSTILE).copied()
+    }
 
     /// Whether the network is notified when the fault is over, so that it can recover at once. After others, switches back
     /// off before they reconnect, or a time-out has to pass.
@@ -120,12 +141,18 @@ impl FaultKind {
             Self::DuplicateId => "duplicate-id",
             Self::MalformedPeer => "malformed-peer",
             Self::SecondController => "second-controller",
+            Self::UnknownFlood => "unknown-flood",
+            Self::Sweep => "sweep",
+            Self::MadeUpSenders => "made-up-senders",
+            Self::SpoofedReplies => "spoofed-replies",
         }
     }
 }
 
 fn names() -> Vec<&'static str> {
-    FaultKind::ALL.iter().map(|kind| kind.name()).collect()
+    FaultKind::accidents_and_hostile()
+        .map(FaultKind::name)
+        .collect()
 }
 
 impl fmt::Display for FaultKind {
@@ -138,8 +165,8 @@ impl FromStr for FaultKind {
     type Err = NoSuchKind;
 
     fn from_str(name: &str) -> Result<Self, NoSuchKind> {
-        let mut all = Self::ALL.iter().copied();
-        all.find(|kind| kind.name() == name)
+        Self::accidents_and_hostile()
+            .find(|kind| kind.name() == name)
             .ok_or_else(|| NoSuchKind {
                 name: name.to_owned(),
             })
@@ -152,7 +179,7 @@ mod tests {
 
     #[test]
     fn parses_names_and_lists_them_for_unknown_ones() {
-        for &kind in FaultKind::ALL {
+        for kind in FaultKind::accidents_and_hostile() {
             assert_eq!(kind.to_string().parse(), Ok(kind));
         }
         let error = "moths".parse::<FaultKind>().unwrap_err().to_string();

@@ -4,17 +4,20 @@
 //! changing the others.
 
 mod act;
+mod hostile;
 mod item;
 mod kind;
 mod malformed;
 
 pub(super) use act::Act;
+pub(super) use hostile::send;
 pub use item::{NoSuchItem, ScheduleItem};
 pub use kind::{FaultKind, NoSuchKind};
 
 use super::Faults;
 use crate::{Draw, End, HostId, LinkId, LostEnd, Net, SwitchId};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::time::Duration;
 
 /// The longest stall of a control channel.
@@ -22,6 +25,13 @@ pub(super) const LONGEST_SILENCE: Duration = Duration::from_secs(20);
 
 /// The longest time that a switch needs to connect to a running controller: the longest back-off, and the handshake.
 const LONGEST_RETURN: Duration = Duration::from_secs(11);
+
+/// The number of batches in which a hostile host sends its packets, and the interval.
+const BATCHES: u32 = 10;
+const BATCH_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The time after which programs know a host that has announced itself.
+const KNOWN_AFTER: Duration = Duration::from_millis(300);
 
 /// An action at a time.
 pub(super) struct Happening {
@@ -237,11 +247,57 @@ impl Drawing<'_> {
                 self.put(at, Act::RefuseFlowMods(switch, true));
                 self.put(back, Act::RefuseFlowMods(switch, false));
             }
+            FaultKind::UnknownFlood => {
+                let host = self.host();
+                let count = self.draw.within(6_000..=7_000) as u32;
+                self.put_batches(at, count, |numbers| Act::SendToNobody(host, numbers));
+            }
+            FaultKind::Sweep => {
+                let host = self.host();
+                let count = self.draw.within(300..=600) as u32;
+                self.put_batches(at, count, |numbers| Act::Sweep(host, numbers));
+            }
+            FaultKind::MadeUpSenders => {
+                let (from, to) = (self.host(), self.host());
+                let count = self.draw.within(1_500..=3_000) as u32;
+                if from != to {
+                    self.put(at, Act::Announce(to));
+                    let at = at + KNOWN_AFTER;
+                    self.put_batches(at, count, |numbers| Act::MakeUpSenders(from, to, numbers));
+                }
+            }
+            FaultKind::SpoofedReplies => self.spoof(at),
             FaultKind::ClockJump => {
                 let whose = self.draw.below(2).eq(&0).then(|| self.switch());
                 let by = self.lasting(Duration::from_millis(10), Duration::from_secs(60));
                 self.put(at, Act::JumpClock(whose, by));
             }
+        }
+    }
+
+    /// Several of these, each for a part of the numbers, until before the end of the faults.
+    fn put_batches(&mut self, at: Duration, count: u32, act: impl Fn(Range<u32>) -> Act) {
+        for batch in 0..BATCHES {
+            let numbers = batch * count / BATCHES..(batch + 1) * count / BATCHES;
+            self.put(at + batch * BATCH_INTERVAL, act(numbers));
+        }
+    }
+
+    /// The owner is known, and then another host claims its address.
+    fn spoof(&mut self, at: Duration) {
+        let (liar, victim, owner) = (self.host(), self.host(), self.host());
+        if liar == victim || victim == owner || owner == liar {
+            return;
+        }
+        self.put(at, Act::Announce(owner));
+        self.put(at, Act::Ping(victim, owner, 1));
+        for number in 1..=3 {
+            let spoof = Act::SpoofReply {
+                liar,
+                victim,
+                owner,
+            };
+            self.put(at + number * KNOWN_AFTER, spoof);
         }
     }
 
@@ -392,7 +448,7 @@ mod tests {
 
     #[test]
     fn every_kind_occurs_in_some_run() {
-        for &kind in FaultKind::ALL {
+        for &kind in FaultKind::ALL.iter().chain(FaultKind::HOSTILE) {
             let only = Faults {
                 most: 4,
                 kinds: vec![kind],

@@ -1,5 +1,7 @@
 //! The invariants of every run: one file each, all with the same interface.
 
+mod bounded_entries;
+mod bounded_floods;
 mod counters;
 mod isolation;
 mod no_leaks;
@@ -8,6 +10,7 @@ mod no_storms;
 mod reachability;
 mod shortest_paths;
 mod streams;
+mod true_addresses;
 
 use super::Scenario;
 use crate::Net;
@@ -45,6 +48,9 @@ pub(super) fn all(scenario: &Scenario) -> Vec<Box<dyn Invariant>> {
     vec![
         Box::new(no_loops::NoLoops::new(scenario)),
         Box::new(no_storms::NoStorms::new(scenario)),
+        Box::new(bounded_floods::BoundedFloods::new(scenario)),
+        Box::new(bounded_entries::BoundedEntries::new(scenario)),
+        Box::new(true_addresses::TrueAddresses::new(scenario)),
         Box::new(no_leaks::NoLeaks::new(scenario)),
         Box::new(isolation::Isolation::new(scenario)),
         Box::new(counters::Counters::default()),

@@ -1,0 +1,152 @@
+//! Hostile hosts: programs with their bounds hold, and without one of them its violation is found.
+
+use crate::planted::first_failure;
+use urtica_apps::{FloodLimit, Options, Routing, RoutingConfig};
+use urtica_controller::Controller;
+use urtica_net::simulate::{FaultKind, Faults, FloodBound, Programs, Scenario, simulate};
+use urtica_services::{Discovery, DiscoveryConfig, Hosts, HostsConfig, Routes};
+
+/// The default limits of the programs and the neighbour proxy.
+const UNKNOWN_FLOOD: FloodBound = FloodBound {
+    per_second: 1_000,
+    burst: 2_000,
+};
+const SWEEP: FloodBound = FloodBound {
+    per_second: 20,
+    burst: 40,
+};
+
+/// The maximum number of flows that a port begins, and of other entries: those of a few pings, and permanent ones.
+const FLOWS_PER_PORT: usize = 1_024;
+const OTHER_ENTRIES: usize = 100;
+
+fn options() -> Options {
+    let mut options = Options::default();
+    options.discovery.secret = Some([0; 32]);
+    options
+}
+
+/// A few faults of these kinds.
+fn faults(kinds: &[FaultKind]) -> Faults {
+    let most = if kinds.len() == 1 { 1 } else { 3 };
+    Faults {
+        most,
+        ..Faults::of(kinds)
+    }
+}
+
+/// The learning switch, which promises only the first bound.
+fn l2(options: Options) -> Scenario {
+    let programs = move || Programs {
+        controller: urtica_apps::add_all(Controller::new(), &["l2"], &options).unwrap(),
+        reservations: None,
+    };
+    Scenario {
+        faults: faults(&[
+            FaultKind::UnknownFlood,
+            FaultKind::Sweep,
+            FaultKind::FullTable,
+        ]),
+        unknown_flood: Some(UNKNOWN_FLOOD),
+        quickly_restored_within: None,
+        ..Scenario::on_trees(programs)
+    }
+}
+
+/// Routing with this controller, which promises all bounds.
+fn routed(controller: impl Fn() -> Controller + 'static, kinds: &[FaultKind]) -> Scenario {
+    let scenario = Scenario::on_loops(move || Programs {
+        controller: controller(),
+        reservations: None,
+    });
+    Scenario {
+        // Each fault may be another host's.
+        entries_at_most: Some(faults(kinds).most * FLOWS_PER_PORT + OTHER_ENTRIES),
+        faults: faults(kinds),
+        unknown_flood: Some(UNKNOWN_FLOOD),
+        sweep: Some(SWEEP),
+        drops_spoofed_replies: true,
+        // Those that send ARP, and five kinds of neighbour discovery, to the controller.
+        entries_when_quiescent: scenario.entries_when_quiescent + 6,
+        ..scenario
+    }
+}
+
+fn routing(options: Options, kinds: &[FaultKind]) -> Scenario {
+    let apps = ["discovery", "hosts", "routing"];
+    let controller = move || urtica_apps::add_all(Controller::new(), &apps, &options).unwrap();
+    routed(controller, kinds)
+}
+
+/// Routing without the neighbour proxy.
+fn unprotected(kinds: &[FaultKind]) -> Scenario {
+    let controller = || {
+        let discovery = Discovery::new(DiscoveryConfig {
+            secret: Some([0; 32]),
+            ..DiscoveryConfig::default()
+        });
+        let hosts = Hosts::new(&discovery, HostsConfig::default());
+        let routes = Routes::new(&discovery);
+        let routing = Routing::with_config(&hosts, &routes, RoutingConfig::default());
+        let services = Controller::new().program(discovery).program(hosts);
+        services.program(routes).program(routing)
+    };
+    routed(controller, kinds)
+}
+
+fn hold(scenario: &Scenario, seeds: std::ops::Range<u64>) {
+    for seed in seeds {
+        if let Err(failure) = simulate(scenario, seed) {
+            panic!("{failure}");
+        }
+    }
+}
+
+#[test]
+fn learning_switches_hold_against_hostile_hosts() {
+    hold(&l2(options()), 0..10);
+}
+
+#[test]
+fn routing_holds_against_hostile_hosts_and_full_tables() {
+    let kinds = [FaultKind::HOSTILE, &[FaultKind::FullTable]].concat();
+    hold(&routing(options(), &kinds), 0..10);
+}
+
+/// Checks that a violation is found by the invariant whose sentence starts like this, and repeats by its seed.
+fn is_found(scenario: &Scenario, sentence: &str) {
+    let failure = first_failure(scenario);
+    assert!(failure.sentence.starts_with(sentence), "{failure}");
+    assert_eq!(simulate(scenario, failure.seed).err(), Some(failure));
+}
+
+#[test]
+fn finds_unlimited_floods() {
+    let mut unlimited = options();
+    unlimited.l2.l2_flood_limit = Some(FloodLimit::NONE);
+    is_found(&l2(unlimited), "what a host floods is bounded");
+    let mut unlimited = options();
+    unlimited.routing.routing_flood_limit = Some(FloodLimit::NONE);
+    let kinds = [FaultKind::UnknownFlood];
+    is_found(&routing(unlimited, &kinds), "what a host floods is bounded");
+}
+
+#[test]
+fn finds_unlimited_sweeps() {
+    let kinds = [FaultKind::Sweep];
+    is_found(&unprotected(&kinds), "what a host floods is bounded");
+}
+
+#[test]
+fn finds_tables_full_of_made_up_senders() {
+    let mut unlimited = options();
+    unlimited.routing.routing_flows_per_port = Some(u32::MAX);
+    let kinds = [FaultKind::MadeUpSenders];
+    is_found(&routing(unlimited, &kinds), "no host fills the tables");
+}
+
+#[test]
+fn finds_forwarded_spoofed_replies() {
+    let kinds = [FaultKind::SpoofedReplies];
+    is_found(&unprotected(&kinds), "no host is told");
+}
