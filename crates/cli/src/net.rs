@@ -1,5 +1,6 @@
 //! `urtica net`: a network in this process.
 
+mod draw;
 mod need;
 mod prompt;
 #[cfg_attr(not(feature = "northbound"), path = "net/unserved.rs")]
@@ -10,6 +11,7 @@ mod watch;
 
 use crate::log::log_to_stderr;
 use crate::say::{complain, say};
+use draw::Drawing;
 use served::Outside;
 use signals::Signals;
 use std::path::PathBuf;
@@ -29,6 +31,7 @@ Examples:
   urtica net tree,depth=2,fanout=2 --controller tcp:127.0.0.1:6653 --ping-all --seconds 10
   urtica net linear,2 --ping-all --pcap s1,s2=trunk.pcap
   urtica net tree,depth=2,fanout=2 --apps discovery,hosts,l2 --northbound
+  urtica net fattree,4 --draw network.svg
   urtica net simulate --seeds 100
 
 Without --ping-all and --seconds it takes Mininet's commands: at a prompt, or from a pipe, as in
@@ -105,6 +108,15 @@ struct ShowArgs {
     /// Capture a link's frames into a file, as in s1,s2=trunk.pcap. May be repeated.
     #[arg(long, value_name = "A,B=FILE", value_parser = parse_capture)]
     pcap: Vec<(String, String, PathBuf)>,
+    /// Draw the network into FILE.svg, FILE.dot (for Graphviz) or FILE.json (names and positions), and end without starting it;
+    /// - writes DOT to standard output.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["controller", "apps", "ping_all", "seconds", "simulated", "trace", "pcap"]
+    )]
+    #[cfg_attr(feature = "northbound", arg(conflicts_with = "northbound"))]
+    draw: Option<Drawing>,
     #[cfg(feature = "northbound")]
     #[command(flatten)]
     northbound: crate::northbound::NorthboundArgs,
@@ -146,6 +158,11 @@ pub fn run(args: NetArgs) -> ExitCode {
 }
 
 fn show(args: &ShowArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    if let Some(drawing) = &args.draw {
+        let spec = args.topology()?;
+        drawing.write(spec, &spec.plan()?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let signals = Signals::register()?;
     let (mut net, _controller) = args.build()?;
     args.end_in_time(&mut net, &signals);
@@ -182,9 +199,13 @@ fn ping_all(net: &mut Net, hint: Option<&str>, signals: &Signals) -> Result<bool
 }
 
 impl ShowArgs {
+    fn topology(&self) -> Result<&TopologySpec, &'static str> {
+        self.topology.as_ref().ok_or("no topology was given")
+    }
+
     /// The network, and what has to live as long: the controller, if it runs on threads of its own.
     fn build(&self) -> Result<(Net, Option<Outside>), Box<dyn std::error::Error>> {
-        let spec = self.topology.as_ref().ok_or("no topology was given")?;
+        let spec = self.topology()?;
         let plan = spec.plan()?;
         // Wrong names and options are reported before anything is built.
         let (controller, services) = with_services(Controller::new(), &self.apps, &self.options)?;
@@ -404,6 +425,15 @@ mod tests {
                 "cannot be used with",
             ),
             (&["single,2", "--pcap=s1=x"], "expected A,B=FILE"),
+            (&["single,2", "--draw=x.png"], "expected FILE.svg"),
+            (
+                &["single,2", "--draw=x.svg", "--ping-all"],
+                "cannot be used with",
+            ),
+            (
+                &["single,2", "--draw=-", "--apps=l2"],
+                "cannot be used with",
+            ),
             (&["simulate", "--seeds=0"], "--seeds"),
         ] {
             let sentence = parse(arguments).unwrap_err();

@@ -118,6 +118,68 @@ fn a_controller_that_is_not_there_is_told() {
 }
 
 #[test]
+fn a_network_is_drawn_in_the_format_of_the_file_and_not_started() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, begin) in [
+        ("net.svg", "<svg xmlns="),
+        ("net.dot", "graph network {"),
+        ("net.json", "{\n  \"width\": "),
+    ] {
+        let file = folder.path().join(name).display().to_string();
+        let output = urtica(&["net", "torus,3,3", "--draw", &file]);
+        assert_eq!(
+            (output.status.code(), text(&output.stdout)),
+            (Some(0), format!("torus,3,3: drawn in {file}\n"))
+        );
+        let drawing = std::fs::read_to_string(&file).unwrap();
+        assert!(drawing.starts_with(begin), "{drawing}");
+        assert!(
+            drawing.contains("s3x3") && drawing.contains("10.0.0.9"),
+            "{drawing}"
+        );
+        urtica(&["net", "torus,3,3", "--draw", &file]);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), drawing);
+    }
+    let printed = urtica(&["net", "torus,3,3", "--draw", "-"]);
+    let file = std::fs::read_to_string(folder.path().join("net.dot")).unwrap();
+    assert_eq!(text(&printed.stdout), file);
+}
+
+#[test]
+fn drawings_that_cannot_be_written_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    for (drawing, status, expected) in [
+        (
+            file("net.png"),
+            2,
+            "expected FILE.svg, FILE.dot or FILE.json, or - for DOT",
+        ),
+        (file("none/net.svg"), 1, "cannot write "),
+        ("/dev/full".to_owned(), 2, "expected FILE.svg"),
+    ] {
+        let output = urtica(&["net", "single,2", "--draw", &drawing]);
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{errors}");
+        assert!(errors.contains(expected), "{errors}");
+        assert_eq!(text(&output.stdout), "");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_urtica"));
+    command
+        .args(["net", "single,2", "--draw", "-"])
+        .stdout(full);
+    let output = command.stderr(Stdio::piped()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let errors = text(&output.stderr);
+    assert!(
+        errors.contains("cannot write to standard output"),
+        "{errors}"
+    );
+}
+
+#[test]
 fn a_capture_holds_what_went_through_the_link() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("trunk.pcap");

@@ -46,6 +46,7 @@
 //! | [`k_shortest::paths`] | Yen and Lawler | for each path, `h` searches of `m log m` | all paths |
 //! | [`SpanningTree::new`] | by distance from the root, as 802.1D | `n + m log d` | petgraph's `UnionFind`; a packet flooded hop by hop |
 //! | [`spec`] | | linear | Mininet |
+//! | [`draw`] | stress majorization | `n²` for each of at most 300 rounds; bounded | |
 
 #![forbid(unsafe_code)]
 
@@ -59,6 +60,7 @@ mod spanning_tree;
 mod testing;
 mod topology;
 
+pub mod draw;
 pub mod k_shortest;
 pub mod shortest;
 pub mod spec;
