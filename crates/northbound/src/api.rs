@@ -4,6 +4,7 @@
 //! there when the response is: the switch has confirmed it, or the response says what it refused.
 
 mod change;
+mod drawing;
 mod list;
 mod path;
 mod port;
@@ -43,6 +44,8 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/api/v1/hosts", get(list::hosts))
         .route("/api/v1/links", get(list::links))
         .route("/api/v1/paths", get(path::path))
+        .route("/api/v1/topology.svg", get(drawing::svg))
+        .route("/api/v1/topology.dot", get(drawing::dot))
         .route("/api/v1/programs", get(programs))
 }
 

@@ -3,8 +3,10 @@
 use crate::conf_switches::ConfSwitches;
 use crate::config::NorthboundConfig;
 use crate::error::ApiError;
+use crate::last_picture::LastPicture;
 use crate::literal;
 use crate::live::Live;
+use crate::lost_links::LostLinks;
 use crate::metrics::PortCounters;
 use crate::rates::Rates;
 use axum::body::{Body, Bytes};
@@ -38,6 +40,8 @@ pub(crate) struct App {
     pub conf: ConfSwitches,
     pub watchers: Arc<Semaphore>,
     pub port_counters: PortCounters,
+    pub lost_links: LostLinks,
+    pub last_picture: LastPicture,
     replies: Arc<Semaphore>,
     served: AtomicU64,
     refused: AtomicU64,
@@ -64,6 +68,8 @@ impl App {
             rates: Rates::default(),
             conf: ConfSwitches::default(),
             port_counters: PortCounters::default(),
+            lost_links: LostLinks::default(),
+            last_picture: LastPicture::default(),
             replies: Arc::new(Semaphore::new(MAX_REPLIES)),
             served: AtomicU64::new(0),
             refused: AtomicU64::new(0),

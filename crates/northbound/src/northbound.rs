@@ -131,10 +131,14 @@ impl Northbound {
         let address = self.listener.local_addr().unwrap_or(self.config.address);
         let app = Arc::new(App::new(self.config, background, self.live, self.ryu));
         let config = Arc::new(app.config.clone());
-        let router = router(app, self.router);
+        let router = router(Arc::clone(&app), self.router);
         tracing::info!(%address, "the northbound interface listens");
         background.spawn("northbound", async move {
-            if let Err(error) = server::serve(self.listener, config, router).await {
+            let served = tokio::select! {
+                served = server::serve(self.listener, config, router) => served,
+                never = app.lost_links.follow(&app.live) => match never {},
+            };
+            if let Err(error) = served {
                 tracing::error!(%error, "the northbound interface has ended; the controller goes on");
             }
         });

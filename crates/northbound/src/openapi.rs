@@ -99,6 +99,8 @@ const OPERATIONS: &[Operation] = &[
     (Get, "/api/v1/hosts", "The hosts that are known", Asked::Nothing, Answer::Many("Host")),
     (Get, "/api/v1/links", "The links between switches, one for each direction", Asked::Nothing, Answer::Many("Link")),
     (Get, "/api/v1/paths?from,to", "A shortest path between two hosts or ports; none where there is no way", Asked::Nothing, Answer::Many("Hop")),
+    (Get, "/api/v1/topology.svg", "The network as it is now, drawn: switches, links and hosts; links that were lost in the last ten minutes are dashed", Asked::Nothing, Answer::Other("image/svg+xml")),
+    (Get, "/api/v1/topology.dot", "Such a drawing for Graphviz", Asked::Nothing, Answer::Other("text/vnd.graphviz")),
     (Get, "/api/v1/programs", "The control programs that run", Asked::Nothing, Answer::Texts),
     (Get, "/metrics", "Metrics for Prometheus", Asked::Nothing, Answer::Other("text/plain")),
     (Get, "/stats/switches", "Ryu: the datapath ids of all switches", Asked::Nothing, Answer::Ryu),

@@ -133,7 +133,11 @@ fn serve(file: &'static File, headers: &HeaderMap) -> Response {
     response
 }
 
-fn with_headers(kind: &'static str, caching: &'static str, mut response: Response) -> Response {
+pub(crate) fn with_headers(
+    kind: &'static str,
+    caching: &'static str,
+    mut response: Response,
+) -> Response {
     let headers = response.headers_mut();
     for (name, value) in [
         (header::CONTENT_TYPE, kind),

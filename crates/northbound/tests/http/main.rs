@@ -3,6 +3,7 @@
 mod api;
 mod bounds;
 mod conf_switch;
+mod drawing;
 mod events;
 mod firewall;
 mod fuzz;
