@@ -199,6 +199,26 @@ test("a token is asked for once, kept out of storage, and asked for again when i
   await until(page, isLive);
 });
 
+test("a read-only token sees everything and no controls, until it may change something", async (t) => {
+  const folder = mkdtempSync(`${tmpdir()}/urtica-web-`);
+  const file = `${folder}/tokens`;
+  const token = "0123456789abcdef";
+  writeFileSync(file, `read-only ${token}\n`, { mode: 0o600 });
+  const options = ["--listen", `punix:${folder}/socket`, "--northbound=127.0.0.1:0", "--northbound-tokens", file];
+  const program = new Program(t, ["run", "hub", ...options]);
+  const [, port] = await program.says(/the northbound interface listens address=\S*:(\d+)/);
+  const page = await open(browser, t, `http://127.0.0.1:${port}/#/switch/0000000000000001`, { expected: [/401/] });
+  await page.getByLabel("Bearer token").fill(token);
+  await page.keyboard.press("Enter");
+  await until(page, isLive);
+  await page.getByText("may only read").waitFor();
+  assert.equal(await page.getByText("Change this switch").isVisible(), false);
+  writeFileSync(file, `${token}\n`);
+  program.signal("SIGHUP");
+  await page.getByText("Change this switch").waitFor();
+  assert.equal(await page.getByText("may only read").isVisible(), false);
+});
+
 test("all can be done by keyboard, and screen readers know the names", async (t) => {
   const { url } = await torus(t);
   const page = await open(browser, t, url);

@@ -21,7 +21,8 @@ pub struct NorthboundArgs {
         value_parser = parse_address
     )]
     northbound: Option<SocketAddr>,
-    /// Require one of the bearer tokens in this file, one per line; necessary if other machines can reach ADDR.
+    /// Require one of the bearer tokens in this file, one per line, with `read-only` before those that may change nothing; necessary
+    /// if other machines can reach ADDR.
     #[arg(long, value_name = "FILE", requires = "northbound")]
     northbound_tokens: Option<PathBuf>,
     /// Serve the files in DIR below /static/, to everybody who can reach ADDR.

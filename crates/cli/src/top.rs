@@ -34,7 +34,7 @@ pub struct TopArgs {
     /// The controller's HTTP address: HOST:PORT, a port of this machine, or http://HOST:PORT.
     #[arg(value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     address: Place,
-    /// A file with the bearer token in its first line, such as that of --northbound-tokens.
+    /// A file with the bearer token in its first line that is no comment, such as that of --northbound-tokens.
     #[arg(long, value_name = "FILE")]
     token: Option<PathBuf>,
     /// Seconds between two samples.
@@ -56,7 +56,7 @@ pub fn run(args: TopArgs) -> ExitCode {
 
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error("{path}: {error}; expected a file with a token in its first line")]
+    #[error("{path}: {error}; expected a file with a bearer token in a line of its own")]
     Token { path: String, error: io::Error },
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -82,9 +82,15 @@ fn top(args: &TopArgs) -> Result<(), Error> {
 fn read_token(path: &PathBuf) -> Result<String, Error> {
     let text = std::fs::read_to_string(path);
     let text = text.and_then(|text| {
-        let mut tokens = text.lines().map(str::trim).filter(|line| !line.is_empty());
-        let first = tokens.next().map(str::to_owned);
-        first.ok_or_else(|| io::Error::other("it is empty"))
+        let lines = text.lines().map(str::trim);
+        let mut tokens = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+        // In a file of the controller, some tokens are marked as read-only: one is the last word of its line.
+        let first = tokens
+            .next()
+            .and_then(|line| line.split_whitespace().next_back());
+        first
+            .map(str::to_owned)
+            .ok_or_else(|| io::Error::other("it has no token"))
     });
     text.map_err(|error| Error::Token {
         path: path.display().to_string(),

@@ -122,6 +122,22 @@ fn a_token_is_asked_for_and_taken_from_a_file() {
     assert!(!went_well && problem.contains("--token FILE"), "{problem}");
     let (went_well, text, problem) = top(&[&controller.http, "--token", file]);
     assert!(went_well && text.contains("0 switches"), "{text}{problem}");
+    let own = folder.path().join("own");
+    for text in [
+        "# mine\n\nread-only 0123456789abcdef0123456789abcdef\n",
+        "0123456789abcdef0123456789abcdef",
+    ] {
+        std::fs::write(&own, text).expect("written");
+        let (went_well, _, problem) =
+            top(&[&controller.http, "--token", own.to_str().expect("text")]);
+        assert!(went_well, "{problem}");
+    }
+    std::fs::write(&own, "# none\n").expect("written");
+    let (went_well, _, problem) = top(&[&controller.http, "--token", own.to_str().expect("text")]);
+    assert!(
+        !went_well && problem.contains("it has no token"),
+        "{problem}"
+    );
 }
 
 #[test]

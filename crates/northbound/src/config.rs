@@ -121,7 +121,7 @@ pub enum NorthboundError {
     /// A token is too short to be a secret, or the file has none.
     #[error(
         "the tokens in {} cannot be used: expected one of {MIN_TOKEN_LENGTH} or more characters without spaces on each \
-         line, such as `openssl rand -hex 16` prints", .0.display()
+         line, such as `openssl rand -hex 16` prints, and before it `read-only` if it may change nothing", .0.display()
     )]
     BadTokens(PathBuf),
 }
@@ -129,18 +129,50 @@ pub enum NorthboundError {
 /// The shortest token that is taken from a file.
 const MIN_TOKEN_LENGTH: usize = 16;
 
+/// What is before a token in a file if it may only read.
+const READ_ONLY: &str = "read-only";
+
+/// What a token permits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Access {
+    /// Requests that change nothing.
+    ReadOnly,
+    /// All requests.
+    Full,
+}
+
 /// The bearer tokens of those who may use the interface. Only their digests are kept, so that nothing can print them.
 #[derive(Clone, Default)]
-pub struct Tokens(Vec<[u8; 32]>);
+pub struct Tokens(Vec<([u8; 32], Access)>);
 
 impl Tokens {
     /// These tokens.
     pub fn new<T: AsRef<str>>(tokens: impl IntoIterator<Item = T>) -> Self {
-        let tokens = tokens.into_iter();
-        Self(tokens.map(|token| digest(token.as_ref())).collect())
+        Self::default().and(tokens, Access::Full)
     }
 
-    /// The tokens in a file, one a line; lines that begin with `#`, and empty ones, are comments.
+    /// Adds tokens with which requests may only read: others are refused with the status 403. A token that is also among the other
+    /// tokens may only read, too.
+    ///
+    /// ```
+    /// use urtica_northbound::Tokens;
+    ///
+    /// let tokens = Tokens::new(["4f9ec7d0b6a1c5e2"]).with_read_only(["0d2e6b8a9c1f3e57"]);
+    /// # assert!(!tokens.is_empty());
+    /// ```
+    pub fn with_read_only<T: AsRef<str>>(self, tokens: impl IntoIterator<Item = T>) -> Self {
+        self.and(tokens, Access::ReadOnly)
+    }
+
+    fn and<T: AsRef<str>>(mut self, tokens: impl IntoIterator<Item = T>, access: Access) -> Self {
+        let tokens = tokens.into_iter();
+        self.0
+            .extend(tokens.map(|token| (digest(token.as_ref()), access)));
+        self
+    }
+
+    /// Reads the tokens in a file, one a line, with the word `read-only` before those that may only read; lines that begin with
+    /// `#`, and empty ones, are comments.
     ///
     /// # Errors
     /// Where the file cannot be read, others can read it, or it holds anything that is no token.
@@ -158,15 +190,13 @@ impl Tokens {
         }
         let text = std::fs::read_to_string(path).map_err(failed)?;
         let lines = text.lines().map(str::trim);
-        let tokens: Vec<_> = lines
+        let tokens: Option<Vec<_>> = lines
             .filter(|line| !line.is_empty() && !line.starts_with('#'))
+            .map(token)
             .collect();
-        let is_right = |token: &&str| {
-            token.len() >= MIN_TOKEN_LENGTH && token.bytes().all(|byte| byte.is_ascii_graphic())
-        };
-        match !tokens.is_empty() && tokens.iter().all(is_right) {
-            true => Ok(Self::new(tokens)),
-            false => Err(NorthboundError::BadTokens(path.to_owned())),
+        match tokens {
+            Some(tokens) if !tokens.is_empty() => Ok(Self(tokens)),
+            _ => Err(NorthboundError::BadTokens(path.to_owned())),
         }
     }
 
@@ -175,10 +205,24 @@ impl Tokens {
         self.0.is_empty()
     }
 
-    /// Whether this is one of them. The time that it takes tells nothing of the tokens, as it depends on digests.
-    pub(crate) fn contains(&self, token: &str) -> bool {
-        self.0.contains(&digest(token))
+    /// What this token permits; `None` if it is not one of them. The time that it takes tells nothing of the tokens, as it depends on
+    /// digests.
+    pub(crate) fn access(&self, token: &str) -> Option<Access> {
+        let digest = digest(token);
+        let same = self.0.iter().filter(|(known, _)| *known == digest);
+        same.map(|(_, access)| *access).min()
     }
+}
+
+/// The token of a line, and what it permits; `None` if it is too short to be a secret, or no token.
+fn token(line: &str) -> Option<([u8; 32], Access)> {
+    let (token, access) = match line.split_once(char::is_whitespace) {
+        Some((READ_ONLY, token)) => (token.trim_start(), Access::ReadOnly),
+        _ => (line, Access::Full),
+    };
+    let is_right =
+        token.len() >= MIN_TOKEN_LENGTH && token.bytes().all(|byte| byte.is_ascii_graphic());
+    is_right.then(|| (digest(token), access))
 }
 
 fn digest(token: &str) -> [u8; 32] {
@@ -210,9 +254,33 @@ mod tests {
             0o600,
         );
         let tokens = Tokens::read(tokens.path()).unwrap();
-        assert!(tokens.contains("0123456789abcdef") && tokens.contains("fedcba9876543210"));
-        assert!(!tokens.contains("# for the scripts") && !tokens.contains(""));
+        for token in ["0123456789abcdef", "fedcba9876543210"] {
+            assert_eq!(tokens.access(token), Some(Access::Full));
+        }
+        assert_eq!(tokens.access("# for the scripts"), None);
+        assert_eq!(tokens.access(""), None);
         assert_eq!(format!("{tokens:?}"), "2 tokens");
+    }
+
+    #[test]
+    fn read_only_tokens_are_marked() {
+        let tokens = file(
+            "0123456789abcdef\nread-only fedcba9876543210\n  read-only\t0f0f0f0f0f0f0f0f\nread-only-is-a-token\n",
+            0o600,
+        );
+        let tokens = Tokens::read(tokens.path()).unwrap();
+        for (token, access) in [
+            ("0123456789abcdef", Some(Access::Full)),
+            ("fedcba9876543210", Some(Access::ReadOnly)),
+            ("0f0f0f0f0f0f0f0f", Some(Access::ReadOnly)),
+            ("read-only-is-a-token", Some(Access::Full)),
+            ("read-only fedcba9876543210", None),
+            ("read-only", None),
+        ] {
+            assert_eq!(tokens.access(token), access, "{token}");
+        }
+        let twice = Tokens::new(["0123456789abcdef"]).with_read_only(["0123456789abcdef"]);
+        assert_eq!(twice.access("0123456789abcdef"), Some(Access::ReadOnly));
     }
 
     #[test]
@@ -222,6 +290,13 @@ mod tests {
             ("", 0o600, "openssl rand"),
             ("short", 0o600, "16 or more characters"),
             ("0123456789abcdef with words", 0o600, "without spaces"),
+            ("read-only short", 0o600, "16 or more characters"),
+            ("readonly 0123456789abcdef", 0o600, "before it `read-only`"),
+            (
+                "read-only read-only 0123456789abcdef",
+                0o600,
+                "without spaces",
+            ),
         ] {
             let tokens = file(text, mode);
             let error = Tokens::read(tokens.path()).unwrap_err().to_string();

@@ -3,13 +3,16 @@
 //! A page of another origin, open in the browser of somebody who can reach the interface, must not change anything, nor read
 //! anything after its name was made to point here (DNS rebinding). So a request that may change something, or that opens a
 //! WebSocket, is refused if its `Origin` is another one; and without tokens, `Host` has to be a name of this machine.
+//!
+//! A token may permit reading alone. Then a request that may change something is refused, and each response has the header
+//! [`ACCESS`], so that clients can leave out what would be refused.
 
 use crate::app::App;
-use crate::config::Tokens;
+use crate::config::{Access, Tokens};
 use crate::error::ApiError;
-use crate::web;
+use crate::{ryu, web};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::net::{IpAddr, SocketAddr};
@@ -19,9 +22,19 @@ use std::sync::Arc;
 #[derive(Clone, Copy)]
 pub(crate) struct Peer(pub SocketAddr);
 
+/// The header of responses to requests whose token may only read; its value is `read-only`.
+const ACCESS: HeaderName = HeaderName::from_static("urtica-access");
+
 /// Lets a request pass, or refuses it.
 pub(crate) async fn check(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    match app.admit(&request) {
+    let access = match app.admit(&request) {
+        Ok(access) => access,
+        Err(refused) => {
+            app.count_refused();
+            return refused.into_response();
+        }
+    };
+    let mut response = match check_access(access, request.method(), request.uri()) {
         Ok(()) => {
             app.count_served();
             next.run(request).await
@@ -30,11 +43,17 @@ pub(crate) async fn check(State(app): State<Arc<App>>, request: Request, next: N
             app.count_refused();
             refused.into_response()
         }
+    };
+    if access == Access::ReadOnly {
+        let read_only = HeaderValue::from_static("read-only");
+        response.headers_mut().insert(ACCESS, read_only);
     }
+    response
 }
 
 impl App {
-    fn admit(&self, request: &Request) -> Result<(), ApiError> {
+    /// What a request may do.
+    fn admit(&self, request: &Request) -> Result<Access, ApiError> {
         let peer = request.extensions().get().copied();
         if let Some(Peer(address)) = peer {
             self.rates
@@ -44,8 +63,8 @@ impl App {
         check_origin(request.method(), headers)?;
         let tokens = self.live.tokens();
         match tokens.is_empty() {
-            true => self.check_host(headers),
-            false if web::is_public(request.uri().path()) => Ok(()),
+            true => self.check_host(headers).map(|()| Access::Full),
+            false if web::is_public(request.uri().path()) => Ok(Access::Full),
             false => check_token(&tokens, headers),
         }
     }
@@ -69,26 +88,41 @@ impl App {
     }
 }
 
-fn check_token(tokens: &Tokens, headers: &HeaderMap) -> Result<(), ApiError> {
+fn check_token(tokens: &Tokens, headers: &HeaderMap) -> Result<Access, ApiError> {
     let given = text(headers, header::AUTHORIZATION);
     let token = given.and_then(|given| given.split_once(' '));
-    let is_known = token.is_some_and(|(scheme, token)| {
-        scheme.eq_ignore_ascii_case("bearer") && tokens.contains(token.trim())
-    });
-    match is_known {
-        true => Ok(()),
-        false => Err(ApiError::new(
+    let bearer = token.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    let access = bearer.and_then(|(_, token)| tokens.access(token.trim()));
+    access.ok_or_else(|| {
+        ApiError::new(
             StatusCode::UNAUTHORIZED,
             "the request has no valid token: expected the header Authorization with a bearer token of this controller",
         )
-        .example("Authorization: Bearer 4f9ec7d0b6a1c5e2")),
+        .example("Authorization: Bearer 4f9ec7d0b6a1c5e2")
+    })
+}
+
+/// Refuses a request that may change something, if its token may only read.
+fn check_access(access: Access, method: &Method, uri: &Uri) -> Result<(), ApiError> {
+    if access == Access::Full || is_safe(method) || ryu::ofctl::is_query(method, uri.path()) {
+        return Ok(());
     }
+    let refused = format!(
+        "the token of the request may only read, and {method} {} may change something: expected GET, or a token that is not \
+         marked read-only in the controller's file of tokens",
+        uri.path()
+    );
+    Err(ApiError::new(StatusCode::FORBIDDEN, refused))
+}
+
+/// Whether requests with this method only read (RFC 9110 section 9.2.1).
+fn is_safe(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
 /// Refuses what comes from a page of another origin, and could change something.
 fn check_origin(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
-    let is_harmless = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
-        && !headers.contains_key(header::UPGRADE);
+    let is_harmless = is_safe(method) && !headers.contains_key(header::UPGRADE);
     let host = text(headers, header::HOST).unwrap_or_default();
     let is_same = |origin: &str| {
         let name = origin.split_once("://").map(|(_, name)| name);
@@ -180,6 +214,30 @@ mod tests {
         ] {
             let checked = check_origin(&method, &headers(&given));
             assert_eq!(checked.is_ok(), may, "{method} {given:?}");
+        }
+    }
+
+    #[test]
+    fn read_only_tokens_read() {
+        for (method, path, may) in [
+            (Method::GET, "/stats/switches", true),
+            (Method::HEAD, "/api/v1/switches", true),
+            (Method::OPTIONS, "/api/v1/switches", true),
+            (Method::POST, "/stats/flow/1", true),
+            (Method::POST, "/stats/aggregateflow/1?a=/", true),
+            (Method::POST, "/stats/flow/1/", false),
+            (Method::PUT, "/stats/flow/1", false),
+            (Method::POST, "/stats/flowentry/add", false),
+            (Method::POST, "/stats/flow/../role", false),
+            (Method::POST, "/api/v1/switches/1/flows", false),
+            (Method::DELETE, "/stats/flowentry/clear/1", false),
+            (Method::PATCH, "/", false),
+            (Method::TRACE, "/", false),
+        ] {
+            let uri = path.parse().unwrap();
+            let checked = check_access(Access::ReadOnly, &method, &uri);
+            assert_eq!(checked.is_ok(), may, "{method} {path}");
+            assert!(check_access(Access::Full, &method, &uri).is_ok());
         }
     }
 

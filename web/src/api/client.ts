@@ -39,6 +39,8 @@ export class Client {
   private token: string | null = null;
   /** How far the server's clock is ahead of this one. */
   private aheadMs = 0;
+  /** Whether the token may only read, as the last response tells it. */
+  isReadOnly = false;
 
   setToken(token: string | null): void {
     this.token = token;
@@ -82,6 +84,7 @@ export class Client {
       fetch(new URL(path, document.baseURI), { cache: "no-store", credentials: "omit", ...init, headers, signal }),
     );
     this.readClock(response);
+    this.isReadOnly = response.headers.get("Urtica-Access") === "read-only";
     if (!response.ok) throw await refusal(response);
     return response;
   }

@@ -17,7 +17,9 @@ const COMMANDS: Record<string, { verb: string; effect: (flow: string) => string 
 const EXAMPLE = "priority=10,in_port=1,actions=output:2";
 
 export class Changes {
-  readonly element: HTMLElement;
+  readonly element = el("div", { class: "changes" });
+  private readonly controls: HTMLElement;
+  private readonly readOnly = el("p", {}, "The token of this page may only read: it changes nothing at this switch.");
   private readonly command = el("select", { id: "command" });
   private readonly flow = el("input", {
     id: "flow",
@@ -53,7 +55,16 @@ export class Changes {
     });
     const ask = button("Ask for it…", () => void this.sendRole());
     const role = el("div", { class: "bar" }, el("label", { for: "role" }, "Role of this controller"), this.role, ask);
-    this.element = el("details", { class: "changes" }, el("summary", {}, "Change this switch"), form, this.problem, role, this.done);
+    this.controls = el("details", {}, el("summary", {}, "Change this switch"), form, this.problem, role, this.done);
+    this.element.append(this.controls, this.readOnly);
+    this.update();
+  }
+
+  /** Shows the controls only if the controller would accept what they send. */
+  update(): void {
+    const { isReadOnly } = this.context.live.client;
+    this.controls.hidden = isReadOnly;
+    this.readOnly.hidden = !isReadOnly;
   }
 
   private get name(): string {

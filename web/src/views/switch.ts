@@ -58,6 +58,7 @@ export function switchView(context: Context, id: string): View {
     setText(title, `Switch ${clipped(known?.label ?? shortId(id))} · ${id}`);
     element.classList.toggle("stale", !live.isLive || known?.goneMs !== null);
     ports.show(portRows(context, id, known));
+    changes.update();
     if (told === null) return;
     tables.show(told.tables.filter((table) => table.entries > 0 || table.lookups > 0 || table.table === 0).map(tableRow));
     const wanted = filter.value.trim().toLowerCase();

@@ -9,7 +9,7 @@ use crate::object::Object;
 use crate::params::{Params, parse_switch};
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use axum::{Json, Router};
@@ -64,6 +64,13 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/stats/portdesc/modify", post(change_port))
         .route("/stats/role", post(change_role))
         .route("/stats/experimenter/{dpid}", post(experimenter))
+}
+
+/// Whether a request is a query although its method is POST: its body is a filter.
+pub(crate) fn is_query(method: &Method, path: &str) -> bool {
+    let filtered = ["/stats/flow/", "/stats/aggregateflow/"];
+    let mut switches = filtered.iter().filter_map(|begin| path.strip_prefix(begin));
+    *method == Method::POST && switches.any(|switch| !switch.contains('/'))
 }
 
 async fn switches(State(app): State<Arc<App>>) -> Json<Vec<u64>> {

@@ -62,6 +62,64 @@ fn with_tokens_nothing_is_answered_without_one() {
 }
 
 #[test]
+fn read_only_tokens_read_and_change_nothing() {
+    const READER: &str = "fedcba9876543210";
+    let config = NorthboundConfig {
+        tokens: Tokens::new([TOKEN]).with_read_only([READER]),
+        ..config()
+    };
+    let mut handle = None;
+    let lab = Lab::with("single,1", Version::Of13, &["hub"], config, |northbound| {
+        handle = Some(northbound.handle());
+        northbound
+    });
+    let send = |token: &str, method: &str, path: &str, body: &str| {
+        let header = format!("Authorization: Bearer {token}\r\n");
+        lab.send(method, path, &header, body)
+    };
+    let is_marked = |response: &Response| response.headers.contains("urtica-access: read-only");
+    for (method, path) in [
+        ("GET", "/stats/switches"),
+        ("HEAD", "/api/v1/switches"),
+        ("GET", "/api/v1/switches/1/flows"),
+        ("POST", "/stats/flow/1"),
+        ("POST", "/stats/aggregateflow/1"),
+    ] {
+        let read = send(READER, method, path, "");
+        assert_eq!(read.status, 200, "{method} {path}: {}", read.body);
+        assert!(is_marked(&read), "{}", read.headers);
+    }
+    let flow = json!({"flow": "priority=7,in_port=1,actions=drop"}).to_string();
+    for (method, path) in [
+        ("POST", "/api/v1/switches/1/flows"),
+        ("POST", "/stats/flowentry/add"),
+        ("DELETE", "/stats/flowentry/clear/1"),
+        ("PUT", "/v1.0/conf/switches/0000000000000001/key"),
+        ("POST", "/nothing"),
+    ] {
+        let refused = send(READER, method, path, &flow);
+        assert_eq!(refused.status, 403, "{method} {path}: {}", refused.body);
+        assert!(refused.body.contains("may only read"), "{}", refused.body);
+        assert!(refused.body.contains(path), "{}", refused.body);
+        assert!(is_marked(&refused) && !refused.body.contains(READER));
+    }
+    let added = send(TOKEN, "POST", "/api/v1/switches/1/flows", &flow);
+    assert_eq!(added.status, 204, "{}", added.body);
+    assert!(!is_marked(&added), "{}", added.headers);
+    // Both tokens change roles.
+    let swapped = Tokens::new([READER]).with_read_only([TOKEN]);
+    handle.unwrap().set_tokens(swapped).unwrap();
+    assert_eq!(
+        send(TOKEN, "POST", "/api/v1/switches/1/flows", &flow).status,
+        403
+    );
+    assert_eq!(
+        send(READER, "POST", "/api/v1/switches/1/flows", &flow).status,
+        204
+    );
+}
+
+#[test]
 fn pages_of_other_origins_change_nothing_and_read_nothing() {
     let lab = lab(config());
     let own = format!("Origin: http://{}\r\n", lab.address);
