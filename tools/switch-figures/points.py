@@ -1,7 +1,7 @@
 """What is measured: points, and the commands by which each side measures one.
 
 A point is measured in one run of each side: `urtica bench switch`, ovs-bench's `run`, and, for what its ports alone allow, its
-`limit`. Rule sets are none of ovs-bench's own: `ovs_files.py` has it take their files. Each run takes one reading and tells
+`limit`. Rule sets and gateways with groups and meters are none of ovs-bench's own: `ovs_files.py` has it take their files. Each run takes one reading and tells
 its records as JSON lines.
 """
 
@@ -13,6 +13,12 @@ from pathlib import Path
 
 PIPELINES = ("port", "l2-1k", "l2-100k", "l3", "lb", "gateway", "gateway-down")
 FLOWS = (1, 1_000, 100_000, 1_000_000)
+
+# Gateways, and what is added to each.
+GATEWAYS = ("gateway", "mobile")
+EXTRAS = ("", "-groups", "-groups-meters")
+GATEWAY_FLOWS = 1_000
+
 UPDATES = (1_000, 10_000, 100_000)
 UPDATED_FLOWS = 1_000
 LOADED_ENTRIES = 100_000
@@ -134,6 +140,21 @@ class Rules:
     @staticmethod
     def flows(settings):
         return 1_000 if settings.quick else TRACE_PACKETS
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """The packet rate of a gateway, perhaps with groups and meters."""
+
+    name: str
+
+    def __str__(self):
+        return f"{self.name}, {GATEWAY_FLOWS:,} flows"
+
+    def commands(self, settings):
+        point = ("--pipeline", self.name, "--flows", str(GATEWAY_FLOWS))
+        files = ("python3", "$SWITCH_FIGURES/ovs_files.py", *point, *one_reading(settings), "--json", "-")
+        return {URTICA: urtica(settings, *point, "--form", "switch,pipeline"), OVS: files}
 
 
 @dataclass(frozen=True)

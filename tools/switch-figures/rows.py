@@ -8,12 +8,15 @@ from itertools import chain
 from document import Line, Target, at_least, at_most
 from points import (
     BARE_LOOP,
+    EXTRAS,
+    GATEWAYS,
     LOADED_ENTRIES,
     OVS,
     TESTPMD,
     TRACE_PACKETS,
     UPDATED_FLOWS,
     URTICA,
+    Gateway,
     Limit,
     Load,
     Rate,
@@ -368,6 +371,24 @@ def bursts(settings):
     ]
 
 
+def with_extras(settings):
+    """Each gateway with all extras beside Open vSwitch, then beside itself without them."""
+    return list(chain(*(with_extras_of([Gateway(name + extras) for extras in EXTRAS]) for name in GATEWAYS)))
+
+
+def with_extras_of(points):
+    bare = points[0]
+    alone = {"form": "pipeline"}
+    what = "packet rate, pipeline alone, {}, over {}"
+    over_bare = [
+        Comparison(what.format(point, bare.name), at_least(0.5), "Mpps", ours(point, **alone), ours(bare, **alone))
+        for point in points[1:]
+    ]
+    what = "share of packets that take the plain form, {}"
+    plain = [Comparison(what.format(point), at_most(0), "", ours(point, "plain_share")) for point in points]
+    return [*map(over_ovs, points), *over_bare, *plain]
+
+
 @dataclass(frozen=True)
 class Row:
     """A row of the table, which may have several lines: what it is called, what is to be said about it, and its lines."""
@@ -470,6 +491,13 @@ ROWS = {
         "How long every packet of a burst waits, from taking it in to having sent it: the 99th percentile, in cycles "
         "of the time-stamp counter. Open vSwitch's is the upper end of a bucket 1.4 wide.",
         bursts,
+    ),
+    "16": Row(
+        "Gateways with groups and meters",
+        "A border gateway (`gateway`: a select group of two links for each of 16 next hops, a meter for each of 200 users) and a "
+        "mobile one (`mobile`: a fast failover group for each of 20 base stations, a meter for each of 1,000 bearers), over "
+        "Open vSwitch with the same meters, groups, entries and packets, and over the gateway without them. Meters drop nothing.",
+        with_extras,
     ),
 }
 NUMBERS = tuple(ROWS)

@@ -655,6 +655,11 @@ fn every_pipeline_forwards_all_packets_in_every_form() {
         "lb",
         "gateway",
         "gateway-down",
+        "gateway-groups",
+        "gateway-groups-meters",
+        "mobile",
+        "mobile-groups",
+        "mobile-groups-meters",
     ];
     let expected = pipelines
         .iter()

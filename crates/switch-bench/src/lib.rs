@@ -52,5 +52,5 @@ pub use record::{
     BurstCycles, Cycles, Effects, Figures, Load, Rate, Record, Setting, UpdateFigures,
 };
 pub use workload::{
-    ClassBench, MAX_FLOWS, ParseWorkloadError, Trace, Workload, write_flows, write_pcap,
+    ClassBench, Extras, MAX_FLOWS, ParseWorkloadError, Trace, Workload, write_flows, write_pcap,
 };

@@ -1,9 +1,10 @@
 //! The pipelines that are measured and the packets that are replayed, the same bytes on every machine.
 //!
-//! **What.** Seven pipelines, each a list of flow entries and an endless stream of packets, of which N distinct ones
-//! are N active flows. They are those of `ovs-bench`, which measures Open vSwitch on them: byte for byte the files that
-//! its `pipelines.py` writes, so that figures of both may stand side by side. Beside them, ClassBench's rule sets
-//! ([`classbench`]), of which a packet is one that a rule matches, each rule with equal chances.
+//! **What.** Pipelines, each a list of flow entries and an endless stream of packets, of which N distinct ones are N
+//! active flows. Seven are those of `ovs-bench`, which measures Open vSwitch on them: byte for byte the files that its
+//! `pipelines.py` writes, so that figures of both can be compared. Five more have groups and meters, or are a mobile
+//! gateway. ClassBench's rule sets ([`classbench`]) complete them: a packet is one that a rule matches, each rule with
+//! equal chances.
 //!
 //! **How.** Every file is drawn from a generator of its own, seeded by [`SEED`] and the file's name, so that it does
 //! not depend on which others are made. The generator and its drawing rules are Python's ([`PythonRandom`]), because
@@ -22,7 +23,7 @@ mod trace;
 mod weighted;
 
 pub use classbench::{ClassBench, Header, RuleSet};
-pub use entries::{l2 as l2_entries, route_entry};
+pub use entries::{Extras, l2 as l2_entries, route_entry};
 pub use files::{write_flows, write_pcap};
 pub use packets::{FRAME_SIZE, Frame};
 pub use routes::{PROBE_ROUTE, route_updates};
@@ -63,26 +64,33 @@ pub enum Workload {
     /// A hundred services with two back ends each, behind an access list.
     Lb,
     /// Ten customer edges with twenty users each: VLAN, address translation, routes; from users to the network.
-    Gateway,
-    /// The same tables, from the network to users.
+    Gateway(Extras),
+    /// The tables of a gateway without extras, from the network to users.
     GatewayDown,
+    /// Five hundred subscribers with two bearers each behind twenty base stations: from the network to subscribers.
+    Mobile(Extras),
     /// Rules on addresses, ports and protocol.
     Rules(ClassBench),
 }
 
 impl Workload {
     /// All pipelines, in the order in which they are reported.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 12] = [
         Self::Port,
         Self::L2Of1k,
         Self::L2Of100k,
         Self::L3,
         Self::Lb,
-        Self::Gateway,
+        Self::Gateway(Extras::None),
         Self::GatewayDown,
+        Self::Gateway(Extras::Groups),
+        Self::Gateway(Extras::GroupsAndMeters),
+        Self::Mobile(Extras::None),
+        Self::Mobile(Extras::Groups),
+        Self::Mobile(Extras::GroupsAndMeters),
     ];
 
-    /// Returns its flow entries, each in the text form of `ovs-ofctl add-flow`.
+    /// Returns its meters, groups and flow entries, each in the text form of `ovs-ofctl`.
     pub fn entries(self) -> Vec<String> {
         match self {
             Self::Port => vec![format!(
@@ -92,7 +100,9 @@ impl Workload {
             Self::L2Of100k => entries::l2(100_000),
             Self::L3 => entries::l3(),
             Self::Lb => entries::lb(),
-            Self::Gateway | Self::GatewayDown => entries::gateway(),
+            Self::Gateway(extras) => entries::gateway(extras),
+            Self::GatewayDown => entries::gateway(Extras::None),
+            Self::Mobile(extras) => entries::mobile(extras),
             Self::Rules(set) => RuleSet::new(set).entries(),
         }
     }
@@ -100,7 +110,7 @@ impl Workload {
     /// One frame for each of `flows` flows, in the order in which they are replayed: distinct ones, but for rule sets, of
     /// whose rules some match a single packet.
     pub(crate) fn population(self, flows: u32) -> Vec<Frame> {
-        let mut random = PythonRandom::new(&format!("{SEED}/{self}-{flows}"));
+        let mut random = PythonRandom::new(&format!("{SEED}/{}-{flows}", self.without_extras()));
         let mut packets = self.packets();
         if let Self::Rules(_) = self {
             return (0..flows).map(|_| packets(&mut random)).collect();
@@ -117,6 +127,15 @@ impl Workload {
         frames
     }
 
+    /// Returns the workload with the same packets whose entries use no groups and no meters.
+    fn without_extras(self) -> Self {
+        match self {
+            Self::Gateway(_) => Self::Gateway(Extras::None),
+            Self::Mobile(_) => Self::Mobile(Extras::None),
+            other => other,
+        }
+    }
+
     /// What draws one packet after the other.
     fn packets(self) -> Box<dyn FnMut(&mut PythonRandom) -> Frame> {
         match self {
@@ -124,8 +143,9 @@ impl Workload {
             Self::L2Of100k => Box::new(packets::l2(100_000)),
             Self::L3 => Box::new(packets::l3()),
             Self::Lb => Box::new(packets::lb),
-            Self::Gateway => Box::new(packets::gateway()),
+            Self::Gateway(_) => Box::new(packets::gateway()),
             Self::GatewayDown => Box::new(packets::gateway_down()),
+            Self::Mobile(_) => Box::new(packets::mobile()),
             Self::Rules(set) => {
                 let rules = RuleSet::new(set);
                 Box::new(move |random| packets::with_header(&rules.packet(random)))
@@ -145,7 +165,7 @@ impl Workload {
     pub fn route_table(self) -> Option<u8> {
         match self {
             Self::L3 => Some(0),
-            Self::Gateway => Some(entries::GATEWAY_ROUTE_TABLE),
+            Self::Gateway(Extras::None) => Some(entries::GATEWAY_ROUTE_TABLE),
             _ => None,
         }
     }
@@ -154,7 +174,7 @@ impl Workload {
     pub(crate) fn probe(self) -> Option<Frame> {
         match self {
             Self::L3 => Some(packets::l3_probe()),
-            Self::Gateway => Some(packets::gateway_probe()),
+            Self::Gateway(Extras::None) => Some(packets::gateway_probe()),
             _ => None,
         }
     }
@@ -169,8 +189,13 @@ impl fmt::Display for Workload {
             Self::L2Of100k => "l2-100k",
             Self::L3 => "l3",
             Self::Lb => "lb",
-            Self::Gateway => "gateway",
+            Self::Gateway(Extras::None) => "gateway",
             Self::GatewayDown => "gateway-down",
+            Self::Gateway(Extras::Groups) => "gateway-groups",
+            Self::Gateway(Extras::GroupsAndMeters) => "gateway-groups-meters",
+            Self::Mobile(Extras::None) => "mobile",
+            Self::Mobile(Extras::Groups) => "mobile-groups",
+            Self::Mobile(Extras::GroupsAndMeters) => "mobile-groups-meters",
             Self::Rules(set) => return set.fmt(f),
         })
     }

@@ -19,8 +19,9 @@ use urtica_switch_bench::{
 /// Options of `urtica bench switch`.
 #[derive(Args, Debug)]
 pub struct SwitchArgs {
-    /// Pipelines: port, l2-1k, l2-100k, l3, lb, gateway, gateway-down, or all of these; or a ClassBench rule
-    /// set: acl1 to acl5, fw1 to fw5, ipc1 or ipc2 with -1k, -10k or -100k, as in acl1-10k
+    /// Pipelines: port, l2-1k, l2-100k, l3, lb, gateway, gateway-down, gateway-groups, gateway-groups-meters, mobile,
+    /// mobile-groups, mobile-groups-meters, or all of these; or a ClassBench rule set: acl1 to acl5, fw1 to fw5, ipc1 or
+    /// ipc2 with -1k, -10k or -100k, as in acl1-10k
     #[arg(long, value_name = "NAME,...", required_unless_present_any = ["load", "flows_file"])]
     pipeline: Option<Workloads>,
     /// Read the entries from this file: flows, groups and meters, one per line, as for 'urtica flows add'; group and

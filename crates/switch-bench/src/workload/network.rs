@@ -11,6 +11,15 @@ pub const USERS: u32 = 20;
 /// How many services there are.
 pub const SERVICES: u32 = 100;
 
+/// The number of subscribers of the mobile gateway.
+pub const SUBSCRIBERS: u32 = 500;
+
+/// The number of base stations of the mobile gateway.
+pub const STATIONS: u32 = 20;
+
+/// The UDP port that a subscriber's dedicated bearer carries; everything else takes the default bearer.
+pub const BEARER_PORT: u16 = 5004;
+
 /// 198.51.0.0: service s is 198.51.0.s.
 pub const SERVICE_NET: u32 = 0xc633_0000;
 
@@ -19,6 +28,9 @@ pub const USER_NET: u32 = 0x0a00_0000;
 
 /// 5.0.0.0: user u of customer edge c is 5.0.c.(u + 1) outside.
 const PUBLIC_NET: u32 = 0x0500_0000;
+
+/// 100.64.0.0: subscriber s of the mobile gateway is 100.64.0.0 + s + 1.
+const SUBSCRIBER_NET: u32 = 0x6440_0000;
 
 /// A host's Ethernet address.
 pub fn l2_host(index: u32) -> MacAddr {
@@ -29,4 +41,9 @@ pub fn l2_host(index: u32) -> MacAddr {
 /// A user's address in the network.
 pub fn public_address(edge: u32, user: u32) -> u32 {
     PUBLIC_NET + edge * 256 + user + 1
+}
+
+/// A subscriber's address.
+pub fn subscriber_address(subscriber: u32) -> u32 {
+    SUBSCRIBER_NET + subscriber + 1
 }

@@ -1,7 +1,10 @@
 //! Packets: IPv4 in Ethernet frames of 60 bytes, which are 64 with the check sequence.
 
 use super::classbench::Header;
-use super::network::{EDGES, SERVICE_NET, SERVICES, USER_NET, USERS, l2_host, public_address};
+use super::network::{
+    BEARER_PORT, EDGES, SERVICE_NET, SERVICES, SUBSCRIBERS, USER_NET, USERS, l2_host,
+    public_address, subscriber_address,
+};
 use super::python_random::PythonRandom;
 use super::routes::{PROBE_ROUTE, routes};
 use urtica_wire::MacAddr;
@@ -97,6 +100,22 @@ pub fn gateway_down() -> impl FnMut(&mut PythonRandom) -> Frame {
             ipv4_src,
             ipv4_dst,
             ..Packet::udp(HTTP, client_port(random))
+        };
+        packet.frame()
+    }
+}
+
+/// From any route to any subscriber, half of them for the dedicated bearer.
+pub fn mobile() -> impl FnMut(&mut PythonRandom) -> Frame {
+    let routes = routes();
+    move |random| {
+        let ipv4_src = random.choice(&routes).address(random);
+        let ipv4_dst = subscriber_address(random.below(SUBSCRIBERS));
+        let src_port = random.choice(&[HTTP, BEARER_PORT]);
+        let packet = Packet {
+            ipv4_src,
+            ipv4_dst,
+            ..Packet::udp(src_port, client_port(random))
         };
         packet.frame()
     }

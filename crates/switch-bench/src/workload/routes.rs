@@ -8,8 +8,8 @@ use std::net::Ipv4Addr;
 /// How many there are.
 const ROUTES: usize = 10_000;
 
-/// How many next hops they lead to.
-const NEXT_HOPS: u32 = 16;
+/// The number of next hops they lead to.
+pub const NEXT_HOPS: u32 = 16;
 
 /// The share of each prefix length in percent, near that of the public BGP table.
 const LENGTH_PERCENTS: [(u8, usize); 11] = [
