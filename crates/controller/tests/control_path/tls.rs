@@ -197,10 +197,10 @@ fn mute_and_plain_peers_cost_switches_nothing() {
     let running = start(&pki, |controller| controller);
     let tls = pki.tls("s1");
     let mut before = TlsSwitch::join(&running, &tls, 1);
-    let mute: Vec<_> = (0..200)
+    let mute: Vec<_> = (0..1_000)
         .map(|_| connect_to(&running.addresses()[0]))
         .collect();
-    for mut socket in &mute[..100] {
+    for mut socket in &mute[..500] {
         // Half of a client's hello.
         socket.write_all(&[22, 3, 1, 2, 0, 1, 0, 1]).unwrap();
     }
@@ -223,8 +223,10 @@ fn new_certificates_are_used_from_the_next_connection_on() {
     let pki = Pki::new();
     let running = start(&pki, |controller| controller);
     let tls = pki.tls("s1");
-    let mut before = TlsSwitch::join(&running, &tls, 1);
-    assert!(before.is_served());
+    let mut before: Vec<_> = (1..=200)
+        .map(|id| TlsSwitch::join(&running, &tls, id))
+        .collect();
+    assert!(before.iter_mut().all(TlsSwitch::is_served));
     pki.sign("ctl", "renewed");
     eventually("the new certificate is shown", || {
         let switch = TlsSwitch::connect(&running, &tls);
@@ -232,7 +234,11 @@ fn new_certificates_are_used_from_the_next_connection_on() {
         std::thread::sleep(Duration::from_millis(50));
         name
     });
-    assert!(before.is_served(), "it goes on");
+    assert!(
+        before.iter_mut().all(TlsSwitch::is_served),
+        "they keep their connections"
+    );
+    assert_eq!(running.network().switches().len(), 200);
 }
 
 #[test]
