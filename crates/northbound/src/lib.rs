@@ -37,6 +37,7 @@ mod northbound;
 mod number;
 mod object;
 mod openapi;
+mod ovsdb;
 mod params;
 mod rates;
 mod ryu;

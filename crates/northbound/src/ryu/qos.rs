@@ -1,7 +1,7 @@
 //! `/qos/…`: what Ryu's `rest_qos` answers.
 //!
-//! Queues are set up in the switch, with `ovs-vsctl` say: Ryu did that through Open vSwitch's database, of which Urtica knows nothing.
-//! The paths for it answer as Ryu did before it was told where the database is, and say so.
+//! Queues are rows of Open vSwitch's database. `PUT /v1.0/conf/switches/<switch>/ovsdb_addr` names the database of a switch;
+//! until then, the paths of queues answer that they do not know it, as Ryu did.
 
 use super::read::{Printed, Printer};
 use super::rule::{self, result, with_vlan};
@@ -10,11 +10,13 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::number::integer;
 use crate::object::Object;
+use crate::ovsdb::{Address, BridgeQueues, OvsdbError, Queue, Shaping};
 use crate::params::Params;
 use axum::body::Body;
 use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use urtica_apps::{QosAction, RestQos, RyuRule};
@@ -26,8 +28,12 @@ use urtica_wire::{
 
 type Answer = Result<Json<Vec<Value>>, ApiError>;
 
-/// Why a queue cannot be set up: what Ryu said without a database, and what to do.
-const NO_QUEUES: &str = "ovs_bridge is not exists: expected queues that were set up in the switch, such as with ovs-vsctl set port";
+/// The error without a database: Ryu's words, and what to do.
+const NO_DATABASE: &str = "ovs_bridge is not exists: expected the database's address first, such as PUT \"tcp:127.0.0.1:6640\" to \
+                           /v1.0/conf/switches/<switch>/ovsdb_addr";
+
+/// The maximum number of queues of a request: each port of the switch gets them.
+const MAX_QUEUES: usize = 256;
 
 pub(crate) fn routes() -> Router<Arc<App>> {
     let rules = get(list_rules).post(add_rule).delete(delete_rules);
@@ -49,25 +55,117 @@ fn switches(app: &App, params: &Params) -> Result<Vec<DatapathId>, ApiError> {
     rule::switches(params, "rest_qos", app.ryu.qos.switches())
 }
 
-/// The same answer for each switch that a path names.
-fn for_each(app: &App, params: &Params, command_result: impl Into<Value>) -> Answer {
-    let command_result = command_result.into();
-    let ids = switches(app, params)?.into_iter();
-    let rows = ids.map(|id| rule::row(id, command_result.clone()));
-    Ok(Json(rows.collect()))
+/// The database that was named for a switch, if any.
+fn database(app: &App, id: DatapathId) -> Result<Option<Address>, ApiError> {
+    match app.conf.get(id, "ovsdb_addr") {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.parse()?)),
+        Some(other) => Err(OvsdbError::Address(other.to_string()).into()),
+    }
 }
 
 async fn list_queues(State(app): State<Arc<App>>, params: Params) -> Answer {
-    for_each(&app, &params, result(false, "Queue is not exists."))
+    let mut rows = Vec::new();
+    for id in switches(&app, &params)? {
+        let queues = match database(&app, id)? {
+            Some(address) => BridgeQueues::read(&address, id).await?.queues().await?,
+            None => Default::default(),
+        };
+        let told = match queues.is_empty() {
+            true => result(false, "Queue is not exists."),
+            false => result(true, print_queues(queues)),
+        };
+        rows.push(rule::row(id, told));
+    }
+    Ok(Json(rows))
 }
 
 async fn set_queues(State(app): State<Arc<App>>, params: Params, body: Body) -> Answer {
-    Object::body(&app.value(body).await?)?;
-    for_each(&app, &params, result(false, NO_QUEUES))
+    let ids = switches(&app, &params)?;
+    let value = app.value(body).await?;
+    let body = Object::body(&value)?;
+    let shaping = shaping(&body)?;
+    let port = match body.get("port_name") {
+        Some(_) => Some(body.text("port_name", "the name of a port")?),
+        None => None,
+    };
+    let mut rows = Vec::new();
+    for id in ids {
+        let told = match database(&app, id)? {
+            Some(address) => {
+                let queues = BridgeQueues::read(&address, id).await?;
+                queues.set(port, &shaping).await?;
+                let configs = shaping.queues.iter().map(Queue::config);
+                result(true, print_queues(configs.enumerate()))
+            }
+            None => result(false, NO_DATABASE),
+        };
+        rows.push(rule::row(id, told));
+    }
+    Ok(Json(rows))
 }
 
 async fn delete_queues(State(app): State<Arc<App>>, params: Params) -> Answer {
-    for_each(&app, &params, "failure")
+    let mut rows = Vec::new();
+    for id in switches(&app, &params)? {
+        let is_done = match database(&app, id)? {
+            Some(address) => BridgeQueues::read(&address, id).await?.clear().await?,
+            None => false,
+        };
+        rows.push(rule::row(id, if is_done { "success" } else { "failure" }));
+    }
+    Ok(Json(rows))
+}
+
+/// Reads the settings of ports: the kind of scheduler, the rate of all queues, and the queues.
+fn shaping(body: &Object) -> Result<Shaping, ApiError> {
+    body.only(&["port_name", "type", "max_rate", "queues"])?;
+    let queues = body.objects("queues")?;
+    if queues.len() > MAX_QUEUES {
+        return Err(ApiError::at(
+            "queues",
+            format!(
+                "there are {} queues: expected at most {MAX_QUEUES}",
+                queues.len()
+            ),
+        ));
+    }
+    Ok(Shaping {
+        kind: body.text_or("type", "linux-htb")?.to_owned(),
+        max_rate: rate(body, "max_rate")?,
+        queues: queues.iter().map(queue).collect::<Result<_, _>>()?,
+    })
+}
+
+fn queue(object: &Object) -> Result<Queue, ApiError> {
+    object.only(&["max_rate", "min_rate"])?;
+    let queue = Queue {
+        max_rate: rate(object, "max_rate")?,
+        min_rate: rate(object, "min_rate")?,
+    };
+    match queue == Queue::default() {
+        true => Err(ApiError::missing(
+            object.path("max_rate"),
+            "a rate in bit/s, here or as min_rate",
+        )
+        .example("\"max_rate\": \"500000\"")),
+        false => Ok(queue),
+    }
+}
+
+/// A rate in bit/s, which may be left out.
+fn rate(object: &Object, key: &str) -> Result<Option<u64>, ApiError> {
+    match object.get(key) {
+        Some(_) => object.needed_number(key).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Prints queues by number, as Ryu does.
+fn print_queues(queues: impl IntoIterator<Item = (impl ToString, impl Serialize)>) -> Value {
+    let queues = queues.into_iter();
+    let printed = queues.map(|(number, config)| (number.to_string(), json!({ "config": config })));
+    Value::Object(printed.collect())
 }
 
 async fn queue_status(State(app): State<Arc<App>>, params: Params) -> Answer {

@@ -3,6 +3,7 @@
 mod api;
 mod bounds;
 mod conf_switch;
+mod database;
 mod drawing;
 mod events;
 mod firewall;
@@ -12,6 +13,7 @@ mod metrics;
 mod ofctl;
 mod prometheus;
 mod qos;
+mod queues;
 mod require;
 mod router;
 mod topology;

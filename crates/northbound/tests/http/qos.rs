@@ -8,7 +8,7 @@ const RULES: &str = "/qos/rules/0000000000000001";
 const METER: &str = "/qos/meter/0000000000000001";
 
 /// What a switch answers to a command.
-fn answered(command_result: Value) -> Value {
+pub fn answered(command_result: Value) -> Value {
     json!([{"switch_id": "0000000000000001", "command_result": command_result}])
 }
 
@@ -16,13 +16,13 @@ fn success(details: &str) -> Value {
     json!({"result": "success", "details": details})
 }
 
-fn check(response: &Response, expected: &Value) {
+pub fn check(response: &Response, expected: &Value) {
     assert_eq!(response.status, 200, "{response:?}");
     assert_eq!(&response.json(), expected);
 }
 
 /// A network with a learning switch behind the rules, once they can be made.
-fn lab() -> Lab {
+pub fn lab() -> Lab {
     let lab = Lab::new("single,2", Version::Of13, &["rest_qos", "l2"]);
     wait("rules can be made", || lab.get(RULES).status == 200);
     lab
@@ -165,27 +165,6 @@ fn a_rule_may_come_before_its_meter_as_in_the_book() {
     let gone = lab.delete(METER, r#"{"meter_id": "1"}"#);
     let failure = json!({"result": "failure", "details": "Meter is not exist. : Meter ID=1"});
     check(&gone, &answered(failure));
-}
-
-#[test]
-fn queues_are_told_of_and_not_set_up() {
-    let lab = lab();
-    let queue = "/qos/queue/0000000000000001";
-    let status = lab.json("/qos/queue/status/0000000000000001");
-    assert_eq!(status[0]["switch_id"], "0000000000000001");
-    assert!(status[0]["command_result"]["1"].is_array(), "{status}");
-    let none = json!({"result": "failure", "details": "Queue is not exists."});
-    assert_eq!(lab.json(queue), answered(none));
-    let set = lab
-        .post(
-            queue,
-            r#"{"type": "linux-htb", "queues": [{"max_rate": "500000"}]}"#,
-        )
-        .json();
-    assert_eq!(set[0]["command_result"]["result"], "failure");
-    let details = set[0]["command_result"]["details"].as_str().unwrap();
-    assert!(details.contains("ovs-vsctl"), "{details}");
-    check(&lab.delete(queue, ""), &answered(json!("failure")));
 }
 
 #[test]

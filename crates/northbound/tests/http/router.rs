@@ -165,6 +165,64 @@ fn tenants_that_vlans_part_as_in_the_book() {
     );
 }
 
+/// Sends a tenant's setting to a router.
+fn add_of_tenant(lab: &Lab, switch: u32, vlan_id: u16, body: &Value, details: &str) {
+    let response = lab.post(&format!("{}/{vlan_id}", path(switch)), &body.to_string());
+    let mut told = answered(switch, "success", details);
+    told[0]["command_result"][0]["vlan_id"] = json!(vlan_id);
+    check(&response, &told);
+}
+
+#[test]
+fn three_routers_of_two_tenants_as_in_the_book() {
+    let lab = lab("linear,3", Version::Of13);
+    let networks = [
+        (1, "172.16.10.1/24"),
+        (2, "192.168.30.1/24"),
+        (3, "172.16.20.1/24"),
+    ];
+    for vlan_id in [2, 110] {
+        for (switch, hosts) in networks {
+            let between = format!("10.10.10.{switch}/24");
+            for (number, address) in [(1, hosts), (2, &*between)] {
+                let details = format!("Add address [address_id={number}]");
+                add_of_tenant(
+                    &lab,
+                    switch,
+                    vlan_id,
+                    &json!({"address": address}),
+                    &details,
+                );
+            }
+        }
+        for (switch, gateway) in [(1, "10.10.10.2"), (2, "10.10.10.1"), (3, "10.10.10.2")] {
+            let gateway = json!({"gateway": gateway});
+            add_of_tenant(&lab, switch, vlan_id, &gateway, "Add route [route_id=1]");
+        }
+    }
+    let to_hosts = json!({"destination": "172.16.20.0/24", "gateway": "10.10.10.3"});
+    add_of_tenant(&lab, 2, 2, &to_hosts, "Add route [route_id=2]");
+
+    let addresses = json!([
+        {"address_id": 1, "address": "192.168.30.1/24"}, {"address_id": 2, "address": "10.10.10.2/24"},
+    ]);
+    let default = json!({"route_id": 1, "destination": "0.0.0.0/0", "gateway": "10.10.10.1"});
+    let to_hosts = json!({"route_id": 2, "destination": "172.16.20.0/24", "gateway": "10.10.10.3"});
+    let tenant = |vlan_id: u16, routes: Value| json!({"vlan_id": vlan_id, "address": addresses, "route": routes});
+    let all = json!([{"switch_id": "0000000000000002", "internal_network": [
+        {}, tenant(2, json!([default, to_hosts])), tenant(110, json!([default])),
+    ]}]);
+    // A gateway is found inside its own VLAN: the other tenant's has the same address.
+    wait("the second router knows both tenants' gateways", || {
+        lab.json(&format!("{}/all", path(2))) == all
+    });
+    let of_tenant = lab.json(&format!("{}/110", path(2)));
+    assert_eq!(
+        of_tenant[0]["internal_network"],
+        json!([tenant(110, json!([default]))])
+    );
+}
+
 #[test]
 fn entries_have_ryus_priorities_and_cookies() {
     let lab = lab("single,2", Version::Of13);

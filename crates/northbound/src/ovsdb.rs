@@ -1,0 +1,67 @@
+//! A client of Open vSwitch's database (OVSDB, RFC 7047).
+//!
+//! A connection serves one HTTP request: it is opened, carries out a few transactions, and is closed. Nothing is cached, so
+//! settings that others change, such as by `ovs-vsctl`, are never out of date.
+//!
+//! ```text
+//! address      tcp:HOST:PORT or unix:FILE
+//! database     a connection: transactions and their results
+//! queues       the queues of a bridge's ports
+//! ```
+
+mod address;
+mod database;
+mod queues;
+
+pub(crate) use address::Address;
+pub(crate) use queues::{BridgeQueues, Queue, Shaping};
+
+use crate::error::ApiError;
+use axum::http::StatusCode;
+use urtica_wire::DatapathId;
+
+/// Why the database did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OvsdbError {
+    /// Not an address.
+    #[error(
+        "ovsdb_addr is {0}: expected the address of Open vSwitch's database, tcp:HOST:PORT or unix:FILE"
+    )]
+    Address(String),
+    /// No connection.
+    #[error("cannot reach Open vSwitch's database at {address}: {error}")]
+    Connection {
+        address: String,
+        error: std::io::Error,
+    },
+    /// No reply.
+    #[error("Open vSwitch's database at {0} did not reply in time")]
+    Late(String),
+    /// Replies that the protocol does not have.
+    #[error("{0} does not speak Open vSwitch's database protocol: {1}")]
+    Protocol(String, &'static str),
+    /// A transaction that failed.
+    #[error("Open vSwitch's database refused the change: {0}")]
+    Refused(String),
+    /// A database without the switch.
+    #[error("Open vSwitch's database has no bridge whose datapath id is {0}")]
+    NoBridge(DatapathId),
+    /// A bridge without a port.
+    #[error("bridge {0} has no port {1}: expected one of {2}")]
+    NoPort(DatapathId, String, String),
+}
+
+impl From<OvsdbError> for ApiError {
+    fn from(error: OvsdbError) -> Self {
+        let status = match error {
+            OvsdbError::Address(_) | OvsdbError::NoBridge(_) | OvsdbError::NoPort(..) => {
+                StatusCode::BAD_REQUEST
+            }
+            OvsdbError::Late(_) => StatusCode::GATEWAY_TIMEOUT,
+            OvsdbError::Connection { .. } | OvsdbError::Protocol(..) | OvsdbError::Refused(_) => {
+                StatusCode::BAD_GATEWAY
+            }
+        };
+        Self::new(status, error.to_string())
+    }
+}
