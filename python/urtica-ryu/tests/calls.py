@@ -160,6 +160,11 @@ ethernet.ethernet(), ipv4.ipv4(proto=200, offset=5, flags=1), b"x" * 40
 ethernet.ethernet(ethertype=0x86DD), ipv6.ipv6(nxt=17, src="fe80::1", dst="ff02::1", traffic_class=3, flow_label=5), udp.udp(1, 2), b"x" * 50
 ethernet.ethernet(ethertype=0x86DD), ipv6.ipv6(), tcp.tcp(1, 2), b"x" * 50
 ethernet.ethernet(lldp.LLDP_MAC_NEAREST_BRIDGE, ethertype=0x88CC), lldp.lldp(tlvs())
+ethernet.ethernet(bpdu.BRIDGE_GROUP_ADDRESS, ethertype=38), llc.llc(66, 66, llc.ControlFormatU()), bpdu.ConfigurationBPDUs()
+ethernet.ethernet(bpdu.BRIDGE_GROUP_ADDRESS, ethertype=38), llc.llc(66, 66, llc.ControlFormatU()), bpdu.ConfigurationBPDUs(0x81, 4096, 7, "02:00:00:00:00:09", 19, 61440, 1, "02:00:00:00:00:08", 0x70, 5, 1, 20, 1, 4)
+ethernet.ethernet(bpdu.BRIDGE_GROUP_ADDRESS, ethertype=38), llc.llc(66, 66, llc.ControlFormatU(1, 1, 5)), bpdu.TopologyChangeNotificationBPDUs()
+ethernet.ethernet(bpdu.BRIDGE_GROUP_ADDRESS, ethertype=38), llc.llc(66, 66, llc.ControlFormatS(2, 1, 77)), bpdu.RstBPDUs(flags=0x3C, port_number=3)
+ethernet.ethernet(bpdu.BRIDGE_GROUP_ADDRESS, ethertype=38), llc.llc(0xAA, 0xAA, llc.ControlFormatI(3, 0, 99)), b"payload"
 """
 
 
@@ -226,7 +231,7 @@ class Calls:
 
 def packets(package):
     """Returns what comes of all packets."""
-    names = ["arp", "ethernet", "icmp", "ipv4", "ipv6", "lldp", "packet", "tcp", "udp", "vlan"]
+    names = ["arp", "bpdu", "ethernet", "icmp", "ipv4", "ipv6", "llc", "lldp", "packet", "tcp", "udp", "vlan"]
     modules = {name: importlib.import_module(f"{package}.lib.packet.{name}") for name in names}
     lldp, ethernet, ipv4, tcp = (modules[name] for name in ("lldp", "ethernet", "ipv4", "tcp"))
 

@@ -20,3 +20,16 @@ def baton():
     hub.use(made)
     yield made
     hub.use(before)
+
+
+@pytest.fixture
+def manager(baton, monkeypatch):
+    """Applications that run on simulated time."""
+    from ryu.base import app_manager
+    from ryu.ofproto import ofproto_protocol
+    from simulated import Manager
+
+    monkeypatch.setattr(app_manager.AppManager, "_instance", None)
+    monkeypatch.setattr(app_manager, "SERVICE_BRICKS", {})
+    monkeypatch.setattr(ofproto_protocol, "_supported_versions", {1, 4})
+    return Manager(baton)

@@ -6,7 +6,7 @@ import types
 
 import pytest
 from ryu.base import app_manager
-from ryu.base.app_manager import AppManager, RyuApp
+from ryu.base.app_manager import RyuApp
 from ryu.controller import dpset, event, ofp_event
 from ryu.controller.handler import (
     CONFIG_DISPATCHER,
@@ -17,97 +17,13 @@ from ryu.controller.handler import (
     set_ev_handler,
 )
 from ryu.ofproto import ofproto_protocol, ofproto_v1_0, ofproto_v1_3
+from simulated import FEATURES_REPLY, HELLO, PACKET_IN, PORT_STATUS, port
 
 from urtica_ryu import hub
-from urtica_ryu.link import MAX_FRAMES, Connection
+from urtica_ryu.link import MAX_FRAMES
 from urtica_ryu.loading import LoadError
 
 STATES = [HANDSHAKE_DISPATCHER, CONFIG_DISPATCHER, MAIN_DISPATCHER, DEAD_DISPATCHER]
-HELLO, ERROR, FEATURES_REPLY, PACKET_IN, PORT_STATUS, MULTIPART_REPLY = 0, 1, 6, 10, 12, 19
-
-
-class Events(RyuApp):
-    """Stands for the application that listens."""
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.name = "ofp_event"
-
-
-class Wire:
-    """Keeps what is sent."""
-
-    def __init__(self):
-        self.sent = []
-        self.is_full = False
-
-    def send(self, dpid, data):
-        if self.is_full:
-            raise BlockingIOError
-        self.sent.append((dpid, data))
-        return True
-
-
-class Switch:
-    """A switch of OpenFlow 1.3."""
-
-    def __init__(self, wire, dpid=5, version=4):
-        self.version, self.dpid = version, dpid
-        self.connection = Connection(wire, dpid, version, "127.0.0.1:1")
-
-    def frame(self, kind, body=b"", xid=0):
-        return struct.pack("!BBHI", self.version, kind, 8 + len(body), xid) + body
-
-    def send(self, kind, body=b""):
-        return self.connection.frames([self.frame(kind, body)])
-
-    def join(self, *ports):
-        self.send(HELLO)
-        self.send(FEATURES_REPLY, struct.pack("!QIBB2xI4x", self.dpid, 0, 1, 0, 0))
-        self.send(MULTIPART_REPLY, struct.pack("!HH4x", 13, 0) + b"".join(map(port, ports)))
-
-    def packet_in(self, number=0):
-        return self.send(PACKET_IN, struct.pack("!IHBBQHH4x2x", 0xFFFFFFFF, 60, 0, 0, number, 1, 4) + bytes(60))
-
-
-def port(number):
-    return struct.pack("!I4x6s2x16s32x", number, bytes([2, 0, 0, 0, 0, number]), b"eth%d" % number)
-
-
-class Manager:
-    """Applications of classes, which run."""
-
-    def __init__(self, baton):
-        self.baton = baton
-        self.wire = Wire()
-        self.manager = AppManager.get_instance()
-
-    def start(self, *classes):
-        def main():
-            made = [self.manager.instantiate(cls) for cls in (Events, *classes)]
-            for app in made:
-                app.start()
-            apps.extend(made[1:])
-
-        apps = []
-        hub.spawn(main)
-        self.settle()
-        assert len(apps) == len(classes)
-        return apps
-
-    def settle(self):
-        self.baton.advance(0)
-
-    def switch(self, **options):
-        return Switch(self.wire, **options)
-
-
-@pytest.fixture
-def manager(baton, monkeypatch):
-    monkeypatch.setattr(AppManager, "_instance", None)
-    monkeypatch.setattr(app_manager, "SERVICE_BRICKS", {})
-    monkeypatch.setattr(ofproto_protocol, "_supported_versions", {1, 4})
-    return Manager(baton)
 
 
 @pytest.fixture

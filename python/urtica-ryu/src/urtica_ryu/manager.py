@@ -22,6 +22,9 @@ Runs Ryu programs until Ctrl-C or SIGTERM.
   --default-log-level LEVEL   10 for DEBUG, 20 for INFO (default), 30 for WARNING
   --log-file FILE             log to a file, too
   --nouse-stderr              do not log to stderr
+  --observe-links             look for links and hosts, for programs on ryu.topology
+  --wsapi-host ADDRESS        the address of the programs' HTTP server (default: all)
+  --wsapi-port PORT           the port of the programs' HTTP server (default: 8080)
   --version                   print the version
 
 Other options are those that the programs register: --NAME VALUE or --NAME=VALUE."""
@@ -30,7 +33,6 @@ Other options are those that the programs register: --NAME VALUE or --NAME=VALUE
 _FLAGS = ("verbose", "use-stderr", "nouse-stderr", "observe-links", "noobserve-links", "enable-debugger")
 
 #: Options of what is not there yet.
-_IGNORED = {"observe-links": "topology", "wsapi-port": "REST", "wsapi-host": "REST"}
 _REFUSED = ("ofp-ssl-listen-port", "ctl-privkey", "ctl-cert", "ca-certs", "config-file", "ofp-switch-address-list")
 
 LOG = logging.getLogger("ryu.cmd.manager")
@@ -84,9 +86,6 @@ def _check(options: dict[str, str | bool]) -> None:
     for name in _REFUSED:
         if name in options:
             raise UsageError(f"--{name} is not supported yet: see 'What is not there yet' in the guide docs/ryu.md")
-    for name, what in _IGNORED.items():
-        if name in options:
-            LOG.warning("ignoring --%s: %s is not supported yet", name, what)
 
 
 class _Program:
@@ -149,6 +148,11 @@ class _Program:
                 raise LoadError(f"no application in {', '.join(self.apps)}: expected a class derived from app_manager.RyuApp")
             contexts = manager.create_contexts()
             services = manager.instantiate_apps(**contexts)
+            # Imported if a program has an HTTP interface.
+            web = sys.modules.get("ryu.app.wsgi")
+            server = web.start_service(manager) if web else None
+            if server is not None:
+                hub.spawn(server.serve_forever)
             hub.joinall(services)
             hub.Event().wait()
         finally:

@@ -14,7 +14,7 @@ import keyword
 import struct
 from collections import namedtuple
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 #: The default of a field that the constructor needs.
 REQUIRED = inspect.Parameter.empty
@@ -379,6 +379,10 @@ class Struct(Stringify):
     BEFORE: ClassVar[str] = ""
     LAYOUT: ClassVar[Layout]
     TEXTS = frozenset({"hw_addr", "name", "mfr_desc", "hw_desc", "sw_desc", "serial_num", "dp_desc"})
+
+    if TYPE_CHECKING:
+        # Made of the fields.
+        def __init__(self, *args: Any, **kwargs: Any): ...
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

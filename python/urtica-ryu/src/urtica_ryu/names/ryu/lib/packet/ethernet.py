@@ -19,7 +19,8 @@ class ethernet(PacketBase):
     _TYPES: ClassVar[dict[int, Any]] = {}
 
     def next_type(self) -> Any:
-        return self.get_packet_type(self.ethertype)
+        # Up to this it is a length (IEEE 802.3).
+        return self.get_packet_type(max(self.ethertype, 0x05DC))
 
     ethertype: int
     dst: str

@@ -98,6 +98,8 @@ class ChassisID(LLDPBasicTLV):
 
     tlv_type = LLDP_TLV_CHASSIS_ID
     NAMES, FORMAT = ("subtype", "chassis_id"), "!B"
+    subtype: int
+    chassis_id: bytes
     SUB_CHASSIS_COMPONENT = 1
     SUB_INTERFACE_ALIAS = 2
     SUB_PORT_COMPONENT = 3
@@ -112,6 +114,8 @@ class PortID(LLDPBasicTLV):
 
     tlv_type = LLDP_TLV_PORT_ID
     NAMES, FORMAT = ("subtype", "port_id"), "!B"
+    subtype: int
+    port_id: bytes
     SUB_INTERFACE_ALIAS = 1
     SUB_PORT_COMPONENT = 2
     SUB_MAC_ADDRESS = 3
