@@ -4,8 +4,10 @@
 use crate::controller::Controller;
 use crate::namespace::Namespace;
 use crate::openvswitch::{self, OpenVswitch};
+use crate::pki::{self, Pki};
 use crate::process::run;
 use crate::require;
+use crate::tls::set_ssl;
 
 /// Only a test that fails takes so long.
 const DEADLINE_SECONDS: &str = "900";
@@ -42,9 +44,32 @@ fn mininet_pingall_with_services_in_the_kernel() {
         let room = Namespace::new();
         let controller =
             Controller::urtica_with(&room, "discovery,hosts,routing", &["--offload", "driven"]);
-        ping_all(&room, topology, "0% dropped (72/72 received)");
+        let switch = OpenVswitch::start(&room);
+        ping_all(&switch, "tcp", topology, "0% dropped (72/72 received)");
         controller.interrupt_offloaded();
     }
+}
+
+/// A tree whose bridges connect by TLS.
+#[test]
+fn mininet_pingall_over_tls() {
+    if !has_tools() || !require::root_and(&[pki::TOOL]) {
+        return;
+    }
+    let pki = Pki::new(&[("ctl", "controller"), ("s1", "switch")]);
+    let files = pki::options(&pki.controller("ctl"));
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let room = Namespace::new();
+    let controller = Controller::urtica_tls(&room, &files);
+    let switch = OpenVswitch::start(&room);
+    set_ssl(&switch, &pki, "s1");
+    ping_all(
+        &switch,
+        "ssl",
+        "tree,depth=2,fanout=3",
+        "0% dropped (72/72 received)",
+    );
+    controller.interrupt();
 }
 
 /// Has all hosts of a topology ping each other, with these apps.
@@ -54,7 +79,7 @@ fn pingall(apps: &str, topology: &str, expected: &str) {
     }
     let room = Namespace::new();
     let controller = Controller::urtica(&room, apps);
-    ping_all(&room, topology, expected);
+    ping_all(&OpenVswitch::start(&room), "tcp", topology, expected);
     controller.interrupt();
 }
 
@@ -63,12 +88,12 @@ fn has_tools() -> bool {
     require::root_and(&[openvswitch::TOOLS, &others].concat())
 }
 
-fn ping_all(room: &Namespace, topology: &str, expected: &str) {
-    let switch = OpenVswitch::start(room);
+fn ping_all(switch: &OpenVswitch, protocol: &str, topology: &str, expected: &str) {
     // Mininet prints its results on standard error.
-    let output = run(switch
-        .command("sh")
-        .args(["-c", &format!("{} 2>&1", mininet_command(topology))]));
+    let output = run(switch.command("sh").args([
+        "-c",
+        &format!("{} 2>&1", mininet_command(protocol, topology)),
+    ]));
     assert!(
         output.contains(&format!("*** Results: {expected}")),
         "{output}"
@@ -77,9 +102,9 @@ fn ping_all(room: &Namespace, topology: &str, expected: &str) {
 
 /// In a process namespace of its own, because a Mininet that fails kills other controllers and
 /// pings by their names.
-fn mininet_command(topology: &str) -> String {
+fn mininet_command(protocol: &str, topology: &str) -> String {
     let mn = format!(
-        "mn --controller=remote,ip=127.0.0.1,port=6653 \
+        "mn --controller=remote,ip=127.0.0.1,port=6653,protocol={protocol} \
          --switch=ovs,datapath=user,protocols=OpenFlow13 \
          --topo={topology} --mac --custom={REACH} --test=reach"
     );

@@ -22,7 +22,7 @@ fn strings(options: &[String]) -> Vec<&str> {
     options.iter().map(String::as_str).collect()
 }
 
-fn set_ssl(switch: &OpenVswitch, pki: &Pki, name: &str) {
+pub fn set_ssl(switch: &OpenVswitch, pki: &Pki, name: &str) {
     let mut command = switch.command("ovs-vsctl");
     run(command
         .args(["--timeout=120", "set-ssl"])
