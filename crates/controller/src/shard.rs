@@ -611,16 +611,6 @@ impl Shard {
                 connection.flush(batch)
             });
             self.settle(key, watched, result);
-            self.read_behind_kernel_half(key);
-        }
-    }
-
-    /// Reads from a connection that the kernel half owns. The kernel does not always show it input: about one message in three
-    /// million stays in the socket's queue until more input, or a read, moves it.
-    fn read_behind_kernel_half(&mut self, key: usize) {
-        let connection = self.connections.get(key);
-        if connection.is_some_and(|connection| connection.is_owned_by_kernel()) {
-            self.serve(key, epoll::EventFlags::IN);
         }
     }
 

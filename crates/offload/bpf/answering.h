@@ -122,13 +122,16 @@ INLINE struct span span_of(u64 word)
 	return span;
 }
 
-/* Where the next reply goes: at the front when all have left. */
-INLINE u32 free_from(u64 word)
+/* Where the next reply goes: at the front when all have left and none is being copied. */
+INLINE u32 free_from(struct session *session)
 {
-	struct span span = span_of(word);
+	/* In this order: a sender that begins later sees that all have left. */
+	struct span span = span_of(*(volatile u64 *)&session->span);
+	u64 senders = *(volatile u64 *)&session->senders;
 
-	return span.begin == span.end ? 0 : span.end;
+	return span.begin == span.end && senders == 0 ? 0 : span.end;
 }
+
 /* ---- What an application defines ---- */
 
 /* The answers to a piece of input. */
@@ -214,9 +217,9 @@ static long answer_next(u32 index, void *context)
 
 /* ---- The two ends of the way ---- */
 
-/* Whether the switch reads its replies about as fast as they come, so that so many bytes more can be sent to it from
- * here. What is on its way there does not push back, and so must be held back before. */
-INLINE int has_room(struct __sk_buff *skb, struct session *session, u32 bytes)
+/* Whether the switch reads its replies about as fast as they come, so that so many bytes more, from this place on, can be sent to
+ * it from here. What is on its way there does not push back, and so must be held back before. */
+INLINE int has_room(struct __sk_buff *skb, struct session *session, u32 from, u32 bytes)
 {
 	struct bpf_sock *sk = skb->sk;
 	struct tcp_sock *tcp;
@@ -239,7 +242,7 @@ INLINE int has_room(struct __sk_buff *skb, struct session *session, u32 bytes)
 	if (limit > MAX_QUEUED_BYTES)
 		limit = MAX_QUEUED_BYTES;
 	return unwritten + bytes <= MAX_UNWRITTEN_BYTES && queued <= limit &&
-	       free_from(session->span) + bytes <= REPLY_ROOM;
+	       from + bytes <= REPLY_ROOM;
 }
 
 /* Lets to_switch() see replies that were written from `from` to `to`. It may take what was there before meanwhile. */
@@ -263,7 +266,7 @@ INLINE s32 answer_input(struct __sk_buff *skb, struct session *session, u32 carr
 {
 	struct look look = {.session = session, .end = carried + bytes};
 	struct answer answer = {.session = session};
-	u64 span;
+	u32 from = free_from(session);
 
 	if (bytes > INPUT_BYTES || bytes > session->max_input_bytes) {
 		session->passed_long++;
@@ -276,19 +279,18 @@ INLINE s32 answer_input(struct __sk_buff *skb, struct session *session, u32 carr
 		session->passed_other++;
 		return -1;
 	}
-	if (!has_room(skb, session, look.longest)) {
+	if (!has_room(skb, session, from, look.longest)) {
 		session->passed_full++;
 		return -1;
 	}
-	span = session->span;
 	answer.end = look.at;
-	answer.to = free_from(span);
+	answer.to = from;
 	answer.now_s = (bpf_ktime_get_ns() - session->clock_ns) / 1000000000;
 	bpf_loop(MAX_MESSAGES, answer_next, &answer, 0);
 	session->answered += answer.messages;
 	session->replies_sent += answer.replies;
-	session->reply_bytes += answer.to - free_from(span);
-	publish(session, free_from(span), answer.to);
+	session->reply_bytes += answer.to - from;
+	publish(session, from, answer.to);
 	return look.at;
 }
 
@@ -352,34 +354,66 @@ static long resize_step(u32 index, void *context)
 	return bpf_skb_adjust_room(resize->skb, missing, 0, 0) != 0;
 }
 
-SEC("sk_skb/verdict")
-int to_switch(struct __sk_buff *skb)
+/* A call of to_switch(). Several may be at work: the program signals as well, when replies stay here for long. */
+struct sender {
+	struct __sk_buff *skb;
+	struct session *session;
+	u32 has_taken;
+};
+
+/* Takes replies out, if no other sender has done so since it saw where they begin. from_switch() only adds at the end meanwhile. */
+INLINE int take(struct session *session, u32 begin, u32 bytes)
 {
-	struct session *session = session_of(skb);
-	struct resize resize = {.skb = skb};
-	struct span span;
-	u64 word, left;
+#pragma unroll
+	for (int attempt = 0; attempt < 4; attempt++) {
+		u64 word = *(volatile u64 *)&session->span;
+
+		if (span_of(word).begin != begin)
+			return 0;
+		if (__sync_val_compare_and_swap(&session->span, word, word + bytes) == word)
+			return 1;
+	}
+	return 0;
+}
+
+/* Copies the replies there are, and takes them. Ends when that is done, or cannot be. */
+static long take_replies(u32 index, void *context)
+{
+	struct sender *sender = context;
+	struct __sk_buff *skb = sender->skb;
+	struct session *session = sender->session;
+	struct span span = span_of(*(volatile u64 *)&session->span);
+	struct resize resize = {.skb = skb, .bytes = span.end - span.begin};
 	u32 bytes, begin;
 
-	if (!session)
-		return SK_DROP;
-	word = *(volatile u64 *)&session->span;
-	span = span_of(word);
 	/* One signal may come in several pieces, the first of which has taken all. */
 	if (span.begin >= span.end)
-		return SK_DROP;
-	resize.bytes = span.end - span.begin;
+		return 1;
 	bpf_loop(REPLY_ROOM / ROOM_STEP + 2, resize_step, &resize, 0);
 	/* Where memory is short, what does not fit leaves with the next signal. */
 	bytes = skb->len < resize.bytes ? skb->len : resize.bytes;
 	begin = span.begin & (REPLY_ROOM - 1);
 	if (bytes == 0 || bytes > REPLY_ROOM)
-		return SK_DROP;
+		return 1;
 	if (bpf_skb_store_bytes(skb, 0, session->replies + begin, bytes, 0))
+		return 1;
+	sender->has_taken = take(session, span.begin, bytes);
+	return sender->has_taken;
+}
+
+/* More than there are senders: each time that a sender has to begin anew, another one has taken replies. */
+#define MAX_TURNS 16
+
+SEC("sk_skb/verdict")
+int to_switch(struct __sk_buff *skb)
+{
+	struct session *session = session_of(skb);
+	struct sender sender = {.skb = skb, .session = session};
+
+	if (!session)
 		return SK_DROP;
-	/* from_switch() only ever adds at the end meanwhile. */
-	left = word + bytes;
-	if (__sync_val_compare_and_swap(&session->span, word, left) != word)
-		__sync_fetch_and_add(&session->span, bytes);
-	return bpf_sk_redirect_map(skb, &switches, session->slot, 0);
+	__sync_fetch_and_add(&session->senders, 1);
+	bpf_loop(MAX_TURNS, take_replies, &sender, 0);
+	__sync_fetch_and_add(&session->senders, -1);
+	return sender.has_taken ? bpf_sk_redirect_map(skb, &switches, session->slot, 0) : SK_DROP;
 }

@@ -69,5 +69,6 @@ struct session {
 	/* The last quarter is the program's, which stores beginnings of messages there for the program after it. */
 	u8 input[INPUT_ROOM + SLACK];
 	u8 replies[REPLY_ROOM + SLACK];
+	u64 senders;         /* how many calls of to_switch() are at work */
 	struct application application __attribute__((aligned(64)));
 };

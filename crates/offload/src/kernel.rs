@@ -334,6 +334,12 @@ impl Kernel {
         self.lock().maps.step_aside(slot)
     }
 
+    /// Has signals of a session lead nowhere.
+    #[cfg(test)]
+    pub(crate) fn empty_relay(&self, slot: u32) -> io::Result<()> {
+        self.lock().maps.empty_relay(slot)
+    }
+
     /// Takes a session's sockets out of the maps; the switch's is about to be closed.
     pub(crate) fn close_session(&self, slot: u32, cookies: &[u64]) {
         self.lock().maps.forget(slot, cookies);

@@ -128,28 +128,34 @@ struct Attached {
     written: u64,
     /// How many bytes of the kernel's replies are known to be written.
     drained: u64,
-    /// Since when the program has seen replies in the session that do not leave it.
-    unsent_since: Option<Instant>,
+    /// Since when the same replies have waited in the session, and how many bytes had left it before them.
+    unsent_since: Option<(Instant, u64)>,
 }
 
 impl Attached {
     /// Signals replies to the kernel's programs once more where they do not leave the session. Input that is answered is their signal, and
-    /// the kernel drops it, for instance, when it is short of memory.
-    fn signal_if_late(&mut self, unsent_bytes: u32) {
-        if unsent_bytes == 0 {
+    /// the kernel drops it, for instance, when it is short of memory. Called while the program owns the connection: no reply is added
+    /// then, so that two signals at a time find the same replies and cannot reverse them.
+    fn signal_if_late(&mut self, replied: u64, unsent: u32) {
+        if unsent == 0 {
             self.unsent_since = None;
             return;
         }
-        let since = *self.unsent_since.get_or_insert_with(Instant::now);
-        if since.elapsed() >= SIGNAL_AFTER {
-            self.unsent_since = None;
-            // Fails where the relay is full of signals already.
-            let _ = send(&self.relay.relay, &[0], SendFlags::DONTWAIT);
+        let left = replied.saturating_sub(unsent.into());
+        match self.unsent_since {
+            Some((since, before)) if before == left => {
+                if since.elapsed() >= SIGNAL_AFTER {
+                    self.unsent_since = None;
+                    // Fails where the relay is full of signals already.
+                    let _ = send(&self.relay.relay, &[0], SendFlags::DONTWAIT);
+                }
+            }
+            _ => self.unsent_since = Some((Instant::now(), left)),
         }
     }
 }
 
-/// Replies leave the session within microseconds, or, on a busy machine, milliseconds. Signals that were not needed do no harm.
+/// Replies leave the session within microseconds, or, on a busy machine, milliseconds. A signal too many finds no replies.
 const SIGNAL_AFTER: Duration = Duration::from_millis(200);
 
 /// What has been done in the kernel since the beginning.
@@ -582,6 +588,9 @@ impl KernelHalf for Link {
         }
         let now = Done::of(shared);
         now.count(shared);
+        if let Some(attached) = &mut self.attached {
+            attached.signal_if_late(now.reply_bytes, shared.unsent_bytes());
+        }
         let before = std::mem::replace(&mut self.before, now);
         self.turns.after_kernel();
         now.since(before, shared.xid.load(Relaxed))
@@ -599,7 +608,7 @@ impl KernelHalf for Link {
         // A socket that tells nothing any more is about to be found broken: by writing to it.
         let waits = written_bytes(socket).is_ok_and(|now| now < attached.written + replied);
         match waits {
-            true => attached.signal_if_late(unsent),
+            true => attached.signal_if_late(replied, unsent),
             false => attached.drained = replied,
         }
         !waits

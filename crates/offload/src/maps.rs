@@ -117,6 +117,12 @@ impl Maps {
         }
     }
 
+    /// Has signals of a session lead nowhere.
+    #[cfg(test)]
+    pub fn empty_relay(&self, slot: u32) -> io::Result<()> {
+        delete(&self.relays, &slot.to_ne_bytes())
+    }
+
     /// Takes out of the maps what belongs to none of these slots, which are in order: it is of connections that ended while nobody
     /// was there, and of sessions that no connection had.
     pub fn forget_others(&self, used: &[u32]) -> io::Result<()> {

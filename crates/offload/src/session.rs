@@ -15,7 +15,7 @@ pub const CARRY_BYTES: usize = 2048;
 
 /// The number of this layout of sessions, with the applications' parts, and of maps: to be changed with them. Up to the end of
 /// `input` a session is the same in all layouts, so that a program can let go what another one left.
-pub const LAYOUT: u32 = 4;
+pub const LAYOUT: u32 = 5;
 
 /// How many beginnings of messages can be stored beside the one that the kernel goes on with, where the program alone writes, and
 /// where they begin: behind all that the kernel uses of `input`.
@@ -54,6 +54,7 @@ pub struct Shared {
     pub counted: [AtomicU64; 5],
     input: [AtomicU8; INPUT_ROOM + SLACK],
     replies: [AtomicU8; REPLY_ROOM + SLACK],
+    senders: AtomicU64,
 }
 
 /// Where the application's part begins.

@@ -6,6 +6,8 @@ use crate::learning_switch::prepare;
 use crate::places::{SharedPlaces, Size};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use urtica_wire::{BufferId, Header, Match, Message, PacketIn, PacketInReason, PortNo, Version};
 
@@ -90,13 +92,18 @@ impl Bench {
         self.switch.write_all(&message).unwrap();
     }
 
-    /// The type of the kernel's answer.
-    fn answer(&mut self) -> u8 {
+    /// The header of the kernel's answer.
+    fn answer_header(&mut self) -> Header {
         let mut reply = [0; 200];
         let count = self.switch.read(&mut reply).expect("an answer in time");
         let header = Header::peek(&reply[..count]).expect("a message");
         assert_eq!(usize::from(header.length), count);
-        header.message_type
+        header
+    }
+
+    /// The type of the kernel's answer.
+    fn answer(&mut self) -> u8 {
+        self.answer_header().message_type
     }
 
     fn ask(&mut self, src: u8, dst: u8) -> u8 {
@@ -189,6 +196,56 @@ fn silence_is_no_loss() {
         assert!(bench.link.may_write(bench.socket.as_fd()));
         assert_eq!(bench.hand_over(), Taken::Yes);
     }
+}
+
+/// The kernel drops input that signals a reply: it leaves some ticks later.
+#[test]
+fn a_reply_whose_signal_was_lost_is_signalled_again() {
+    let Some(kernel) = kernel() else { return };
+    for version in Version::ALL {
+        let mut bench = Bench::new(&kernel, version);
+        assert_eq!(bench.ask(1, 2), PACKET_OUT);
+        kernel.empty_relay(bench.link.slot).unwrap();
+        bench.send(2, 1);
+        let start = Instant::now();
+        while start.elapsed() < SIGNAL_AFTER / 2 || bench.link.shared().unsent_bytes() > 0 {
+            assert!(start.elapsed() < PATIENCE, "it stays");
+            // As a shard does four times a second.
+            bench.link.reclaim(&mut Vec::new());
+            assert_eq!(bench.hand_over(), Taken::Yes);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(bench.answer(), FLOW_MOD);
+    }
+}
+
+/// Signals that come beside those of the kernel send nothing twice and lose nothing.
+#[test]
+fn more_signals_than_replies_do_no_harm() {
+    const ROUNDS: u32 = 50_000;
+    let Some(kernel) = kernel() else { return };
+    let mut bench = Bench::new(&kernel, Version::Of10);
+    let attached = bench.link.attached.as_ref().unwrap();
+    let relay = attached.relay.relay.try_clone().unwrap();
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(Relaxed) {
+                let _ = send(&relay, &[0], SendFlags::DONTWAIT);
+            }
+        });
+        let result = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            let xid = |bench: &mut Bench| bench.answer_header().xid;
+            bench.send(1, 2);
+            let first = xid(&mut bench);
+            for round in 1..ROUNDS {
+                bench.send(1, 2);
+                assert_eq!(xid(&mut bench), first + round);
+            }
+        }));
+        is_done.store(true, Relaxed);
+        result.unwrap();
+    });
 }
 
 /// Bytes that nobody has seen are missing for good.

@@ -202,22 +202,6 @@ fn it_is_woken_in_the_shard_that_it_moved_to() {
     assert!(events.is_empty(), "the old shard watches it no longer");
 }
 
-#[test]
-fn input_that_the_kernel_does_not_show_it_is_read_at_the_next_tick() {
-    let (mut bench, log, _) = scripted();
-    let mut switch = bench.join(1, 7);
-    read_once(&mut bench, &mut switch);
-    received(&mut switch);
-    assert_eq!(log.lock().calls, ["attach", "hand over"]);
-
-    // An echo request, of which nothing tells.
-    switch.write_all(&[1, 2, 0, 8, 0, 0, 0, 9]).unwrap();
-    bench.shards[0].tick();
-    let mut reply = [0; 8];
-    switch.read_exact(&mut reply).unwrap();
-    assert_eq!(reply, [1, 3, 0, 8, 0, 0, 0, 9]);
-}
-
 /// A program among others, which has one for all.
 struct OneForAll(Handler);
 
