@@ -91,7 +91,7 @@ share = 300
         "6:8: hold is a whole number; expected a string, true or false",
         "7:1: 'firewall-rules' is a setting of a program; expected 'rules' in [program.firewall]",
         "9:1: there is no setting 'rule' of the program firewall; did you mean 'rules'?",
-        "10:10: the program 'hub' has no settings; expected one of: bandwidth, firewall, elephants, global, l3, security",
+        "10:10: the program 'hub' has no settings; expected one of: bandwidth, firewall, elephants, global, l2, l3, routing, security",
         "12:9: '300' is no elephants-share: 300 is not in 1..=100",
     ];
     let expected: Vec<_> = expected
