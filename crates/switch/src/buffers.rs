@@ -1,16 +1,16 @@
-//! Packets that the switch keeps while controllers decide about them (1.3.5 section 7.4.1).
+//! Packets that the switch keeps while controllers decide on them (1.3.5 section 7.4.1).
 //!
-//! A ring: each packet takes the next place. A place is given away again once its packet was used, or has waited for
-//! [`MAX_AGE`]; while the next place is neither, packets are not kept but sent whole.
+//! A ring: each packet uses the next slot. A slot is free once its packet was used, or has waited for [`MAX_AGE`];
+//! while the next slot is not free, packets are not kept but sent whole.
 
 use std::time::Duration;
 use urtica_pipeline::Packet;
 use urtica_wire::{BufferId, ErrorCode};
 
-/// How long a packet is kept for sure. A controller that needs longer finds its buffer gone.
+/// Minimum time that a packet is kept. A controller that needs longer may find its buffer gone.
 const MAX_AGE: Duration = Duration::from_secs(5);
 
-/// The most packets that are kept, whatever is asked for.
+/// Maximum number of packets that are kept, whatever the configuration.
 const MAX_BUFFERS: u32 = 1 << 16;
 
 /// Ids count up within these bits, and so never reach [`BufferId::NONE`].
@@ -25,7 +25,7 @@ pub(crate) struct Buffers {
 
 #[derive(Clone, Debug, Default)]
 struct Place {
-    /// The last id given out for this place.
+    /// The last id issued for this slot.
     id: Option<BufferId>,
     /// The packet, until it is used.
     packet: Option<Packet>,
@@ -33,7 +33,7 @@ struct Place {
 }
 
 impl Buffers {
-    /// Room for `n_buffers` packets, but for no more than [`MAX_BUFFERS`].
+    /// Creates a ring for `n_buffers` packets, but at most [`MAX_BUFFERS`].
     pub fn new(n_buffers: u32) -> Self {
         Self {
             places: vec![Place::default(); n_buffers.min(MAX_BUFFERS) as usize],
@@ -41,12 +41,12 @@ impl Buffers {
         }
     }
 
-    /// How many packets there is room for.
+    /// Returns the maximum number of packets.
     pub fn capacity(&self) -> u32 {
         self.places.len() as u32
     }
 
-    /// Keeps a packet; [`BufferId::NONE`] where there is no room.
+    /// Keeps a packet; returns [`BufferId::NONE`] if the ring has no space.
     pub fn keep(&mut self, packet: &Packet, now: Duration) -> BufferId {
         let id = BufferId(self.next);
         let Some(place) = self.place(id) else {
@@ -64,11 +64,11 @@ impl Buffers {
         id
     }
 
-    /// Gives a packet back, once.
+    /// Returns a kept packet, once.
     ///
     /// # Errors
-    /// OFPBRC_BUFFER_EMPTY where it was given back before, OFPBRC_BUFFER_UNKNOWN where the id was never given out, or
-    /// has been replaced since.
+    /// OFPBRC_BUFFER_EMPTY if it was returned before, OFPBRC_BUFFER_UNKNOWN if the id was never issued, or has been
+    /// replaced since.
     pub fn take(&mut self, id: BufferId) -> Result<Packet, ErrorCode> {
         let place = self.place(id).filter(|place| place.id == Some(id));
         let place = place.ok_or(ErrorCode::BadRequestBufferUnknown)?;
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_that_were_never_given_out_are_unknown() {
+    fn unissued_ids_are_unknown() {
         let mut buffers = Buffers::new(2);
         for id in [0, 1, 77, u32::MAX] {
             let error = buffers.take(BufferId(id)).unwrap_err();
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_ring_keeps_nothing_more_until_packets_are_old() {
+    fn a_full_ring_keeps_no_packets_until_old_ones_expire() {
         let mut buffers = Buffers::new(2);
         let first = buffers.keep(&packet(1), Duration::ZERO);
         buffers.keep(&packet(2), Duration::ZERO);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn without_room_nothing_is_kept() {
+    fn a_ring_of_size_0_keeps_no_packets() {
         let mut buffers = Buffers::new(0);
         assert_eq!(buffers.keep(&packet(1), Duration::ZERO), BufferId::NONE);
         assert!(buffers.take(BufferId(0)).is_err());

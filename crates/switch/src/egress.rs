@@ -1,4 +1,4 @@
-//! Where the pipeline leaves packets: ports, controllers, and switching without OpenFlow.
+//! The pipeline's exits: ports, controllers, and switching without OpenFlow.
 
 use crate::normal::vlan_of;
 use crate::port_table::PortTable;
@@ -9,7 +9,7 @@ use urtica_pipeline::{Packet, PacketInCause, Pipeline, Sink, Step};
 use urtica_wire::packet::EthernetView;
 use urtica_wire::{Port, PortConfig, PortNo, PortState};
 
-/// The switch's [`Sink`], for as long as it deals with one packet.
+/// The switch's [`Sink`], created for each packet or run of packets.
 pub(crate) struct Egress<'a> {
     pub pipeline: &'a Pipeline,
     pub shared: &'a Shared,
@@ -36,7 +36,7 @@ impl Sink for Egress<'_> {
         if self.ports.get(packet.in_port).is_some() {
             hosts.learn(vid, ethernet.src(), packet.in_port, self.now);
         }
-        // What bridges tell each other is for the bridge itself (IEEE 802.1Q table 8-1).
+        // Messages between bridges are not forwarded (IEEE 802.1Q table 8-1).
         if ethernet.dst().is_link_local() {
             return;
         }
@@ -58,7 +58,7 @@ impl Sink for Egress<'_> {
             ..
         } = step
         {
-            if self.tells_of_misses(packet.in_port) {
+            if self.sends_misses_up(packet.in_port) {
                 self.controllers.table_miss(packet, self.now);
             }
         }
@@ -81,8 +81,9 @@ impl Egress<'_> {
         }
     }
 
-    /// Of what a table-miss entry sends up the pipeline has seen to it (1.3.5 section 7.2.1; 1.0 section 5.2.1).
-    fn tells_of_misses(&self, in_port: PortNo) -> bool {
+    /// Returns whether a port's misses are sent up. For packets that a table-miss entry sends, the pipeline has checked
+    /// it (1.3.5 section 7.2.1; 1.0 section 5.2.1).
+    fn sends_misses_up(&self, in_port: PortNo) -> bool {
         let port = self.pipeline.port(in_port);
         port.is_none_or(|port| !port.config.contains(PortConfig::NO_PACKET_IN))
     }

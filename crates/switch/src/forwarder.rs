@@ -1,13 +1,13 @@
 //! The packets' side of a switch: bursts come from ports, go through the pipeline, and leave.
 //!
-//! **What.** [`Forwarder::poll_ports`] takes in a burst from each port. Frames go through the compiled pipeline together
-//! ([`Reader::process`]); what that leaves to the plain form, what does not fit into a burst and what a switch without a
-//! controller forwards go on one by one, through [`Egress`].
+//! **What.** [`Forwarder::poll_ports`] receives a burst from each port. Frames go through the compiled pipeline
+//! together ([`Reader::process`]). Frames that it leaves to the plain form, frames that do not fit into a burst and
+//! frames that a switch without a controller forwards are processed one by one, through [`Egress`].
 //!
-//! **Order.** Frames that came by one port are sent in the order in which they came, whichever way they take.
+//! **Order.** Frames received by one port are sent in order, whichever path they use.
 //!
-//! **Cost.** Frames that follow each other and leave by the same port share one look at that port. Nothing is allocated for
-//! a frame that is carried out compiled; it is copied once, into the burst, or not at all, where the port lends its memory.
+//! **Cost.** Consecutive frames that leave by one port share one access to that port. Nothing is allocated for a frame
+//! that the compiled form carries out; it is copied once, into the burst, or not at all, if the port lends its memory.
 
 use crate::egress::Egress;
 use crate::parcel::Parcel;
@@ -24,44 +24,44 @@ use urtica_pipeline::{
     BURST, Burst, Packet, Pipeline, Processed, Reader, Sink, Verdict, is_fragment,
 };
 
-/// Ports, and what takes packets from one to the other, of one thread.
+/// One thread's ports, and the forwarding between them.
 pub(crate) struct Forwarder {
     shared: Arc<Shared>,
     pub ports: PortTable,
-    /// The way into the compiled pipeline; without it all packets go the plain way.
+    /// The way into the compiled pipeline; without it all packets use the plain form.
     reader: Option<Reader>,
     burst: Burst,
     lent: Lent,
-    /// Packets that go the plain way, each with how many frames of the burst came before it.
+    /// Packets for the plain form, each with the number of the burst's frames before it.
     aside: Vec<(usize, Packet)>,
-    /// How many packets went the plain way so far.
+    /// Number of packets that have used the plain form.
     plain_packets: u64,
-    /// Since when frames wait for others to leave with.
+    /// The time since when frames wait to be flushed.
     waiting_since: Option<Duration>,
 }
 
-/// The memory of the frames of one burst, all of one port, that is to be passed on or given back.
+/// The memory of the frames of one burst, all of one port, which is passed on or returned to it.
 #[derive(Default)]
 struct Lent {
-    /// By their places in the burst; those behind the last, and those that were copied, have none.
+    /// By position in the burst; copied frames have `None`, and the list may be shorter than the burst.
     frames: Vec<Option<LentFrame>>,
-    /// What is not needed any more.
+    /// Frames that are no longer needed.
     unused: Vec<LentFrame>,
 }
 
-/// What came of asking all ports.
+/// Result of polling all ports.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Polled {
-    /// Whether any frame came.
+    /// Whether any frame was received.
     pub has_input: bool,
-    /// Whether any port had a full burst, so that there may be more.
+    /// Whether any port had a full burst, and may have more.
     pub may_have_more: bool,
-    /// Whether any port turned out not to work any more.
+    /// Whether any port has failed.
     pub has_failed: bool,
 }
 
 impl Forwarder {
-    /// A forwarder with these ports. Without a reader all packets go the plain way.
+    /// Creates a forwarder with these ports. Without a reader all packets use the plain form.
     pub fn new(shared: Arc<Shared>, ports: PortTable, reader: Option<Reader>) -> Self {
         Self {
             shared,
@@ -75,24 +75,24 @@ impl Forwarder {
         }
     }
 
-    /// How many packets the compiled tables left to the plain form, or never saw.
+    /// Returns the number of packets that the compiled tables left to the plain form, or never saw.
     pub fn plain_packets(&self) -> u64 {
         self.plain_packets
     }
 
-    /// Has packets go through compiled tables from now on, or not.
+    /// Sets the reader of the compiled tables; without one all packets use the plain form.
     pub fn set_reader(&mut self, reader: Option<Reader>) {
         self.reader = reader;
     }
 
-    /// Takes in at most a burst from each port, and sends what comes of it; [`Forwarder::flush`] has it leave.
+    /// Receives at most a burst from each port and forwards it; [`Forwarder::flush`] transmits the output.
     pub fn poll_ports(&mut self, controllers: &mut dyn Controllers, now: Duration) -> Polled {
         let modes = self.shared.modes();
         let mut polled = Polled::default();
         for at in 0..self.ports.len() {
             let received = self.receive(at, modes);
             self.forward(controllers, modes, now);
-            self.lent.give_back(self.ports.at_mut(at));
+            self.lent.return_unused(self.ports.at_mut(at));
             match received {
                 Ok(count) => {
                     polled.has_input |= count > 0;
@@ -100,7 +100,7 @@ impl Forwarder {
                 }
                 Err(error) => {
                     let port_no = self.ports.at_mut(at).port_no;
-                    urtica_log::warn!(about: port_no, %port_no, %error, "the port does not work any more");
+                    urtica_log::warn!(about: port_no, %port_no, %error, "the port has failed");
                     polled.has_failed = true;
                 }
             }
@@ -108,8 +108,8 @@ impl Forwarder {
         polled
     }
 
-    /// Sees to it that frames that were sent leave: those of a port that has a burst of them at once, all others when they have
-    /// waited for `hold`. A system call for each frame would cost more than the frame.
+    /// Transmits queued frames: those of a port with a full burst at once, all others when they have waited for `hold`.
+    /// A system call for each frame would cost more than the frame.
     pub fn flush(&mut self, hold: Duration, now: Duration) {
         let since = self.waiting_since.unwrap_or(now);
         match now.saturating_sub(since) < hold {
@@ -120,23 +120,23 @@ impl Forwarder {
         self.waiting_since = is_waiting.then_some(since);
     }
 
-    /// Sends what another thread has sent by a port of this one.
+    /// Sends frames from another thread by a port of this one.
     pub fn deliver(&mut self, parcel: &Parcel) {
         if let Some(port) = self.ports.get_mut(parcel.port_no) {
             port.send_all(parcel);
         }
     }
 
-    /// Asks the ports' back ends how they are. Returns whether some were opened again, which are to be watched anew.
-    pub fn look_at_links(&mut self) -> bool {
+    /// Checks the links of the ports' back ends. Returns whether some were reopened and must be watched again.
+    pub fn check_links(&mut self) -> bool {
         let reopened = self
             .ports
             .iter_mut()
-            .filter_map(|port| port.look().then_some(()));
+            .filter_map(|port| port.check_link().then_some(()));
         reopened.count() > 0
     }
 
-    /// Takes in a burst from the port at this place; returns how many frames came.
+    /// Receives a burst from the port at index `at`; returns the number of frames.
     fn receive(&mut self, at: usize, modes: Modes) -> io::Result<usize> {
         let Self {
             ports,
@@ -176,7 +176,7 @@ impl Forwarder {
         })
     }
 
-    /// Takes what was received through the pipeline, and sends what comes of it.
+    /// Takes the received frames through the pipeline, and sends the results.
     fn forward(&mut self, controllers: &mut dyn Controllers, modes: Modes, now: Duration) {
         match &mut self.reader {
             Some(reader) if !self.burst.is_empty() => reader.process(&mut self.burst, now),
@@ -202,10 +202,10 @@ impl Forwarder {
     }
 }
 
-/// Where the frames of one burst go.
+/// The exits for the frames of one burst.
 struct Exit<'a> {
     shared: &'a Shared,
-    /// Taken for the rest of the burst when the first frame needs it.
+    /// Locked when the first frame needs it, for the rest of the burst.
     pipeline: Option<RwLockReadGuard<'a, Pipeline>>,
     ports: &'a mut PortTable,
     lent: &'a mut Lent,
@@ -215,7 +215,7 @@ struct Exit<'a> {
 }
 
 impl<'a> Exit<'a> {
-    /// Sends these frames of the burst where the compiled pipeline says.
+    /// Sends the frames in `range` to where the compiled pipeline has decided.
     fn send_processed(&mut self, burst: &Burst, range: Range<usize>) {
         let frames = burst.iter().enumerate();
         let mut frames = frames.skip(range.start).take(range.len()).peekable();
@@ -235,7 +235,7 @@ impl<'a> Exit<'a> {
         }
     }
 
-    /// Sends a frame that leaves more than once where it leaves first.
+    /// Sends the earlier copies of a frame that leaves more than once.
     fn send_besides(&mut self, frame: Processed<'_>) {
         for sent in frame.sent() {
             match sent.port() {
@@ -253,7 +253,7 @@ impl<'a> Exit<'a> {
         }
     }
 
-    /// Goes on with frames that the compiled pipeline leaves to the plain form.
+    /// Continues with frames that the compiled pipeline leaves to the plain form.
     fn resume_run<'b>(&mut self, run: impl Iterator<Item = Processed<'b>>) {
         let mut count = 0;
         let mut egress = self.egress();
@@ -275,7 +275,7 @@ impl<'a> Exit<'a> {
         }
     }
 
-    /// Where the plain form leaves packets.
+    /// Creates the sink for the plain form.
     fn egress(&mut self) -> Egress<'_> {
         let shared = self.shared;
         Egress {
@@ -289,7 +289,7 @@ impl<'a> Exit<'a> {
 }
 
 impl Lent {
-    /// Notes where the memory of the burst's last frame is, if it was lent.
+    /// Notes the memory of the burst's last frame, if it was lent.
     fn keep(&mut self, received: Received<'_>, place: usize) {
         if let Received::Lent(frame) = received {
             self.frames.resize_with(place, || None);
@@ -297,14 +297,14 @@ impl Lent {
         }
     }
 
-    /// A frame was copied, or is not needed.
+    /// Notes that a frame was copied, or is not needed.
     fn drop(&mut self, received: Received<'_>) {
         if let Received::Lent(frame) = received {
             self.unused.push(frame);
         }
     }
 
-    /// Sends frames by a port, if there is one that may send. Each comes with its place in the burst.
+    /// Sends frames by a port, if it exists and may send. Each has its position in the burst.
     fn send_run<'a>(
         &mut self,
         port: Option<&mut SwitchPort>,
@@ -324,14 +324,14 @@ impl Lent {
             return port.send(bytes);
         };
         frame.set_bytes(bytes);
-        // SAFETY: the port that lent it exists, and nobody looks at the burst's frame after this.
+        // SAFETY: the port that lent it exists, and nobody reads the burst's frame after this.
         if let Err(frame) = unsafe { port.send_lent(frame) } {
             self.unused.push(frame);
         }
     }
 
-    /// Gives all that is left back to the port that lent it.
-    fn give_back(&mut self, port: &mut SwitchPort) {
+    /// Returns all remaining memory to the port that lent it.
+    fn return_unused(&mut self, port: &mut SwitchPort) {
         self.unused.extend(self.frames.drain(..).flatten());
         if !self.unused.is_empty() {
             port.take_back(&mut self.unused);
@@ -349,7 +349,7 @@ mod tests {
     use urtica_pipeline::PipelineConfig;
     use urtica_wire::{MacAddr, PortNo};
 
-    /// A port to nowhere that counts how often it was flushed.
+    /// A port that discards frames and counts flushes.
     struct Counting(Arc<AtomicUsize>);
 
     impl PortIo for Counting {

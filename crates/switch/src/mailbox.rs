@@ -1,12 +1,12 @@
-//! What one thread leaves for another: a bounded queue with a bell.
+//! A bounded queue between threads, with a bell.
 //!
-//! **What.** Any number of threads put things in; one takes all out at once. The bell, an eventfd, rings only for a
-//! receiver that waits, so that two threads that are both busy make no system call.
+//! **What.** Any number of threads put items in; one takes all of them out at once. The bell, an eventfd, rings only
+//! for a receiver that waits, so that two busy threads make no system calls.
 //!
-//! **Cost.** One short lock for a thing put in, and one for all taken out; to find nothing, a load. Things that were used go
-//! back, to be filled again.
+//! **Cost.** One short lock for each item put in, and one for taking all out; one load if the queue is empty. Used
+//! items are returned, to be filled again.
 //!
-//! **Limits.** Each thing has a weight, and there is room for so much in all. What finds none is refused; the sender counts
+//! **Limits.** Each item has a weight, and the total is limited. An item that exceeds it is refused; the sender counts
 //! it.
 
 use parking_lot::{Mutex, MutexGuard};
@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 /// A queue of `T`s.
 pub(crate) struct Mailbox<T> {
     state: Mutex<State<T>>,
-    /// Whether there is anything; changed with the lock.
+    /// Whether the queue has items; changed with the lock.
     has_things: AtomicBool,
     capacity: usize,
     bell: OwnedFd,
@@ -27,19 +27,19 @@ pub(crate) struct Mailbox<T> {
 
 struct State<T> {
     things: Vec<T>,
-    /// What they weigh together.
+    /// Total weight of the items.
     weight: usize,
-    /// Things that were used.
+    /// Used items.
     spare: Vec<T>,
-    /// Whether the bell is to be rung for the next.
+    /// Whether the next item must ring the bell.
     is_awaited: bool,
 }
 
 impl<T> Mailbox<T> {
-    /// An empty one with room for things that weigh `capacity` together.
+    /// Creates an empty queue for items of a total weight of `capacity`.
     ///
     /// # Errors
-    /// The system's, if it gives no eventfd.
+    /// The system's, if it cannot create an eventfd.
     pub fn new(capacity: usize) -> io::Result<Self> {
         Ok(Self {
             state: Mutex::new(State {
@@ -54,10 +54,10 @@ impl<T> Mailbox<T> {
         })
     }
 
-    /// Puts something of this weight in; returns something that was used, if there is any.
+    /// Puts an item of this weight in; returns a used one, if any.
     ///
     /// # Errors
-    /// What was to be put in, where there is no room.
+    /// Returns the item if the queue is full.
     pub fn put(&self, thing: T, weight: usize) -> Result<Option<T>, T> {
         let mut state = self.lock();
         if state.weight + weight > self.capacity {
@@ -70,15 +70,15 @@ impl<T> Mailbox<T> {
         let is_awaited = std::mem::take(&mut state.is_awaited);
         drop(state);
         if is_awaited {
-            // Fails only where the count is at its limit, and so readable already.
+            // Fails only if the counter is at its limit, and so readable already.
             let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
         }
         Ok(spare)
     }
 
-    /// Takes everything out, in the order in which it was put in. What is in `things` before goes back, as used.
+    /// Takes all items out, in order. The previous items of `things` are returned as used.
     pub fn exchange(&self, things: &mut Vec<T>) {
-        // What is put in meanwhile is found next time, or rings the bell.
+        // An item that is put in after this check is found next time, or rings the bell.
         if things.is_empty() && !self.has_things.load(Acquire) {
             return;
         }
@@ -90,21 +90,21 @@ impl<T> Mailbox<T> {
         std::mem::swap(&mut state.things, things);
     }
 
-    /// Whether the receiver may wait for the bell: there is nothing, and it will ring for what comes.
+    /// Returns whether the receiver may wait for the bell: the queue is empty, and the next item will ring.
     pub fn may_wait(&self) -> bool {
         let mut state = self.lock();
         state.is_awaited = state.things.is_empty();
         state.is_awaited
     }
 
-    /// What becomes readable for a receiver that waits.
+    /// Returns the descriptor that becomes readable for a receiver that waits.
     pub fn bell(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
     }
 
-    /// Makes it unreadable again.
+    /// Makes the bell unreadable again.
     pub fn silence(&self) {
-        // Fails only where it is silent.
+        // Fails only if it is silent already.
         let _ = rustix::io::read(&self.bell, &mut [0_u8; 8]);
     }
 
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn things_come_out_in_order_and_go_back_when_used() {
+    fn items_stay_in_order_and_are_reused() {
         let mailbox = Mailbox::new(8).unwrap();
         assert_eq!(mailbox.put(1, 1), Ok(None));
         assert_eq!(mailbox.put(2, 1), Ok(None));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_one_refuses() {
+    fn a_full_mailbox_refuses_items() {
         let mailbox = Mailbox::new(10).unwrap();
         assert_eq!(mailbox.put(1, 4), Ok(None));
         assert_eq!(mailbox.put(2, 7), Err(2));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bell_rings_for_those_who_wait() {
+    fn the_bell_rings_for_a_waiting_receiver() {
         let mailbox = Mailbox::new(8).unwrap();
         mailbox.put(1, 1).unwrap();
         assert!(!rings(&mailbox, 0), "nobody waits");
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_between_threads() {
+    fn no_items_are_lost_between_threads() {
         const COUNT: u32 = 100_000;
         let mailbox = Arc::new(Mailbox::new(64).unwrap());
         let senders = [0, COUNT].map(|first| {

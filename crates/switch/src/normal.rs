@@ -1,22 +1,22 @@
-//! Which port a host is behind, for switching without OpenFlow ([`urtica_wire::PortNo::NORMAL`], and while no
-//! controller is connected): a table of addresses learnt per VLAN.
+//! A table of the addresses learnt per VLAN and their ports, for switching without OpenFlow
+//! ([`urtica_wire::PortNo::NORMAL`], and while no controller is connected).
 //!
-//! Buckets of four places; an address belongs into one bucket. Where that is full, the address that was silent
-//! longest gives way, so that learning takes the same time however many addresses somebody makes up.
+//! Each address belongs into one bucket of four slots. If the bucket is full, the address that was silent longest is
+//! replaced, so that learning takes constant time even under a flood of invented addresses.
 //!
-//! Which bucket, a hash says whose keys nobody outside knows: who did could choose four addresses of a victim's bucket, send from
-//! them, and have the victim's traffic flooded.
+//! The bucket is chosen by a hash with secret keys: with known keys an attacker could choose four addresses of a
+//! victim's bucket, send from them, and have the victim's traffic flooded.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, RandomState};
 use std::time::Duration;
 use urtica_wire::packet::{EthernetView, VlanTags};
 use urtica_wire::{MacAddr, PortNo};
 
-/// After how long a silence a host is forgotten: IEEE 802.1Q's default.
+/// Silence after which a host is forgotten: IEEE 802.1Q's default.
 const MAX_AGE: Duration = Duration::from_secs(300);
-/// How many buckets there are, as a power of two.
+/// Number of buckets, as a power of two.
 const BUCKET_BITS: u32 = 11;
-/// Places in a bucket.
+/// Slots in a bucket.
 const BUCKET: usize = 4;
 
 /// A table of 8,192 addresses.
@@ -45,7 +45,7 @@ impl Host {
 }
 
 impl MacTable {
-    /// An empty table. Its hash follows from `seed`; without one, nobody can foresee it.
+    /// Creates an empty table. Its hash follows from `seed`; without one, it is unpredictable.
     pub fn new(seed: Option<u64>) -> Self {
         let keys = match seed {
             Some(seed) => [0, 1].map(|number| {
@@ -59,7 +59,7 @@ impl MacTable {
         }
     }
 
-    /// Notes that a host is behind a port. Addresses that no host can have are passed over.
+    /// Notes that a host is behind a port. Addresses that no host can have are ignored.
     pub fn learn(&mut self, vid: u16, mac: MacAddr, port: PortNo, now: Duration) {
         if mac.is_multicast() || mac == MacAddr::ZERO {
             return;
@@ -78,7 +78,7 @@ impl MacTable {
         });
     }
 
-    /// The port that a host is behind, unless it is not known or was silent for long.
+    /// Returns the port that a host is behind, unless the host is unknown or was silent for too long.
     pub fn port_of(&self, vid: u16, mac: MacAddr, now: Duration) -> Option<PortNo> {
         let bucket = &self.buckets[self.bucket_of(vid, mac)];
         let mut hosts = bucket.iter().flatten();
@@ -96,8 +96,8 @@ impl MacTable {
         }
     }
 
-    /// Folded multiplication: the product's upper half, which depends on the lower bits of both factors, onto its lower half,
-    /// which depends on nothing else.
+    /// Chooses an address's bucket by folded multiplication: the product's upper half, which depends on the lower bits
+    /// of both factors, is combined with its lower half.
     fn bucket_of(&self, vid: u16, mac: MacAddr) -> usize {
         let address = mac.to_u64() ^ u64::from(vid) << 48;
         let [addend, factor] = self.keys;
@@ -107,13 +107,13 @@ impl MacTable {
     }
 }
 
-/// A free place, or else that of the host that was silent longest. `None` is less than any time.
+/// Returns a free slot, or else that of the host that was silent longest. `None` is less than any time.
 fn oldest(bucket: &[Option<Host>; BUCKET]) -> usize {
     let seen = |at: &usize| bucket[*at].map(|host| host.seen);
     (0..BUCKET).min_by_key(seen).unwrap_or(0)
 }
 
-/// The VLAN that a frame is in; 0 where it has no tag.
+/// Returns a frame's VLAN; 0 if it has no tag.
 pub(crate) fn vlan_of(frame: &[u8]) -> u16 {
     let Ok(ethernet) = EthernetView::new(frame) else {
         return 0;
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_moves_is_found_where_it_is() {
+    fn a_moved_host_is_found_at_its_new_port() {
         let mut table = MacTable::new(None);
         table.learn(0, HOST, PortNo(1), Duration::ZERO);
         table.learn(0, HOST, PortNo(2), Duration::from_secs(1));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_of_a_port_that_is_gone_are_forgotten() {
+    fn hosts_of_a_removed_port_are_forgotten() {
         let mut table = MacTable::new(None);
         for (vid, port) in [(0, 1), (7, 1), (4095, 1), (8, 2)] {
             table.learn(vid, HOST, PortNo(port), Duration::ZERO);
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(table.port_of(0, MacAddr::BROADCAST, Duration::ZERO), None);
     }
 
-    /// By a hash that was in an earlier version of this file for all to read.
+    /// Uses addresses that collide under the unkeyed hash of an earlier version of this file.
     #[test]
     fn addresses_of_one_bucket_cannot_be_chosen() {
         let bucket_of = |mac: MacAddr| mac.to_u64().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 53;
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn made_up_addresses_push_out_the_oldest() {
+    fn invented_addresses_replace_the_oldest() {
         let mut table = MacTable::new(None);
         for number in 0..100_000_u64 {
             let mac = MacAddr::from_u64(0x0200_0000_0000 | number);

@@ -4,13 +4,13 @@ use crate::mailbox::Mailbox;
 use std::sync::Arc;
 use urtica_wire::PortNo;
 
-/// How many frames make a parcel that is handed over at once.
+/// Number of frames at which a parcel is handed over.
 const MAX_FRAMES: usize = 32;
 
-/// How many frames can wait for a thread.
+/// Number of frames that can wait for a thread.
 pub(crate) const MAX_WAITING: usize = 2048;
 
-/// What a thread is sent by others.
+/// A thread's queue of parcels from others.
 pub(crate) type Inbox = Mailbox<Parcel>;
 
 /// Some frames for one port.
@@ -18,12 +18,12 @@ pub(crate) type Inbox = Mailbox<Parcel>;
 pub(crate) struct Parcel {
     pub port_no: PortNo,
     bytes: Vec<u8>,
-    /// Where each frame ends in `bytes`.
+    /// The end of each frame in `bytes`.
     ends: Vec<usize>,
 }
 
 impl Parcel {
-    /// One without frames: the port is to be looked at.
+    /// Creates an empty parcel. If one is sent empty, it makes the port flush its queues.
     pub fn new(port_no: PortNo) -> Self {
         Self {
             port_no,
@@ -32,7 +32,7 @@ impl Parcel {
         }
     }
 
-    /// The frames, in the order in which they were sent.
+    /// Returns the frames, in the order in which they were sent.
     pub fn frames(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         let ranges = starts.zip(&self.ends);
@@ -58,7 +58,7 @@ pub(crate) struct Outlet {
 }
 
 impl Outlet {
-    /// To the port with this number, by its thread's inbox.
+    /// Creates an outlet to the port with this number, by its thread's inbox.
     pub fn new(port_no: PortNo, inbox: Arc<Inbox>) -> Self {
         Self {
             parcel: Parcel::new(port_no),
@@ -66,7 +66,7 @@ impl Outlet {
         }
     }
 
-    /// Sends a frame, at the latest with the next [`Outlet::flush`]. Returns how many frames were lost to a full inbox.
+    /// Sends a frame, at the latest with the next [`Outlet::flush`]. Returns the number of frames lost to a full inbox.
     #[must_use]
     pub fn push(&mut self, frame: &[u8]) -> usize {
         self.parcel.push(frame);
@@ -76,7 +76,7 @@ impl Outlet {
         }
     }
 
-    /// Hands over what there is. Returns how many frames were lost to a full inbox.
+    /// Hands over all frames. Returns the number of frames lost to a full inbox.
     #[must_use]
     pub fn flush(&mut self) -> usize {
         let count = self.parcel.ends.len();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_counted() {
+    fn lost_frames_are_counted() {
         let inbox = Arc::new(Inbox::new(64).unwrap());
         let mut outlet = Outlet::new(PortNo(7), Arc::clone(&inbox));
         let lost: usize = (0..100).map(|mark| outlet.push(&[mark; 60])).sum();

@@ -1,4 +1,4 @@
-//! Queues of the ports of a switch: they come and go with the ports, and while packets pass.
+//! Queues of a switch's ports, which can change with the ports and while packets pass.
 
 use crate::port_table::SwitchPort;
 use crate::queues::{QueueCounters, SharedQueues};
@@ -10,21 +10,22 @@ use urtica_wire::{
     Version,
 };
 
-/// What a rate reads that is not configured, or cannot be told (OFPQ_MIN_RATE_UNCFG, OFPQ_MAX_RATE_UNCFG).
+/// The value of a rate that is not configured, or cannot be expressed (OFPQ_MIN_RATE_UNCFG, OFPQ_MAX_RATE_UNCFG).
 const NOT_CONFIGURED: u16 = 0xffff;
 
-/// How many queues fit into one reply: there is no reply in parts.
-const MAX_TOLD: usize = 1300;
+/// Maximum number of queues in a reply, which cannot be split into parts.
+const MAX_REPORTED: usize = 1300;
 
-/// A change that the threads of a switch have to be told of.
+/// A change that the threads of a switch have to apply.
 pub(crate) struct QueueChange {
     pub port_no: PortNo,
     pub queues: Option<Arc<SharedQueues>>,
 }
 
 impl Switch {
-    /// Changes the queues of the port with this number or name, while packets pass: queues that stay keep their frames and counters.
-    /// A port without rate and queues has none. They belong to the port's name: a port that comes again under it has them again.
+    /// Changes the queues of the port with this number or name, while packets pass: queues that stay keep their frames
+    /// and counters. A port without rate and queues has no scheduler. The queues belong to the port's name: a port that
+    /// is added again under it gets them again.
     ///
     /// # Errors
     /// [`QueueError`] if there is no such port, or it cannot have such queues; nothing has changed then.
@@ -41,7 +42,7 @@ impl Switch {
         Ok(port_no)
     }
 
-    /// The same but for what this thread and others have to be told of.
+    /// Changes the queues for this thread, and returns the change for other threads.
     pub(crate) fn change_own_queues(
         &mut self,
         port: &str,
@@ -82,13 +83,13 @@ impl Switch {
         Ok((port_no, Some(QueueChange { port_no, queues })))
     }
 
-    /// The settings of a port's queues, if it has some.
+    /// Returns the settings of a port's queues, if any.
     pub fn queues(&self, port_no: PortNo) -> Option<PortQueues> {
         let port = self.forwarder.ports.get(port_no)?;
         Some(port.queues()?.settings())
     }
 
-    /// What went through each queue of a port.
+    /// Returns the counters of each queue of a port.
     pub fn queue_stats(&self, port_no: PortNo, now: Duration) -> Vec<QueueStats> {
         let port = self.forwarder.ports.get(port_no);
         let queues = port.and_then(SwitchPort::queues);
@@ -99,7 +100,7 @@ impl Switch {
             .collect()
     }
 
-    /// The port with the queues that its name has, if it has some.
+    /// Returns the port with the queues of its name, if any.
     pub(crate) fn with_its_queues(
         &mut self,
         port: SwitchPort,
@@ -115,7 +116,7 @@ impl Switch {
         port.with_queues(Some(Arc::new(queues)))
     }
 
-    /// Has flow mods be checked by the queues that there are.
+    /// Makes the pipeline check flow mods against the present queues.
     fn note_queues(&self, port_no: PortNo, settings: &PortQueues) {
         let numbers = settings.queues.keys().copied();
         self.shared.pipeline_mut().set_queues(port_no, numbers);
@@ -130,10 +131,10 @@ impl Switch {
         found.ok_or_else(|| QueueError::NoPort(port.to_owned()))
     }
 
-    /// The queues of a port, or of all ([`PortNo::ANY`]), as a controller is told.
+    /// Returns the queues of a port, or of all ([`PortNo::ANY`]), for a controller.
     ///
     /// # Errors
-    /// OFPQOFC_BAD_PORT; OFPQOFC_EPERM if there are more than one message can tell.
+    /// OFPQOFC_BAD_PORT; OFPQOFC_EPERM if there are more than fit into a message.
     pub(crate) fn queue_config(
         &self,
         version: Version,
@@ -147,7 +148,7 @@ impl Switch {
         let ports = ports.filter(|port| is_all || port.port_no == wanted);
         let queues: Vec<_> = ports.flat_map(|port| described(version, port)).collect();
         match queues.len() {
-            ..=MAX_TOLD => Ok(QueueConfig {
+            ..=MAX_REPORTED => Ok(QueueConfig {
                 port: wanted,
                 queues: List::from(queues),
             }),
@@ -155,7 +156,7 @@ impl Switch {
         }
     }
 
-    /// The counters of a queue, or of all ([`QUEUE_ALL`]), of a port, or of all, as a controller is told.
+    /// Returns the counters of a queue, or of all ([`QUEUE_ALL`]), of a port, or of all, for a controller.
     ///
     /// # Errors
     /// OFPQOFC_BAD_PORT; OFPQOFC_BAD_QUEUE if no such port has the queue.
@@ -181,7 +182,7 @@ impl Switch {
     }
 }
 
-/// The queues of a port, as a controller is told. 1.0 has no maximum rates.
+/// Returns a port's queues for a controller. 1.0 has no maximum rates.
 fn described(version: Version, port: &SwitchPort) -> Vec<PacketQueue<'static>> {
     let Some(queues) = port.queues() else {
         return Vec::new();
@@ -204,7 +205,7 @@ fn described(version: Version, port: &SwitchPort) -> Vec<PacketQueue<'static>> {
     described.collect()
 }
 
-/// A rate in tenths of a percent of the port's, rounded to the nearest.
+/// Returns a rate in tenths of a percent of the port's, rounded to the nearest.
 fn per_mille(rate_bps: Option<u64>, port_bps: Option<u64>) -> u16 {
     let (Some(rate_bps), Some(port_bps)) = (rate_bps, port_bps) else {
         return NOT_CONFIGURED;
@@ -227,7 +228,7 @@ fn stats(port_no: PortNo, queue_id: u32, counters: QueueCounters, now: Duration)
     }
 }
 
-/// 1.0 does not tell since when a queue is counted.
+/// Converts statistics: 1.0 does not report the age of a queue's counters.
 fn for_version(version: Version, stats: QueueStats) -> QueueStats {
     match version {
         Version::Of13 => stats,
@@ -244,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_told_in_tenths_of_a_percent() {
+    fn rates_are_reported_in_tenths_of_a_percent() {
         assert_eq!(per_mille(Some(100), Some(1000)), 100);
         assert_eq!(per_mille(Some(1_999), Some(1_000_000)), 2);
         assert_eq!(per_mille(Some(2000), Some(1000)), 1000, "no more than all");

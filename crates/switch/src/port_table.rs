@@ -1,11 +1,11 @@
-//! The switch's ports: their back ends, and what went through them.
+//! The switch's ports: their back ends and counters.
 //!
-//! Each thread of a switch has a table of all ports. Of its own ports it has the back ends, of the others ways to send: past the
-//! thread that has the port where the back end has such a way, else outlets to that thread. A port whose flows several threads share is
-//! each one's own: each has a back end. What all need to know of a port is in one
-//! [`PortRecord`]. Each thread counts by itself, and who asks adds up.
+//! Each thread of a switch has a table of all ports. It has the back ends of its own ports, and ways to send by the
+//! others: directly, if the back end offers such a way, otherwise by outlets to the thread that has the port. If
+//! several threads share a port's flows, each has its own back end of it. State that all threads need of a port is in
+//! one [`PortRecord`]. Each thread has its own counters, which are added up on request.
 //!
-//! **Queues.** A port that has some is another kind of [`Backend`], so that the others do not pay for them.
+//! **Queues.** A port with queues has another kind of [`Backend`], so that other ports do not pay for queues.
 
 use crate::parcel::{Inbox, Outlet, Parcel};
 use crate::queues::{Polled, Pushed, SharedQueues};
@@ -19,88 +19,88 @@ use std::time::Duration;
 use urtica_wire::packet::ethernet;
 use urtica_wire::{MacAddr, Port, PortConfig, PortFeatures, PortNo, PortState, PortStats};
 
-/// The shortest frame that Ethernet carries, without the check sequence.
+/// Minimum length of an Ethernet frame, without the check sequence.
 const SHORTEST: usize = 60;
 
-/// What a counter that is not kept reads (1.3.5 section 7.3.5.6).
+/// The value of a counter that is not kept (1.3.5 section 7.3.5.6).
 const NOT_KEPT: u64 = u64::MAX;
 
-/// A port with any of these set takes nothing in.
-const DEAF: PortConfig = PortConfig::PORT_DOWN.union(PortConfig::NO_RECV);
+/// Flags that make a port drop received frames.
+const NO_RECEIVE: PortConfig = PortConfig::PORT_DOWN.union(PortConfig::NO_RECV);
 
-/// A port with any of these set sends nothing.
-const MUTE: PortConfig = PortConfig::PORT_DOWN.union(PortConfig::NO_FWD);
+/// Flags that make a port drop sent frames.
+const NO_SEND: PortConfig = PortConfig::PORT_DOWN.union(PortConfig::NO_FWD);
 
-/// All ports, in the order of their numbers.
+/// All ports, sorted by number.
 #[derive(Default)]
 pub(crate) struct PortTable {
     ports: Vec<SwitchPort>,
 }
 
-/// One port, as one thread has it.
+/// One port, as one thread sees it.
 pub(crate) struct SwitchPort {
     pub port_no: PortNo,
     backend: Backend,
-    /// The inbox of the thread that sends what waits in queues; `None` if that is this one.
+    /// The inbox of the thread that sends the frames of queues; `None` if it is this thread.
     home: Option<Arc<Inbox>>,
     record: Arc<PortRecord>,
-    /// What this thread counts.
+    /// This thread's counters.
     counters: Arc<Counters>,
-    /// The back end returned an error; it is asked again once it has a link.
+    /// The back end returned an error; it is polled again once it has a link.
     failed: bool,
-    /// Something was sent since the last flush, or kept by it.
+    /// Whether frames were sent since the last flush, or kept by it.
     unflushed: bool,
-    /// How many frames were sent since then.
+    /// Number of frames sent since then.
     unflushed_frames: usize,
-    /// Lent frames that were not taken in.
+    /// Lent frames that were not received.
     refused: Vec<LentFrame>,
 }
 
-/// Where a port's frames come from and go to.
+/// The origin and destination of a port's frames.
 enum Backend {
-    /// This thread has it.
+    /// This thread has the back end.
     Here(Box<dyn PortIo>),
-    /// Another thread has it, and this one can send past it.
-    Beside(Box<dyn PortSender>),
-    /// Another thread has it.
+    /// Another thread has it, and this one can send directly.
+    Direct(Box<dyn PortSender>),
+    /// Another thread has it, and frames pass through its inbox.
     Elsewhere(Outlet),
-    /// Frames go through queues before they leave.
+    /// Frames pass through queues before they leave.
     Queued(Box<Queued>),
 }
 
-/// The way out of a port that has queues.
+/// The output of a port that has queues.
 struct Queued {
     queues: Arc<SharedQueues>,
-    /// The way behind them; itself without queues.
+    /// The back end after the queues, which has no queues.
     inner: Backend,
 }
 
-/// What all threads know of a port. Only the thread that has its back end tells of the link.
+/// State of a port that all threads share. Only the thread that has the back end updates the link.
 #[derive(Debug)]
 struct PortRecord {
     added: Duration,
-    /// The number of the network interface, or 0 if it is none.
+    /// Number of the network interface, or 0 if the port is none.
     link_index: AtomicU32,
-    /// Its Ethernet address, as a number.
+    /// The port's Ethernet address, as a number.
     hw_addr: AtomicU64,
     /// [`PortConfig`]'s bits, as in the pipeline's description of the port.
     config: AtomicU32,
     has_link: AtomicBool,
     speed_kbps: AtomicU32,
-    /// Those of all threads. Locked to add one and to add them up.
+    /// The counters of all threads. Locked to add one and to add them up.
     counters: Mutex<Vec<Arc<Counters>>>,
 }
 
-/// What went through a port on one thread, which alone counts here: on cache lines of its own, two of them, as processors
-/// fetch lines in pairs.
+/// One thread's counters of a port, which only that thread changes: on two separate cache lines, as processors fetch
+/// lines in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Counters {
     rx_packets: AtomicU64,
     rx_bytes: AtomicU64,
-    /// For want of room.
+    /// Dropped for lack of space.
     rx_dropped: AtomicU64,
-    /// Because of the port's configuration.
+    /// Dropped because of the port's configuration.
     rx_blocked: AtomicU64,
     rx_errors: AtomicU64,
     tx_packets: AtomicU64,
@@ -108,7 +108,7 @@ struct Counters {
     tx_dropped: AtomicU64,
 }
 
-/// What one thread has received by a port, to be asked for by another.
+/// One thread's count of frames received by a port, for other threads.
 #[cfg(test)]
 pub(crate) struct ReceivedHere(Arc<Counters>);
 
@@ -120,7 +120,7 @@ impl ReceivedHere {
 }
 
 impl PortTable {
-    /// Adds a port; returns whether it takes the place of the one that had its number before.
+    /// Adds a port; returns whether it replaces one with its number.
     pub fn insert(&mut self, port: SwitchPort) -> bool {
         match self.find(port.port_no) {
             Ok(at) => {
@@ -134,66 +134,66 @@ impl PortTable {
         }
     }
 
-    /// Takes a port away.
+    /// Removes a port.
     pub fn remove(&mut self, port_no: PortNo) -> Option<SwitchPort> {
         let at = self.find(port_no).ok()?;
         Some(self.ports.remove(at))
     }
 
-    /// All ports, taken out.
+    /// Returns all ports by value.
     pub fn into_ports(self) -> impl Iterator<Item = SwitchPort> {
         self.ports.into_iter()
     }
 
-    /// How many ports there are.
+    /// Returns the number of ports.
     pub fn len(&self) -> usize {
         self.ports.len()
     }
 
-    /// The port at this place in the order.
+    /// Returns the port at index `at`.
     ///
     /// # Panics
-    /// Where there are fewer.
+    /// If there are fewer.
     pub fn at_mut(&mut self, at: usize) -> &mut SwitchPort {
         &mut self.ports[at]
     }
 
-    /// The ports, in the order of their numbers.
+    /// Returns the ports, sorted by number.
     pub fn iter(&self) -> impl Iterator<Item = &SwitchPort> {
         self.ports.iter()
     }
 
-    /// The same, to be changed.
+    /// Returns the ports mutably, sorted by number.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut SwitchPort> {
         self.ports.iter_mut()
     }
 
-    /// The port with this number.
+    /// Returns the port with this number.
     pub fn get(&self, port_no: PortNo) -> Option<&SwitchPort> {
         let at = self.find(port_no).ok()?;
         self.ports.get(at)
     }
 
-    /// The same, to be changed.
+    /// Returns the port with this number mutably.
     pub fn get_mut(&mut self, port_no: PortNo) -> Option<&mut SwitchPort> {
         let at = self.find(port_no).ok()?;
         self.ports.get_mut(at)
     }
 
-    /// The port with this number, if its configuration lets it send.
+    /// Returns the port with this number, if its configuration lets it send.
     pub fn sender(&mut self, port_no: PortNo) -> Option<&mut SwitchPort> {
         let port = self.get_mut(port_no)?;
-        (!port.record.config().intersects(MUTE)).then_some(port)
+        (!port.record.config().intersects(NO_SEND)).then_some(port)
     }
 
-    /// Sees to it that everything sent leaves, but for what has to wait in queues.
+    /// Transmits all sent frames, except those that have to wait in queues.
     pub fn flush(&mut self, now: Duration) {
         for port in self.ports.iter_mut().filter(|port| port.unflushed) {
             port.flush(now);
         }
     }
 
-    /// The same for ports that were sent `count` frames since.
+    /// Flushes the ports by which `count` or more frames were sent since the last flush.
     pub fn flush_those_with(&mut self, count: usize, now: Duration) {
         let is_full = |port: &&mut SwitchPort| port.unflushed_frames >= count;
         self.ports
@@ -202,20 +202,20 @@ impl PortTable {
             .for_each(|port| port.flush(now));
     }
 
-    /// Gives a port these queues, or none, if there is one of this number.
+    /// Sets or removes the queues of the port with this number, if it exists.
     pub fn set_queues(&mut self, port_no: PortNo, queues: Option<Arc<SharedQueues>>) {
         if let Some(port) = self.remove(port_no) {
             self.insert(port.with_queues(queues));
         }
     }
 
-    /// Whether the last flush has left something, for which there should be another soon.
+    /// Returns whether frames are left after the last flush, so that another flush should follow soon.
     pub fn has_unsent(&self) -> bool {
         self.ports.iter().any(|port| port.unflushed)
     }
 
-    /// The place of the port with this number, or the one where it belongs. Most switches number their ports 1, 2, 3, …:
-    /// a port is looked for in the place first that it has there.
+    /// Returns the index of the port with this number, or the index for inserting it. Most switches number their ports
+    /// 1, 2, 3, …, so the index that follows from this is checked first.
     fn find(&self, port_no: PortNo) -> Result<usize, usize> {
         let guess = (port_no.0 as usize).wrapping_sub(1);
         match self.ports.get(guess) {
@@ -228,18 +228,18 @@ impl PortTable {
 }
 
 impl SwitchPort {
-    /// A port that this thread has, and its description.
+    /// Creates a port that this thread has, and its description.
     pub fn new(port_no: PortNo, io: Box<dyn PortIo>, now: Duration) -> (Self, Port) {
         let mut description = Port::new(port_no, io.hw_addr(), io.name());
         let record = PortRecord::new(now, &*io);
         let mut port = Self::with(port_no, Backend::Here(io), Arc::new(record));
-        port.look();
+        port.check_link();
         port.describe(&mut description);
         (port, description)
     }
 
-    /// The same port for other threads, each of which receives a share of its flows: for as many as can, of `count` altogether.
-    /// `home` is the inbox of the thread that has this one.
+    /// Splits the port for other threads, each of which receives a share of its flows: for as many as possible, `count`
+    /// in total. `home` is the inbox of the thread that has this port.
     pub fn split(&mut self, count: usize, home: &Arc<Inbox>) -> Vec<Self> {
         let Backend::Here(io) = self.backend.inner_mut() else {
             return Vec::new();
@@ -247,7 +247,7 @@ impl SwitchPort {
         let others = match io.split(count) {
             Ok(others) => others,
             Err(error) => {
-                tracing::warn!(port_no = %self.port_no, %error, "one thread receives by the port");
+                tracing::warn!(port_no = %self.port_no, %error, "cannot share the port among threads; one thread receives by it");
                 Vec::new()
             }
         };
@@ -257,24 +257,24 @@ impl SwitchPort {
             .collect()
     }
 
-    /// How many frames this thread receives by it, for whoever asks.
+    /// Returns this thread's count of received frames, for other threads.
     #[cfg(test)]
     pub fn received_here(&self) -> ReceivedHere {
         ReceivedHere(Arc::clone(&self.counters))
     }
 
-    /// How many threads could receive by it.
+    /// Returns the maximum number of threads that can receive by the port.
     pub fn max_threads(&self) -> usize {
         self.io().map_or(0, PortIo::max_threads)
     }
 
-    /// The same port for a thread that does not have it, but the inbox of the one that does.
+    /// Returns the port for a thread that does not have it, but the inbox of the thread that does.
     pub fn elsewhere(&self, inbox: Arc<Inbox>) -> Self {
         let outlet = || Backend::Elsewhere(Outlet::new(self.port_no, Arc::clone(&inbox)));
         let backend = match self.io().and_then(PortIo::sender) {
-            Some(Ok(sender)) => Backend::Beside(sender),
+            Some(Ok(sender)) => Backend::Direct(sender),
             Some(Err(error)) => {
-                tracing::info!(port_no = %self.port_no, %error, "frames for the port go through the thread that has it");
+                tracing::info!(port_no = %self.port_no, %error, "cannot send directly by another thread's port; sending through that thread");
                 outlet()
             }
             None => outlet(),
@@ -282,14 +282,14 @@ impl SwitchPort {
         self.share(backend, inbox)
     }
 
-    /// The same port for another thread, with its queues.
+    /// Returns the port for another thread, with its queues.
     fn share(&self, backend: Backend, home: Arc<Inbox>) -> Self {
         let mut port = Self::with(self.port_no, backend, Arc::clone(&self.record));
         port.home = Some(home);
         port.with_queues(self.queues().cloned())
     }
 
-    /// The port with these queues in place of those that it has, or without. What waits in the latter leaves at once.
+    /// Replaces or removes the port's queues. Frames that wait in the old ones leave at once.
     pub fn with_queues(self, queues: Option<Arc<SharedQueues>>) -> Self {
         let is_home = self.home.is_none();
         let mut backend = match self.backend {
@@ -313,7 +313,7 @@ impl SwitchPort {
         }
     }
 
-    /// The queues, if it has some.
+    /// Returns the queues, if any.
     pub fn queues(&self) -> Option<&Arc<SharedQueues>> {
         match &self.backend {
             Backend::Queued(queued) => Some(&queued.queues),
@@ -321,7 +321,7 @@ impl SwitchPort {
         }
     }
 
-    /// The rate that the back end reports, in bits a second, if it does.
+    /// Returns the rate that the back end reports, in bits a second, if any.
     pub fn rate_bps(&self) -> Option<u64> {
         self.record.rate_bps()
     }
@@ -342,7 +342,7 @@ impl SwitchPort {
         }
     }
 
-    /// The back end, if this thread has it.
+    /// Returns the back end, if this thread has it.
     pub fn io(&self) -> Option<&dyn PortIo> {
         match self.backend.inner() {
             Backend::Here(io) => Some(&**io),
@@ -350,7 +350,7 @@ impl SwitchPort {
         }
     }
 
-    /// The same, taken out.
+    /// Returns the back end by value, if this thread has it.
     pub fn into_io(self) -> Option<Box<dyn PortIo>> {
         match self.backend {
             Backend::Here(io) => Some(io),
@@ -358,20 +358,20 @@ impl SwitchPort {
                 Backend::Here(io) => Some(io),
                 _ => None,
             },
-            Backend::Beside(_) | Backend::Elsewhere(_) => None,
+            Backend::Direct(_) | Backend::Elsewhere(_) => None,
         }
     }
 
-    /// Sets what the port may do, from each thread's next burst on.
+    /// Sets the port's configuration, from each thread's next burst on.
     pub fn set_config(&self, config: PortConfig) {
         self.record.config.store(config.bits(), Relaxed);
     }
 
-    /// Hands over at most `max` frames, or drops them where the configuration says so. Returns how many came; none of a
-    /// port that is elsewhere.
+    /// Passes on at most `max` frames, or drops them if the configuration requires it. Returns the number received; 0
+    /// for a port of another thread.
     ///
     /// # Errors
-    /// Where the back end does not work any more; it is then not asked again until [`SwitchPort::look`] finds a link.
+    /// If the back end has failed; it is then not polled again until [`SwitchPort::check_link`] finds a link.
     pub fn receive(
         &mut self,
         max: usize,
@@ -383,7 +383,7 @@ impl SwitchPort {
         if self.failed {
             return Ok(0);
         }
-        let is_deaf = self.record.config().intersects(DEAF);
+        let is_deaf = self.record.config().intersects(NO_RECEIVE);
         let counters = &self.counters;
         let refused = &mut self.refused;
         let received = io.receive_lent(max, &mut |frame| {
@@ -412,14 +412,14 @@ impl SwitchPort {
         received
     }
 
-    /// Sends a frame, whatever the configuration says. One that a popped tag has left shorter than Ethernet allows is
-    /// padded with zeros (IEEE 802.3 section 4.2.3.3).
+    /// Sends a frame, whatever the configuration. One that is too short for Ethernet since a tag was popped is padded
+    /// with zeros (IEEE 802.3 section 4.2.3.3).
     #[inline]
     pub fn send(&mut self, frame: &[u8]) {
         self.send_by(0, frame);
     }
 
-    /// The same by a queue, if the port has queues.
+    /// Sends a frame by a queue, if the port has queues; otherwise like [`SwitchPort::send`].
     #[inline]
     pub fn send_by(&mut self, queue_id: u32, frame: &[u8]) {
         match frame.len() {
@@ -432,17 +432,17 @@ impl SwitchPort {
         }
     }
 
-    /// Gives the back end frames back that it has lent, all there are.
+    /// Returns all frames of the list to the back end that has lent them.
     pub fn take_back(&mut self, frames: &mut Vec<LentFrame>) {
         if let Backend::Here(io) = self.backend.inner_mut() {
             io.take_back(frames);
         }
     }
 
-    /// Sends a lent frame, as [`SwitchPort::send`]; from where it is, if the back end can.
+    /// Sends a lent frame, like [`SwitchPort::send`]; in place, if the back end can.
     ///
     /// # Errors
-    /// The frame, where it was copied: its memory is still to be given back.
+    /// Returns the frame if it was copied: the caller must return its memory to its port.
     ///
     /// # Safety
     /// The port that lent it exists, and nothing else has the frame.
@@ -466,7 +466,7 @@ impl SwitchPort {
         Err(frame)
     }
 
-    /// Sends what another thread has sent by this port. A parcel without frames says that some wait in queues.
+    /// Sends the frames of another thread by this port. A parcel without frames means that some wait in queues.
     pub fn send_all(&mut self, parcel: &Parcel) {
         self.unflushed = true;
         let frames = parcel.frames();
@@ -480,7 +480,7 @@ impl SwitchPort {
         let counters = &self.counters;
         let is_sent = match &mut self.backend {
             Backend::Here(io) => io.send(frame),
-            Backend::Beside(sender) => sender.send(frame),
+            Backend::Direct(sender) => sender.send(frame),
             Backend::Elsewhere(outlet) => return counters.count_lost(outlet.push(frame)),
             Backend::Queued(queued) => return queued.push(queue_id, frame, counters),
         };
@@ -497,7 +497,7 @@ impl SwitchPort {
             (Backend::Queued(queued), None) => queued.flush(&self.record, counters, now),
             (Backend::Queued(queued), Some(home)) => {
                 if queued.queues.ring() {
-                    // It weighs nothing, so that there is room.
+                    // It has no weight, so the inbox accepts it.
                     let _ = home.put(Parcel::new(self.port_no), 0);
                 }
                 queued.inner.flush(counters)
@@ -506,8 +506,9 @@ impl SwitchPort {
         };
     }
 
-    /// Asks the back end, if this thread has it, how it is. Returns whether it was opened again: then it is to be watched anew.
-    pub fn look(&mut self) -> bool {
+    /// Checks the link of the back end, if this thread has it. Returns whether it was reopened: then it must be watched
+    /// again.
+    pub fn check_link(&mut self) -> bool {
         let reopened = self.reopen();
         let Backend::Here(io) = self.backend.inner_mut() else {
             return false;
@@ -520,39 +521,39 @@ impl SwitchPort {
         if dropped > 0 {
             let port_no = self.port_no;
             add(&self.counters.rx_dropped, dropped);
-            urtica_log::warn!(about: port_no, %port_no, dropped, "frames were lost: more came than were received in time");
+            urtica_log::warn!(about: port_no, %port_no, dropped, "receive buffer overflowed; frames were lost");
         }
         reopened.unwrap_or(false)
     }
 
-    /// Has the back end open an interface again that was taken away. Returns whether it did.
+    /// Lets the back end reopen an interface that was deleted. Returns whether it did.
     fn reopen(&mut self) -> Result<bool, PortError> {
         let port_no = self.port_no;
         let reopened = match self.backend.inner_mut() {
             Backend::Here(io) => io.reopen(),
-            Backend::Beside(sender) => sender.reopen(),
+            Backend::Direct(sender) => sender.reopen(),
             _ => return Ok(false),
         };
         match (&reopened, self.backend.inner()) {
             (Ok(true), Backend::Here(io)) => {
                 self.record.identify(&**io);
-                tracing::info!(%port_no, name = io.name(), "the interface is there again");
+                tracing::info!(%port_no, name = io.name(), "reopened an interface that was deleted and created again");
             }
             (Err(error), _) => {
-                urtica_log::warn!(about: port_no, %port_no, %error, "the interface is there again and cannot be opened");
+                urtica_log::warn!(about: port_no, %port_no, %error, "cannot reopen an interface that was deleted and created again");
             }
             _ => {}
         }
         reopened
     }
 
-    /// Takes in that the system has told of the link of this network interface. Returns whether it is this port's.
+    /// Handles the system's report of a network interface's link. Returns whether the interface is this port's.
     pub fn note_link(&mut self, link_index: u32, has_link: bool) -> bool {
         if self.record.link_index.load(Relaxed) != link_index {
             return false;
         }
         match self.backend.inner() {
-            // Opening it again is left to whoever looks at all, and watches it then.
+            // Reopening is left to `check_link`, whose caller watches the port again.
             Backend::Here(io) => {
                 let has_link = io.is_up();
                 self.failed &= !has_link;
@@ -563,7 +564,7 @@ impl SwitchPort {
         true
     }
 
-    /// Brings a description up to date with what the back end last told; returns whether anything changed.
+    /// Updates a description from the back end's last reports; returns whether anything changed.
     pub fn describe(&self, port: &mut Port) -> bool {
         let before = *port;
         let has_link = self.record.has_link.load(Relaxed);
@@ -574,7 +575,7 @@ impl SwitchPort {
         *port != before
     }
 
-    /// What went through the port.
+    /// Returns the port's counters.
     pub fn stats(&self, now: Duration) -> PortStats {
         let age = now.saturating_sub(self.record.added);
         let sum = |counter| self.record.sum(counter);
@@ -597,14 +598,14 @@ impl SwitchPort {
         }
     }
 
-    /// How many of the frames that came in were dropped because of the port's configuration.
+    /// Returns the number of received frames that were dropped because of the port's configuration.
     pub fn blocked(&self) -> u64 {
         self.record.sum(|counters| &counters.rx_blocked)
     }
 }
 
 impl Backend {
-    /// The way behind the queues, if there are some.
+    /// Returns the back end after the queues, if there are some.
     #[inline]
     fn inner(&self) -> &Self {
         match self {
@@ -613,7 +614,7 @@ impl Backend {
         }
     }
 
-    /// The same, to be changed.
+    /// Returns the back end after the queues mutably, if there are some.
     #[inline]
     fn inner_mut(&mut self) -> &mut Self {
         match self {
@@ -622,11 +623,11 @@ impl Backend {
         }
     }
 
-    /// Sends a frame past queues, and counts it. Returns whether the port has accepted it.
+    /// Sends a frame without queues, and counts it. Returns whether the port has accepted it.
     fn send(&mut self, frame: &[u8], counters: &Counters) -> bool {
         let is_sent = match self {
             Self::Here(io) => io.send(frame),
-            Self::Beside(sender) => sender.send(frame),
+            Self::Direct(sender) => sender.send(frame),
             Self::Elsewhere(outlet) => {
                 counters.count_lost(outlet.push(frame));
                 return true;
@@ -639,14 +640,14 @@ impl Backend {
         is_sent
     }
 
-    /// Has everything leave that is not in queues. Returns whether something is left.
+    /// Transmits all frames that are not in queues. Returns whether some are left.
     fn flush(&mut self, counters: &Counters) -> bool {
         match self {
             Self::Here(io) => {
                 io.flush();
                 io.has_unsent()
             }
-            Self::Beside(sender) => {
+            Self::Direct(sender) => {
                 sender.flush();
                 sender.has_unsent()
             }
@@ -658,7 +659,7 @@ impl Backend {
         }
     }
 
-    /// Ends queues, and sends what waits in them.
+    /// Closes queues, and sends the frames that wait in them.
     fn take_all(&mut self, queues: &SharedQueues, counters: &Counters) {
         let lost = queues.close(|frame| self.send(frame, counters));
         counters.count_lost(lost);
@@ -675,7 +676,7 @@ impl Queued {
         counters.count_lost(is_lost.into());
     }
 
-    /// Has frames leave that may; a port without a link drops all. Returns whether some are left.
+    /// Transmits the frames that may leave; a port without a link drops all. Returns whether some are left.
     fn flush(&mut self, record: &PortRecord, counters: &Counters, now: Duration) -> bool {
         let Self { queues, inner } = self;
         let is_empty = match record.has_link.load(Relaxed) {
@@ -707,20 +708,20 @@ impl PortRecord {
         record
     }
 
-    /// Notes which interface it is.
+    /// Notes the back end's interface and address.
     fn identify(&self, io: &dyn PortIo) {
         self.link_index.store(io.link_index().unwrap_or(0), Relaxed);
         self.hw_addr.store(io.hw_addr().to_u64(), Relaxed);
     }
 
-    /// What all threads have counted.
+    /// Returns the sum of all threads' counters.
     fn sum(&self, counter: fn(&Counters) -> &AtomicU64) -> u64 {
         let all = self.counters.lock();
         let counts = all.iter().map(|counters| counter(counters).load(Relaxed));
         counts.sum()
     }
 
-    /// The rate that the back end reports, in bits a second, if it does.
+    /// Returns the rate that the back end reports, in bits a second, if any.
     fn rate_bps(&self) -> Option<u64> {
         match self.speed_kbps.load(Relaxed) {
             0 => None,
@@ -752,7 +753,7 @@ fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Relaxed) + more, Relaxed);
 }
 
-/// A port can take packets over from another (fast failover) while it has a link and is not switched off.
+/// Sets whether a port can take over packets from another (fast failover): it must have a link and be switched on.
 pub(crate) fn set_liveness(port: &mut Port) {
     let is_live =
         !port.state.contains(PortState::LINK_DOWN) && !port.config.contains(PortConfig::PORT_DOWN);

@@ -1,21 +1,22 @@
-//! A switch on real ports, connections and time: one thread that waits for whichever has something, or several.
+//! A switch on real ports, connections and time: one thread that waits for events, or several.
 //!
-//! **What.** An epoll loop over the ports' descriptors, the controllers' sockets and the listeners. It moves bytes; all
-//! that they mean is decided by [`Switch`]. With [`Runner::with_threads`] ports are dealt out to threads of their own (the
-//! modules `worker` and `spread`), and this one is left with the controllers.
+//! **What.** An epoll loop over the ports' descriptors, the controllers' sockets and the listeners. It only moves
+//! bytes; [`Switch`] interprets them. With [`Runner::with_threads`] ports are distributed to their own threads (the
+//! modules `worker` and `spread`), and this thread serves only the controllers.
 //!
-//! **Order.** Ports first, some bursts of one after the other while they are busy, then whatever controllers sent: neither
-//! can starve the other. What comes of both leaves once an iteration, so that a burst's packet-ins are one write.
+//! **Order.** Ports first, several bursts in a row while they are busy, then the controllers' messages: neither can
+//! starve the other. The output of both is sent once an iteration, so that a burst's packet-ins are one write.
 //!
-//! **Back-pressure.** A controller is not read from while [`Switch::wants_input`] says so.
+//! **Back-pressure.** A controller is not read from while [`Switch::wants_input`] returns `false`.
 //!
-//! **TLS.** Connections whose handshake is under way are apart, in the [`Acceptor`], which serves a few of them in an iteration, since
-//! each costs a millisecond of computing. The switch meets them when they are done.
+//! **TLS.** Connections in their handshake are handled separately, in the [`Acceptor`], which serves a few of them in
+//! each iteration, since each needs a millisecond of computing. They are passed to the switch when they are ready.
 //!
-//! **Changes from outside.** A [`Remote`] has the runner's thread add and remove ports and controllers, between two iterations.
+//! **Changes from outside.** A [`Remote`] makes the runner's thread add and remove ports and controllers, between two
+//! iterations.
 //!
-//! **Thread-safety.** Everything belongs to the thread that calls [`Runner::run`], but for what workers are given; a
-//! [`StopHandle`] or [`Remote`] may live anywhere.
+//! **Thread-safety.** Everything belongs to the thread that calls [`Runner::run`], except for the workers' state; a
+//! [`StopHandle`] or [`Remote`] may be used on any thread.
 
 mod addresses;
 mod backoff;
@@ -57,61 +58,63 @@ use urtica_socket::{
 };
 use worker::{Crew, Worker};
 
-/// How many bursts of each port are taken in before controllers are read.
+/// Number of bursts received from each port before controllers are read.
 const BURSTS: usize = 8;
 
-/// How often the switch is told the time.
+/// Interval of the switch's time-outs.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How often ports are asked that have nothing to watch, or have frames for which they had no room.
-const ASK: Duration = Duration::from_millis(1);
+/// Polling interval for ports that cannot be watched, or have frames for which they had no space.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The most that is read from one controller in one iteration.
+/// Maximum number of bytes read from one controller in one iteration.
 const READ_BYTES: usize = 64 << 10;
 
-/// How many descriptors one wait can report.
+/// Maximum number of events that one wait can report.
 const EVENTS: usize = 64;
 
 /// Why a switch could not be run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// A passive address cannot be listened at.
+    /// Listening at a passive address failed.
     #[error(transparent)]
     Listen(#[from] ListenError),
     /// A file that TLS needs cannot be used.
-    #[error("cannot speak TLS: {0}")]
+    #[error("cannot use TLS: {0}")]
     Tls(#[from] TlsError),
-    /// TLS is to be spoken, and nothing was said about how.
+    /// TLS is required, but not configured.
     #[error(transparent)]
     NoTls(#[from] NoTlsConfig),
     /// A controller's name cannot be looked up.
-    #[error("cannot find the controller {address}: {error}; expected a host that there is")]
+    #[error(
+        "cannot find the controller {address}: {error}; expected the name or address of a host"
+    )]
     LookUp {
-        /// Which.
+        /// The controller's address.
         address: Address,
-        /// Why not.
+        /// The system's error.
         error: io::Error,
     },
     /// A thread cannot be bound to a processor.
     #[error(
-        "cannot bind a thread to processor {core}: {error}; `lscpu` tells which are there, `taskset -p $$` which are ours"
+        "cannot bind a thread to processor {core}: {error}; `lscpu` lists the processors, `taskset -p $$` shows those that this process may use"
     )]
     Core {
-        /// Which, counted from 0.
+        /// The processor's number, from 0.
         core: usize,
-        /// Why not.
+        /// The system's error.
         error: io::Error,
     },
     /// Flow entries cannot be saved.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The system refused something.
+    /// An operation of the system failed.
     #[error("the switch cannot {what}: {error}")]
     Io {
-        /// What was attempted.
+        /// The failed operation.
         what: &'static str,
-        /// Why it failed.
+        /// The system's error.
         error: io::Error,
     },
 }
@@ -125,19 +128,20 @@ impl RunError {
     }
 }
 
-/// Which threads carry packets.
+/// The threads that forward packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Threads {
-    /// How many there are beside the one that talks to controllers; with 0, that one does it. By an AF_PACKET port all of them receive,
-    /// by an AF_XDP port as many as it has queues, by any other one; there are never more than can receive.
+    /// Number of threads in addition to the one that serves controllers; with 0, that one forwards. All of them receive
+    /// by an AF_PACKET port, as many as it has queues by an AF_XDP port, and one by any other port; threads that could
+    /// not receive are not started.
     pub count: usize,
-    /// The processors that they are bound to, one after the other, counted from 0; with none, the system chooses.
+    /// The processors that they are bound to, in order, counted from 0; if empty, the system chooses.
     pub cores: Vec<usize>,
 }
 
 impl Threads {
-    /// What fits the processors that this process may use: with two or more, one thread carries packets, so that nothing that a
-    /// controller asks for holds them up; with one, the thread that talks to controllers does.
+    /// Returns a choice for the processors that this process may use: with two or more, one thread forwards packets, so
+    /// that controllers' requests do not delay them; with one, the thread that serves controllers forwards.
     pub fn for_this_machine() -> Self {
         let processors = std::thread::available_parallelism();
         let has_several = processors.is_ok_and(|processors| processors.get() > 1);
@@ -151,75 +155,75 @@ impl Threads {
 /// Runs a switch.
 pub struct Runner {
     switch: Switch,
-    /// Threads that will carry packets; if there are none, the runner's own does.
+    /// Threads that will forward packets; if empty, the runner's own thread forwards.
     workers: Vec<Worker>,
-    /// Packets that they have for controllers.
+    /// Packets from these threads for controllers.
     packets: Option<Arc<Mailbox<ControllerPacket>>>,
-    /// Where the system tells of links, where it does.
+    /// The system's reports of links, if available.
     links: Option<LinkWatch>,
     epoll: OwnedFd,
     stop: Arc<OwnedFd>,
     started: Instant,
-    /// When it began to run.
-    born: Duration,
-    /// By numbers that are not used again, as those of `targets`: what is said of one that is gone concerns nobody.
+    /// When the runner started.
+    run_started: Duration,
+    /// By numbers that are not reused, like those of `targets`, so that an event for a removed one is ignored.
     listeners: BTreeMap<usize, ListenerId>,
     acceptor: Acceptor,
     targets: BTreeMap<usize, Target>,
     next_address: usize,
     connections: Slab<Connection>,
-    /// Whether some port has nothing to watch.
+    /// Whether some port cannot be watched.
     has_silent_ports: bool,
-    /// What threads that have ports begin with.
+    /// The initial busy polling of threads with ports.
     busy_poll: BusyPoll,
-    /// Where reads go.
+    /// Buffer for reads.
     input: Vec<u8>,
     next_tick: Duration,
     ports: RunPorts,
-    /// Where flow entries are saved, if they are.
+    /// The file in which flow entries are saved, if any.
     state: Option<StateFile>,
     /// When its changes are synchronized.
     state_sync: StateSync,
-    /// What other threads want done.
+    /// Tasks from other threads.
     tasks: Tasks,
 }
 
-/// Ends a [`Runner`], from any thread.
+/// Stops a [`Runner`], from any thread.
 #[derive(Clone, Debug)]
 pub struct StopHandle(Arc<OwnedFd>);
 
 impl StopHandle {
-    /// Has [`Runner::run`] return soon.
+    /// Makes [`Runner::run`] return soon.
     pub fn stop(&self) {
-        // Fails only where the count is at its limit, and so readable already.
+        // Fails only if the counter is at its limit, and so readable already.
         let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
     }
 }
 
-/// A connection to a controller, whoever began it.
+/// A connection to a controller, active or passive.
 struct Connection {
     stream: Stream,
     id: ConnectionId,
     peer: String,
-    /// The number among the runner's targets, if we connected.
+    /// The number among the runner's targets, if the switch has connected.
     target: Option<usize>,
     since: Duration,
-    /// What it is watched for.
+    /// The events that it is watched for.
     interest: epoll::EventFlags,
 }
 
-/// What an event is about.
+/// The source of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Stop,
     Port,
     /// Other threads have packets for controllers.
     Packets,
-    /// Connections wait to be accepted, or TLS handshakes go on.
+    /// Connections wait to be accepted, or TLS handshakes continue.
     Acceptor,
     /// Network interfaces have changed.
     Links,
-    /// Other threads want something done.
+    /// Other threads have tasks.
     Tasks,
     Target(usize),
     Connection(usize),
@@ -256,11 +260,11 @@ impl Source {
 }
 
 impl Runner {
-    /// A runner for a switch that has its ports. Listens at the passive ones of these addresses at once, and will connect
-    /// to the others.
+    /// Creates a runner for a switch that has its ports. Listens at the passive addresses at once, and will connect to
+    /// the others.
     ///
     /// # Errors
-    /// [`RunError`]: where an address cannot be listened at, or a host's name is unknown.
+    /// [`RunError`] if listening at an address fails, or a host's name is unknown.
     pub fn new(switch: Switch, controllers: &[Address]) -> Result<Self, RunError> {
         let (passive, active): (Vec<_>, Vec<_>) =
             controllers.iter().partition(|address| address.is_passive());
@@ -275,7 +279,7 @@ impl Runner {
             epoll: epoll.map_err(RunError::io("make an epoll"))?,
             stop: Arc::new(stop),
             started: Instant::now(),
-            born: Duration::ZERO,
+            run_started: Duration::ZERO,
             listeners: BTreeMap::new(),
             acceptor: Acceptor::new().map_err(RunError::io("make an epoll"))?,
             targets: BTreeMap::new(),
@@ -300,30 +304,30 @@ impl Runner {
         Ok(runner)
     }
 
-    /// Speaks TLS at `ssl:` and `pssl:` by these files, which are read again when they change: new connections use the new ones.
+    /// Uses TLS at `ssl:` and `pssl:` with these files, which are read again when they change; new connections use the
+    /// new files.
     ///
     /// # Errors
-    /// [`RunError::Tls`] where a file cannot be used.
+    /// [`RunError::Tls`] if a file cannot be used.
     pub fn with_tls(mut self, config: TlsConfig) -> Result<Self, RunError> {
         let speaks = self.acceptor.speak_tls(Tls::load(config)?);
         speaks.map_err(RunError::io("make an epoll"))?;
         Ok(self)
     }
 
-    /// Counts times from this moment on, as who has added ports and restored entries before has done. It is for
-    /// [`Runner::with_threads`] to follow.
+    /// Counts times from `started`, which is also the time that ports were added and entries restored with. Must be
+    /// called before [`Runner::with_threads`].
     pub fn with_clock(mut self, started: Instant) -> Self {
         self.started = started;
         self
     }
 
-    /// Saves flow entries, groups and meters in this file, and the numbers that ports' names have had: after changes, when it is quiet,
-    /// and at the end.
+    /// Saves flow entries, groups and meters in this file, and the port numbers of names: after changes and at the end.
     pub fn with_state(self, file: StateFile) -> Self {
         self.with_state_synced(file, StateSync::Interval)
     }
 
-    /// Like [`Runner::with_state`], synchronized at these times.
+    /// Saves like [`Runner::with_state`], and synchronizes as `sync` specifies.
     pub fn with_state_synced(mut self, file: StateFile, sync: StateSync) -> Self {
         self.state_sync = sync;
         let mut numbers = self.ports.numbers.lock();
@@ -335,10 +339,10 @@ impl Runner {
         self
     }
 
-    /// Has these threads carry packets, if any.
+    /// Lets these threads forward packets, if any.
     ///
     /// # Errors
-    /// [`RunError::Io`] where the system refuses what they need.
+    /// [`RunError::Io`] if the system refuses a resource that they need.
     pub fn with_threads(mut self, threads: &Threads) -> Result<Self, RunError> {
         let count = threads.count.min(self.switch.max_threads());
         if count == 0 {
@@ -357,25 +361,25 @@ impl Runner {
         Ok(self)
     }
 
-    /// Has threads that have ports ask these for at most so long before they sleep, while frames come so close to each other
-    /// that this is worth it (busy polling). Zero switches it off. By default 50 us, or zero where there is one processor.
+    /// Sets how long threads poll their ports before they sleep, while frames arrive so frequently that this is worth
+    /// it (busy polling). Zero switches it off. The default is 50 us, or zero if there is one processor.
     pub fn with_busy_poll(mut self, limit: Duration) -> Self {
         self.busy_poll = BusyPoll::new(limit);
         self
     }
 
-    /// Where it listens, with the ports that the system chose.
+    /// Returns the addresses at which it listens, with the ports that the system chose.
     pub fn listen_addresses(&self) -> impl Iterator<Item = &Address> {
         let listeners = self.acceptor.listeners();
         listeners.map(|(_, listener)| listener.address())
     }
 
-    /// What looks into it and changes it, from any thread.
+    /// Returns a handle to inspect and change the switch, from any thread.
     pub fn remote(&self) -> Remote {
         Remote::new(&self.tasks, Arc::clone(&self.switch.shared))
     }
 
-    /// What ends it.
+    /// Returns a handle that stops the runner.
     pub fn stop_handle(&self) -> StopHandle {
         StopHandle(Arc::clone(&self.stop))
     }
@@ -383,10 +387,10 @@ impl Runner {
     /// Serves until it is stopped, then closes the connections.
     ///
     /// # Errors
-    /// [`RunError`] where it, or one of its threads, cannot go on.
+    /// [`RunError`] if the runner or one of its threads cannot continue.
     ///
     /// # Panics
-    /// Where one of its threads does.
+    /// If one of its threads does.
     pub fn run(mut self) -> Result<(), RunError> {
         self.check_tls()?;
         self.watch_all()
@@ -422,7 +426,7 @@ impl Runner {
         all.try_for_each(|address| self.check_speaks(address))
     }
 
-    /// Whether what an address takes is there.
+    /// Checks that TLS is configured if an address needs it.
     fn check_speaks(&self, address: &Address) -> Result<(), RunError> {
         match address.is_tls() && !self.acceptor.speaks_tls() {
             true => Err(NoTlsConfig(address.clone()).into()),
@@ -431,7 +435,7 @@ impl Runner {
     }
 
     fn serve(&mut self) -> Result<(), RunError> {
-        self.born = self.now();
+        self.run_started = self.now();
         let mut events = Vec::with_capacity(EVENTS);
         loop {
             let is_busy = self.take_packets();
@@ -446,9 +450,9 @@ impl Runner {
             for event in &events {
                 match Source::from_data(event.data.u64()) {
                     Source::Stop => return Ok(()),
-                    // They may remove what other events are about.
+                    // Handled last, as they may remove the objects of other events.
                     Source::Tasks => has_tasks = true,
-                    // All ports are asked in each iteration.
+                    // All ports are polled in each iteration.
                     Source::Port => {}
                     Source::Packets => self.packets.iter().for_each(|packets| packets.silence()),
                     Source::Acceptor => self.accept(),
@@ -492,15 +496,15 @@ impl Runner {
         self.watch_ports()
     }
 
-    /// Watches the ports, or those that were opened again.
+    /// Watches the ports, or those that were reopened.
     fn watch_ports(&mut self) -> Result<(), Errno> {
         let ports = self.switch.ports().map(|(_, port)| port);
         self.has_silent_ports = watch_ports(&self.epoll, ports, Source::Port.to_data())?;
         Ok(())
     }
 
-    /// Takes in what has come by ports, or what threads that have these want controllers to see; whether there may be
-    /// more.
+    /// Receives frames by ports, or packets for controllers from the threads that have the ports; returns whether there
+    /// may be more.
     fn take_packets(&mut self) -> bool {
         if let Some(packets) = &self.packets {
             let mut waiting = Vec::new();
@@ -512,26 +516,28 @@ impl Runner {
         self.poll_ports()
     }
 
-    /// Takes in bursts of each port, the first of which it waits a while for where that is worth it; whether there may be more.
+    /// Receives bursts from each port, with busy polling for the first if that is worth it; returns whether there may
+    /// be more.
     fn poll_ports(&mut self) -> bool {
         let mut bursts = 0;
         loop {
             let polled = self.switch.poll_ports_once(self.now());
             let now = self.now();
-            let goes_on = self.busy_poll.goes_on(polled.has_input, now);
-            self.switch.flush_ports(self.busy_poll.hold(goes_on), now);
+            let keeps_polling = self.busy_poll.keeps_polling(polled.has_input, now);
+            self.switch
+                .flush_ports(self.busy_poll.hold(keeps_polling), now);
             bursts += usize::from(polled.has_input);
             if polled.may_have_more && bursts < BURSTS {
                 continue;
             }
-            // What came of a burst is for controllers to have at once.
-            if polled.has_input || !goes_on {
-                return polled.may_have_more || goes_on;
+            // The packet-ins of a burst are sent to controllers at once.
+            if polled.has_input || !keeps_polling {
+                return polled.may_have_more || keeps_polling;
             }
         }
     }
 
-    /// The system has told of links.
+    /// Handles the system's reports of links.
     fn take_links(&mut self) {
         let Some(links) = &mut self.links else {
             return;
@@ -541,7 +547,7 @@ impl Runner {
                 .iter()
                 .for_each(|change| self.switch.handle_link(change.index, change.has_link)),
             Err(error) => {
-                tracing::warn!(%error, "the system tells no more of links; they are looked at every {TICK:?}");
+                tracing::warn!(%error, "cannot watch links any longer; polling them every {TICK:?}");
                 self.links = None;
             }
         }
@@ -550,19 +556,19 @@ impl Runner {
     fn timeout(&self, is_busy: bool) -> Duration {
         match (is_busy, self.has_silent_ports || self.switch.has_unsent()) {
             (true, _) => Duration::ZERO,
-            (false, true) => ASK,
+            (false, true) => POLL_INTERVAL,
             (false, false) => self.next_tick.saturating_sub(self.now()),
         }
     }
 
-    /// Time has passed: the switch is told, and controllers are tried.
+    /// Handles the passage of time: the switch's time-outs, and connection attempts.
     fn tick(&mut self) {
         let now = self.now();
         self.next_tick = now + TICK;
         let ended = self.switch.handle_timeout(now);
         if self.switch.take_reopened() {
             if let Err(error) = self.watch_ports() {
-                tracing::warn!(%error, "a port cannot be watched any more");
+                tracing::warn!(%error, "cannot watch a reopened port");
             }
         }
         for (id, reason) in ended {
@@ -574,7 +580,7 @@ impl Runner {
                 self.close(key, &reason.to_string());
             }
         }
-        // Its time-outs are longer than a tick.
+        // Handshakes' time-outs are longer than a tick.
         self.accept();
         if self.switch.is_behind(now) {
             self.next_tick = now;
@@ -582,7 +588,7 @@ impl Runner {
         self.try_targets();
     }
 
-    /// Gives up controllers that do not answer, and tries those whose time has come.
+    /// Gives up connection attempts without an answer, and starts those that are due.
     fn try_targets(&mut self) {
         let now = self.now();
         let numbers: Vec<_> = self.targets.keys().copied().collect();
@@ -621,7 +627,7 @@ impl Runner {
             Ok(socket) => {
                 let peer = target.address.to_string();
                 let is_tls = target.address.is_tls();
-                // It is watched as the target's until now, and as a connection from now on.
+                // The socket was watched as the target's, and is watched as a connection's from now on.
                 let _ = epoll::delete(&self.epoll, &socket);
                 if !is_tls {
                     return self.adopt(socket.into(), peer, Some(index));
@@ -641,10 +647,10 @@ impl Runner {
         target.note_failure(reason);
         let delay = target.fail(now);
         let retry_in_ms = delay.as_millis() as u64;
-        urtica_log::info!(about: index, controller = %target.address, reason, retry_in_ms, "no connection to the controller");
+        urtica_log::info!(about: index, controller = %target.address, reason, retry_in_ms, "cannot connect to the controller; retrying");
     }
 
-    /// Takes on the connections that are ready.
+    /// Handles the connections that are ready.
     fn accept(&mut self) {
         for accepted in self.acceptor.poll(Instant::now()) {
             self.handle_accepted(accepted);
@@ -662,7 +668,7 @@ impl Runner {
             Accepted::Connection { stream, peer, tag } => self.adopt(stream, peer, tag),
             Accepted::Refused { peer, tag, reason } => self.note_refusal(&peer, tag, &reason),
             Accepted::Paused(error) => {
-                urtica_log::warn!(about: "accepting", %error, "cannot accept controllers' connections");
+                urtica_log::warn!(about: "accepting", %error, "cannot accept connections from controllers");
             }
             Accepted::Notice(notice) if notice.is_warning() => tracing::warn!("TLS: {notice}"),
             Accepted::Notice(notice) => tracing::info!("TLS: {notice}"),
@@ -686,7 +692,7 @@ impl Runner {
         }
     }
 
-    /// A connection has been made: the switch says hello.
+    /// Adds a new connection, to which the switch sends a hello.
     fn adopt(&mut self, stream: Stream, peer: String, target: Option<usize>) {
         let certificate = stream.certificate().map(Certificate::to_string);
         urtica_log::info!(about: urtica_log::without_port(&peer), controller = peer, certificate, "connected");
@@ -710,7 +716,7 @@ impl Runner {
         }
     }
 
-    /// A controller has sent something, or takes again what it is sent, which [`Runner::send_output`] sees to.
+    /// Reads from a controller. An event for writing is left to [`Runner::send_output`].
     fn read(&mut self, key: usize) {
         let is_read = |one: &&mut Connection| one.interest.contains(epoll::EventFlags::IN);
         let Some(connection) = self.connections.get_mut(key).filter(is_read) else {
@@ -732,7 +738,7 @@ impl Runner {
         }
     }
 
-    /// Sends all controllers what there is for them.
+    /// Sends all controllers their output.
     fn send_output(&mut self) {
         let mut failed = Vec::new();
         for (key, connection) in &mut self.connections {
@@ -749,7 +755,7 @@ impl Runner {
 
     fn close(&mut self, key: usize, reason: &str) {
         let mut connection = self.connections.remove(key);
-        // The last words, such as an OFPT_ERROR, where the socket takes them.
+        // The last output, such as an OFPT_ERROR, if the socket accepts it.
         let _ = send_some(&mut self.switch, &mut connection);
         let now = self.now();
         self.switch.disconnect(connection.id, now);
@@ -768,7 +774,7 @@ impl Runner {
     }
 }
 
-/// Watches these ports, as far as they are not watched yet. Returns whether some have nothing to watch.
+/// Watches these ports, unless they are watched already. Returns whether some cannot be watched.
 fn watch_ports<'a>(
     epoll: &OwnedFd,
     ports: impl Iterator<Item = &'a dyn PortIo>,
@@ -788,7 +794,7 @@ fn watch_ports<'a>(
     Ok(has_silent)
 }
 
-/// Waits until something is ready, at most for so long.
+/// Waits for events, at most until the time-out.
 fn wait(epoll: &OwnedFd, events: &mut Vec<epoll::Event>, timeout: Duration) -> Result<(), Errno> {
     let timeout = Timespec {
         tv_sec: timeout.as_secs() as i64,
@@ -802,11 +808,11 @@ fn wait(epoll: &OwnedFd, events: &mut Vec<epoll::Event>, timeout: Duration) -> R
     }
 }
 
-/// Has the system tell of links. Where it does not, they are looked at when time passes.
+/// Makes the system report links. If it does not, they are polled at each tick.
 fn watch_links() -> Option<LinkWatch> {
     let watch = LinkWatch::open();
     if let Err(error) = &watch {
-        tracing::warn!(%error, "the system does not tell of links; they are looked at every {TICK:?}");
+        tracing::warn!(%error, "cannot watch links; polling them every {TICK:?}");
     }
     watch.ok()
 }
@@ -818,7 +824,7 @@ fn look_up(address: &Address) -> Result<Target, RunError> {
     })
 }
 
-/// Sends as much as the socket takes of what there is for a controller.
+/// Sends as much of a controller's output as the socket accepts.
 fn send_some(switch: &mut Switch, connection: &mut Connection) -> io::Result<()> {
     connection.stream.flush()?;
     let Some(output) = switch.output(connection.id) else {
@@ -839,7 +845,7 @@ fn send_some(switch: &mut Switch, connection: &mut Connection) -> io::Result<()>
     end
 }
 
-/// Watches for the controller to take more where something is left, and to say something where the switch wants to hear it.
+/// Watches for writability if output is left, and for input if the switch wants it.
 fn watch(
     epoll: &OwnedFd,
     switch: &mut Switch,

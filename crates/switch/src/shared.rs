@@ -1,12 +1,13 @@
-//! What all threads of a switch have in common.
+//! State that all threads of a switch share.
 //!
 //! One thread has the [`Switch`](crate::Switch) and changes the pipeline; it, or others, have a
-//! [`Forwarder`](crate::forwarder::Forwarder) and carry packets. Locks are taken in the order of the fields, each for a
-//! message or a burst at most; a thread that carries packets holds nothing of a burst in the compiled pipeline when it
-//! asks for one, so that a change can wait for bursts while it has the pipeline to itself.
+//! [`Forwarder`](crate::forwarder::Forwarder) and forward packets. Locks are taken in the order of the fields, each for
+//! a message or a burst at most; a forwarding thread has no burst in the compiled pipeline when it locks, so that a
+//! change can wait for bursts while it holds the pipeline's lock.
 //!
-//! The pipeline is locked for writing only while its plain form changes ([`Shared::change`]), which takes microseconds. That the compiled
-//! form follows, which may take long, needs no more than that the pipeline stays as it is: other threads read it meanwhile.
+//! The pipeline is locked for writing only while its plain form changes ([`Shared::change`]), which takes microseconds.
+//! Updating the compiled form, which may take long, only needs the pipeline to stay unchanged: other threads can read
+//! it during the update.
 
 use crate::normal::MacTable;
 use crate::state_file::{Durability, Feed};
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use urtica_pipeline::{Packet, Pipeline};
 
-/// The pipeline, and what else packets meet.
+/// The pipeline, and other state that affects packets.
 pub(crate) struct Shared {
     pipeline: RwLock<Pipeline>,
     hosts: Mutex<MacTable>,
@@ -26,32 +27,32 @@ pub(crate) struct Shared {
     zeroes_ports: AtomicBool,
     wants_table_misses: AtomicBool,
     packet_ins_dropped: AtomicU64,
-    /// Where changes go that outlive the switch, if they are saved.
+    /// The queue of changes to save, if they are saved.
     feed: OnceLock<Arc<Feed>>,
 }
 
-/// What applies to all packets alike.
+/// Settings that apply to all packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Modes {
-    /// They are switched without OpenFlow.
+    /// Packets are switched without OpenFlow.
     pub is_alone: bool,
     /// Fragments are dropped (OFPC_FRAG_DROP).
     pub drops_fragments: bool,
-    /// What fragments hide is matched as 0 (Open vSwitch's OFPC_FRAG_NX_MATCH).
+    /// Fields that fragments hide are matched as 0 (Open vSwitch's OFPC_FRAG_NX_MATCH).
     pub matches_hidden: bool,
     /// Ports of fragments are matched as 0 (1.0 section 3.4).
     pub zeroes_ports: bool,
-    /// Somebody is told of packets that no entry matches.
+    /// Some controller wants packets that no entry matches.
     pub wants_table_misses: bool,
 }
 
 impl Modes {
-    /// Whether fragments are treated unlike other packets.
+    /// Returns whether fragments are treated unlike other packets.
     pub fn has_fragments_apart(self) -> bool {
         self.drops_fragments || self.matches_hidden || self.zeroes_ports
     }
 
-    /// A fragment as entries are to see it; `None` if it is dropped.
+    /// Returns a fragment as entries must see it; `None` if it is dropped.
     pub fn fragment(self, fragment: Packet) -> Option<Packet> {
         match self {
             Self {
@@ -71,7 +72,7 @@ impl Modes {
 }
 
 impl Shared {
-    /// With this pipeline. `hash_seed` is as in [`SwitchConfig`](crate::SwitchConfig).
+    /// Creates the state with this pipeline. `hash_seed` is as in [`SwitchConfig`](crate::SwitchConfig).
     pub fn new(mut pipeline: Pipeline, hash_seed: Option<u64>) -> Self {
         pipeline.defer_following(true);
         Self {
@@ -87,12 +88,13 @@ impl Shared {
         }
     }
 
-    /// The pipeline, as it is. A change that panicked halfway ends the switch; until then packets go on.
+    /// Locks the pipeline for reading. A change that panicked halfway ends the switch; until then packets are still
+    /// forwarded.
     pub fn pipeline(&self) -> RwLockReadGuard<'_, Pipeline> {
         self.pipeline.read()
     }
 
-    /// Makes a change to tables, groups or meters. When this returns, all packets meet it.
+    /// Makes a change to tables, groups or meters. When this returns, it applies to all packets.
     pub fn change<T>(&self, change: impl FnOnce(&mut Pipeline) -> T) -> T {
         let mut pipeline = self.pipeline.write();
         let outcome = change(&mut pipeline);
@@ -106,43 +108,44 @@ impl Shared {
         outcome
     }
 
-    /// Has changes go to a journal from now on.
+    /// Sends changes to a journal from now on.
     pub fn set_feed(&self, feed: Arc<Feed>) {
         let mut pipeline = self.pipeline.write();
         pipeline.log_changes();
-        // There is one journal for a switch.
+        // A switch has one journal.
         let _ = self.feed.set(feed);
     }
 
-    /// How far changes are durable.
+    /// Returns which changes are durable.
     pub fn durability(&self) -> Durability {
         let feed = self.feed.get();
         feed.map(|feed| feed.durability()).unwrap_or_default()
     }
 
-    /// The number of the last change that went to the journal.
+    /// Returns the number of the last change that was sent to the journal.
     pub fn sequence(&self) -> u64 {
         self.feed.get().map_or(0, |feed| feed.sequence())
     }
 
-    /// Has all changes so far made durable, as a barrier waits for it.
-    pub fn ask_sync(&self) {
+    /// Requests that all changes so far are made durable, for a barrier.
+    pub fn request_sync(&self) {
         if let Some(feed) = self.feed.get() {
-            feed.ask_sync();
+            feed.request_sync();
         }
     }
 
-    /// The pipeline, to be changed in what packets do not meet in compiled tables: its ports and bounds, and whether it is compiled.
+    /// Locks the pipeline for changes that do not affect compiled tables: its ports and bounds, and whether it is
+    /// compiled.
     pub fn pipeline_mut(&self) -> RwLockWriteGuard<'_, Pipeline> {
         self.pipeline.write()
     }
 
-    /// The hosts that were learnt: a table that is whole between any two statements.
+    /// Locks the learnt hosts, whose table is consistent between any two statements.
     pub fn hosts(&self) -> MutexGuard<'_, MacTable> {
         self.hosts.lock()
     }
 
-    /// What applies from now on, to the next burst of each thread at the latest.
+    /// Sets the modes, which apply to each thread's next burst at the latest.
     pub fn set_modes(&self, modes: Modes) {
         self.is_alone.store(modes.is_alone, Relaxed);
         self.drops_fragments.store(modes.drops_fragments, Relaxed);
@@ -152,7 +155,7 @@ impl Shared {
             .store(modes.wants_table_misses, Relaxed);
     }
 
-    /// What applies now.
+    /// Returns the present modes.
     pub fn modes(&self) -> Modes {
         Modes {
             is_alone: self.is_alone.load(Relaxed),
@@ -163,12 +166,12 @@ impl Shared {
         }
     }
 
-    /// Counts a packet that found no room on its way to the thread that talks to controllers.
+    /// Counts a packet that did not fit into the queue to the controllers' thread.
     pub fn count_dropped_packet_in(&self) {
         self.packet_ins_dropped.fetch_add(1, Relaxed);
     }
 
-    /// How many were counted so.
+    /// Returns the number of packets counted so.
     pub fn packet_ins_dropped(&self) -> u64 {
         self.packet_ins_dropped.load(Relaxed)
     }

@@ -1,4 +1,4 @@
-//! A switch whose packets several threads carry.
+//! A switch whose packets are forwarded by several threads.
 //!
 //! ```text
 //!              frames for the ports of the other
@@ -14,8 +14,8 @@
 //!                                 controllers
 //! ```
 //!
-//! [`Switch::spread`] deals the ports out. The switch itself stays what it is: it has an outlet in place of each port, and
-//! is told of packets for controllers ([`Switch::hand_over`]) rather than meeting them while it polls ports.
+//! [`Switch::spread`] distributes the ports. The switch itself keeps an outlet in place of each port, and receives
+//! packets for controllers by [`Switch::hand_over`] instead of by polling ports.
 
 use crate::Switch;
 use crate::forwarder::Forwarder;
@@ -30,36 +30,36 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 use urtica_wire::PortNo;
 
-/// What one thread needs to carry packets.
+/// One thread's part of forwarding.
 pub(crate) struct Part {
     pub forwarder: Forwarder,
     /// Frames that other threads send by the ports of this one.
     pub inbox: Arc<Inbox>,
-    /// Ports that come and go.
+    /// Changes of ports.
     pub changes: Arc<Mailbox<PortChange>>,
     pub uplink: Uplink,
 }
 
-/// What a thread is told of ports, its own and others', in a mailbox that is looked at only when its bell rings: packets do not
+/// A change of ports, the thread's own or others', in a mailbox that is read only when its bell rings: packets do not
 /// pay for it.
 pub(crate) enum PortChange {
     Add(SwitchPort),
-    /// The port has these queues from now on, or none.
+    /// The port has these queues from now on, or no queues.
     Queues {
         port_no: PortNo,
         queues: Option<Arc<SharedQueues>>,
     },
     Remove {
         port_no: PortNo,
-        /// Dropped when it is done.
+        /// Dropped when the change is done.
         _done: Sender<()>,
     },
 }
 
-/// How many changes of ports can wait for a thread.
+/// Maximum number of port changes that can wait for a thread.
 const MAX_CHANGES: usize = 1024;
 
-/// All that comes of dealing the ports out.
+/// Result of distributing the ports.
 pub(crate) struct Spread {
     pub parts: Vec<Part>,
     /// Packets on their way to [`Switch::hand_over`].
@@ -67,18 +67,18 @@ pub(crate) struct Spread {
 }
 
 impl Switch {
-    /// Deals the ports out to `count` forwarders, round-robin, so that neighbours are on different ones. Ports that come later
-    /// are added by [`Switch::deal`], and those that go are taken from each forwarder, too.
+    /// Distributes the ports to `count` forwarders, round-robin, so that neighbours are on different ones. Later ports
+    /// are added by [`Switch::deal`], and removed ports must be removed from each forwarder, too.
     ///
     /// # Errors
-    /// The system's, if it gives no eventfds.
+    /// The system's, if it cannot create eventfds.
     pub(crate) fn spread(&mut self, count: usize) -> io::Result<Spread> {
         let packets = Arc::new(Mailbox::new(uplink::MAX_WAITING)?);
         let inboxes = (0..count).map(|_| Inbox::new(parcel::MAX_WAITING).map(Arc::new));
         let inboxes: Vec<_> = inboxes.collect::<Result<_, _>>()?;
         let changes = (0..count).map(|_| Mailbox::new(MAX_CHANGES).map(Arc::new));
         let changes: Vec<_> = changes.collect::<Result<_, _>>()?;
-        // Two readers of the compiled tables have to count in another way than one.
+        // Several readers of the compiled tables have to count in another way than one.
         if count > 1 {
             self.compile(true);
         }
@@ -108,8 +108,8 @@ impl Switch {
         })
     }
 
-    /// Adds a port that the `owner`th thread is to have. Of one that several threads can receive by, those behind it get shares of
-    /// what comes in. Returns, for each inbox in their order, the port as its thread is to have it.
+    /// Adds a port that the `owner`th thread will have. If several threads can receive by it, the following threads get
+    /// shares of its flows. Returns the port for each thread, in the order of the inboxes.
     pub(crate) fn deal(
         &mut self,
         mut port: SwitchPort,
@@ -131,13 +131,13 @@ impl Switch {
         all
     }
 
-    /// How many threads could receive, if each port is dealt out to as many as can receive by it.
+    /// Returns the number of threads that could receive, if each port is shared by as many as possible.
     pub(crate) fn max_threads(&self) -> usize {
         let ports = self.forwarder.ports.iter().map(SwitchPort::max_threads);
         ports.fold(0, usize::saturating_add)
     }
 
-    /// Hands packets that other threads sent up to the controllers that want them.
+    /// Passes packets from other threads to the controllers that want them.
     pub(crate) fn hand_over(
         &mut self,
         packets: impl Iterator<Item = ControllerPacket>,

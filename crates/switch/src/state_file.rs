@@ -1,21 +1,22 @@
-//! What outlives a switch: its flow entries, groups and meters in a file, and the numbers of its ports.
+//! Persistent state of a switch: its flow entries, groups and meters in a file, and the numbers of its ports.
 //!
-//! Changes since the file was written are in a journal beside it ([`journal`]).
+//! Changes since the file was written are in a journal next to it ([`journal`]).
 //!
-//! **Format.** A line that says what it is and in which version, then records, then the SHA-256 digest of all before. A record is a
-//! byte for its kind, its length in 4 bytes, big-endian as everything, and:
+//! **Format.** A line with the file's type and version, then records, then the SHA-256 digest of all of these. A record
+//! is a byte for its kind, its length in 4 bytes, big-endian like all numbers, and:
 //!
-//! | kind | what |
+//! | kind | contents |
 //! | --- | --- |
-//! | `N` | 16 bytes that name the run of the switch, those of the run before, the number of the last change, and the time in nanoseconds, in 8 bytes each |
+//! | `N` | 16 bytes that identify the run of the switch, those of the previous run, the number of the last change, and the time in nanoseconds, in 8 bytes each |
 //! | `P` | a port number in 4 bytes, and the name that it belongs to |
-//! | `F` | how long ago the entry's last packet came, in 8 bytes of nanoseconds; a multipart reply of OpenFlow 1.3 with the entry |
+//! | `F` | the time since the entry's last packet, in 8 bytes of nanoseconds; a multipart reply of OpenFlow 1.3 with the entry |
 //! | `E` | an entry that OpenFlow 1.0 added: the `dl_vlan_pcp` of its match on untagged packets, or 255, in 1 byte; then as in `F` |
 //! | `G` | two such replies: a group's description, and its counters |
 //! | `M` | two such replies: a meter's configuration, and its counters |
 //!
-//! **Safety.** It is written beside the file, synchronized, and put in its place: the file is the old one or the new one, whole. It
-//! is for its owner alone. Who reads it checks the digest before anything else, and each record before any is used.
+//! **Safety.** A new file is written next to the old one, synchronized, and renamed: the file is either the old or the
+//! new one, complete. Only its owner may access it. Readers check the digest first, and all records before they use
+//! any.
 //!
 //! **What is consistent.** The file has all changes up to one ([`StateView`]), and no later one.
 
@@ -47,94 +48,94 @@ use urtica_pipeline::{FlowWalk, Group, Meter, Pipeline, StateChange};
 use urtica_wire::{FlowStats, FlowStatsRequest, PortNo};
 use writer::Writer;
 
-/// What the file begins with; other formats will have other numbers.
+/// The start of the file; other formats will have other numbers.
 const MAGIC: &[u8] = b"urtica switch state 2\n";
 
-/// What files of the version before begin with: they have no `N`, and no journal.
+/// The start of files of the previous version: they have no `N`, and no journal.
 const MAGIC_1: &[u8] = b"urtica switch state 1\n";
 
-/// What all formats begin with.
+/// The start of files of all formats.
 const FAMILY: &[u8] = b"urtica switch state ";
 
 const UNREADABLE: &str = "has a record that cannot be read";
 
-/// The length of the digest at the end.
+/// Length of the digest at the end.
 const DIGEST_BYTES: usize = 32;
 
-/// Nobody has so many entries.
+/// Maximum size of a file, larger than any real one.
 const MAX_BYTES: u64 = 4 << 30;
 
-/// Why a file of entries cannot be used.
+/// Why a state file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// Another switch has it.
-    #[error("the state file {} is another switch's; expected a file for each", .0.display())]
+    /// Another switch uses it.
+    #[error("the state file {} is used by another switch; expected a separate file for each", .0.display())]
     InUse(PathBuf),
-    /// The system refused something.
+    /// An operation of the system failed.
     #[error("cannot {what} the state file {}: {error}", file.display())]
     Io {
-        /// What was attempted.
+        /// The failed operation.
         what: &'static str,
-        /// Which file.
+        /// The file.
         file: PathBuf,
-        /// Why it failed.
+        /// The system's error.
         error: io::Error,
     },
-    /// It is no such file, or not whole, or of another version.
+    /// The file is of another type or version, or damaged.
     #[error(
-        "the state file {} {problem}; expected one that this version of urtica switch has written, or none, to start without flow entries",
+        "the state file {} {problem}; expected a file written by this version of urtica switch, or no file, to start without flow entries",
         file.display()
     )]
     Content {
-        /// Which file.
+        /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The problem with it.
         problem: &'static str,
     },
-    /// The journal is not one of the file.
+    /// The journal belongs to another state file.
     #[error(
-        "the journal {} does not belong to its state file; expected the one that was written with it, or none, to start without its changes",
+        "the journal {} does not belong to its state file; expected the one that was written with it, or no journal, to start without its changes",
         .0.display()
     )]
     ForeignJournal(PathBuf),
 }
 
-/// A switch's file of entries, which no other switch uses meanwhile.
+/// A switch's state file, which no other switch can use at the same time.
 #[derive(Debug)]
 pub struct StateFile {
     file: PathBuf,
-    /// Held as long as the switch runs; its file stays, and is empty.
+    /// Held as long as the switch runs; the lock's file stays, and is empty.
     _lock: File,
     saved: Option<SavedState>,
-    /// This run's name.
+    /// This run's id.
     id: RunId,
 }
 
-/// What was in it, and in its journal.
+/// The contents of a file and its journal.
 #[derive(Debug)]
 struct SavedState {
     bytes: Vec<u8>,
     journal: Vec<u8>,
-    /// The records that count: of several about one thing, the last.
+    /// The valid records: the last one of each key.
     kept: Vec<KeptRecord>,
     run: Option<RunRecord>,
-    /// How old the oldest entry, group or meter was.
+    /// Age of the oldest entry, group or meter.
     age: Duration,
 }
 
-/// Where a record is.
+/// Location of a record.
 #[derive(Debug)]
 struct KeptRecord {
     in_journal: bool,
     at: Range<usize>,
-    /// The time from when it was written to the end of what was saved.
+    /// The time from when it was written to the end of the saved run.
     older: Duration,
 }
 
-/// What a switch has at one moment, to be saved.
+/// A switch's state at one moment, to be saved.
 pub(crate) struct StateView {
-    /// The number of the last change that it has.
+    /// The number of the last change that it contains.
     pub sequence: u64,
     flows: FlowWalk,
     groups: Vec<(u32, Arc<Group>)>,
@@ -142,7 +143,7 @@ pub(crate) struct StateView {
 }
 
 impl StateView {
-    /// Opens a view of what a switch has now.
+    /// Opens a view of a switch's present state.
     pub fn open(shared: &Shared) -> io::Result<Self> {
         let pipeline = shared.pipeline();
         let flows = pipeline.walk_flows(&FlowStatsRequest::default());
@@ -158,12 +159,12 @@ impl StateView {
 /// A journal that is being written.
 pub(crate) struct Journal {
     file: File,
-    /// Its length.
+    /// Length of the journal.
     bytes: u64,
 }
 
 impl Journal {
-    /// Appends frames; if that fails, it is as it was, if the system allows that.
+    /// Appends frames; if that fails, restores the previous length if the system allows that.
     pub fn append(&mut self, frames: &[u8]) -> io::Result<()> {
         let written = self.file.write_all(frames);
         match written {
@@ -173,17 +174,17 @@ impl Journal {
         written
     }
 
-    /// Waits until all that was appended is on the disk.
+    /// Waits until all appended frames are on the disk.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
 
-    /// Its length.
+    /// Returns its length.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// What was appended behind a length.
+    /// Returns the bytes appended after a length.
     pub fn tail(&mut self, from: u64) -> io::Result<Vec<u8>> {
         let mut tail = Vec::new();
         self.file.seek(SeekFrom::Start(from))?;
@@ -202,7 +203,7 @@ impl Journal {
         let mut records = Vec::new();
         for change in changes {
             if journal::put_change(change, now, &mut records).is_none() {
-                urtica_log::warn!(about: "state journal", "an entry or group is too long to be saved");
+                urtica_log::warn!(about: "state journal", "cannot save an entry or group: it is too long");
             }
         }
         journal::put_frame(id, sequence, now, &records, out);
@@ -222,7 +223,7 @@ impl Journal {
     }
 }
 
-/// How much was put back.
+/// Numbers of restored objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Restored {
@@ -232,15 +233,15 @@ pub struct Restored {
     pub groups: usize,
     /// Meters.
     pub meters: usize,
-    /// Those that this switch cannot have, as for want of tables.
+    /// Objects that this switch cannot have, for example for lack of tables.
     pub refused: usize,
 }
 
 impl StateFile {
-    /// Takes the file for this switch, and reads it, if it is there.
+    /// Locks the file for this switch, and reads it, if it exists.
     ///
     /// # Errors
-    /// [`StateError`] where another switch has it, or it is not as it should be.
+    /// [`StateError`] if another switch uses it, or it is damaged.
     pub fn open(file: &Path) -> Result<Self, StateError> {
         let lock = lock(file)?;
         let saved = match std::fs::metadata(file) {
@@ -282,12 +283,12 @@ impl StateFile {
         })
     }
 
-    /// This run's name, which its journal has.
+    /// Returns this run's id, which its journal has.
     pub(crate) fn id(&self) -> RunId {
         self.id
     }
 
-    /// The beginning of a clock by which nothing that was saved was added before the beginning, where the system can express that.
+    /// Returns the start of a clock that precedes the addition of all saved objects, if the system can express that.
     pub fn clock_start(&self) -> Instant {
         let now = Instant::now();
         let age = self
@@ -297,7 +298,7 @@ impl StateFile {
         now.checked_sub(age).unwrap_or(now)
     }
 
-    /// The numbers that names of ports have had.
+    /// Returns the numbers that names of ports have had.
     pub(crate) fn port_numbers(&self) -> Vec<(String, PortNo)> {
         let records = self.saved.iter().flat_map(SavedState::records);
         let ports = records.filter_map(|(record, _)| match record {
@@ -307,10 +308,10 @@ impl StateFile {
         ports.collect()
     }
 
-    /// Writes what a switch had when a view was opened, instead of what was written before. `between` is called between steps.
+    /// Replaces the file by a switch's state at the view's moment. `between` is called between steps.
     ///
     /// # Errors
-    /// [`StateError`]; then the file is as it was.
+    /// [`StateError`]; then the file is unchanged.
     pub(crate) fn write(
         &self,
         view: StateView,
@@ -332,10 +333,10 @@ impl StateFile {
         written.map_err(|error| io_error("write", &self.file, error))
     }
 
-    /// Begins this run's journal anew, with these frames.
+    /// Restarts this run's journal, with these frames.
     ///
     /// # Errors
-    /// [`StateError`]; then the journal is as it was.
+    /// [`StateError`]; then the journal is unchanged.
     pub(crate) fn start_journal(&self, frames: &[u8]) -> Result<Journal, StateError> {
         let file = beside(&self.file, "journal");
         let new = beside(&self.file, "journal.new");
@@ -354,17 +355,17 @@ impl StateFile {
         })
     }
 
-    /// An error of the system about the file.
+    /// Returns an error of the system about the file.
     pub(crate) fn io_error(&self, error: io::Error) -> StateError {
         io_error("write", &self.file, error)
     }
 
-    /// The length of the file; 0 if it cannot be found out.
+    /// Returns the length of the file; 0 if it is unknown.
     pub(crate) fn file_bytes(&self) -> u64 {
         std::fs::metadata(&self.file).map_or(0, |found| found.len())
     }
 
-    /// Removes the journal, which the file contains.
+    /// Removes the journal, whose changes the file contains.
     ///
     /// # Errors
     /// [`StateError`].
@@ -380,8 +381,8 @@ impl StateFile {
 }
 
 impl Switch {
-    /// Puts back what a state file has, before any packet comes and any controller connects. `now` is by a clock that began at
-    /// [`StateFile::clock_start`]; times go on where they were, as if no time had passed since.
+    /// Restores the contents of a state file, before the first packet and controller. `now` is by a clock that started
+    /// at [`StateFile::clock_start`]; times continue from their saved values, as if no time had passed since.
     pub fn restore(&mut self, file: &StateFile, now: Duration) -> Restored {
         let mut restored = Restored::default();
         if let Some(saved) = &file.saved {
@@ -393,7 +394,7 @@ impl Switch {
 }
 
 impl SavedState {
-    /// Checks all that is in a file.
+    /// Checks the contents of a file.
     fn parse(bytes: Vec<u8>) -> Result<Self, &'static str> {
         if !bytes.starts_with(FAMILY) {
             return Err("is none that a switch has written");
@@ -430,11 +431,11 @@ impl SavedState {
         Ok(saved)
     }
 
-    /// Takes over what a journal has changed.
+    /// Applies the changes of a journal.
     fn take_journal(&mut self, journal: Vec<u8>, file: &Path) -> Result<(), StateError> {
         let foreign = || StateError::ForeignJournal(file.to_owned());
         let run = self.run.ok_or_else(foreign)?;
-        // One that was cut within its header has no changes.
+        // A journal that was cut within its header has no changes.
         let Some(id) = journal::run_of(&journal) else {
             let header = journal::header(run.id);
             return match header.starts_with(&journal) {
@@ -442,7 +443,7 @@ impl SavedState {
                 false => Err(foreign()),
             };
         };
-        // The file was replaced, and the journal was to be.
+        // The file was replaced, and the journal was to be replaced next.
         if Some(id) == run.previous {
             return Ok(());
         }
@@ -453,7 +454,7 @@ impl SavedState {
         if end < journal.len() {
             tracing::warn!(
                 file = %file.display(), bytes = journal.len() - end,
-                "the journal ends within a change that was being written; it is cut off"
+                "the journal ends within an incomplete change; ignoring that change"
             );
         }
         self.journal = journal;
@@ -520,13 +521,14 @@ impl SavedState {
         take_record(&mut &bytes[kept.at.clone()])
     }
 
-    /// The records that count, and how much older than their ages what they are about was in the end.
+    /// Returns the valid records, and the time that has passed for their objects since they were written.
     fn records(&self) -> impl Iterator<Item = (Record<'_>, Duration)> {
         let kept = self.kept.iter();
         kept.filter_map(|kept| Some((self.record(kept)?, kept.older)))
     }
 
-    /// Meters first, then groups, those that others hand packets to before these, then entries, as each refers to the former.
+    /// Restores meters first, then groups, in an order in which each follows those it refers to, then entries, as each
+    /// refers to the former.
     fn restore(&self, pipeline: &mut Pipeline, now: Duration, restored: &mut Restored) {
         let mut groups = Vec::new();
         for (record, older) in self.records() {
@@ -557,7 +559,7 @@ impl SavedState {
                 mut stats,
             } = record
             {
-                // Packets since are not known: it is as idle as it was.
+                // Later packets are unknown: the entry is as idle as it was.
                 age_by(&mut stats, older);
                 let outcome = match kind {
                     FlowKind::Of13 => pipeline.restore_flow(&stats, idle, now),
@@ -571,7 +573,7 @@ impl SavedState {
     }
 }
 
-/// Makes an entry older.
+/// Increases an entry's age.
 fn age_by(stats: &mut FlowStats, older: Duration) {
     let age = Duration::new(stats.duration_sec.into(), 0) + older;
     let age = age + Duration::from_nanos(stats.duration_nsec.into());
@@ -580,7 +582,7 @@ fn age_by(stats: &mut FlowStats, older: Duration) {
 }
 
 impl Restored {
-    /// 1 for what was put back; else it is counted as refused.
+    /// Returns 1 for a restored object; otherwise counts it as refused.
     fn note(&mut self, is_restored: bool) -> usize {
         self.refused += usize::from(!is_restored);
         is_restored.into()
@@ -592,7 +594,7 @@ fn io_error(what: &'static str, file: &Path, error: io::Error) -> StateError {
     StateError::Io { what, file, error }
 }
 
-/// A file beside another.
+/// Returns the path of a file next to another.
 fn beside(file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".");
@@ -619,7 +621,8 @@ fn read(file: &Path, length: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Writes a file beside, and puts it in the place of the other when it is whole. If that fails, nothing is left beside.
+/// Writes a file next to another, and renames it over that one when it is complete. If that fails, no file is left
+/// there.
 fn replace(
     file: &Path,
     beside: &Path,
@@ -636,12 +639,12 @@ fn replace(
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Writes a file, whole and on the disk.
+/// Writes a file completely, and synchronizes it.
 fn write_beside(
     beside: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    // One that a switch that was killed has left.
+    // A file left by a switch that was killed.
     let _ = std::fs::remove_file(beside);
     let mut options = OpenOptions::new();
     let out = options

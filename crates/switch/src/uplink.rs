@@ -1,4 +1,4 @@
-//! Packets for controllers, from whatever thread they are on.
+//! Packets for controllers, from any thread.
 
 use crate::agent::Agent;
 use crate::mailbox::Mailbox;
@@ -7,15 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use urtica_pipeline::{Packet, PacketInCause};
 
-/// How many packets can wait for the thread that talks to controllers.
+/// Maximum number of packets that can wait for the controllers' thread.
 pub(crate) const MAX_WAITING: usize = 4096;
 
-/// Where packets for controllers go.
+/// A destination of packets for controllers.
 pub(crate) trait Controllers {
-    /// A packet that the pipeline sends up.
+    /// Sends a packet that the pipeline sends up.
     fn packet_in(&mut self, packet: &Packet, cause: PacketInCause, now: Duration);
 
-    /// A packet that no entry matched, for those who want to hear of it ([`Agent::send_table_miss`]).
+    /// Sends a packet that no entry matched to the controllers that want it ([`Agent::send_table_miss`]).
     fn table_miss(&mut self, packet: &Packet, now: Duration);
 }
 
@@ -29,15 +29,15 @@ impl Controllers for Agent {
     }
 }
 
-/// A packet on its way to the thread that talks to controllers.
+/// A packet on its way to the controllers' thread.
 pub(crate) struct ControllerPacket {
     packet: Packet,
-    /// `None` where no entry matched it.
+    /// `None` if no entry matched it.
     cause: Option<PacketInCause>,
 }
 
 impl ControllerPacket {
-    /// Arrives.
+    /// Passes the packet to the controllers.
     pub fn deliver(self, controllers: &mut impl Controllers, now: Duration) {
         match self.cause {
             Some(cause) => controllers.packet_in(&self.packet, cause, now),
@@ -46,7 +46,7 @@ impl ControllerPacket {
     }
 }
 
-/// The way there from another thread.
+/// The way to the controllers' thread from another thread.
 pub(crate) struct Uplink {
     pub packets: Arc<Mailbox<ControllerPacket>>,
     pub shared: Arc<Shared>,

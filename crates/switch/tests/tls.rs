@@ -1,4 +1,4 @@
-//! A switch whose controllers speak TLS: those that it connects to, and those that connect to it.
+//! A switch with controllers that use TLS: active and passive connections.
 
 #[path = "../../socket/tests/pki/mod.rs"]
 mod pki;
@@ -13,7 +13,7 @@ use urtica_socket::{Address, Handshakes, Stream};
 use urtica_switch::{RunError, Runner, StopHandle, Switch, SwitchConfig};
 use urtica_wire::{Message, Version, split_frame};
 
-/// Longer than anything takes, also where the machine is busy.
+/// Longer than any step takes, even on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A switch at work, which is stopped when dropped.
@@ -99,7 +99,7 @@ fn accept(listener: &TcpListener, handshakes: &mut Handshakes) -> Result<Stream,
 }
 
 #[test]
-fn it_connects_to_controllers_and_lets_them_connect() {
+fn the_switch_connects_and_accepts_connections() {
     let pki = Pki::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = format!("ssl:{}", listener.local_addr().unwrap());
@@ -114,7 +114,7 @@ fn it_connects_to_controllers_and_lets_them_connect() {
 }
 
 #[test]
-fn a_stranger_is_no_controller_and_is_tried_again() {
+fn an_untrusted_controller_is_refused_and_retried() {
     let (pki, other) = (Pki::new(), Pki::new());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = format!("ssl:{}", listener.local_addr().unwrap());
@@ -132,7 +132,7 @@ fn a_stranger_is_no_controller_and_is_tried_again() {
 }
 
 #[test]
-fn mute_and_plain_controllers_do_not_disturb_others() {
+fn silent_and_plain_connections_do_not_affect_others() {
     let pki = Pki::new();
     let running = Running::start(&pki, &["pssl:0:127.0.0.1".to_owned()]);
     let _mute: Vec<_> = (0..100).map(|_| running.connect()).collect();
@@ -151,7 +151,7 @@ fn mute_and_plain_controllers_do_not_disturb_others() {
 }
 
 #[test]
-fn without_files_no_tls_is_spoken() {
+fn tls_needs_files() {
     let address = "pssl:0:127.0.0.1".parse().unwrap();
     let runner = Runner::new(Switch::new(SwitchConfig::default()), &[address]).unwrap();
     let sentence = runner.run().unwrap_err().to_string();

@@ -1,25 +1,26 @@
-//! One controller's role, and which asynchronous messages it wants (1.3.5 sections 6.3.6, 7.3.10).
+//! One controller's role, and the asynchronous messages that it wants (1.3.5 sections 6.3.6, 7.3.10).
 
 use urtica_wire::{AsyncConfig, ControllerRole, FlowRemovedReason, PacketInReason, PortReason};
 
-/// How many bytes of a packet go to a controller that asked for no other number (OFP_DEFAULT_MISS_SEND_LEN).
+/// Default number of bytes of a packet that are sent to a controller (OFP_DEFAULT_MISS_SEND_LEN).
 const DEFAULT_MISS_SEND_LEN: u16 = 128;
 
 /// All reasons that the specification defines for a port-status or flow-removed message.
 const ALL_PORT_STATUS: u32 = 0b111;
 const ALL_FLOW_REMOVED: u32 = 0b1111;
 
-/// What one controller may do, and what it is to be told unasked.
+/// What one controller may do, and the asynchronous messages that it receives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ControllerState {
     pub role: ControllerRole,
     pub asynchronous: AsyncConfig,
-    /// How many bytes of packets that no entry asked to be sent up it gets.
+    /// Number of bytes that it receives of packets that no entry's action sent up.
     pub miss_send_len: u16,
 }
 
 impl Default for ControllerState {
-    /// An EQUAL that is told everything but of packets with an invalid TTL; as a SLAVE it would be told of ports alone.
+    /// Returns an EQUAL that receives all asynchronous messages but packet-ins for invalid TTLs; as a SLAVE it would
+    /// receive port-status messages only.
     fn default() -> Self {
         let packet_ins = bit(PacketInReason::NoMatch.into()) | bit(PacketInReason::Action.into());
         Self {
@@ -34,13 +35,13 @@ impl Default for ControllerState {
     }
 }
 
-/// The bit of a reason in a mask; none for reasons that masks have no room for.
+/// Returns the bit of a reason in a mask, or 0 for a reason that is too large for a mask.
 fn bit(reason: u8) -> u32 {
     1_u32.checked_shl(reason.into()).unwrap_or(0)
 }
 
 impl ControllerState {
-    /// Whether the controller may only look.
+    /// Returns `true` for a slave, which may only read.
     pub fn is_slave(&self) -> bool {
         self.role == ControllerRole::Slave
     }
@@ -57,7 +58,7 @@ impl ControllerState {
         self.wants(&self.asynchronous.flow_removed_mask, reason.into())
     }
 
-    /// The masks are for a master or equal, and for a slave.
+    /// Returns whether a message is wanted; `masks` are for a master or equal, and for a slave.
     fn wants(&self, masks: &[u32; 2], reason: u8) -> bool {
         masks[usize::from(self.is_slave())] & bit(reason) != 0
     }

@@ -1,8 +1,8 @@
-//! Errors in the words that a version has.
+//! Error codes, translated for a version.
 
 use urtica_wire::{ErrorCode, Version};
 
-/// The error itself where the version has it, else the nearest that it has: 1.0 lacks many of 1.3's.
+/// Returns the error itself if the version has it, otherwise the nearest one that it has: 1.0 lacks many of 1.3's.
 pub(super) fn for_version(version: Version, code: ErrorCode) -> ErrorCode {
     if code.to_wire(version).is_some() {
         return code;
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_error_can_be_said_in_every_version() {
+    fn every_error_has_a_code_in_every_version() {
         for version in Version::ALL {
             for &code in ErrorCode::ALL {
                 let said = for_version(version, code);
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_version_has_is_kept() {
+    fn codes_of_a_version_are_kept() {
         let code = ErrorCode::BadMatchBadType;
         assert_eq!(for_version(Version::Of13, code), code);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Flow mods, in both versions' meanings, and notifications of removed entries.
+//! Flow mods, in both versions' meanings, and flow-removed messages.
 
 use super::requests::Request;
 use crate::Switch;
@@ -34,7 +34,7 @@ impl Switch {
     }
 }
 
-/// The message about a removed entry. 1.0's lacks table, hard timeout and groups.
+/// Creates the message about a removed entry. 1.0's lacks table, hard timeout and groups.
 pub(super) fn flow_removed(
     version: Version,
     removed: &RemovedEntry,

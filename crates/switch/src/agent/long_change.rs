@@ -1,9 +1,11 @@
-//! Changes that concern many entries, carried out part by part, so that packets and other controllers need not wait for their end.
+//! Changes to many entries, carried out part by part, so that packets and other controllers need not wait for their
+//! end.
 //!
-//! **Order.** All that its controller says after it waits for the end of a change, barriers included: so nobody is told of a change that
-//! some packet does not meet. Other controllers' messages are carried out meanwhile ([`EntryChange`] says what comes of that).
+//! **Order.** All later messages of the controller, barriers included, wait for the end of a change: no reply reports a
+//! change that some packet does not meet. Other controllers' messages are carried out between its parts
+//! ([`EntryChange`] describes the effect).
 //!
-//! **Ends.** A change that has begun comes to its end, also where its controller's connection ends before.
+//! **Ends.** A change that has started is completed, even if its controller's connection ends before.
 
 use super::ConnectionId;
 use super::requests::Request;
@@ -12,19 +14,19 @@ use std::time::Duration;
 use urtica_pipeline::{EntryChange, Packet, Pipeline};
 use urtica_wire::{Action, ErrorCode, PortNo};
 
-/// At how many entries a change may look in any case, so that small ones never wait.
+/// Number of entries that any change may visit at once, so that small ones never wait.
 const LOOKS_MIN: usize = 64;
 
-/// A change of which parts are still to be carried out.
+/// A change with parts that are still to be carried out.
 #[derive(Debug)]
 pub(crate) struct LongChange {
     change: EntryChange,
-    /// What goes through the tables when it has come to its end.
+    /// A packet that goes through the tables when the change is complete.
     packet: Option<Packet>,
 }
 
 impl Switch {
-    /// Changes the pipeline, as far as one turn allows, and tells controllers of the entries that are gone for it.
+    /// Changes the pipeline, as much as one turn allows, and notifies controllers of the removed entries.
     pub(super) fn change_pipeline(
         &mut self,
         request: Request,
@@ -47,13 +49,13 @@ impl Switch {
         });
         match self.agent.session_mut(request.connection) {
             Some(session) => session.change = change,
-            None => self.agent.left_changes.extend(change),
+            None => self.agent.abandoned_changes.extend(change),
         }
         Ok(())
     }
 
-    /// Has a packet go through the tables after what its controller said before, as if a packet-out to OFPP_TABLE followed
-    /// (1.3.5 section 7.3.4.1).
+    /// Sends a packet through the tables after the controller's earlier messages, as if a packet-out to OFPP_TABLE
+    /// followed (1.3.5 section 7.3.4.1).
     pub(super) fn carry_out_behind(&mut self, request: Request, packet: Packet) {
         let session = self.agent.session_mut(request.connection);
         match session.and_then(|session| session.change.as_mut()) {
@@ -62,8 +64,8 @@ impl Switch {
         }
     }
 
-    /// Carries out the next part of the change that a controller's messages wait for, if there is one.
-    pub(crate) fn go_on_with_change(&mut self, connection: ConnectionId, now: Duration) {
+    /// Carries out the next part of the change that a controller's messages wait for, if any.
+    pub(crate) fn continue_change(&mut self, connection: ConnectionId, now: Duration) {
         let session = self.agent.session_mut(connection);
         let Some(change) = session.and_then(|session| session.change.take()) else {
             return;
@@ -71,22 +73,22 @@ impl Switch {
         let left = self.carry_out_part(change, now);
         match self.agent.session_mut(connection) {
             Some(session) => session.change = left,
-            None => self.agent.left_changes.extend(left),
+            None => self.agent.abandoned_changes.extend(left),
         }
     }
 
-    /// Carries out the next part of a change whose controller has gone; returns whether there was one.
-    pub(crate) fn go_on_with_left_change(&mut self, now: Duration) -> bool {
-        let Some(change) = self.agent.left_changes.pop_front() else {
+    /// Carries out the next part of a change whose controller has disconnected; returns whether there was one.
+    pub(crate) fn continue_abandoned_change(&mut self, now: Duration) -> bool {
+        let Some(change) = self.agent.abandoned_changes.pop_front() else {
             return false;
         };
         self.agent.begin_turn();
         let left = self.carry_out_part(change, now);
-        self.agent.left_changes.extend(left);
+        self.agent.abandoned_changes.extend(left);
         true
     }
 
-    /// Carries out the next part of a change; returns what is left of it.
+    /// Carries out the next part of a change; returns the rest of it.
     fn carry_out_part(&mut self, mut change: LongChange, now: Duration) -> Option<LongChange> {
         let mut removed = Vec::new();
         let looks = &mut self.agent.turn.looks;

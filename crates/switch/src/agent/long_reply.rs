@@ -1,17 +1,18 @@
 //! Multipart replies that may be long, written part by part as the controller reads: entries, groups and meters.
 //!
-//! **Why.** The entries of a full table take a hundred megabytes in messages, and a second to write. A part is one message,
-//! and costs a look at so many entries as packets can wait for.
+//! **Why.** The entries of a full table need a hundred megabytes of messages, and a second to write. A part is one
+//! message, and visits only as many entries as packets can wait for.
 //!
-//! **What is consistent.** A reply shows the entries, groups or meters as they were when it began, although they may change between two
-//! parts: changes need not wait for a controller that reads slowly. Entries are seen through a view, which keeps those that change
-//! ([`FlowWalk`] says how many at most); of groups and meters, of which there are fewer, the reply has a list. It begins between two
-//! changes, never in the middle of one that is made in steps. A row's counters are those of the moment when its part was written.
+//! **What is consistent.** A reply shows the entries, groups or meters as they were when it started, although they may
+//! change between two parts: changes need not wait for a controller that reads slowly. Entries are read through a view,
+//! which keeps a limited number of changed entries (see [`FlowWalk`]); groups and meters are fewer, and the reply has a
+//! list of them. A reply starts between two changes, never in the middle of one that is made in steps. A row's counters
+//! are read when its part is written.
 //!
 //! **Errors.** If too many entries change before a controller has read them, the reply ends with an error, and without a last part.
 //!
-//! **Order.** While a reply is being written the controller's barriers and multipart requests wait for it, and with them what
-//! is behind them (1.3.5 section 6.2 lets other messages be carried out before).
+//! **Order.** While a reply is being written, the controller's barriers and multipart requests wait for it, and so do
+//! the messages after them (1.3.5 section 6.2 allows other messages to be carried out before).
 
 use super::reply::{Added, Part};
 use super::requests::Request;
@@ -25,7 +26,7 @@ use urtica_wire::{
     MultipartReply, MultipartReplyBody, MultipartRequestBody, Version,
 };
 
-/// A reply of which parts are still to be written.
+/// A reply with parts that are still to be written.
 #[derive(Debug)]
 pub(crate) struct LongReply {
     version: Version,
@@ -33,12 +34,12 @@ pub(crate) struct LongReply {
     rows: Rows,
 }
 
-/// What is still to be told.
+/// The rows that are still to be written.
 #[derive(Debug)]
 enum Rows {
     Flows {
         walk: FlowWalk,
-        /// What the walk has found.
+        /// The entries that the walk has found.
         found: VecDeque<Arc<FlowEntry>>,
     },
     Sum {
@@ -54,24 +55,25 @@ enum Rows {
 /// Groups or meters with their numbers, as they were when the reply began.
 type Numbered<T> = VecDeque<(u32, Arc<T>)>;
 
-/// What writing a part of a reply has come to.
+/// Result of writing a part of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
-    /// There is more.
+    /// More parts follow.
     Part,
     /// The reply is complete.
     All,
-    /// It cannot be completed: the entries that it is about have changed too much.
+    /// The reply cannot be completed: too many of its entries have changed.
     Lost,
 }
 
 impl LongReply {
-    /// The reply to a request; `None` where it is not of this kind.
+    /// Creates the reply to a request, or returns `None` if it is of another kind.
     ///
-    /// The specification names no error for a group that does not exist; as in Open vSwitch, there is nothing to tell of it.
+    /// The specification names no error for a group that does not exist; as in Open vSwitch, the reply has no row for
+    /// it.
     ///
     /// # Errors
-    /// The specification's error where the request is wrong.
+    /// The specification's error if the request is invalid.
     pub fn begin(
         pipeline: &Pipeline,
         request: Request,
@@ -109,12 +111,13 @@ impl LongReply {
         }))
     }
 
-    /// The xid of the request.
+    /// Returns the xid of the request.
     pub fn xid(&self) -> u32 {
         self.xid
     }
 
-    /// Appends a part to `out`, or nothing where `looks` entries, which are taken off, had nothing to tell.
+    /// Appends a part to `out`, or nothing if no row was found among `looks` entries; subtracts the entries visited
+    /// from `looks`.
     pub fn write_part(
         &mut self,
         pipeline: &Pipeline,
@@ -136,7 +139,7 @@ impl LongReply {
             _ => self.write_rows(pipeline, now, looks, out),
         };
         written.unwrap_or_else(|error| {
-            urtica_log::debug!(about: "long reply", %error, "a multipart reply is not sent");
+            urtica_log::debug!(about: "long reply", %error, "cannot encode a multipart reply; not sending it");
             Written::All
         })
     }
@@ -182,7 +185,7 @@ impl LongReply {
 }
 
 impl Rows {
-    /// The reply's body without rows.
+    /// Returns the reply's body without rows.
     fn empty_body(&self) -> MultipartReplyBody<'static> {
         match self {
             Self::Flows { .. } => MultipartReplyBody::Flow(List::default()),

@@ -1,15 +1,15 @@
-//! The switch's side of the OpenFlow channel: everything that controllers ask for, and everything that they are told
-//! unasked.
+//! The switch's side of the OpenFlow channel: controllers' requests, and asynchronous messages.
 //!
 //! ```text
 //! bytes ─► session ─► requests ─┬─ flow_mod, packet_out, port_mod, role, multipart … ─► pipeline, ports
 //!            hello, echo,       └─ reply or OFPT_ERROR ─► the session's output
 //!            malformed
-//! packets that the pipeline hands up ─► packet_in ─► the outputs of those sessions whose role and filter want them
+//! packets that the pipeline hands up ─► packet_in ─► the outputs of the sessions whose role and filter want them
 //! ```
-//! Messages are carried out one after the other as they come in, each wholly before the next, but for replies that may be long
-//! (`long_reply`): these are written part by part, and a barrier waits for their end. So does all that follows a change to many
-//! entries (`long_change`). A multipart request also waits for the end of other controllers' changes, so that it sees no half of one.
+//! Messages are carried out one after the other in order of arrival, each completely before the next, except for
+//! replies that may be long (`long_reply`): these are written part by part, and a barrier waits for their end. All
+//! messages after a change to many entries (`long_change`) wait for its end. A multipart request also waits for the end
+//! of other controllers' changes, so that it does not see half of one.
 
 mod controller;
 mod error;
@@ -44,11 +44,11 @@ use turn::Turn;
 use urtica_pipeline::{Pipeline, RemovedEntry};
 use urtica_wire::{ConfigFlags, ControllerRole, Message, Port, PortReason, PortStatus, Version};
 
-/// Names a controller's connection.
+/// Identifies a controller's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId(u64);
 
-/// What the channel's side of the switch knows.
+/// State of the switch's side of the channel.
 #[derive(Debug)]
 pub(crate) struct Agent {
     versions: Vec<Version>,
@@ -56,27 +56,27 @@ pub(crate) struct Agent {
     connections: u64,
     buffers: Buffers,
     rate_limit: RateLimit,
-    /// The election that the newest master or slave was told by; none before the first (1.3.5 section 6.3.6).
+    /// Generation id of the latest request for master or slave; `None` before the first (1.3.5 section 6.3.6).
     generation_id: Option<u64>,
     /// How fragments are handled: one setting for the whole switch.
     fragments: ConfigFlags,
-    /// The version of the last flow mod, whose meaning entries have.
+    /// The version of the last flow mod, which decides the meaning of entries.
     pub entries_version: Option<Version>,
     packet_ins_dropped: u64,
-    /// How far changes were on the disk when that was last asked.
+    /// The changes that were durable at the last check.
     pub durability: Durability,
-    /// What may still be done in the turn of the controller whose it is.
+    /// What may still be done in the current controller's turn.
     pub turn: Turn,
-    /// What is left of changes whose controllers have gone.
-    left_changes: VecDeque<LongChange>,
-    /// Whose turn it was last to go on with what had to wait.
+    /// The rest of changes whose controllers have disconnected.
+    abandoned_changes: VecDeque<LongChange>,
+    /// The connection whose waiting work was last continued.
     last_turn: ConnectionId,
-    /// Connections that have to end for what they had said before it was their turn, and why.
+    /// Connections that have to end because of messages that had waited, and why.
     ended: Vec<(ConnectionId, SessionError)>,
 }
 
 impl Agent {
-    /// An agent without connections.
+    /// Creates an agent without connections.
     pub fn new(mut versions: Vec<Version>, n_buffers: u32, packet_ins_per_second: u32) -> Self {
         versions.sort_unstable();
         Self {
@@ -91,7 +91,7 @@ impl Agent {
             packet_ins_dropped: 0,
             durability: Durability::default(),
             turn: Turn::new(),
-            left_changes: VecDeque::new(),
+            abandoned_changes: VecDeque::new(),
             last_turn: ConnectionId(0),
             ended: Vec::new(),
         }
@@ -109,67 +109,67 @@ impl Agent {
     /// Forgets a connection.
     pub fn disconnect(&mut self, id: ConnectionId) {
         let session = self.sessions.remove(&id);
-        self.left_changes
+        self.abandoned_changes
             .extend(session.and_then(|session| session.change));
     }
 
-    /// Whether a change to many entries is under way.
+    /// Returns whether a change to many entries is under way.
     pub fn is_changing(&self) -> bool {
         let mut sessions = self.sessions.values();
-        !self.left_changes.is_empty() || sessions.any(|session| session.change.is_some())
+        !self.abandoned_changes.is_empty() || sessions.any(|session| session.change.is_some())
     }
 
-    /// What all controllers but this one are at.
+    /// Returns the work of all controllers but this one.
     pub fn others(&self, id: ConnectionId) -> Others {
         let others = || self.sessions.iter().filter(|&(&other, _)| other != id);
         let mut changing = others();
         Others {
-            are_changing: !self.left_changes.is_empty()
+            are_changing: !self.abandoned_changes.is_empty()
                 || changing.any(|(_, session)| session.change.is_some()),
             wait_to_read: others().any(|(_, session)| session.waits_to_read()),
             durability: self.durability,
         }
     }
 
-    /// How many connections there are.
+    /// Returns the number of connections.
     pub fn connection_count(&self) -> usize {
         self.sessions.len()
     }
 
-    /// Whether a controller is connected: one whose hello was answered.
+    /// Returns whether a controller is connected: one whose hello was answered.
     pub fn is_connected(&self) -> bool {
         self.sessions
             .values()
             .any(|session| session.version().is_some())
     }
 
-    /// Whether a controller is to be told of packets that no entry matches: 1.0's are, 1.3's have table-miss entries.
+    /// Returns whether a controller wants packets that no entry matches: 1.0's do, 1.3's have table-miss entries.
     pub fn wants_table_misses(&self) -> bool {
         self.sessions.values().any(Session::wants_table_misses)
     }
 
-    /// A controller's version, once its hello was answered, and its role.
+    /// Returns a controller's version, once its hello was answered, and its role.
     pub fn describe(&self, id: ConnectionId) -> Option<(Version, ControllerRole)> {
         let session = self.sessions.get(&id)?;
         Some((session.version()?, session.controller.role))
     }
 
-    /// Whether fragments are to be dropped.
+    /// Returns whether fragments are dropped.
     pub fn drops_fragments(&self) -> bool {
         self.fragments == ConfigFlags::FRAG_DROP
     }
 
-    /// Whether fields that fragments hide are matched as 0.
+    /// Returns whether fields that fragments hide are matched as 0.
     pub fn matches_hidden(&self) -> bool {
         self.fragments == ConfigFlags::FRAG_NX_MATCH
     }
 
-    /// Whether ports of fragments are matched as 0, as 1.0 does.
+    /// Returns whether ports of fragments are matched as 0, as in 1.0.
     pub fn zeroes_ports(&self) -> bool {
         self.fragments.is_empty() && self.entries_version == Some(Version::Of10)
     }
 
-    /// How many packet-ins were not sent because there were too many.
+    /// Returns the number of packet-ins that were dropped because there were too many.
     pub fn packet_ins_dropped(&self) -> u64 {
         self.packet_ins_dropped
     }
@@ -182,25 +182,25 @@ impl Agent {
         self.sessions.get_mut(&id)
     }
 
-    /// Begins a controller's turn: from now on as much may be done for it as in any.
+    /// Starts a controller's turn, with the full allowance.
     pub fn begin_turn(&mut self) {
         self.turn = Turn::new();
     }
 
-    /// Whose turn it is to go on with a reply, or with messages that waited; they take turns.
+    /// Returns the next connection with a reply to continue or messages that waited, round-robin.
     pub fn next_turn(&mut self) -> Option<ConnectionId> {
         let behind = (Bound::Excluded(self.last_turn), Bound::Unbounded);
         let sessions = self.sessions.range(behind).chain(&self.sessions);
-        let mut ready = sessions.filter(|&(&id, session)| session.can_go_on(self.others(id)));
+        let mut ready = sessions.filter(|&(&id, session)| session.can_continue(self.others(id)));
         let (&next, _) = ready.next()?;
         self.last_turn = next;
         Some(next)
     }
 
-    /// Writes the next part of the reply that a controller waits for, if there is room.
-    pub fn go_on_with_reply(&mut self, id: ConnectionId, pipeline: &Pipeline, now: Duration) {
+    /// Writes the next part of the reply that a controller waits for, if its output has space.
+    pub fn continue_reply(&mut self, id: ConnectionId, pipeline: &Pipeline, now: Duration) {
         if let Some(session) = self.sessions.get_mut(&id) {
-            session.go_on_with_reply(pipeline, now, &mut self.turn);
+            session.continue_reply(pipeline, now, &mut self.turn);
         }
     }
 
@@ -209,12 +209,12 @@ impl Agent {
         self.ended.push((id, reason));
     }
 
-    /// The connections that were noted so since the last time.
+    /// Returns the connections noted by `end` since the last call.
     pub fn take_ended(&mut self) -> Vec<(ConnectionId, SessionError)> {
         std::mem::take(&mut self.ended)
     }
 
-    /// Asks silent controllers whether they are there; returns which connections have to end.
+    /// Sends echo requests to silent controllers; returns the connections that have to end.
     pub fn handle_timeout(&mut self, now: Duration) -> Vec<(ConnectionId, SessionError)> {
         let ended = |(&id, session): (&ConnectionId, &mut Session)| {
             let error = session.handle_timeout(now).err()?;
@@ -223,7 +223,7 @@ impl Agent {
         self.sessions.iter_mut().filter_map(ended).collect()
     }
 
-    /// Tells controllers what happened to a port.
+    /// Sends a port-status message to the controllers that want it.
     pub fn send_port_status(&mut self, reason: PortReason, port: &Port) {
         for (version, session) in connected(&mut self.sessions) {
             if session.controller.wants_port_status(reason) {
@@ -234,7 +234,7 @@ impl Agent {
         }
     }
 
-    /// Tells controllers of entries that are gone.
+    /// Sends flow-removed messages to the controllers that want them.
     pub fn send_flow_removed(&mut self, removed: &[RemovedEntry], now: Duration) {
         for entry in removed {
             for (version, session) in connected(&mut self.sessions) {
@@ -247,7 +247,7 @@ impl Agent {
     }
 }
 
-/// The sessions that have agreed on a version.
+/// Returns the sessions that have agreed on a version.
 fn connected(
     sessions: &mut BTreeMap<ConnectionId, Session>,
 ) -> impl Iterator<Item = (Version, &mut Session)> {

@@ -1,4 +1,4 @@
-//! Multipart requests (1.3.5 section 7.3.5; 1.0's stats, section 5.3.5): who answers them.
+//! Multipart requests (1.3.5 section 7.3.5; 1.0's stats, section 5.3.5), and their dispatch.
 
 use super::long_reply::LongReply;
 use super::requests::Request;
@@ -11,7 +11,7 @@ use urtica_wire::{
     MultipartReplyBody, MultipartRequest, MultipartRequestBody, PortNo, Version,
 };
 
-/// Where the body of a multipart message of 1.3 begins.
+/// Offset of the body in a multipart message of 1.3.
 const BODY_AT: usize = 16;
 impl Switch {
     pub(super) fn handle_multipart(
@@ -37,14 +37,14 @@ impl Switch {
             (reply, Some(session)) => session.reply = reply,
             (_, None) => {}
         }
-        self.go_on_with_reply(request.connection, request.now);
+        self.continue_reply(request.connection, request.now);
         Ok(())
     }
 
-    /// Writes the next part of the reply that a controller waits for, if there is room.
-    pub(crate) fn go_on_with_reply(&mut self, connection: ConnectionId, now: Duration) {
+    /// Writes the next part of the reply that a controller waits for, if its output has space.
+    pub(crate) fn continue_reply(&mut self, connection: ConnectionId, now: Duration) {
         let pipeline = self.shared.pipeline();
-        self.agent.go_on_with_reply(connection, &pipeline, now);
+        self.agent.continue_reply(connection, &pipeline, now);
     }
 
     fn handle_table_features_part(
@@ -90,13 +90,13 @@ impl Switch {
             MultipartRequestBody::Experimenter(_) => {
                 return Err(ErrorCode::BadRequestBadExperimenter);
             }
-            // Put together above, or long.
+            // Assembled above, or a long reply.
             _ => return Err(ErrorCode::BadRequestBadMultipart),
         }
         Ok(())
     }
 
-    /// Answers with a body that surely fits into one message.
+    /// Answers with a body that always fits into one message.
     fn answer_whole(&mut self, request: Request, body: MultipartReplyBody) {
         let reply = MultipartReply {
             flags: MultipartFlags::empty(),
@@ -158,7 +158,7 @@ impl Switch {
     }
 }
 
-/// Answers with rows, in as many messages as it takes. `empty` is the reply's body without any.
+/// Answers with rows, in as many messages as necessary. `empty` is the reply's body without rows.
 pub(super) fn answer_rows<'a, T: Element<'a>>(
     agent: &mut Agent,
     request: Request,
@@ -170,6 +170,6 @@ pub(super) fn answer_rows<'a, T: Element<'a>>(
     };
     let (version, xid) = (request.version, request.xid);
     if let Err(error) = reply::write_rows(version, xid, empty, rows, &mut session.output) {
-        urtica_log::debug!(about: request.connection, %error, "a multipart reply is not sent");
+        urtica_log::debug!(about: request.connection, %error, "cannot encode a multipart reply; not sending it");
     }
 }

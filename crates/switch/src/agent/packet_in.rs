@@ -1,4 +1,4 @@
-//! Packets for controllers: who gets one, how much of it, and how many at most.
+//! Packets for controllers: which controllers receive one, how much of it, and the rate limit.
 
 use super::session::Session;
 use super::{Agent, connected};
@@ -11,13 +11,13 @@ use urtica_wire::{
 
 /// The cookie of a packet that no entry sent up.
 const NO_COOKIE: u64 = u64::MAX;
-/// The most of a packet that surely fits into a message, beside the packet-in's own fields.
+/// Maximum number of a packet's bytes that always fit into a message with the packet-in's own fields.
 const MAX_DATA_BYTES: usize = 65_000;
-/// How many packet-ins may come at once, as the time that they take at the limited rate.
+/// Size of a burst of packet-ins, as the time that it takes at the limited rate.
 const BURST: Duration = Duration::from_millis(100);
 
-/// So many in a second, and not all of them at once: the generic cell rate algorithm (ITU-T I.371), which is a token
-/// bucket that keeps one time instead of a number of tokens.
+/// A rate limit that allows small bursts: the generic cell rate algorithm (ITU-T I.371), which is a token bucket that
+/// keeps one time instead of a number of tokens.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RateLimit {
     interval: Duration,
@@ -26,7 +26,7 @@ pub(super) struct RateLimit {
 }
 
 impl RateLimit {
-    /// At most `per_second`; without a limit where that is 0.
+    /// Creates a limit of `per_second`; 0 means no limit.
     pub fn new(per_second: u32) -> Self {
         let interval = Duration::from_secs(1).checked_div(per_second);
         Self {
@@ -35,7 +35,7 @@ impl RateLimit {
         }
     }
 
-    /// Whether one more may pass, which is then counted.
+    /// Returns whether one more may pass, and counts it if so.
     pub fn admits(&mut self, now: Duration) -> bool {
         let full_at = self.full_at.max(now);
         let burst = BURST.max(self.interval);
@@ -51,22 +51,22 @@ impl RateLimit {
 struct Handover<'a> {
     packet: &'a Packet,
     cause: PacketInCause,
-    /// Under which id it is kept, once it was found out whether it is.
+    /// The id under which the packet is kept, once that has been tried.
     buffer_id: Option<BufferId>,
     now: Duration,
 }
 
 impl Agent {
-    /// Hands a packet to the controllers that want it.
+    /// Sends a packet to the controllers that want it.
     pub fn send_packet_in(&mut self, packet: &Packet, cause: PacketInCause, now: Duration) {
         self.hand_over(packet, cause, now, |session| {
             session.controller.wants_packet_in(cause.reason)
         });
     }
 
-    /// Hands a packet that no entry matched to 1.0's controllers, as 1.0 section 3.4 has it. 1.3's are told by
-    /// table-miss entries alone, and without one the packet is dropped (1.3.5 section 5.4). Where both are connected,
-    /// each gets what its version says, as Open vSwitch does it.
+    /// Sends a packet that no entry matched to 1.0's controllers, as 1.0 section 3.4 requires. 1.3's receive packets
+    /// from table-miss entries only, and without one the packet is dropped (1.3.5 section 5.4). If both are connected,
+    /// each is treated as its version requires, as in Open vSwitch.
     pub fn send_table_miss(&mut self, packet: &Packet, now: Duration) {
         let cause = PacketInCause {
             reason: PacketInReason::NoMatch,
@@ -96,7 +96,7 @@ impl Agent {
                 continue;
             }
             let is_admitted = *is_admitted.get_or_insert_with(|| self.rate_limit.admits(now));
-            if is_admitted && session.has_room_for_packet_in() {
+            if is_admitted && session.has_space_for_packet_in() {
                 handover.send(version, session, &mut self.buffers);
             } else {
                 self.packet_ins_dropped += 1;
@@ -128,7 +128,7 @@ impl Handover<'_> {
         session.send(&Message::PacketIn(packet_in));
     }
 
-    /// An output action says how much of a packet it sends; what comes without one is cut by `miss_send_len` (1.3.5
+    /// Returns the maximum length: an output action's own; for packets sent up without one, `miss_send_len` (1.3.5
     /// section 7.3.2).
     fn max_len(&self, version: Version, session: &Session) -> u16 {
         let is_miss = version == Version::Of10 && self.cause.reason == PacketInReason::NoMatch;
@@ -139,7 +139,7 @@ impl Handover<'_> {
         }
     }
 
-    /// Keeps the packet, once for all controllers. One that is not kept is sent whole.
+    /// Keeps the packet, once for all controllers. If it cannot be kept, it is sent whole.
     fn keep(&mut self, max_len: u16, buffers: &mut Buffers) -> (BufferId, usize) {
         if max_len == CONTROLLER_NO_BUFFER {
             return (BufferId::NONE, usize::MAX);
@@ -155,7 +155,7 @@ impl Handover<'_> {
     }
 }
 
-/// The fields that are not in the packet's bytes; those that are zero may be left out (1.3.5 section 7.4.1).
+/// Returns the fields that are not in the packet's bytes; zero fields may be omitted (1.3.5 section 7.4.1).
 fn pipeline_fields(packet: &Packet) -> Match<'static> {
     let mut fields = Match::any().in_port(packet.in_port);
     if packet.in_phy_port != packet.in_port {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_passes_and_then_the_rate() {
+    fn a_burst_passes_before_the_rate_applies() {
         let mut limit = RateLimit::new(1000);
         assert_eq!(admitted(&mut limit, Duration::ZERO, 1000), 100);
         let later = Duration::from_millis(10);
@@ -188,14 +188,14 @@ mod tests {
     }
 
     #[test]
-    fn a_low_rate_lets_single_ones_pass() {
+    fn a_low_rate_admits_single_packet_ins() {
         let mut limit = RateLimit::new(2);
         assert_eq!(admitted(&mut limit, Duration::ZERO, 10), 1);
         assert_eq!(admitted(&mut limit, Duration::from_millis(500), 10), 1);
     }
 
     #[test]
-    fn zero_is_no_limit() {
+    fn zero_means_no_limit() {
         let mut limit = RateLimit::new(0);
         assert_eq!(admitted(&mut limit, Duration::ZERO, 100_000), 100_000);
     }

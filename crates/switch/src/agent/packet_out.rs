@@ -8,7 +8,7 @@ use urtica_wire::packet::ethernet;
 use urtica_wire::{Action, ErrorCode, PacketOut, PortNo};
 
 impl Switch {
-    /// All of the message is checked before its buffer is used, so that a controller can try again.
+    /// Checks the whole message before using its buffer, so that a controller can try again.
     pub(super) fn handle_packet_out(
         &mut self,
         request: Request,
@@ -32,7 +32,7 @@ impl Switch {
     }
 
     /// "It must be set to either a valid standard switch port or OFPP_CONTROLLER" (1.3.5 section 7.3.7); 1.0 has
-    /// OFPP_NONE for the latter, and many controllers of 1.3 still do.
+    /// OFPP_NONE for the latter, and many controllers of 1.3 still use it.
     fn check_in_port(&self, in_port: PortNo) -> Result<(), ErrorCode> {
         match in_port {
             PortNo::CONTROLLER | PortNo::ANY => Ok(()),

@@ -1,22 +1,22 @@
-//! Multipart requests that come in several messages (OFPMPF_REQ_MORE, 1.3.5 section 7.3.5), until they are whole.
+//! Multipart requests in several messages (OFPMPF_REQ_MORE, 1.3.5 section 7.3.5), until they are complete.
 
 use std::collections::BTreeMap;
 use urtica_wire::ErrorCode;
 
-/// How many bytes of requests that are not complete are kept for a connection.
+/// Maximum number of bytes of incomplete requests that are kept for a connection.
 const MAX_BYTES: usize = 4 << 20;
-/// How many such requests there may be.
+/// Maximum number of incomplete requests.
 const MAX_REQUESTS: usize = 8;
 
-/// Multipart requests of which not all messages have come, by their xids.
+/// Incomplete multipart requests, by their xids.
 #[derive(Debug, Default)]
 pub(crate) struct PartialRequests(BTreeMap<u32, Vec<u8>>);
 
 impl PartialRequests {
-    /// Adds what a message has of the body; returns the whole body once it is there.
+    /// Appends a message's part of the body; returns the whole body once it is complete.
     ///
     /// # Errors
-    /// OFPBRC_MULTIPART_BUFFER_OVERFLOW where more is to be kept than there is room for; the request is then forgotten.
+    /// OFPBRC_MULTIPART_BUFFER_OVERFLOW if the limit would be exceeded; the request is then dropped.
     pub fn add(
         &mut self,
         xid: u32,
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_put_together() {
+    fn parts_are_joined() {
         let mut requests = PartialRequests::default();
         assert_eq!(requests.add(1, b"ab", true), Ok(None));
         assert_eq!(requests.add(2, b"x", false), Ok(Some(b"x".to_vec())));
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded() {
+    fn incomplete_requests_are_bounded() {
         const OVERFLOW: Result<Option<Vec<u8>>, ErrorCode> =
             Err(ErrorCode::BadRequestMultipartBufferOverflow);
         let mut requests = PartialRequests::default();

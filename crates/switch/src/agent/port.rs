@@ -7,12 +7,12 @@ use urtica_wire::{
     ErrorCode, Port, PortConfig, PortFeatures, PortMod, PortReason, PortState, Version,
 };
 
-/// What can be configured in 1.3.
+/// Bits that 1.3 can configure.
 const CONFIG_13: PortConfig = PortConfig::PORT_DOWN
     .union(PortConfig::NO_RECV)
     .union(PortConfig::NO_FWD)
     .union(PortConfig::NO_PACKET_IN);
-/// What can be configured in 1.0. There is no spanning tree here, for which 1.0 has bits too.
+/// Bits that 1.0 can configure. This switch has no spanning tree, for which 1.0 has bits too.
 const CONFIG_10: PortConfig = CONFIG_13.union(PortConfig::NO_FLOOD);
 /// The rates that only 1.3 has.
 const FEATURES_13: PortFeatures = PortFeatures::FD_40GB
@@ -20,7 +20,7 @@ const FEATURES_13: PortFeatures = PortFeatures::FD_40GB
     .union(PortFeatures::FD_1TB)
     .union(PortFeatures::OTHER);
 
-/// A port's description with nothing in it that a version lacks.
+/// Returns a port's description without the values that a version lacks.
 pub(super) fn for_version(version: Version, port: &Port) -> Port {
     match version {
         Version::Of13 => Port {
@@ -42,7 +42,7 @@ pub(super) fn for_version(version: Version, port: &Port) -> Port {
 }
 
 impl Switch {
-    /// All ports' descriptions.
+    /// Returns all ports' descriptions.
     pub(super) fn port_descriptions(&self, version: Version) -> Vec<Port> {
         let pipeline = self.shared.pipeline();
         let ports = pipeline.ports();
@@ -73,8 +73,8 @@ impl Switch {
     }
 }
 
-/// The bits to change. 1.0 has no error for bits that cannot be changed: they stay as they are, as the port-status
-/// message tells.
+/// Returns the bits to change. 1.0 has no error for bits that cannot be changed: they stay as they are, as the
+/// port-status message shows.
 fn configurable(version: Version, port_mod: &PortMod) -> Result<PortConfig, ErrorCode> {
     match version {
         Version::Of10 => Ok(port_mod.mask & CONFIG_10),
@@ -83,7 +83,7 @@ fn configurable(version: Version, port_mod: &PortMod) -> Result<PortConfig, Erro
     }
 }
 
-/// What ports advertise is their back ends' matter; zero asks for no change.
+/// Refuses changes of the advertised features, which back ends decide; zero requests no change.
 fn check_advertise(port: &Port, advertise: PortFeatures) -> Result<(), ErrorCode> {
     if advertise.is_empty() || advertise == port.advertised {
         return Ok(());
@@ -96,9 +96,9 @@ mod tests {
     use super::*;
     use urtica_wire::{MacAddr, Message, PortNo, PortStatus};
 
-    /// A port that has all there is: its description can be written in both versions.
+    /// A port with every bit set can be described in both versions.
     #[test]
-    fn either_version_can_be_told_of_any_port() {
+    fn both_versions_can_describe_every_port() {
         let port = Port {
             config: PortConfig::all(),
             state: PortState::all(),

@@ -1,38 +1,38 @@
-//! Multipart replies of many rows, cut into messages that are not too long. Those whose rows are few are written at once; see
+//! Multipart replies of many rows, split into messages of valid length. Replies with few rows are written at once; see
 //! [`super::long_reply`] for the others.
 
 use urtica_wire::{
     Element, EncodeError, Message, MultipartFlags, MultipartReply, MultipartReplyBody, Version,
 };
 
-/// The longest message.
+/// Maximum length of a message.
 const MAX_MESSAGE_BYTES: usize = u16::MAX as usize;
-/// Where the flags are, in both versions' messages.
+/// Offset of the flags, in both versions' messages.
 const FLAGS_AT: usize = 10;
 
-/// One message of a reply, at the end of an output, which rows are added to.
+/// One message of a reply, at the end of an output, to which rows are added.
 pub(super) struct Part<'out> {
     version: Version,
     out: &'out mut Vec<u8>,
-    /// Where the message begins, and where its rows do.
+    /// Offsets of the message and of its rows.
     start: usize,
     rows_at: usize,
 }
 
-/// Whether a row is in a message.
+/// Result of adding a row to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Added {
-    /// It is, or can be in none.
+    /// The row was added, or fits into no message.
     Done,
-    /// It belongs into the next, which has more room.
+    /// The row belongs into the next message, which has more space.
     Full,
 }
 
 impl<'out> Part<'out> {
-    /// A message without rows, whose body is `empty`, at the end of `out`.
+    /// Starts a message without rows, whose body is `empty`, at the end of `out`.
     ///
     /// # Errors
-    /// [`EncodeError`] where the version does not have such a reply; nothing was appended then.
+    /// [`EncodeError`] if the version does not have such a reply; nothing was appended then.
     pub fn begin(
         version: Version,
         xid: u32,
@@ -56,8 +56,8 @@ impl<'out> Part<'out> {
         })
     }
 
-    /// Adds a row. One that the version cannot express is left out: a controller of 1.0 cannot be told of what it has no
-    /// words for. So is one that is longer than any message, as what was set by a longest message may be.
+    /// Adds a row. A row that the version cannot express is omitted, and so is one that is longer than any message,
+    /// such as an entry that a message of the maximum length added.
     pub fn add<'a>(&mut self, row: &impl Element<'a>) -> Added {
         let end = self.out.len();
         let encoded = row.encode(self.version, self.out);
@@ -69,29 +69,29 @@ impl<'out> Part<'out> {
         match encoded {
             Ok(()) if end > self.rows_at => return Added::Full,
             Ok(()) => {
-                urtica_log::debug!(about: "rows", "a row is left out of a multipart reply: it is too long for one");
+                urtica_log::debug!(about: "rows", "a row exceeds the maximum message length; omitting it from the multipart reply");
             }
             Err(error) => {
-                urtica_log::debug!(about: "rows", %error, "a row is left out of a multipart reply");
+                urtica_log::debug!(about: "rows", %error, "cannot encode a row; omitting it from the multipart reply");
             }
         }
         Added::Done
     }
 
-    /// Whether it has rows.
+    /// Returns whether the message has rows.
     pub fn has_rows(&self) -> bool {
         self.out.len() > self.rows_at
     }
 
-    /// Takes it back.
+    /// Removes the message from the output.
     pub fn cancel(self) {
         self.out.truncate(self.start);
     }
 
-    /// Finishes it, with OFPMPF_REPLY_MORE where others follow.
+    /// Finishes the message, with OFPMPF_REPLY_MORE if others follow.
     pub fn finish(self, has_more: bool) {
         let message = &mut self.out[self.start..];
-        // As `add` sees to.
+        // Checked by `add`.
         let length = u16::try_from(message.len()).expect("no message is too long");
         message[2..4].copy_from_slice(&length.to_be_bytes());
         if has_more {
@@ -101,11 +101,11 @@ impl<'out> Part<'out> {
     }
 }
 
-/// Appends a reply with these rows to `out`, in as many messages as it takes, all but the last with OFPMPF_REPLY_MORE.
+/// Appends a reply with these rows to `out`, in as many messages as necessary, all but the last with OFPMPF_REPLY_MORE.
 /// `empty` is the reply's body without rows.
 ///
 /// # Errors
-/// [`EncodeError`] where the version does not have such a reply; nothing was appended then.
+/// [`EncodeError`] if the version does not have such a reply; nothing was appended then.
 pub(super) fn write_rows<'a, T: Element<'a>>(
     version: Version,
     xid: u32,

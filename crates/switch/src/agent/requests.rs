@@ -1,4 +1,4 @@
-//! Every message that a controller may send: who carries it out, and the short ones themselves.
+//! Dispatch of every message that a controller may send, and the handling of the short ones.
 
 use super::ConnectionId;
 use crate::Switch;
@@ -8,7 +8,7 @@ use urtica_wire::{
     TABLE_ALL, TableMod, Version,
 };
 
-/// Which request is being carried out.
+/// The request that is being carried out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     pub connection: ConnectionId,
@@ -17,13 +17,13 @@ pub(crate) struct Request {
     pub now: Duration,
 }
 
-/// What a switch of 1.3 can do.
+/// The capabilities of a switch of 1.3.
 const CAPABILITIES_13: Capabilities = Capabilities::FLOW_STATS
     .union(Capabilities::TABLE_STATS)
     .union(Capabilities::PORT_STATS)
     .union(Capabilities::QUEUE_STATS)
     .union(Capabilities::GROUP_STATS);
-/// What a switch of 1.0 can do.
+/// The capabilities of a switch of 1.0.
 const CAPABILITIES_10: Capabilities = Capabilities::FLOW_STATS
     .union(Capabilities::TABLE_STATS)
     .union(Capabilities::PORT_STATS)
@@ -31,11 +31,11 @@ const CAPABILITIES_10: Capabilities = Capabilities::FLOW_STATS
     .union(Capabilities::ARP_MATCH_IP);
 /// 1.0's actions: all from OFPAT_OUTPUT to OFPAT_ENQUEUE.
 const ACTIONS_10: u32 = 0xfff;
-/// OFPTC_DEPRECATED_MASK: bits of a table's configuration that meant something before 1.3 and are passed over.
+/// OFPTC_DEPRECATED_MASK: bits of a table's configuration that had a meaning before 1.3 and are ignored.
 const OFPTC_DEPRECATED_MASK: u32 = 3;
 
 impl Switch {
-    /// Carries out one message of a controller; what is wrong with it is answered with an error.
+    /// Carries out one message of a controller; an invalid one is answered with an error.
     pub(crate) fn handle_message(
         &mut self,
         connection: ConnectionId,
@@ -61,7 +61,7 @@ impl Switch {
         }
     }
 
-    /// Slaves may only look (1.3.5 section 6.3.6).
+    /// Refuses slaves' writes: they may only read (1.3.5 section 6.3.6).
     fn check_role(&self, connection: ConnectionId, message: &Message) -> Result<(), ErrorCode> {
         let is_write = matches!(
             message,
@@ -116,7 +116,7 @@ impl Switch {
                 self.agent.handle_vendor(request, &vendor)?;
             }
             Message::Experimenter(_) => return Err(ErrorCode::BadRequestBadExperimenter),
-            // What only switches send.
+            // Messages that only switches send.
             _ => return Err(ErrorCode::BadRequestBadType),
         }
         Ok(())
@@ -151,7 +151,8 @@ impl Switch {
         self.reply(request, &Message::FeaturesReply(features));
     }
 
-    /// A barrier that waited for the disk in vain is refused: its reply would say that what is before it outlives the switch.
+    /// Answers a barrier, or refuses it if waiting for the disk has failed: a reply would claim that the changes before
+    /// it outlive the switch.
     fn handle_barrier(&mut self, request: Request) -> Result<(), ErrorCode> {
         let session = self.agent.session_mut(request.connection);
         let wanted = session.and_then(|session| session.take_durable_wanted());
@@ -171,8 +172,8 @@ impl Switch {
         self.reply(request, &Message::GetConfigReply(config));
     }
 
-    /// Fragments are handled alike for all controllers, so that slaves have no say in it; how much of a packet a
-    /// controller gets is its own matter. Nothing here reassembles fragments, as the capabilities tell.
+    /// Sets how fragments are handled, for all controllers, so slaves may not change it; the length of packet-ins is
+    /// each controller's own setting. Nothing here reassembles fragments, as the capabilities show.
     fn handle_set_config(
         &mut self,
         request: Request,

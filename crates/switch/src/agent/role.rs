@@ -1,18 +1,18 @@
-//! Role requests: which of several controllers is the master (1.3.5 sections 6.3.6, 7.3.9), in 1.0 by Nicira's extension.
+//! Role requests, which elect one of several controllers as master (1.3.5 sections 6.3.6, 7.3.9), in 1.0 by Nicira's
+//! extension.
 
 use super::requests::Request;
 use super::{Agent, ConnectionId};
 use urtica_wire::{ControllerRole, ErrorCode, Experimenter, Message, NiciraMessage, Role};
 
-/// What a reply names as the election before there was one.
+/// The generation id of replies before the first election.
 const NO_GENERATION: u64 = u64::MAX;
 
 impl Agent {
-    /// Changes a controller's role, and tells it which it has.
+    /// Changes a controller's role, and replies with the role that it has.
     ///
     /// # Errors
-    /// OFPRRFC_STALE where the election is older than one that was heard of, OFPRRFC_BAD_ROLE for any other number of
-    /// a role.
+    /// OFPRRFC_STALE if the election is older than a known one, OFPRRFC_BAD_ROLE for an invalid role.
     pub fn handle_role_request(&mut self, request: Request, asked: Role) -> Result<(), ErrorCode> {
         match asked.role {
             ControllerRole::NoChange | ControllerRole::Equal => {}
@@ -35,10 +35,11 @@ impl Agent {
         Ok(())
     }
 
-    /// Carries out a vendor message of 1.0, as Open vSwitch does: roles without elections, and which asynchronous messages are sent.
+    /// Carries out a vendor message of 1.0, as Open vSwitch does: roles without elections, and the filter of
+    /// asynchronous messages.
     ///
     /// # Errors
-    /// OFPBRC_BAD_VENDOR where it is none of these, OFPBRC_EPERM for any other number of a role, OFPBRC_BAD_LEN.
+    /// OFPBRC_BAD_VENDOR for any other message, OFPBRC_EPERM for an invalid role, OFPBRC_BAD_LEN.
     pub fn handle_vendor(
         &mut self,
         request: Request,
@@ -76,7 +77,8 @@ impl Agent {
         }
     }
 
-    /// Generation ids may wrap around: one is older than another where their distance, taken as signed, is negative.
+    /// Records an election. Generation ids may wrap around: one is older than another if their distance, taken as
+    /// signed, is negative.
     fn hold_election(&mut self, generation_id: u64) -> Result<(), ErrorCode> {
         let is_stale = self
             .generation_id
@@ -88,7 +90,7 @@ impl Agent {
         Ok(())
     }
 
-    /// There is one master: "the previous master becomes a slave".
+    /// Demotes all other masters: "the previous master becomes a slave".
     fn demote_masters(&mut self, but: ConnectionId) {
         for (&id, session) in &mut self.sessions {
             if id != but && session.controller.role == ControllerRole::Master {

@@ -1,4 +1,4 @@
-//! One controller's connection: hello, echo, malformed messages, and what the controller wants to be told.
+//! One controller's connection: hello, echo, malformed messages, and the asynchronous messages that it wants.
 //!
 //! ```text
 //! start ─► Hello ──hello──► Up(version)
@@ -20,25 +20,24 @@ use urtica_wire::{
     PacketInReason, Version, split_frame,
 };
 
-/// Message types that are the same in all versions.
+/// Message types with one number in all versions.
 const OFPT_HELLO: u8 = 0;
 const OFPT_ERROR: u8 = 1;
 
-/// After how long a silence the controller is asked whether it is there.
+/// Silence after which an echo request is sent.
 const ECHO_INTERVAL: Duration = Duration::from_secs(5);
-/// From how many bytes of output on the controller should not be read from: it leaves unread what it asked for.
+/// Size of output from which the controller should not be read from: it does not read its replies.
 const OUTPUT_HIGH_BYTES: usize = 1 << 20;
-/// From how many bytes of output on multipart requests wait, and replies in parts are not gone on with. With the part that
-/// there was room for, twice as much waits at most.
+/// Size of output from which multipart requests wait, and replies in parts are paused. With one more part, at most
+/// twice as much waits.
 const REPLY_OUTPUT_BYTES: usize = 64 << 10;
-/// From how many bytes of output on no more packet-ins are sent, so that replies do not have to wait behind a flood
-/// of them.
+/// Size of output from which no more packet-ins are sent, so that replies do not have to wait behind a flood of them.
 const PACKET_IN_OUTPUT_BYTES: usize = 256 << 10;
-/// From how many bytes of output on all requests wait, and what the switch says unasked is dropped.
+/// Size of output from which all requests wait, and asynchronous messages are dropped.
 const OUTPUT_MAX_BYTES: usize = 16 << 20;
-/// How many bytes of requests may wait.
+/// Maximum number of bytes of requests that wait.
 const INPUT_MAX_BYTES: usize = 1 << 20;
-/// How much of a failed request an error quotes: "at least 64 bytes" (1.3.5 section 7.4.4).
+/// Number of bytes of a failed request that an error quotes: "at least 64 bytes" (1.3.5 section 7.4.4).
 const QUOTED_BYTES: usize = 64;
 
 /// The xid of the hello and of asynchronous messages. Controllers that count their requests do not use it, so a controller that
@@ -51,35 +50,35 @@ pub(crate) struct Session {
     versions: Vec<Version>,
     peer: String,
     version: Option<Version>,
-    /// The beginning of a message that is not whole yet, or messages that wait.
+    /// The start of an incomplete message, or messages that wait.
     pub input: Vec<u8>,
-    /// Whether there is a whole message at the front of the input that waits for its turn.
+    /// Whether the first message of the input waits for its turn.
     is_waiting: bool,
     pub output: Vec<u8>,
-    /// What the controller asked for, as far as it has not been written.
+    /// The unwritten rest of a reply.
     pub reply: Option<LongReply>,
-    /// What is left of its last change, for which all its messages wait.
+    /// The rest of its last change, for which all its messages wait.
     pub change: Option<LongChange>,
     /// The change that must be on the disk before the barrier at the front of the input is answered.
     durable_wanted: Option<u64>,
     /// The xid of the last echo request, or 0 before the first.
     last_echo_xid: u32,
     started: Duration,
-    last_heard: Duration,
+    last_activity: Duration,
     last_probe: Option<Duration>,
-    /// How much output there was when time last passed.
+    /// Size of the output at the last time-out.
     last_output_bytes: usize,
-    /// Whether it was read since then, so that a reply could go on.
+    /// Whether the output was read since then, so that a reply could continue.
     has_been_read: bool,
     /// Role, filter and packet lengths.
     pub controller: ControllerState,
-    /// Multipart requests of which not all has come.
+    /// Multipart requests that are incomplete.
     pub partial_requests: PartialRequests,
 }
 
 impl Session {
-    /// A connection with `peer`, a name for logs, whose output begins with a hello that offers `versions`, of which
-    /// there is one.
+    /// Starts a connection with `peer`, a name for logs. Its output starts with a hello that offers `versions`, which
+    /// must not be empty.
     pub fn start(versions: &[Version], peer: String, now: Duration) -> Self {
         let mut session = Self {
             versions: versions.to_vec(),
@@ -93,7 +92,7 @@ impl Session {
             durable_wanted: None,
             last_echo_xid: 0,
             started: now,
-            last_heard: now,
+            last_activity: now,
             last_probe: None,
             last_output_bytes: 0,
             has_been_read: false,
@@ -104,28 +103,28 @@ impl Session {
         session
     }
 
-    /// The version agreed on, once the controller has said hello.
+    /// Returns the version agreed on, once the controller has sent its hello.
     pub fn version(&self) -> Option<Version> {
         self.version
     }
 
-    /// Whether the controller reads what it is sent, and none of its messages waits, so that it may be read from.
+    /// Returns whether the controller may be read from: it reads its output, and none of its messages waits.
     pub fn is_served(&self) -> bool {
         self.output.len() < OUTPUT_HIGH_BYTES && !self.is_waiting
     }
 
-    /// Whether there is room for what is said unasked.
-    fn has_room(&self) -> bool {
+    /// Returns whether the output has space for asynchronous messages.
+    fn has_space(&self) -> bool {
         self.output.len() < OUTPUT_MAX_BYTES
     }
 
-    /// Whether there is room for a part of a reply.
-    fn has_room_for_part(&self) -> bool {
+    /// Returns whether the output has space for a part of a reply.
+    fn has_space_for_part(&self) -> bool {
         self.output.len() < REPLY_OUTPUT_BYTES
     }
 
-    /// Whether a message may be carried out now: there is room for what it is answered with, and nothing that it has to wait
-    /// for. One that may not is noted to wait.
+    /// Returns whether a message may be carried out now: the output has space for its reply, and the message has
+    /// nothing to wait for. Otherwise notes that it waits.
     pub fn admits(&mut self, frame: &[u8], turn: &Turn, others: Others) -> bool {
         self.is_waiting = !self.may_carry_out(frame, turn, others);
         if self.is_waiting && self.is_barrier_of_disk(frame) {
@@ -135,17 +134,17 @@ impl Session {
         !self.is_waiting
     }
 
-    /// Whether a barrier waits for changes to be durable, and for nothing else.
+    /// Returns whether a barrier waits only for changes to be durable.
     pub fn waits_for_disk(&self) -> bool {
         self.is_waiting && self.durable_wanted.is_some()
     }
 
-    /// The change up to which a barrier that may now be answered has waited for the disk.
+    /// Returns the change whose durability a barrier that may now be answered has waited for.
     pub fn take_durable_wanted(&mut self) -> Option<u64> {
         self.durable_wanted.take()
     }
 
-    /// Whether a message is a barrier that nothing in memory keeps waiting.
+    /// Returns whether a message is a barrier that waits for nothing in memory.
     fn is_barrier_of_disk(&self, frame: &[u8]) -> bool {
         let awaits = self.version.map(|version| Awaits::of(version, frame));
         awaits == Some(Awaits::Replies) && self.change.is_none() && self.reply.is_none()
@@ -164,32 +163,32 @@ impl Session {
             }
             Some(Awaits::Room) => {
                 self.reply.is_none()
-                    && self.has_room_for_part()
+                    && self.has_space_for_part()
                     && turn.may_look()
                     && !others.are_changing
             }
             Some(Awaits::Readers) => !others.wait_to_read,
         };
-        is_ready && self.has_room()
+        is_ready && self.has_space()
     }
 
-    /// Whether a change or a reply can go on, or a message that waited be carried out.
-    pub fn can_go_on(&self, others: Others) -> bool {
+    /// Returns whether a change or a reply can continue, or a message that waited can be carried out.
+    pub fn can_continue(&self, others: Others) -> bool {
         if self.change.is_some() {
             return true;
         }
-        if self.reply.is_some() && self.has_room_for_part() {
+        if self.reply.is_some() && self.has_space_for_part() {
             return true;
         }
         self.may_carry_out_waiting(others).is_some()
     }
 
-    /// Whether a multipart request waits for nothing but the end of other controllers' changes.
+    /// Returns whether a multipart request waits only for the end of other controllers' changes.
     pub fn waits_to_read(&self) -> bool {
         self.may_carry_out_waiting(Others::default()) == Some(Awaits::Room)
     }
 
-    /// What kind of message waits, if it may be carried out when others are at this.
+    /// Returns the kind of message that waits, if it may be carried out given the work of others.
     fn may_carry_out_waiting(&self, others: Others) -> Option<Awaits> {
         let (true, Ok(Some((frame, _)))) = (self.is_waiting, split_frame(&self.input)) else {
             return None;
@@ -198,9 +197,9 @@ impl Session {
         may.then(|| self.version.map(|version| Awaits::of(version, frame)))?
     }
 
-    /// Writes the next part of the reply, if there is one and room for it.
-    pub fn go_on_with_reply(&mut self, pipeline: &Pipeline, now: Duration, turn: &mut Turn) {
-        if !self.has_room_for_part() || !turn.may_look() {
+    /// Writes the next part of the reply, if there is one and the output has space.
+    pub fn continue_reply(&mut self, pipeline: &Pipeline, now: Duration, turn: &mut Turn) {
+        if !self.has_space_for_part() || !turn.may_look() {
             return;
         }
         let Some(mut reply) = self.reply.take() else {
@@ -214,11 +213,11 @@ impl Session {
         }
     }
 
-    /// Ends a reply that cannot be completed. The request is not kept, so there is nothing to quote.
+    /// Ends a reply that cannot be completed. The request is not kept, so nothing is quoted.
     fn end_reply(&mut self, reply: &LongReply) {
         urtica_log::warn!(
             about: urtica_log::without_port(&self.peer), peer = self.peer,
-            "too many entries have changed while the controller read its statistics; it gets an error"
+            "too many entries changed while the controller read its statistics; sending an error"
         );
         if let Some(version) = self.version {
             let error = ErrorMessage {
@@ -229,27 +228,28 @@ impl Session {
         }
     }
 
-    /// Whether there is room for packet-ins.
-    pub fn has_room_for_packet_in(&self) -> bool {
+    /// Returns whether the output has space for packet-ins.
+    pub fn has_space_for_packet_in(&self) -> bool {
         self.output.len() < PACKET_IN_OUTPUT_BYTES
     }
 
-    /// Whether the controller is told of packets that no entry matches, not even a table-miss entry (1.0 section 3.4).
+    /// Returns whether the controller wants packets that no entry matches, not even a table-miss entry (1.0 section
+    /// 3.4).
     pub fn wants_table_misses(&self) -> bool {
         self.version() == Some(Version::Of10)
             && self.controller.wants_packet_in(PacketInReason::NoMatch)
     }
 
-    /// Takes in that the controller is there.
-    pub fn heard(&mut self, now: Duration) {
-        self.last_heard = now;
+    /// Notes that the controller is alive.
+    pub fn note_activity(&mut self, now: Duration) {
+        self.last_activity = now;
         self.last_probe = None;
     }
 
-    /// Takes in one whole frame; returns it decoded where the switch has to do something about it.
+    /// Handles one whole frame; returns the message decoded if the switch has to act on it.
     ///
     /// # Errors
-    /// Where the connection has to end, once what is in the output has been sent.
+    /// If the connection has to end, once the output has been sent.
     pub fn handle_frame<'a>(
         &mut self,
         frame: &'a [u8],
@@ -260,10 +260,10 @@ impl Session {
         }
     }
 
-    /// Keeps what cannot be handled yet.
+    /// Keeps input that cannot be handled yet.
     ///
     /// # Errors
-    /// Where too much of it has come.
+    /// If too much input waits.
     pub fn keep_input(&mut self, input: Vec<u8>) -> Result<(), SessionError> {
         self.input = input;
         match self.input.len() > INPUT_MAX_BYTES {
@@ -272,10 +272,10 @@ impl Session {
         }
     }
 
-    /// Takes in the beginning of a message that is not whole yet: what is no controller need not be waited for.
+    /// Checks the start of an incomplete message: a peer that is no controller is rejected early.
     ///
     /// # Errors
-    /// Where a first message is not going to be a hello.
+    /// If a first message cannot be a hello.
     pub fn handle_fragment(&self, fragment: &[u8]) -> Result<(), SessionError> {
         match self.version {
             None if urtica_socket::is_tls_record(fragment) => Err(SessionError::Tls),
@@ -284,7 +284,7 @@ impl Session {
         }
     }
 
-    /// Takes in bytes that cannot be cut into messages; returns why the connection has to end.
+    /// Handles bytes that cannot be split into messages; returns why the connection has to end.
     pub fn handle_malformed(&mut self, error: DecodeError, bytes: &[u8]) -> SessionError {
         if self.version.is_some() {
             self.send_error(error.code(), bytes);
@@ -295,10 +295,10 @@ impl Session {
         }
     }
 
-    /// Takes in that time has passed: asks a silent controller whether it is there.
+    /// Handles the passage of time: sends an echo request to a silent controller.
     ///
     /// # Errors
-    /// Where it has been silent for too long.
+    /// If it has been silent for too long.
     pub fn handle_timeout(&mut self, now: Duration) -> Result<(), SessionError> {
         let since = |time| now.saturating_sub(time);
         if self.version.is_none() {
@@ -309,16 +309,16 @@ impl Session {
                 Ok(())
             };
         }
-        // A controller that reads is there, also while it is not read from.
+        // A controller that reads its output is alive, even while it is not read from.
         let output_bytes = std::mem::replace(&mut self.last_output_bytes, self.output.len());
         let has_been_read = std::mem::take(&mut self.has_been_read);
         if self.output.len() < output_bytes || has_been_read {
-            self.heard(now);
+            self.note_activity(now);
         }
-        if since(self.last_heard) >= DEAD_INTERVAL {
+        if since(self.last_activity) >= DEAD_INTERVAL {
             return Err(SessionError::Dead);
         }
-        if since(self.last_probe.unwrap_or(self.last_heard)) >= ECHO_INTERVAL {
+        if since(self.last_probe.unwrap_or(self.last_activity)) >= ECHO_INTERVAL {
             self.last_probe = Some(now);
             self.send_echo_request();
         }
@@ -346,7 +346,7 @@ impl Session {
             code: ErrorCode::HelloFailedIncompatible,
             data: sentence.as_bytes(),
         };
-        // Of two versions the lower is the one that the controller may be able to read.
+        // If we have only one of two versions, the lower is the one that the controller may be able to read.
         let version = match hello.version < Version::Of13.to_wire() {
             true => Version::Of10,
             false => self.highest(),
@@ -382,26 +382,26 @@ impl Session {
             }
             Ok((_, Message::Hello(_) | Message::EchoReply(_))) => None,
             Ok((_, Message::Error(error))) => {
-                urtica_log::debug!(about: urtica_log::without_port(&self.peer), peer = self.peer, code = %error.code, "the controller reports an error");
+                urtica_log::debug!(about: urtica_log::without_port(&self.peer), peer = self.peer, code = %error.code, "the controller sent an error");
                 None
             }
             Ok(message) => Some(message),
             Err(error) => {
-                urtica_log::debug!(about: urtica_log::without_port(&self.peer), peer = self.peer, %error, "a message is malformed");
+                urtica_log::debug!(about: urtica_log::without_port(&self.peer), peer = self.peer, %error, "received a malformed message");
                 self.send_error(error.code(), frame);
                 None
             }
         }
     }
 
-    /// Sends a message that answers the request with this xid.
+    /// Sends the reply to the request with this xid.
     pub fn reply(&mut self, xid: u32, message: &Message) {
         if let Some(version) = self.version {
             self.write(version, xid, message);
         }
     }
 
-    /// The same with a vendor message.
+    /// Sends a vendor message as the reply to the request with this xid.
     pub fn reply_vendor(&mut self, xid: u32, message: &NiciraMessage) {
         if let Some(version) = self.version {
             let written = message.write(version, xid, &mut self.output);
@@ -411,20 +411,20 @@ impl Session {
 
     /// Sends an asynchronous message, unless the controller has left too much output unread.
     pub fn send(&mut self, message: &Message) {
-        if self.has_room() {
+        if self.has_space() {
             self.reply(UNASKED_XID, message);
         }
     }
 
-    /// Sends an echo request with an xid of its own, so that a reply can be paired with it.
+    /// Sends an echo request with its own xid, so that a reply can be paired with it.
     fn send_echo_request(&mut self) {
-        if self.has_room() {
+        if self.has_space() {
             self.last_echo_xid = self.last_echo_xid.wrapping_add(1);
             self.reply(self.last_echo_xid, &Message::EchoRequest(&[]));
         }
     }
 
-    /// Answers a message that was refused, quoting it; never an error about an error.
+    /// Answers a message that was refused, quoting it; errors are never answered with errors.
     pub fn send_error(&mut self, code: ErrorCode, frame: &[u8]) {
         let header = Header::peek(frame).filter(|header| header.message_type != OFPT_ERROR);
         let (Some(header), Some(version)) = (header, self.version) else {
@@ -432,7 +432,7 @@ impl Session {
         };
         let quoted = &frame[..frame.len().min(QUOTED_BYTES)];
         if code == ErrorCode::BadRequestIsSlave {
-            // 1.0 has no word for it, but Open vSwitch and those who know its extension do.
+            // 1.0 does not define this error, but Open vSwitch and controllers that know its extension do.
             let written =
                 ErrorMessage::write_is_slave(version, header.xid, quoted, &mut self.output);
             return self.note_unwritten(written);
@@ -444,7 +444,7 @@ impl Session {
         self.write(version, header.xid, &Message::Error(error));
     }
 
-    /// What a version cannot express its controllers are not told.
+    /// Writes a message, unless the version cannot express it.
     fn write(&mut self, version: Version, xid: u32, message: &Message) {
         let written = message.encode(version, xid, &mut self.output);
         self.note_unwritten(written);
@@ -452,7 +452,7 @@ impl Session {
 
     fn note_unwritten(&self, written: Result<(), EncodeError>) {
         if let Err(error) = written {
-            urtica_log::debug!(about: urtica_log::without_port(&self.peer), peer = self.peer, %error, "a message is not sent");
+            urtica_log::debug!(about: urtica_log::without_port(&self.peer), peer = self.peer, %error, "cannot encode a message; not sending it");
         }
     }
 
@@ -461,17 +461,17 @@ impl Session {
     }
 }
 
-/// Whether messages of this type are sent by switches alone. They are refused by their type, whatever their bodies.
+/// Returns whether only switches send messages of this type. They are refused by type, whatever their bodies.
 fn is_only_sent_by_switches(version: Version, message_type: u8) -> bool {
     match version {
-        // Replies about features and configuration, packet-ins, flow-removed, port-status, then the replies from multipart
-        // (1.0: statistics) on.
+        // Replies about features and configuration, packet-ins, flow-removed, port-status, then all replies from
+        // multipart (1.0: statistics) on.
         Version::Of10 => matches!(message_type, 6 | 8 | 10..=12 | 17 | 19 | 21),
         Version::Of13 => matches!(message_type, 6 | 8 | 10..=12 | 19 | 21 | 23 | 25 | 27),
     }
 }
 
-/// Whether bytes, as far as they are there, are the beginning of a hello, or of an OFPT_ERROR that refuses ours.
+/// Returns whether bytes, possibly incomplete, can start a hello, or an OFPT_ERROR that refuses ours.
 fn may_open(bytes: &[u8]) -> bool {
     let has_version = bytes.first().is_none_or(|&version| version != 0);
     let message_type = bytes.get(1).copied().unwrap_or(OFPT_HELLO);

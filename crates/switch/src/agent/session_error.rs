@@ -3,17 +3,17 @@
 use std::time::Duration;
 use urtica_wire::{DecodeError, ErrorCode};
 
-/// How long a controller may take to say hello.
+/// Maximum time until a controller's hello.
 pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// After how long a silence it is taken for dead.
+/// Silence after which a controller is considered dead.
 pub(super) const DEAD_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Why a connection has to end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// There is no such connection.
+    /// No such connection exists.
     #[error("the connection is not open; expected one that connect() returned")]
     NotOpen,
     /// A message is malformed in a way that hides where the next one starts.
@@ -31,23 +31,21 @@ pub enum SessionError {
          these there"
     )]
     NoCommonVersion {
-        /// The highest version of the controller, as on the wire.
+        /// The controller's highest version, as on the wire.
         theirs: u8,
-        /// Those of the switch.
+        /// The switch's versions.
         ours: String,
     },
     /// The controller answered the hello with an error.
     #[error("the controller refused the connection with {0}")]
     Refused(ErrorCode),
     /// The controller sent no hello in time.
-    #[error("no hello came within {HANDSHAKE_TIMEOUT:?}")]
+    #[error("no hello received within {HANDSHAKE_TIMEOUT:?}")]
     HandshakeTimeout,
     /// The controller did not answer an echo request.
-    #[error("nothing was heard for {DEAD_INTERVAL:?}, although an echo was asked for")]
+    #[error("nothing received for {DEAD_INTERVAL:?}, not even an echo reply")]
     Dead,
     /// The controller does not read its replies, and sends more requests.
-    #[error(
-        "{0} bytes of output wait to be read; expected a controller that reads what it asks for"
-    )]
+    #[error("{0} bytes of output are unread; expected a controller that reads its replies")]
     NotRead(usize),
 }

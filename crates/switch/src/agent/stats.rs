@@ -1,13 +1,14 @@
-//! Statistics as each version tells them: the pipeline's rows without what 1.0 lacks, and with what it alone has.
+//! Statistics in the form of each version: the pipeline's rows without fields that 1.0 lacks, and with fields that only
+//! it has.
 
 use std::time::Duration;
 use urtica_pipeline::FlowEntry;
 use urtica_wire::{FixedName, FlowModFlags, FlowStats, PortStats, TableStats, Version};
 
-/// OFPFW_ALL: everything that 1.0 matches may be left out.
+/// OFPFW_ALL: all fields that 1.0 matches may be wildcarded.
 const OFPFW_ALL: u32 = (1 << 22) - 1;
 
-/// 1.0 does not tell the options that an entry was added with.
+/// Converts an entry. 1.0 does not report the flags that an entry was added with.
 pub(super) fn flow(version: Version, entry: &FlowEntry, now: Duration) -> FlowStats<'static> {
     let stats = entry.to_stats(now);
     match version {
@@ -20,7 +21,7 @@ pub(super) fn flow(version: Version, entry: &FlowEntry, now: Duration) -> FlowSt
     }
 }
 
-/// 1.0 tells more of a table than how it is used.
+/// Converts a table. 1.0 reports more than a table's use.
 pub(super) fn table(version: Version, stats: TableStats, max_entries: u32) -> TableStats {
     match version {
         Version::Of13 => stats,
@@ -33,7 +34,7 @@ pub(super) fn table(version: Version, stats: TableStats, max_entries: u32) -> Ta
     }
 }
 
-/// 1.0 does not tell since when a port is counted.
+/// Converts a port. 1.0 does not report the age of a port's counters.
 pub(super) fn port(version: Version, stats: PortStats) -> PortStats {
     match version {
         Version::Of13 => stats,

@@ -1,4 +1,4 @@
-//! What tables can do (1.3.5 section 7.3.5.5). It cannot be changed, but asking for what is there already is granted.
+//! What tables can do (1.3.5 section 7.3.5.5). It cannot be changed, but a request for the present features is granted.
 
 use super::multipart::answer_rows;
 use super::requests::Request;
@@ -8,7 +8,8 @@ use urtica_pipeline::TableFeatureIds;
 use urtica_wire::{ErrorCode, List, MultipartReplyBody, TableFeatures};
 
 impl Switch {
-    /// Tells what tables can do. A request that names tables asks for them to be just so: it is granted where they are.
+    /// Reports table features. A request that names tables requests these features exactly: it is granted if they
+    /// match.
     pub(super) fn handle_table_features(
         &mut self,
         request: Request,
@@ -33,7 +34,7 @@ impl Switch {
     }
 }
 
-/// Tables that are not named would have to go.
+/// Checks requested features. Tables that are not named would have to be removed.
 fn check(features: &TableFeatureIds, asked: &List<TableFeatures>) -> Result<(), ErrorCode> {
     let tables: Vec<_> = features.tables().collect();
     let mut named = BTreeSet::new();

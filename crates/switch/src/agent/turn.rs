@@ -1,32 +1,32 @@
-//! How much is done for one controller before others, and packets, get their turn.
+//! Limits on the work for one controller before others, and packets, have their turn.
 
 use crate::state_file::Durability;
 use urtica_wire::{Header, Version};
 
-/// How many entries are looked at in one turn: some hundred microseconds.
+/// Number of entries that one turn may visit: some hundred microseconds.
 const LOOKS: usize = 512;
-/// What a multipart request costs by itself, in looks at entries.
+/// Cost of a multipart request itself, in visits of entries.
 const REQUEST_LOOKS: usize = 16;
 
 /// What may still be done in a turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
-    /// At how many entries may still be looked.
+    /// Number of entries that may still be visited.
     pub looks: usize,
 }
 
 impl Turn {
-    /// A whole one.
+    /// Creates a full turn.
     pub fn new() -> Self {
         Self { looks: LOOKS }
     }
 
-    /// Whether a look may be taken at entries.
+    /// Returns whether entries may still be visited.
     pub fn may_look(&self) -> bool {
         self.looks > 0
     }
 
-    /// Takes off what a multipart request costs.
+    /// Subtracts the cost of a multipart request.
     pub fn take_request(&mut self) {
         self.looks = self.looks.saturating_sub(REQUEST_LOOKS);
     }
@@ -38,26 +38,26 @@ pub(super) enum Awaits {
     Nothing,
     /// The end of the reply that is being written: barriers (1.3.5 section 6.2).
     Replies,
-    /// That, room for a reply of its own, and the end of changes that are under way: multipart requests.
+    /// The same as `Replies`, space for its own reply, and the end of changes that are under way: multipart requests.
     Room,
-    /// Multipart requests of others that wait for the end of changes: flow, group and meter mods. Else a controller that sends
-    /// changes without end would keep others from reading.
+    /// Other controllers' multipart requests that wait for the end of changes: flow, group and meter mods. Otherwise a
+    /// controller that sends changes without end would keep others from reading.
     Readers,
 }
 
-/// What other controllers are at, for which a message may have to wait.
+/// Other controllers' work, for which a message may have to wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Others {
     /// A change to many entries is under way.
     pub are_changing: bool,
-    /// A multipart request waits for nothing but the end of such a change.
+    /// A multipart request waits only for the end of such a change.
     pub wait_to_read: bool,
-    /// How far changes are on the disk, which barriers may have to wait for.
+    /// The durable changes, which barriers may have to wait for.
     pub durability: Durability,
 }
 
 impl Awaits {
-    /// What a message waits for that was cut off the stream.
+    /// Returns what a frame has to wait for.
     pub fn of(version: Version, frame: &[u8]) -> Self {
         let message_type = Header::peek(frame).map(|header| header.message_type);
         // OFPT_STATS_REQUEST and OFPT_BARRIER_REQUEST in 1.0, OFPT_MULTIPART_REQUEST and OFPT_BARRIER_REQUEST in 1.3.

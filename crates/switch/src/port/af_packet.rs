@@ -1,27 +1,31 @@
-//! A network interface by AF_PACKET: works with every driver, in every container that has the right to.
+//! A network interface by AF_PACKET: works with every driver, in every container with the necessary capability.
 //!
-//! **What.** A socket with a ring of slots (TPACKET_V2), which the kernel fills with what the interface receives, and a second
-//! socket by which bursts are sent (`sendmmsg`). The interface is promiscuous as long as the port exists. What the switch
-//! itself sends does not come back. A VLAN tag that the kernel has taken out is put back; checksums and segments that a local
-//! sender left to the hardware are completed and cut (see the module `offload`).
+//! **What.** A socket with a ring of slots (TPACKET_V2), which the kernel fills with the frames that the interface
+//! receives, and a second socket that sends bursts (`sendmmsg`). The interface is promiscuous as long as the port
+//! exists. The port does not receive frames that it sends itself. A VLAN tag that the kernel has removed is inserted
+//! again; checksums and segments that a local sender left to the hardware are completed and split (see the module
+//! `offload`).
 //!
-//! **Why version 2.** Version 3 packs frames densely, but hands over blocks of them: a frame on a quiet link waits for its
-//! block's timeout, a millisecond at least, and that on each hop. Version 2 hands over each frame at once. Frames that do not
-//! fit into a slot, which over a veth are the large segments of TCP, come by `recv`, in order (PACKET_COPY_THRESH).
+//! **Why version 2.** Version 3 packs frames densely, but hands over blocks of them: a frame on a quiet link waits for
+//! its block's timeout, a millisecond at least, and that on each hop. Version 2 hands over each frame at once. Frames
+//! that do not fit into a slot, which over a veth are the large segments of TCP, are received by `recv`, in order
+//! (PACKET_COPY_THRESH).
 //!
-//! **Why no send ring.** PACKET_TX_RING takes a system call for a burst, too, and a slot is taken until whoever receives the frame
-//! is done with it: on a veth that may be long.
+//! **Why no send ring.** PACKET_TX_RING needs a system call for a burst, too, and a slot is occupied until the frame's
+//! receiver has released it: on a veth that may take long.
 //!
-//! **Threads.** Several can receive by one interface, each by a port with a socket and a ring of its own (see the module `fanout`).
+//! **Threads.** Several can receive by one interface, each by a port with its own socket and ring (see the module
+//! `fanout`).
 //!
-//! **Cost.** `RING_BYTES` of memory for each port, and for each thread that receives by it; receiving a frame that fits into a
-//! slot is no system call and one copy, by the kernel. Sending is a copy, and a system call for `BATCH` frames.
+//! **Cost.** `RING_BYTES` of memory for each port and for each thread that receives by it. Receiving a frame that fits
+//! into a slot needs no system call and one copy, by the kernel. Sending needs a copy, and a system call for `BATCH`
+//! frames.
 //!
-//! **An interface that goes and comes.** One that is made again under the name of one that was deleted is another one to the kernel: the
-//! sockets have lost theirs, by which that is found out, and are opened anew ([`PortIo::reopen`]).
+//! **An interface that is deleted and created again** under its name is a different one to the kernel. The port detects
+//! that its sockets have lost their interface, and opens new ones ([`PortIo::reopen`]).
 //!
-//! **Limits.** The machine's own network stack sees the frames too: the interface should have no IP address. Large
-//! segments are cut, never passed on whole, so that bulk TCP between local hosts is slower than by a bridge in the kernel.
+//! **Limits.** The machine's own network stack receives the frames too: the interface should have no IP address. Large
+//! segments are split, never forwarded whole, so bulk TCP between local hosts is slower than by a bridge in the kernel.
 //! A frame may be longer than the MTU by a customer's VLAN tag (0x8100), but not by a service tag (0x88a8): the kernel
 //! refuses it.
 
@@ -48,19 +52,19 @@ use urtica_wire::packet::ether_type;
 /// The ring's memory.
 const RING_BYTES: usize = 4 << 20;
 
-/// The kernel gets memory for the ring in blocks of this size.
+/// Size of the blocks in which the kernel allocates the ring.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// What a slot holds besides the packet: the kernel's description, the Ethernet header and a second VLAN tag.
+/// Bytes of a slot besides the packet: the kernel's description, the Ethernet header and a second VLAN tag.
 const SLOT_HEADER_BYTES: usize = 128;
 
-/// How much of frames that do not fit into slots may wait: some fifty of the largest.
+/// Memory for waiting frames that do not fit into slots: some fifty of the largest.
 const LARGE_FRAMES_BYTES: usize = 4 << 20;
 
-/// Room for the largest frame that there is.
+/// Buffer size for the largest possible frame.
 const MAX_FRAME_BYTES: usize = 128 << 10;
 
-/// How many frames are sent by one system call.
+/// Number of frames sent by one system call.
 const BATCH: usize = 32;
 
 const ETHERNET_BYTES: usize = 14;
@@ -71,26 +75,26 @@ pub struct AfPacketPort {
     interface: Interface,
     _promiscuity: Promiscuity,
     ring: Ring,
-    /// The frame that did not fit into a slot, after room for its [`Offload`].
+    /// The frame that did not fit into a slot, after space for its [`Offload`].
     large: Vec<u8>,
-    /// Frames whose ends were lost, since they were last asked for.
+    /// Number of truncated frames since the last query.
     cut: u64,
     segmenter: Segmenter,
     sender: Sender,
-    /// The sockets that it shares the interface's frames with, and under which number, if there are others.
+    /// The group of sockets that share the interface's frames, and its id, if there are others.
     shared: Option<(Arc<Group>, GroupId)>,
 }
 
 impl AfPacketPort {
-    /// Opens the interface `name` of the process's network namespace. It should be up, or come up some time.
+    /// Opens the interface `name` of the process's network namespace. It should be up, or be brought up later.
     ///
     /// # Errors
-    /// Where there is no such interface, or we may not.
+    /// If there is no such interface, or the process lacks the permission.
     pub fn open(name: &str) -> Result<Self, PortError> {
         Self::open_in(name, None)
     }
 
-    /// The same, in this group if there is one; with the number of the group that was left.
+    /// Opens the interface `name`, in this group if any; the group id is that of the group that was left.
     fn open_in(
         name: &str,
         group: Option<(&Arc<Group>, Option<GroupId>)>,
@@ -117,7 +121,7 @@ impl AfPacketPort {
         })
     }
 
-    /// Has others share its frames from now on.
+    /// Starts sharing the port's frames with others.
     fn share(&mut self) -> Result<Arc<Group>, PortError> {
         let group = Arc::new(Group::default());
         let id = group
@@ -127,8 +131,8 @@ impl AfPacketPort {
         Ok(group)
     }
 
-    /// Hands over what is in the next slot: a frame, or, where it is to be cut, nothing but work for the segmenter.
-    /// Returns how many frames that were; `None` where the ring is empty.
+    /// Handles the next slot: passes on its frame or, if it must be split, hands it to the segmenter. Returns the
+    /// number of frames passed on; `None` if the ring is empty.
     fn receive_slot(&mut self, handle: &mut dyn FnMut(&[u8])) -> Option<usize> {
         let mut slot = self.ring.slots.next()?;
         let tag = slot.vlan_tag();
@@ -152,7 +156,7 @@ impl AfPacketPort {
         Some(self.ring.slots.release(1))
     }
 
-    /// Passes over a frame whose end was lost.
+    /// Skips a frame that was truncated.
     fn lose_slot(&mut self) -> usize {
         self.cut += 1;
         self.ring.slots.release(0)
@@ -169,7 +173,7 @@ impl PortIo for AfPacketPort {
     }
 
     fn is_up(&self) -> bool {
-        // An interface that goes down leaves an error, with which the socket would seem readable until it is asked for.
+        // An interface that goes down leaves an error, with which the socket stays readable until the error is read.
         let _ = sockopt::socket_error(&self.ring.socket);
         self.interface.is_up()
     }
@@ -237,7 +241,7 @@ impl PortIo for AfPacketPort {
         Some(open_sender(&self.interface))
     }
 
-    /// The kernel counts the frames for which the ring had no slot, from zero again each time it is asked.
+    /// The kernel counts the frames for which the ring had no slot, and resets the counter when it is read.
     fn take_dropped(&mut self) -> u64 {
         let cut = std::mem::take(&mut self.cut);
         cut + statistics(&self.ring.socket).map_or(0, |counts| counts.tp_drops.into())
@@ -248,7 +252,7 @@ impl PortIo for AfPacketPort {
     }
 }
 
-/// Puts the VLAN tag back. `bytes` are an [`Offload`], a frame of `len` bytes, and maybe more.
+/// Inserts the VLAN tag again. `bytes` are an [`Offload`], a frame of `len` bytes, and possibly more.
 fn finish(bytes: &mut [u8], len: usize, tag: Option<[u8; TAG_BYTES]>) -> (&mut [u8], Offload) {
     let (header, _) = bytes
         .split_first_chunk()
@@ -265,25 +269,26 @@ fn finish(bytes: &mut [u8], len: usize, tag: Option<[u8; TAG_BYTES]>) -> (&mut [
     (&mut bytes[start..end], offload.moved_by(TAG_BYTES))
 }
 
-/// Takes a frame that did not fit into its slot, after its [`Offload`]; its length, unless it got lost.
+/// Receives a frame that did not fit into its slot, after its [`Offload`]; returns its length, unless the frame was
+/// lost.
 fn receive_large(socket: &OwnedFd, buffer: &mut [u8]) -> Option<usize> {
     let (len, _) = recv(socket, buffer, RecvFlags::DONTWAIT).ok()?;
     len.checked_sub(Offload::BYTES)
 }
 
-/// What the kernel puts received frames into.
+/// A socket and the ring that the kernel puts received frames into.
 struct Ring {
     slots: Slots,
     socket: OwnedFd,
 }
 
-/// The slots that the kernel fills, shared with it. A slot belongs to the kernel or to us, as its status says; only this side
-/// gives slots back, and only in their order.
+/// The slots that the kernel fills, shared with it. A slot belongs to the kernel or to us, as its status says; only
+/// this side returns slots, and only in order.
 struct Slots {
     memory: NonNull<u8>,
     slot_bytes: usize,
     count: usize,
-    /// The number of the slot that is filled next.
+    /// Index of the slot that is filled next.
     next: usize,
 }
 
@@ -297,7 +302,7 @@ impl Ring {
         Ok(ring)
     }
 
-    /// One that shares the interface's frames with others.
+    /// Opens a ring that shares the interface's frames with others.
     fn open_in(
         interface: &Interface,
         opening: &Opening,
@@ -330,7 +335,7 @@ impl Ring {
         Ok(Self { slots, socket })
     }
 
-    /// After all else, so that all frames come into the ring.
+    /// Binds the socket, as the last step, so that all frames go to the ring.
     fn listen(&self, interface: &Interface, opening: &Opening) -> Result<(), PortError> {
         bind(&self.socket, interface.index, libc::ETH_P_ALL as u16)
             .map_err(opening.failed("listen to the interface"))
@@ -338,7 +343,7 @@ impl Ring {
 }
 
 impl Slots {
-    /// The slot that is filled next, once it is. It is ours until it is released.
+    /// Returns the slot that is filled next, once it is. It is ours until it is released.
     fn next(&mut self) -> Option<Slot<'_>> {
         let status = self.status().load(Ordering::Acquire);
         (status & libc::TP_STATUS_USER != 0).then(|| Slot {
@@ -348,7 +353,7 @@ impl Slots {
         })
     }
 
-    /// Gives the next slot back to the kernel. Passes `count` on.
+    /// Returns the next slot to the kernel. Passes `count` through.
     fn release(&mut self, count: usize) -> usize {
         let status = libc::TP_STATUS_KERNEL;
         self.status().store(status, Ordering::Release);
@@ -356,9 +361,9 @@ impl Slots {
         count
     }
 
-    /// The status of the next slot.
+    /// Returns the status of the next slot.
     fn status(&self) -> &AtomicU32 {
-        // SAFETY: the status is the first field of the slot, which is aligned, mapped as long as `self` is there, and
+        // SAFETY: the status is the first field of the slot, which is aligned, mapped as long as `self` exists, and
         // accessed atomically by both sides.
         unsafe { AtomicU32::from_ptr(self.start().as_ptr().cast()) }
     }
@@ -371,31 +376,32 @@ impl Slots {
 
 impl Drop for Slots {
     fn drop(&mut self) {
-        // SAFETY: this is the whole mapping, and nothing refers to it any more: slots borrow this value.
+        // SAFETY: this is the whole mapping, and nothing refers to it any longer: slots borrow this value.
         let _ = unsafe { munmap(self.memory.as_ptr().cast(), RING_BYTES) };
     }
 }
 
-/// A slot that the kernel has filled. As it borrows the ring, the slot cannot be given back while it, or its frame, is used.
+/// A slot that the kernel has filled. As it borrows the ring, the slot cannot be returned while it, or its frame, is
+/// used.
 struct Slot<'ring> {
     start: NonNull<u8>,
     bytes: usize,
     slots: PhantomData<&'ring mut Slots>,
 }
 
-/// What a slot holds of a frame.
+/// The part of a frame that a slot holds.
 enum Contents {
     Whole,
-    /// Its beginning; the whole frame waits to be taken by `recv`.
+    /// Its start; the whole frame can be received by `recv`.
     Aside,
-    /// Its beginning; the rest is lost, since too many such frames wait.
+    /// Its start; the rest is lost, since too many such frames wait.
     Cut,
 }
 
 impl Slot<'_> {
     fn header(&self) -> libc::tpacket2_hdr {
-        // SAFETY: each slot begins with this structure, of plain numbers, aligned to 16 bytes. The kernel does not write to
-        // a slot that is ours, which it is as long as it is borrowed.
+        // SAFETY: each slot starts with this structure, of plain numbers, aligned to 16 bytes. The kernel does not
+        // write to a slot that is ours, which it is as long as it is borrowed.
         unsafe { self.start.cast().read() }
     }
 
@@ -408,7 +414,7 @@ impl Slot<'_> {
         }
     }
 
-    /// The frame, after its [`Offload`], and its length.
+    /// Returns the frame, after its [`Offload`], and its length.
     fn frame_with_room(&mut self) -> (&mut [u8], usize) {
         let header = self.header();
         let len = header.tp_snaplen as usize;
@@ -425,7 +431,7 @@ impl Slot<'_> {
         (bytes, len)
     }
 
-    /// The tag that the kernel took out: TPID and TCI.
+    /// Returns the tag that the kernel removed: TPID and TCI.
     fn vlan_tag(&self) -> Option<[u8; TAG_BYTES]> {
         let header = self.header();
         if header.tp_status & libc::TP_STATUS_VLAN_VALID == 0 {
@@ -443,9 +449,9 @@ impl Slot<'_> {
 /// Frames that wait to be sent together.
 struct Sender {
     socket: OwnedFd,
-    /// The frames, one behind the other.
+    /// The frames, concatenated.
     bytes: Vec<u8>,
-    /// Where each of them ends.
+    /// The end of each frame.
     ends: Vec<usize>,
     index: u32,
     name: String,
@@ -466,7 +472,7 @@ impl Sender {
         })
     }
 
-    /// Sends the frames from number `first` on; returns how many went.
+    /// Sends the frames from index `first` on; returns the number sent.
     fn send_from(&self, first: usize) -> Result<usize, Errno> {
         // SAFETY: both structures are valid when all zero: null pointers and zero lengths.
         let (mut vectors, mut messages): ([libc::iovec; BATCH], [libc::mmsghdr; BATCH]) =
@@ -520,8 +526,8 @@ impl PortSender for Sender {
         true
     }
 
-    /// Sends what waits. What the socket has no room for stays; a frame that the interface does not take (it is too long, or
-    /// the interface is down) is lost, as on any wire.
+    /// Sends the waiting frames. Frames for which the socket has no space stay; a frame that the interface refuses (it
+    /// is too long, or the interface is down) is lost, as on any wire.
     fn flush(&mut self) {
         let mut sent = 0;
         while sent < self.ends.len() {
@@ -530,7 +536,7 @@ impl PortSender for Sender {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
                 Err(error) => {
-                    urtica_log::trace!(about: self.index, interface = self.index, %error, "a frame was not sent");
+                    urtica_log::trace!(about: self.index, interface = self.index, %error, "cannot send a frame; dropping it");
                     sent += 1;
                 }
             }
@@ -551,7 +557,7 @@ impl PortSender for Sender {
     }
 }
 
-/// A way to send by an interface beside others.
+/// Opens an additional way to send by an interface.
 pub(super) fn open_sender(interface: &Interface) -> Result<Box<dyn PortSender>, PortError> {
     let sender = Sender::open(interface, &opening(&interface.name))?;
     Ok(Box::new(sender))
@@ -564,23 +570,24 @@ fn opening(name: &str) -> Opening<'_> {
     }
 }
 
-/// Whether there is an interface of this name now.
+/// Returns whether an interface with this name exists now.
 fn is_there(name: &str) -> bool {
     !matches!(Interface::find(name), Err(PortError::NoInterface(_)))
 }
 
-/// Whether the interface that a socket was bound to is gone. One that is made under its name is another one to the kernel.
+/// Returns whether the interface that a socket was bound to is gone. One that is created again under its name is a
+/// different one to the kernel.
 fn has_lost_interface(socket: &OwnedFd) -> bool {
-    // SAFETY: an address of zeros is one.
+    // SAFETY: an address of zeros is valid.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     let mut len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `len` bytes, as many as there are.
+    // SAFETY: the kernel writes at most `len` bytes, the size of the address.
     let done =
         unsafe { libc::getsockname(socket.as_raw_fd(), (&raw mut address).cast(), &mut len) };
     done == 0 && address.sll_ifindex == -1
 }
 
-/// A packet socket that receives nothing until it is bound to a protocol.
+/// Creates a packet socket that receives nothing until it is bound to a protocol.
 fn packet_socket() -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
@@ -595,7 +602,7 @@ fn configure(socket: &OwnedFd, slot_bytes: usize) -> io::Result<()> {
     set(socket, libc::PACKET_VNET_HDR, &1)?;
     set(socket, libc::PACKET_COPY_THRESH, &1)?;
     set(socket, libc::PACKET_IGNORE_OUTGOING, &1)?;
-    // Beyond the system's limit where we may.
+    // Beyond the system's limit if the process may.
     sockopt::set_socket_recv_buffer_size_force(socket, LARGE_FRAMES_BYTES)
         .or_else(|_| sockopt::set_socket_recv_buffer_size(socket, LARGE_FRAMES_BYTES))?;
     let ring = libc::tpacket_req {
@@ -609,7 +616,7 @@ fn configure(socket: &OwnedFd, slot_bytes: usize) -> io::Result<()> {
 
 /// Sets an option of packet sockets; `T` is the type that belongs to it.
 fn set<T>(socket: &OwnedFd, option: libc::c_int, value: &T) -> io::Result<()> {
-    // SAFETY: the kernel reads as many bytes from `value` as it has.
+    // SAFETY: the kernel reads `size_of::<T>()` bytes from `value`.
     let done = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -625,12 +632,12 @@ fn set<T>(socket: &OwnedFd, option: libc::c_int, value: &T) -> io::Result<()> {
     }
 }
 
-/// What the kernel has counted since this was last asked.
+/// Returns the kernel's counts since the last query.
 fn statistics(socket: &OwnedFd) -> io::Result<libc::tpacket_stats> {
     // SAFETY: two numbers, which may be zero.
     let mut counts: libc::tpacket_stats = unsafe { std::mem::zeroed() };
     let mut len = size_of::<libc::tpacket_stats>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `len` bytes, as many as there are.
+    // SAFETY: the kernel writes at most `len` bytes, the size of the counters.
     let done = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -648,7 +655,7 @@ fn statistics(socket: &OwnedFd) -> io::Result<libc::tpacket_stats> {
 
 fn map(socket: &OwnedFd) -> Result<NonNull<u8>, Errno> {
     let access = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a new mapping, where the kernel likes it.
+    // SAFETY: a new mapping, at an address of the kernel's choice.
     let memory = unsafe {
         mmap(
             std::ptr::null_mut(),
@@ -663,20 +670,20 @@ fn map(socket: &OwnedFd) -> Result<NonNull<u8>, Errno> {
 }
 
 fn bind(socket: &OwnedFd, index: u32, protocol: u16) -> io::Result<()> {
-    // SAFETY: an address of zeros is one.
+    // SAFETY: an address of zeros is valid.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
     address.sll_protocol = protocol.to_be();
     address.sll_ifindex = index as libc::c_int;
     let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-    // SAFETY: the address is as long as is said.
+    // SAFETY: the address has the length passed.
     match unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// Has an interface receive all frames, as long as this exists.
+/// Makes an interface receive all frames, as long as this exists.
 pub(super) struct Promiscuity {
     _socket: OwnedFd,
 }
@@ -729,9 +736,9 @@ mod tests {
         });
     }
 
-    /// A datagram socket of another family stands in: one that is not read soon has no room.
+    /// Uses a datagram socket of another family, which is full unless it is read.
     #[test]
-    fn what_the_socket_has_no_room_for_stays() {
+    fn frames_for_a_full_socket_are_kept() {
         let (socket, peer) = std::os::unix::net::UnixDatagram::pair().unwrap();
         socket.set_nonblocking(true).unwrap();
         sockopt::set_socket_send_buffer_size(&socket, 4096).unwrap();
@@ -771,7 +778,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_find_no_slot_are_counted() {
+    fn frames_without_a_slot_are_counted() {
         in_namespace(|| {
             let (mut a, mut b) = link();
             let slots = b.ring.slots.count;
@@ -796,7 +803,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_is_deleted_disturbs_nobody() {
+    fn a_deleted_interface_causes_no_wakeups() {
         in_namespace(|| {
             let (mut a, _b) = link();
             assert!(is_quiet_without_interface(&mut a));
@@ -804,7 +811,7 @@ mod tests {
     }
 
     #[test]
-    fn other_senders_send_beside_the_port() {
+    fn additional_senders_can_send() {
         in_namespace(|| {
             let (mut a, mut b) = link();
             let mut others = [a.sender(), a.sender()].map(|sender| sender.unwrap().unwrap());
@@ -822,7 +829,7 @@ mod tests {
         });
     }
 
-    /// Through slots, aside of them, and not at all, where the interface does not take them.
+    /// Frames fit into slots, bypass them, or are refused by the interface.
     #[test]
     fn frames_of_every_length_pass_or_are_lost_alone() {
         in_namespace(|| {
@@ -857,7 +864,7 @@ mod tests {
             for end in ["v0", "v1"] {
                 ip(&format!("link set {end} mtu 9000"));
             }
-            // The slots were made for an MTU of 1500, so this takes the other way.
+            // The slots were created for an MTU of 1500, so this frame is received by `recv`.
             for len in [9014, 60, 9015, 61] {
                 assert!(a.send(&frame(len, 5)));
             }
@@ -868,7 +875,7 @@ mod tests {
     }
 
     #[test]
-    fn vlan_tags_come_through() {
+    fn vlan_tags_are_kept() {
         in_namespace(|| {
             let (mut a, mut b) = link();
             for (tpid, len) in [([0x81, 0], 1518), ([0x88, 0xa8], 1514)] {
@@ -882,12 +889,12 @@ mod tests {
     }
 
     #[test]
-    fn the_link_is_told() {
+    fn the_link_state_is_reported() {
         in_namespace(|| {
             let (a, b) = link();
             eventually(|| a.is_up() && b.is_up());
             ip("link set v1 down");
-            // The kernel tells of a carrier within a second.
+            // The kernel reports a carrier within a second.
             eventually(|| !a.is_up() && !b.is_up());
             assert!(!is_readable(&b, 0), "the error was taken");
             ip("link set v1 up");
@@ -895,7 +902,7 @@ mod tests {
         });
     }
 
-    /// What a machine's own TCP sends over a veth has no checksums, and is far larger than the MTU.
+    /// A machine's own TCP over a veth has no checksums, and segments far larger than the MTU.
     #[test]
     fn local_tcp_passes() {
         in_namespace(|| tcp_passes(|name| Box::new(AfPacketPort::open(name).unwrap())));

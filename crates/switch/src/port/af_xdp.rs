@@ -1,22 +1,25 @@
-//! A network interface by AF_XDP: frames go past most of the kernel, into memory that is shared with it.
+//! A network interface by AF_XDP: frames bypass most of the kernel, and are received into memory that is shared with
+//! it.
 //!
-//! **What.** A small XDP program (see the module `program`) hands the frames of each of the interface's receive queues to a
-//! socket, in the driver where that can (native), or else right behind it (generic). Without copies where the driver can do
-//! that, with one where it cannot (see `opening`). Frames are lent to the switch where they are, and a port that shares their
-//! memory sends them from there (see `memory`). The interface is promiscuous as long as the port exists.
+//! **What.** A small XDP program (see the module `program`) passes the frames of each of the interface's receive queues
+//! to a socket, in the driver if possible (native), otherwise right after it (generic); without copies if the driver
+//! can do that, otherwise with one copy (see `opening`). Frames are lent to the switch in place, and a port that shares
+//! their memory sends them from there (see `memory`). The interface is promiscuous as long as the port exists.
 //!
-//! **Cost.** 13 MiB of memory for each queue. Receiving is no system call. Sending is one for a burst; where the kernel copies,
-//! it does 32 frames at a time.
+//! **Cost.** 13 MiB of memory for each queue. Receiving needs no system call. Sending needs one for a burst, or for 32
+//! frames if the kernel copies.
 //!
-//! **Threads.** Queues can be dealt out to several. The first sends by the rings of the first queue, the others by AF_PACKET.
+//! **Threads.** Queues can be distributed to several. The first thread sends by the rings of the first queue, the
+//! others by AF_PACKET.
 //!
-//! **Interfaces made again.** The port opens an interface that was deleted and created again under its name, with memory of its
-//! own. After [`PortIo::split`], the first thread gets all queues of the new interface.
+//! **Interfaces made again.** The port opens an interface that was deleted and created again under its name, with its
+//! own memory. After [`PortIo::split`], the first thread gets all queues of the new interface.
 //!
-//! **Limits.** Frames leave by the first queue. Where the kernel has no frames of several parts (before Linux 6.6), frames up to
-//! `MAX_MTU` and their headers. Partial checksums of local senders are completed; segments that are larger than the MTU do not
-//! come, natively because the kernel then has the sender cut them, generically because it drops them. A VLAN tag that the
-//! sender's kernel left to the hardware of a veth is lost: `ethtool -K PEER txvlan off` has it put in.
+//! **Limits.** Frames leave by the first queue. If the kernel has no frames of several parts (before Linux 6.6), frames
+//! are limited to `MAX_MTU` and their headers. Partial checksums of local senders are completed; segments larger than
+//! the MTU are not received: natively the kernel then has the sender split them, generically it drops them. A VLAN tag
+//! that the sender's kernel left to the hardware of a veth is lost: `ethtool -K PEER txvlan off` makes the kernel
+//! insert it.
 
 mod memory;
 mod opening;
@@ -40,40 +43,41 @@ use std::io;
 use std::sync::Arc;
 use urtica_wire::MacAddr;
 
-/// What the kernel keeps free before each frame that it receives (`XDP_PACKET_HEADROOM`).
+/// Space that the kernel keeps free before each frame that it receives (`XDP_PACKET_HEADROOM`).
 const HEADROOM_BYTES: usize = 256;
 
-/// The largest MTU with which a frame, its Ethernet header and two VLAN tags have one part.
+/// The largest MTU at which a frame, its Ethernet header and two VLAN tags have one part.
 const MAX_MTU: usize = FRAME_BYTES - HEADROOM_BYTES - 22;
 
 /// A port on a network interface.
 pub struct AfXdpPort {
     interface: Interface,
-    // Declared before the sockets: no frame may be redirected to a socket that is gone. Shared by those that were split.
+    // Declared before the sockets: no frame may be redirected to a socket that is closed. Shared by ports that were
+    // split.
     _redirect: Arc<Redirect>,
     _promiscuity: Arc<Promiscuity>,
     receivers: Vec<Receiver>,
-    /// The one whose turn it is.
+    /// Index of the receiver that is polled next.
     next_receiver: usize,
     sender: Outgoing,
-    /// What watches all receivers, if there are several.
+    /// The descriptor that watches all receivers, if there are several.
     watch: Option<OwnedFd>,
     /// Free frames, by address.
     spare: Vec<u64>,
-    /// Lent frames that their receiver has not passed on.
+    /// Lent frames that their receiver has not forwarded.
     unused: Vec<LentFrame>,
     memory: Arc<Memory>,
 }
 
-/// How frames leave.
+/// The way by which frames leave.
 enum Outgoing {
-    /// By the rings of the first queue, which take one thread.
+    /// By the rings of the first queue, which allow one thread.
     Rings(Sender),
     /// By AF_PACKET.
-    Beside(Box<dyn PortSender>),
+    AfPacket(Box<dyn PortSender>),
 }
 
-/// What it takes to send by the interface beside the port.
+/// An additional way to send by the port's interface.
 struct Way {
     interface: Interface,
     sender: Box<dyn PortSender>,
@@ -91,12 +95,13 @@ impl AfXdpPort {
     /// Opens the interface `name` of the process's network namespace.
     ///
     /// # Errors
-    /// Where there is no such interface, it cannot be used so, another program has it, or we may not.
+    /// If there is no such interface, AF_XDP cannot use it, another program uses it, or the process lacks the
+    /// permission.
     pub fn open(name: &str) -> Result<Self, PortError> {
         Self::open_sharing(name, &mut FrameMemory::for_ports(1))
     }
 
-    /// The same, with the memory of other ports if that is possible.
+    /// Like [`AfXdpPort::open`], with the memory of other ports if possible.
     ///
     /// # Errors
     /// As [`AfXdpPort::open`].
@@ -119,11 +124,11 @@ impl AfXdpPort {
             .map_err(opening.failed("attach an XDP program"))?;
         let watch = watch_all(&queues.receivers).map_err(opening.failed("watch its queues"))?;
         match queues.kind.is_zero_copy {
-            true => tracing::info!(port = name, queues = count, "AF_XDP, without copies"),
+            true => tracing::info!(port = name, queues = count, "AF_XDP: zero copy"),
             false => tracing::info!(
                 port = name,
                 queues = count,
-                "AF_XDP; the kernel copies frames, since the driver has no zero copy"
+                "AF_XDP: the kernel copies frames, since the driver has no zero copy"
             ),
         }
         Ok(Self::with(interface, queues, redirect, promiscuity, watch))
@@ -152,7 +157,7 @@ impl AfXdpPort {
         port
     }
 
-    /// The port for another thread, with these of the queues.
+    /// Creates the port for another thread, with some of the queues.
     fn part(&self, way: Way, receivers: Vec<Receiver>, watch: Option<OwnedFd>) -> Self {
         Self {
             interface: way.interface,
@@ -160,7 +165,7 @@ impl AfXdpPort {
             _promiscuity: Arc::clone(&self._promiscuity),
             receivers,
             next_receiver: 0,
-            sender: Outgoing::Beside(way.sender),
+            sender: Outgoing::AfPacket(way.sender),
             watch,
             spare: Vec::new(),
             unused: Vec::new(),
@@ -201,7 +206,7 @@ impl PortIo for AfXdpPort {
         self.receivers.len()
     }
 
-    /// Deals its queues out, round-robin.
+    /// Distributes the port's queues, round-robin.
     fn split(&mut self, count: usize) -> Result<Vec<Box<dyn PortIo>>, PortError> {
         let count = count.min(self.receivers.len());
         let ways = (1..count).map(|_| Way::open(&self.interface.name));
@@ -234,7 +239,7 @@ impl PortIo for AfXdpPort {
         }
         match &mut self.sender {
             Outgoing::Rings(_) => *self = Self::open(&self.interface.name)?,
-            Outgoing::Beside(sender) => {
+            Outgoing::AfPacket(sender) => {
                 sender.reopen()?;
                 self.interface = Interface::find(&self.interface.name)?;
             }
@@ -287,13 +292,13 @@ impl PortIo for AfXdpPort {
             .filter(ours)
             .map(|frame| frame_of(self.memory.address_of(&frame)));
         self.spare.extend(addresses);
-        self.memory.give_back(&mut self.spare, SPARE_FRAMES);
+        self.memory.release(&mut self.spare, SPARE_FRAMES);
     }
 
     fn send(&mut self, frame: &[u8]) -> bool {
         match &mut self.sender {
             Outgoing::Rings(sender) => sender.send(frame, &self.memory, &mut self.spare),
-            Outgoing::Beside(sender) => sender.send(frame),
+            Outgoing::AfPacket(sender) => sender.send(frame),
         }
     }
 
@@ -309,18 +314,18 @@ impl PortIo for AfXdpPort {
     fn flush(&mut self) {
         match &mut self.sender {
             Outgoing::Rings(sender) => sender.flush(&self.memory, &mut self.spare),
-            Outgoing::Beside(sender) => sender.flush(),
+            Outgoing::AfPacket(sender) => sender.flush(),
         }
     }
 
     fn has_unsent(&self) -> bool {
         match &self.sender {
             Outgoing::Rings(sender) => sender.is_congested(),
-            Outgoing::Beside(sender) => sender.has_unsent(),
+            Outgoing::AfPacket(sender) => sender.has_unsent(),
         }
     }
 
-    /// By AF_PACKET: a socket's rings take one thread.
+    /// Sends by AF_PACKET: a socket's rings allow one thread.
     fn sender(&self) -> Option<Result<Box<dyn PortSender>, PortError>> {
         Some(open_sender(&self.interface))
     }
@@ -337,7 +342,7 @@ impl PortIo for AfXdpPort {
     }
 }
 
-/// `count` shares of all queues, as equal as can be.
+/// Splits the queues into `count` shares, as equal as possible.
 fn deal(receivers: Vec<Receiver>, count: usize) -> Vec<Vec<Receiver>> {
     let mut shares: Vec<_> = (0..count).map(|_| Vec::new()).collect();
     for (number, receiver) in receivers.into_iter().enumerate() {
@@ -353,7 +358,7 @@ fn opening(name: &str) -> Opening<'_> {
     }
 }
 
-/// Several sockets as one descriptor, which is readable when one of them is.
+/// Combines several sockets into one descriptor, which is readable when one of them is.
 fn watch_all(receivers: &[Receiver]) -> Result<Option<OwnedFd>, Errno> {
     if receivers.len() == 1 {
         return Ok(None);

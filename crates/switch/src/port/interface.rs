@@ -1,7 +1,7 @@
 //! A network interface of the machine, as the kernel describes it.
 //!
-//! By ioctl and not from `/sys/class/net`, which shows the interfaces of the network namespace in which it was mounted, not of
-//! the one that the process is in.
+//! Uses ioctl instead of `/sys/class/net`, which shows the interfaces of the network namespace in which it was mounted,
+//! not of the process's namespace.
 
 use super::{Opening, PortError};
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -15,10 +15,10 @@ const ETHERNET: u16 = 1;
 /// `ETHTOOL_GSET`: speed and duplex.
 const GET_SETTINGS: u32 = 1;
 
-/// `ETHTOOL_GCHANNELS`: how many queues there are.
+/// `ETHTOOL_GCHANNELS`: the number of queues.
 const GET_CHANNELS: u32 = 0x3c;
 
-/// `struct ethtool_cmd`, up to what is read of it.
+/// `struct ethtool_cmd`, up to the last field that is read.
 #[repr(C)]
 #[derive(Default)]
 struct Settings {
@@ -46,9 +46,9 @@ struct Channels {
     combined: u32,
 }
 
-/// An interface that was there when it was looked for.
+/// An interface that existed when it was searched for.
 pub(super) struct Interface {
-    /// To ask by; any socket will do.
+    /// Socket for ioctl requests; any kind works.
     socket: OwnedFd,
     pub name: String,
     pub index: u32,
@@ -56,7 +56,7 @@ pub(super) struct Interface {
 }
 
 impl Interface {
-    /// Looks for an Ethernet interface in the process's network namespace.
+    /// Finds an Ethernet interface in the process's network namespace.
     pub fn find(name: &str) -> Result<Self, PortError> {
         let opening = Opening {
             port: name,
@@ -68,7 +68,7 @@ impl Interface {
             SocketFlags::CLOEXEC,
             None,
         )
-        .map_err(opening.failed("make a socket to ask the kernel"))?;
+        .map_err(opening.failed("make a socket to query the kernel"))?;
         let index = netdevice::name_to_index(&socket, name)
             .map_err(|_| PortError::NoInterface(name.to_owned()))?;
         let mut interface = Self {
@@ -84,37 +84,38 @@ impl Interface {
         Ok(interface)
     }
 
-    /// Returns `true` if this interface was deleted, and another one has its name. One that was renamed is still there.
+    /// Returns `true` if this interface was deleted, and another one has its name. An interface that was renamed still
+    /// exists.
     pub fn is_replaced(&self) -> bool {
         let is_gone = netdevice::index_to_name(&self.socket, self.index).is_err();
         is_gone && netdevice::name_to_index(&self.socket, &self.name).is_ok()
     }
 
-    /// Whether it is switched on and has a carrier.
+    /// Returns whether the interface is switched on and has a carrier.
     pub fn is_up(&self) -> bool {
         let wanted = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
         // SAFETY: SIOCGIFFLAGS fills in `ifru_flags`.
-        self.ask(libc::SIOCGIFFLAGS)
+        self.query(libc::SIOCGIFFLAGS)
             .is_ok_and(|answer| unsafe { answer.ifr_ifru.ifru_flags } & wanted == wanted)
     }
 
-    /// Switches it on.
+    /// Switches the interface on.
     pub fn bring_up(&self) -> io::Result<()> {
-        let mut request = self.ask(libc::SIOCGIFFLAGS)?;
+        let mut request = self.query(libc::SIOCGIFFLAGS)?;
         // SAFETY: SIOCGIFFLAGS has filled in `ifru_flags`.
         let flags = unsafe { request.ifr_ifru.ifru_flags };
         request.ifr_ifru.ifru_flags = flags | libc::IFF_UP as libc::c_short;
         self.send(libc::SIOCSIFFLAGS, request).map(drop)
     }
 
-    /// The longest packet that fits into one of its frames, in bytes; a frame has its Ethernet header and VLAN tags besides.
+    /// Returns the MTU in bytes; a frame has its Ethernet header and VLAN tags in addition.
     pub fn mtu(&self) -> io::Result<usize> {
-        let answer = self.ask(libc::SIOCGIFMTU)?;
+        let answer = self.query(libc::SIOCGIFMTU)?;
         // SAFETY: SIOCGIFMTU fills in `ifru_mtu`.
         Ok(unsafe { answer.ifr_ifru.ifru_mtu }.max(0) as usize)
     }
 
-    /// Its rate in kb/s; 0 where it knows none.
+    /// Returns the rate in kb/s; 0 if it is unknown.
     pub fn speed_kbps(&self) -> u32 {
         let mut settings = Settings {
             command: GET_SETTINGS,
@@ -129,7 +130,7 @@ impl Interface {
         }
     }
 
-    /// How many queues frames come in by; `None` where the driver does not tell.
+    /// Returns the number of receive queues; `None` if the driver does not report it.
     pub fn rx_queues(&self) -> Option<u32> {
         let mut channels = Channels {
             command: GET_CHANNELS,
@@ -140,7 +141,7 @@ impl Interface {
     }
 
     fn read_hw_addr(&self) -> io::Result<Option<MacAddr>> {
-        let answer = self.ask(libc::SIOCGIFHWADDR)?;
+        let answer = self.query(libc::SIOCGIFHWADDR)?;
         // SAFETY: SIOCGIFHWADDR fills in `ifru_hwaddr`.
         let address = unsafe { answer.ifr_ifru.ifru_hwaddr };
         if address.sa_family != ETHERNET {
@@ -150,26 +151,26 @@ impl Interface {
         Ok(Some(MacAddr::new([a, b, c, d, e, f])))
     }
 
-    /// `T` is the structure that belongs to the command in its first field.
+    /// Sends an ethtool command. `T` is the structure of the command in its first field.
     fn ethtool<T>(&self, about: &mut T) -> io::Result<()> {
         let mut request = self.request()?;
         request.ifr_ifru.ifru_data = std::ptr::from_mut(about).cast();
         self.send(libc::SIOCETHTOOL, request).map(drop)
     }
 
-    /// A request about the interface by the name that it has now. It keeps its number when it is renamed.
+    /// Creates a request with the interface's current name. Its number does not change when it is renamed.
     fn request(&self) -> io::Result<libc::ifreq> {
         let name = netdevice::index_to_name(&self.socket, self.index)?;
         Ok(request(&name))
     }
 
-    fn ask(&self, what: libc::Ioctl) -> io::Result<libc::ifreq> {
+    fn query(&self, what: libc::Ioctl) -> io::Result<libc::ifreq> {
         self.send(what, self.request()?)
     }
 
     fn send(&self, what: libc::Ioctl, mut request: libc::ifreq) -> io::Result<libc::ifreq> {
-        // SAFETY: all requests used here take an `ifreq` and write at most that, and, for SIOCETHTOOL, the structure that its
-        // `ifru_data` points to, which is as long as the command in it says.
+        // SAFETY: all requests used here read an `ifreq` and write at most that, and, for SIOCETHTOOL, the structure
+        // that its `ifru_data` points to, which has the length of the command in it.
         match unsafe { libc::ioctl(self.socket.as_raw_fd(), what, &mut request) } {
             -1 => Err(io::Error::last_os_error()),
             _ => Ok(request),
@@ -177,9 +178,9 @@ impl Interface {
     }
 }
 
-/// A request about the interface `name`, cut to the length that such names have.
+/// Creates a request about the interface `name`, truncated to the length of such names.
 pub(super) fn request(name: &str) -> libc::ifreq {
-    // SAFETY: an `ifreq` of zeros is one: a name and a union of plain numbers.
+    // SAFETY: an `ifreq` of zeros is valid: a name and a union of plain numbers.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     let room = libc::IFNAMSIZ - 1;
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes().take(room)) {
@@ -198,14 +199,14 @@ mod tests {
         let error = Interface::find("nosuch0").err().unwrap().to_string();
         assert_eq!(
             error,
-            "there is no network interface 'nosuch0'; `ip link` lists those there are"
+            "there is no network interface 'nosuch0'; `ip link` lists them"
         );
     }
 
     #[test]
     fn loopback_is_no_ethernet() {
         let found = Interface::find("lo");
-        // Linux gives the loopback a type of its own.
+        // Linux has a separate type for the loopback.
         assert!(matches!(found, Err(PortError::Unsuitable { .. })));
     }
 

@@ -1,43 +1,44 @@
-//! Frames that go from port to port in the memory that they came in, without a copy.
+//! Frames that are forwarded from port to port in the memory that they were received in, without a copy.
 //!
-//! **What.** A back end that shares memory with the kernel hands over a [`LentFrame`] instead of bytes. It is processed where it
-//! is, and then goes to a port that shares the same memory ([`PortIo::send_lent`](super::PortIo::send_lent)), or back to where
-//! it came from ([`PortIo::take_back`](super::PortIo::take_back)).
+//! **What.** A back end that shares memory with the kernel returns a [`LentFrame`] instead of bytes. The frame is
+//! processed in place, and then sent by a port that shares the memory
+//! ([`PortIo::send_lent`](super::PortIo::send_lent)), or returned to its port
+//! ([`PortIo::take_back`](super::PortIo::take_back)).
 //!
-//! **Safety.** There is one [`LentFrame`] for a piece of memory, and who has it, has that memory to himself. The memory is there
-//! as long as a port that shares it.
+//! **Safety.** Each piece of memory has one [`LentFrame`], whose owner has exclusive access. The memory exists as long
+//! as a port that shares it.
 
 use std::num::NonZeroU64;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What a port has received.
+/// A received frame.
 #[derive(Debug)]
 pub enum Received<'a> {
     /// A frame to copy.
     Bytes(&'a [u8]),
-    /// A frame to pass on or give back.
+    /// A frame to forward or return.
     Lent(LentFrame),
 }
 
-/// A frame in memory that ports share. One that is neither sent nor given back keeps its memory from its port for good.
+/// A frame in memory that ports share. One that is neither sent nor returned is lost to its port for good.
 #[derive(Debug)]
 pub struct LentFrame {
     memory: MemoryId,
-    /// Where the room for it begins, and how long that is.
+    /// Start and length of the frame's memory.
     room: NonNull<u8>,
     room_bytes: usize,
-    /// Where the frame is in it.
+    /// Offset of the frame in it.
     start: usize,
     len: usize,
 }
 
-/// Tells memories that ports share apart: no two have the same in the life of a process.
+/// Identifies memory that ports share; unique in the life of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MemoryId(NonZeroU64);
 
-// SAFETY: it has its memory to itself, which belongs to no thread.
+// SAFETY: it has exclusive access to its memory, which belongs to no thread.
 unsafe impl Send for LentFrame {}
 
 impl MemoryId {
@@ -49,10 +50,10 @@ impl MemoryId {
 }
 
 impl LentFrame {
-    /// The frame at `start` in this room.
+    /// Creates the frame at `start` in this memory.
     ///
     /// # Panics
-    /// Where it does not end in the room.
+    /// If the frame does not end in it.
     pub(super) fn new(memory: MemoryId, room: NonNull<[u8]>, start: usize, len: usize) -> Self {
         assert!(
             start <= room.len() && len <= room.len() - start,
@@ -67,49 +68,49 @@ impl LentFrame {
         }
     }
 
-    /// Its length in bytes.
-    #[allow(clippy::len_without_is_empty)] // There is no port that receives nothing.
+    /// Returns the frame's length in bytes.
+    #[allow(clippy::len_without_is_empty)] // Ports do not receive empty frames.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// The memory that it is in.
+    /// Returns the memory that contains the frame.
     pub(super) fn memory(&self) -> MemoryId {
         self.memory
     }
 
-    /// All the memory that belongs to it.
+    /// Returns all memory of the frame.
     pub(crate) fn room(&self) -> NonNull<[u8]> {
         NonNull::slice_from_raw_parts(self.room, self.room_bytes)
     }
 
-    /// Where it begins in its room.
+    /// Returns the frame's offset in its memory.
     pub(crate) fn start(&self) -> usize {
         self.start
     }
 
-    /// Its bytes.
+    /// Returns the frame's bytes.
     ///
     /// # Safety
     /// A port that shares its memory exists, and nothing else accesses the memory while the bytes are used.
     pub(crate) unsafe fn bytes(&self) -> &[u8] {
-        // SAFETY: within the room, as was checked; the caller promises the rest.
+        // SAFETY: within the frame's memory, as was checked; the caller promises the rest.
         unsafe { std::slice::from_raw_parts(self.room.as_ptr().add(self.start), self.len) }
     }
 
-    /// Notes where the frame is since it was processed.
+    /// Notes the frame's bytes after processing.
     ///
     /// # Panics
-    /// Where these bytes are not in its room.
+    /// If these bytes are not in its memory.
     pub(crate) fn set_bytes(&mut self, bytes: *const [u8]) {
         let start = bytes.addr().wrapping_sub(self.room.addr().get());
         *self = Self::new(self.memory, self.room(), start, bytes.len());
     }
 
-    /// Makes it at least so long, by zeros.
+    /// Pads the frame with zeros to at least `len` bytes.
     ///
     /// # Panics
-    /// Where there is no room.
+    /// If its memory has no space.
     ///
     /// # Safety
     /// As for [`LentFrame::bytes`].
@@ -131,7 +132,7 @@ impl LentFrame {
 }
 
 impl Received<'_> {
-    /// The frame's length in bytes.
+    /// Returns the frame's length in bytes.
     pub fn len(&self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),
@@ -139,7 +140,7 @@ impl Received<'_> {
         }
     }
 
-    /// Whether there is nothing of it.
+    /// Returns whether the frame is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -154,13 +155,13 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_moves_and_grows_in_its_room() {
+    fn a_frame_moves_and_grows_in_its_memory() {
         let mut room = [7; 100];
         let mut frame = lent(&mut room, 30, 20);
         let begins = frame.room.as_ptr();
         frame.set_bytes(std::ptr::slice_from_raw_parts(begins.wrapping_add(26), 24));
         assert_eq!((frame.start(), frame.len()), (26, 24));
-        // SAFETY: the room is there, and nobody else uses it.
+        // SAFETY: the memory exists, and nothing else uses it.
         let padded = unsafe {
             frame.pad(60);
             frame.pad(3);
@@ -172,7 +173,7 @@ mod tests {
 
     #[test]
     #[should_panic = "in its room"]
-    fn no_frame_is_beyond_its_room() {
+    fn frames_beyond_their_memory_are_refused() {
         let mut room = [0; 100];
         let mut frame = lent(&mut room, 0, 60);
         let begins = frame.room.as_ptr();
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn memories_are_told_apart() {
+    fn memory_ids_differ() {
         assert_ne!(MemoryId::new(), MemoryId::new());
     }
 }

@@ -1,13 +1,13 @@
-//! Links of network interfaces, as the kernel tells of them (rtnetlink(7)): at once, without being asked.
+//! Links of network interfaces, as the kernel reports them (rtnetlink(7)): at once, without polling.
 //!
-//! **What.** A socket that becomes readable when an interface of the network namespace changes; [`LinkWatch::changes`] says which,
-//! and whether it has a link.
+//! **What.** A socket that becomes readable when an interface of the network namespace changes; [`LinkWatch::changes`]
+//! returns its number, and whether it has a link.
 //!
-//! **When it gets too many.** The kernel drops messages for which the socket has no room, and says so (ENOBUFS). Then all interfaces
-//! are asked for, and their answers come as other changes do; so they do at first.
+//! **Overflow.** The kernel drops messages for which the socket has no space, and reports that (ENOBUFS). Then all
+//! interfaces are queried, and the replies are treated as changes; this also happens at the start.
 //!
-//! **Limits.** Where the driver reports a lost carrier more than once a second, the kernel passes the later ones on with a delay of
-//! up to a second.
+//! **Limits.** If the driver reports a lost carrier more than once a second, the kernel delays the later reports by up
+//! to a second.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -17,17 +17,17 @@ use rustix::net::{
 };
 use std::io;
 
-/// `RTMGRP_LINK`: the multicast group of what changes about interfaces.
+/// `RTMGRP_LINK`: the multicast group for changes of interfaces.
 const LINK_GROUP: u32 = 1;
 const HEADER_BYTES: usize = 16;
-/// `NLMSG_ALIGNTO`: messages begin at multiples of this.
+/// `NLMSG_ALIGNTO`: messages start at multiples of this.
 const ALIGNMENT: usize = 4;
-/// `struct ifinfomsg`, which attributes follow.
+/// `struct ifinfomsg`, followed by attributes.
 const INFO_BYTES: usize = 16;
-/// More than one datagram of the kernel's takes, whose messages about one interface can be long.
+/// More than one datagram of the kernel, whose messages about one interface can be long.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// What an interface is like now.
+/// The present state of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LinkChange {
     /// The number of the interface.
@@ -36,34 +36,34 @@ pub(crate) struct LinkChange {
     pub has_link: bool,
 }
 
-/// Where the kernel tells of changes.
+/// A source of link changes from the kernel.
 pub(crate) struct LinkWatch {
     socket: OwnedFd,
     buffer: Vec<u8>,
 }
 
 impl LinkWatch {
-    /// Watches the interfaces of the calling thread's network namespace; tells of all of them at first.
+    /// Watches the interfaces of the calling thread's network namespace, and reports all of them at first.
     ///
     /// # Errors
-    /// The system's, where it has no such socket.
+    /// The system's, if it cannot create such a socket.
     pub fn open() -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        // No protocol is NETLINK_ROUTE.
+        // The default protocol is NETLINK_ROUTE.
         let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
         bind(&socket, &SocketAddrNetlink::new(0, LINK_GROUP))?;
         let watch = Self {
             socket,
             buffer: vec![0; BUFFER_BYTES],
         };
-        watch.ask_for_all()?;
+        watch.request_all()?;
         Ok(watch)
     }
 
-    /// What has changed since the last time, in order.
+    /// Returns the changes since the last call, in order.
     ///
     /// # Errors
-    /// Where nothing more can be told.
+    /// If no more changes can be reported.
     pub fn changes(&mut self) -> io::Result<Vec<LinkChange>> {
         let mut changes = Vec::new();
         let mut has_lost_some = false;
@@ -77,13 +77,13 @@ impl LinkWatch {
             }
         }
         if has_lost_some {
-            self.ask_for_all()?;
+            self.request_all()?;
         }
         Ok(changes)
     }
 
-    /// Has the kernel tell of all interfaces (RTM_GETLINK).
-    fn ask_for_all(&self) -> Result<(), Errno> {
+    /// Requests all interfaces from the kernel (RTM_GETLINK).
+    fn request_all(&self) -> Result<(), Errno> {
         const REQUEST_BYTES: usize = HEADER_BYTES + INFO_BYTES;
         let mut request = [0; REQUEST_BYTES];
         request[..4].copy_from_slice(&(REQUEST_BYTES as u32).to_ne_bytes());
@@ -91,7 +91,7 @@ impl LinkWatch {
         let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
         request[6..8].copy_from_slice(&flags.to_ne_bytes());
         match send(&self.socket, &request, SendFlags::empty()) {
-            // One is under way, or there is no memory: who loses messages then is told so again.
+            // A request is under way, or memory is short: if messages are lost again, the kernel reports it again.
             Ok(_) | Err(Errno::BUSY | Errno::NOBUFS | Errno::AGAIN) => Ok(()),
             Err(error) => Err(error),
         }
@@ -104,7 +104,7 @@ impl AsFd for LinkWatch {
     }
 }
 
-/// Appends what the messages of a datagram say about interfaces.
+/// Appends the interfaces in a datagram's messages to `changes`.
 fn read_messages(mut datagram: &[u8], changes: &mut Vec<LinkChange>) {
     while let Some((header, _)) = datagram.split_first_chunk::<HEADER_BYTES>() {
         let len = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]) as usize;
@@ -118,7 +118,7 @@ fn read_messages(mut datagram: &[u8], changes: &mut Vec<LinkChange>) {
     }
 }
 
-/// What a message says: `struct ifinfomsg`.
+/// Reads a message's `struct ifinfomsg`.
 fn read_link(kind: u16, body: &[u8]) -> Option<LinkChange> {
     let info: &[u8; INFO_BYTES] = body.first_chunk()?;
     let number =
@@ -143,7 +143,7 @@ mod tests {
     use rustix::net::sockopt;
     use std::collections::BTreeMap;
 
-    /// What was last told of each interface.
+    /// The last reported state of each interface.
     #[derive(Default)]
     struct Known(BTreeMap<u32, bool>);
 
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn all_links_are_told_of_at_first_and_then_what_changes() {
+    fn all_links_are_reported_first_and_then_changes() {
         in_namespace(|| {
             veth("v0", "v1");
             let (v0, mut known) = (index("v0"), Known::default());
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_had_no_room_to_tell_is_asked_for() {
+    fn interfaces_are_queried_after_an_overflow() {
         in_namespace(|| {
             veth("v0", "v1");
             let (v0, mut known) = (index("v0"), Known::default());
@@ -187,7 +187,7 @@ mod tests {
             for number in 0..20 {
                 ip(&format!("link set v0 alias number{number}"));
             }
-            // This finds no room any more.
+            // The socket has no space for this message.
             ip("link set v1 down");
             let interface = Interface::find("v0").unwrap();
             eventually(|| !interface.is_up());
@@ -196,7 +196,7 @@ mod tests {
         });
     }
 
-    /// A message of this kind about interface 7, with these flags and an attribute of 5 bytes.
+    /// Creates a message of this kind about interface 7, with these flags and an attribute of 5 bytes.
     fn message(kind: u16, flags: u32) -> Vec<u8> {
         let mut bytes = Vec::new();
         bytes.extend(37_u32.to_ne_bytes());
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_messages_are_passed_over() {
+    fn malformed_messages_are_skipped() {
         let whole = message(libc::RTM_NEWLINK, 0);
         for len in 0..whole.len() {
             assert!(read(&whole[..len]).len() <= 1);

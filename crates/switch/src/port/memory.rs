@@ -1,13 +1,13 @@
-//! A link in memory: what one end sends, the other receives.
+//! A link in memory: one end receives the frames that the other sends.
 //!
 //! **What.** Two bounded queues of frames, one for each direction, for tests and for networks in one process. Both ends may
 //! live on one thread or on two.
 //!
-//! **Cost.** One lock for a burst received and one for each frame sent, and a copy of the frame each way; buffers are used
-//! again. An end that is waited for has an eventfd, made when it is first asked for; where nobody waits there is no system
-//! call.
+//! **Cost.** One lock for a burst received and one for each frame sent, and a copy of the frame each way; buffers are
+//! reused. The descriptor to wait for is an eventfd, created at the first request; if there is no receiver that waits,
+//! there are no system calls.
 //!
-//! **Limits.** A frame that finds the queue full is refused. An end is up as long as the other one exists.
+//! **Limits.** A frame is refused if the queue is full. An end is up as long as the other one exists.
 
 use super::PortIo;
 use parking_lot::{Mutex, MutexGuard};
@@ -24,27 +24,27 @@ pub struct MemoryPort {
     hw_addr: MacAddr,
     incoming: Arc<Direction>,
     outgoing: Arc<Direction>,
-    /// Frames on their way to [`PortIo::receive`]'s caller, out of the lock so that it may send meanwhile.
+    /// Frames on their way to [`PortIo::receive`]'s caller, outside the lock so that the peer can send.
     burst: Vec<Vec<u8>>,
 }
 
-/// What one end sends and the other receives.
+/// One direction of the link.
 struct Direction {
     queue: Mutex<Queue>,
-    /// Tells the receiving end of frames, once it was asked what to watch; `None` inside where the system refused.
+    /// Signals frames to the receiving end, once its descriptor was requested; `None` inside if the system refused one.
     bell: OnceLock<Option<OwnedFd>>,
 }
 
 struct Queue {
     frames: VecDeque<Vec<u8>>,
-    /// Buffers that were received from.
+    /// Buffers of received frames, for reuse.
     spare: Vec<Vec<u8>>,
     capacity: usize,
-    /// Whether the bell has been rung for the frames in it.
+    /// Whether the bell has been rung for the present frames.
     rung: bool,
 }
 
-/// The two ends of a link on which `capacity` frames can be under way in each direction.
+/// Creates the two ends of a link with space for `capacity` frames in each direction.
 pub fn pair(
     (a_name, a_addr): (&str, MacAddr),
     (b_name, b_addr): (&str, MacAddr),
@@ -122,7 +122,7 @@ impl Direction {
         self.queue.lock()
     }
 
-    /// Moves at most `max` frames into `burst`, and silences the bell where none is left.
+    /// Moves at most `max` frames into `burst`, and silences the bell if the queue is then empty.
     fn take(&self, max: usize, burst: &mut Vec<Vec<u8>>) {
         let mut queue = self.lock();
         let count = max.min(queue.frames.len());
@@ -132,7 +132,7 @@ impl Direction {
         }
     }
 
-    /// Makes the bell, and rings it for frames that came before.
+    /// Creates the bell, and rings it for frames that arrived before.
     fn watch(&self) -> Option<BorrowedFd<'_>> {
         let make = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok();
         self.bell.get_or_init(make);
@@ -140,21 +140,21 @@ impl Direction {
         self.bell.get()?.as_ref().map(AsFd::as_fd)
     }
 
-    /// Rings where there is a bell and something to ring for.
+    /// Rings the bell, if there is one and the queue has frames.
     fn ring(&self) {
         let Some(Some(bell)) = self.bell.get() else {
             return;
         };
         let mut queue = self.lock();
         if !queue.frames.is_empty() && !std::mem::replace(&mut queue.rung, true) {
-            // Fails only where the count is at its limit, and so readable already.
+            // Fails only if the counter is at its limit, and so readable already.
             let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
         }
     }
 
     fn silence(&self) {
         if let Some(Some(bell)) = self.bell.get() {
-            // Fails only where it is silent.
+            // Fails only if it is silent already.
             let _ = rustix::io::read(bell, &mut [0_u8; 8]);
         }
     }
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_asked_for() {
+    fn receive_respects_its_maximum() {
         let (mut a, mut b) = link(8);
         (0..5).for_each(|mark| assert!(a.send(&frame(60, mark))));
         assert_eq!(b.receive(3, &mut |_| {}).unwrap(), 3);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_refuses() {
+    fn a_full_queue_refuses_frames() {
         let (mut a, mut b) = link(2);
         assert!(a.send(&frame(60, 0)) && a.send(&frame(60, 1)));
         assert!(!a.send(&frame(60, 2)));
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_may_live_on_two_threads() {
+    fn ends_work_on_two_threads() {
         const FRAMES: usize = 10_000;
         let (mut a, mut b) = link(64);
         let sender = std::thread::spawn(move || {

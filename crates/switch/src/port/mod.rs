@@ -1,6 +1,6 @@
-//! Ports: where frames come from and go to. One file per back end.
+//! Ports, which receive and send frames. One file per back end.
 //!
-//! | back end | what it is for | needs |
+//! | back end | purpose | needs |
 //! | --- | --- | --- |
 //! | [`memory`] | tests, and networks in one process | nothing |
 //! | [`pcap`] | replaying a capture, recording what is sent | files |
@@ -30,60 +30,60 @@ use urtica_wire::MacAddr;
 
 /// A port's back end.
 pub trait PortIo: Send {
-    /// The name that people know the port by, such as `eth0`.
+    /// Returns the port's name for people, such as `eth0`.
     fn name(&self) -> &str;
 
-    /// Its Ethernet address.
+    /// Returns the port's Ethernet address.
     fn hw_addr(&self) -> MacAddr;
 
-    /// Whether it has a link.
+    /// Returns whether the port has a link.
     fn is_up(&self) -> bool;
 
-    /// The number of the network interface whose link this is, by which the system tells when that changes (rtnetlink); `None`
-    /// where only asking tells.
+    /// Returns the number of the network interface whose link this is, if the system reports changes of it (rtnetlink);
+    /// `None` if the link has to be polled.
     fn link_index(&self) -> Option<u32> {
         None
     }
 
-    /// Its rate in kb/s; 0 where that means nothing.
+    /// Returns the port's rate in kb/s; 0 if it has none.
     fn speed_kbps(&self) -> u32;
 
-    /// How many threads could receive by it.
+    /// Returns the maximum number of threads that can receive by the port.
     fn max_threads(&self) -> usize {
         1
     }
 
-    /// Shares what comes in with other back ends of the same port, for `count` threads altogether; two at least. Each frame comes to
-    /// one of them, and all frames of a flow to the same. Called once, before anything was received. There may be fewer than asked for, if there are
-    /// not so many queues.
+    /// Splits the port's input with other back ends of the port, for `count` threads in total; at least two. Each frame
+    /// goes to one of them, and all frames of a flow to the same one. Called once, before anything was received.
+    /// Returns fewer back ends if there are fewer queues.
     ///
     /// # Errors
-    /// Where the system refuses it; then all comes to this one.
+    /// If the system refuses it; then this back end receives everything.
     fn split(&mut self, count: usize) -> Result<Vec<Box<dyn PortIo>>, PortError> {
         let _ = count;
         Ok(Vec::new())
     }
 
-    /// Opens a network interface again that was deleted and has been created again under its name. Returns whether it did: from
-    /// then on [`PortIo::as_fd`] and [`PortIo::link_index`] return other values than before. Called every 100 ms.
+    /// Reopens a network interface that was deleted and created again under its name. Returns whether it did: from then
+    /// on [`PortIo::as_fd`] and [`PortIo::link_index`] return other values than before. Called every 100 ms.
     ///
     /// # Errors
-    /// Where it cannot be opened.
+    /// If it cannot be opened.
     fn reopen(&mut self) -> Result<bool, PortError> {
         Ok(false)
     }
 
-    /// Hands over frames that have come in, at most `max`; returns how many.
+    /// Passes received frames to `handle`, at most `max`; returns how many.
     ///
     /// # Errors
-    /// Where the port does not work any more.
+    /// If the port has failed.
     fn receive(&mut self, max: usize, handle: &mut dyn FnMut(&[u8])) -> io::Result<usize>;
 
-    /// The same, but frames may be lent, from where they are: they go to [`PortIo::send_lent`] of a port that shares their memory,
-    /// or to [`PortIo::take_back`].
+    /// Like [`PortIo::receive`], but frames may be lent in place: they must be passed to [`PortIo::send_lent`] of a
+    /// port that shares their memory, or to [`PortIo::take_back`].
     ///
     /// # Errors
-    /// Where the port does not work any more.
+    /// If the port has failed.
     fn receive_lent(
         &mut self,
         max: usize,
@@ -92,62 +92,63 @@ pub trait PortIo: Send {
         self.receive(max, &mut |frame| handle(Received::Bytes(frame)))
     }
 
-    /// Takes back frames that it has lent, all there are.
+    /// Takes back all frames of the list, which it has lent.
     fn take_back(&mut self, frames: &mut Vec<LentFrame>) {
         frames.clear();
     }
 
-    /// Sends a lent frame from where it is, as [`PortIo::send`].
+    /// Sends a lent frame in place, like [`PortIo::send`].
     ///
     /// # Errors
-    /// The frame, where it is in memory that the port does not share, or there is no room.
+    /// Returns the frame if the port does not share its memory, or has no space.
     fn send_lent(&mut self, frame: LentFrame) -> Result<(), LentFrame> {
         Err(frame)
     }
 
-    /// Sends a frame, at the latest at the next [`PortIo::flush`]. Returns whether there was room for it.
+    /// Sends a frame, at the latest at the next [`PortIo::flush`]. Returns whether there was space for it.
     fn send(&mut self, frame: &[u8]) -> bool;
 
-    /// Sees to it that all frames given to [`PortIo::send`] leave, as far as there is room for them to.
+    /// Transmits the frames given to [`PortIo::send`], as many as there is space for.
     fn flush(&mut self);
 
-    /// Whether the last [`PortIo::flush`] has kept frames for want of room: it should be called again soon.
+    /// Returns whether the last [`PortIo::flush`] kept frames for lack of space: it should be called again soon.
     fn has_unsent(&self) -> bool {
         false
     }
 
-    /// How many frames have come in since the last call that the back end had no room for: nobody received them.
+    /// Returns the number of incoming frames that were lost for lack of space since the last call.
     fn take_dropped(&mut self) -> u64 {
         0
     }
 
-    /// A way for another thread to send by the port, past the one that has it; `None` where there is no other.
+    /// Returns a way for another thread to send by the port directly; `None` if the back end has none.
     ///
     /// # Errors
-    /// Where the system refuses it.
+    /// If the system refuses it.
     fn sender(&self) -> Option<Result<Box<dyn PortSender>, PortError>> {
         None
     }
 
-    /// What becomes readable when frames have come in; `None` where only asking tells.
+    /// Returns the descriptor that becomes readable when frames have arrived; `None` if the port has to be polled.
     fn as_fd(&self) -> Option<rustix::fd::BorrowedFd<'_>>;
 }
 
-/// A way to send by a port whose back end another thread has. Each sends in order, and nothing is said of frames of different ones.
+/// A way to send by a port whose back end belongs to another thread. Each sends in order; the order between different
+/// ones is undefined.
 pub trait PortSender: Send {
-    /// As [`PortIo::send`].
+    /// Sends a frame, like [`PortIo::send`].
     fn send(&mut self, frame: &[u8]) -> bool;
 
-    /// As [`PortIo::flush`].
+    /// Transmits frames, like [`PortIo::flush`].
     fn flush(&mut self);
 
-    /// As [`PortIo::has_unsent`].
+    /// Returns whether frames wait, like [`PortIo::has_unsent`].
     fn has_unsent(&self) -> bool;
 
-    /// As [`PortIo::reopen`].
+    /// Reopens the interface, like [`PortIo::reopen`].
     ///
     /// # Errors
-    /// Where it cannot be opened.
+    /// If it cannot be opened.
     fn reopen(&mut self) -> Result<bool, PortError> {
         Ok(false)
     }
@@ -157,62 +158,62 @@ pub trait PortSender: Send {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PortError {
-    /// The text names no port.
+    /// The text does not specify a port.
     #[error("'{text}' is not a port: it {problem}; expected {expected}", expected = spec::EXPECTED)]
     Syntax {
-        /// What was given.
+        /// The text given.
         text: String,
-        /// What is wrong with it.
+        /// The problem with it.
         problem: &'static str,
     },
-    /// There is nothing of that name.
-    #[error("there is no network interface '{0}'; `ip link` lists those there are")]
+    /// No such interface exists.
+    #[error("there is no network interface '{0}'; `ip link` lists them")]
     NoInterface(String),
-    /// We may not.
-    #[error("cannot open {port}: the system wants {needs}; run as root, or give the program that")]
+    /// The process lacks the permission.
+    #[error("cannot open {port}: it needs {needs}; run as root, or grant the program that")]
     NotPermitted {
-        /// Which port.
+        /// The port's name.
         port: String,
-        /// The capabilities that it takes.
+        /// The capabilities that it needs.
         needs: &'static str,
     },
-    /// Somebody else has it.
+    /// Another program uses it.
     #[error(
-        "cannot open {port}: it is in use; end the program that has it (`bpftool net`, `ss -f link -p` tell)"
+        "cannot open {port}: it is in use; end the program that uses it (`bpftool net` and `ss -f link -p` show it)"
     )]
     InUse {
-        /// Which port.
+        /// The port's name.
         port: String,
     },
-    /// The interface is of another kind or set up in another way than the back end can use.
+    /// The interface is of a kind, or configured in a way, that the back end cannot use.
     #[error("cannot open {port}: it {problem}")]
     Unsuitable {
-        /// Which port.
+        /// The port's name.
         port: String,
-        /// What is in the way, and what to do about it.
+        /// The obstacle, and the remedy.
         problem: String,
     },
-    /// The system refused otherwise.
+    /// Another error of the system.
     #[error("cannot {what} for {port}: {error}")]
     Io {
-        /// Which port.
+        /// The port's name.
         port: String,
-        /// What was attempted.
+        /// The failed operation.
         what: &'static str,
-        /// Why it failed.
+        /// The system's error.
         error: io::Error,
     },
 }
 
-/// Says of errors which port they are about, and turns the common ones into advice.
+/// Adds the port's name to errors, and turns the common ones into advice.
 struct Opening<'name> {
     port: &'name str,
-    /// The capabilities that it takes.
+    /// The capabilities that the port needs.
     needs: &'static str,
 }
 
 impl Opening<'_> {
-    /// What an attempt to do `what` that failed says.
+    /// Returns a conversion for the error of a failed operation `what`.
     fn failed<E: Into<io::Error>>(&self, what: &'static str) -> impl FnOnce(E) -> PortError {
         let (port, needs) = (self.port.to_owned(), self.needs);
         move |error| {

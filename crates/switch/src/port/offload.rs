@@ -1,26 +1,27 @@
-//! The work that senders leave to the hardware: checksums, and cutting large segments. Over a veth there is no hardware, so
-//! that it is left to us: a switch that passed such frames on as they are would break every TCP connection through it.
+//! The work that senders leave to the hardware: checksums, and splitting large segments. A veth has no hardware, so the
+//! switch has to do it: if it forwarded such frames unchanged, every TCP connection through it would break.
 //!
-//! - [`Offload`] is what the kernel says of a frame that it hands over: the `struct virtio_net_hdr` before it.
-//! - [`Segmenter`] cuts a large segment (GSO, also what a network card's driver has put together by GRO) into frames.
-//! - [`complete_if_partial`] finds unfinished checksums where nobody says which they are.
+//! - [`Offload`] is the kernel's description of a frame: the `struct virtio_net_hdr` before it.
+//! - [`Segmenter`] splits a large segment (GSO, also one that a network card's driver has assembled by GRO) into
+//!   frames.
+//! - [`complete_if_partial`] finds unfinished checksums without such a description.
 //!
-//! Checksums left undone hold the folded sum of the pseudo header; adding up everything from where the sum starts, that field
-//! included, completes them.
+//! An unfinished checksum field holds the folded sum of the pseudo header; adding up everything from the sum's start,
+//! including that field, completes it.
 
 use urtica_wire::packet::checksum::{self, crc32c};
 use urtica_wire::packet::{VlanTags, ether_type, ip_proto};
 
-/// `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum is left undone.
+/// `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum is unfinished.
 const NEEDS_CHECKSUM: u8 = 1;
 
-/// `VIRTIO_NET_HDR_GSO_ECN`: besides the kind of segments, says that congestion was met.
+/// `VIRTIO_NET_HDR_GSO_ECN`: in addition to the kind of segments, reports congestion.
 const CONGESTION: u8 = 0x80;
 
 /// `VIRTIO_NET_HDR_GSO_TCPV4`, `VIRTIO_NET_HDR_GSO_TCPV6`, `VIRTIO_NET_HDR_GSO_UDP_L4`.
 const GSO_KINDS: [(u8, Kind); 3] = [(1, Kind::Tcp), (4, Kind::Tcp), (5, Kind::Udp)];
 
-/// Where the CRC32c of SCTP is in its header; no internet checksum is there.
+/// Offset of SCTP's CRC32c in its header; an internet checksum is never there.
 const SCTP_CHECKSUM: usize = 8;
 
 const ETHERNET_BYTES: usize = 14;
@@ -32,16 +33,16 @@ const FIN: u8 = 0x01;
 const PSH: u8 = 0x08;
 const CWR: u8 = 0x80;
 
-/// What is left to do about a frame.
+/// The unfinished work on a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Offload {
     needs_checksum: bool,
     gso_type: u8,
-    /// The most payload that each segment may have.
+    /// Maximum payload of each segment.
     gso_size: usize,
-    /// Where the sum starts: the transport header.
+    /// Start of the sum: the transport header.
     csum_start: usize,
-    /// Where in the transport header it goes.
+    /// Offset of the checksum in the transport header.
     csum_offset: usize,
 }
 
@@ -67,18 +68,18 @@ impl Offload {
         }
     }
 
-    /// The same for a frame in which `len` bytes were put in before the transport header.
+    /// Moves the offsets by `len` bytes, for a frame with bytes inserted before the transport header.
     pub fn moved_by(mut self, len: usize) -> Self {
         self.csum_start += len;
         self
     }
 
-    /// Whether the frame is to be cut into several.
+    /// Returns whether the frame must be split.
     pub fn is_large(&self) -> bool {
         self.gso_type != 0
     }
 
-    /// Completes the checksum where it is left undone.
+    /// Completes the checksum if it is unfinished.
     pub fn complete_checksum(&self, frame: &mut [u8]) {
         if self.needs_checksum {
             complete(frame, self.csum_start, self.csum_offset);
@@ -86,8 +87,8 @@ impl Offload {
     }
 }
 
-/// Completes the checksum at `offset` of the header at `start`, over everything from there on. Nonsense leaves the frame
-/// as it is.
+/// Completes the checksum at `offset` of the header at `start`, over everything from there on. Invalid offsets leave
+/// the frame unchanged.
 fn complete(frame: &mut [u8], start: usize, offset: usize) {
     let Some(packet) = frame.get_mut(start..) else {
         return;
@@ -98,7 +99,7 @@ fn complete(frame: &mut [u8], start: usize, offset: usize) {
     if packet.len() < offset + 2 {
         return;
     }
-    // 0 would mean that there is none (UDP); the other zero means the same number.
+    // 0 would mean no checksum (UDP); the other zero is the same number.
     let sum = match checksum::internet(packet) {
         0 => 0xffff,
         sum => sum,
@@ -114,18 +115,18 @@ fn complete_sctp(packet: &mut [u8]) {
     }
 }
 
-/// Cuts large segments into frames, one at a time. The buffers are used again for the next.
+/// Splits large segments into frames, one at a time. Its buffers are reused.
 #[derive(Default)]
 pub(super) struct Segmenter {
-    /// The frame to cut; the caller puts it here.
+    /// The frame to split, which the caller puts here.
     pub frame: Vec<u8>,
     layout: Option<Layout>,
-    /// Where the payload begins that has not been sent yet.
+    /// Offset of the payload that has not been sent yet.
     next: usize,
     segment: Vec<u8>,
 }
 
-/// Where the headers of a large segment are.
+/// Offsets of a large segment's headers.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     kind: Kind,
@@ -138,14 +139,14 @@ struct Layout {
 }
 
 impl Segmenter {
-    /// Begins with what is in [`Segmenter::frame`]. Returns whether it can be cut: the headers are as `offload` says.
+    /// Starts with the frame in [`Segmenter::frame`]. Returns whether it can be split: the headers match `offload`.
     pub fn begin(&mut self, offload: &Offload) -> bool {
         self.layout = Layout::read(&self.frame, offload);
         self.next = self.layout.map_or(0, |layout| layout.payload);
         self.layout.is_some()
     }
 
-    /// The next frame, until there is none.
+    /// Returns the next frame, or `None` at the end.
     pub fn next_segment(&mut self) -> Option<&[u8]> {
         let layout = self.layout?;
         let (start, end) = (self.next, self.frame.len().min(self.next + layout.gso_size));
@@ -201,7 +202,7 @@ impl Layout {
         })
     }
 
-    /// Makes the headers of a large segment those of one that carries what is at `offset` of its payload.
+    /// Changes the headers of a large segment to those of the segment at `offset` of its payload.
     fn fix_headers(&self, segment: &mut [u8], offset: usize, is_last: bool, large_bytes: usize) {
         self.fix_ip(segment, offset / self.gso_size);
         self.fix_pseudo_header(segment, large_bytes);
@@ -225,7 +226,8 @@ impl Layout {
         put_u16(segment, ip + 10, sum.into());
     }
 
-    /// The checksum's field holds the sum of a pseudo header with the large segment's length; this makes it the small one's.
+    /// Replaces the large segment's length in the checksum field, which holds the sum of a pseudo header, by the small
+    /// one's.
     fn fix_pseudo_header(&self, segment: &mut [u8], large_bytes: usize) {
         let field = self.transport + self.csum_offset;
         let (old, new) = (large_bytes - self.transport, segment.len() - self.transport);
@@ -254,9 +256,9 @@ impl Layout {
     }
 }
 
-/// Completes the checksum of TCP or UDP where it is left undone and nothing but the frame itself tells: then the field
-/// holds the sum of the pseudo header. A right checksum that happens to be that number stays as it is, since the completed
-/// one is the right one; a wrong one is made right once in 65,536 times.
+/// Completes the checksum of TCP or UDP if it appears unfinished: the field holds the sum of the pseudo header. A
+/// correct checksum with that value stays unchanged, since it equals the completed one; an incorrect checksum is
+/// corrected by chance once in 65,536 times.
 pub(super) fn complete_if_partial(frame: &mut [u8]) {
     let Some(transport) = Transport::find(frame) else {
         return;
@@ -273,7 +275,7 @@ pub(super) fn complete_if_partial(frame: &mut [u8]) {
     }
 }
 
-/// Where TCP or UDP is in a frame.
+/// Location of TCP or UDP in a frame.
 struct Transport {
     proto: u8,
     start: usize,
@@ -283,7 +285,7 @@ struct Transport {
 }
 
 impl Transport {
-    /// Over IPv4 that is whole, and over IPv6 without extension headers.
+    /// Finds the header over unfragmented IPv4, and over IPv6 without extension headers.
     fn find(frame: &[u8]) -> Option<Self> {
         let (ip, eth_type) = network_header(frame)?;
         let packet = &frame[ip..];
@@ -317,7 +319,7 @@ impl Transport {
     }
 }
 
-/// Where the header after all VLAN tags is, and its EtherType. There may be nothing behind it.
+/// Returns the offset of the header after all VLAN tags, and its EtherType. The frame may end there.
 fn network_header(frame: &[u8]) -> Option<(usize, u16)> {
     let (header, payload) = frame.split_at_checked(ETHERNET_BYTES)?;
     let mut tags = VlanTags::new(get_u16(header, ETHERNET_BYTES - 2), payload);
@@ -342,7 +344,7 @@ mod tests {
 
     const TCP_OFFSET: usize = 16;
 
-    /// A TCP segment over IPv4 or IPv6, maybe tagged, whose checksum is left undone.
+    /// A TCP segment over IPv4 or IPv6, possibly tagged, with an unfinished checksum.
     fn partial(tags: usize, is_ipv6: bool, payload: &[u8]) -> (Vec<u8>, Offload) {
         let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
         (0..tags).for_each(|_| frame.extend([0x81, 0, 0, 7]));
@@ -415,7 +417,7 @@ mod tests {
         )
     }
 
-    /// The payload of TCP, if all lengths and checksums are right.
+    /// Returns the payload of TCP, if all lengths and checksums are correct.
     fn checked_payload(frame: &[u8]) -> Option<Vec<u8>> {
         let (ip, eth_type) = network_header(frame)?;
         let (pseudo, segment) = if eth_type == ether_type::IPV6 {
@@ -464,7 +466,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn partial_checksums_are_completed_told_or_found(
+        fn partial_checksums_are_completed_with_and_without_a_header(
             tags in 0_usize..3,
             is_ipv6: bool,
             payload in prop::collection::vec(any::<u8>(), 0..200),
@@ -481,7 +483,7 @@ mod tests {
         }
 
         #[test]
-        fn segments_carry_everything_and_are_right(
+        fn segments_carry_all_payload_and_are_valid(
             tags in 0_usize..3,
             is_ipv6: bool,
             payload in prop::collection::vec(any::<u8>(), 1..5000),
@@ -500,7 +502,7 @@ mod tests {
         }
 
         #[test]
-        fn nonsense_does_no_harm(
+        fn invalid_offloads_are_ignored(
             mut frame in prop::collection::vec(any::<u8>(), 0..100),
             header: [u8; Offload::BYTES],
         ) {

@@ -1,9 +1,9 @@
-//! A capture file as a port: it receives what was captured, and writes what it sends.
+//! A capture file as a port: it receives the captured frames, and records the frames that it sends.
 //!
-//! **What.** Reads Ethernet frames from a pcap file, once or forever, as fast as it is asked, whatever their times; writes the
-//! frames that are sent into another one, with the time of day.
+//! **What.** Reads Ethernet frames from a pcap file, once or forever, as fast as it is polled, ignoring their times;
+//! writes sent frames into another file, with the time of day.
 //!
-//! **Cost.** The file that is replayed is read into memory when it is opened, so that no read blocks the switch.
+//! **Cost.** The replayed file is read into memory when it is opened, so that no read blocks the switch.
 //!
 //! **Limits.** pcap only, not pcapng (`editcap -F pcap` converts). A port without a file to replay only records.
 
@@ -18,16 +18,16 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 use urtica_wire::MacAddr;
 
-/// Frames longer than this are cut in files; none is.
+/// Snapshot length of recorded files; larger than any frame.
 const SNAP_LEN: u32 = 256 << 10;
 
-/// How often a capture is replayed.
+/// The number of times that a capture is replayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Replay {
-    /// Each frame comes once.
+    /// Each frame is received once.
     #[default]
     Once,
-    /// After the last frame comes the first again.
+    /// The capture starts again after the last frame.
     Forever,
 }
 
@@ -35,7 +35,7 @@ pub enum Replay {
 pub struct PcapPort {
     name: String,
     frames: Vec<Vec<u8>>,
-    /// Which of `frames` comes next.
+    /// Index of the next frame.
     next: usize,
     replay: Replay,
     /// Readable while there are frames.
@@ -46,10 +46,11 @@ pub struct PcapPort {
 type Record = PcapWriter<BufWriter<File>>;
 
 impl PcapPort {
-    /// A port that receives what is in the file `input` and writes what it sends into the file `output`, which is made anew.
+    /// Opens a port that receives the frames of the file `input` and writes sent frames into the file `output`, which
+    /// is overwritten.
     ///
     /// # Errors
-    /// Where a file cannot be opened, or `input` is not a pcap of Ethernet frames.
+    /// If a file cannot be opened, or `input` is not a pcap of Ethernet frames.
     pub fn open(
         input: Option<&Path>,
         output: Option<&Path>,
@@ -77,7 +78,7 @@ impl PcapPort {
         })
     }
 
-    /// The next frame's place, and a step further.
+    /// Returns the next frame's index, and advances.
     fn advance(&mut self) -> Option<usize> {
         if self.next == self.frames.len() && self.replay == Replay::Forever {
             self.next = 0;
@@ -88,7 +89,7 @@ impl PcapPort {
     }
 
     fn silence(&self) {
-        // Fails only where it is silent.
+        // Fails only if it is silent already.
         let _ = rustix::io::read(&self.pending, &mut [0_u8; 8]);
     }
 }
@@ -98,7 +99,7 @@ impl PortIo for PcapPort {
         &self.name
     }
 
-    /// A capture has no address of its own; all such ports have this locally administered one.
+    /// Returns one locally administered address for all such ports, since a capture has none.
     fn hw_addr(&self) -> MacAddr {
         MacAddr::new([2, 0, 0, b'c', b'a', b'p'])
     }
@@ -133,7 +134,8 @@ impl PortIo for PcapPort {
         record.write_packet(&packet).is_ok()
     }
 
-    /// Leaves the rest in memory until the file is closed or [`BufWriter`]'s buffer is full: a record need not be durable.
+    /// Keeps the rest in memory until the file is closed or [`BufWriter`]'s buffer is full: a record need not be
+    /// durable.
     fn flush(&mut self) {}
 
     fn as_fd(&self) -> Option<BorrowedFd<'_>> {
@@ -147,7 +149,7 @@ impl Drop for PcapPort {
             return;
         };
         if let Err(error) = record.into_writer().flush() {
-            tracing::warn!(port = self.name, %error, "the end of the record is lost");
+            tracing::warn!(port = self.name, %error, "cannot write the end of the recording; it is lost");
         }
     }
 }
@@ -165,7 +167,7 @@ fn read_frames(path: &Path) -> Result<Vec<Vec<u8>>, PortError> {
     let file = File::open(path).map_err(opening.failed("open the capture"))?;
     let no_pcap = |error: PcapError| {
         opening.unsuitable(format!(
-            "is no pcap file that we can read ({error}); expected one"
+            "is not a readable pcap file ({error}); expected one"
         ))
     };
     let mut reader = PcapReader::new(io::BufReader::new(file)).map_err(no_pcap)?;
@@ -198,7 +200,7 @@ mod tests {
     use super::*;
     use crate::port::testing::{frame, is_readable, receive};
 
-    /// A capture of three frames in a folder that goes when dropped.
+    /// Creates a capture of three frames in a folder that is deleted when dropped.
     fn capture() -> (tempfile::TempDir, std::path::PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("three.pcap");
@@ -211,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_can_be_replayed() {
+    fn recorded_frames_can_be_replayed() {
         let (_folder, path) = capture();
         let mut port = PcapPort::open(Some(&path), None, Replay::Once).unwrap();
         assert_eq!(port.name(), "three.pcap");
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn forever_begins_again() {
+    fn replay_forever_restarts() {
         let (_folder, path) = capture();
         let mut port = PcapPort::open(Some(&path), None, Replay::Forever).unwrap();
         let marks: Vec<_> = receive(&mut port, 7)[..7]
@@ -248,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_what_was_expected() {
+    fn errors_name_what_was_expected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("text");
         std::fs::write(&path, "this is not a capture, but long enough for a header").unwrap();
@@ -257,7 +259,7 @@ mod tests {
             opened.err().unwrap().to_string()
         };
         assert!(
-            refuse(&path).contains("is no pcap file that we can read"),
+            refuse(&path).contains("is not a readable pcap file"),
             "{}",
             refuse(&path)
         );

@@ -1,4 +1,4 @@
-//! Ports by their names on the command line: `KIND:NAME`.
+//! Port specifications on the command line: `KIND:NAME`.
 
 use super::af_packet::AfPacketPort;
 use super::af_xdp::{AfXdpPort, FrameMemory};
@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// What errors say that a port looks like.
+/// The syntax of a port in errors.
 pub(super) const EXPECTED: &str =
     "INTERFACE, afpacket:INTERFACE, afxdp:INTERFACE, tap:NAME or pcap:[IN][,OUT]";
 
@@ -17,13 +17,13 @@ pub(super) const EXPECTED: &str =
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PortSpec {
-    /// `afpacket:INTERFACE`, or just its name: a network interface by AF_PACKET.
+    /// `afpacket:INTERFACE`, or only the interface's name: a network interface by AF_PACKET.
     AfPacket(String),
     /// `afxdp:INTERFACE`: a network interface by AF_XDP.
     AfXdp(String),
     /// `tap:NAME`: a tap device.
     Tap(String),
-    /// `pcap:[IN][,OUT]`: the frames of one file come in, what is sent goes into another.
+    /// `pcap:[IN][,OUT]`: replays the frames of one file, and records sent frames in another.
     Pcap {
         /// The file to replay, once.
         input: Option<PathBuf>,
@@ -36,12 +36,12 @@ impl PortSpec {
     /// Opens the port.
     ///
     /// # Errors
-    /// [`PortError`]: where it is not there, not ours, or not fit.
+    /// [`PortError`] if it does not exist, is in use, is unsuitable, or the process lacks the permission.
     pub fn open(&self) -> Result<Box<dyn PortIo>, PortError> {
         self.open_sharing(&mut FrameMemory::for_ports(1))
     }
 
-    /// The same, for a port that forwards to others which share this memory.
+    /// Like [`PortSpec::open`], for a port that forwards to others which share this memory.
     ///
     /// A network interface that AF_XDP cannot use is opened by AF_PACKET, with a warning.
     ///
@@ -63,7 +63,8 @@ impl PortSpec {
     }
 }
 
-/// The port by AF_XDP, or the next best one where that is refused for another reason than rights and other programs.
+/// Returns the AF_XDP port, or one by AF_PACKET if AF_XDP was refused for a reason other than permissions and other
+/// programs.
 fn or_af_packet(
     interface: &str,
     opened: Result<AfXdpPort, PortError>,
@@ -71,7 +72,7 @@ fn or_af_packet(
     match opened {
         Ok(port) => Ok(Box::new(port)),
         Err(reason @ (PortError::Unsuitable { .. } | PortError::Io { .. })) => {
-            tracing::warn!(interface, %reason, "no AF_XDP; the port goes by AF_PACKET, which is slower");
+            tracing::warn!(interface, %reason, "cannot use AF_XDP; using AF_PACKET, which is slower");
             Ok(Box::new(AfPacketPort::open(interface)?))
         }
         Err(error) => Err(error),
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_without_af_xdp_goes_by_af_packet() {
+    fn an_interface_without_af_xdp_uses_af_packet() {
         in_namespace(|| {
             veth("v0", "v1");
             let refused = |error| PortError::Io {
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_what_was_expected() {
+    fn errors_name_what_was_expected() {
         for (text, problem) in [
             ("dpdk:0", "unknown kind"),
             ("tap:", "no name"),

@@ -1,14 +1,16 @@
 //! A tap device: the machine's own network stack, or a virtual machine, at the other end of the link.
 //!
-//! **What.** Makes (or takes over, where it is persistent) the tap device of the given name, and switches it on. What the
-//! machine sends to the device comes in here; what is sent here the machine receives from the device. Gone when dropped.
+//! **What.** Creates (or attaches to, if it is persistent) the tap device of the given name, and switches it on. The
+//! port receives the frames that the machine sends to the device, and the machine receives the frames that the port
+//! sends. The device is removed when dropped.
 //!
-//! **Cost.** A system call for each frame each way.
+//! **Cost.** One system call for each frame, in each direction.
 //!
-//! **The LOCAL port.** [`TapPort::create_local`] always creates the device, and reports the device's own Ethernet address: controllers
-//! are told the address by which they reach the machine, as Open vSwitch tells them its bridge's.
+//! **The LOCAL port.** [`TapPort::create_local`] always creates the device, and reports the device's own Ethernet
+//! address: controllers receive the address by which they reach the machine, as Open vSwitch reports its bridge's.
 //!
-//! **Limits.** No offloads: the kernel completes checksums and cuts segments before we see them, since we ask for neither.
+//! **Limits.** No offloads: the kernel completes checksums and splits segments before we receive them, since we request
+//! neither.
 
 use super::interface::{Interface, request};
 use super::{Opening, PortError, PortIo};
@@ -18,10 +20,10 @@ use rustix::io::Errno;
 use std::io;
 use urtica_wire::MacAddr;
 
-/// The longest frame that any device sends.
+/// Maximum length of a frame that any device sends.
 const MAX_FRAME_BYTES: usize = 64 << 10;
 
-/// Refuses a name that some interface has (`linux/if_tun.h`).
+/// Refuses the name of an existing interface (`linux/if_tun.h`).
 const IFF_TUN_EXCL: libc::c_int = 0x8000;
 
 /// A port on a tap device.
@@ -34,10 +36,10 @@ pub struct TapPort {
 }
 
 impl TapPort {
-    /// Makes the device `name` in the process's network namespace.
+    /// Opens the device `name` in the process's network namespace; creates it if it does not exist.
     ///
     /// # Errors
-    /// Where that is not allowed, or something else has the name.
+    /// If that is not allowed, or the name belongs to something else.
     pub fn open(name: &str) -> Result<Self, PortError> {
         let opening = opening(name);
         let refused = |error: io::Error| match error.raw_os_error() {
@@ -108,7 +110,8 @@ impl PortIo for TapPort {
         &self.interface.name
     }
 
-    /// Not the device's own, which belongs to the machine at the other end, unless it is the LOCAL port.
+    /// Returns an address other than the device's own, which belongs to the machine at the other end, unless it is the
+    /// LOCAL port.
     fn hw_addr(&self) -> MacAddr {
         if self.is_local {
             return self.interface.hw_addr;
@@ -134,7 +137,7 @@ impl PortIo for TapPort {
         for count in 0..max {
             match rustix::io::read(&self.device, &mut self.buffer[..]) {
                 Ok(len) => handle(&self.buffer[..len]),
-                // EIO: the device is switched off; it comes back when it is on again.
+                // EIO: the device is switched off; it works again when it is on.
                 Err(Errno::AGAIN | Errno::INTR | Errno::IO) => return Ok(count),
                 Err(error) => return Err(error.into()),
             }
@@ -154,7 +157,7 @@ impl PortIo for TapPort {
     }
 }
 
-/// Ties the descriptor to the tap device `name`, which is made where there is none.
+/// Attaches the descriptor to the tap device `name`, which is created if it does not exist.
 fn attach(device: &OwnedFd, name: &str, flags: libc::c_int) -> io::Result<()> {
     let mut request = request(name);
     request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI | flags) as libc::c_short;
@@ -191,16 +194,16 @@ mod tests {
     }
 
     #[test]
-    fn the_device_goes_with_the_port() {
+    fn the_device_is_removed_with_the_port() {
         in_namespace(|| {
             drop(TapPort::open("t0").unwrap());
-            // A process that another test has just begun has the descriptor until it runs its program.
+            // A process that another test has just started has the descriptor until it runs its program.
             eventually(|| matches!(Interface::find("t0"), Err(PortError::NoInterface(_))));
         });
     }
 
     #[test]
-    fn refusals_say_what_is_wrong() {
+    fn errors_name_the_problem() {
         in_namespace(|| {
             veth("v0", "v1");
             let refuse = |name| TapPort::open(name).err().unwrap().to_string();
@@ -228,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_of_a_local_port_say_what_is_wrong() {
+    fn errors_of_a_local_port_name_the_problem() {
         in_namespace(|| {
             veth("v0", "v1");
             ip("tuntap add dev t0 mode tap");

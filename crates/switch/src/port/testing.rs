@@ -1,4 +1,4 @@
-//! What the tests of back ends share: a network namespace to be alone in, and frames.
+//! Shared by the tests of back ends: an isolated network namespace, and frames.
 
 use super::PortIo;
 use std::collections::BTreeMap;
@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Runs `test` on a thread in a network namespace of its own, which goes when the thread ends. Without root it says so, and
-/// that is all, except where `CI=true` is set.
+/// Runs `test` on a thread in its own network namespace, which is removed when the thread ends. Without root it reports
+/// that it skips the test, or fails if `CI=true` is set.
 pub fn in_namespace(test: impl FnOnce() + Send + 'static) {
     if !rustix::process::geteuid().is_root() {
         assert!(std::env::var("CI").as_deref() != Ok("true"), "needs root");
@@ -36,7 +36,7 @@ pub fn ip(arguments: &str) {
     assert!(status.unwrap().success(), "ip {arguments}");
 }
 
-/// A link between two new interfaces, both up, without IPv6 and its chatter.
+/// Creates a link between two new interfaces, both up, without IPv6's automatic frames.
 pub fn veth(name: &str, peer: &str) {
     ip(&format!("link add {name} type veth peer name {peer}"));
     for end in [name, peer] {
@@ -45,17 +45,18 @@ pub fn veth(name: &str, peer: &str) {
     }
 }
 
-/// A frame of `len` bytes that no protocol knows, with a byte to know it by.
+/// Creates a frame of `len` bytes of an unknown protocol, marked by a byte.
 pub fn frame(len: usize, mark: u8) -> Vec<u8> {
     let mut frame = vec![mark; len];
     frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5]);
     frame
 }
 
-/// How many flows [`send_flows`] sends.
+/// Number of flows that [`send_flows`] sends.
 pub const FLOWS: u16 = 64;
 
-/// Sends a datagram of each of [`FLOWS`] flows, to the ports 1, 2, … and from one; `number` tells it from others of its flow.
+/// Sends a datagram of each of [`FLOWS`] flows, to the ports 1, 2, … from one; `number` distinguishes it from others of
+/// its flow.
 pub fn send_flows(host: &mut dyn PortIo, number: u16) {
     for flow in 0..FLOWS {
         assert!(host.send(&datagram(flow, number)));
@@ -76,7 +77,7 @@ fn datagram(flow: u16, number: u16) -> Vec<u8> {
     frame
 }
 
-/// The numbers of datagrams by flow, in the order in which they came.
+/// Returns the numbers of datagrams by flow, in order of arrival.
 pub fn by_flow(frames: &[Vec<u8>]) -> BTreeMap<u16, Vec<u16>> {
     let mut flows = BTreeMap::<_, Vec<_>>::new();
     for frame in frames {
@@ -86,7 +87,8 @@ pub fn by_flow(frames: &[Vec<u8>]) -> BTreeMap<u16, Vec<u16>> {
     flows
 }
 
-/// Asks all ports in turn until `count` frames have come altogether, and once more for what should not come; what came by each.
+/// Polls all ports round-robin until `count` frames have arrived in total, and once more for surplus frames; returns
+/// each port's.
 pub fn receive_from_all(ports: &mut [Box<dyn PortIo>], count: usize) -> Vec<Vec<Vec<u8>>> {
     let start = Instant::now();
     let mut frames = vec![Vec::new(); ports.len()];
@@ -103,7 +105,7 @@ pub fn receive_from_all(ports: &mut [Box<dyn PortIo>], count: usize) -> Vec<Vec<
     frames
 }
 
-/// Asks the port for frames until there are `count`.
+/// Polls the port for frames until there are `count`.
 pub fn receive(port: &mut dyn PortIo, count: usize) -> Vec<Vec<u8>> {
     let start = Instant::now();
     let mut frames = Vec::new();
@@ -131,7 +133,7 @@ pub fn eventually(mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a port whose interface is deleted refuses or loses what it is given, and keeps nobody awake.
+/// Returns whether a port whose interface is deleted refuses or loses frames, and does not cause wake-ups.
 pub fn is_quiet_without_interface(port: &mut dyn PortIo) -> bool {
     ip(&format!("link delete {}", port.name()));
     for _ in 0..5000 {
@@ -142,7 +144,7 @@ pub fn is_quiet_without_interface(port: &mut dyn PortIo) -> bool {
     !port.is_up() && received.is_ok_and(|count| count == 0) && !is_readable(port, 0)
 }
 
-/// Whether the port's descriptor is readable within a moment.
+/// Returns whether the port's descriptor becomes readable within the timeout.
 pub fn is_readable(port: &dyn PortIo, timeout_ms: u32) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let fd = port.as_fd().unwrap();
@@ -153,8 +155,8 @@ pub fn is_readable(port: &dyn PortIo, timeout_ms: u32) -> bool {
     poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)).unwrap() == 1
 }
 
-/// Starts `run` as a host: a thread in a network namespace of its own, with the address 10.0.0.`number` on a link whose other
-/// end is the interface `p<number>` of the caller's namespace.
+/// Starts `run` as a host: a thread in its own network namespace, with the address 10.0.0.`number` on a link whose
+/// other end is the interface `p<number>` of the caller's namespace.
 fn start_host<T: Send + 'static>(
     number: u8,
     run: impl FnOnce() -> T + Send + 'static,
@@ -177,7 +179,8 @@ fn start_host<T: Send + 'static>(
     host
 }
 
-/// Has one host send another some megabytes of TCP through two ports of `open`'s, which exchange what they receive.
+/// Sends some megabytes of TCP from one host to another through two ports opened by `open`, which exchange their
+/// frames.
 pub fn tcp_passes(open: impl Fn(&str) -> Box<dyn PortIo>) {
     const BYTES: usize = 4 << 20;
     let receiver = start_host(2, || {
@@ -214,7 +217,7 @@ pub fn tcp_passes(open: impl Fn(&str) -> Box<dyn PortIo>) {
     );
 }
 
-/// Sends by `to` what has come in by `from`, in frames that fit the MTU.
+/// Sends the frames received by `from` by `to`, and checks that they fit the MTU.
 fn exchange(from: &mut dyn PortIo, to: &mut dyn PortIo) {
     from.receive(32, &mut |frame| {
         assert!(frame.len() <= 1514, "a frame of {} bytes", frame.len());

@@ -1,16 +1,16 @@
 //! A token bucket that may be overdrawn by one frame.
 //!
-//! **How.** Tokens are counted in bits times 10⁹, so that a rate in bits a second times a time in nanoseconds is exact: nothing is
-//! rounded, whatever the rate. A frame may leave while the balance is not negative, however long it is, and its length is taken off
-//! afterwards. So a frame that is longer than the burst leaves as well, and the rate is kept all the same.
+//! **How.** Tokens are counted in bits times 10⁹, so that a rate in bits a second times a time in nanoseconds is exact,
+//! without rounding. A frame of any length may leave while the balance is not negative, and its length is subtracted
+//! afterwards. So a frame that is longer than the burst can leave as well, and the rate is still kept.
 
 use std::time::Duration;
 
-/// For how long a bucket saves up.
+/// The time for which a bucket accumulates tokens.
 const BURST: Duration = Duration::from_millis(5);
 
-/// What one for a minimum rate saves up at least, in bytes: a queue must not lose what it earns while frames of others leave, which
-/// takes longer than [`BURST`] if they are long and the port is slow.
+/// Minimum burst for a minimum rate, in bytes: a queue must not lose tokens while frames of others leave, which takes
+/// longer than [`BURST`] if they are long and the port is slow.
 const PATIENT_BURST: usize = 2 * 9018;
 
 /// The balance of one bit.
@@ -20,7 +20,7 @@ const BIT: i128 = 1_000_000_000;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TokenBucket {
     rate_bps: u64,
-    /// The highest balance.
+    /// Maximum balance.
     burst: i128,
     /// The balance at [`TokenBucket::at`].
     balance: i128,
@@ -39,7 +39,7 @@ impl TokenBucket {
         }
     }
 
-    /// Creates a bucket for a minimum rate, in which nothing is saved up yet.
+    /// Creates a bucket for a minimum rate, which starts empty.
     pub fn patient(rate_bps: u64, now: Duration) -> Self {
         Self {
             burst: earned(rate_bps, BURST).max(bits(PATIENT_BURST)),
@@ -48,17 +48,17 @@ impl TokenBucket {
         }
     }
 
-    /// Its rate, in bits a second.
+    /// Returns its rate, in bits a second.
     pub fn rate_bps(&self) -> u64 {
         self.rate_bps
     }
 
-    /// Whether a frame may leave now.
+    /// Returns whether a frame may leave now.
     pub fn allows(&self, now: Duration) -> bool {
         self.balance_at(now) >= 0
     }
 
-    /// When a frame may leave at the earliest.
+    /// Returns the earliest time at which a frame may leave.
     pub fn ready_at(&self) -> Duration {
         let debt = (-self.balance).max(0) as u128;
         let wait_ns = debt.div_ceil(u128::from(self.rate_bps));
@@ -66,7 +66,7 @@ impl TokenBucket {
         self.at.saturating_add(Duration::from_nanos(wait_ns))
     }
 
-    /// Takes a frame of this length off.
+    /// Subtracts a frame of this length.
     pub fn take(&mut self, bytes: usize, now: Duration) {
         self.balance = self.balance_at(now) - bits(bytes);
         self.at = self.at.max(now);
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// How many frames of this length leave until `end`, if one is always there.
+    /// Returns the number of frames of this length that leave until `end`, if one is always waiting.
     fn pass(bucket: &mut TokenBucket, bytes: usize, end: Duration) -> u64 {
         let mut count = 0;
         while bucket.ready_at() <= end {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_saved_up_is_bounded() {
+    fn accumulated_tokens_are_bounded() {
         let mut bucket = TokenBucket::new(8_000_000, Duration::ZERO);
         let late = Duration::from_secs(3600);
         let mut count = 0;
@@ -129,14 +129,14 @@ mod tests {
     }
 
     proptest! {
-        /// Neither more nor less than the rate, whatever it is.
+        /// Neither more nor less than the rate passes, whatever the rate.
         #[test]
         fn the_rate_is_exact(rate_bps in 1000_u64..=100_000_000_000, bytes in 60_usize..9000) {
             let frame_bits = bytes as u64 * 8;
             // A thousand frames' time.
             let end = Duration::from_nanos((u128::from(frame_bits) * 1_000 * 1_000_000_000 / u128::from(rate_bps)) as u64);
             let mut bucket = TokenBucket::new(rate_bps, Duration::ZERO);
-            // What is saved up would take long to leave.
+            // Uses up the accumulated tokens, which would take long to leave.
             let saved = u128::from(rate_bps) * BURST.as_nanos() / 8_000_000_000;
             bucket.take(saved as usize, Duration::ZERO);
             let passed = pass(&mut bucket, bytes, end);

@@ -1,15 +1,15 @@
-//! Queues of ports: what they are told to do, and which frame leaves next.
+//! Queues of ports: their configuration, and the choice of the next frame.
 //!
-//! | file | what |
+//! | file | contents |
 //! | --- | --- |
-//! | `settings.rs` | a port's queues, as a user describes them, and what is checked of them |
-//! | `scheduler.rs` | frames that wait, and which leaves next |
-//! | `bucket.rs`, `round.rs` | its parts: rates are kept by token buckets, the rest is shared by deficit round robin |
+//! | `settings.rs` | a port's queues, as a user configures them, and their checks |
+//! | `scheduler.rs` | waiting frames, and the choice of the next one |
+//! | `bucket.rs`, `round.rs` | its parts: token buckets keep rates, deficit round robin shares the rest |
 //! | `shared.rs` | a port's scheduler, as the threads of a switch share it |
 //!
-//! **Why one of our own, for every back end.** The kernel's HTB would do the same for AF_PACKET alone, with CAP_NET_ADMIN, a change to the
-//! interface that outlives the switch if it is killed, and counters of its own; frames would leave by it only after the switch had
-//! accepted them.
+//! **Why our own, for every back end.** The kernel's HTB could replace it for AF_PACKET only, with CAP_NET_ADMIN, a
+//! change to the interface that outlives a killed switch, and separate counters; it would queue frames only after the
+//! switch had sent them.
 
 mod bucket;
 mod round;

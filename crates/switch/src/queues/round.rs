@@ -1,10 +1,11 @@
-//! Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995) over queues that are known by their places.
+//! Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995) over queues identified by index.
 //!
-//! **How.** Queues with frames stand in a ring. One whose turn begins is granted its quantum of bytes, sends frames as long as its
-//! deficit lasts, and keeps what is left for its next turn. One that has nothing left leaves the ring, and loses its deficit.
+//! **How.** Queues with frames form a ring. At the start of its turn a queue is granted its quantum of bytes; it sends
+//! frames as long as its deficit lasts, and keeps the rest for its next turn. A queue without frames leaves the ring,
+//! and loses its deficit.
 //!
-//! **Cost.** A frame takes one step where quanta are at least a frame long. Queues that may not send at the moment are passed
-//! over, each once for a frame.
+//! **Cost.** A frame needs one step if quanta are at least a frame long. Queues that may not send at the moment are
+//! skipped, each once for a frame.
 
 use std::collections::VecDeque;
 
@@ -12,25 +13,25 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub(super) struct Round {
     ring: VecDeque<usize>,
-    /// By the places of the queues.
+    /// Indexed by queue.
     deficits: Vec<u64>,
-    /// Whether the first of the ring has been granted its quantum in this turn.
+    /// Whether the first queue of the ring has been granted its quantum in this turn.
     is_granted: bool,
 }
 
-/// A queue's part in a choice.
+/// A queue's properties in a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
-    /// Whether it may send at the moment.
+    /// Whether the queue may send at the moment.
     pub may_send: bool,
-    /// How many bytes its first frame has.
+    /// Number of bytes of its first frame.
     pub bytes: u64,
-    /// How many bytes it is granted in a turn; at least 1.
+    /// Number of bytes that it is granted in a turn; at least 1.
     pub quantum: u64,
 }
 
 impl Round {
-    /// Creates a ring for queues with the places `0..count`.
+    /// Creates a ring for queues with the indices `0..count`.
     pub fn new(count: usize) -> Self {
         Self {
             ring: VecDeque::new(),
@@ -39,12 +40,12 @@ impl Round {
         }
     }
 
-    /// Adds a queue that has a frame now.
+    /// Adds a queue that now has a frame.
     pub fn join(&mut self, place: usize) {
         self.ring.push_back(place);
     }
 
-    /// Removes a queue that has no frame any longer.
+    /// Removes a queue that no longer has a frame.
     pub fn leave(&mut self, place: usize) {
         if self.ring.front() == Some(&place) {
             self.is_granted = false;
@@ -53,8 +54,8 @@ impl Round {
         self.deficits[place] = 0;
     }
 
-    /// Chooses the queue whose first frame is next; `None` if none may send. Asked again, it chooses the same, unless that queue may
-    /// send no longer.
+    /// Chooses the queue that sends next; `None` if no queue may send. Repeated calls choose the same queue, unless it
+    /// may no longer send.
     pub fn choose(&mut self, candidate: impl Fn(usize) -> Candidate) -> Option<usize> {
         if !self.ring.iter().any(|&place| candidate(place).may_send) {
             return None;
@@ -80,7 +81,7 @@ impl Round {
         }
     }
 
-    /// Notes that the frame of the queue that was chosen last has left.
+    /// Notes that the frame of the last chosen queue has left.
     pub fn charge(&mut self, place: usize, bytes: u64) {
         self.deficits[place] = self.deficits[place].saturating_sub(bytes);
     }
@@ -90,7 +91,7 @@ impl Round {
 mod tests {
     use super::*;
 
-    /// How many bytes each of these queues, which always have frames, sends within `count` frames.
+    /// Returns the number of bytes that each of these queues, which always have frames, sends within `count` frames.
     fn run(queues: &[Candidate], count: usize) -> Vec<u64> {
         let mut round = Round::new(queues.len());
         (0..queues.len()).for_each(|place| round.join(place));
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_that_may_not_send_are_passed_over() {
+    fn queues_that_may_not_send_are_skipped() {
         let silent = Candidate {
             may_send: false,
             ..queue(100, 1600)
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_leaves_takes_nothing_along() {
+    fn a_leaving_queue_loses_its_deficit() {
         let queues = [queue(1000, 1600), queue(1000, 1600)];
         let mut round = Round::new(2);
         round.join(0);

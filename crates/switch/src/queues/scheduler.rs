@@ -1,19 +1,19 @@
-//! Which frame of a port's queues leaves next.
+//! The choice of the frame that leaves a port's queues next.
 //!
-//! **What.** Frames come in by [`Scheduler::push`], each for a queue, and leave by [`Scheduler::poll`], as fast as the port's rate and
-//! the queues' own allow, and the port accepts them. Frames of one queue leave in the order in which they came.
+//! **What.** Frames enter by [`Scheduler::push`], each for a queue, and leave by [`Scheduler::poll`], as fast as the
+//! port's rate and the queues' own allow, and the port accepts them. Frames of one queue leave in order.
 //!
-//! **Order.** Queues that have not had their minimum rate are first; among them, and among all others of one priority, bytes are
-//! shared by deficit round robin, in proportion to the minimum rates. What is left above the minimum rates goes to the lowest
-//! priority number first. A queue without a minimum rate shares as if it had the lowest of the port's.
+//! **Order.** Queues below their minimum rate are first; among them, and among all others of one priority, bytes are
+//! shared by deficit round robin, in proportion to the minimum rates. Capacity above the minimum rates is used by the
+//! lowest priority number first. A queue without a minimum rate shares as if it had the port's lowest one.
 //!
-//! **The rest.** Frames without a queue, or of one that the port does not have, go through queue 0. If the port has none, they go
-//! through one that has the defaults, and that nobody is told of.
+//! **The rest.** Frames without a queue, or of one that the port does not have, go through queue 0. If the port has no
+//! queue 0, they go through an internal queue with default settings, which is not reported.
 //!
-//! **Bounds.** Each queue holds a number of frames and bytes; a frame beyond that is dropped and counted. Memory of frames that have
-//! left is used again.
+//! **Bounds.** Each queue holds a limited number of frames and bytes; a frame beyond that is dropped and counted.
+//! Memory of sent frames is reused.
 //!
-//! **Time** is an argument; there is no clock, no socket and no thread here.
+//! **Time** is an argument; the scheduler has no clock, no socket and no thread.
 
 use super::bucket::TokenBucket;
 use super::round::{Candidate, Round};
@@ -21,30 +21,30 @@ use super::settings::{PortQueues, Queue};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-/// The quantum of a queue: between these, in proportion to the queues' weights as far as possible.
+/// Bounds of a queue's quantum: between these, in proportion to the queues' weights if possible.
 const SHORTEST_QUANTUM: u64 = 64;
 const USUAL_QUANTUM: u64 = 1600;
 const LONGEST_QUANTUM: u64 = 64 << 10;
 
-/// Buffers that have room for more are not kept.
+/// Maximum capacity of buffers that are kept for reuse.
 const LONGEST_SPARE: usize = 2048;
 
-/// How many buffers are kept.
+/// Maximum number of buffers kept for reuse.
 const MAX_SPARE: usize = 1024;
 
-/// The queues of a port, with what waits in them.
+/// A port's queues and their waiting frames.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     settings: PortQueues,
-    /// In the order of their numbers; the one without a number is last.
+    /// Sorted by number; the queue without a number is last.
     queues: Vec<WaitingQueue>,
-    /// Where frames without a queue go.
+    /// Index of the queue for frames without a queue.
     rest: usize,
     /// The rate that the port reports, in bits a second.
     reported_bps: Option<u64>,
-    /// What keeps the port's rate: that of the settings, or the one that it reports.
+    /// The bucket for the port's rate: that of the settings, or the reported one.
     limit: Option<TokenBucket>,
-    /// All queues with frames, for those that have not had their minimum rate.
+    /// All queues with frames, for those below their minimum rate.
     guaranteed: Round,
     /// The queues with frames, by priority.
     levels: Vec<Round>,
@@ -52,10 +52,10 @@ pub(crate) struct Scheduler {
     spare: Vec<Vec<u8>>,
 }
 
-/// One queue, and what has gone through it.
+/// One queue and its counters.
 #[derive(Debug)]
 struct WaitingQueue {
-    /// `None` for the one that frames without a queue go through.
+    /// `None` for the internal queue.
     queue_id: Option<u32>,
     settings: Queue,
     frames: VecDeque<Vec<u8>>,
@@ -63,30 +63,30 @@ struct WaitingQueue {
     minimum: Option<TokenBucket>,
     maximum: Option<TokenBucket>,
     quantum: u64,
-    /// The place of its priority among those that there are.
+    /// Index of its priority among the priorities in use.
     level: usize,
     counters: QueueCounters,
 }
 
-/// What went through a queue.
+/// A queue's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueueCounters {
     pub tx_packets: u64,
     pub tx_bytes: u64,
-    /// Frames for which the queue had no room.
+    /// Frames dropped because the queue was full.
     pub tx_errors: u64,
-    /// When the queue was made.
+    /// When the queue was created.
     pub since: Duration,
 }
 
-/// How [`Scheduler::poll`] ended.
+/// Result of [`Scheduler::poll`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Polled {
-    /// Nothing waits.
+    /// No frame waits.
     Empty,
-    /// What waits may not leave before this time.
+    /// The waiting frames may not leave before this time.
     Until(Duration),
-    /// The port accepts no more.
+    /// The port does not accept more.
     Blocked,
 }
 
@@ -108,29 +108,29 @@ impl Scheduler {
         scheduler
     }
 
-    /// The settings of the port and its queues.
+    /// Returns the settings of the port and its queues.
     pub fn settings(&self) -> &PortQueues {
         &self.settings
     }
 
-    /// The rate by which the port sends, in bits a second, if there is one.
+    /// Returns the rate at which the port sends, in bits a second, if it is limited.
     pub fn rate_bps(&self) -> Option<u64> {
         self.limit.map(|limit| limit.rate_bps())
     }
 
-    /// How many frames wait.
+    /// Returns the number of waiting frames.
     #[cfg(test)]
     pub fn len(&self) -> usize {
         self.waiting
     }
 
-    /// What went through each queue.
+    /// Returns the counters of each queue.
     pub fn counters(&self) -> impl Iterator<Item = (u32, QueueCounters)> {
         let queues = self.queues.iter();
         queues.filter_map(|queue| Some((queue.queue_id?, queue.counters)))
     }
 
-    /// Takes over the rate that the port reports. It counts unless the settings have one.
+    /// Sets the rate that the port reports. It is used unless the settings have one.
     pub fn set_rate(&mut self, rate_bps: Option<u64>, now: Duration) {
         self.reported_bps = rate_bps;
         let rate_bps = self.settings.rate_bps.or(rate_bps);
@@ -139,8 +139,8 @@ impl Scheduler {
         }
     }
 
-    /// Takes over other settings. Queues that stay keep their frames and counters; frames of the others go through the queue for the
-    /// rest. Returns how many found no room there.
+    /// Replaces the settings. Queues that stay keep their frames and counters; frames of the others move to the queue
+    /// for the rest. Returns the number of frames that did not fit there.
     pub fn configure(&mut self, settings: PortQueues, now: Duration) -> usize {
         let before = std::mem::take(&mut self.queues);
         let numbers = settings
@@ -180,7 +180,7 @@ impl Scheduler {
             |queue: &WaitingQueue| u128::from(queue.settings.min_rate_bps.unwrap_or(lowest));
         let highest = self.queues.iter().map(weight).max().unwrap_or(1);
         let lowest = u128::from(lowest);
-        // The lowest weight gets the usual quantum, unless the highest would get too long a one.
+        // The lowest weight gets the usual quantum, unless the highest weight's would then be too long.
         let (one, per) =
             match highest * u128::from(USUAL_QUANTUM) > lowest * u128::from(LONGEST_QUANTUM) {
                 true => (LONGEST_QUANTUM, highest),
@@ -198,7 +198,7 @@ impl Scheduler {
         self.levels = priorities.iter().map(|_| Round::new(count)).collect();
     }
 
-    /// Takes over what a queue had before; returns how many frames found no room.
+    /// Takes over a queue's previous state; returns the number of frames that did not fit.
     fn take_over(&mut self, before: WaitingQueue) -> usize {
         let WaitingQueue {
             queue_id,
@@ -218,13 +218,13 @@ impl Scheduler {
         pushed.filter(|pushed| !pushed).count()
     }
 
-    /// Puts a frame into a queue. Returns whether there was room; if not, it was dropped, and the queue has counted it.
+    /// Puts a frame into a queue. Returns `false` if the queue was full: the frame was dropped and counted.
     pub fn push(&mut self, queue_id: u32, frame: &[u8]) -> bool {
         let place = match self.find(queue_id) {
             Some(place) => place,
             None => self.rest,
         };
-        if !self.queues[place].has_room(frame.len()) {
+        if !self.queues[place].has_space(frame.len()) {
             self.queues[place].counters.tx_errors += 1;
             return false;
         }
@@ -246,7 +246,7 @@ impl Scheduler {
 
     fn push_to(&mut self, place: usize, frame: Vec<u8>) -> bool {
         let queue = &mut self.queues[place];
-        if !queue.has_room(frame.len()) {
+        if !queue.has_space(frame.len()) {
             queue.counters.tx_errors += 1;
             return false;
         }
@@ -260,8 +260,8 @@ impl Scheduler {
         true
     }
 
-    /// Has frames leave by `send`, as long as they may and the port accepts them: `send` returns whether it has. A frame that it has
-    /// not accepted stays the first of its queue.
+    /// Sends frames by `send`, as long as they may leave and the port accepts them: `send` returns whether it has. A
+    /// frame that it has not accepted stays the first of its queue.
     pub fn poll(&mut self, now: Duration, mut send: impl FnMut(&[u8]) -> bool) -> Polled {
         while let Some((place, is_guaranteed)) = self.choose(now) {
             if !send(self.queues[place].first()) {
@@ -275,7 +275,7 @@ impl Scheduler {
         }
     }
 
-    /// Has all frames leave, whatever the rates. What the port does not accept is dropped; returns how much.
+    /// Sends all frames, whatever the rates. Frames that the port does not accept are dropped; returns their number.
     pub fn drain(&mut self, mut send: impl FnMut(&[u8]) -> bool) -> usize {
         let mut dropped = 0;
         for queue in &mut self.queues {
@@ -299,7 +299,7 @@ impl Scheduler {
         dropped
     }
 
-    /// The queue whose first frame is next, and whether its minimum rate is why.
+    /// Returns the queue that sends next, and whether it was chosen for its minimum rate.
     fn choose(&mut self, now: Duration) -> Option<(usize, bool)> {
         if self.waiting == 0 || self.limit.is_some_and(|limit| !limit.allows(now)) {
             return None;
@@ -346,7 +346,7 @@ impl Scheduler {
         }
     }
 
-    /// When a frame may leave at the earliest; `None` if none waits.
+    /// Returns the earliest time at which a frame may leave; `None` if no frame waits.
     fn ready_at(&self) -> Option<Duration> {
         let waiting = self.queues.iter().filter(|queue| !queue.frames.is_empty());
         let first = waiting.map(|queue| {
@@ -383,12 +383,12 @@ impl WaitingQueue {
         }
     }
 
-    fn has_room(&self, bytes: usize) -> bool {
+    fn has_space(&self, bytes: usize) -> bool {
         self.frames.len() < self.settings.max_packets as usize
             && self.bytes + bytes <= self.settings.max_bytes as usize
     }
 
-    /// Whether it has a minimum rate, and has not had it.
+    /// Returns whether the queue is below its minimum rate.
     fn is_behind(&self, now: Duration) -> bool {
         self.minimum.is_some_and(|minimum| minimum.allows(now))
     }

@@ -1,25 +1,25 @@
-//! What a port's queues are told to do.
+//! The configuration of a port's queues.
 
 use std::collections::BTreeMap;
 use urtica_wire::{PortNo, QUEUE_ALL};
 
-/// How many queues a port can have.
+/// Maximum number of queues of a port.
 pub const MAX_QUEUES: usize = 64;
 
 /// The lowest and highest rates, in bits a second.
 const RATES_BPS: std::ops::RangeInclusive<u64> = 1000..=10_000_000_000_000;
 
-/// How many frames a queue can be told to hold.
+/// Range of a queue's limit on frames.
 const PACKETS: std::ops::RangeInclusive<u32> = 1..=65_536;
 
-/// How many bytes: at least a frame of any length.
+/// Range of a queue's limit on bytes: at least one frame of any length.
 const BYTES: std::ops::RangeInclusive<u32> = 65_536..=(64 << 20);
 
 /// The queues of one port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortQueues {
-    /// How much the port sends at most, in bits a second, all queues together. Without it, the rate that the port reports; if it reports
-    /// none, as much as it accepts.
+    /// Maximum rate of the port, in bits a second, all queues together. Without it, the rate that the port reports; if
+    /// it reports none, unlimited.
     pub rate_bps: Option<u64>,
     /// The queues, by their numbers.
     pub queues: BTreeMap<u32, Queue>,
@@ -28,20 +28,20 @@ pub struct PortQueues {
 /// One queue of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queue {
-    /// The rate that is its own, in bits a second, however much the others have to send.
+    /// The rate that the queue gets, in bits a second, whatever the load of the others.
     pub min_rate_bps: Option<u64>,
-    /// The rate that it never exceeds, in bits a second.
+    /// The rate that the queue never exceeds, in bits a second.
     pub max_rate_bps: Option<u64>,
-    /// What exceeds minimum rates goes to the queues with the lowest number first.
+    /// Capacity above the minimum rates is used by the queues with the lowest number first.
     pub priority: u8,
-    /// How many frames it holds; those that come when it is full are dropped.
+    /// Maximum number of frames that wait; further frames are dropped.
     pub max_packets: u32,
-    /// How many bytes it holds.
+    /// Maximum number of bytes that wait.
     pub max_bytes: u32,
 }
 
 impl Default for Queue {
-    /// No rates, priority 0, and room for 1,000 frames of together 2 MiB.
+    /// Returns a queue without rates, with priority 0, and space for 1,000 frames of 2 MiB in total.
     fn default() -> Self {
         Self {
             min_rate_bps: None,
@@ -57,23 +57,23 @@ impl Default for Queue {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueueError {
-    /// A number stands for all queues.
+    /// The number stands for all queues.
     #[error("no queue can have the number {QUEUE_ALL}, which stands for all; expected 0 to {max}", max = QUEUE_ALL - 1)]
     BadNumber,
-    /// There are too many.
-    #[error("{0} queues are too many; expected at most {MAX_QUEUES} for a port")]
+    /// The port has too many queues.
+    #[error("{0} queues are too many; expected at most {MAX_QUEUES} per port")]
     TooMany(usize),
     /// A rate is too low or too high.
     #[error("the {what} of {rate_bps} bit/s is out of range; expected {min} bit/s to {max} bit/s", min = RATES_BPS.start(), max = RATES_BPS.end())]
     BadRate {
-        /// Which rate.
+        /// The kind of rate.
         what: &'static str,
-        /// It, in bits a second.
+        /// The rate, in bits a second.
         rate_bps: u64,
     },
     /// A queue's minimum rate is above its maximum rate.
     #[error(
-        "the minimum rate of {min_bps} bit/s is above the maximum rate of {max_bps} bit/s; expected one that is not"
+        "the minimum rate of {min_bps} bit/s is above the maximum rate of {max_bps} bit/s; expected one that is not above it"
     )]
     MinAboveMax {
         /// The minimum, in bits a second.
@@ -83,10 +83,10 @@ pub enum QueueError {
     },
     /// The port cannot keep all minimum rates.
     #[error(
-        "the minimum rates add up to {sum_bps} bit/s, and the port sends {rate_bps} bit/s; expected minimum rates that it can keep"
+        "the minimum rates add up to {sum_bps} bit/s, and the port sends {rate_bps} bit/s; expected minimum rates within its rate"
     )]
     MinimaAboveRate {
-        /// What the minimum rates add up to, in bits a second.
+        /// Sum of the minimum rates, in bits a second.
         sum_bps: u64,
         /// The port's rate, in bits a second.
         rate_bps: u64,
@@ -94,20 +94,20 @@ pub enum QueueError {
     /// A queue holds too few or too many frames or bytes.
     #[error("a queue cannot hold {value} {what}; expected {min} to {max}")]
     BadLimit {
-        /// Frames or bytes.
+        /// The unit: frames or bytes.
         what: &'static str,
-        /// How many.
+        /// The invalid limit.
         value: u32,
-        /// At least so many.
+        /// The lowest valid limit.
         min: u32,
-        /// At most so many.
+        /// The highest valid limit.
         max: u32,
     },
     /// The port does not exist.
-    #[error("there is no port '{0}'; expected the number or name of one")]
+    #[error("there is no port '{0}'; expected the number or name of a port")]
     NoPort(String),
     /// The port does not have the queue.
-    #[error("port {port} has no queue {queue_id}; expected one that it has")]
+    #[error("port {port} has no queue {queue_id}; expected one of its queues")]
     NoQueue {
         /// The port.
         port: PortNo,
@@ -117,7 +117,7 @@ pub enum QueueError {
 }
 
 impl PortQueues {
-    /// Whether a port can have these queues.
+    /// Checks whether a port can have these queues.
     ///
     /// # Errors
     /// [`QueueError`]: the first fault.
@@ -133,7 +133,7 @@ impl PortQueues {
         self.check_minima(self.rate_bps)
     }
 
-    /// Whether a queue can have this number.
+    /// Checks whether a queue can have this number.
     ///
     /// # Errors
     /// [`QueueError::BadNumber`].
@@ -144,7 +144,7 @@ impl PortQueues {
         }
     }
 
-    /// Whether a port of this rate can keep all minimum rates.
+    /// Checks whether a port of this rate can keep all minimum rates.
     ///
     /// # Errors
     /// [`QueueError::MinimaAboveRate`].
@@ -161,7 +161,7 @@ impl PortQueues {
 }
 
 impl Queue {
-    /// Whether a queue can be like this.
+    /// Checks whether a queue can have these settings.
     ///
     /// # Errors
     /// [`QueueError`]: the first fault.
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(
             refused(&with(min(2_000_000))),
             "the minimum rates add up to 2000000 bit/s, and the port sends 1000000 bit/s; \
-             expected minimum rates that it can keep"
+             expected minimum rates within its rate"
         );
         let above = Queue {
             max_rate_bps: Some(1000),
@@ -245,7 +245,7 @@ mod tests {
         };
         assert_eq!(
             refused(&with(above)),
-            "the minimum rate of 2000 bit/s is above the maximum rate of 1000 bit/s; expected one that is not"
+            "the minimum rate of 2000 bit/s is above the maximum rate of 1000 bit/s; expected one that is not above it"
         );
         let none = Queue {
             max_packets: 0,
@@ -277,7 +277,7 @@ mod tests {
         };
         assert_eq!(
             refused(&many),
-            "65 queues are too many; expected at most 64 for a port"
+            "65 queues are too many; expected at most 64 per port"
         );
     }
 }

@@ -1,7 +1,7 @@
-//! A port's scheduler, as the threads of a switch share it.
+//! A port's scheduler, shared by the threads of a switch.
 //!
-//! Any thread puts frames in. One alone, the port's own, has them leave, so that frames of a queue stay in order; the others ring for
-//! it. The lock is held for a frame that comes in, and while those leave that may.
+//! Any thread puts frames in. Only the port's own thread sends them, so that frames of a queue stay in order; the
+//! others wake it up. The lock is held while a frame is put in, and while frames are sent.
 
 use super::scheduler::{Polled, QueueCounters, Scheduler};
 use super::settings::PortQueues;
@@ -14,30 +14,30 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct SharedQueues {
     state: Mutex<State>,
-    /// Whether the port's own thread was told that frames wait, and has not looked yet.
+    /// Whether the port's own thread was notified of waiting frames, and has not polled yet.
     is_rung: AtomicBool,
 }
 
 #[derive(Debug)]
 struct State {
     scheduler: Scheduler,
-    /// The port has no queues any longer.
+    /// Whether the port no longer has queues.
     is_closed: bool,
 }
 
-/// What became of a frame.
+/// Result of putting a frame into a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pushed {
-    /// It waits.
+    /// The frame waits.
     Waits,
-    /// Its queue was full.
+    /// The frame was dropped, since its queue was full.
     Dropped,
-    /// The port has no queues any longer: it is to be sent without.
+    /// The port no longer has queues: the frame must be sent without.
     Closed,
 }
 
 impl SharedQueues {
-    /// Creates queues without frames. `rate_bps` is the rate that the port reports, if it does.
+    /// Creates queues without frames. `rate_bps` is the rate that the port reports, if any.
     pub fn new(settings: PortQueues, rate_bps: Option<u64>, now: Duration) -> Self {
         Self {
             state: Mutex::new(State {
@@ -60,54 +60,54 @@ impl SharedQueues {
         }
     }
 
-    /// Notes that frames wait; returns whether the port's own thread has to be told.
+    /// Notes that frames wait; returns whether the port's own thread must be notified.
     pub fn ring(&self) -> bool {
         !self.is_rung.swap(true, SeqCst)
     }
 
-    /// Has frames leave: see [`Scheduler::poll`]. `rate_bps` is the rate that the port reports now.
+    /// Sends frames: see [`Scheduler::poll`]. `rate_bps` is the rate that the port reports now.
     pub fn poll(
         &self,
         rate_bps: Option<u64>,
         now: Duration,
         send: impl FnMut(&[u8]) -> bool,
     ) -> Polled {
-        // Frames that come after this ring again.
+        // Frames that arrive after this ring again.
         self.is_rung.store(false, SeqCst);
         let mut state = self.state.lock();
         state.scheduler.set_rate(rate_bps, now);
         state.scheduler.poll(now, send)
     }
 
-    /// Drops all frames that wait, as a port without a link does; returns how many.
+    /// Drops all waiting frames, for a port without a link; returns their number.
     pub fn discard(&self) -> usize {
         self.is_rung.store(false, SeqCst);
         self.state.lock().scheduler.drain(|_| false)
     }
 
-    /// Ends the queues: all frames leave at once. Returns how many the port has not accepted.
+    /// Closes the queues: all frames leave at once. Returns the number of frames that the port did not accept.
     pub fn close(&self, send: impl FnMut(&[u8]) -> bool) -> usize {
         let mut state = self.state.lock();
         state.is_closed = true;
         state.scheduler.drain(send)
     }
 
-    /// Takes over other settings; returns how many frames were dropped: see [`Scheduler::configure`].
+    /// Replaces the settings; returns the number of dropped frames: see [`Scheduler::configure`].
     pub fn configure(&self, settings: PortQueues, now: Duration) -> usize {
         self.state.lock().scheduler.configure(settings, now)
     }
 
-    /// The rate by which the port sends, in bits a second, if there is one.
+    /// Returns the rate at which the port sends, in bits a second, if it is limited.
     pub fn rate_bps(&self) -> Option<u64> {
         self.state.lock().scheduler.rate_bps()
     }
 
-    /// The settings.
+    /// Returns the settings.
     pub fn settings(&self) -> PortQueues {
         self.state.lock().scheduler.settings().clone()
     }
 
-    /// What went through each queue.
+    /// Returns the counters of each queue.
     pub fn counters(&self) -> Vec<(u32, QueueCounters)> {
         self.state.lock().scheduler.counters().collect()
     }

@@ -1,4 +1,5 @@
-//! Controllers that come and go while a switch runs: those that it connects to, and the addresses at which it listens.
+//! Adding and removing controllers while a switch runs: those that it connects to, and the addresses at which it
+//! listens.
 
 use super::{RemoteError, RunError, Runner, Target};
 use rustix::fd::AsFd;
@@ -7,7 +8,7 @@ use std::io;
 use urtica_socket::{Address, Listener, ListenerId};
 
 impl Runner {
-    /// Listens at an address from now on.
+    /// Starts listening at an address.
     pub(super) fn insert_listener(&mut self, listener: Listener) -> io::Result<()> {
         let id = self.acceptor.add(listener)?;
         let index = self.take_number();
@@ -15,7 +16,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Connects to a controller from now on.
+    /// Starts connecting to a controller.
     pub(super) fn insert_target(&mut self, target: Target) {
         let index = self.take_number();
         self.targets.insert(index, target);
@@ -27,10 +28,10 @@ impl Runner {
         index
     }
 
-    /// Listens at one more address.
+    /// Adds a listener.
     ///
     /// # Errors
-    /// [`RemoteError`] where there is no TLS for it, or the system refuses to watch it.
+    /// [`RemoteError`] if it needs TLS and that is not configured, or the system refuses to watch it.
     pub(super) fn add_listener(&mut self, listener: Listener) -> Result<(), RemoteError> {
         self.check_speaks(listener.address())?;
         let address = listener.address().clone();
@@ -40,10 +41,10 @@ impl Runner {
         Ok(())
     }
 
-    /// Connects to one more controller.
+    /// Adds a controller to connect to.
     ///
     /// # Errors
-    /// [`RemoteError`] where it is among the controllers, or there is no TLS for it.
+    /// [`RemoteError`] if it was added already, or it needs TLS and that is not configured.
     pub(super) fn add_target(&mut self, target: Target) -> Result<(), RemoteError> {
         self.check_speaks(&target.address)?;
         if self
@@ -55,15 +56,15 @@ impl Runner {
         }
         tracing::info!(controller = %target.address, "controller added");
         self.insert_target(target);
-        // It is tried at once.
+        // The first attempt follows at once.
         self.next_tick = self.now();
         Ok(())
     }
 
-    /// Connects to a controller no more, or does not listen any more, and closes the connections that came of it.
+    /// Stops connecting to a controller, or listening at an address, and closes the connections that resulted from it.
     ///
     /// # Errors
-    /// [`RemoteError::NoController`] where there is no such address.
+    /// [`RemoteError::NoController`] if there is no such address.
     pub(super) fn remove_controller(&mut self, address: &Address) -> Result<(), RemoteError> {
         let mut targets = self.targets.iter();
         let target = targets.find(|(_, target)| target.address == *address);
@@ -75,7 +76,7 @@ impl Runner {
             .map(|(id, _)| id);
         match (target, listener) {
             (Some(index), _) => {
-                self.close_those(|connection| connection.target == Some(index));
+                self.close_matching(|connection| connection.target == Some(index));
                 self.targets.remove(&index);
             }
             (None, Some(id)) => self.remove_listener(id),
@@ -85,7 +86,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Its connections are known by having its own address.
+    /// Removes a listener, and closes the connections whose own address is the listener's.
     fn remove_listener(&mut self, id: ListenerId) {
         self.listeners.retain(|_, other| *other != id);
         let Some(listener) = self.acceptor.remove(id) else {
@@ -95,14 +96,14 @@ impl Runner {
             return;
         };
         drop(listener);
-        self.close_those(|connection| {
+        self.close_matching(|connection| {
             let own = SockRef::from(&connection.stream.as_fd()).local_addr();
             connection.target.is_none() && own.is_ok_and(|own| is_of_listener(&own, &local))
         });
     }
 
-    /// Closes some connections.
-    fn close_those(&mut self, is_meant: impl Fn(&super::Connection) -> bool) {
+    /// Closes the connections that `is_meant` selects.
+    fn close_matching(&mut self, is_meant: impl Fn(&super::Connection) -> bool) {
         let meant = self.connections.iter();
         let meant = meant.filter(|(_, connection)| is_meant(connection));
         let keys: Vec<_> = meant.map(|(key, _)| key).collect();
@@ -112,7 +113,7 @@ impl Runner {
     }
 }
 
-/// Whether an accepted connection's own address is one of a listener's: its port, or its file.
+/// Returns whether an accepted connection's own address is a listener's: its port, or its file.
 fn is_of_listener(own: &SockAddr, listener: &SockAddr) -> bool {
     match (own.as_socket(), listener.as_socket()) {
         (Some(own), Some(listener)) => own.port() == listener.port(),
@@ -120,7 +121,7 @@ fn is_of_listener(own: &SockAddr, listener: &SockAddr) -> bool {
     }
 }
 
-/// What an address becomes: it is looked up, or listened at, by whoever adds it, since that may take long.
+/// A new address, resolved or listening. This is done by the caller's thread, since it may take long.
 pub(super) enum NewAddress {
     Listener(Listener),
     Target(Target),
@@ -130,7 +131,7 @@ impl NewAddress {
     /// Looks up the host of an active address, or binds a passive one.
     ///
     /// # Errors
-    /// [`RunError`] where that fails.
+    /// [`RunError`] if that fails.
     pub fn open(address: &Address) -> Result<Self, RunError> {
         if address.is_passive() {
             return Ok(Self::Listener(Listener::bind(address)?));

@@ -1,4 +1,4 @@
-//! How long to wait before a controller is tried again.
+//! Delays before reconnecting to a controller.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
@@ -6,20 +6,20 @@ use std::time::Duration;
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(8);
 
-/// Delays of 1, 2, 4, 8, 8, … seconds, each a fifth more or less, so that a thousand switches do not come back to a controller
-/// that has been restarted all at once.
+/// Delays of 1, 2, 4, 8, 8, … seconds, each longer or shorter by up to a fifth, so that a thousand switches do not
+/// reconnect at once to a controller that was restarted.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     failures: u32,
 }
 
 impl Backoff {
-    /// The delay after one more failure.
+    /// Returns the delay after one more failure.
     pub fn next_delay(&mut self) -> Duration {
         self.delay_with(random())
     }
 
-    /// It worked: the next delay is the shortest again.
+    /// Resets the delay to the shortest, after a success.
     pub fn reset(&mut self) {
         self.failures = 0;
     }
@@ -32,7 +32,7 @@ impl Backoff {
     }
 }
 
-/// A number that differs from call to call and from process to process.
+/// Returns a number that differs from call to call and from process to process.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_switches_wait_equally_long() {
+    fn delays_differ_between_switches() {
         assert!((seconds(&mut Backoff::default(), 0) - 0.8).abs() < 1e-6);
         assert!((seconds(&mut Backoff::default(), u64::MAX) - 1.2).abs() < 1e-6);
         assert_ne!(random(), random());

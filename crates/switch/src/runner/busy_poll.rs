@@ -1,48 +1,48 @@
-//! Whether a thread whose ports have nothing asks them again at once, or sleeps (busy polling).
+//! The choice between polling and sleeping for a thread whose ports have no frames (busy polling).
 //!
-//! **Why.** Under load frames come some ten microseconds apart. To sleep in between costs a system call, a wake-up and the way
-//! of a processor out of its idle state, more than to wait.
+//! **Why.** Under load frames arrive some ten microseconds apart. Sleeping in between costs a system call, a wake-up
+//! and a processor's exit from its idle state, more than polling.
 //!
-//! **How.** A pause begins when the ports have nothing. It is spent asking them as long as half of the last `REMEMBERED`
-//! pauses were short, for `limit` at most; then the thread sleeps. Who sleeps through the pauses of a quiet network has seen
-//! long ones alone, and does not ask.
+//! **How.** A pause starts when the ports have no frames. The thread polls them during a pause as long as half of the
+//! last `REMEMBERED` pauses were short, for `limit` at most; then it sleeps. On a quiet network all pauses are long,
+//! and the thread does not poll.
 //!
-//! **Sending.** Who asks often gets frames one by one. What comes of them waits for others to leave with, by one system call,
-//! but not for long, and not when the thread is about to sleep ([`BusyPoll::hold`]).
+//! **Sending.** A thread that polls often receives frames one by one. The resulting output waits for more, to be sent
+//! by one system call, but not for long, and not when the thread is about to sleep ([`BusyPoll::hold`]).
 //!
-//! **Cost.** At most `limit` of a processor's time for a pause, and nothing where no frames come: a pause without an end is
+//! **Cost.** At most `limit` of a processor's time for each pause, and nothing if no frames arrive: an endless pause is
 //! one pause.
 
 use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-/// How long a pause is spent asking, unless somebody says otherwise.
+/// Default limit of polling in a pause.
 const DEFAULT_LIMIT: Duration = Duration::from_micros(50);
 
-/// How many pauses are remembered.
+/// Number of pauses that are remembered.
 const REMEMBERED: u32 = u8::BITS;
 
-/// A pause is short that asking would have bridged for half of its length.
+/// A pause is short if it is at most this multiple of the limit.
 const SHORT: u32 = 2;
 
-/// Frames wait for others for this part of the limit at most.
+/// Frames wait for others for at most this fraction of the limit.
 const HOLDS: u32 = 4;
 
-/// What one thread remembers of the pauses between its frames.
+/// One thread's memory of the pauses between its frames.
 #[derive(Clone, Debug)]
 pub(super) struct BusyPoll {
     limit: Duration,
-    /// When frames came last.
+    /// When frames last arrived.
     last_input: Duration,
-    /// Whether the ports have had nothing since.
+    /// Whether the ports have had no frames since.
     is_pausing: bool,
-    /// The last pauses, the latest lowest: whether they were short.
+    /// Whether the last pauses were short, the latest in the lowest bit.
     were_short: u8,
 }
 
 impl BusyPoll {
-    /// Asks for so long; with zero, never.
+    /// Creates a state that polls for at most `limit`; never, if it is zero.
     pub fn new(limit: Duration) -> Self {
         Self {
             limit,
@@ -52,9 +52,8 @@ impl BusyPoll {
         }
     }
 
-    /// Takes in whether frames came when the ports were asked, at this time. Returns whether to ask them again rather than
-    /// sleep.
-    pub fn goes_on(&mut self, has_input: bool, now: Duration) -> bool {
+    /// Notes whether polling the ports at this time returned frames. Returns whether to poll again instead of sleeping.
+    pub fn keeps_polling(&mut self, has_input: bool, now: Duration) -> bool {
         let since_input = now.saturating_sub(self.last_input);
         if !has_input {
             self.is_pausing = true;
@@ -68,9 +67,9 @@ impl BusyPoll {
         self.is_worthwhile() && !self.limit.is_zero()
     }
 
-    /// How long frames may wait for others to be sent with: not when the thread is about to sleep.
-    pub fn hold(&self, goes_on: bool) -> Duration {
-        match goes_on {
+    /// Returns how long frames may wait to be sent with others: not when the thread is about to sleep.
+    pub fn hold(&self, keeps_polling: bool) -> Duration {
+        match keeps_polling {
             true => self.limit / HOLDS,
             false => Duration::ZERO,
         }
@@ -81,7 +80,7 @@ impl BusyPoll {
     }
 }
 
-/// As is best for most: not on a machine with one processor, where those who send need it.
+/// Returns a default for most machines: no polling with one processor, which the senders need.
 impl Default for BusyPoll {
     fn default() -> Self {
         let processors = available_parallelism().map_or(1, NonZeroUsize::get);

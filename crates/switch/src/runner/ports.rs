@@ -1,11 +1,11 @@
-//! Ports that come and go while a switch runs.
+//! Adding and removing ports while a switch runs.
 //!
-//! **Numbers.** Flow entries name ports by their numbers, and stay when a port goes. So a number belongs to the name that had it
-//! first: a port that comes again under its name gets it again, and one of another name never does, unless it is asked for by that
-//! number.
+//! **Numbers.** Flow entries refer to ports by number, and stay when a port is removed. So a number belongs to the name
+//! that had it first: a port that is added again under its name gets it again, and a port with another name never does,
+//! unless the number is specified.
 //!
-//! **Threads.** Each forwarding thread has a table of all ports, and is told of what changes in it ([`PortChange`]). The new port's
-//! own thread is the one that has the fewest.
+//! **Threads.** Each forwarding thread has a table of all ports, and receives its changes ([`PortChange`]). A new port
+//! belongs to the thread that has the fewest.
 
 use super::{RemoteError, Runner, Source};
 use crate::mailbox::Mailbox;
@@ -21,12 +21,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use urtica_wire::{PortNo, PortReason};
 
-/// How many names are remembered.
+/// Maximum number of names that are remembered.
 const MAX_NAMES: usize = 1 << 16;
 
-/// What is known of ports beyond what packets need.
+/// State of ports that forwarding does not need.
 pub(super) struct RunPorts {
-    /// The number that each name has, or had. Whoever saves it reads it on another thread.
+    /// The number that each name has or had. Another thread reads it to save it.
     pub numbers: Arc<Mutex<BTreeMap<String, PortNo>>>,
     workers: Vec<WorkerPorts>,
 }
@@ -39,9 +39,9 @@ struct WorkerPorts {
 }
 
 impl RunPorts {
-    /// Those of a switch that has not been spread over threads.
+    /// Creates the state for a switch that has not been spread over threads.
     pub fn new(switch: &Switch) -> Self {
-        // The LOCAL port's number is no name's: another run may have an ordinary port of that name.
+        // The LOCAL port's number belongs to no name: another run may have an ordinary port with its name.
         let ports = switch.ports().filter(|(no, _)| *no != PortNo::LOCAL);
         let numbers = ports.map(|(no, io)| (io.name().to_owned(), no)).collect();
         Self {
@@ -50,7 +50,7 @@ impl RunPorts {
         }
     }
 
-    /// Notes what a thread begins with.
+    /// Notes a thread's initial ports.
     pub fn note_worker(&mut self, part: &Part) {
         let own = part.forwarder.ports.iter();
         let own = own.filter(|port| port.io().is_some());
@@ -61,10 +61,10 @@ impl RunPorts {
         });
     }
 
-    /// The number for a port of this name, if no other is asked for.
+    /// Returns the number for a port with this name, if the caller does not specify one.
     ///
     /// # Errors
-    /// [`RemoteError::TooManyNames`] where there were too many names.
+    /// [`RemoteError::TooManyNames`] if there were too many names.
     fn number_for(
         &self,
         name: &str,
@@ -84,10 +84,10 @@ impl RunPorts {
 }
 
 impl Runner {
-    /// Adds a port with this number, or one that no other name has had. Controllers are told.
+    /// Adds a port with this number, or one that no other name has had. Controllers are notified.
     ///
     /// # Errors
-    /// [`RemoteError`] where the name or number is taken.
+    /// [`RemoteError`] if another port has the name or number.
     pub(super) fn add_port(
         &mut self,
         number: Option<PortNo>,
@@ -149,8 +149,8 @@ impl Runner {
         self.switch.set_port(PortReason::Add, description);
     }
 
-    /// Takes away the port of this number or name. Controllers are told. What is returned ends when all threads have done so, and
-    /// the port is closed.
+    /// Removes the port with this number or name. Controllers are notified. The returned receiver is disconnected when
+    /// all threads have removed the port, and it is closed.
     ///
     /// # Errors
     /// [`RemoteError::NoPort`], and [`RemoteError::LocalStays`].
@@ -163,7 +163,7 @@ impl Runner {
             return Err(RemoteError::LocalStays);
         }
         if let Some(fd) = self.own_port(port_no).and_then(PortIo::as_fd) {
-            // Fails only where it was not watched.
+            // Fails only if it was not watched.
             let _ = epoll::delete(&self.epoll, fd);
         }
         let now = self.now();
@@ -212,7 +212,7 @@ impl Runner {
         found.ok_or_else(|| RemoteError::NoPort(port.to_owned()))
     }
 
-    /// The port, if this thread has it.
+    /// Returns the port's back end, if this thread has it.
     fn own_port(&self, port_no: PortNo) -> Option<&dyn PortIo> {
         let mut ports = self.switch.ports();
         ports.find(|&(no, _)| no == port_no).map(|(_, io)| io)
@@ -221,7 +221,7 @@ impl Runner {
 
 impl WorkerPorts {
     fn tell(&self, change: PortChange) {
-        // So many changes wait only for a thread that has ended, and the switch with it.
+        // Full only for a thread that has ended, and the switch with it.
         let _ = self.changes.put(change, 1);
     }
 }

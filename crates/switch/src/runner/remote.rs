@@ -1,8 +1,8 @@
-//! How other threads look into a running switch, and change it.
+//! Inspecting and changing a running switch from other threads.
 //!
-//! **How.** Ports and controllers belong to the runner's thread: what is wanted of them is sent there, and carried out between two
-//! iterations. Flow entries, tables and meters are read on the caller's thread, flow entries some at a time, so that neither
-//! packets nor controllers wait for who reads them.
+//! **How.** Ports and controllers belong to the runner's thread: requests for them are sent there, and carried out
+//! between two iterations. Flow entries, tables and meters are read on the caller's thread, flow entries in steps, so
+//! that neither packets nor controllers wait for the reader.
 
 use super::addresses::NewAddress;
 use super::remote_error::{PATIENCE, RemoteError};
@@ -20,23 +20,23 @@ use urtica_pipeline::{Explanation, FlowEntry, FlowWalk};
 use urtica_socket::Address;
 use urtica_wire::{FlowStats, FlowStatsRequest, PortNo, TableStats};
 
-/// At how many flow entries is looked before others may change them.
+/// Number of flow entries visited before others may change them.
 const LOOKS: usize = 512;
 
-/// After how long it is looked again whether a change has come to its end.
+/// Interval of checks whether a change has ended.
 const CHANGE_WAIT: Duration = Duration::from_millis(1);
 
-/// Something to do.
+/// A task for the runner's thread.
 type Task = Box<dyn FnOnce(&mut Runner) + Send>;
 
-/// What is to be done, and where it comes from.
+/// The queue of tasks.
 pub(super) struct Tasks {
     sender: Sender<Task>,
     receiver: Receiver<Task>,
     bell: Arc<OwnedFd>,
 }
 
-/// Looks into a running switch and changes it, from any thread.
+/// Inspects and changes a running switch, from any thread.
 #[derive(Clone)]
 pub struct Remote {
     tasks: Sender<Task>,
@@ -45,10 +45,10 @@ pub struct Remote {
 }
 
 impl Tasks {
-    /// None yet.
+    /// Creates an empty queue.
     ///
     /// # Errors
-    /// The system's, if it gives no eventfd.
+    /// The system's, if it cannot create an eventfd.
     pub fn new() -> Result<Self, Errno> {
         let (sender, receiver) = mpsc::channel();
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -59,25 +59,25 @@ impl Tasks {
         })
     }
 
-    /// Wakes the runner's thread, from any thread.
+    /// Returns a function that wakes the runner's thread, from any thread.
     pub fn waker(&self) -> Box<dyn Fn() + Send> {
         let bell = Arc::clone(&self.bell);
         Box::new(move || {
-            // Fails only where the count is at its limit, and so readable already.
+            // Fails only if the counter is at its limit, and so readable already.
             let _ = rustix::io::write(&*bell, &1_u64.to_ne_bytes());
         })
     }
 
-    /// What becomes readable when there are some.
+    /// Returns the descriptor that becomes readable when there are tasks.
     pub fn bell(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
     }
 }
 
 impl Runner {
-    /// Does what other threads want done.
+    /// Carries out the tasks of other threads.
     pub(super) fn carry_out_tasks(&mut self) {
-        // Fails only where it is silent.
+        // Fails only if it is silent already.
         let _ = rustix::io::read(self.tasks.bell(), &mut [0_u8; 8]);
         while let Ok(task) = self.tasks.receiver.try_recv() {
             task(self);
@@ -94,17 +94,17 @@ impl Remote {
         }
     }
 
-    /// Ports, controllers and what was dropped.
+    /// Returns ports, controllers and counts of dropped packets.
     ///
     /// # Errors
     /// [`RemoteError::Ended`], [`RemoteError::NoAnswer`].
     pub fn status(&self) -> Result<SwitchStatus, RemoteError> {
-        let mut status = self.ask(|runner| runner.status())?;
+        let mut status = self.call(|runner| runner.status())?;
         count_in_pipeline(&mut status.drops, &self.shared.pipeline());
         Ok(status)
     }
 
-    /// What each table that has entries, or was asked for a packet, has counted; `max_entries` is filled in.
+    /// Returns the counters of each table that has entries, or has looked up a packet; `max_entries` is filled in.
     pub fn tables(&self) -> Vec<TableStats> {
         let pipeline = self.shared.pipeline();
         let max_entries = pipeline.config().max_entries;
@@ -117,20 +117,20 @@ impl Remote {
         .collect()
     }
 
-    /// What each table was compiled to; `None` where tables are not compiled.
+    /// Explains the compiled form of each table; `None` if tables are not compiled.
     ///
-    /// Cost: a look at each entry, during which no entry changes.
+    /// Cost: visits each entry, while no entry can change.
     pub fn explain(&self) -> Option<Explanation> {
         self.shared.pipeline().explain(false)
     }
 
-    /// The flow entries that a request asks for, as they are now, some at a time ([`FlowWalk`]). It waits for the end of a
+    /// Returns the present flow entries that a request selects, in steps ([`FlowWalk`]). Waits for the end of a
     /// controller's change that is made in steps.
     ///
     /// # Errors
-    /// [`RemoteError::Request`] where the match or table is wrong, and where the switch does not answer.
+    /// [`RemoteError::Request`] if the match or table is invalid, and if the switch does not answer.
     pub fn flows(&self, request: &FlowStatsRequest) -> Result<Flows, RemoteError> {
-        let now = self.ask(|runner| runner.now())?;
+        let now = self.call(|runner| runner.now())?;
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
             let pipeline = self.shared.pipeline();
@@ -145,27 +145,27 @@ impl Remote {
         Err(RemoteError::NoAnswer)
     }
 
-    /// Adds a port that was opened, with this number, or with the one that its name has had, or with one that none has had.
-    /// Controllers are told. Returns the number.
+    /// Adds an opened port, with this number, the number that its name has had, or an unused one. Controllers are
+    /// notified. Returns the number.
     ///
     /// # Errors
-    /// [`RemoteError`] where the name or number is taken.
+    /// [`RemoteError`] if another port has the name or number.
     pub fn add_port(
         &self,
         number: Option<PortNo>,
         port: Box<dyn PortIo>,
     ) -> Result<PortNo, RemoteError> {
-        self.ask(move |runner| runner.add_port(number, port))?
+        self.call(move |runner| runner.add_port(number, port))?
     }
 
-    /// Takes away the port with this number or name, and waits until it is closed. Controllers are told; entries that name it stay.
-    /// Returns its number.
+    /// Removes the port with this number or name, and waits until it is closed. Controllers are notified; entries that
+    /// refer to it stay. Returns its number.
     ///
     /// # Errors
-    /// [`RemoteError::NoPort`], and where the switch does not answer.
+    /// [`RemoteError::NoPort`], and if the switch does not answer.
     pub fn remove_port(&self, port: &str) -> Result<PortNo, RemoteError> {
         let port = port.to_owned();
-        let (port_no, is_closed) = self.ask(move |runner| runner.remove_port(&port))??;
+        let (port_no, is_closed) = self.call(move |runner| runner.remove_port(&port))??;
         match is_closed.recv_timeout(PATIENCE) {
             Err(RecvTimeoutError::Timeout) => Err(RemoteError::NoAnswer),
             _ => Ok(port_no),
@@ -176,49 +176,50 @@ impl Remote {
     /// Returns its number.
     ///
     /// # Errors
-    /// [`RemoteError::Queue`], and where the switch does not answer.
+    /// [`RemoteError::Queue`], and if the switch does not answer.
     pub fn change_queues(
         &self,
         port: &str,
         change: impl FnOnce(PortNo, &mut PortQueues) -> Result<(), QueueError> + Send + 'static,
     ) -> Result<PortNo, RemoteError> {
         let port = port.to_owned();
-        self.ask(move |runner| runner.change_queues(&port, change))?
+        self.call(move |runner| runner.change_queues(&port, change))?
     }
 
-    /// Adds a controller: connects to an active address, which is looked up first; listens at a passive one.
+    /// Adds a controller: connects to an active address, which is resolved first; listens at a passive one.
     ///
     /// # Errors
-    /// [`RemoteError`] where the address cannot be used, or is among the controllers.
+    /// [`RemoteError`] if the address cannot be used, or was added already.
     pub fn add_controller(&self, address: &Address) -> Result<(), RemoteError> {
         match NewAddress::open(address)? {
-            NewAddress::Listener(listener) => self.ask(|runner| runner.add_listener(listener))?,
-            NewAddress::Target(target) => self.ask(|runner| runner.add_target(target))?,
+            NewAddress::Listener(listener) => self.call(|runner| runner.add_listener(listener))?,
+            NewAddress::Target(target) => self.call(|runner| runner.add_target(target))?,
         }
     }
 
-    /// Removes a controller, by its address as [`Remote::status`] tells it; the connections that came of it are closed.
+    /// Removes a controller, by its address as [`Remote::status`] reports it; the connections that resulted from it are
+    /// closed.
     ///
     /// # Errors
-    /// [`RemoteError::NoController`], and where the switch does not answer.
+    /// [`RemoteError::NoController`], and if the switch does not answer.
     pub fn remove_controller(&self, address: &Address) -> Result<(), RemoteError> {
         let address = address.clone();
-        self.ask(move |runner| runner.remove_controller(&address))?
+        self.call(move |runner| runner.remove_controller(&address))?
     }
 
-    /// Has the runner's thread do something, and waits for what comes of it.
-    fn ask<T: Send + 'static>(
+    /// Runs `question` on the runner's thread, and waits for the result.
+    fn call<T: Send + 'static>(
         &self,
         question: impl FnOnce(&mut Runner) -> T + Send + 'static,
     ) -> Result<T, RemoteError> {
         let (answer, answered) = mpsc::channel();
         let task = move |runner: &mut Runner| {
-            // Whoever asked may have lost patience.
+            // The caller may have timed out.
             let _ = answer.send(question(runner));
         };
         let sent = self.tasks.send(Box::new(task));
         sent.map_err(|_| RemoteError::Ended)?;
-        // Fails only where the count is at its limit, and so readable already.
+        // Fails only if the counter is at its limit, and so readable already.
         let _ = rustix::io::write(&*self.bell, &1_u64.to_ne_bytes());
         answered
             .recv_timeout(PATIENCE)
@@ -229,7 +230,7 @@ impl Remote {
     }
 }
 
-/// Flow entries, some at a time.
+/// An iterator over flow entries, in steps.
 pub struct Flows {
     walk: FlowWalk,
     shared: Arc<Shared>,
@@ -237,7 +238,7 @@ pub struct Flows {
 }
 
 impl Iterator for Flows {
-    /// Maybe none, although there are more. An error is the last.
+    /// Entries of one step, possibly empty although more follow. An error is the last item.
     type Item = Result<Vec<FlowStats<'static>>, RemoteError>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -1,4 +1,4 @@
-//! Why a running switch has not done what another thread wanted.
+//! Errors of requests from other threads to a running switch.
 
 use super::RunError;
 use crate::QueueError;
@@ -7,55 +7,55 @@ use urtica_pipeline::ViewLost;
 use urtica_socket::{Address, ListenError, NoTlsConfig};
 use urtica_wire::{ErrorCode, PortNo};
 
-/// How long the switch may take to do something: it does nothing that takes long.
+/// Maximum time for a request: no request takes long.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Why a switch has not done something.
+/// Why a switch has not carried out a request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RemoteError {
-    /// It does not run any more.
-    #[error("the switch has ended")]
+    /// The switch no longer runs.
+    #[error("the switch has stopped")]
     Ended,
-    /// It does not run yet, or hangs.
+    /// The switch does not run yet, or hangs.
     #[error("the switch has not answered within {PATIENCE:?}")]
     NoAnswer,
-    /// Some port has the number.
-    #[error("there is a port {0}; expected a number that no port has")]
+    /// Another port has the number.
+    #[error("port {0} exists already; expected an unused number")]
     NumberTaken(PortNo),
     /// No port can have the number.
     #[error("no port can have the number {0}; expected 1 to {max}", max = PortNo::MAX.0)]
     BadNumber(PortNo),
-    /// Some port has the name.
-    #[error("'{0}' is port {1} already; expected another interface")]
+    /// Another port has the name.
+    #[error("'{0}' is already port {1}; expected another interface")]
     NameTaken(String, PortNo),
-    /// Ports have had so many names that no number can be remembered for another one.
+    /// Ports have had so many names that no number can be remembered for a new one.
     #[error(
-        "ports have had too many names since the switch was started; expected a name that a port has had, or a switch that is started anew"
+        "ports have had too many names since the switch was started; expected a name that a port has had, or a restart of the switch"
     )]
     TooManyNames,
     /// No port has this number or name.
-    #[error("there is no port '{0}'; expected the number or name of one")]
+    #[error("there is no port '{0}'; expected the number or name of a port")]
     NoPort(String),
     /// The LOCAL port belongs to the switch.
-    #[error("the LOCAL port stays until the switch ends; expected another port")]
+    #[error("the LOCAL port cannot be removed; expected another port")]
     LocalStays,
     /// The switch connects to the controller already.
-    #[error("{0} is among the controllers already")]
+    #[error("controller {0} exists already")]
     ControllerTwice(Address),
-    /// The address is not among the controllers'.
-    #[error("{0} is not among the controllers; expected an address as it is listed")]
+    /// No controller has the address.
+    #[error("there is no controller {0}; expected an address as it is listed")]
     NoController(Address),
     /// The port cannot have such queues.
     #[error(transparent)]
     Queue(#[from] QueueError),
-    /// Entries are asked for by a wrong match, or in a table that there is not.
-    #[error("the switch refuses the request with {0}")]
+    /// A request for entries has an invalid match, or a table that does not exist.
+    #[error("the switch refused the request with {0}")]
     Request(ErrorCode),
     /// Too many entries changed before they were read.
     #[error(transparent)]
     ViewLost(ViewLost),
-    /// The address cannot be used, or the system refused something.
+    /// The address cannot be used, or an operation of the system failed.
     #[error(transparent)]
     Run(#[from] RunError),
 }

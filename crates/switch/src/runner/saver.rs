@@ -1,11 +1,12 @@
 //! The thread that saves entries, groups and meters, so that a restart keeps them.
 //!
-//! Changes go to the journal beside the state file, which is synchronized when a barrier waits for that ([`StateSync::Barrier`]), and
-//! each second. When the journal has become long, the whole file is written again, and the journal begins anew; so it does when the
-//! switch starts, and when it stops there is no journal. Packets and controllers wait for none of this; barriers do.
+//! Changes are appended to the journal next to the state file, which is synchronized when a barrier waits for that
+//! ([`StateSync::Barrier`]), and each second. When the journal has become long, the whole file is written again, and
+//! the journal restarts; this also happens when the switch starts. When the switch stops, the file is written and the
+//! journal removed. Packets and controllers do not wait for any of this; barriers do.
 //!
-//! **Failures.** If the system refuses a write, changes are dropped, and each second the whole file is tried again, which then has them.
-//! Until it succeeds, barriers that wait for the disk are refused.
+//! **Failures.** If the system refuses a write, changes are dropped, and writing the whole file, which then contains
+//! them, is retried each second. Until that succeeds, barriers that wait for the disk are refused.
 
 use super::RunError;
 use crate::StateFile;
@@ -20,10 +21,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use urtica_wire::PortNo;
 
-/// How often the journal is synchronized.
+/// Interval of synchronizing the journal.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// From which length on a journal is replaced by the whole file; also if it is longer than that file.
+/// Length from which a journal is replaced by the whole file; it is also replaced if it is longer than that file.
 const JOURNAL_BYTES: u64 = 8 << 20;
 
 /// When changes are synchronized to the disk.
@@ -36,7 +37,7 @@ pub enum StateSync {
     Barrier,
 }
 
-/// What is to be saved, and where.
+/// The state to save, and its file.
 pub(super) struct Saver {
     file: StateFile,
     shared: Arc<Shared>,
@@ -47,36 +48,36 @@ pub(super) struct Saver {
     file_bytes: u64,
 }
 
-/// The part that takes changes over.
+/// The part that receives changes.
 struct Appender {
     id: crate::state_file::RunId,
     feed: Arc<Feed>,
     items: Receiver<Item>,
     /// Wakes the switch when changes are durable.
     wake: Box<dyn Fn() + Send>,
-    /// When the switch's time began.
+    /// Start of the switch's time.
     started: Instant,
-    /// None before the first, and after a failure.
+    /// `None` before the first journal, and after a failure.
     journal: Option<Journal>,
     /// Frames that are not in the journal yet.
     pending: Vec<u8>,
-    /// The number of the last change that was taken over.
+    /// The number of the last change received.
     last: u64,
     is_dirty: bool,
-    is_sync_asked: bool,
+    is_sync_requested: bool,
     is_stopped: bool,
     synced: Instant,
     known_numbers: BTreeMap<String, PortNo>,
 }
 
-/// One at work.
+/// A saver at work.
 pub(super) struct Saving {
     feed: Arc<Feed>,
     thread: JoinHandle<Saver>,
 }
 
 impl Saver {
-    /// Has the changes of a switch saved from now on. `wake` wakes its thread.
+    /// Creates a saver for a switch's changes. `wake` wakes the switch's thread.
     pub fn new(
         file: StateFile,
         sync: StateSync,
@@ -98,7 +99,7 @@ impl Saver {
             pending: Vec::new(),
             last: 0,
             is_dirty: false,
-            is_sync_asked: false,
+            is_sync_requested: false,
             is_stopped: false,
             synced: Instant::now(),
             known_numbers: BTreeMap::new(),
@@ -112,10 +113,10 @@ impl Saver {
         }
     }
 
-    /// Saves from now on.
+    /// Starts saving.
     ///
     /// # Errors
-    /// [`RunError::Io`] where the system gives no thread.
+    /// [`RunError::Io`] if the system cannot create a thread.
     pub fn start(self) -> Result<Saving, RunError> {
         let feed = Arc::clone(&self.appender.feed);
         let thread = std::thread::Builder::new().name("state".into());
@@ -142,7 +143,7 @@ impl Saver {
         self
     }
 
-    /// Whether the whole file is to be written: the journal is long, or was lost a while ago.
+    /// Returns whether the whole file must be written: the journal is long, or was lost a while ago.
     fn is_renewal_due(&mut self) -> bool {
         if self.appender.feed.take_lost() {
             self.appender.give_up();
@@ -160,13 +161,13 @@ impl Saver {
         }
     }
 
-    /// Writes the whole file, and begins the journal anew with what has changed while it was written.
+    /// Writes the whole file, and restarts the journal with the changes made while it was written.
     fn renew(&mut self) -> Result<(), StateError> {
         let appender = &mut self.appender;
         let save = |appender: &mut Appender| appender.save_due().map_err(|e| self.file.io_error(e));
         let view = StateView::open(&self.shared).map_err(|e| self.file.io_error(e))?;
         let sequence = view.sequence;
-        // All up to the view is in the queue, as it was put there while the pipeline was locked.
+        // The queue has all changes up to the view, as they were queued while the pipeline was locked.
         appender.take_all();
         save(appender)?;
         if appender.journal.is_none() {
@@ -192,7 +193,7 @@ impl Saver {
         Ok(())
     }
 
-    /// Writes the whole file a last time, now that nothing changes any more.
+    /// Writes the whole file a last time, after all changes.
     fn write_last(&mut self) -> Result<(), StateError> {
         let view = StateView::open(&self.shared).map_err(|e| self.file.io_error(e))?;
         let numbers = self.numbers.lock().clone();
@@ -204,7 +205,7 @@ impl Saver {
 }
 
 impl Appender {
-    /// Waits for changes, at most an interval, and takes over those there are.
+    /// Waits for changes, at most an interval, and receives all that are queued.
     fn wait(&mut self) {
         if let Ok(item) = self.items.recv_timeout(INTERVAL) {
             self.take(item);
@@ -228,16 +229,16 @@ impl Appender {
             }
             Item::Sync => {
                 self.feed.begin_sync();
-                self.is_sync_asked = true;
+                self.is_sync_requested = true;
             }
             Item::Stop => {
                 self.is_stopped = true;
-                self.is_sync_asked = true;
+                self.is_sync_requested = true;
             }
         }
     }
 
-    /// Notes numbers of ports that are new.
+    /// Notes new port numbers.
     fn note_numbers(&mut self, numbers: BTreeMap<String, PortNo>) {
         if numbers == self.known_numbers {
             return;
@@ -251,7 +252,7 @@ impl Appender {
         self.known_numbers = numbers;
     }
 
-    /// Appends what is new to the journal, and synchronizes it when that is due.
+    /// Appends new changes to the journal, and synchronizes it when that is due.
     fn save_due(&mut self) -> io::Result<()> {
         let Some(journal) = &mut self.journal else {
             return Ok(());
@@ -262,7 +263,7 @@ impl Appender {
             self.is_dirty = true;
         }
         let is_due = self.is_dirty && self.synced.elapsed() >= INTERVAL;
-        if is_due || self.is_sync_asked {
+        if is_due || self.is_sync_requested {
             journal.sync()?;
             self.note_synced();
         }
@@ -272,43 +273,43 @@ impl Appender {
     fn note_synced(&mut self) {
         self.synced = Instant::now();
         self.is_dirty = false;
-        self.is_sync_asked = false;
+        self.is_sync_requested = false;
         self.feed.note_durable(self.last);
         (self.wake)();
     }
 
-    /// Goes on with a new journal; all up to a change is in the whole file.
+    /// Continues with a new journal; the whole file contains all changes up to `sequence`.
     fn begin(&mut self, journal: Journal, sequence: u64) {
         self.journal = Some(journal);
         self.last = self.last.max(sequence);
         self.note_synced();
     }
 
-    /// Gives the journal up until the whole file can be written.
+    /// Abandons the journal until the whole file can be written.
     fn fail(&mut self, error: &dyn std::fmt::Display) {
-        urtica_log::warn!(about: "state file", %error, "cannot save changes of entries; trying the whole file each second");
+        urtica_log::warn!(about: "state file", %error, "cannot save changes of entries; retrying with the whole file each second");
         self.give_up();
     }
 
-    /// Has changes wait for the whole file.
+    /// Abandons the journal; changes wait for the whole file.
     fn give_up(&mut self) {
         self.journal = None;
         self.pending.clear();
         self.synced = Instant::now();
-        self.is_sync_asked = false;
+        self.is_sync_requested = false;
         self.feed.note_failure();
         (self.wake)();
     }
 }
 
 impl Saving {
-    /// Saves a last time, now that no packet comes any more.
+    /// Saves a last time, after the last packet.
     ///
     /// # Errors
     /// [`RunError::State`].
     ///
     /// # Panics
-    /// Where the thread did.
+    /// If the thread did.
     pub fn finish(self) -> Result<(), RunError> {
         self.feed.stop();
         match self.thread.join() {

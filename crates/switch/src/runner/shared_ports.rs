@@ -9,13 +9,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use urtica_wire::{FlowMod, FlowModCommand, PortNo};
 
-/// More than ports.
+/// More than there are ports.
 const THREADS: usize = 3;
 
-/// How many frames of a flow a test sends.
+/// Number of frames of a flow that a test sends.
 const FRAMES: u16 = 20;
 
-/// A switch whose ports 1 and 2 are linked with two hosts, and how many frames each thread has received by port 1.
+/// A switch whose ports 1 and 2 are linked with two hosts, and each thread's count of frames received by port 1.
 struct Room {
     hosts: [Box<dyn PortIo>; 2],
     received: Vec<ReceivedHere>,
@@ -44,7 +44,7 @@ impl Room {
             switch.add_port(PortNo(number), Box::new(port), Duration::ZERO);
         }
         add(&switch, "in_port=1,actions=output:2");
-        // What only a test with queues is about: even and odd flows.
+        // Used only by the tests with queues: even and odd flows.
         for queue_id in [1, 2] {
             let match_ = format!("priority=40000,in_port=2,udp,tp_dst={}/1", queue_id % 2);
             add(
@@ -69,7 +69,7 @@ impl Room {
         }
     }
 
-    /// How many frames each thread has received.
+    /// Returns the number of frames received by each thread.
     fn received(&self) -> Vec<u64> {
         self.received.iter().map(ReceivedHere::packets).collect()
     }
@@ -98,7 +98,7 @@ impl Room {
         }
     }
 
-    /// Has flows pass, each frame once and each flow in order.
+    /// Checks that flows pass, each frame once and each flow in order.
     fn flows_pass(&mut self) {
         self.wait();
         for number in 0..FRAMES {
@@ -133,7 +133,8 @@ fn all_threads_receive_by_a_port_and_flows_stay_whole_and_in_order() {
     }
 }
 
-/// Each flow in its own order, and no frame lost, whichever thread receives it; also while queues come and go.
+/// Each flow stays in order, and no frame is lost, whichever thread receives it; also while queues are added and
+/// removed.
 #[test]
 fn queues_are_shared_by_all_threads() {
     in_namespace(|| {
@@ -147,7 +148,7 @@ fn queues_are_shared_by_all_threads() {
             assert_eq!(changed.unwrap(), PortNo(2));
         };
         room.flows_pass();
-        // There is room for all frames.
+        // The queue has space for all frames.
         let queue = Queue {
             max_packets: 65_536,
             ..Queue::default()
@@ -175,7 +176,7 @@ fn queues_are_shared_by_all_threads() {
     });
 }
 
-/// Exact shares are tested on simulated time, where the machine has no part in them.
+/// Exact shares are tested on simulated time, independently of the machine.
 #[test]
 #[ignore = "measures: run it alone, with --nocapture, on a quiet machine"]
 fn shares_of_queues_on_a_veth() {
@@ -210,7 +211,7 @@ fn shares_of_queues_on_a_veth() {
 }
 
 #[test]
-fn ports_that_are_deleted_and_made_again_come_back() {
+fn recreated_ports_are_reopened() {
     in_namespace(|| {
         let mut room = Room::new(FailMode::Secure);
         room.flows_pass();

@@ -1,4 +1,4 @@
-//! What a running switch tells of itself.
+//! The status of a running switch.
 
 use super::Runner;
 use crate::PortQueues;
@@ -7,51 +7,51 @@ use urtica_pipeline::Pipeline;
 use urtica_socket::Address;
 use urtica_wire::{ControllerRole, DatapathId, MeterBand, Port, PortStats, QueueStats, Version};
 
-/// A switch at one moment.
+/// A switch's status at one moment.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SwitchStatus {
-    /// Its identity.
+    /// The switch's identity.
     pub datapath_id: DatapathId,
-    /// What people call it.
+    /// The switch's name for people.
     pub name: String,
-    /// How long it has been running.
+    /// Time since it started.
     pub uptime: Duration,
-    /// Its ports, in the order of their numbers.
+    /// Its ports, sorted by number.
     pub ports: Vec<PortStatus>,
-    /// The controllers that it was told of, in the order in which it was.
+    /// The configured controllers, in order.
     pub controllers: Vec<ControllerStatus>,
     /// The connections to controllers.
     pub connections: Vec<ConnectionStatus>,
-    /// Packets that it has dropped.
+    /// Counts of dropped packets.
     pub drops: DropCounts,
 }
 
-/// A port at one moment.
+/// A port's status at one moment.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PortStatus {
-    /// As controllers are told.
+    /// Its description, as sent to controllers.
     pub description: Port,
-    /// What went through it.
+    /// Its counters.
     pub stats: PortStats,
     /// Its queues; `None` if it has none.
     pub queues: Option<PortQueues>,
-    /// What went through each of them.
+    /// The counters of its queues.
     pub queue_stats: Vec<QueueStats>,
 }
 
-/// An address of controllers, and what has come of it.
+/// A configured controller, and its state.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ControllerStatus {
-    /// As it was given; with the port that the system chose.
+    /// The address as configured, with the port that the system chose.
     pub address: Address,
-    /// How far it is.
+    /// The state of its connection.
     pub state: ControllerState,
 }
 
-/// How far a switch is with a controller's address.
+/// State of the connection to a controller's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ControllerState {
@@ -59,13 +59,13 @@ pub enum ControllerState {
     Listening,
     /// The host has not answered yet.
     Connecting,
-    /// The connection is there.
+    /// The connection is established.
     Connected,
-    /// It is tried again later.
+    /// The switch waits before the next attempt.
     Waiting {
-        /// In how long.
+        /// Time until the next attempt.
         retry_in: Duration,
-        /// Why it did not work the last time.
+        /// Why the last attempt failed.
         last_failure: Option<String>,
     },
 }
@@ -74,38 +74,39 @@ pub enum ControllerState {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ConnectionStatus {
-    /// The controller.
+    /// The controller's name.
     pub peer: String,
     /// The version agreed on, and the controller's role; `None` before its hello.
     pub agreed: Option<(Version, ControllerRole)>,
-    /// How long it has been there.
+    /// Time since it was established.
     pub age: Duration,
 }
 
-/// How many packets a switch has dropped, by cause. Those that entries without actions drop are counted by these entries.
+/// Numbers of packets that a switch has dropped, by cause. Packets that entries without actions drop are counted by
+/// these entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DropCounts {
-    /// Came faster than they were received.
+    /// Arrived faster than they were received.
     pub receive_overruns: u64,
-    /// Came by a port that is configured to take nothing in (OFPPC_PORT_DOWN, OFPPC_NO_RECV).
+    /// Arrived by a port that is configured not to receive (OFPPC_PORT_DOWN, OFPPC_NO_RECV).
     pub port_blocked: u64,
     /// Were too short to have an Ethernet header, or could not be read.
     pub receive_errors: u64,
-    /// Matched no entry of a table. 1.0's controllers are sent them.
+    /// Matched no entry of a table. 1.0's controllers receive them.
     pub table_misses: u64,
-    /// Were more than a meter's drop band lets pass.
+    /// Exceeded the rate of a meter's drop band.
     pub meters: u64,
-    /// Found no room in the port that was to send them.
+    /// Did not fit into the buffer of the sending port.
     pub send_overruns: u64,
-    /// Packet-ins beyond what controllers are sent in a second, or have read.
+    /// Packet-ins beyond the limit per second, or that controllers have not read.
     pub packet_ins_limited: u64,
-    /// Packet-ins that found no room on their way from the thread that had the packet.
+    /// Packet-ins that did not fit into the queue between the forwarding thread and the controllers' thread.
     pub packet_ins_overruns: u64,
 }
 
 impl DropCounts {
-    /// Each cause, what it means, and how many packets.
+    /// Returns each cause, its meaning, and the number of packets.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
         [
             (
@@ -150,13 +151,14 @@ impl DropCounts {
 }
 
 impl Runner {
-    /// The switch as it is now. What takes a look at tables and meters is left to [`count_in_pipeline`].
+    /// Returns the switch's present status. [`count_in_pipeline`] adds the parts that need a visit of tables and
+    /// meters.
     pub(super) fn status(&self) -> SwitchStatus {
         let now = self.now();
         SwitchStatus {
             datapath_id: self.switch.config.datapath_id,
             name: self.switch.config.description.datapath.clone(),
-            uptime: now.saturating_sub(self.born),
+            uptime: now.saturating_sub(self.run_started),
             ports: self.port_statuses(now),
             controllers: self.controller_statuses(now),
             connections: self.connection_statuses(now),
@@ -220,10 +222,10 @@ impl Runner {
     }
 }
 
-/// Adds what tables and meters have counted.
+/// Adds the counts of tables and meters.
 pub(super) fn count_in_pipeline(drops: &mut DropCounts, pipeline: &Pipeline) {
     let tables = pipeline.table_stats();
-    // Threads count meanwhile, and the two numbers are not read at once.
+    // Threads count concurrently, and the two numbers are not read at once.
     let misses = tables.map(|table| table.lookup_count.saturating_sub(table.matched_count));
     drops.table_misses = misses.sum();
     let bands = pipeline.meters().iter();

@@ -1,4 +1,4 @@
-//! A controller that the switch connects to, again and again: `tcp:`, `ssl:` and `unix:`.
+//! A controller that the switch connects and reconnects to: `tcp:`, `ssl:` and `unix:`.
 
 use super::backoff::Backoff;
 use super::status::ControllerState;
@@ -9,24 +9,24 @@ use std::time::Duration;
 use urtica_socket::Address;
 use urtica_socket::look_up;
 
-/// How long a host may take to answer.
+/// Maximum time for a host to answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A connection that lived this long was no failure, so that the next attempt after it comes soon.
+/// A connection of at least this age was no failure, so the next attempt follows soon.
 const LONG_ENOUGH: Duration = Duration::from_secs(8);
 
-/// A controller that a switch connects to, and how far it is with that. It moves no bytes: whoever drives it watches the
+/// A controller that a switch connects to, and the state of the connection. It moves no bytes: its owner watches the
 /// sockets.
 pub struct Target {
-    /// Where it is to be found.
+    /// The controller's address.
     pub address: Address,
-    /// All that the host's name stands for, tried one after the other.
-    places: Vec<SockAddr>,
-    /// Which of them is tried next.
-    next_place: usize,
+    /// All addresses of the host's name, tried one after the other.
+    addresses: Vec<SockAddr>,
+    /// Index of the address that is tried next.
+    next_address: usize,
     backoff: Backoff,
     state: State,
-    /// Why it did not work the last time.
+    /// Why the last attempt failed.
     last_failure: Option<String>,
 }
 
@@ -37,15 +37,15 @@ enum State {
 }
 
 impl Target {
-    /// Looks up the host's name. It is looked up only here, since that may take long.
+    /// Resolves the host's name. It is resolved only here, since that may take long.
     ///
     /// # Errors
-    /// Where the name stands for nothing.
+    /// If the name has no address.
     pub fn new(address: &Address) -> io::Result<Self> {
         Ok(Self {
             address: address.clone(),
-            places: look_up(address)?,
-            next_place: 0,
+            addresses: look_up(address)?,
+            next_address: 0,
             backoff: Backoff::default(),
             state: State::Waiting {
                 until: Duration::ZERO,
@@ -54,17 +54,17 @@ impl Target {
         })
     }
 
-    /// Whether it is time to try.
+    /// Returns whether an attempt is due.
     pub fn is_due(&self, now: Duration) -> bool {
         matches!(self.state, State::Waiting { until } if now >= until)
     }
 
-    /// Whether the host has taken too long to answer.
+    /// Returns whether the host has taken too long to answer.
     pub fn is_overdue(&self, now: Duration) -> bool {
         matches!(self.state, State::Connecting { until, .. } if now >= until)
     }
 
-    /// The socket that is to become writable, while it is not decided whether it is connected.
+    /// Returns the socket that becomes writable when the attempt is decided, while it is not.
     pub fn connecting(&self) -> Option<BorrowedFd<'_>> {
         match &self.state {
             State::Connecting { socket, .. } => Some(socket.as_fd()),
@@ -72,13 +72,13 @@ impl Target {
         }
     }
 
-    /// Begins to connect; the socket becomes writable when that is decided.
+    /// Starts to connect; the socket becomes writable when that is decided.
     ///
     /// # Errors
-    /// Where the system refuses at once; [`Target::fail`] is to be told.
+    /// If the system refuses at once; the caller must call [`Target::fail`].
     pub fn connect(&mut self, now: Duration) -> io::Result<BorrowedFd<'_>> {
-        let place = &self.places[self.next_place];
-        self.next_place = (self.next_place + 1) % self.places.len();
+        let place = &self.addresses[self.next_address];
+        self.next_address = (self.next_address + 1) % self.addresses.len();
         let socket = begin_to_connect(place)?;
         let until = now + CONNECT_TIMEOUT;
         self.state = State::Connecting { socket, until };
@@ -88,10 +88,10 @@ impl Target {
         }
     }
 
-    /// The socket, now that it is decided whether it is connected.
+    /// Returns the socket after the attempt is decided.
     ///
     /// # Errors
-    /// Where it is not; [`Target::fail`] is to be told.
+    /// If the attempt failed; the caller must call [`Target::fail`].
     pub fn finish(&mut self, now: Duration) -> io::Result<OwnedFd> {
         let connected = State::Connected { since: now };
         let State::Connecting { socket, .. } = std::mem::replace(&mut self.state, connected) else {
@@ -103,7 +103,7 @@ impl Target {
         }
     }
 
-    /// How far it is, for people.
+    /// Returns the state for people.
     pub(super) fn status(&self, now: Duration) -> ControllerState {
         match &self.state {
             State::Connecting { .. } => ControllerState::Connecting,
@@ -115,18 +115,19 @@ impl Target {
         }
     }
 
-    /// Notes why it did not work, for people.
+    /// Notes why an attempt failed, for people.
     pub(super) fn note_failure(&mut self, reason: &str) {
         self.last_failure = Some(reason.to_owned());
     }
 
-    /// It did not work, or does not work any more. Returns how long to wait: not at all while there are other places to try.
+    /// Handles a failed attempt or a closed connection. Returns how long to wait: not at all while there are other
+    /// addresses to try.
     pub fn fail(&mut self, now: Duration) -> Duration {
         let was_connected = matches!(self.state, State::Connected { .. });
         if matches!(self.state, State::Connected { since } if now >= since + LONG_ENOUGH) {
             self.backoff.reset();
         }
-        let delay = match self.next_place {
+        let delay = match self.next_address {
             next if next > 0 && !was_connected => Duration::ZERO,
             _ => self.backoff.next_delay(),
         };
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_life_is_no_failure() {
+    fn a_long_connection_is_no_failure() {
         let mut target = target("unix:/nonexistent/of.sock");
         for _ in 0..5 {
             target.fail(NOW);
@@ -191,9 +192,9 @@ mod tests {
     }
 
     #[test]
-    fn other_places_of_a_name_are_tried_at_once() {
+    fn other_addresses_of_a_name_are_tried_at_once() {
         let mut target = target("unix:/nonexistent/of.sock");
-        target.places.push(target.places[0].clone());
+        target.addresses.push(target.addresses[0].clone());
         assert!(target.connect(NOW).is_err());
         assert_eq!(target.fail(NOW), Duration::ZERO);
         assert!(target.connect(NOW).is_err());
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_does_not_answer_is_given_up() {
+    fn an_attempt_without_an_answer_times_out() {
         let mut target = target("tcp:127.0.0.1:9");
         target.state = State::Connecting {
             socket: Socket::new(Domain::IPV4, Type::STREAM, None).unwrap(),

@@ -17,10 +17,10 @@ use urtica_wire::{
     PacketOut, PortConfig, PortFeatures, PortMod, PortNo, PortState, Version, split_frame,
 };
 
-/// The first byte of OpenFlow 1.3's messages, and the type of the first.
+/// The version and type of OpenFlow 1.3's first message.
 const HELLO: [u8; 2] = [4, 0];
 
-/// A runner at work; it is stopped when dropped, which tells of its panics.
+/// A runner at work; it is stopped when dropped, which reports its panics.
 struct Running {
     stop: StopHandle,
     thread: Option<JoinHandle<Result<(), RunError>>>,
@@ -40,7 +40,7 @@ fn start(switch: Switch, controllers: &[Address]) -> (Running, Vec<Address>) {
     start_with(switch, controllers, 0)
 }
 
-/// With so many threads that carry packets.
+/// Starts a runner with `count` threads that forward packets.
 fn start_with(switch: Switch, controllers: &[Address], count: usize) -> (Running, Vec<Address>) {
     let threads = Threads {
         count,
@@ -70,7 +70,7 @@ fn expect_hello(stream: &mut TcpStream) {
     assert_eq!(start, HELLO);
 }
 
-/// Gives up after a while, so that a runner that has died is told of.
+/// Times out, so that the failure of a runner that has died is reported.
 fn accept(listener: &TcpListener) -> TcpStream {
     let patience = Timespec {
         tv_sec: 5,
@@ -99,7 +99,7 @@ fn sources_survive_epoll() {
 }
 
 #[test]
-fn controllers_may_come() {
+fn controllers_can_connect() {
     let (_running, addresses) = start(
         switch(crate::FailMode::Secure),
         &["ptcp:0:127.0.0.1".parse().unwrap()],
@@ -108,14 +108,14 @@ fn controllers_may_come() {
     expect_hello(&mut stream);
 }
 
-/// In a process of its own, where there are no descriptors left.
+/// Runs in its own process, which has no descriptors left.
 #[test]
-fn a_lack_of_descriptors_neither_keeps_the_switch_busy_nor_away_from_controllers() {
+fn a_lack_of_descriptors_causes_no_busy_loop_and_passes() {
     const CHILD: &str = "URTICA_TEST_WITHOUT_DESCRIPTORS";
     if std::env::var_os(CHILD).is_some() {
         return without_descriptors();
     }
-    let name = "runner::tests::a_lack_of_descriptors_neither_keeps_the_switch_busy_nor_away_from_controllers";
+    let name = "runner::tests::a_lack_of_descriptors_causes_no_busy_loop_and_passes";
     let child = std::process::Command::new(std::env::current_exe().unwrap())
         .args([name, "--exact", "--nocapture"])
         .env(CHILD, "1")
@@ -141,7 +141,7 @@ fn without_descriptors() {
         taken.push(another);
     }
     socket.connect(&address.into()).unwrap();
-    // One second and a little: the switch is asleep, or looks at the listener all the time.
+    // Sleeps for a little more than a second: the switch either sleeps, or polls the listener all the time.
     let processor_time = || rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     let before = processor_time();
     std::thread::sleep(Duration::from_secs(1));
@@ -153,7 +153,7 @@ fn without_descriptors() {
 }
 
 #[test]
-fn controllers_are_connected_to_again() {
+fn the_switch_reconnects_to_controllers() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let address = format!("tcp:127.0.0.1:{port}").parse().unwrap();
@@ -166,7 +166,7 @@ fn controllers_are_connected_to_again() {
     expect_hello(&mut second);
 }
 
-/// A switch with ports 1 to `count`, and the other ends of their links.
+/// Creates a switch with ports 1 to `count`, and the other ends of their links.
 fn with_hosts(fail_mode: crate::FailMode, count: u8) -> (Switch, Vec<MemoryPort>) {
     let mut switch = switch(fail_mode);
     let hosts = (1..=count).map(|number| {
@@ -180,7 +180,7 @@ fn with_hosts(fail_mode: crate::FailMode, count: u8) -> (Switch, Vec<MemoryPort>
 }
 
 #[test]
-fn frames_pass_while_no_controller_is_there() {
+fn frames_are_forwarded_without_a_controller() {
     for threads in 0..=3 {
         let (switch, mut hosts) = with_hosts(crate::FailMode::Standalone, 3);
         let (_running, _) = start_with(switch, &[], threads);
@@ -191,7 +191,7 @@ fn frames_pass_while_no_controller_is_there() {
     }
 }
 
-/// A controller of 1.3 that has said hello.
+/// A controller of 1.3 that has sent its hello.
 struct Controller<S = TcpStream> {
     stream: S,
     input: Vec<u8>,
@@ -224,7 +224,7 @@ impl<S: Read + Write> Controller<S> {
         self.stream.write_all(&bytes).unwrap();
     }
 
-    /// Reads until there is a message that `choose` takes.
+    /// Reads until a message for which `choose` returns a value.
     fn hear<T>(&mut self, choose: impl Fn(&Message) -> Option<T>) -> T {
         loop {
             while let Some((frame, rest)) = split_frame(&self.input).unwrap() {
@@ -236,7 +236,7 @@ impl<S: Read + Write> Controller<S> {
                 }
             }
             let mut more = [0; 4096];
-            // A socket with a time-out is not read again by itself after a signal, such as a child's end.
+            // A read with a time-out is not restarted after a signal, such as a child's end.
             let len = match self.stream.read(&mut more) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 read => read.unwrap(),
@@ -246,12 +246,12 @@ impl<S: Read + Write> Controller<S> {
         }
     }
 
-    /// Has all frames go out of this port, from when it returns on.
+    /// Makes the switch send all frames by this port before it returns.
     fn forward_to(&mut self, port: PortNo) {
         self.forward(Match::any(), port);
     }
 
-    /// Has frames that match go out of this port, from when it returns on.
+    /// Makes the switch send matching frames by this port before it returns.
     fn forward(&mut self, match_: Match<'static>, port: PortNo) {
         let max_len = CONTROLLER_NO_BUFFER;
         let instructions = [Instruction::apply(vec![Action::Output { port, max_len }])];
@@ -265,7 +265,7 @@ impl<S: Read + Write> Controller<S> {
     }
 }
 
-/// A port that keeps what it is given through the first flushes, as one whose socket has no room.
+/// A port that keeps frames through the first flushes, like one whose socket is full.
 struct Stubborn {
     port: MemoryPort,
     kept: Vec<Vec<u8>>,
@@ -319,7 +319,7 @@ impl PortIo for Stubborn {
 }
 
 #[test]
-fn frames_that_a_port_keeps_leave_without_other_traffic() {
+fn frames_kept_by_a_port_leave_without_other_traffic() {
     for threads in 0..=2 {
         let (mut switch, mut hosts) = with_hosts(crate::FailMode::Standalone, 1);
         let mac = MacAddr::new([2, 0, 0, 0, 1, 2]);
@@ -337,7 +337,8 @@ fn frames_that_a_port_keeps_leave_without_other_traffic() {
     }
 }
 
-/// What arrives at this host of `count` frames from another, by a switch that floods or knows the way.
+/// Returns the marks that arrive at this host of `count` frames from another, by a switch that floods or has learnt the
+/// way.
 fn passed(from: &mut AfPacketPort, to: &mut AfPacketPort, count: u8) -> Vec<u8> {
     for mark in 0..count {
         assert!(from.send(&frame(60, mark)));
@@ -348,7 +349,7 @@ fn passed(from: &mut AfPacketPort, to: &mut AfPacketPort, count: u8) -> Vec<u8> 
 }
 
 #[test]
-fn interfaces_of_other_threads_are_sent_by_in_order() {
+fn frames_for_other_threads_interfaces_stay_in_order() {
     use crate::port::testing::{eventually, in_namespace, ip, veth};
     in_namespace(|| {
         for (kind, threads) in [("afpacket", 2), ("afxdp", 1), ("afxdp", 2)] {
@@ -461,7 +462,7 @@ fn long_replies_arrive_whole() {
 }
 
 #[test]
-fn a_long_delete_is_over_when_the_barrier_behind_it_is_answered() {
+fn a_barrier_is_answered_after_a_long_delete() {
     const ENTRIES: u64 = 2000;
     for threads in 0..=2 {
         let (switch, _hosts) = with_hosts(crate::FailMode::Secure, 2);
@@ -494,14 +495,14 @@ fn a_long_delete_is_over_when_the_barrier_behind_it_is_answered() {
 }
 
 #[test]
-fn one_thread_carries_packets_where_there_are_processors_for_it() {
+fn one_thread_forwards_on_several_processors() {
     let processors = std::thread::available_parallelism().unwrap().get();
     let threads = Threads::for_this_machine();
     assert_eq!(threads.count, usize::from(processors > 1));
     assert_eq!(threads.cores, []);
 }
 
-/// A switch with four ports on two threads, and its controller.
+/// Creates a switch with four ports on two threads, and its controller.
 fn two_threads() -> (Running, Vec<MemoryPort>, Controller) {
     let (switch, hosts) = with_hosts(crate::FailMode::Secure, 4);
     let listen = ["ptcp:0:127.0.0.1".parse().unwrap()];
@@ -532,7 +533,7 @@ fn a_flood_stays_in_order_while_entries_change() {
     let mut sender = hosts.remove(0);
     let changes = std::thread::spawn(move || {
         for mark in 0..300_u64 {
-            // For other frames, by other entries.
+            // For other frames, which other entries match.
             let instructions = [Instruction::apply(vec![Action::output(PortNo(3))])];
             controller.say(&Message::FlowMod(FlowMod {
                 priority: 9,
@@ -556,7 +557,7 @@ fn a_flood_stays_in_order_while_entries_change() {
             "{} came",
             received.len()
         );
-        // No more under way than any queue on it has room for.
+        // No more under way than any queue has space for.
         while sent < FRAMES && sent - received.len() < 512 {
             let mut numbered = frame(100, 0);
             numbered[20..28].copy_from_slice(&(sent as u64).to_be_bytes());
@@ -574,7 +575,7 @@ fn a_flood_stays_in_order_while_entries_change() {
 }
 
 #[test]
-fn packets_go_up_and_come_down_between_threads() {
+fn packet_ins_and_packet_outs_pass_between_threads() {
     let (_running, mut hosts, mut controller) = two_threads();
     controller.forward_to(PortNo::CONTROLLER);
     for (number, host) in (1..).zip(&mut hosts) {
@@ -617,7 +618,7 @@ fn packets_go_up_and_come_down_between_threads() {
 }
 
 #[test]
-fn controllers_are_told_of_links_on_other_threads() {
+fn controllers_are_notified_of_links_on_other_threads() {
     let (_running, mut hosts, mut controller) = two_threads();
     drop(hosts.remove(1));
     let port = controller.hear(|message| match message {
@@ -647,7 +648,7 @@ fn ports_on_other_threads_may_be_switched_off() {
     hosts[0].send(&frame(100, 2));
     hosts[0].send(&to_4);
     hosts[0].flush();
-    // Ports 2 and 4 are on one thread: what the first were sent would have come before.
+    // Ports 2 and 4 are on one thread: a frame for port 2 would have arrived before.
     assert_eq!(receive(&mut hosts[3], 1), [to_4]);
     assert_eq!(hosts[1].receive(32, &mut |_| {}).unwrap(), 0);
 }
@@ -687,7 +688,7 @@ fn a_thread_that_cannot_be_bound_ends_the_switch() {
 }
 
 #[test]
-fn refusals_say_what_was_expected() {
+fn errors_name_what_was_expected() {
     let refuse = |address: &str| {
         let address = address.parse().unwrap();
         let switch = switch(crate::FailMode::Secure);

@@ -1,12 +1,12 @@
-//! A thread that carries packets, and nothing else.
+//! A thread that only forwards packets.
 //!
-//! **What.** A loop over the ports that it was dealt, and over frames that other threads send by these. It sleeps while there
-//! is neither.
+//! **What.** A loop over its ports, and over frames that other threads send by these. It sleeps while there are
+//! neither.
 //!
-//! **Thread-safety.** See the module `shared`: it asks for the pipeline only for frames that go the plain way.
+//! **Thread-safety.** See the module `shared`: it locks the pipeline only for frames of the plain form.
 
 use super::busy_poll::BusyPoll;
-use super::{ASK, BURSTS, EVENTS, RunError, StopHandle, TICK, wait, watch_ports};
+use super::{BURSTS, EVENTS, POLL_INTERVAL, RunError, StopHandle, TICK, wait, watch_ports};
 use crate::PortIo;
 use crate::forwarder::Polled;
 use crate::parcel::Parcel;
@@ -25,32 +25,32 @@ const PORT: u64 = 1;
 const BELL: u64 = 2;
 const CHANGES: u64 = 3;
 
-/// One such thread, before it starts.
+/// A thread that has not started yet.
 pub(super) struct Worker {
     part: Part,
     epoll: OwnedFd,
     started: Instant,
     /// The processor that it is bound to, if any.
     core: Option<usize>,
-    /// Whether some port has nothing to watch.
+    /// Whether some port cannot be watched.
     has_silent_ports: bool,
     busy_poll: BusyPoll,
-    /// Frames of other threads that were sent last.
+    /// Other threads' frames that were sent last.
     parcels: Vec<Parcel>,
     next_look: Duration,
 }
 
-/// Threads at work. When one ends, for whatever reason, all are stopped.
+/// Running threads. When one ends, for whatever reason, all are stopped.
 pub(super) struct Crew {
     threads: Vec<JoinHandle<Result<(), RunError>>>,
     stop: StopHandle,
 }
 
 impl Worker {
-    /// A thread for these ports that ends with `stop`. `started` is when the switch's time began.
+    /// Creates a thread for these ports that ends with `stop`. `started` is the start of the switch's time.
     ///
     /// # Errors
-    /// [`RunError::Io`] where a port cannot be watched.
+    /// [`RunError::Io`] if a port cannot be watched.
     pub fn new(
         part: Part,
         core: Option<usize>,
@@ -73,13 +73,13 @@ impl Worker {
         Ok(worker)
     }
 
-    /// The ports, as its thread has them.
+    /// Returns the ports, as its thread has them.
     #[cfg(test)]
     pub fn ports(&self) -> &crate::port_table::PortTable {
         &self.part.forwarder.ports
     }
 
-    /// Waits by this from now on.
+    /// Sets the busy polling of the thread.
     pub fn set_busy_poll(&mut self, busy_poll: BusyPoll) {
         self.busy_poll = busy_poll;
     }
@@ -96,9 +96,9 @@ impl Worker {
         Ok(())
     }
 
-    /// Watches ports that were opened again, if they were.
-    fn look_at_links(&mut self) -> Result<(), Errno> {
-        if self.part.forwarder.look_at_links() {
+    /// Checks links, and watches the ports that were reopened.
+    fn check_links(&mut self) -> Result<(), Errno> {
+        if self.part.forwarder.check_links() {
             let ports = self.part.forwarder.ports.iter();
             let ports = ports.filter_map(SwitchPort::io);
             watch_ports(&self.epoll, ports, epoll::EventData::new_u64(PORT))?;
@@ -114,7 +114,7 @@ impl Worker {
             let is_busy = self.poll();
             if self.now() >= self.next_look {
                 self.next_look = self.now() + TICK;
-                self.look_at_links()
+                self.check_links()
                     .map_err(RunError::io("watch its ports"))?;
             }
             let timeout = self.timeout(is_busy);
@@ -124,14 +124,14 @@ impl Worker {
                     STOP => return Ok(()),
                     BELL => self.part.inbox.silence(),
                     CHANGES => self.change_ports(),
-                    // All ports are asked in each iteration.
+                    // All ports are polled in each iteration.
                     _ => {}
                 }
             }
         }
     }
 
-    /// Takes in that ports were added and removed, until the bell will ring for more.
+    /// Applies changes of ports, until the bell will ring for more.
     fn change_ports(&mut self) {
         self.part.changes.silence();
         while !self.part.changes.may_wait() {
@@ -158,7 +158,7 @@ impl Worker {
                 let watched = epoll::add(&self.epoll, fd, data, epoll::EventFlags::IN);
                 if let Err(error) = watched {
                     let port_no = port.port_no;
-                    tracing::warn!(%port_no, %error, "the port cannot be watched, and is asked every {ASK:?}");
+                    tracing::warn!(%port_no, %error, "cannot watch the port; polling it every {POLL_INTERVAL:?}");
                     self.has_silent_ports = true;
                 }
             }
@@ -172,7 +172,7 @@ impl Worker {
             return;
         };
         if let Some(fd) = port.io().and_then(PortIo::as_fd) {
-            // Fails only where it was not watched.
+            // Fails only if it was not watched.
             let _ = epoll::delete(&self.epoll, fd);
         }
         let mut left = ports.iter().filter_map(SwitchPort::io);
@@ -201,20 +201,20 @@ impl Worker {
         })
     }
 
-    /// Takes in what has come by ports and from other threads, for which it waits a while where that is worth it; whether
-    /// there may be more.
+    /// Receives frames by ports and from other threads, with busy polling if that is worth it; returns whether there
+    /// may be more.
     fn poll(&mut self) -> bool {
         let mut bursts = 0;
         loop {
             let polled = self.poll_once();
             let now = self.now();
-            let goes_on = self.busy_poll.goes_on(polled.has_input, now);
-            let hold = self.busy_poll.hold(goes_on);
+            let keeps_polling = self.busy_poll.keeps_polling(polled.has_input, now);
+            let hold = self.busy_poll.hold(keeps_polling);
             self.part.forwarder.flush(hold, now);
-            let goes_on = goes_on || polled.may_have_more;
+            let keeps_polling = keeps_polling || polled.may_have_more;
             bursts += usize::from(polled.has_input);
-            if !goes_on || bursts == BURSTS {
-                return goes_on;
+            if !keeps_polling || bursts == BURSTS {
+                return keeps_polling;
             }
         }
     }
@@ -242,7 +242,7 @@ impl Worker {
             self.has_silent_ports || self.part.forwarder.ports.has_unsent(),
         ) {
             (true, _) => Duration::ZERO,
-            (false, true) => ASK,
+            (false, true) => POLL_INTERVAL,
             (false, false) => self.next_look.saturating_sub(self.now()),
         }
     }
@@ -252,7 +252,7 @@ impl Crew {
     /// Starts a thread for each worker.
     ///
     /// # Errors
-    /// [`RunError::Io`] where the system gives no thread; those that have begun are stopped.
+    /// [`RunError::Io`] if the system cannot create a thread; threads that have started are stopped.
     pub fn start(workers: Vec<Worker>, stop: StopHandle) -> Result<Self, RunError> {
         let mut crew = Self {
             threads: Vec::new(),
@@ -276,13 +276,13 @@ impl Crew {
         Ok(crew)
     }
 
-    /// Stops all and waits for their ends.
+    /// Stops all threads and waits for their ends.
     ///
     /// # Errors
-    /// What the first of them failed with.
+    /// The first failure of a thread.
     ///
     /// # Panics
-    /// Where one of them did.
+    /// If one of them did.
     pub fn join(self) -> Result<(), RunError> {
         self.stop.stop();
         let mut result = Ok(());

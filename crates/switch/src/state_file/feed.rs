@@ -1,7 +1,7 @@
-//! How changes of a switch reach the thread that writes its journal.
+//! The queue of a switch's changes for the thread that writes its journal.
 //!
-//! **Order.** Changes are numbered and queued while the pipeline is locked for them, so the queue has them in their order, and whoever
-//! reads the pipeline sees exactly the changes up to [`Feed::sequence`].
+//! **Order.** Changes are numbered and queued while the pipeline is locked for them, so the queue is in order, and a
+//! reader of the pipeline sees exactly the changes up to [`Feed::sequence`].
 //!
 //! **Bounds.** If the thread falls behind by [`MAX_QUEUED`] changes, further ones are dropped, and it writes the whole file instead.
 
@@ -13,17 +13,17 @@ use urtica_pipeline::StateChange;
 /// The maximum number of changes that wait to be written.
 const MAX_QUEUED: usize = 1 << 20;
 
-/// Something for the thread to do.
+/// A task for the thread.
 pub(crate) enum Item {
     /// These changes have been made; the last has this number.
     Changes(u64, Vec<StateChange>),
-    /// A barrier waits for all before.
+    /// A barrier waits for all earlier changes.
     Sync,
-    /// The switch has ended.
+    /// The switch has stopped.
     Stop,
 }
 
-/// What the switch tells the thread, and the thread the switch.
+/// The communication between the switch and the thread.
 pub(crate) struct Feed {
     items: Sender<Item>,
     /// Whether barriers wait.
@@ -33,10 +33,10 @@ pub(crate) struct Feed {
     has_failed: AtomicBool,
     queued: AtomicUsize,
     is_lost: AtomicBool,
-    is_sync_asked: AtomicBool,
+    is_sync_requested: AtomicBool,
 }
 
-/// How far changes are on the disk, for barriers.
+/// The durable changes, for barriers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Durability {
     /// The number of the last change.
@@ -57,7 +57,7 @@ impl Feed {
             has_failed: AtomicBool::new(false),
             queued: AtomicUsize::new(0),
             is_lost: AtomicBool::new(false),
-            is_sync_asked: AtomicBool::new(false),
+            is_sync_requested: AtomicBool::new(false),
         }
     }
 
@@ -65,44 +65,44 @@ impl Feed {
     pub fn put(&self, changes: Vec<StateChange>) {
         let sequence = self.sequence.fetch_add(1, AcqRel) + 1;
         let count = changes.len();
-        // Nothing follows a change that was dropped, until the thread knows.
+        // No change may follow a dropped one until the thread knows.
         if self.is_lost.load(Acquire) || self.queued.load(Acquire) > MAX_QUEUED {
             self.is_lost.store(true, Release);
             return;
         }
         self.queued.fetch_add(count, AcqRel);
-        // Fails only when the thread has ended.
+        // Fails only if the thread has ended.
         let _ = self.items.send(Item::Changes(sequence, changes));
     }
 
-    /// Takes over that the thread has this number of changes.
+    /// Notes that the thread has received this number of changes.
     pub fn took(&self, count: usize) {
         self.queued.fetch_sub(count, AcqRel);
     }
 
-    /// Whether changes were dropped since this was last asked.
+    /// Returns whether changes were dropped since the last call.
     pub fn take_lost(&self) -> bool {
         self.is_lost.swap(false, AcqRel)
     }
 
-    /// The number of the last change.
+    /// Returns the number of the last change.
     pub fn sequence(&self) -> u64 {
         self.sequence.load(Acquire)
     }
 
-    /// Asks for all changes so far to be made durable.
-    pub fn ask_sync(&self) {
-        if !self.is_sync_asked.swap(true, AcqRel) {
+    /// Requests that all changes so far are made durable.
+    pub fn request_sync(&self) {
+        if !self.is_sync_requested.swap(true, AcqRel) {
             let _ = self.items.send(Item::Sync);
         }
     }
 
-    /// Takes over that the thread begins to do so.
+    /// Notes that the thread starts to synchronize.
     pub fn begin_sync(&self) {
-        self.is_sync_asked.store(false, Release);
+        self.is_sync_requested.store(false, Release);
     }
 
-    /// Notes that all up to this change is durable.
+    /// Notes that all changes up to `sequence` are durable.
     pub fn note_durable(&self, sequence: u64) {
         self.durable.store(sequence, Release);
         self.has_failed.store(false, Release);
@@ -113,12 +113,12 @@ impl Feed {
         self.has_failed.store(true, Release);
     }
 
-    /// Ends the thread.
+    /// Stops the thread.
     pub fn stop(&self) {
         let _ = self.items.send(Item::Stop);
     }
 
-    /// How far changes are durable, as barriers see it.
+    /// Returns which changes are durable, for barriers.
     pub fn durability(&self) -> Durability {
         if !self.barriers_wait {
             return Durability::default();
@@ -132,7 +132,7 @@ impl Feed {
 }
 
 impl Durability {
-    /// Whether a change is durable; the last one without a number.
+    /// Returns whether a change is durable; without a number, whether the last one is.
     pub fn has(&self, wanted: Option<u64>) -> bool {
         self.durable >= wanted.unwrap_or(self.sequence)
     }

@@ -1,16 +1,17 @@
-//! The journal beside a state file: the changes since the file was written.
+//! The journal next to a state file: the changes since the file was written.
 //!
-//! **Format.** A line with the format's version, the [`RunId`] of the file that it continues, then frames. A frame is a number of bytes in
-//! 4 bytes, the number of the last change in it and the switch's time in nanoseconds in 8 bytes each, records as in the state file,
-//! and 16 bytes of the SHA-256 digest of the run's id and all before. Records of a journal may also remove what others have added:
+//! **Format.** A line with the format's version, the [`RunId`] of the file that it continues, then frames. A frame is a
+//! number of bytes in 4 bytes, the number of the last change in it and the switch's time in nanoseconds in 8 bytes
+//! each, records as in the state file, and 16 bytes of the SHA-256 digest of the run's id and all bytes before. Records
+//! of a journal may also remove objects that others have added:
 //!
 //! | kind | meaning |
 //! | --- | --- |
 //! | `f` | the entry with this key is gone: its version, `dl_vlan_pcp` as in `E`, and a flow mod of OpenFlow 1.3 with table, priority and match |
 //! | `g`, `m` | the group or meter with this number, in 4 bytes, is gone |
 //!
-//! **Safety.** Frames are only appended. One that is cut short, or has another digest, ends the journal: it was being written when the
-//! machine or the switch stopped, and so was everything behind it.
+//! **Safety.** Frames are only appended. One that is incomplete, or has another digest, ends the journal: it was being
+//! written when the machine or the switch stopped, and so were all bytes after it.
 
 use super::key::{ID_BYTES, RunId, flow_key};
 use super::writer::{flow_record, group_record, meter_record, put_record};
@@ -20,14 +21,14 @@ use std::time::Duration;
 use urtica_pipeline::{FlowEntry, StateChange};
 use urtica_wire::Version;
 
-/// How a journal begins.
+/// The start of a journal.
 pub(super) const MAGIC: &[u8] = b"urtica switch journal 1\n";
 
-/// The length of what is before the frames.
+/// Length of the header before the frames.
 pub(super) const HEADER_BYTES: usize = MAGIC.len() + ID_BYTES;
 
 const DIGEST_BYTES: usize = 16;
-/// The number of bytes, the number of the last change, and the time.
+/// Length of a frame's number of bytes, number of the last change, and time.
 const FRAME_HEADER_BYTES: usize = 4 + 8 + 8;
 
 /// A frame of a journal.
@@ -37,16 +38,16 @@ pub(super) struct Frame {
     pub sequence: u64,
     /// When it was written.
     pub at: Duration,
-    /// Where in the journal its records are.
+    /// Location of its records in the journal.
     pub records: Range<usize>,
 }
 
-/// The beginning of a journal.
+/// Returns the header of a journal.
 pub(super) fn header(id: RunId) -> Vec<u8> {
     [MAGIC, &id.0].concat()
 }
 
-/// The run that a journal continues; `None` if it is no journal of this version.
+/// Returns the run that a journal continues; `None` if it is no journal of this version.
 pub(super) fn run_of(journal: &[u8]) -> Option<RunId> {
     let rest = journal.strip_prefix(MAGIC)?;
     Some(RunId(*rest.first_chunk()?))
@@ -69,7 +70,7 @@ pub(super) fn put_frame(
     out.extend(digest);
 }
 
-/// The whole frames of a journal, and their length together with the header's.
+/// Returns the complete frames of a journal, and their length including the header's.
 pub(super) fn frames(id: RunId, journal: &[u8]) -> (Vec<Frame>, usize) {
     let (mut frames, mut end) = (Vec::new(), HEADER_BYTES);
     while let Some((frame, len)) = journal.get(end..).and_then(|rest| frame(id, rest)) {
@@ -80,7 +81,7 @@ pub(super) fn frames(id: RunId, journal: &[u8]) -> (Vec<Frame>, usize) {
     (frames, end)
 }
 
-/// The frame at the front, and its length.
+/// Returns the frame at the front, and its length.
 fn frame(id: RunId, bytes: &[u8]) -> Option<(Frame, usize)> {
     let (len, rest) = bytes.split_first_chunk()?;
     let (sequence, rest) = rest.split_first_chunk()?;

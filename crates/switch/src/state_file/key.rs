@@ -1,4 +1,4 @@
-//! What identifies a switch's run, and an entry, in a state file and its journal.
+//! Identifiers of a switch's run, and of an entry, in a state file and its journal.
 
 use std::hash::{BuildHasher, RandomState};
 use urtica_wire::{FlowMod, Match, Message, Version};
@@ -8,12 +8,12 @@ pub(super) const ID_BYTES: usize = 16;
 /// A `dl_vlan_pcp` that an entry of 1.0 does not have.
 pub(super) const NO_PCP: u8 = u8::MAX;
 
-/// Names a switch's run, so that a journal of another one is recognized.
+/// Identifies a switch's run, so that a journal of another one is recognized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunId(pub [u8; ID_BYTES]);
 
 impl RunId {
-    /// One that no other run has.
+    /// Creates a unique id.
     pub fn new() -> Self {
         let random = || RandomState::new().hash_one(std::process::id());
         let both = u128::from(random()) << 64 | u128::from(random());
@@ -21,7 +21,7 @@ impl RunId {
     }
 }
 
-/// What no two entries have in common.
+/// Returns a key that no two entries share.
 pub(super) fn flow_key(
     version: Version,
     pcp_of_untagged: Option<u8>,

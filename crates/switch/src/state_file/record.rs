@@ -1,4 +1,4 @@
-//! One record of a state file, read.
+//! Reading of state file records.
 
 use super::key::{NO_PCP, RunId, flow_key};
 use std::time::Duration;
@@ -7,14 +7,14 @@ use urtica_wire::{
     MultipartReplyBody, PortNo, Version, split_frame,
 };
 
-/// The length of a record's kind and length.
+/// Length of a record's kind and length.
 const HEADER_BYTES: usize = 5;
 
-/// Which run has written a file, and when.
+/// The run that has written a file, and when.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunRecord {
     pub id: RunId,
-    /// The run before, whose journal is contained in the file.
+    /// The previous run, whose journal is contained in the file.
     pub previous: Option<RunId>,
     /// The number of the last change that the file contains.
     pub sequence: u64,
@@ -22,7 +22,7 @@ pub(crate) struct RunRecord {
     pub now: Duration,
 }
 
-/// What a record holds.
+/// The contents of a record.
 pub(super) enum Record<'a> {
     Run(RunRecord),
     /// The key of an entry that is gone.
@@ -40,14 +40,14 @@ pub(super) enum Record<'a> {
     Meter(MeterConfig<'a>, MeterStats<'a>),
 }
 
-/// Which version added an entry, and what statistics of 1.3 do not report of it.
+/// The version that added an entry, with values that statistics of 1.3 do not report.
 pub(super) enum FlowKind {
     Of13,
     Of10 { pcp_of_untagged: Option<u8> },
 }
 
 impl Record<'_> {
-    /// How old it is.
+    /// Returns the age of the record's object.
     pub fn age(&self) -> Duration {
         let (seconds, nanoseconds) = match self {
             Self::Flow { stats, .. } => (stats.duration_sec, stats.duration_nsec),
@@ -59,7 +59,7 @@ impl Record<'_> {
     }
 }
 
-/// What a record is about: a later one replaces an earlier one with an equal key.
+/// The identity of a record's object: a later record replaces an earlier one with an equal key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
     Run,
@@ -70,7 +70,7 @@ pub(super) enum Key {
 }
 
 impl Record<'_> {
-    /// What it is about; `None` if an entry cannot be written in a message.
+    /// Returns the record's key; `None` if an entry cannot be written in a message.
     pub fn key(&self) -> Option<Key> {
         Some(match self {
             Self::Run(_) => Key::Run,
@@ -91,7 +91,7 @@ impl Record<'_> {
         })
     }
 
-    /// Whether it removes what earlier ones have added.
+    /// Returns whether the record removes an object that earlier ones have added.
     pub fn is_removal(&self) -> bool {
         matches!(
             self,
@@ -100,7 +100,7 @@ impl Record<'_> {
     }
 }
 
-/// Takes a record off the front; `None` where it is malformed.
+/// Takes a record off the front; returns `None` if it is malformed.
 pub(super) fn take_record<'a>(rest: &mut &'a [u8]) -> Option<Record<'a>> {
     let (header, after) = rest.split_at_checked(HEADER_BYTES)?;
     let length = u32::from_be_bytes(header[1..].try_into().ok()?);
@@ -149,7 +149,7 @@ pub(super) fn take_record<'a>(rest: &mut &'a [u8]) -> Option<Record<'a>> {
     }
 }
 
-/// The rest of a record of a flow entry.
+/// Reads the rest of a record of a flow entry.
 fn flow(kind: FlowKind, body: &[u8]) -> Option<Record<'_>> {
     let (idle, frame) = body.split_at_checked(8)?;
     let idle = Duration::from_nanos(u64::from_be_bytes(idle.try_into().ok()?));
@@ -168,7 +168,7 @@ fn two_replies(body: &[u8]) -> Option<(MultipartReplyBody<'_>, MultipartReplyBod
     Some((reply(first)?, reply(rest)?))
 }
 
-/// The body of the multipart reply of 1.3 that this is.
+/// Returns the body of a multipart reply of 1.3.
 fn reply(frame: &[u8]) -> Option<MultipartReplyBody<'_>> {
     match Message::decode(frame).ok()? {
         (header, Message::MultipartReply(reply)) if header.version == Version::Of13.to_wire() => {
@@ -178,7 +178,7 @@ fn reply(frame: &[u8]) -> Option<MultipartReplyBody<'_>> {
     }
 }
 
-/// The only row.
+/// Returns the only row, if there is exactly one.
 fn only<'a, T: Element<'a> + Clone>(rows: &List<'a, T>) -> Option<T> {
     let mut all = rows.iter();
     let first = all.next()?;

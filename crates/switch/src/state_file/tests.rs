@@ -1,4 +1,4 @@
-//! What is written is read again, and nothing else is.
+//! Tests of writing, reading and rejecting files.
 
 use super::*;
 use crate::SwitchConfig;
@@ -14,7 +14,7 @@ use urtica_wire::{
 
 const NOW: Duration = Duration::from_secs(500);
 
-/// A switch with two entries, two groups, of which the first hands packets to the second, and a meter.
+/// Creates a switch with two entries, two groups, the first of which passes packets to the second, and a meter.
 fn filled() -> Switch {
     let switch = Switch::new(SwitchConfig::default());
     let at = NOW - Duration::from_secs(20);
@@ -54,20 +54,20 @@ fn numbers() -> BTreeMap<String, PortNo> {
     BTreeMap::from([("eth7".to_owned(), PortNo(7))])
 }
 
-/// Writes what a switch has.
+/// Writes a switch's state.
 fn write(state: &StateFile, shared: &Shared) -> Result<(), StateError> {
     let view = StateView::open(shared).unwrap();
     state.write(view, shared, &numbers(), NOW, &mut || Ok(()))
 }
 
-/// A folder, and the name of a file in it.
+/// Creates a folder, and the name of a file in it.
 fn folder() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("state");
     (folder, file)
 }
 
-/// A file that the filled switch has written.
+/// Creates a file written by the filled switch.
 fn written() -> (TempDir, PathBuf) {
     let (folder, file) = folder();
     let state = StateFile::open(&file).unwrap();
@@ -75,7 +75,7 @@ fn written() -> (TempDir, PathBuf) {
     (folder, file)
 }
 
-/// All that a controller would be told.
+/// Returns everything that a controller can read.
 fn told(switch: &Switch, now: Duration) -> impl PartialEq + std::fmt::Debug + use<> {
     let pipeline = switch.shared.pipeline();
     (
@@ -90,7 +90,7 @@ fn told(switch: &Switch, now: Duration) -> impl PartialEq + std::fmt::Debug + us
 }
 
 #[test]
-fn what_is_written_is_put_back() {
+fn written_state_is_restored() {
     let (_folder, file) = written();
     let mode = std::fs::metadata(&file).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -99,7 +99,7 @@ fn what_is_written_is_put_back() {
     let age = state.clock_start().elapsed();
     assert!(age >= Duration::from_secs(20), "{age:?}");
     let mut switch = Switch::new(SwitchConfig::default());
-    // Another clock, in which it is 25 s.
+    // Another clock, which shows 25 s.
     let now = Duration::from_secs(25);
     let restored = switch.restore(&state, now);
     let expected = Restored {
@@ -110,7 +110,7 @@ fn what_is_written_is_put_back() {
     };
     assert_eq!(restored, expected);
     assert_eq!(told(&switch, now), told(&filled(), NOW));
-    // The last packet came 3 s ago: 7 s of 10 are left.
+    // The last packet arrived 3 s ago: 7 s of 10 are left.
     switch.handle_timeout(now + Duration::from_millis(6900));
     assert_eq!(switch.entry_count(), 2);
     switch.handle_timeout(now + Duration::from_secs(7));
@@ -118,7 +118,7 @@ fn what_is_written_is_put_back() {
 }
 
 #[test]
-fn what_a_switch_cannot_have_is_left_out_and_counted() {
+fn unsupported_objects_are_skipped_and_counted() {
     let (_folder, file) = written();
     let state = StateFile::open(&file).unwrap();
     let mut switch = Switch::new(SwitchConfig {
@@ -133,7 +133,7 @@ fn what_a_switch_cannot_have_is_left_out_and_counted() {
 }
 
 #[test]
-fn no_file_is_nothing_to_put_back() {
+fn without_a_file_nothing_is_restored() {
     let (_folder, file) = folder();
     let state = StateFile::open(&file).unwrap();
     let mut switch = Switch::new(SwitchConfig::default());
@@ -141,7 +141,7 @@ fn no_file_is_nothing_to_put_back() {
 }
 
 #[test]
-fn a_file_is_one_switchs_alone() {
+fn a_file_belongs_to_one_switch() {
     let (_folder, file) = folder();
     let first = StateFile::open(&file).unwrap();
     let refused = StateFile::open(&file).unwrap_err().to_string();
@@ -151,7 +151,7 @@ fn a_file_is_one_switchs_alone() {
 }
 
 #[test]
-fn what_a_killed_switch_left_beside_is_in_nobodys_way() {
+fn leftovers_of_a_killed_switch_are_replaced() {
     let (_folder, file) = folder();
     std::fs::write(beside(&file, "new"), "half of a file").unwrap();
     let state = StateFile::open(&file).unwrap();
@@ -160,7 +160,7 @@ fn what_a_killed_switch_left_beside_is_in_nobodys_way() {
 }
 
 #[test]
-fn what_cannot_be_written_leaves_the_file_as_it_was() {
+fn a_failed_write_leaves_the_file_unchanged() {
     let (_folder, file) = written();
     let before = std::fs::read(&file).unwrap();
     // A folder cannot be replaced by a file.
@@ -176,7 +176,7 @@ fn what_cannot_be_written_leaves_the_file_as_it_was() {
 }
 
 #[test]
-fn a_save_that_fails_leaves_nothing_beside() {
+fn a_failed_save_leaves_no_temporary_file() {
     let (_folder, file) = folder();
     let failing = |out: &mut dyn Write| {
         out.write_all(b"half")?;
@@ -192,9 +192,9 @@ fn a_save_that_fails_leaves_nothing_beside() {
     assert!(!new.exists());
 }
 
-/// Entries of 1.0 are like no others in two things, which last.
+/// Entries of 1.0 differ from others in two properties, which are saved.
 #[test]
-fn entries_of_1_0_are_put_back_as_such() {
+fn entries_of_1_0_are_restored_as_such() {
     let bytes = [
         [0_u8, 0x2f, 0xff, 0xfd].as_slice(),
         &[0; 14],
@@ -247,7 +247,7 @@ fn entries_of_1_0_are_put_back_as_such() {
     );
 }
 
-/// The sentence with which a file of these bytes is refused.
+/// Returns the message with which a file of these bytes is refused.
 fn refusal(bytes: &[u8]) -> String {
     let (_folder, file) = folder();
     std::fs::write(&file, bytes).unwrap();
@@ -295,7 +295,7 @@ fn files_of_others_and_of_later_versions_are_refused() {
     assert!(sentence.contains("cannot be read"), "{sentence}");
 }
 
-/// A file of these records, whose digest is right.
+/// Creates a file of these records, with a valid digest.
 fn with_digest(records: &[u8]) -> Vec<u8> {
     let mut bytes = [MAGIC, records].concat();
     let digest = Sha256::digest(&bytes);
@@ -304,9 +304,10 @@ fn with_digest(records: &[u8]) -> Vec<u8> {
 }
 
 proptest! {
-    /// Records are checked although their digest is right: who can write the file must not be able to do more than set entries.
+    /// Records are checked although their digest is valid: a user who can write the file must not be able to do more
+    /// than set entries.
     #[test]
-    fn no_records_make_it_panic(at in any::<prop::sample::Index>(), bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+    fn no_records_cause_a_panic(at in any::<prop::sample::Index>(), bytes in prop::collection::vec(any::<u8>(), 0..40)) {
         let (_folder, file) = written();
         let whole = std::fs::read(&file).unwrap();
         let mut records = whole[MAGIC.len()..whole.len() - DIGEST_BYTES].to_vec();
@@ -320,12 +321,12 @@ proptest! {
     }
 }
 
-/// A run's name, made of one byte.
+/// Creates a run's id from one byte.
 fn run_of(byte: u8) -> RunId {
     RunId([byte; 16])
 }
 
-/// What a pipeline has, without what depends on the time.
+/// Returns a pipeline's contents, without values that depend on the time.
 fn held(pipeline: &Pipeline) -> impl PartialEq + std::fmt::Debug + use<> {
     let entries = pipeline.flow_stats(&FlowStatsRequest::default()).unwrap();
     let entry = |entry: &Arc<FlowEntry>| {
@@ -351,7 +352,7 @@ fn empty() -> Shared {
     Shared::new(small(), None)
 }
 
-/// One of some changes to a pipeline; it may be refused, or change nothing.
+/// Makes one of some changes to a pipeline; it may be refused, or have no effect.
 fn change(pipeline: &mut Pipeline, choice: u8) {
     use FlowModCommand::{Add, Delete, DeleteStrict, Modify};
     let (kind, one, other) = (choice % 9, choice / 9 % 3, choice / 27 % 2);
@@ -392,7 +393,7 @@ fn change(pipeline: &mut Pipeline, choice: u8) {
     let _ = pipeline.flow_mod(&flow_mod, NOW, removed);
 }
 
-/// A file with the entries of a switch, that a run has written after a number of changes.
+/// Creates a file with a switch's entries, as written by a run after a number of changes.
 fn file_of(shared: &Shared, id: RunId, previous: Option<RunId>, sequence: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     let view = StateView {
@@ -412,7 +413,7 @@ fn file_of(shared: &Shared, id: RunId, previous: Option<RunId>, sequence: u64) -
     bytes
 }
 
-/// What a file and a journal put back.
+/// Restores a file and a journal.
 fn put_back(file: &[u8], journal: &[u8]) -> Result<Pipeline, StateError> {
     let mut saved = SavedState::parse(file.to_vec()).unwrap();
     saved.take_journal(journal.to_vec(), Path::new("journal"))?;
@@ -426,10 +427,10 @@ fn put_back(file: &[u8], journal: &[u8]) -> Result<Pipeline, StateError> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// What is put back is what there was after some change, and at least after the last one that is whole in the journal: a barrier
-    /// is answered when its changes are.
+    /// The restored state is that after some change, and not before the last complete one in the journal: a barrier is
+    /// answered when its changes are durable.
     #[test]
-    fn a_journal_that_is_cut_anywhere_is_a_prefix_of_the_changes(choices in prop::collection::vec(any::<u8>(), 1..14)) {
+    fn a_truncated_journal_is_a_prefix_of_the_changes(choices in prop::collection::vec(any::<u8>(), 1..14)) {
         let id = run_of(1);
         let mut pipeline = small();
         let file = file_of(&empty(), id, None, 0);
@@ -450,7 +451,7 @@ proptest! {
         }
     }
 
-    /// A changed byte ends the journal where it is.
+    /// A changed byte ends the journal there.
     #[test]
     fn a_journal_with_a_changed_byte_ends_there(choices in prop::collection::vec(any::<u8>(), 1..8), at in any::<prop::sample::Index>()) {
         let id = run_of(1);
@@ -473,9 +474,9 @@ proptest! {
     }
 }
 
-/// Changes that the file has are passed over in the journal.
+/// Changes that the file has are skipped in the journal.
 #[test]
-fn a_journal_that_began_before_its_file_is_applied_from_there() {
+fn a_journal_older_than_its_file_is_applied_from_the_file_on() {
     let id = run_of(1);
     let shared = empty();
     shared.pipeline_mut().log_changes();
@@ -521,7 +522,7 @@ fn a_full_disk_is_an_error_of_the_journal() {
     assert_eq!(journal.bytes(), 0);
 }
 
-/// A switch whose barriers wait for the disk, a controller of it, and its journal's end of the feed.
+/// Creates a switch whose barriers wait for the disk, its controller, and the journal's end of the feed.
 fn with_barriers() -> (
     Switch,
     crate::ConnectionId,
@@ -539,7 +540,7 @@ fn with_barriers() -> (
     (switch, controller, feed, items)
 }
 
-/// An entry and a barrier behind it.
+/// Creates an entry and a barrier after it.
 fn entry_and_barrier() -> Vec<u8> {
     let flow_mod = FlowMod::parse(FlowModCommand::Add, "actions=drop").unwrap();
     let mut bytes = Vec::new();

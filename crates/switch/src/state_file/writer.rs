@@ -1,4 +1,4 @@
-//! A state file in the making.
+//! Writing of state files.
 
 use super::key::NO_PCP;
 use super::record::RunRecord;
@@ -14,7 +14,7 @@ use urtica_wire::{
     MultipartReplyBody, PortNo, Version,
 };
 
-/// At how many entries is looked before others may change them.
+/// Number of entries visited before others may change them.
 const LOOKS: usize = 512;
 
 /// Writes records and, at the end, their digest.
@@ -22,7 +22,7 @@ pub(super) struct Writer<'out> {
     out: &'out mut dyn Write,
     digest: Sha256,
     record: Vec<u8>,
-    /// What 1.3 has no words for, or no message room.
+    /// Number of objects that 1.3 cannot express, or that exceed a message.
     left_out: usize,
 }
 
@@ -36,10 +36,10 @@ impl<'out> Writer<'out> {
         }
     }
 
-    /// Writes the whole file. `between` is called between steps, as changes may wait to be written elsewhere.
+    /// Writes the whole file. `between` is called between steps, as changes may have to be written elsewhere.
     ///
     /// # Errors
-    /// Those of `out`, and of `between`.
+    /// The errors of `out` and of `between`.
     pub fn write_all(
         &mut self,
         mut view: StateView,
@@ -78,7 +78,7 @@ impl<'out> Writer<'out> {
         if self.left_out > 0 {
             tracing::warn!(
                 count = self.left_out,
-                "entries and groups are too long to be saved"
+                "cannot save entries and groups: they are too long"
             );
         }
         let digest = std::mem::take(&mut self.digest).finalize();
@@ -178,7 +178,7 @@ pub(super) fn meter_record(
     })
 }
 
-/// Appends a multipart reply of 1.3; `None` where it is too long for a message.
+/// Appends a multipart reply of 1.3; returns `None` if it is too long for a message.
 fn append(record: &mut Vec<u8>, body: MultipartReplyBody) -> Option<()> {
     let flags = MultipartFlags::empty();
     let reply = Message::MultipartReply(MultipartReply { flags, body });

@@ -5,13 +5,13 @@ use std::io::Write;
 use std::process::Command;
 use urtica_wire::{FlowMod, FlowModCommand, MacAddr};
 
-/// Says to a process of the test below that it is the one that gives machine code up for good.
+/// Marks the child process of the test below that gives up machine code for good.
 const CHILD: &str = "URTICA_TEST_WITHOUT_CODE";
 
-/// What is logged then.
+/// The warning that is logged.
 const WARNING: &str = "compiled tables are interpreted";
 
-/// A switch with two ports, and the other ends of their links.
+/// Creates a switch with two ports, and the other ends of their links.
 fn with_hosts() -> (Switch, [MemoryPort; 2]) {
     let mut switch = Switch::new(SwitchConfig::default());
     let hosts = [1, 2].map(|number| {
@@ -37,9 +37,9 @@ fn passes(switch: &mut Switch, from: &mut MemoryPort, to: &mut MemoryPort) {
     assert_eq!(receive(to, 1), [frame(60, 1)]);
 }
 
-/// In a process of its own, since there is no way back.
+/// Runs in its own process, since the change is permanent.
 #[test]
-fn tables_are_interpreted_once_machine_code_is_refused_and_that_is_said_once() {
+fn refused_machine_code_is_interpreted_and_logged_once() {
     if std::env::var_os(CHILD).is_some() {
         return without_code();
     }
@@ -52,8 +52,7 @@ fn tables_are_interpreted_once_machine_code_is_refused_and_that_is_said_once() {
         let _ = writeln!(std::io::stderr(), "{skipped}");
         return;
     }
-    let name =
-        "switch::tests::tables_are_interpreted_once_machine_code_is_refused_and_that_is_said_once";
+    let name = "switch::tests::refused_machine_code_is_interpreted_and_logged_once";
     let child = Command::new(std::env::current_exe().unwrap())
         .args([name, "--exact", "--nocapture"])
         .env(CHILD, "1")

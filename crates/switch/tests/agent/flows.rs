@@ -28,7 +28,7 @@ fn tell(bench: &mut Bench, controller: ConnectionId, flow_mod: FlowMod) {
     bench.tell_quietly(controller, &Message::FlowMod(flow_mod));
 }
 
-/// Where a frame from port 1 to host 2 comes out.
+/// Returns the ports by which a frame from port 1 to host 2 leaves.
 fn way(bench: &mut Bench) -> Vec<u32> {
     bench.receive(1, &frame(1, 2));
     bench.senders()
@@ -61,7 +61,7 @@ fn entries_are_added_changed_and_deleted() {
 }
 
 #[test]
-fn a_modify_that_finds_nothing_adds_in_1_0_alone() {
+fn a_modify_without_a_match_adds_only_in_1_0() {
     for (version, expected) in [(Version::Of10, vec![2]), (Version::Of13, vec![])] {
         for command in [FlowModCommand::Modify, FlowModCommand::ModifyStrict] {
             let (mut bench, controller) = Bench::with_controller(version);
@@ -235,7 +235,7 @@ fn an_entry_of_1_0_without_wildcards_comes_first() {
     tell(&mut bench, controller, exact(FlowModCommand::Add, 0));
     bench.receive(1, &packet);
     assert_eq!(bench.senders(), [2]);
-    // Its priority does not tell it from another.
+    // Its priority does not distinguish it from another.
     let delete = exact(FlowModCommand::DeleteStrict, 7);
     tell(&mut bench, controller, delete);
     bench.receive(1, &packet);

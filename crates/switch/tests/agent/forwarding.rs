@@ -1,4 +1,4 @@
-//! The ways to carry packets out: whatever comes of them, it is the same, in the same order, and counted alike.
+//! Comparison of the ways to forward packets: equal results, in equal order, with equal counters.
 
 use crate::support::{Bench, body, config, frame, hw_addr, multipart};
 use proptest::prelude::*;
@@ -89,7 +89,7 @@ fn configure(bench: &mut Bench, controller: ConnectionId, number: u32, config: P
     bench.take(controller);
 }
 
-/// All that can be told of a switch: what left, what the controller heard, what was counted.
+/// Everything observable about a switch: frames sent, messages to the controller, and counters.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     sent: Vec<Vec<Vec<u8>>>,
@@ -147,7 +147,7 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn the_same_comes_of_any_frames(
+    fn all_forms_treat_frames_equally(
         bursts in prop::collection::vec(
             prop::collection::vec((1..=4_u32, any_frame()), 0..60), 1..4),
         configs in prop::collection::vec(0..8_u32, 4),
@@ -157,7 +157,7 @@ proptest! {
         let outcomes = ways().map(|way| {
             let (mut bench, controller) = bench(way, Version::Of13);
             add_all(&mut bench, controller);
-            // The controller of 1.0, if it is one, is told of misses.
+            // Some controller of 1.0 receives misses.
             let other = bench.connect(version);
             let mut outcomes = Vec::new();
             for (number, burst) in bursts.iter().enumerate() {
@@ -182,7 +182,7 @@ proptest! {
     }
 }
 
-/// Most ports have none set.
+/// Most ports have no bits set.
 fn some_bits(number: u32) -> PortConfig {
     match number {
         0 => PortConfig::PORT_DOWN,
@@ -211,7 +211,7 @@ fn marked(dst: u8, length: usize, mark: u8) -> Vec<u8> {
 }
 
 #[test]
-fn frames_of_one_port_stay_in_order_whichever_way_they_go() {
+fn frames_of_one_port_stay_in_order_across_forms() {
     for way in ways() {
         let (mut bench, controller) = bench(way, Version::Of13);
         add_all(&mut bench, controller);
@@ -230,7 +230,7 @@ fn frames_of_one_port_stay_in_order_whichever_way_they_go() {
 }
 
 #[test]
-fn what_a_popped_tag_leaves_short_is_padded() {
+fn frames_shortened_by_a_popped_tag_are_padded() {
     for way in ways() {
         let (mut bench, controller) = bench(way, Version::Of13);
         add_all(&mut bench, controller);
@@ -242,7 +242,7 @@ fn what_a_popped_tag_leaves_short_is_padded() {
 }
 
 #[test]
-fn packets_that_go_the_plain_way_are_counted() {
+fn packets_of_the_plain_form_are_counted() {
     for way in ways() {
         let (mut bench, controller) = bench(way, Version::Of13);
         add(&mut bench, controller, 2, &[Action::output(PortNo(2))]);
@@ -255,7 +255,7 @@ fn packets_that_go_the_plain_way_are_counted() {
 }
 
 #[test]
-fn the_way_may_change_and_entries_stay() {
+fn changing_the_form_keeps_entries() {
     let (mut bench, controller) = bench(Forwarding::Plain, Version::Of13);
     add(&mut bench, controller, 2, &[Action::output(PortNo(2))]);
     for (number, way) in (1..).zip([ways(), ways()].concat()) {
@@ -299,7 +299,7 @@ fn ports_may_be_switched_off_and_on() {
 }
 
 #[test]
-fn ports_that_are_gone_are_sent_nothing() {
+fn removed_ports_receive_no_frames() {
     for way in ways() {
         let (mut bench, controller) = bench(way, Version::Of13);
         add_all(&mut bench, controller);
@@ -311,7 +311,7 @@ fn ports_that_are_gone_are_sent_nothing() {
 }
 
 #[test]
-fn misses_are_told_to_whom_they_matter() {
+fn misses_are_sent_to_controllers_that_want_them() {
     for way in ways() {
         let (mut bench, controller) = bench(way, Version::Of13);
         bench.receive(1, &frame(1, 2));

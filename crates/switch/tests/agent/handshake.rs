@@ -1,4 +1,4 @@
-//! Hello, echo, and what is no OpenFlow.
+//! Hello, echo, and connections that are not OpenFlow.
 
 use crate::support::{Bench, HELLO, config, encode};
 use std::collections::BTreeSet;
@@ -66,7 +66,7 @@ fn a_hello_for_1_0_alone_has_no_elements() {
 }
 
 #[test]
-fn without_a_bitmap_the_lower_version_counts() {
+fn without_a_bitmap_the_lower_version_is_used() {
     for (theirs, agreed) in [(1, 1), (4, 4), (5, 4), (6, 4)] {
         let bench = speaking(&Version::ALL);
         assert_eq!(negotiated(bench, &hello(theirs, None)), Ok(agreed));
@@ -74,7 +74,7 @@ fn without_a_bitmap_the_lower_version_counts() {
 }
 
 #[test]
-fn with_a_bitmap_the_highest_common_version_counts() {
+fn with_a_bitmap_the_highest_common_version_is_used() {
     for (bits, agreed) in [(OF10, 1), (OF13, 4), (OF10 | OF13, 4), (OF10 | OF15, 1)] {
         let bench = speaking(&Version::ALL);
         assert_eq!(negotiated(bench, &hello(6, Some(bits))), Ok(agreed));
@@ -106,7 +106,7 @@ fn no_common_version_is_refused_with_a_sentence() {
 }
 
 #[test]
-fn what_is_no_openflow_is_ended_without_an_answer() {
+fn connections_without_openflow_end_without_an_answer() {
     for bytes in [
         &b"GET / HTTP/1.1\r\n"[..],
         b"echo A",
@@ -142,7 +142,7 @@ fn echoes_come_back_with_their_payload() {
 }
 
 #[test]
-fn messages_may_come_in_sub_tables_of_any_size() {
+fn messages_may_arrive_in_pieces_of_any_size() {
     let stream = [
         hello(4, None),
         encode(Version::Of13, 1, &Message::EchoRequest(&[7; 100])),
@@ -166,7 +166,7 @@ fn messages_may_come_in_sub_tables_of_any_size() {
 }
 
 #[test]
-fn a_silent_controller_is_asked_and_then_given_up() {
+fn a_silent_controller_gets_an_echo_request_and_times_out() {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
     assert!(bench.pass(Duration::from_millis(4999)).is_empty());
     assert!(bench.take(controller).is_empty());
@@ -176,10 +176,7 @@ fn a_silent_controller_is_asked_and_then_given_up() {
     assert!(bench.pass(Duration::from_millis(9999)).is_empty());
     let ended = bench.pass(Duration::from_millis(1));
     assert_eq!(ended[0].0, controller);
-    assert!(
-        ended[0].1.contains("nothing was heard for 15s"),
-        "{ended:?}"
-    );
+    assert!(ended[0].1.contains("nothing received for 15s"), "{ended:?}");
 }
 
 #[test]
@@ -195,7 +192,7 @@ fn a_controller_that_answers_is_kept() {
 }
 
 #[test]
-fn a_controller_without_a_hello_is_given_up() {
+fn a_controller_without_a_hello_times_out() {
     let mut bench = speaking(&Version::ALL);
     let controller = bench.connect_silently();
     assert!(bench.pass(Duration::from_millis(9999)).is_empty());
@@ -255,7 +252,7 @@ fn errors_are_not_answered() {
 }
 
 #[test]
-fn connections_that_do_not_exist_are_told() {
+fn unknown_connections_are_errors() {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
     bench.switch.disconnect(controller, bench.now);
     bench.switch.disconnect(controller, bench.now);
@@ -264,7 +261,7 @@ fn connections_that_do_not_exist_are_told() {
     assert!(!bench.switch.wants_input(controller));
 }
 
-/// A controller that has asked for so many echoes of 65,000 bytes, and read none.
+/// A controller that has requested this number of echoes of 65,000 bytes, and read none of them.
 fn unread(echoes: usize) -> (Bench, ConnectionId, Result<(), String>) {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
     let echo = encode(Version::Of13, 1, &Message::EchoRequest(&[0; 65_000]));
@@ -292,14 +289,14 @@ fn requests_wait_for_a_controller_that_does_not_read() {
 }
 
 #[test]
-fn a_controller_that_asks_on_without_reading_is_given_up() {
+fn a_controller_that_requests_without_reading_is_disconnected() {
     let (mut bench, controller, result) = unread(1000);
     assert!(result.unwrap_err().contains("wait to be read"));
     assert!(bench.switch.output(controller).unwrap().len() < 17 << 20);
 }
 
 #[test]
-fn a_controller_that_reads_is_there() {
+fn a_controller_that_reads_is_alive() {
     let (mut bench, controller, _) = unread(100);
     for _ in 0..20 {
         assert!(bench.pass(Duration::from_secs(5)).is_empty());

@@ -49,7 +49,7 @@ fn delete_all() -> Message<'static> {
     })
 }
 
-/// The types of what is sent to a controller until nothing more comes; 0 between turns.
+/// Returns the types of all messages for a controller until no more follow; 0 between turns.
 fn parts(bench: &mut Bench, controller: ConnectionId) -> Vec<u8> {
     let mut types = Vec::new();
     loop {
@@ -103,7 +103,7 @@ fn a_turn_changes_no_more_than_some_entries() {
 }
 
 #[test]
-fn other_controllers_are_heard_meanwhile() {
+fn other_controllers_are_served_during_a_change() {
     let (mut bench, controller) = with_entries(Version::Of13);
     let other = bench.connect(Version::Of13);
     bench.tell(controller, &delete_all());
@@ -120,7 +120,7 @@ fn other_controllers_are_heard_meanwhile() {
 }
 
 #[test]
-fn a_change_goes_on_when_its_controller_has_gone() {
+fn a_change_continues_after_its_controller_disconnects() {
     let (mut bench, controller) = with_entries(Version::Of13);
     bench.tell(controller, &delete_all());
     bench.switch.disconnect(controller, bench.now);
@@ -130,7 +130,7 @@ fn a_change_goes_on_when_its_controller_has_gone() {
 }
 
 #[test]
-fn who_never_asks_for_more_gets_it_as_time_passes() {
+fn a_change_continues_at_time_outs() {
     let (mut bench, controller) = with_entries(Version::Of13);
     bench.tell(controller, &delete_all());
     for _ in 0..ENTRIES {
@@ -141,7 +141,7 @@ fn who_never_asks_for_more_gets_it_as_time_passes() {
 }
 
 #[test]
-fn users_of_a_group_go_part_by_part() {
+fn entries_using_a_group_are_deleted_in_parts() {
     let (mut bench, controller) = with_entries(Version::Of13);
     let output = [Action::output(PortNo(3))];
     let group = |command| {
@@ -173,7 +173,7 @@ fn users_of_a_group_go_part_by_part() {
     assert_eq!(removed, ENTRIES as usize);
 }
 
-/// The packet that a modify names goes through the tables as they are after it.
+/// The packet that a modify names passes through the tables as the modify leaves them.
 #[test]
 fn a_buffered_packet_waits_for_the_end() {
     let (mut bench, controller) = with_entries(Version::Of13);

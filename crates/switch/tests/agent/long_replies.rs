@@ -1,4 +1,4 @@
-//! Replies that are longer than what a switch should have in memory at once, or take longer than a packet should wait.
+//! Replies that are too long to be in memory at once, or take longer than a packet should wait.
 
 use crate::support::{Bench, Sent, body, config, encode, multipart};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use urtica_wire::{
     TABLE_ALL, Version,
 };
 
-/// The most that may wait to be read of replies that have more to come.
+/// Maximum size of unread output while a reply is incomplete.
 const WAITING_BYTES: usize = 128 << 10;
 
 /// Enough entries for several messages in both versions.
@@ -37,7 +37,7 @@ fn entry(command: FlowModCommand, table_id: u8, host: u64) -> FlowMod<'static> {
     }
 }
 
-/// A switch whose entries have the cookies from 0 on, in one table or, for 1.3, in two.
+/// Creates a switch whose entries have the cookies from 0 on, in one table or, for 1.3, in two.
 fn with_entries(version: Version) -> (Bench, ConnectionId) {
     let mut bench = Bench::new(SwitchConfig {
         pipeline: PipelineConfig {
@@ -60,7 +60,7 @@ fn with_entries(version: Version) -> (Bench, ConnectionId) {
     (bench, controller)
 }
 
-/// Reads until there is nothing more to come; checks that never more than a little waits.
+/// Reads until no more follows; checks that the unread output stays small.
 fn read_all(bench: &mut Bench, controller: ConnectionId) -> Vec<Sent> {
     let mut sent = bench.take(controller);
     while bench.switch.poll_output(bench.now) {
@@ -70,7 +70,7 @@ fn read_all(bench: &mut Bench, controller: ConnectionId) -> Vec<Sent> {
     sent
 }
 
-/// Checks that all messages but the last say that more come.
+/// Checks that all messages but the last announce more.
 fn expect_parts(sent: &[Sent]) {
     let last = sent.len() - 1;
     for (number, part) in sent.iter().enumerate() {
@@ -82,7 +82,7 @@ fn expect_parts(sent: &[Sent]) {
     }
 }
 
-/// How often each cookie was told.
+/// Counts how often each cookie was sent.
 fn cookies(sent: &[Sent]) -> BTreeMap<u64, usize> {
     let mut counts = BTreeMap::new();
     for part in sent {
@@ -99,7 +99,7 @@ fn cookies(sent: &[Sent]) -> BTreeMap<u64, usize> {
 }
 
 #[test]
-fn entries_are_told_as_the_controller_reads() {
+fn entries_are_sent_as_the_controller_reads() {
     for version in Version::ALL {
         let (mut bench, controller) = with_entries(version);
         bench.tell(
@@ -117,7 +117,7 @@ fn entries_are_told_as_the_controller_reads() {
 }
 
 #[test]
-fn a_controller_that_does_not_read_is_told_no_more() {
+fn a_reply_pauses_for_a_controller_that_does_not_read() {
     let (mut bench, controller) = with_entries(Version::Of13);
     bench.tell(
         controller,
@@ -130,7 +130,7 @@ fn a_controller_that_does_not_read_is_told_no_more() {
 }
 
 #[test]
-fn embedders_that_only_tell_the_time_get_all() {
+fn a_reply_continues_at_time_outs() {
     let (mut bench, controller) = with_entries(Version::Of13);
     bench.tell(
         controller,
@@ -145,7 +145,7 @@ fn embedders_that_only_tell_the_time_get_all() {
     assert_eq!(cookies(&sent).len(), ENTRIES as usize);
 }
 
-/// Entries are told as they were when the request came: deleted and replaced ones too, added ones not.
+/// Entries are sent as they were when the request arrived: including deleted and replaced ones, without added ones.
 #[test]
 fn a_reply_shows_the_tables_as_they_were_at_the_request() {
     let (mut bench, controller) = with_entries(Version::Of13);
@@ -199,7 +199,7 @@ fn delete_all() -> Message<'static> {
     })
 }
 
-/// A request, a deletion and a barrier in one segment; the barrier's reply comes last.
+/// Sends a request, a deletion and a barrier in one segment; the barrier's reply is the last.
 #[test]
 fn a_deletion_right_behind_a_request_does_not_change_its_reply() {
     for version in Version::ALL {
@@ -246,7 +246,7 @@ fn a_request_waits_for_the_end_of_a_change() {
     assert!(cookies(&sent).is_empty());
 }
 
-/// A controller whose changes follow each other without end does not keep another from reading.
+/// A controller that sends changes without end does not keep another from reading.
 #[test]
 fn changes_wait_for_a_request_that_waits_for_a_change() {
     let (mut bench, controller) = with_entries(Version::Of13);
@@ -278,9 +278,9 @@ fn changes_wait_for_a_request_that_waits_for_a_change() {
     assert!(rest > 10 * turns, "{turns} turns of {rest}");
 }
 
-/// Groups and meters are told as they were at the request, too.
+/// Groups and meters are sent as they were at the request, too.
 #[test]
-fn groups_and_meters_that_are_deleted_are_told() {
+fn deleted_groups_and_meters_are_in_the_reply() {
     const COUNT: u32 = 3000;
     for is_group in [true, false] {
         let (mut bench, controller) = with_groups_and_meters(COUNT);
@@ -381,7 +381,7 @@ fn a_controller_that_asks_for_everything_in_a_loop() {
     }
 }
 
-/// Whoever reads gets on, however many others do not.
+/// A controller that reads makes progress, however many others do not read.
 #[test]
 fn controllers_take_turns() {
     let (mut bench, first) = with_entries(Version::Of13);
@@ -404,7 +404,7 @@ fn controllers_take_turns() {
 }
 
 #[test]
-fn few_entries_of_many() {
+fn a_reply_selects_few_entries_of_many() {
     let (mut bench, controller) = with_entries(Version::Of13);
     for (wanted, count) in [
         (
@@ -439,7 +439,7 @@ fn few_entries_of_many() {
 }
 
 #[test]
-fn entries_are_summed_up_a_few_at_a_time() {
+fn entries_are_summed_in_steps() {
     let (mut bench, controller) = with_entries(Version::Of13);
     bench.tell(
         controller,
@@ -501,7 +501,7 @@ fn with_groups_and_meters(count: u32) -> (Bench, ConnectionId) {
 }
 
 #[test]
-fn groups_and_meters_as_the_controller_reads() {
+fn groups_and_meters_are_sent_as_the_controller_reads() {
     const COUNT: u32 = 4000;
     let (mut bench, controller) = with_groups_and_meters(COUNT);
     for asked in [
@@ -518,9 +518,9 @@ fn groups_and_meters_as_the_controller_reads() {
     }
 }
 
-/// A slow reader is no dead one, although what waits for it grows again each time it has read.
+/// A slow reader is not dead, although its output grows again each time it has read.
 #[test]
-fn a_controller_that_only_reads_is_there() {
+fn a_controller_that_only_reads_is_alive() {
     let (mut bench, controller) = with_entries(Version::Of13);
     bench.tell(
         controller,
@@ -537,7 +537,7 @@ fn a_controller_that_only_reads_is_there() {
     }
 }
 
-/// The statistics of an entry take 16 bytes more than the flow mod that added it.
+/// The statistics of an entry need 16 bytes more than the flow mod that added it.
 #[test]
 fn an_entry_too_long_for_a_reply_is_left_out() {
     let (mut bench, controller) = with_entries(Version::Of13);

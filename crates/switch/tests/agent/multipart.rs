@@ -97,7 +97,7 @@ fn experimenters_are_unknown() {
 }
 
 #[test]
-fn requests_of_fixed_size_do_not_come_in_sub_tables() {
+fn requests_of_fixed_size_cannot_be_split() {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
     let asked = Message::MultipartRequest(MultipartRequest {
         flags: MultipartFlags::MORE,
@@ -109,7 +109,7 @@ fn requests_of_fixed_size_do_not_come_in_sub_tables() {
     );
 }
 
-/// The table features that the switch tells, as messages of which each is sent back as a request.
+/// Returns the switch's table features, as messages which are also valid requests.
 fn table_features(bench: &mut Bench, controller: ConnectionId) -> Vec<Vec<u8>> {
     let asked = MultipartRequestBody::TableFeatures(List::default());
     bench.tell(controller, &multipart(asked));
@@ -161,7 +161,7 @@ fn what_tables_can_do() {
 }
 
 #[test]
-fn tables_may_be_asked_to_be_what_they_are() {
+fn requesting_the_present_table_features_is_granted() {
     let mut bench = Bench::new(urtica_switch::SwitchConfig::default());
     let controller = bench.connect(Version::Of13);
     let messages = table_features(&mut bench, controller);
@@ -215,7 +215,7 @@ fn tables_cannot_be_changed() {
 }
 
 #[test]
-fn pieces_that_never_end_are_refused() {
+fn endless_partial_requests_are_refused() {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
     let mut message = table_features(&mut bench, controller).remove(0);
     message[11] = 1;
@@ -295,7 +295,7 @@ fn entries_summed_up() {
 }
 
 #[test]
-fn entries_that_1_0_has_no_words_for_are_left_out() {
+fn entries_that_1_0_cannot_express_are_omitted() {
     let (mut bench, of13) = Bench::with_controller(Version::Of13);
     let of10 = bench.connect(Version::Of10);
     let beyond = FlowMod {

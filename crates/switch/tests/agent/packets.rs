@@ -20,7 +20,7 @@ fn apply(action: Action<'static>) -> List<'static, Instruction<'static>> {
     List::from(vec![Instruction::apply(vec![action])])
 }
 
-/// A 1.3 controller whose table-miss entry sends so many bytes of every packet up.
+/// Connects a 1.3 controller whose table-miss entry sends `max_len` bytes of every packet up.
 fn with_table_miss(max_len: u16) -> (Bench, ConnectionId) {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
     add_table_miss(&mut bench, controller, max_len);
@@ -37,7 +37,7 @@ fn add_table_miss(bench: &mut Bench, controller: ConnectionId, max_len: u16) {
     bench.tell_quietly(controller, &Message::FlowMod(table_miss));
 }
 
-/// What a test looks at in a packet-in.
+/// The fields of a packet-in that tests check.
 #[derive(Debug, PartialEq)]
 struct PacketIn {
     buffer_id: BufferId,
@@ -95,7 +95,7 @@ fn without_a_buffer_packets_go_up_whole() {
     assert_eq!(take_packet_in(&mut bench, controller), expected);
 }
 
-/// What is not in the packet's bytes is in the match (1.3.5 section 7.4.1); 1.0 has the port alone.
+/// Fields that are not in the packet's bytes are in the match (1.3.5 section 7.4.1); 1.0 has only the port.
 #[test]
 fn a_packet_goes_up_with_the_fields_of_the_pipeline() {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
@@ -180,7 +180,7 @@ fn a_flow_mod_sends_its_buffer_through_the_tables() {
     });
     bench.tell_quietly(controller, &flow_mod);
     assert_eq!(bench.sent_by(3), [frame(1, 2)]);
-    // The entry is changed all the same.
+    // The entry is changed nevertheless.
     assert_eq!(
         bench.refused(controller, &flow_mod),
         ErrorCode::BadRequestBufferEmpty
@@ -211,7 +211,7 @@ fn a_miss_goes_to_controllers_of_1_0_alone() {
 }
 
 #[test]
-fn what_an_entry_sends_up_1_0_is_told_too() {
+fn controllers_of_1_0_receive_packets_of_entries_too() {
     let (mut bench, of10) = Bench::with_controller(Version::Of10);
     let entry = FlowMod {
         instructions: apply(to_controller(30)),
@@ -225,9 +225,9 @@ fn what_an_entry_sends_up_1_0_is_told_too() {
 }
 
 /// "Packets on that port that generate a table miss should never trigger a packet-in message" (1.3.5 section 7.2.1; 1.0 section
-/// 5.2.1 says the same): what an entry sends up is no miss.
+/// 5.2.1 agrees): packets that an entry sends up are no misses.
 #[test]
-fn ports_may_be_told_to_send_no_misses_up() {
+fn ports_can_be_configured_to_send_no_misses() {
     for version in Version::ALL {
         let (mut bench, controller) = match version {
             Version::Of10 => Bench::with_controller(version),
@@ -292,7 +292,7 @@ fn a_controller_that_does_not_read_is_sent_no_more_packets() {
 }
 
 #[test]
-fn fragments_are_dropped_where_that_is_asked() {
+fn fragments_are_dropped_if_configured() {
     let (mut bench, controller) = with_table_miss(CONTROLLER_NO_BUFFER);
     let mut fragment = frame(1, 2);
     fragment[14..34].copy_from_slice(&[
@@ -310,7 +310,7 @@ fn fragments_are_dropped_where_that_is_asked() {
 }
 
 #[test]
-fn what_fragments_hide_is_matched_as_0_where_that_is_asked() {
+fn hidden_fields_of_fragments_match_0_if_configured() {
     for (flags, version) in [
         (ConfigFlags::empty(), Version::Of13),
         (ConfigFlags::FRAG_NX_MATCH, Version::Of13),
@@ -406,7 +406,7 @@ fn ports_of_fragments_are_0_for_entries_of_1_0() {
 }
 
 #[test]
-fn without_a_controller_entries_go_on() {
+fn without_a_controller_entries_still_apply() {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
     let entry = FlowMod {
         instructions: apply(Action::output(PortNo(3))),

@@ -1,4 +1,4 @@
-//! Ports: what controllers are told of them, their counters, and switching without a controller.
+//! Ports: their descriptions for controllers, their counters, and switching without a controller.
 
 use crate::support::{Bench, body, config, frame, hw_addr, link_index, multipart, port};
 use std::time::Duration;
@@ -39,9 +39,9 @@ fn configure(bench: &mut Bench, controller: ConnectionId, number: u32, config: P
     bench.take(controller);
 }
 
-/// Without a look at all ports when time passes.
+/// The link is not polled in this test.
 #[test]
-fn a_link_that_the_system_tells_of_is_gone_at_once() {
+fn a_link_lost_by_a_system_report_is_gone_at_once() {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
     let failover =
         "group_id=1,type=fast_failover,bucket=watch_port:2,output:2,bucket=watch_port:3,output:3";
@@ -65,7 +65,7 @@ fn a_link_that_the_system_tells_of_is_gone_at_once() {
 }
 
 #[test]
-fn ports_come_and_go() {
+fn ports_are_added_and_removed() {
     for version in Version::ALL {
         let (mut bench, controller) = Bench::with_controller(version);
         let expected = |reason| PortStatus {
@@ -122,7 +122,7 @@ fn links_are_watched() {
 }
 
 #[test]
-fn a_port_that_breaks_has_no_link_until_it_works_again() {
+fn a_failed_port_has_no_link_until_it_works_again() {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
     bench.link(1).is_broken = true;
     bench.switch.poll_ports(bench.now);
@@ -139,7 +139,7 @@ fn a_port_that_breaks_has_no_link_until_it_works_again() {
 }
 
 #[test]
-fn alone_it_learns() {
+fn without_a_controller_the_switch_learns() {
     let mut bench = standalone(3);
     bench.receive(1, &frame(1, 2));
     assert_eq!(bench.senders(), [2, 3], "not known yet");
@@ -154,7 +154,7 @@ fn alone_it_learns() {
 }
 
 #[test]
-fn alone_it_keeps_to_itself_what_is_for_bridges() {
+fn without_a_controller_bridge_frames_are_not_forwarded() {
     let mut bench = standalone(2);
     let mut bpdu = frame(1, 2);
     bpdu[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0, 0, 0]);
@@ -163,7 +163,7 @@ fn alone_it_keeps_to_itself_what_is_for_bridges() {
 }
 
 #[test]
-fn alone_it_floods_where_a_host_has_gone() {
+fn without_a_controller_frames_for_lost_hosts_are_flooded() {
     let mut bench = standalone(3);
     bench.receive(2, &frame(2, 0xff));
     bench.senders();
@@ -193,7 +193,7 @@ fn ports_that_are_switched_off_take_no_part() {
 }
 
 #[test]
-fn a_full_burst_says_that_there_may_be_more() {
+fn a_full_burst_reports_possible_further_frames() {
     let mut bench = standalone(2);
     for _ in 0..40 {
         bench.link(1).to_switch.push_back(frame(1, 0xff));

@@ -1,4 +1,4 @@
-//! Whatever comes in, in chunks of whatever size: no panic, no growth without bound.
+//! Any input, in chunks of any size, causes neither a panic nor unbounded growth.
 
 use crate::support::{Bench, HELLO, config, encode, frame};
 use proptest::prelude::*;

@@ -1,4 +1,5 @@
-//! Queues of ports: packets go through those that actions name, by priorities and rates, while queues and ports come and go.
+//! Queues of ports: packets pass through the queues that actions name, by priorities and rates, while queues and ports
+//! are added and removed.
 
 use crate::support::{Bench, body, frame, mac, multipart};
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use urtica_wire::{
 /// A thousand bytes a millisecond.
 const RATE_BPS: u64 = 8_000_000;
 
-/// How many frames of a thousand bytes leave at once after a pause: those of 5 ms, and the one that overdraws.
+/// Number of frames of a thousand bytes that leave at once after a pause: those of 5 ms, and the one that overdraws.
 const AT_ONCE: usize = 6;
 
 const MS: Duration = Duration::from_millis(1);
@@ -40,7 +41,8 @@ fn set(bench: &mut Bench, queues: &PortQueues) {
     assert_eq!(changed, Ok(PortNo(2)));
 }
 
-/// A switch whose port 2 has queues, and a controller whose entries send packets for host 1 through queue 1, and so on.
+/// Creates a switch whose port 2 has queues, and a controller whose entries send packets for host 1 through queue 1,
+/// and so on.
 fn bench(version: Version) -> (Bench, ConnectionId) {
     let (mut bench, controller) = Bench::with_controller(version);
     set(&mut bench, &queues());
@@ -56,7 +58,7 @@ fn bench(version: Version) -> (Bench, ConnectionId) {
     (bench, controller)
 }
 
-/// What sends a packet through a queue of port 2.
+/// Returns the actions that send a packet through a queue of port 2.
 fn by_queue(version: Version, queue_id: u32) -> Vec<Action<'static>> {
     let port = PortNo(2);
     match version {
@@ -87,7 +89,7 @@ fn numbered(dst: u8, number: u8) -> Vec<u8> {
     bytes
 }
 
-/// Has as many frames for a host come in by port 1.
+/// Receives frames with these numbers for a host by port 1.
 fn receive(bench: &mut Bench, dst: u8, numbers: std::ops::Range<u8>) {
     let frames = numbers.map(|number| numbered(dst, number));
     bench.link(1).to_switch.extend(frames);
@@ -129,7 +131,7 @@ fn packets_go_through_the_queues_that_actions_name() {
 
 /// Neither lost, nor reordered, nor faster than the port.
 #[test]
-fn packets_without_a_queue_go_through_one_of_their_own() {
+fn packets_without_a_queue_use_an_internal_queue() {
     let (mut bench, controller) = bench(Version::Of13);
     add(&mut bench, controller, 4, &by_queue(Version::Of13, 77));
     receive(&mut bench, 3, 0..8);
@@ -140,7 +142,7 @@ fn packets_without_a_queue_go_through_one_of_their_own() {
 }
 
 #[test]
-fn other_ports_have_no_part_in_it() {
+fn other_ports_are_not_affected() {
     let (mut bench, controller) = bench(Version::Of13);
     let actions = [Action::SetQueue(1), Action::output(PortNo(3))];
     add(&mut bench, controller, 1, &actions);
@@ -187,7 +189,7 @@ fn packet_outs_may_name_queues() {
 }
 
 #[test]
-fn an_entry_of_1_0_names_a_queue_that_there_is() {
+fn an_entry_of_1_0_needs_an_existing_queue() {
     let (mut bench, controller) = bench(Version::Of10);
     for (port, queue_id, code) in [
         (PortNo(2), 3, ErrorCode::BadActionBadQueue),
@@ -226,7 +228,7 @@ fn entries_are_found_by_the_port_that_they_enqueue_to() {
 }
 
 #[test]
-fn controllers_are_told_of_queues() {
+fn controllers_can_read_queues() {
     for version in Version::ALL {
         let (mut bench, controller) = bench(version);
         let mut queues = queues();
@@ -262,7 +264,7 @@ fn controllers_are_told_of_queues() {
 }
 
 #[test]
-fn controllers_are_told_what_went_through_queues() {
+fn controllers_can_read_queue_counters() {
     for version in Version::ALL {
         let (mut bench, controller) = bench(version);
         let mut queues = queues();
@@ -298,7 +300,7 @@ fn controllers_are_told_what_went_through_queues() {
             panic!("expected two queues, not {rows:?}");
         };
         assert_eq!(second, row(2, 2, 0));
-        // Bursts of 32 come in: all that find no room at once are lost.
+        // Bursts of 32 arrive: all frames beyond the queue's space are lost.
         assert_eq!(first, row(1, first.tx_packets, first.tx_errors));
         assert!(first.tx_errors > 0 && first.tx_packets > 0, "{first:?}");
         assert_eq!(ask(&mut bench, PortNo::ALL, 2), [second]);
@@ -315,7 +317,7 @@ fn controllers_are_told_what_went_through_queues() {
 }
 
 #[test]
-fn what_waits_leaves_in_order_when_queues_are_deleted() {
+fn waiting_frames_leave_in_order_when_queues_are_deleted() {
     let (mut bench, _) = bench(Version::Of13);
     receive(&mut bench, 1, 0..20);
     assert_eq!(left_after(&mut bench, Duration::ZERO).len(), AT_ONCE);
@@ -327,7 +329,7 @@ fn what_waits_leaves_in_order_when_queues_are_deleted() {
 }
 
 #[test]
-fn packets_of_a_queue_that_is_deleted_go_on() {
+fn packets_of_a_deleted_queue_are_still_sent() {
     let (mut bench, _) = bench(Version::Of10);
     receive(&mut bench, 1, 0..10);
     left_after(&mut bench, Duration::ZERO);
@@ -347,7 +349,7 @@ fn packets_of_a_queue_that_is_deleted_go_on() {
 }
 
 #[test]
-fn a_port_that_comes_again_has_its_queues_again() {
+fn a_port_that_is_added_again_has_its_queues() {
     let (mut bench, controller) = bench(Version::Of10);
     receive(&mut bench, 1, 0..10);
     left_after(&mut bench, Duration::ZERO);
@@ -369,7 +371,7 @@ fn a_port_that_comes_again_has_its_queues_again() {
 }
 
 #[test]
-fn a_port_that_loses_its_link_drops_what_waits() {
+fn a_port_that_loses_its_link_drops_waiting_frames() {
     let (mut bench, _) = bench(Version::Of13);
     receive(&mut bench, 1, 0..10);
     left_after(&mut bench, Duration::ZERO);
@@ -385,7 +387,7 @@ fn a_port_that_loses_its_link_drops_what_waits() {
 }
 
 #[test]
-fn what_the_link_has_no_room_for_waits() {
+fn frames_for_a_full_link_wait() {
     let (mut bench, _) = bench(Version::Of13);
     bench.link(2).is_full = true;
     receive(&mut bench, 1, 0..4);
@@ -397,7 +399,7 @@ fn what_the_link_has_no_room_for_waits() {
 }
 
 #[test]
-fn queues_that_cannot_be_are_refused_and_nothing_changes() {
+fn invalid_queues_are_refused_without_effect() {
     let (mut bench, _) = bench(Version::Of13);
     let now = bench.now;
     let refused = bench.switch.change_queues("nix", |_, _| Ok(()), now);

@@ -59,7 +59,7 @@ fn the_configuration_is_kept() {
 }
 
 #[test]
-fn each_controller_has_a_miss_send_len_of_its_own() {
+fn each_controller_has_its_own_miss_send_len() {
     let (mut bench, first) = Bench::with_controller(Version::Of13);
     let second = bench.connect(Version::Of13);
     bench.tell_quietly(
@@ -113,7 +113,7 @@ fn table_mods_change_nothing() {
 }
 
 #[test]
-fn ports_have_no_queues_unless_told() {
+fn ports_have_no_queues_by_default() {
     for version in Version::ALL {
         let (mut bench, controller) = Bench::with_controller(version);
         let answer = bench.ask(controller, &Message::QueueGetConfigRequest(PortNo(2)));
@@ -178,7 +178,7 @@ fn messages_of_switches_are_refused() {
 }
 
 #[test]
-fn errors_and_hellos_are_taken_in_silence() {
+fn errors_and_hellos_are_not_answered() {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
     let error = ErrorMessage {
         code: ErrorCode::BadRequestBadType,
@@ -199,7 +199,7 @@ fn port_mod(number: u32, config: PortConfig, mask: PortConfig) -> PortMod {
 }
 
 #[test]
-fn a_port_mod_is_told_to_all() {
+fn a_port_mod_is_reported_to_all() {
     for version in Version::ALL {
         let (mut bench, first) = Bench::with_controller(version);
         let second = bench.connect(version);
@@ -216,13 +216,13 @@ fn a_port_mod_is_told_to_all() {
             let sent = bench.take_one(controller);
             assert_eq!(sent.message(), Message::PortStatus(expected));
         }
-        // Once more changes nothing.
+        // Repeating it changes nothing.
         bench.tell_quietly(first, &Message::PortMod(down));
     }
 }
 
 #[test]
-fn a_port_mod_changes_masked_bits_alone() {
+fn a_port_mod_changes_only_masked_bits() {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
     let both = PortConfig::NO_RECV | PortConfig::NO_FWD;
     bench.tell(controller, &Message::PortMod(port_mod(1, both, both)));

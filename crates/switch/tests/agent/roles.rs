@@ -1,4 +1,4 @@
-//! Several controllers: roles, elections, and what each is told (1.3.5 sections 6.3.6, 7.3.9, 7.3.10).
+//! Several controllers: roles, elections, and the messages that each receives (1.3.5 sections 6.3.6, 7.3.9, 7.3.10).
 
 use crate::support::{Bench, config, frame};
 use proptest::prelude::*;
@@ -139,7 +139,7 @@ fn slaves_may_not_write() {
 }
 
 #[test]
-fn slaves_configure_themselves_alone() {
+fn slaves_configure_only_themselves() {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
     ask(&mut bench, controller, &role(ControllerRole::Slave, 0));
     let config = SwitchConfig {
@@ -163,7 +163,7 @@ fn asynchronous(bench: &mut Bench, controller: ConnectionId) -> AsyncConfig {
 }
 
 #[test]
-fn slaves_are_told_of_ports_alone_at_first() {
+fn slaves_receive_only_port_status_by_default() {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
     let expected = AsyncConfig {
         packet_in_mask: [0b011, 0],
@@ -174,7 +174,7 @@ fn slaves_are_told_of_ports_alone_at_first() {
 }
 
 #[test]
-fn the_asynchronous_configuration_is_honoured_by_role() {
+fn the_asynchronous_configuration_applies_by_role() {
     let (mut bench, controller) = Bench::with_controller(Version::Of13);
     let add = 1 << u8::from(PortReason::Add);
     let wanted = AsyncConfig {
@@ -209,7 +209,7 @@ fn roles_do_not_exist_in_1_0() {
 }
 
 #[test]
-fn packets_go_to_those_who_want_them() {
+fn packets_are_sent_to_controllers_that_want_them() {
     let (mut bench, master) = Bench::with_controller(Version::Of13);
     let [equal, slave, listener] = [(); 3].map(|()| bench.connect(Version::Of13));
     ask(&mut bench, master, &role(ControllerRole::Master, 1));
@@ -243,7 +243,8 @@ fn packets_go_to_those_who_want_them() {
 }
 
 proptest! {
-    /// The distance to the newest one that was seen, taken as signed, says whether one is older (1.3.5 section 6.3.6).
+    /// An election is older if its distance to the newest known one, taken as signed, is negative (1.3.5 section
+    /// 6.3.6).
     #[test]
     fn elections_are_compared_by_signed_distance(newest: u64, distance: i64) {
         let (mut bench, controller) = Bench::with_controller(Version::Of13);
@@ -283,8 +284,8 @@ fn give_nicira(bench: &mut Bench, controller: ConnectionId, role: ControllerRole
     assert_eq!(given, Some(NiciraMessage::RoleReply(role)));
 }
 
-/// Whether a packet that no entry matches is told to a controller.
-fn hears_of_misses(bench: &mut Bench, controller: ConnectionId) -> bool {
+/// Returns whether a controller receives packets that no entry matches.
+fn receives_misses(bench: &mut Bench, controller: ConnectionId) -> bool {
     bench.receive(1, &frame(1, 2));
     !bench.take(controller).is_empty()
 }
@@ -295,9 +296,9 @@ fn controllers_of_1_0_have_niciras_roles() {
     let second = bench.connect(Version::Of10);
     give_nicira(&mut bench, first, ControllerRole::Master);
     give_nicira(&mut bench, second, ControllerRole::Master);
-    assert!(!hears_of_misses(&mut bench, first), "it is a slave now");
+    assert!(!receives_misses(&mut bench, first), "it is a slave now");
     bench.take(second);
-    assert!(hears_of_misses(&mut bench, second));
+    assert!(receives_misses(&mut bench, second));
     bench.tell(first, &Message::FlowMod(FlowMod::default()));
     let refusal = bench.take_one(first);
     let Message::Error(error) = refusal.message() else {
@@ -305,12 +306,12 @@ fn controllers_of_1_0_have_niciras_roles() {
     };
     assert!(error.is_slave(), "{error:?}");
     give_nicira(&mut bench, first, ControllerRole::Equal);
-    assert!(hears_of_misses(&mut bench, first));
+    assert!(receives_misses(&mut bench, first));
     bench.tell_quietly(first, &Message::FlowMod(FlowMod::default()));
 }
 
 #[test]
-fn slaves_of_1_0_hear_what_they_ask_for() {
+fn slaves_of_1_0_receive_requested_messages() {
     let (mut bench, controller) = Bench::with_controller(Version::Of10);
     let config = AsyncConfig {
         packet_in_mask: [0, 0b111],
@@ -318,9 +319,9 @@ fn slaves_of_1_0_hear_what_they_ask_for() {
         flow_removed_mask: [0, 0],
     };
     tell_nicira(&mut bench, controller, &NiciraMessage::SetAsync(config));
-    assert!(!hears_of_misses(&mut bench, controller));
+    assert!(!receives_misses(&mut bench, controller));
     give_nicira(&mut bench, controller, ControllerRole::Slave);
-    assert!(hears_of_misses(&mut bench, controller));
+    assert!(receives_misses(&mut bench, controller));
 }
 
 #[test]

@@ -15,14 +15,14 @@ use urtica_wire::{
 /// A hello with both versions in its bitmap.
 pub const HELLO: [u8; 16] = [4, 0, 0, 16, 0, 0, 0, 7, 0, 1, 0, 8, 0, 0, 0, 0x12];
 
-/// What the test's end of a link and the switch's have in common.
+/// State shared by the test's end of a link and the switch's.
 #[derive(Default)]
 pub struct Link {
     pub to_switch: VecDeque<Vec<u8>>,
     pub from_switch: Vec<Vec<u8>>,
     pub is_cut: bool,
     pub is_full: bool,
-    /// Frames that came and found no room.
+    /// Frames that were lost since the queue was full.
     pub dropped: u64,
     pub is_broken: bool,
 }
@@ -90,7 +90,7 @@ impl PortIo for LinkEnd {
     }
 }
 
-/// What the system calls a port's link.
+/// Returns the system's number of a port's link.
 pub fn link_index(number: u32) -> u32 {
     number.wrapping_add(70)
 }
@@ -183,12 +183,12 @@ impl Bench {
         self.switch.poll_ports(self.now);
     }
 
-    /// What came out of a port since the last call.
+    /// Returns the frames sent by a port since the last call.
     pub fn sent_by(&mut self, number: u32) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.link(number).from_switch)
     }
 
-    /// The ports that something came out of since the last call.
+    /// Returns the ports that have sent frames since the last call.
     pub fn senders(&mut self) -> Vec<u32> {
         let numbers: Vec<_> = self.links.keys().map(|port_no| port_no.0).collect();
         let mut senders = Vec::new();
@@ -200,12 +200,12 @@ impl Bench {
         senders
     }
 
-    /// A connection whose hello has not come.
+    /// Connects a controller that sends no hello.
     pub fn connect_silently(&mut self) -> ConnectionId {
         self.switch.connect("tcp:192.0.2.1:6653".into(), self.now)
     }
 
-    /// A connection of a controller that has said hello; what was sent on the way is forgotten.
+    /// Connects a controller and sends its hello; discards the output.
     pub fn connect(&mut self, version: Version) -> ConnectionId {
         let controller = self.connect_silently();
         let hello = [version.to_wire(), 0, 0, 8, 0, 0, 0, 7];
@@ -220,7 +220,7 @@ impl Bench {
         handled.map_err(|error| error.to_string())
     }
 
-    /// What was sent to a controller since the last call.
+    /// Returns the messages sent to a controller since the last call.
     pub fn take(&mut self, controller: ConnectionId) -> Vec<Sent> {
         let out = std::mem::take(self.switch.output(controller).unwrap());
         let mut rest = out.as_slice();

@@ -1,4 +1,4 @@
-//! Replies that need more than one message.
+//! Tests of replies that need more than one message.
 
 use super::*;
 use urtica_wire::{FixedName, List, TableStats, split_frame};
@@ -16,7 +16,7 @@ fn rows(count: u32) -> Vec<TableStats> {
     (0..count).map(row).collect()
 }
 
-/// The rows of all messages, and how many of these there are.
+/// Returns the rows of all messages, and the number of messages.
 fn read(version: Version, mut bytes: &[u8]) -> (Vec<TableStats>, usize) {
     let (mut all, mut messages) = (Vec::new(), 0);
     while let Some((frame, rest)) = split_frame(bytes).unwrap() {

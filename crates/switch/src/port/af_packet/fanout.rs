@@ -1,12 +1,12 @@
-//! An interface that several sockets receive by, each on a thread of its own (PACKET_FANOUT).
+//! An interface that several sockets receive by, each on its own thread (PACKET_FANOUT).
 //!
-//! **What.** The kernel gives each frame to one socket of a group, by a hash of its addresses and ports, the same in both directions. So
-//! the frames of a flow stay in order. What is not IP all goes to one socket, and so do fragments with the same addresses: they
-//! may overtake, or be overtaken by, frames of their flow that are whole.
+//! **What.** The kernel passes each frame to one socket of a group, chosen by a hash of addresses and ports that is
+//! equal in both directions, so the frames of a flow stay in order. Frames that are not IP all go to one socket, and so
+//! do fragments with equal addresses: they may overtake, or be overtaken by, whole frames of their flow.
 //!
 //! **Limits.** A frame for a socket whose ring is full is lost and counted. It does not go to another socket
-//! (PACKET_FANOUT_FLAG_ROLLOVER): that would put the frames of a busy flow out of order, just when there are many. While a socket joins, for
-//! some microseconds, frames that come to it are lost.
+//! (PACKET_FANOUT_FLAG_ROLLOVER): that would put the frames of a busy flow out of order, just when there are many.
+//! While a socket joins, for some microseconds, its frames are lost.
 
 use super::set;
 use parking_lot::Mutex;
@@ -15,7 +15,7 @@ use std::ffi::c_void;
 use std::io;
 use std::mem::size_of;
 
-/// How many sockets a group may have, as the kernel has it by default.
+/// Maximum number of sockets in a group: the kernel's default.
 pub(super) const MAX_MEMBERS: usize = 256;
 
 /// `PACKET_FANOUT`.
@@ -30,7 +30,7 @@ const UNIQUE_ID: u32 = 0x2000;
 /// `SO_ATTACH_FILTER`.
 const ATTACH_FILTER: libc::c_int = 26;
 
-/// What a filter returns for frames to be dropped, and for whole frames.
+/// A filter's results for frames to be dropped, and for whole frames.
 const NOTHING: u32 = 0;
 const ALL: u32 = u32::MAX;
 
@@ -40,8 +40,9 @@ pub(super) struct Group {
     current: Mutex<Option<GroupId>>,
 }
 
-/// The kernel's number of a group, and that of its interface. When that is gone, its sockets have to meet in a new one for each
-/// interface that comes: the kernel tells interfaces apart by where they are in its memory, and may let a socket join a group of an old one.
+/// The kernel's number of a group, and that of its interface. When the interface is gone, its sockets have to meet in a
+/// new group for each interface that replaces it: the kernel identifies interfaces by their addresses in its memory,
+/// and may let a socket join a group of an old one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GroupId {
     id: u16,
@@ -49,8 +50,8 @@ pub(super) struct GroupId {
 }
 
 impl Group {
-    /// Has a socket that is bound to the interface with this number share the interface's frames from now on. `left` is the group that it
-    /// replaces a socket of, which lost its interface.
+    /// Starts sharing the interface's frames with a socket that is bound to the interface with this number. `left` is
+    /// the group of the socket that it replaces, which lost its interface.
     ///
     /// # Errors
     /// The system's, if it does not let the socket join.
@@ -60,7 +61,7 @@ impl Group {
         interface: u32,
         left: Option<GroupId>,
     ) -> io::Result<GroupId> {
-        // A group does not know that its sockets ignore what is sent.
+        // A group does not know that its sockets ignore outgoing frames.
         attach(socket, &not_outgoing())?;
         let mut current = self.current.lock();
         let is_ours = |group: &GroupId| group.interface == interface && Some(*group) != left;
@@ -74,16 +75,16 @@ impl Group {
     }
 }
 
-/// Has a socket receive nothing until it joins a group: what comes before would come by another socket, too.
+/// Makes a socket receive nothing until it joins a group: earlier frames would be received by another socket, too.
 pub(super) fn deafen(socket: &OwnedFd) -> io::Result<()> {
     attach(socket, &[end(NOTHING)])
 }
 
-/// The number of a socket's group.
+/// Returns the number of a socket's group.
 fn id_of(socket: &OwnedFd) -> io::Result<u16> {
     let mut option = 0_u32;
     let mut len = size_of::<u32>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `len` bytes, as many as there are.
+    // SAFETY: the kernel writes at most `len` bytes, the size of the option.
     let done = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -99,7 +100,7 @@ fn id_of(socket: &OwnedFd) -> io::Result<u16> {
     }
 }
 
-/// Frames that the interface receives, and none that it sends.
+/// Returns a filter for frames that the interface receives, and not those that it sends.
 fn not_outgoing() -> [libc::sock_filter; 4] {
     let packet_type = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE) as u32;
     let is_outgoing = libc::sock_filter {
@@ -129,13 +130,13 @@ fn statement(code: u32, k: u32) -> libc::sock_filter {
     }
 }
 
-/// Has a socket receive what this program (classic BPF) says, in the place of what another one said.
+/// Attaches a filter (classic BPF) to a socket, in place of an earlier one.
 fn attach(socket: &OwnedFd, filter: &[libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog {
         len: filter.len() as u16,
         filter: filter.as_ptr().cast_mut(),
     };
-    // SAFETY: the kernel reads the program, which points to so many instructions, and changes neither.
+    // SAFETY: the kernel reads the program, which points to `len` instructions, and changes neither.
     let done = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -160,7 +161,7 @@ mod tests {
         veth,
     };
 
-    /// A host, and a port that `count` threads share.
+    /// Creates a host, and a port that `count` threads share.
     fn shared(count: usize) -> (AfPacketPort, Vec<Box<dyn PortIo>>) {
         veth("v0", "v1");
         let host = AfPacketPort::open("v0").unwrap();
@@ -171,8 +172,8 @@ mod tests {
         (host, ports.collect())
     }
 
-    /// Has the host send, and the ports receive, each flow whole, in order and by one of the ports.
-    fn flows_come_to_one_each(host: &mut AfPacketPort, ports: &mut [Box<dyn PortIo>]) {
+    /// Sends from the host, and checks that each flow is received whole, in order and by one of the ports.
+    fn expect_each_flow_at_one_port(host: &mut AfPacketPort, ports: &mut [Box<dyn PortIo>]) {
         const FRAMES: u16 = 20;
         for round in 0..FRAMES {
             send_flows(host, round);
@@ -192,21 +193,21 @@ mod tests {
     }
 
     #[test]
-    fn each_flow_comes_to_one_thread_in_order() {
+    fn each_flow_is_received_by_one_thread_in_order() {
         for count in [2, 3] {
             in_namespace(move || {
                 let (mut host, mut ports) = shared(count);
-                flows_come_to_one_each(&mut host, &mut ports);
+                expect_each_flow_at_one_port(&mut host, &mut ports);
             });
         }
     }
 
-    /// A group has a hook of its own, to which the kernel would give them.
+    /// A group has its own hook, to which the kernel would pass them.
     #[test]
-    fn what_the_interface_sends_does_not_come_back() {
+    fn outgoing_frames_are_not_received() {
         in_namespace(|| {
             let (mut host, mut ports) = shared(2);
-            // By the network stack, of which packet sockets hear.
+            // Sent by the network stack, whose frames packet sockets receive.
             ip("address add 10.0.0.1/24 dev v1");
             ip("neighbour add 10.0.0.2 lladdr 02:00:00:00:00:02 dev v1");
             let socket = std::net::UdpSocket::bind("10.0.0.1:0").unwrap();
@@ -228,9 +229,9 @@ mod tests {
         });
     }
 
-    /// Whichever looks first, they meet in one group.
+    /// The ports meet in one group, whichever reopens first.
     #[test]
-    fn an_interface_that_is_made_again_is_shared_again() {
+    fn a_recreated_interface_is_shared_again() {
         in_namespace(|| {
             let (_, mut ports) = shared(3);
             for _ in 0..3 {
@@ -243,13 +244,13 @@ mod tests {
                 assert!(ports.iter_mut().all(reopened));
                 assert!(!ports.iter_mut().any(reopened), "once is enough");
                 eventually(|| ports.iter().all(|port| port.is_up()) && host.is_up());
-                flows_come_to_one_each(&mut host, &mut ports);
+                expect_each_flow_at_one_port(&mut host, &mut ports);
             }
         });
     }
 
     #[test]
-    fn one_that_looks_late_finds_the_others() {
+    fn a_port_that_reopens_late_joins_the_others() {
         in_namespace(|| {
             let (_, mut ports) = shared(2);
             let again = || {
@@ -258,17 +259,17 @@ mod tests {
             };
             again();
             assert!(ports[0].reopen().unwrap());
-            // The other one misses an interface.
+            // The other port never sees the interface in between.
             again();
             assert!(ports[1].reopen().unwrap() && ports[0].reopen().unwrap());
             let mut host = AfPacketPort::open("v0").unwrap();
             eventually(|| ports.iter().all(|port| port.is_up()) && host.is_up());
-            flows_come_to_one_each(&mut host, &mut ports);
+            expect_each_flow_at_one_port(&mut host, &mut ports);
         });
     }
 
     #[test]
-    fn a_sender_finds_an_interface_that_is_made_again() {
+    fn a_sender_reopens_a_recreated_interface() {
         in_namespace(|| {
             let (_, ports) = shared(2);
             let mut sender = ports[0].sender().unwrap().unwrap();

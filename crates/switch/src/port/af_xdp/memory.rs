@@ -1,13 +1,13 @@
 //! The memory of frames that XDP sockets share with the kernel and with each other (UMEM).
 //!
-//! **What.** Frames of [`FRAME_BYTES`], each either in one of the rings of a socket, or on its way as a
-//! [`LentFrame`], or free: in a port's own store, or here. Ports that forward to each other share a
-//! memory ([`FrameMemory`]), so that a frame changes the ring and not its place.
+//! **What.** Frames of [`FRAME_BYTES`]. Each is in one of the rings of a socket, or on its way as a [`LentFrame`], or
+//! free: in a port's own store, or in the shared one. Ports that forward to each other share a memory
+//! ([`FrameMemory`]), so that forwarding moves a frame between rings without copying it.
 //!
-//! **Cost.** `SHARE` frames for each queue, in huge pages where the system has some to give. The store is locked when a port has
-//! used up what it had taken from it, or has too much: once a burst at most.
+//! **Cost.** `SHARE` frames for each queue, in huge pages if the system has free ones. The shared store is locked when
+//! a port's own is empty or too large: once a burst at most.
 //!
-//! **Limits.** What a port holds when it is closed is lost to the others, as is its share; so nobody lacks frames.
+//! **Limits.** A closed port's frames are lost to the others, as is its share, so the others do not lack frames.
 
 use crate::port::lent::{LentFrame, MemoryId};
 use parking_lot::Mutex;
@@ -19,17 +19,17 @@ use rustix::net::xdp::{XdpUmemReg, XdpUmemRegFlags};
 use std::ptr::{NonNull, null_mut};
 use std::sync::{Arc, Weak};
 
-/// The memory of one frame.
+/// Size of one frame's memory.
 pub(super) const FRAME_BYTES: usize = 4096;
 
-/// Frames that may wait to be received by a queue, and as many again to be sent; powers of two.
+/// Number of frames that may wait to be received by a queue, and to be sent; powers of two.
 pub(super) const RX_FRAMES: usize = 2048;
 pub(super) const TX_FRAMES: usize = 1024;
 
-/// How many free frames a port keeps to itself.
+/// Number of free frames that a port keeps to itself.
 pub(super) const SPARE_FRAMES: usize = 64;
 
-/// How many frames a queue can hold, with a burst that is on its way.
+/// Number of frames that a queue can hold, with a burst that is on its way.
 const SHARE: usize = RX_FRAMES + TX_FRAMES + 4 * SPARE_FRAMES;
 
 const HUGE_PAGE_BYTES: usize = 2 << 20;
@@ -39,18 +39,18 @@ pub(super) struct Memory {
     id: MemoryId,
     start: NonNull<u8>,
     bytes: usize,
-    /// The frames, by address, that no port has.
+    /// Addresses of the frames that no port has.
     free: Mutex<Vec<u64>>,
 }
 
-// SAFETY: the mapping belongs to this value alone, and nothing in it depends on the thread; who may touch a frame is told by
-// who has its address.
+// SAFETY: the mapping belongs to this value alone, and nothing in it depends on the thread; whoever has a frame's
+// address may access the frame.
 unsafe impl Send for Memory {}
-// SAFETY: the same.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// For so many queues.
+    /// Allocates memory for `queues` queues.
     ///
     /// # Errors
     /// The system's, if it has no memory.
@@ -69,7 +69,7 @@ impl Memory {
         self.id
     }
 
-    /// Has the kernel know it by this socket.
+    /// Registers the memory with the kernel by this socket.
     pub fn register(&self, socket: &OwnedFd) -> Result<(), Errno> {
         let region = XdpUmemReg {
             addr: self.start.as_ptr() as u64,
@@ -89,17 +89,17 @@ impl Memory {
         to.extend(free.drain(left..));
     }
 
-    /// Takes all of these but the first `keep` back.
-    pub fn give_back(&self, from: &mut Vec<u64>, keep: usize) {
+    /// Takes all frames of `from` back but the first `keep`.
+    pub fn release(&self, from: &mut Vec<u64>, keep: usize) {
         if from.len() > keep {
             self.free.lock().extend(from.drain(keep..));
         }
     }
 
-    /// The room of the frame that this address is in.
+    /// Returns the memory of the frame that contains this address.
     ///
     /// # Panics
-    /// Where there is no such frame.
+    /// If there is no such frame.
     pub fn room(&self, address: u64) -> NonNull<[u8]> {
         let begin = frame_of(address) as usize;
         assert!(
@@ -110,21 +110,21 @@ impl Memory {
         NonNull::slice_from_raw_parts(unsafe { self.start.add(begin) }, FRAME_BYTES)
     }
 
-    /// `len` bytes of a frame from this address on.
+    /// Returns `len` bytes of a frame, from this address on.
     ///
     /// # Panics
-    /// Where the frame ends before.
+    /// If the frame ends before.
     ///
     /// # Safety
     /// The frame is the caller's: the kernel has handed it over, or it was free.
-    #[allow(clippy::mut_from_ref)] // Frames are told apart by their addresses.
+    #[allow(clippy::mut_from_ref)] // Different addresses are different frames.
     pub unsafe fn bytes_mut(&self, address: u64, len: usize) -> &mut [u8] {
         // SAFETY: within the mapping; the caller promises the rest.
         let room = unsafe { self.room(address).as_mut() };
         &mut room[offset(address)..][..len]
     }
 
-    /// Where a lent frame is.
+    /// Returns the address of a lent frame.
     pub fn address_of(&self, frame: &LentFrame) -> u64 {
         let room = frame.room().cast::<u8>().addr().get() - self.start.addr().get();
         (room + frame.start()) as u64
@@ -139,53 +139,53 @@ impl Drop for Memory {
     }
 }
 
-/// Huge pages, where some are reserved; else what the system makes of small ones.
+/// Maps huge pages, if some are reserved; otherwise small ones, which the system may combine.
 fn map(bytes: usize) -> Result<NonNull<u8>, Errno> {
     let access = ProtFlags::READ | ProtFlags::WRITE;
     let map = |flags| {
-        // SAFETY: a new mapping, where the kernel likes it.
+        // SAFETY: a new mapping, at an address of the kernel's choice.
         unsafe { mmap_anonymous(null_mut(), bytes, access, MapFlags::PRIVATE | flags) }
     };
     let start = map(MapFlags::HUGETLB | MapFlags::POPULATE).or_else(|error| {
-        tracing::info!(%error, bytes, "fewer huge pages are reserved (vm.nr_hugepages) than AF_XDP could use; it takes others");
+        tracing::info!(%error, bytes, "too few huge pages are reserved for AF_XDP (vm.nr_hugepages); using normal pages");
         let start = map(MapFlags::empty())?;
-        // Advice, which a kernel without them does not take.
-        // SAFETY: a mapping of our own, with nothing in it yet.
+        // Advice, which a kernel without huge pages does not accept.
+        // SAFETY: our own mapping, with nothing in it yet.
         let _ = unsafe { madvise(start, bytes, Advice::LinuxHugepage) };
         Ok::<_, Errno>(start)
     })?;
     NonNull::new(start.cast()).ok_or(Errno::NOMEM)
 }
 
-/// Where frame `number` is.
+/// Returns the address of frame `number`.
 fn address(number: usize) -> u64 {
     (number * FRAME_BYTES) as u64
 }
 
-/// Where the frame begins that this address is in.
+/// Returns the address of the frame that contains `address`.
 pub(super) fn frame_of(address: u64) -> u64 {
     address & !(FRAME_BYTES as u64 - 1)
 }
 
-/// Where in its frame this address is.
+/// Returns the offset of `address` in its frame.
 pub(super) fn offset(address: u64) -> usize {
     address as usize % FRAME_BYTES
 }
 
-/// How frames come and go. All sockets that share a memory have the same kind.
+/// How frames are received and sent. All sockets that share a memory have one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kind {
-    /// The driver uses the memory itself; else the kernel copies.
+    /// The driver uses the memory itself; otherwise the kernel copies.
     pub is_zero_copy: bool,
-    /// Frames longer than a frame's memory come in parts (Linux 6.6).
+    /// Frames longer than a frame's memory are received in parts (Linux 6.6).
     pub has_parts: bool,
 }
 
-/// The memories that AF_XDP ports share which forward to each other: those of one thread. A port that cannot share any, as its
-/// driver takes frames in another way, gets its own.
+/// The memories of AF_XDP ports that forward to each other: those of one thread. A port that cannot share any, since
+/// its driver receives frames in another way, gets its own.
 #[derive(Default)]
 pub struct FrameMemory {
-    /// How many ports have not been opened yet.
+    /// Number of ports that have not been opened yet.
     expected: usize,
     memories: Vec<Known>,
 }
@@ -195,12 +195,12 @@ struct Known {
     memory: Weak<Memory>,
     /// The socket that the kernel knows it by.
     socket: Weak<OwnedFd>,
-    /// For how many queues there is room.
+    /// Number of queues for which the memory has space.
     room: usize,
 }
 
 impl FrameMemory {
-    /// For so many ports. One more gets memory of its own.
+    /// Prepares memory for `count` ports. One more gets its own.
     pub fn for_ports(count: usize) -> Self {
         Self {
             expected: count,
@@ -208,24 +208,24 @@ impl FrameMemory {
         }
     }
 
-    /// One port is about to be opened.
+    /// Notes that one port is about to be opened.
     pub(super) fn expect_one_less(&mut self) {
         self.expected = self.expected.saturating_sub(1);
     }
 
-    /// What a port with so many queues may share; its socket is how.
+    /// Finds memory that a port with `queues` queues may share, and the socket to share it by.
     pub(super) fn find(&self, kind: Kind, queues: usize) -> Option<(Arc<Memory>, Arc<OwnedFd>)> {
         let fits = |known: &&Known| known.kind == kind && known.room >= queues;
         let mut fitting = self.memories.iter().filter(fits);
         fitting.find_map(|known| Some((known.memory.upgrade()?, known.socket.upgrade()?)))
     }
 
-    /// A new one, for so many queues and for the ports to come.
+    /// Allocates memory for `queues` queues and for later ports.
     pub(super) fn make(&self, queues: usize) -> Result<Memory, Errno> {
         Memory::new(queues + self.expected)
     }
 
-    /// So many queues share a memory from now on, which the kernel knows by this socket.
+    /// Notes that `queues` queues share a memory from now on, which the kernel knows by this socket.
     pub(super) fn note(
         &mut self,
         kind: Kind,
@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_taken_and_given_back() {
+    fn frames_are_taken_and_released() {
         let memory = Memory::new(1).unwrap();
         let mut taken = Vec::new();
         memory.take(40, &mut taken);
@@ -261,14 +261,14 @@ mod tests {
         assert_eq!(taken.len(), SHARE);
         taken.sort_unstable();
         assert!(taken.iter().copied().eq((0..SHARE).map(address)));
-        memory.give_back(&mut taken, 10);
+        memory.release(&mut taken, 10);
         assert_eq!(taken.len(), 10);
         memory.take(usize::MAX, &mut taken);
         assert_eq!(taken.len(), SHARE);
     }
 
     #[test]
-    fn rooms_lie_side_by_side() {
+    fn frame_memories_are_adjacent() {
         let memory = Memory::new(1).unwrap();
         let (one, next) = (memory.room(5000), memory.room(8192));
         assert_eq!(
@@ -277,16 +277,16 @@ mod tests {
         );
         let frame = LentFrame::new(memory.id(), one, 300, 60);
         assert_eq!(memory.address_of(&frame), 4096 + 300);
-        // SAFETY: nobody else has the frame.
+        // SAFETY: nothing else has the frame.
         let bytes = unsafe { memory.bytes_mut(8192 + 4000, 96) };
         bytes.fill(1);
     }
 
     #[test]
     #[should_panic]
-    fn nothing_goes_beyond_its_frame() {
+    fn bytes_beyond_a_frame_are_refused() {
         let memory = Memory::new(1).unwrap();
-        // SAFETY: nobody else has the frame.
+        // SAFETY: nothing else has the frame.
         unsafe { memory.bytes_mut(4000, 97) };
     }
 }

@@ -1,4 +1,5 @@
-//! How an interface's queues get their sockets: in the best way that the driver, the kernel and other ports allow.
+//! Creation of the sockets for an interface's queues, in the best way that the driver, the kernel and other ports
+//! allow.
 
 use super::memory::{FrameMemory, Kind, Memory, RX_FRAMES, TX_FRAMES};
 use super::queue::{Receiver, Sender};
@@ -9,13 +10,13 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, soc
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long the kernel may take to let go of a socket that was closed; it has been seen to take a second.
+/// Maximum time that the kernel may need to release a closed socket; a second has been observed.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What the kernel may keep of frames that are being sent.
+/// Size of the kernel's buffer of frames that are being sent.
 const SEND_BUFFER_BYTES: usize = 8 << 20;
 
-/// From the best to what each driver can do.
+/// From the best kind to one that every driver supports.
 const KINDS: [Kind; 4] = [
     Kind {
         is_zero_copy: true,
@@ -39,16 +40,17 @@ const KINDS: [Kind; 4] = [
 pub(super) struct Queues {
     pub kind: Kind,
     pub memory: Arc<Memory>,
-    /// One for each queue, in order.
+    /// A receiver for each queue, in order.
     pub receivers: Vec<Receiver>,
-    /// By the first of them.
+    /// The sender, which uses the first queue.
     pub sender: Sender,
 }
 
 /// What was attempted, and why it failed.
 pub(super) type Failure = (&'static str, Errno);
 
-/// Binds to all queues of the interface with this number, in the best way there is; in parts if they must be.
+/// Binds to all queues of the interface with this number, in the best way possible; with frames in parts if
+/// `needs_parts`.
 pub(super) fn open(
     index: u32,
     count: u32,
@@ -65,7 +67,7 @@ pub(super) fn open(
         loop {
             match open_kind(index, count, kind, memory) {
                 Ok(queues) => return Ok(queues),
-                // The kernel lets go of a queue only some time after its socket was closed.
+                // The kernel releases a queue only some time after its socket was closed.
                 Err((_, Errno::BUSY)) if start.elapsed() < RELEASE_TIMEOUT => {
                     std::thread::sleep(Duration::from_millis(50));
                 }
@@ -97,7 +99,7 @@ fn open_kind(
             }
             Err(failure @ (_, Errno::BUSY)) => return Err(failure),
             Err((_, error)) => {
-                tracing::info!(interface = index, %error, "no memory is shared with other ports; frames are copied between them");
+                tracing::info!(interface = index, %error, "cannot share memory with other ports; copying frames between them");
             }
         }
     }
@@ -108,7 +110,7 @@ fn open_kind(
     Ok(queues)
 }
 
-/// What is bound to.
+/// The queues to bind to.
 #[derive(Clone, Copy)]
 struct Place {
     index: u32,
@@ -117,7 +119,7 @@ struct Place {
 }
 
 impl Place {
-    /// Sockets that share a memory which the kernel knows by `owner`.
+    /// Opens sockets that share a memory, which the kernel knows by `owner`.
     fn join_all(self, memory: &Arc<Memory>, owner: &OwnedFd) -> Result<Queues, Failure> {
         let first = Prepared::new(true, None)?;
         let mapped = self.map(&first)?;
@@ -125,7 +127,7 @@ impl Place {
         self.complete(mapped, memory, owner)
     }
 
-    /// Sockets that share a new memory, by the first of them.
+    /// Opens sockets that share a new memory, registered by the first of them.
     fn found(self, memory: &Arc<Memory>) -> Result<(Queues, Arc<OwnedFd>), Failure> {
         let first = Prepared::new(true, Some(memory))?;
         let mut flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
@@ -147,7 +149,7 @@ impl Place {
         Ok((receiver, sender.map_err(on_map)?))
     }
 
-    /// The sockets of the other queues, which only receive.
+    /// Adds the sockets of the other queues, which only receive.
     fn complete(
         self,
         (first, sender): (Receiver, Sender),
@@ -185,7 +187,7 @@ struct Prepared {
 }
 
 impl Prepared {
-    /// A new one; the kernel knows `memory` by it, if there is one.
+    /// Creates a socket; the kernel knows `memory` by it, if any.
     fn new(sends: bool, memory: Option<&Memory>) -> Result<Self, Failure> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)
@@ -196,7 +198,7 @@ impl Prepared {
         }
         size_rings(&socket, sends).map_err(|error| ("make rings", error))?;
         if sends {
-            // Beyond the system's limit where we may; frames wait for room where we may not.
+            // Beyond the system's limit if the process may; otherwise frames wait for space.
             let _ = sockopt::set_socket_send_buffer_size_force(&socket, SEND_BUFFER_BYTES)
                 .or_else(|_| sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES));
         }

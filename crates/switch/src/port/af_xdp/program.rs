@@ -21,10 +21,10 @@ const ATTACH_XDP: u32 = 37;
 const NATIVE: u32 = 1 << 2;
 const GENERIC: u32 = 1 << 1;
 
-/// The program takes frames of several parts (`BPF_F_XDP_HAS_FRAGS`), since Linux 5.18.
+/// The program accepts frames of several parts (`BPF_F_XDP_HAS_FRAGS`), since Linux 5.18.
 const HAS_FRAGS: u32 = 1 << 5;
 
-/// What is passed on to the kernel as if there were no program: frames of queues that no socket has.
+/// The result for frames of queues that have no socket: the kernel handles them as if there were no program.
 const XDP_PASS: i32 = 2;
 const REDIRECT_MAP: i32 = 51;
 
@@ -66,14 +66,14 @@ struct LinkCreate {
     flags: u32,
 }
 
-/// The program at work on an interface; goes when dropped.
+/// The program attached to an interface; detached when dropped.
 pub(super) struct Redirect {
     _link: OwnedFd,
 }
 
 impl Redirect {
-    /// Has all frames that come in by the interface's queues go to these sockets, in their order: from the driver on where
-    /// that can. `takes_parts` says whether the sockets take frames of several parts.
+    /// Passes all frames of the interface's queues to these sockets, in order: in the driver if possible. `takes_parts`
+    /// says whether the sockets accept frames of several parts.
     pub fn attach<'a>(
         index: u32,
         queues: impl ExactSizeIterator<Item = BorrowedFd<'a>>,
@@ -85,10 +85,10 @@ impl Redirect {
         }
         let program = load(&sockets, if takes_parts { HAS_FRAGS } else { 0 })?;
         let link = link(&program, index, NATIVE).or_else(|error| match error.raw_os_error() {
-            // Another program is there; it would be in the way behind the driver too.
+            // Another program is attached; it would be in the way after the driver too.
             Some(libc::EBUSY) => Err(error),
             _ => {
-                tracing::info!(interface = index, %error, "no XDP in the driver; it runs behind it");
+                tracing::info!(interface = index, %error, "the driver has no XDP; running it after the driver");
                 link(&program, index, GENERIC)
             }
         })?;
@@ -96,7 +96,7 @@ impl Redirect {
     }
 }
 
-/// A map from queues to sockets.
+/// Creates a map from queues to sockets.
 fn create_map(queues: u32) -> io::Result<OwnedFd> {
     let arguments = MapCreate {
         map_type: MAP_TYPE_XSKMAP,
@@ -135,7 +135,7 @@ fn load(sockets: &OwnedFd, prog_flags: u32) -> io::Result<OwnedFd> {
         prog_type: PROG_TYPE_XDP,
         insn_count: instructions.len() as u32,
         insns: instructions.as_ptr() as u64,
-        // The kernel lets only some helpers be called by others, of which this is none.
+        // The kernel requires a GPL-compatible licence for some helpers only, and this is not one of them.
         license: c"Apache-2.0 OR MIT".as_ptr() as u64,
         log_level: 0,
         log_size: 0,
@@ -146,7 +146,8 @@ fn load(sockets: &OwnedFd, prog_flags: u32) -> io::Result<OwnedFd> {
     bpf_fd(PROG_LOAD, &arguments)
 }
 
-/// `struct bpf_insn`, whose registers share a byte: the destination in its first four bits, in the machine's order.
+/// Encodes a `struct bpf_insn`, whose registers share a byte: the destination in its first four bits, in the machine's
+/// order.
 fn instruction(code: u8, destination: u8, source: u8, offset: i16, immediate: i32) -> [u8; 8] {
     let registers = match cfg!(target_endian = "little") {
         true => source << 4 | destination,
@@ -168,13 +169,13 @@ fn link(program: &OwnedFd, index: u32, flags: u32) -> io::Result<OwnedFd> {
 
 fn bpf_fd<T>(command: libc::c_long, arguments: &T) -> io::Result<OwnedFd> {
     let fd = bpf(command, arguments)?;
-    // SAFETY: the command makes a descriptor, which nobody else knows.
+    // SAFETY: the command creates a descriptor, which is known to nobody else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
 }
 
-/// `T` is what belongs to the command; pointers in it are valid.
+/// Calls bpf(2). `T` is the command's structure; pointers in it must be valid.
 fn bpf<T>(command: libc::c_long, arguments: &T) -> io::Result<libc::c_long> {
-    // SAFETY: the kernel reads as many bytes as are said to be there, and what they point to.
+    // SAFETY: the kernel reads `size_of::<T>()` bytes, and the memory that they point to.
     let result = unsafe {
         libc::syscall(
             libc::SYS_bpf,

@@ -1,4 +1,4 @@
-//! The two halves of XDP sockets: what comes in by a queue of the interface, and what goes out.
+//! The two halves of XDP sockets: received frames of one queue of the interface, and sent frames.
 
 use super::memory::{
     FRAME_BYTES, Kind, Memory, RX_FRAMES, SPARE_FRAMES, TX_FRAMES, frame_of, offset,
@@ -15,25 +15,25 @@ use rustix::net::xdp::{
 use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
 use std::sync::Arc;
 
-/// The longest frame there is: what IP can carry, an Ethernet header and two VLAN tags.
+/// Maximum length of a frame: the largest IP packet, an Ethernet header and two VLAN tags.
 pub(super) const MAX_FRAME_BYTES: usize = 65_535 + 22;
 
-/// The shortest: an Ethernet header. The kernel refuses less, and does not give the memory back.
+/// Minimum length of a frame: an Ethernet header. The kernel refuses shorter ones, and does not return their memory.
 const MIN_FRAME_BYTES: usize = 14;
 
 /// An address outside of any memory, which makes an entry invalid: the kernel sends nothing for it.
 const NO_FRAME: u64 = u64::MAX;
 
-/// What comes in by one queue.
+/// The receiving half, for one queue.
 pub(super) struct Receiver {
-    /// Received frames, and those given to the kernel to receive into.
+    /// Received frames, and frames given to the kernel to receive into.
     rx: Consumer<XdpDesc>,
     fill: Producer<u64>,
-    /// How many frames the kernel could be given.
+    /// Number of frames that the kernel could be given.
     missing: usize,
-    /// A frame of several parts, as far as it has come.
+    /// The parts of a frame received so far.
     parts: Vec<u8>,
-    /// How many frames the kernel had lost when it was last asked.
+    /// Number of frames that the kernel had lost at the last query.
     dropped_before: u64,
     socket: Arc<OwnedFd>,
 }
@@ -50,7 +50,7 @@ impl Receiver {
         })
     }
 
-    /// Hands over at most `max` frames; returns how many. Free frames are in `spare`, and come there.
+    /// Passes on at most `max` frames; returns how many. Free frames are in `spare`, and return there.
     pub fn receive(
         &mut self,
         max: usize,
@@ -89,7 +89,7 @@ impl Receiver {
         count
     }
 
-    /// Gives the kernel frames to receive into, as many as it can have.
+    /// Gives the kernel as many frames to receive into as it can have.
     pub fn refill(&mut self, memory: &Memory, spare: &mut Vec<u64>) {
         if self.missing > spare.len() {
             memory.take(self.missing - spare.len(), spare);
@@ -101,12 +101,12 @@ impl Receiver {
             .for_each(|address| self.fill.push(address));
         self.fill.publish();
         if self.fill.needs_wakeup() {
-            // Nothing is received by this; it tells the driver of the frames that it was given.
+            // Receives nothing, but notifies the driver of the frames that it was given.
             let _ = recv(&self.socket, &mut [0_u8; 0][..], RecvFlags::DONTWAIT);
         }
     }
 
-    /// How many frames were lost for want of room since this was last asked.
+    /// Returns the number of frames lost for lack of space since the last call.
     pub fn take_dropped(&mut self) -> u64 {
         let Ok(counts) = sockopt::xdp_statistics(&self.socket) else {
             return 0;
@@ -115,7 +115,7 @@ impl Receiver {
         dropped - std::mem::replace(&mut self.dropped_before, dropped).min(dropped)
     }
 
-    /// Takes the error that an interface leaves which goes away: with it the socket would seem readable.
+    /// Clears the error that an interface leaves when it is deleted: with it the socket would stay readable.
     pub fn take_error(&self) {
         let _ = sockopt::socket_error(&self.socket);
     }
@@ -127,21 +127,21 @@ impl AsFd for Receiver {
     }
 }
 
-/// What goes out, by the first queue.
+/// The sending half, for the first queue.
 pub(super) struct Sender {
-    /// Frames to send, and those that have been.
+    /// Frames to send, and frames that were sent.
     tx: Producer<XdpDesc>,
     completed: Consumer<u64>,
-    /// How many the kernel has, or will have with the next flush.
+    /// Number of frames that the kernel has, or will have after the next flush.
     in_flight: usize,
-    /// Whether the kernel was too busy to take all.
+    /// Whether the kernel was too busy to accept all frames.
     is_congested: bool,
     /// Whether the interface was down at the last flush: then frames are dropped.
     is_down: bool,
-    /// Frames whose entries were made invalid, in their order, until it is known which the kernel had taken before.
+    /// Frames whose entries were made invalid, in order, until it is known which ones the kernel had accepted before.
     cancelled: Vec<u64>,
-    /// The number of invalid entries that the kernel has passed over, when it was last asked.
-    passed_over: u64,
+    /// Number of invalid entries that the kernel had skipped at the last query.
+    skipped: u64,
     kind: Kind,
     socket: Arc<OwnedFd>,
 }
@@ -156,18 +156,18 @@ impl Sender {
             is_congested: false,
             is_down: false,
             cancelled: Vec::new(),
-            passed_over: 0,
+            skipped: 0,
             kind,
             socket: Arc::clone(socket),
         })
     }
 
-    /// Copies a frame to be sent. Returns whether there was room, and the interface up.
+    /// Copies a frame to be sent. Returns whether the ring had space and the interface was up.
     pub fn send(&mut self, frame: &[u8], memory: &Memory, spare: &mut Vec<u64>) -> bool {
         let parts = frame.len().div_ceil(FRAME_BYTES);
         let is_sound = (MIN_FRAME_BYTES..=MAX_FRAME_BYTES).contains(&frame.len())
             && (parts == 1 || self.kind.has_parts);
-        if !is_sound || !self.has_room(parts, memory, spare) {
+        if !is_sound || !self.has_space(parts, memory, spare) {
             return false;
         }
         if spare.len() < parts {
@@ -187,24 +187,24 @@ impl Sender {
         true
     }
 
-    /// Sends a frame from where it is, unless there is no room, or the interface is down: then it comes back.
+    /// Sends a frame in place; returns it if the ring has no space or the interface is down.
     pub fn send_lent(
         &mut self,
         frame: LentFrame,
         memory: &Memory,
         spare: &mut Vec<u64>,
     ) -> Result<(), LentFrame> {
-        if frame.len() < MIN_FRAME_BYTES || !self.has_room(1, memory, spare) {
+        if frame.len() < MIN_FRAME_BYTES || !self.has_space(1, memory, spare) {
             return Err(frame);
         }
         self.push(memory.address_of(&frame), frame.len(), false);
         Ok(())
     }
 
-    /// Has the kernel send what it was given, and takes back what it has sent.
+    /// Makes the kernel send the frames that it was given, and takes back those that it has sent.
     ///
-    /// A system call does it all where the driver takes frames; where the kernel copies them, it does 32, and says that it was
-    /// interrupted by its own limit (EAGAIN) or by a frame that it dropped (EBUSY).
+    /// One system call sends all frames if the driver accepts them directly; if the kernel copies them, it sends 32,
+    /// and reports that it was interrupted by its own limit (EAGAIN) or by a frame that it dropped (EBUSY).
     pub fn flush(&mut self, memory: &Memory, spare: &mut Vec<u64>) {
         self.tx.publish();
         self.is_congested = false;
@@ -230,7 +230,7 @@ impl Sender {
         }
         self.reap(memory, spare);
         if !self.is_down && !self.cancelled.is_empty() {
-            self.pass_cancelled(memory, spare);
+            self.skip_cancelled(memory, spare);
         }
     }
 
@@ -238,8 +238,8 @@ impl Sender {
         self.is_congested
     }
 
-    /// Whether so many more can be under way.
-    fn has_room(&mut self, count: usize, memory: &Memory, spare: &mut Vec<u64>) -> bool {
+    /// Returns whether `count` more frames can be under way.
+    fn has_space(&mut self, count: usize, memory: &Memory, spare: &mut Vec<u64>) -> bool {
         if self.is_blocked() {
             return false;
         }
@@ -249,15 +249,17 @@ impl Sender {
         !self.is_blocked() && self.in_flight + count <= TX_FRAMES
     }
 
-    /// Whether frames are dropped, because the interface is down or the ring still has entries from when it was.
+    /// Returns whether frames are dropped, because the interface is down or the ring still has entries from when it
+    /// was.
     fn is_blocked(&self) -> bool {
         self.is_down || !self.cancelled.is_empty()
     }
 
-    /// Makes the entries invalid that the kernel has not taken, so that nothing that was sent to a dead link leaves later.
+    /// Invalidates the entries that the kernel has not accepted, so that frames sent to a dead link do not leave later.
     ///
-    /// A driver that takes frames itself may read the ring at any time: its entries stay, and leave with the next link. So do
-    /// frames of several parts, and those that wait with them: the kernel may have taken the beginning of one.
+    /// A driver that accepts frames itself may read the ring at any time: its entries stay, and leave with the next
+    /// link. So do frames of several parts, and those that wait with them: the kernel may have accepted the start of
+    /// one.
     fn cancel(&mut self, was_down: bool) {
         let mut has_parts = false;
         self.tx.replace_unread(|entry| {
@@ -280,12 +282,12 @@ impl Sender {
         });
     }
 
-    /// Has the kernel pass over the entries of cancelled frames, and takes those frames back.
+    /// Makes the kernel skip the entries of cancelled frames, and takes those frames back.
     ///
-    /// The kernel says late how many entries it has taken (it publishes that when it has taken all), so some of the frames may
-    /// have been sent: those come back as sent. It counts the invalid entries, which were the last ones.
-    fn pass_cancelled(&mut self, memory: &Memory, spare: &mut Vec<u64>) {
-        // A system call passes over one entry at least.
+    /// The kernel reports late how many entries it has accepted (after accepting all), so some of the frames may have
+    /// been sent: those are returned as sent. It counts the invalid entries, which were the last ones.
+    fn skip_cancelled(&mut self, memory: &Memory, spare: &mut Vec<u64>) {
+        // A system call skips at least one entry.
         for _ in 0..TX_FRAMES {
             if self.tx.unread() == 0 {
                 break;
@@ -297,12 +299,12 @@ impl Sender {
             return;
         };
         if self.tx.unread() == 0 {
-            let passed_over = (statistics.tx_invalid_descs - self.passed_over) as usize;
-            self.passed_over = statistics.tx_invalid_descs;
-            let taken = self.cancelled.len().saturating_sub(passed_over);
+            let skipped = (statistics.tx_invalid_descs - self.skipped) as usize;
+            self.skipped = statistics.tx_invalid_descs;
+            let taken = self.cancelled.len().saturating_sub(skipped);
             self.in_flight -= self.cancelled.len() - taken;
             spare.extend(self.cancelled.drain(..).skip(taken));
-            memory.give_back(spare, SPARE_FRAMES);
+            memory.release(spare, SPARE_FRAMES);
         }
     }
 
@@ -317,7 +319,7 @@ impl Sender {
         self.in_flight += 1;
     }
 
-    /// Takes back the frames that have been sent. Some kernels return the invalid entries of cancelled frames, too.
+    /// Takes back the frames that were sent. Some kernels return the invalid entries of cancelled frames, too.
     fn reap(&mut self, memory: &Memory, spare: &mut Vec<u64>) {
         while let Some(address) = self.completed.pop() {
             if address != NO_FRAME {
@@ -326,6 +328,6 @@ impl Sender {
             }
         }
         self.completed.release();
-        memory.give_back(spare, SPARE_FRAMES);
+        memory.release(spare, SPARE_FRAMES);
     }
 }

@@ -1,8 +1,8 @@
-//! The rings of an XDP socket: one side produces, the other consumes, neither locks.
+//! The rings of an XDP socket: one side produces, the other consumes, without locks.
 //!
-//! Each side has an index that only it writes and that goes up for ever; an entry is at its index modulo the ring's size,
-//! a power of two. Publishing (with release) makes the entries before the index the other side's; reading it (with
-//! acquire) takes them over.
+//! Each side has an index that only it writes and that only increases; an entry is at its index modulo the ring's size,
+//! a power of two. Publishing an index (with release) passes the entries before it to the other side; reading the index
+//! (with acquire) accepts them.
 
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -12,10 +12,10 @@ use std::mem::size_of;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// `XDP_RING_NEED_WAKEUP`: the kernel does not look at the ring by itself.
+/// `XDP_RING_NEED_WAKEUP`: the kernel does not check the ring automatically.
 const NEED_WAKEUP: u32 = 1;
 
-/// A ring that the kernel takes from.
+/// A ring that the kernel consumes.
 pub(super) struct Producer<T> {
     ring: Ring<T>,
     /// One after the last entry written; published later.
@@ -33,43 +33,43 @@ impl<T: Copy> Producer<T> {
         Ok(Self { ring, written: 0 })
     }
 
-    /// Writes an entry. There is room: there are no more frames than entries.
+    /// Writes an entry. The ring has space: there are no more frames than entries.
     pub fn push(&mut self, entry: T) {
         // SAFETY: the entry is ours until it is published; see above on room.
         unsafe { self.ring.entry(self.written).write(entry) };
         self.written = self.written.wrapping_add(1);
     }
 
-    /// Gives the kernel what was written.
+    /// Publishes the written entries to the kernel.
     pub fn publish(&mut self) {
         self.ring.producer().store(self.written, Ordering::Release);
     }
 
-    /// How many entries the kernel has not taken.
+    /// Returns the number of entries that the kernel has not read.
     pub fn unread(&self) -> u32 {
         let read = self.ring.consumer().load(Ordering::Acquire);
         self.written.wrapping_sub(read)
     }
 
-    /// Replaces the entries that the kernel has not taken. It must not take any during the call.
+    /// Replaces the entries that the kernel has not read. It must not read any during the call.
     pub fn replace_unread(&mut self, mut replace: impl FnMut(T) -> T) {
         for back in (1..=self.unread()).rev() {
             let entry = self.ring.entry(self.written.wrapping_sub(back));
-            // SAFETY: the entry was written, and the kernel does not look at it.
+            // SAFETY: the entry was written, and the kernel does not read it.
             unsafe { entry.write(replace(entry.read())) };
         }
     }
 
-    /// Whether the kernel waits for a system call.
+    /// Returns whether the kernel waits for a system call.
     pub fn needs_wakeup(&self) -> bool {
         self.ring.flags().load(Ordering::Relaxed) & NEED_WAKEUP != 0
     }
 }
 
-/// A ring that the kernel puts into.
+/// A ring that the kernel produces.
 pub(super) struct Consumer<T> {
     ring: Ring<T>,
-    /// The next entry to read; the kernel learns of it later.
+    /// Index of the next entry to read; published later.
     read: u32,
 }
 
@@ -84,7 +84,7 @@ impl<T: Copy> Consumer<T> {
         Ok(Self { ring, read: 0 })
     }
 
-    /// The next entry, if there is one.
+    /// Returns the next entry, if any.
     pub fn pop(&mut self) -> Option<T> {
         if self.ring.producer().load(Ordering::Acquire) == self.read {
             return None;
@@ -95,7 +95,7 @@ impl<T: Copy> Consumer<T> {
         Some(entry)
     }
 
-    /// Gives the kernel back the entries that were read.
+    /// Returns the entries that were read to the kernel.
     pub fn release(&mut self) {
         self.ring.consumer().store(self.read, Ordering::Release);
     }
@@ -129,14 +129,14 @@ impl<T> Ring<T> {
             ProtFlags::READ | ProtFlags::WRITE,
             MapFlags::SHARED | MapFlags::POPULATE,
         );
-        // SAFETY: a new mapping, where the kernel likes it.
+        // SAFETY: a new mapping, at an address of the kernel's choice.
         let memory = unsafe { mmap(std::ptr::null_mut(), bytes, access, flags, socket, page)? };
         let memory = NonNull::new(memory.cast::<u8>()).ok_or(Errno::NOMEM)?;
         Ok(Self {
             memory,
             bytes,
             offsets: *offsets,
-            // SAFETY: the kernel says that the entries are there, aligned.
+            // SAFETY: the kernel reports this as the entries' offset, aligned.
             entries: unsafe { memory.add(offsets.desc as usize).cast() },
             mask: size as u32 - 1,
         })
@@ -161,14 +161,14 @@ impl<T> Ring<T> {
     }
 
     fn index(&self, offset: u64) -> &AtomicU32 {
-        // SAFETY: the kernel says that an index is there, aligned; both sides use it atomically.
+        // SAFETY: the kernel reports this as an index's offset, aligned; both sides use it atomically.
         unsafe { AtomicU32::from_ptr(self.memory.as_ptr().add(offset as usize).cast()) }
     }
 }
 
 impl<T> Drop for Ring<T> {
     fn drop(&mut self) {
-        // SAFETY: this is the whole mapping, and nothing refers to it any more.
+        // SAFETY: this is the whole mapping, and nothing refers to it any longer.
         let _ = unsafe { munmap(self.memory.as_ptr().cast(), self.bytes) };
     }
 }

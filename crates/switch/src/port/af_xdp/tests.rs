@@ -36,7 +36,7 @@ fn bursts_arrive_whole_and_in_order() {
 }
 
 #[test]
-fn frames_that_find_no_room_are_counted() {
+fn frames_without_space_are_counted() {
     in_namespace(|| {
         let (mut a, mut b) = link();
         for _ in 0..(RX_FRAMES + 100) / 4 {
@@ -66,9 +66,9 @@ fn local_tcp_passes() {
     in_namespace(|| tcp_passes(|name| Box::new(AfXdpPort::open(name).unwrap())));
 }
 
-/// A veth has no XDP in the driver while its peer has more queues than itself.
+/// A veth has no native XDP while its peer has more queues than itself.
 #[test]
-fn frames_pass_where_the_driver_has_no_xdp() {
+fn frames_pass_without_xdp_in_the_driver() {
     in_namespace(|| {
         ip("link add v0 numtxqueues 4 type veth peer name v1");
         for end in ["v0", "v1"] {
@@ -103,7 +103,7 @@ fn an_interface_that_another_program_has_is_refused() {
     });
 }
 
-/// A host, and a port with four queues.
+/// Creates a host, and a port with four queues.
 fn with_queues() -> (AfPacketPort, AfXdpPort) {
     ip(
         "link add w0 numrxqueues 4 numtxqueues 1 type veth peer name w1 numtxqueues 4 numrxqueues 1",
@@ -119,7 +119,7 @@ fn with_queues() -> (AfPacketPort, AfXdpPort) {
 }
 
 #[test]
-fn queues_are_dealt_out_to_threads() {
+fn queues_are_distributed_to_threads() {
     for count in [2, 3, 9] {
         in_namespace(move || {
             let (mut a, mut b) = with_queues();
@@ -132,7 +132,7 @@ fn queues_are_dealt_out_to_threads() {
                 send_flows(&mut a, number);
             }
             let received = receive_from_all(&mut ports, sent);
-            // The peer's queue is that of the processor which sends, so that a flow may come by several.
+            // The peer's queue depends on the sending processor, so a flow may be received by several.
             for mut numbers in by_flow(&received.concat()).into_values() {
                 numbers.sort_unstable();
                 assert!(numbers.into_iter().eq(0..20));
@@ -194,7 +194,7 @@ fn frames_of_every_length_pass_or_are_refused() {
     });
 }
 
-/// Two links, whose inner ends share memory.
+/// Creates two links, whose inner ends share memory.
 fn two_links() -> (AfPacketPort, AfXdpPort, AfXdpPort, AfPacketPort) {
     let mut memory = FrameMemory::for_ports(2);
     veth("p1", "h1");
@@ -227,7 +227,7 @@ fn frames_go_from_port_to_port_without_a_copy() {
     });
 }
 
-/// Does a controller's part.
+/// Plays a controller that adds entries.
 fn add_entries(switch: &mut Switch, entries: &[&str]) {
     let controller = switch.connect("a test".to_owned(), Duration::ZERO);
     let hello = [4, 0, 0, 8, 0, 0, 0, 1];
@@ -243,9 +243,9 @@ fn add_entries(switch: &mut Switch, entries: &[&str]) {
     assert_eq!(switch.entry_count(), entries.len());
 }
 
-/// More frames than there is memory, by all ways out of the switch, so that none may keep its memory.
+/// More frames than the memory has, by all ways out of the switch, so none may keep its memory.
 #[test]
-fn a_switch_passes_frames_on_from_where_they_are() {
+fn a_switch_forwards_frames_in_place() {
     in_namespace(|| {
         let (mut a, p1, p2, mut b) = two_links();
         let mut switch = Switch::new(SwitchConfig::default());
@@ -300,7 +300,7 @@ fn a_switch_passes_frames_on_from_where_they_are() {
     });
 }
 
-/// A frame to the address that ends in `kind`; the third has a tag.
+/// A frame to the address that ends in `kind`; the third kind has a tag.
 fn of_kind(kind: u8, len: usize) -> Vec<u8> {
     let mut frame = frame(len, kind);
     frame[5] = kind;
@@ -311,7 +311,7 @@ fn of_kind(kind: u8, len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn memory_that_is_not_shared_is_told_apart() {
+fn frames_of_separate_memories_are_copied() {
     in_namespace(|| {
         let (mut a, mut p1, _p2, _b) = two_links();
         let mut other = {
@@ -338,7 +338,7 @@ fn memory_that_is_not_shared_is_told_apart() {
 }
 
 #[test]
-fn an_interface_that_is_deleted_disturbs_nobody() {
+fn a_deleted_interface_causes_no_wakeups() {
     in_namespace(|| {
         let (mut a, mut p1, mut p2, mut b) = two_links();
         assert!(is_quiet_without_interface(&mut p1));
@@ -357,7 +357,7 @@ fn an_interface_that_is_deleted_disturbs_nobody() {
 }
 
 #[test]
-fn an_interface_that_is_made_again_is_opened_again() {
+fn a_recreated_interface_is_reopened() {
     in_namespace(|| {
         let (_, mut p1, mut p2, mut b) = two_links();
         for round in 0..3 {
@@ -380,9 +380,9 @@ fn an_interface_that_is_made_again_is_opened_again() {
     });
 }
 
-/// The first has all queues then, whichever looks first.
+/// The first port then has all queues, whichever reopens first.
 #[test]
-fn an_interface_with_queues_is_made_again() {
+fn a_recreated_interface_with_queues_is_reopened() {
     in_namespace(|| {
         let (_, mut port) = with_queues();
         let mut ports = port.split(3).unwrap();
@@ -406,9 +406,9 @@ fn an_interface_with_queues_is_made_again() {
     });
 }
 
-/// Frames for an interface that is down are dropped: none of them leaves when it is up again.
+/// Frames for an interface that is down are dropped: they do not leave when it is up again.
 #[test]
-fn an_interface_that_goes_and_comes() {
+fn frames_for_a_down_interface_are_dropped() {
     in_namespace(|| {
         let (mut a, mut b) = link();
         for down in ["v0", "v1"] {

@@ -1,21 +1,21 @@
-//! The scheduler on simulated time: frames come at given rates, and the port is asked as a switch asks it.
+//! Tests of the scheduler on simulated time: frames arrive at given rates, and the port is polled as a switch does.
 
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// What rates are counted in here: 100 kbit/s.
+/// Unit of rates in these tests: 100 kbit/s.
 const UNIT: u64 = 100_000;
 
-/// How often a switch asks a port in which frames wait.
+/// Interval at which a switch polls a port with waiting frames.
 const STEP: Duration = Duration::from_millis(1);
 
-/// What comes for one queue.
+/// The arriving frames of one queue.
 #[derive(Clone, Debug)]
 struct Source {
     queue_id: u32,
     rate_bps: u64,
-    /// The lengths of its frames, in turn.
+    /// The lengths of its frames, repeated.
     lengths: Vec<usize>,
     sent_bits: u64,
     count: usize,
@@ -32,7 +32,7 @@ impl Source {
         }
     }
 
-    /// The frames that have come until now, since the last call.
+    /// Returns the frames that arrive until now, since the last call.
     fn frames(&mut self, now: Duration) -> Vec<Vec<u8>> {
         let until = u128::from(self.rate_bps) * now.as_nanos() / 1_000_000_000;
         let mut frames = Vec::new();
@@ -46,7 +46,7 @@ impl Source {
     }
 }
 
-/// A frame that knows its queue and its number.
+/// Creates a frame that contains its queue and its number.
 fn frame(queue_id: u32, number: u32, length: usize) -> Vec<u8> {
     let mut frame = vec![0; length];
     frame[..4].copy_from_slice(&queue_id.to_be_bytes());
@@ -78,7 +78,7 @@ fn port(rate: u64, queues: &[(u32, Queue)]) -> PortQueues {
     settings
 }
 
-/// How many bits of each source have left after this time, and how many frames were dropped.
+/// Returns the number of bits of each source that have left after this time, and the number of dropped frames.
 fn run(settings: PortQueues, sources: &mut [Source], time: Duration) -> (BTreeMap<u32, u64>, u64) {
     let mut scheduler = Scheduler::new(settings, None, Duration::ZERO);
     let (mut bits, mut dropped, mut now) = (BTreeMap::new(), 0, Duration::ZERO);
@@ -97,7 +97,7 @@ fn run(settings: PortQueues, sources: &mut [Source], time: Duration) -> (BTreeMa
     (bits, dropped)
 }
 
-/// The mean rates of the queues.
+/// Returns the mean rates of the queues.
 fn rates(settings: PortQueues, sources: &mut [Source]) -> BTreeMap<u32, f64> {
     const SECONDS: u64 = 8;
     let (bits, _) = run(settings, sources, Duration::from_secs(SECONDS));
@@ -116,7 +116,7 @@ fn assert_near(found: f64, expected: f64, tolerance: f64) {
 }
 
 #[test]
-fn minimum_rates_and_what_is_left_are_shared_under_overload() {
+fn minimum_rates_are_kept_and_the_rest_is_shared_under_overload() {
     let settings = port(
         100,
         &[
@@ -154,7 +154,7 @@ fn a_low_priority_has_its_minimum_and_the_first_priority_the_rest() {
 }
 
 #[test]
-fn what_the_first_priority_leaves_goes_to_the_next() {
+fn the_next_priority_uses_capacity_left_by_the_first() {
     let settings = port(
         100,
         &[
@@ -182,7 +182,7 @@ fn a_maximum_is_kept_by_a_queue_alone_on_the_port() {
 }
 
 #[test]
-fn what_a_limited_queue_leaves_goes_to_the_others() {
+fn other_queues_use_capacity_left_by_a_limited_one() {
     let settings = port(
         100,
         &[
@@ -203,14 +203,14 @@ fn frames_without_a_queue_share_as_the_lowest_minimum() {
     let settings = port(100, &[(1, queue(20, 0, 0)), (2, queue(60, 0, 0))]);
     let mut sources = [1, 2, 77].map(|id| Source::new(id, 100 * UNIT, &[1000]));
     let rates = rates(settings, &mut sources);
-    // The rest of 20 is shared 1 to 3 to 1.
+    // The remaining 20 are shared 1 to 3 to 1.
     for (id, expected) in [(1, 24.0), (2, 72.0), (77, 4.0)] {
         assert_near(rates[&id], expected, 0.02);
     }
 }
 
 #[test]
-fn nothing_is_lost_below_the_maximum() {
+fn no_frames_are_lost_below_the_maximum() {
     let settings = port(100, &[(1, queue(10, 40, 0)), (2, queue(10, 40, 1))]);
     let mut sources = [
         Source::new(1, 39 * UNIT, &[60, 1514, 9000]),
@@ -228,7 +228,7 @@ fn nothing_is_lost_below_the_maximum() {
 }
 
 #[test]
-fn a_port_that_accepts_no_more_loses_nothing() {
+fn a_blocked_port_loses_no_frames() {
     let mut scheduler = Scheduler::new(PortQueues::default(), None, Duration::ZERO);
     for number in 0..10 {
         assert!(scheduler.push(0, &frame(0, number, 100)));
@@ -252,9 +252,9 @@ fn a_port_that_accepts_no_more_loses_nothing() {
     assert!(left.into_iter().eq(0..10));
 }
 
-/// Shares of a port without a rate follow from what it accepts.
+/// Shares of a port without a rate follow from the frames that it accepts.
 #[test]
-fn a_port_that_is_slow_is_shared_by_minimum_rates() {
+fn a_slow_port_is_shared_by_minimum_rates() {
     let mut settings = port(1000, &[(1, queue(100, 0, 0)), (2, queue(300, 0, 0))]);
     settings.rate_bps = None;
     let mut scheduler = Scheduler::new(settings, None, Duration::ZERO);
@@ -264,7 +264,7 @@ fn a_port_that_is_slow_is_shared_by_minimum_rates() {
         for id in [1, 2] {
             (0..8).for_each(|_| _ = scheduler.push(id, &frame(id, 0, 1000)));
         }
-        // 8 Mbit/s, of which no queue has its minimum.
+        // 8 Mbit/s: no queue gets its minimum.
         let mut is_sent = false;
         scheduler.poll(now, |frame| {
             let accepts = !std::mem::replace(&mut is_sent, true);
@@ -276,14 +276,14 @@ fn a_port_that_is_slow_is_shared_by_minimum_rates() {
 }
 
 #[test]
-fn the_time_to_ask_again_is_known() {
+fn poll_returns_the_time_of_the_next_frame() {
     let settings = port(80, &[(1, queue(0, 0, 0))]);
     let mut scheduler = Scheduler::new(settings, None, Duration::ZERO);
     assert_eq!(scheduler.poll(Duration::ZERO, |_| true), Polled::Empty);
     for number in 0..8 {
         scheduler.push(1, &frame(1, number, 1000));
     }
-    // 5 ms are saved up, a millisecond for each frame, and one may overdraw.
+    // The bucket has accumulated 5 ms, each frame uses one, and one may overdraw it.
     let Polled::Until(time) = scheduler.poll(Duration::ZERO, |_| true) else {
         panic!("2 frames wait");
     };
@@ -349,7 +349,7 @@ fn all_frames_leave_when_queues_are_deleted() {
 }
 
 #[test]
-fn the_rate_of_the_settings_counts_before_the_ports() {
+fn the_configured_rate_overrides_the_reported_one() {
     let (now, rate) = (Duration::ZERO, Some(5 * UNIT));
     let mut scheduler = Scheduler::new(port(1, &[]), rate, now);
     assert_eq!(scheduler.rate_bps(), Some(UNIT));
@@ -359,7 +359,7 @@ fn the_rate_of_the_settings_counts_before_the_ports() {
     assert_eq!(scheduler.rate_bps(), None);
 }
 
-/// What may happen to queues.
+/// An event of the random tests.
 #[derive(Clone, Debug)]
 enum Event {
     Push {
@@ -367,7 +367,7 @@ enum Event {
         length: usize,
     },
     Pass(Duration),
-    /// The port accepts so many frames.
+    /// The port accepts this number of frames.
     Poll(usize),
     Configure(PortQueues),
 }
@@ -404,7 +404,7 @@ fn any_event() -> impl Strategy<Value = Event> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Each frame leaves once, is dropped, or waits; those of a queue leave in order; no queue holds more than it may.
+    /// Each frame leaves once, is dropped, or waits; frames of a queue leave in order; no queue exceeds its limits.
     #[test]
     fn frames_are_conserved_and_stay_in_order(
         settings in any_port(),
@@ -440,7 +440,7 @@ proptest! {
                 Event::Configure(settings) => {
                     prop_assert_eq!(settings.check(), Ok(()));
                     dropped += scheduler.configure(settings, now) as u32;
-                    // Frames of queues that are made again do not wait for those in the queue for the rest.
+                    // Frames of queues that are created again do not wait for those in the queue for the rest.
                     last.clear();
                     left += scheduler.len() as u32;
                     prop_assert_eq!(scheduler.drain(|_| true), 0);
@@ -456,8 +456,8 @@ proptest! {
         }
     }
 
-    /// Whatever the priorities and the lengths of frames: under overload each queue has its minimum, none more than its maximum,
-    /// and the port is busy.
+    /// Whatever the priorities and the lengths of frames: under overload each queue gets its minimum, no queue more
+    /// than its maximum, and the port is busy.
     #[test]
     fn minimum_and_maximum_rates_are_kept(
         queues in proptest::collection::vec((5_u64..30, 0_u64..30, 0_u8..4, 60_usize..1514), 1..6),

@@ -11,65 +11,65 @@ use urtica_wire::{MacAddr, PortNo};
 
 const LIMIT: Duration = Duration::from_micros(50);
 
-/// Frames that come after these pauses, in microseconds; how often it was asked in vain meanwhile.
-fn asked_in_vain(busy_poll: &mut BusyPoll, pauses_us: &[u64]) -> usize {
+/// Simulates frames that arrive after these pauses, in microseconds; returns the number of polls in vain.
+fn polls_in_vain(busy_poll: &mut BusyPoll, pauses_us: &[u64]) -> usize {
     let (mut now, mut asked) = (busy_poll.last_input, 0);
     for &pause_us in pauses_us {
         let end = now + Duration::from_micros(pause_us);
         while now < end {
             now += Duration::from_micros(1);
-            match busy_poll.goes_on(false, now) {
+            match busy_poll.keeps_polling(false, now) {
                 true => asked += 1,
                 false => now = end,
             }
         }
-        busy_poll.goes_on(true, now);
+        busy_poll.keeps_polling(true, now);
     }
     asked
 }
 
 #[test]
-fn short_pauses_are_spent_asking() {
+fn short_pauses_are_spent_polling() {
     let mut busy_poll = BusyPoll::new(LIMIT);
-    assert_eq!(asked_in_vain(&mut busy_poll, &[20; 4]), 0);
-    assert_eq!(asked_in_vain(&mut busy_poll, &[20; 100]), 20 * 100);
+    assert_eq!(polls_in_vain(&mut busy_poll, &[20; 4]), 0);
+    assert_eq!(polls_in_vain(&mut busy_poll, &[20; 100]), 20 * 100);
 }
 
 #[test]
-fn long_pauses_are_slept_through() {
+fn the_thread_sleeps_during_long_pauses() {
     let mut busy_poll = BusyPoll::new(LIMIT);
-    assert_eq!(asked_in_vain(&mut busy_poll, &[1000; 100]), 0);
-    asked_in_vain(&mut busy_poll, &[20; 8]);
-    let asked = asked_in_vain(&mut busy_poll, &[1000; 100]);
+    assert_eq!(polls_in_vain(&mut busy_poll, &[1000; 100]), 0);
+    polls_in_vain(&mut busy_poll, &[20; 8]);
+    let asked = polls_in_vain(&mut busy_poll, &[1000; 100]);
     assert!(asked <= 5 * 50, "{asked} times: soon it was given up");
 }
 
 #[test]
-fn a_pause_without_an_end_ends_the_asking() {
+fn an_endless_pause_ends_polling() {
     let mut busy_poll = BusyPoll::new(LIMIT);
-    asked_in_vain(&mut busy_poll, &[20; 8]);
+    polls_in_vain(&mut busy_poll, &[20; 8]);
     let start = busy_poll.last_input;
-    assert!(busy_poll.goes_on(false, start + Duration::from_micros(49)));
-    assert!(!busy_poll.goes_on(false, start + LIMIT));
-    assert!(!busy_poll.goes_on(false, start + Duration::from_secs(1)));
+    assert!(busy_poll.keeps_polling(false, start + Duration::from_micros(49)));
+    assert!(!busy_poll.keeps_polling(false, start + LIMIT));
+    assert!(!busy_poll.keeps_polling(false, start + Duration::from_secs(1)));
 }
 
 #[test]
-fn frames_one_right_after_the_other_make_no_pauses() {
+fn back_to_back_frames_make_no_pauses() {
     let mut busy_poll = BusyPoll::new(LIMIT);
     let now = Duration::from_secs(1);
-    (0..100).for_each(|_| assert!(!busy_poll.goes_on(true, now)));
-    assert!(!busy_poll.goes_on(false, now));
+    (0..100).for_each(|_| assert!(!busy_poll.keeps_polling(true, now)));
+    assert!(!busy_poll.keeps_polling(false, now));
 }
 
 #[test]
 fn zero_switches_it_off() {
     let mut busy_poll = BusyPoll::new(Duration::ZERO);
-    assert_eq!(asked_in_vain(&mut busy_poll, &[1; 100]), 0);
-    assert!(!busy_poll.goes_on(true, busy_poll.last_input));
+    assert_eq!(polls_in_vain(&mut busy_poll, &[1; 100]), 0);
+    assert!(!busy_poll.keeps_polling(true, busy_poll.last_input));
 }
 
-/// A port that counts how often it is asked for frames, and how often for its link, which is once a tick.
+/// A port that counts how often it is polled for frames, and for its link, which happens once a tick.
 struct Counting {
     port: MemoryPort,
     asked: Arc<AtomicUsize>,
@@ -140,7 +140,7 @@ fn a_switch_without_traffic_sleeps() {
         let runner = runner.with_busy_poll(Duration::from_millis(1));
         let stop = runner.stop_handle();
         let thread = std::thread::spawn(|| runner.run());
-        // Pauses as short as can be, so that it is worth asking; the last has no end.
+        // Pauses as short as possible, so that polling is worth it; the last is endless.
         for mark in 0..50 {
             a.send(&frame(100, mark));
             a.flush();

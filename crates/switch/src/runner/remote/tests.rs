@@ -1,4 +1,5 @@
-//! Ports and controllers that come and go while a switch runs, with and without threads of their own for packets.
+//! Tests of ports and controllers that are added and removed while a switch runs, with and without separate threads for
+//! packets.
 
 use super::*;
 use crate::port::memory::{self, MemoryPort};
@@ -10,7 +11,7 @@ use std::net::{TcpListener, TcpStream};
 use std::thread::JoinHandle;
 use urtica_wire::{MacAddr, Message, PortReason, split_frame};
 
-/// A running switch with two ports, `one` and `two`, that forwards as a learning switch; it is stopped when dropped.
+/// A running switch with two ports, `one` and `two`, that forwards as a learning switch; stopped when dropped.
 struct Running {
     remote: Remote,
     hosts: Vec<MemoryPort>,
@@ -45,7 +46,7 @@ impl Running {
         }
     }
 
-    /// Adds a port of this name; returns its number and the other end of its link.
+    /// Adds a port with this name; returns its number and the other end of its link.
     fn add(&self, name: &str) -> (PortNo, MemoryPort) {
         let (port, host) = link(name);
         let number = self.remote.add_port(None, Box::new(port)).unwrap();
@@ -76,7 +77,8 @@ fn link(name: &str) -> (MemoryPort, MemoryPort) {
     memory::pair((name, mac), ("host", mac), 64)
 }
 
-/// A frame from one host arrives at the other: it is sent again until it does, as threads hear of new ports one by one.
+/// Waits until a frame from one host arrives at the other: it is sent repeatedly, as threads learn of new ports one by
+/// one.
 fn reaches(from: &mut MemoryPort, to: &mut MemoryPort, mark: u8) {
     let sent = frame(60, mark);
     eventually(|| {
@@ -89,7 +91,7 @@ fn reaches(from: &mut MemoryPort, to: &mut MemoryPort, mark: u8) {
 }
 
 #[test]
-fn ports_come_and_go_whoever_carries_the_packets() {
+fn ports_are_added_and_removed_with_any_number_of_threads() {
     for thread_count in [0, 1, 2] {
         let mut running = Running::start(thread_count);
         let (number, mut third) = running.add("three");
@@ -122,7 +124,7 @@ fn numbers_belong_to_names() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_and_changes_nothing() {
+fn invalid_requests_are_refused_without_effect() {
     let running = Running::start(1);
     let add = |number, name| {
         let (port, _host) = link(name);
@@ -130,7 +132,7 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
         added.unwrap_err().to_string()
     };
     assert!(add(None, "one").contains("'one' is port 1 already"));
-    assert!(add(Some(PortNo(2)), "new").contains("expected a number that no port has"));
+    assert!(add(Some(PortNo(2)), "new").contains("expected an unused number"));
     assert!(add(Some(PortNo(0)), "new").contains("expected 1 to"));
     assert!(add(Some(PortNo::LOCAL), "new").contains("expected 1 to"));
     let error = running.remote.remove_port("seven").unwrap_err();
@@ -145,7 +147,7 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn the_local_port_stays() {
+fn the_local_port_cannot_be_removed() {
     let mut switch = Switch::new(SwitchConfig::default());
     let (local, _host) = link("br0");
     switch.add_port(PortNo::LOCAL, Box::new(local), Duration::ZERO);
@@ -163,7 +165,7 @@ fn the_local_port_stays() {
 }
 
 #[test]
-fn controllers_come_and_go() {
+fn controllers_are_added_and_removed() {
     let running = Running::start(1);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -178,13 +180,13 @@ fn controllers_come_and_go() {
     });
     assert_eq!(running.remote.status().unwrap().connections.len(), 1);
     running.remote.remove_controller(&address).unwrap();
-    // The hello, and the end of the connection.
+    // Reads the hello, and the end of the connection.
     assert!(stream.read_to_end(&mut Vec::new()).unwrap() > 0);
     assert!(running.remote.status().unwrap().controllers.is_empty());
 }
 
 #[test]
-fn listeners_come_and_go_with_their_connections() {
+fn listeners_are_added_and_removed_with_their_connections() {
     let running = Running::start(1);
     running
         .remote
@@ -204,7 +206,7 @@ fn listeners_come_and_go_with_their_connections() {
 }
 
 #[test]
-fn controllers_are_told_of_ports_that_come_and_go() {
+fn controllers_are_notified_of_added_and_removed_ports() {
     let running = Running::start(2);
     running
         .remote
@@ -242,7 +244,7 @@ fn controllers_are_told_of_ports_that_come_and_go() {
 }
 
 #[test]
-fn a_switch_that_has_ended_says_so() {
+fn requests_to_a_stopped_switch_fail() {
     let mut running = Running::start(0);
     let remote = running.remote.clone();
     running.stop.stop();
@@ -259,7 +261,7 @@ fn a_switch_that_has_ended_says_so() {
 }
 
 #[test]
-fn entries_are_told_some_at_a_time() {
+fn entries_are_read_in_steps() {
     const COUNT: u32 = 3 * LOOKS as u32 + 1;
     let mut switch = Switch::new(SwitchConfig::default());
     let flow_mods =
@@ -304,7 +306,7 @@ fn drops_are_counted_by_cause() {
     running.hosts[0].send(&short);
     running.hosts[0].flush();
     eventually(|| running.remote.status().unwrap().drops.receive_errors == 1);
-    // Nobody takes frames off the second host's queue.
+    // The second host's queue is never read.
     eventually(|| {
         running.hosts[0].send(&frame(60, 1));
         running.hosts[0].flush();
