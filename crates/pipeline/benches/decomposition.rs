@@ -1,10 +1,11 @@
-//! What it is worth to cut a table into sub-tables, in cycles of the time-stamp counter for each packet.
+//! The benefit of cutting a table into sub-tables, in cycles of the time-stamp counter per packet.
 //!
-//! `cargo bench -p urtica-pipeline --bench decomposition` takes the same packets through the same entries twice: compiled with
-//! cuts, and without. They alternate, burst by burst over all packets, and the least of many rounds counts, so that what
-//! else the machine does falls on neither. Included is what each packet costs in any case: copying it in, and finding its
-//! headers. There is a packet for each entry, in an order that no branch predictor knows, but in the last rows. Where the
-//! compiled form leaves packets to the plain form, that carries on. Under `cargo test` it is short.
+//! `cargo bench -p urtica-pipeline --bench decomposition` sends equal packets through equal entries twice: compiled
+//! with cuts, and without. They alternate, burst by burst over all packets, and the minimum of many rounds counts, so
+//! that other load on the machine affects neither. The fixed cost of each packet is included: copying it into the
+//! burst, and finding its headers. There is a packet for each entry, in an order that no branch predictor knows, except
+//! in the last rows. Packets that the compiled form leaves to the plain form are processed there. Under `cargo test` it
+//! is short.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -14,10 +15,10 @@ use urtica_pipeline::{
 };
 use urtica_wire::{FlowMod, FlowModCommand, MacAddr, Port, PortNo};
 
-/// How many packets there are in a round: more than a branch predictor keeps in mind.
+/// Number of packets in a round: more than a branch predictor remembers.
 const PACKETS: usize = 1 << 16;
 
-/// How many rounds there are of each kind; and under `cargo test`.
+/// Number of rounds of each kind; and under `cargo test`.
 const ROUNDS: usize = 40;
 const ROUNDS_IN_TESTS: usize = 1;
 
@@ -30,7 +31,7 @@ struct Case {
     order: Vec<usize>,
 }
 
-/// What differs between packets.
+/// The fields that differ between packets.
 #[derive(Clone, Copy, Default)]
 struct Frame {
     in_port: u32,
@@ -39,7 +40,7 @@ struct Frame {
     port: u16,
 }
 
-/// One form of a pipeline, ready to go.
+/// One compiled form of a pipeline.
 struct Subject {
     pipeline: Pipeline,
     reader: Reader,
@@ -67,7 +68,7 @@ fn main() {
     }
 }
 
-/// 64 addresses, each with entries of four of so many masks of the source.
+/// 64 addresses, each with entries of four of `masks` masks of the source.
 fn services(masks: u32) -> Case {
     let mut entries = Vec::new();
     let mut packets = Vec::new();
@@ -100,7 +101,7 @@ fn services(masks: u32) -> Case {
     case(format!("64 services, {masks} masks"), entries, packets)
 }
 
-/// Prefixes of so many lengths for each of eight ports, 200 each.
+/// Prefixes of `lengths` lengths for each of eight ports, 200 each.
 fn routes(lengths: u32) -> Case {
     let mut entries = Vec::new();
     let mut packets = Vec::new();
@@ -126,7 +127,7 @@ fn routes(lengths: u32) -> Case {
     )
 }
 
-/// Entries of so many masks, each for its own bits of two addresses: no field tells many apart.
+/// Entries of `masks` masks, each for its own bits of two addresses: no field distinguishes many.
 fn unlike(masks: u32) -> Case {
     let mut entries = Vec::new();
     let mut packets = Vec::new();
@@ -155,7 +156,7 @@ fn unlike(masks: u32) -> Case {
     )
 }
 
-/// The services, where all packets match what is looked at first.
+/// The services, if all packets match the entries that are searched first.
 fn first(masks: u32) -> Case {
     let mut case = services(masks);
     case.name = format!("the same, all match first, {masks} masks");
@@ -216,7 +217,7 @@ impl Subject {
         }
     }
 
-    /// All packets once; the cycles that they took.
+    /// Processes all packets once; returns the number of cycles.
     fn round(&mut self, case: &Case, frames: &[[u8; 60]]) -> u64 {
         let start = cycles();
         for numbers in case.order.chunks(BURST) {
@@ -237,7 +238,7 @@ impl Subject {
     }
 }
 
-/// Where packets go.
+/// A sink that discards packets.
 struct Nowhere;
 
 impl Sink for Nowhere {
@@ -268,7 +269,7 @@ impl Frame {
     }
 }
 
-/// Cycles of the time-stamp counter; nanoseconds where there is none.
+/// Returns cycles of the time-stamp counter; nanoseconds if there is none.
 fn cycles() -> u64 {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 processor has the counter.
@@ -287,7 +288,7 @@ fn ip(address: u32) -> String {
     std::net::Ipv4Addr::from(address).to_string()
 }
 
-/// Numbers in an order that nobody foresees.
+/// Scatters numbers in an unpredictable order.
 fn scatter(number: u32) -> u32 {
     let product = u64::from(number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (product >> 29) as u32 ^ product as u32

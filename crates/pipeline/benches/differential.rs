@@ -1,9 +1,10 @@
-//! The compiled form against the plain one, ten million comparisons long.
+//! Differential test of the compiled form with the plain one, of ten million comparisons.
 //!
-//! `cargo bench -p urtica-pipeline --bench differential` sends random packets through random pipelines, changes these in
-//! between, and compares what becomes of each packet and what is counted; it says how many packets were compared, and how
-//! often a table of each template, and each sort of sub-table, was searched. `-- SEED` begins with other pipelines. Under
-//! `cargo test` it is short. It measures nothing: what the compiled form costs is for other benchmarks to tell.
+//! `cargo bench -p urtica-pipeline --bench differential` sends random packets through random pipelines, changes these
+//! in between, and compares the outcome of each packet and all counters; it prints the number of packets compared, and
+//! the number of searches in tables of each template, and in each sort of sub-table. `-- SEED` starts with other
+//! pipelines. Under `cargo test` it is short. It measures nothing: the cost of the compiled form is left to other
+//! benchmarks.
 
 #[path = "../tests/compiled/support/mod.rs"]
 mod support;
@@ -13,11 +14,11 @@ use std::time::{Duration, Instant};
 use support::choices::Choices;
 use support::trial::Trial;
 
-/// How many comparisons are made, one for each packet and each way to carry out the compiled form; and under `cargo test`.
+/// Number of comparisons, one for each packet and each way to carry out the compiled form; and under `cargo test`.
 const COMPARISONS: u64 = 10_000_000;
 const COMPARISONS_IN_TESTS: u64 = 10_000;
 
-/// How many changes and bursts each pipeline sees.
+/// Number of changes and bursts for each pipeline.
 const EVENTS: usize = 400;
 
 fn main() {
@@ -63,7 +64,7 @@ fn main() {
     }
 }
 
-/// Says which pipeline it was, should the trial end in a panic.
+/// Prints the pipeline's seed if the trial panics.
 struct Blame(u64);
 
 impl Drop for Blame {

@@ -1,9 +1,9 @@
-//! What finding a packet's entry costs, and filling a table.
+//! The cost of finding a packet's entry, and of filling a table.
 //!
-//! `cargo bench -p urtica-pipeline` measures; under `cargo test` each runs once. 4,096 packets are looked up one after the
-//! other, each of whose headers were found before, as they are once per packet, whatever the number of tables. What they
-//! find of a large table outgrows the nearest cache, not the last one: entries that have to be fetched from memory cost
-//! more. The plain search stands beside where it comes to an end.
+//! `cargo bench -p urtica-pipeline` measures; under `cargo test` each runs once. 4,096 packets are looked up one after
+//! the other, whose headers were found before, since that happens once per packet, whatever the number of tables. The
+//! entries found in a large table exceed the nearest cache, but not the last one: entries that have to be fetched from
+//! memory cost more. The plain search is included while it is feasible.
 
 #![allow(missing_docs, reason = "criterion_group! makes a public function")]
 
@@ -16,13 +16,13 @@ use urtica_wire::{
     Action, Field, FlowMod, FlowModCommand, Instruction, List, Match, OxmField, PortNo,
 };
 
-/// Up to how many entries the plain search is measured.
+/// Maximum number of entries for which the plain search is measured.
 const PLAIN_MAX: u64 = 1_000;
 
-/// How many packets are looked up, one after the other.
+/// Number of packets that are looked up, one after the other.
 const PACKETS: u64 = 4_096;
 
-/// IPv4 over Ethernet with nothing in it; addresses are filled in.
+/// IPv4 over Ethernet without payload; addresses are filled in.
 #[rustfmt::skip]
 const FRAME: [u8; 34] = [
     0, 0, 0, 0, 0, 0,  0x02, 0, 0, 0, 0, 1,  0x08, 0x00,

@@ -1,8 +1,8 @@
-//! What meters and groups cost in compiled tables: nanoseconds for each packet, beside the same packet without them.
+//! The cost of meters and groups in compiled tables: nanoseconds per packet, next to a packet without them.
 //!
-//! `cargo bench -p urtica-pipeline --bench shared_state` takes bursts of IPv4 packets through one entry. The fastest of many
-//! rounds counts, so that other load on the machine matters little. Packets that the compiled form leaves to the plain one are
-//! carried out there, and cost what they cost in a switch.
+//! `cargo bench -p urtica-pipeline --bench shared_state` sends bursts of IPv4 packets through one entry. The fastest of
+//! many rounds counts, so that other load on the machine matters little. Packets that the compiled form leaves to the
+//! plain one are processed there, at the cost that they have in a switch.
 
 use std::time::{Duration, Instant};
 use urtica_pipeline::{
@@ -13,7 +13,7 @@ use urtica_wire::{
     PortNo,
 };
 
-/// How often all is measured, and how many bursts are taken at once.
+/// Number of rounds, and number of bursts per round.
 const ROUNDS: usize = 200;
 const BURSTS: usize = 100;
 
@@ -59,7 +59,7 @@ fn pipeline() -> Pipeline {
     pipeline
 }
 
-/// A UDP packet whose source port is its flow.
+/// A UDP packet whose source port identifies its flow.
 fn packet(flow: u8) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 1, 1, 8, 0];
     frame.extend([0x45, 0, 0, 40, 0, 0, 0, 0, 64, 17, 0x66, 0xc0]);

@@ -1,10 +1,10 @@
-//! What the parts of a compiled flow table cost: to find a key or the longest prefix, to change, to begin a burst.
+//! The cost of the parts of a compiled flow table: finding a key or the longest prefix, changes, starting a burst.
 //!
-//! `cargo bench -p urtica-pipeline --bench structures` measures, and tells how much memory tries take; under `cargo test`
-//! each runs once. 10,000 prefixes have the lengths that routes of the Internet have, at random addresses; 65,536
-//! addresses within them are looked up one after the other. In bursts of 32, the first access of all is prefetched before
-//! the first is looked up, or not. Nothing else contends for the caches here: with a packet between two searches all costs
-//! more.
+//! `cargo bench -p urtica-pipeline --bench structures` measures, and prints the memory of tries; under `cargo test`
+//! each runs once. 10,000 prefixes have the lengths of routes of the Internet, at random addresses; 65,536 addresses
+//! within them are looked up one after the other. In bursts of 32, the first accesses of all searches are prefetched
+//! before the first search, or not. Nothing else competes for the caches here: with a packet between two searches
+//! everything costs more.
 //!
 //! These parts are private to the crate, so their files are compiled into this program.
 
@@ -37,7 +37,7 @@ const PREFIXES: usize = 10_000;
 const ADDRESSES: usize = 65_536;
 const BURST: usize = 32;
 
-/// How many percent of the prefixes have which length.
+/// Percentage of the prefixes of each length.
 const LENGTHS: [(u32, usize); 11] = [
     (24, 57),
     (22, 11),
@@ -52,7 +52,7 @@ const LENGTHS: [(u32, usize); 11] = [
     (14, 1),
 ];
 
-/// Steele, Lea and Flood's SplitMix64: the same numbers in each run.
+/// Steele, Lea and Flood's SplitMix64: equal numbers in each run.
 struct Random(u64);
 
 impl Random {
@@ -127,7 +127,7 @@ fn find_prefix(criterion: &mut Criterion) {
             filled.trie.bytes() / 1024
         );
         let (root, base) = (filled.trie.root(), filled.arena.base().cast_const());
-        // SAFETY: nobody changes the trie.
+        // SAFETY: the trie does not change.
         let find = |key: &[u8; 4]| unsafe { root.find(base, key) };
         assert!(filled.addresses.iter().all(|key| find(key).is_some()));
         let mut bursts = filled.addresses.chunks_exact(BURST).cycle();
@@ -143,7 +143,7 @@ fn find_prefix(criterion: &mut Criterion) {
                 burst(keys, find)
             });
         });
-        // Each search waits for the one before: what one alone takes.
+        // Each search depends on the previous one: this measures the latency.
         let mut key = filled.addresses.iter().cycle();
         group.bench_function(
             BenchmarkId::new("each after the other", root_bits),
@@ -213,7 +213,7 @@ fn find_key(criterion: &mut Criterion) {
     for count in [1_000, 100_000] {
         let (arena, table) = fill_keys(count);
         let (slots, base) = (table.slots_ptr(), arena.base().cast_const());
-        // SAFETY: nobody changes the table.
+        // SAFETY: the table does not change.
         let find = |&key: &u64| unsafe { Slots::find(slots, base, &[key]) };
         let mut random = Random(3);
         let mut burst = |first: u64| [(); BURST].map(|()| first + random.next() % count);
@@ -236,7 +236,7 @@ fn fill_keys(count: u64) -> (Arena, HashTable) {
     let mut table = HashTable::new(1);
     for key in 0..count {
         let block = arena.allocate(1).expect("room for a block");
-        // SAFETY: a block of 8 words, which nobody else has yet.
+        // SAFETY: a block of 8 words, which is not shared yet.
         unsafe { arena.pointer(block).cast::<u64>().write(key) };
         drop(table.insert(&arena, &[key], block));
     }

@@ -37,7 +37,7 @@ impl ActionSet {
         self.actions.insert(at, action);
     }
 
-    /// Takes all actions out.
+    /// Removes all actions.
     pub fn clear(&mut self) {
         self.actions.clear();
     }
@@ -48,7 +48,8 @@ impl ActionSet {
     }
 }
 
-/// Returns `true` if one action replaces the other. A set has one set-field of each field, and one output besides a group.
+/// Returns `true` if one action replaces the other. A set has one set-field of each field, and one output in addition
+/// to a group.
 fn is_same_kind(a: &Action, b: &Action) -> bool {
     match (a, b) {
         (Action::SetField(a), Action::SetField(b)) => field_kind(a) == field_kind(b),
@@ -63,7 +64,7 @@ fn field_kind(field: &Field) -> impl PartialEq {
     }
 }
 
-/// The place of an action's kind among the others (1.3.5 section 5.10: 1 to 10).
+/// Returns the position of an action's kind in the order of kinds (1.3.5 section 5.10: 1 to 10).
 fn rank(action: &Action) -> u8 {
     match action {
         Action::CopyTtlIn => 1,

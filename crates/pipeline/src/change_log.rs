@@ -18,7 +18,7 @@ pub enum StateChange {
     Meter(u32, Option<Arc<Meter>>),
 }
 
-/// The changes since they were last taken; the tables and their pipeline share it.
+/// The changes since the last collection; the tables and their pipeline share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChangeLog(Option<Arc<Mutex<Vec<StateChange>>>>);
 

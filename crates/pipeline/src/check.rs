@@ -13,8 +13,8 @@ use urtica_wire::{
 const VLAN_VID_MAX: u16 = 0xfff;
 const VLAN_PCP_MAX: u8 = 7;
 
-/// Whether a set-field action may set a field: all headers, and the tunnel id (1.3.5 section 7.2.4: "are not
-/// supported, because those are not header fields"). Which extension headers there are follows from the packet.
+/// Returns whether a set-field action may set a field: all headers, and the tunnel id (1.3.5 section 7.2.4: "are not
+/// supported, because those are not header fields"). The extension headers follow from the packet.
 pub(crate) fn is_settable(field: OxmField) -> bool {
     use OxmField::*;
     !matches!(field, InPort | InPhyPort | Metadata | Ipv6Exthdr)
@@ -124,7 +124,7 @@ impl Pipeline {
         Ok(checked)
     }
 
-    /// Takes over actions that are carried out in the order of an action set.
+    /// Converts actions that are carried out in the order of an action set.
     fn check_set(
         &self,
         actions: &List<Action>,
@@ -186,7 +186,7 @@ impl Pipeline {
         }
     }
 
-    /// A port that exists, or the one that a packet came in by, and a queue that it has (1.0 sections 5.2.4 and 5.4.4).
+    /// Checks a port, which must exist or stand for the ingress port, and its queue (1.0 sections 5.2.4 and 5.4.4).
     fn check_enqueue(&self, port: PortNo, queue_id: u32) -> Result<Action<'static>, ErrorCode> {
         if port != PortNo::IN_PORT && !self.has_port(port) {
             return Err(ErrorCode::BadActionBadOutPort);
@@ -250,7 +250,7 @@ fn check_set_field(field: &Field) -> Result<Field<'static>, ErrorCode> {
     }
 }
 
-/// Checks that the packets that the entry matches have what each action needs, after the actions before it.
+/// Checks that the packets that the entry matches have the headers for each action, after the actions before it.
 fn check_consistent(actions: &[Action], known: Option<Known>) -> Result<(), ErrorCode> {
     let Some(mut known) = known else {
         return Ok(());

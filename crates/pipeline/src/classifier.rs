@@ -15,12 +15,12 @@
 //! number. The weakness is the number of tuples: entries with different masks are searched one by one. An entry takes 33
 //! bytes in its tuple's hash table, which is between 7/16 and 7/8 full: 43 bytes each among 100,000.
 //!
-//! **Hashing.** A learning controller takes the keys of entries from packets. So the process has its own random seeds,
-//! without which nobody can compute addresses whose hashes collide. The hash is a fast one, not a cryptographic one. Results
-//! do not depend on the seeds.
+//! **Hashing.** A learning controller copies the keys of entries from packets. So the process has its own random seeds,
+//! without which addresses with colliding hashes cannot be computed. The hash is a fast one, not a cryptographic one.
+//! Results do not depend on the seeds.
 //!
 //! **Thread-safety.** Any number of threads may search at once; a change needs exclusive access, as the borrow checker
-//! ensures. Nothing here changes behind a shared reference.
+//! ensures. A shared reference allows no changes.
 
 mod fields_read;
 mod hash;
@@ -59,7 +59,7 @@ impl Classifier {
         }
     }
 
-    /// Whether nothing is in it, not even a tuple without entries.
+    /// Returns whether it is empty, without even a tuple that has no entries.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.tuples.is_empty() && self.order.is_empty() && self.by_masks.is_empty()
@@ -70,7 +70,7 @@ impl Classifier {
         self.tuples.len()
     }
 
-    /// The entry that a packet matches: of those with the highest priority that which was added first.
+    /// Returns the entry that a packet matches: of those with the highest priority, the one added first.
     pub fn find(&self, packet: &Packet) -> Option<&Arc<FlowEntry>> {
         let mut fields = FieldsRead::new(packet);
         let mut best: Option<(Rank, &Arc<FlowEntry>)> = None;
@@ -115,7 +115,7 @@ impl Classifier {
         finer.flat_map(|(_, tuple)| tuple.near(match_))
     }
 
-    /// Adds an entry. None with this rank, nor with this priority and match, may be there.
+    /// Adds an entry. An entry with its rank, or with its priority and match, must not exist.
     pub fn insert(&mut self, rank: Rank, entry: Arc<FlowEntry>) {
         let key = self
             .tuple_of(&entry.match_)
@@ -137,7 +137,7 @@ impl Classifier {
         }
     }
 
-    /// Where the tuple is that entries with this match belong to.
+    /// Returns the index of the tuple for entries with this match.
     fn tuple_of(&self, match_: &EntryMatch) -> Option<usize> {
         let hash = self.seeds.hash_masks(match_);
         let is_it = |&key: &usize| self.tuples[key].is_tuple_of(match_);
@@ -153,7 +153,7 @@ impl Classifier {
         key
     }
 
-    /// Changes a tuple and keeps the order; one that is empty goes.
+    /// Changes a tuple and keeps the order; an empty tuple is removed.
     fn change(&mut self, key: usize, change: impl FnOnce(&mut Tuple)) {
         let tuple = &mut self.tuples[key];
         let before = tuple.highest();

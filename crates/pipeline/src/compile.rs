@@ -1,5 +1,5 @@
-//! A pipeline together with its compiled form. The plain form knows nothing of the compiled one, and that one knows tables
-//! and entries, but no pipeline.
+//! A pipeline together with its compiled form. The plain form does not depend on the compiled one, and that one depends
+//! on tables and entries, but not on the pipeline.
 
 use crate::fast::{Compiler, TableTotals};
 use crate::{
@@ -64,7 +64,7 @@ impl Pipeline {
         }
     }
 
-    /// Goes on with a frame that the compiled form leaves to the plain one ([`Verdict::Punt`](crate::Verdict::Punt)).
+    /// Continues with a frame that the compiled form leaves to the plain one ([`Verdict::Punt`](crate::Verdict::Punt)).
     pub fn resume(&self, frame: Processed<'_>, now: Duration, sink: &mut dyn Sink) {
         let mut packet = Packet::new(frame.in_port(), frame.bytes());
         packet.metadata = frame.metadata();

@@ -33,7 +33,7 @@ impl EntryCounts {
         }
     }
 
-    /// As much of it as the flags of its entry ask for.
+    /// Returns the counts that the flags of the entry request.
     pub(crate) fn wanted(mut self, flags: FlowModFlags) -> Self {
         if flags.contains(FlowModFlags::NO_PKT_COUNTS) {
             self.packets = 0;

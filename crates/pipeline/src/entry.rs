@@ -37,7 +37,7 @@ impl Hash for EntryMatch {
 }
 
 impl EntryMatch {
-    /// Checks and converts a match. A field whose mask is zero is left out, which has the same meaning.
+    /// Checks and converts a match. A field whose mask is zero is omitted, which has an equal meaning.
     ///
     /// # Errors
     /// Those of 1.3.5 section 7.4.4.5 (OFPET_BAD_MATCH), for a field that is unknown or repeated, whose prerequisites are
@@ -171,12 +171,12 @@ pub struct Instructions {
 }
 
 impl Instructions {
-    /// All actions, those to carry out now and those to write.
+    /// Returns all actions, those to apply and those to write.
     pub fn actions(&self) -> impl Iterator<Item = &Action<'static>> {
         self.apply.iter().chain(&self.write).flatten()
     }
 
-    /// Whether an action sends packets out of this port; those of groups do not count (1.3.5 section 6.4).
+    /// Returns whether an action sends packets by this port; those of groups do not count (1.3.5 section 6.4).
     pub fn output_to(&self, wanted: PortNo) -> bool {
         self.actions().any(|action| match *action {
             Action::Output { port, .. } | Action::Enqueue { port, .. } => port == wanted,
@@ -227,15 +227,15 @@ pub struct FlowEntry {
     pub priority: u16,
     /// Which packets.
     pub match_: EntryMatch,
-    /// What to do with them.
+    /// The instructions for these packets.
     pub instructions: Instructions,
     /// An opaque value of the controller's.
     pub cookie: u64,
     /// The options that it was added with.
     pub flags: FlowModFlags,
-    /// Seconds without a packet after which it goes; 0 for never.
+    /// Seconds without a packet after which the entry is removed; 0 for never.
     pub idle_timeout: u16,
-    /// Seconds after which it goes; 0 for never.
+    /// Seconds after which the entry is removed; 0 for never.
     pub hard_timeout: u16,
     /// When it was added.
     pub added: Duration,
@@ -283,7 +283,7 @@ impl FlowEntry {
             .fetch_max(counts.last_used_ns, Relaxed);
     }
 
-    /// Why it is to go at `now`, if it is: the timeout that was over first (1.3.5 section 5.5).
+    /// Returns why the entry must be removed at `now`, if so: the timeout that expired first (1.3.5 section 5.5).
     pub fn expired(&self, now: Duration) -> Option<FlowRemovedReason> {
         let first = self.first_timeout().filter(|&(due, _)| due <= now);
         first.map(|(_, reason)| reason)

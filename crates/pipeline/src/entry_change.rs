@@ -29,7 +29,7 @@ const FEW: usize = 4096;
 /// The cost of a change to an entry, in inspections of entries.
 const CHANGE_LOOKS: usize = 4;
 
-/// A change to many entries that has begun.
+/// A started change to many entries.
 #[derive(Debug)]
 pub struct EntryChange {
     walk: EntryWalk,
@@ -73,7 +73,7 @@ impl Modification {
 }
 
 impl Pipeline {
-    /// Begins a change to those entries of some tables that are wanted.
+    /// Starts a change to the wanted entries of some tables.
     pub(crate) fn begin_change(
         &self,
         tables: Range<usize>,
@@ -88,7 +88,7 @@ impl Pipeline {
         }
     }
 
-    /// Whether a change has begun whose end has not been reached.
+    /// Returns whether a change has started and is not complete.
     pub fn is_changing(&self) -> bool {
         Arc::strong_count(&self.changes) > 1
     }
@@ -129,7 +129,7 @@ impl Pipeline {
         change.is_complete()
     }
 
-    /// Carries out all of a change that may have begun.
+    /// Carries out the rest of a change, if it was started.
     pub(crate) fn finish(&mut self, change: Option<EntryChange>, removed: &mut Vec<RemovedEntry>) {
         if let Some(mut change) = change {
             while !self.go_on(&mut change, &mut { usize::MAX }, removed) {}
@@ -160,7 +160,7 @@ impl EntryChange {
         }
     }
 
-    /// Changes the entry in a place, if it is still wanted; returns one that it removes.
+    /// Changes the entry with a rank, if it is still wanted; returns it if it was removed.
     fn make_at(&self, table: &mut FlowTable, rank: Rank) -> Option<(Rank, RemovedEntry)> {
         let entry = table.get(rank)?.clone();
         if !self.walk.wants(&entry) {

@@ -28,11 +28,11 @@ const MAX_KEPT: usize = 2 << 20;
 /// A view was given up: too many entries changed before it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "too many entries have changed while they were read; expected a reader that is faster, or fewer changes"
+    "too many entries changed while they were read; expected a faster reader, or fewer changes"
 )]
 pub struct ViewLost;
 
-/// The open views of a pipeline, and what they keep together.
+/// The open views of a pipeline, and the total number of kept entries.
 #[derive(Debug)]
 pub(crate) struct ViewBudget {
     max_kept: usize,
@@ -78,7 +78,7 @@ pub(crate) struct View {
 /// The part of a view that changes.
 #[derive(Debug)]
 pub(crate) struct ViewState {
-    /// The last inspected place.
+    /// The last place inspected.
     passed: Option<Place>,
     /// Entries that have changed since: as they were, or `None` if they were not selected.
     kept: BTreeMap<Place, Option<Arc<FlowEntry>>>,
@@ -194,7 +194,7 @@ impl ViewState {
         self.passed = Some((table, rank));
     }
 
-    /// Whether entries of a table are kept; those of tables before it have been taken.
+    /// Returns whether entries of a table are kept; those of earlier tables have been taken.
     pub fn has_kept(&self, table: usize) -> bool {
         let first = self.kept.first_key_value();
         first.is_some_and(|(&(of_table, _), _)| of_table == table)

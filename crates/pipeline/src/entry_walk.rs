@@ -32,7 +32,7 @@ pub(crate) struct EntryWalk {
 /// The selected entries.
 #[derive(Debug)]
 pub(crate) enum Wanted {
-    /// Those that a flow mod is for.
+    /// The entries that a flow mod selects.
     Selected(Selection),
     /// Entries that use this group, or any group.
     GroupUsers(Option<u32>),
@@ -41,7 +41,7 @@ pub(crate) enum Wanted {
 }
 
 impl EntryWalk {
-    /// A walk over those of these tables, in each from the lowest priority up.
+    /// Creates a walk over the wanted entries of these tables, in each from the lowest priority up.
     pub fn new(tables: &[FlowTable], range: Range<usize>, wanted: Wanted, few: usize) -> Self {
         let added = tables[range.clone()].iter();
         Self {
@@ -110,7 +110,7 @@ impl EntryWalk {
         true
     }
 
-    /// Those of a table, from the highest priority down, if few can be.
+    /// Returns the wanted entries of a table, from the highest priority down, if there can only be few.
     fn few_of(&self, table: &FlowTable) -> Option<Vec<(Rank, Arc<FlowEntry>)>> {
         let few = match &self.wanted {
             Wanted::Selected(selection) => table.select_few(selection, self.few)?,

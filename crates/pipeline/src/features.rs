@@ -24,7 +24,7 @@ const OXM_CLASS: u16 = 0x8000;
 
 /// The features of all tables of a pipeline: the bytes that [`TableFeatures`] borrow.
 ///
-/// All tables have the same features, except for goto, which leads to later tables only. Table-miss entries have no
+/// All tables have equal features, except for goto, which leads only to later tables. Table-miss entries have no
 /// properties, since they have no restrictions (1.3.5 section 7.3.5.5.2: they "can be omitted").
 #[derive(Clone, Debug)]
 pub struct TableFeatureIds {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn all_fields_can_be_matched_and_those_of_the_pipeline_not_be_set() {
+    fn all_fields_can_be_matched_and_all_but_the_pipelines_set() {
         let features = pipeline().table_features();
         let table = features.tables().next().expect("a table");
         let of = |kind| {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_goes_over_the_wire() {
+    fn a_reply_can_be_encoded_and_decoded() {
         let features = pipeline().table_features();
         let reply = MultipartReply {
             flags: MultipartFlags::empty(),

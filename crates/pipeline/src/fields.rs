@@ -72,7 +72,7 @@ impl Place {
         Self::bits(at, len, 0, 8 * len as u32)
     }
 
-    /// So many bits of `len` bytes, with `shift` lower bits behind them.
+    /// Creates the place of `bits` bits in `len` bytes, with `shift` lower bits after them.
     fn bits(at: usize, len: usize, shift: u32, bits: u32) -> Self {
         Self {
             at,
@@ -87,7 +87,7 @@ impl Place {
         (self.load(frame) >> self.shift) & self.mask()
     }
 
-    /// Replaces the bits, and leaves those around them.
+    /// Replaces the bits, and keeps those around them.
     pub fn write(&self, frame: &mut [u8], value: u128) {
         let others = self.load(frame) & !(self.mask() << self.shift);
         let number = others | (value & self.mask()) << self.shift;
@@ -95,7 +95,8 @@ impl Place {
         frame[self.at..self.at + self.len].copy_from_slice(&bytes[16 - self.len..]);
     }
 
-    /// The 16-bit words that the bits lie in. Headers begin at even offsets, so these are also the words of checksums.
+    /// Returns the 16-bit words that contain the bits. Headers start at even offsets, so these are also the words of
+    /// checksums.
     pub fn words(&self) -> Range<usize> {
         self.at & !1..(self.at + self.len).next_multiple_of(2)
     }
@@ -255,7 +256,7 @@ mod tests {
         assert_eq!(found, expected);
     }
 
-    /// The fields of the Ethernet header of all packets here, untagged unless `vlan_vid` says otherwise.
+    /// Returns the fields of the Ethernet header of all packets here, untagged unless `vlan_vid` differs.
     fn ethernet(eth_type: u128, vlan_vid: u128) -> Vec<(OxmField, u128)> {
         vec![
             (EthDst, 0x0200_0000_0002),
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_pipeline_knows() {
+    fn fields_of_the_pipeline() {
         let mut packet = packet("");
         packet.in_port.0 = 0xffff_fffe;
         packet.in_phy_port.0 = 2;
@@ -363,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn the_outermost_tag_and_what_is_behind_all_tags() {
+    fn the_outermost_tag_and_the_payload_of_all_tags() {
         let packet = packet(UDP_IN_TWO_VLANS);
         assert_eq!(packet.field(VlanVid), Some(0x100a));
         assert_eq!(packet.field(VlanPcp), Some(5));
@@ -372,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_behind_mpls_and_pbb() {
+    fn headers_after_mpls_and_pbb_are_missing() {
         let mpls = [(MplsLabel, 0xabcde), (MplsTc, 5), (MplsBos, 0)];
         assert_fields(
             UDP_UNDER_TWO_LABELS,
@@ -407,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_fragment_hides_reads_as_0_where_that_is_wanted() {
+    fn hidden_fields_of_a_fragment_are_0_if_configured() {
         let fields = |text: &str, fields: &[OxmField]| -> Vec<_> {
             let packet = packet(text).with_hidden_fields();
             fields.iter().map(|field| packet.field(*field)).collect()
@@ -417,7 +418,7 @@ mod tests {
         assert_eq!(fields(&first, &seen), [Some(17), Some(53), None]);
         let later = UDP_OVER_IPV4.replace("0000 0000 40", "0000 0001 40");
         assert_eq!(fields(&later, &seen), [Some(17), Some(0), None]);
-        // A fragment header, and destination options that go on in the next fragment.
+        // A fragment header, and destination options that continue in the next fragment.
         let cut = "020000000002 020000000001 86dd 60000000 0010 2c 40
              fd000000000000000000000000000001 fd000000000000000000000000000002
              3c000001 00000001 06ff000000000000";
@@ -438,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_not_there() {
+    fn truncated_headers_are_missing() {
         let whole = hex(UDP_IN_TWO_VLANS);
         let at =
             |len: usize, field| Packet::new(urtica_wire::PortNo(1), &whole[..len]).field(field);
@@ -454,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn matching_looks_at_the_bits_of_the_mask() {
+    fn matching_compares_the_bits_of_the_mask() {
         let packet = packet(TCP_OVER_IPV4);
         assert!(packet.matches(Ipv4Src, 0x0a00_0000, 0xff00_0000));
         assert!(!packet.matches(Ipv4Src, 0x0b00_0000, 0xff00_0000));
@@ -465,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_leaves_the_bits_around_it() {
+    fn a_place_keeps_the_bits_around_it() {
         let mut bytes = [0xff; 5];
         let place = Place::bits(1, 3, 4, 12);
         place.write(&mut bytes, 0xf_0a5);

@@ -3,8 +3,8 @@
 use crate::Packet;
 use urtica_wire::OxmField;
 
-/// The identity of a flow, as pairs of words: addresses of every layer, tags and labels, but nothing that differs between
-/// packets of one flow. Missing fields are 0, and most packets have two or four pairs.
+/// The identity of a flow, as pairs of words: addresses of every layer, tags and labels, without fields that differ
+/// between packets of one flow. Missing fields are 0, and most packets have two or four pairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FlowWords {
     /// The destination below `vlan_vid`, and the source below the Ethernet type.
@@ -24,7 +24,7 @@ pub(crate) struct FlowWords {
 }
 
 impl FlowWords {
-    /// Those of a packet.
+    /// Returns the words of a packet.
     pub fn of(packet: &Packet) -> Self {
         Self::from_fields(|field| packet.field(field).unwrap_or(0))
     }
@@ -89,8 +89,8 @@ const fn keys() -> [[u64; 2]; 7] {
     keys
 }
 
-/// The upper and the lower half of the product of both words, each under its key: no pair waits for another. 0 where both
-/// words are.
+/// Returns the upper and the lower half of the product of both words, each combined with its key: no pair waits for
+/// another. 0 if both words are.
 #[inline]
 fn folded(pair: usize, words: [u64; 2]) -> u64 {
     if words == [0, 0] {

@@ -48,7 +48,7 @@ pub struct FlowTable {
     /// The number of entries ever added.
     added: u64,
     timers: Timers,
-    /// Changes since they were last taken; `None` if they are not recorded.
+    /// Changes since the last collection; `None` if they are not recorded.
     changes: Option<Vec<Change>>,
     /// Changes for a journal.
     log: ChangeLog,
@@ -63,7 +63,7 @@ pub struct FlowTable {
 /// A change of one entry, for a form of the table that follows it.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
-    /// There is one more.
+    /// An entry was added.
     Added(Rank, Arc<FlowEntry>),
     /// An entry replaced another one with equal priority and match.
     Replaced {
@@ -113,12 +113,12 @@ impl FlowTable {
             .unwrap_or_default()
     }
 
-    /// The entries and their places, in their order.
+    /// Returns the entries and their ranks, in order.
     pub(crate) fn ranked(&self) -> impl ExactSizeIterator<Item = (Rank, &Arc<FlowEntry>)> {
         self.entries.iter().map(|(&rank, entry)| (rank, entry))
     }
 
-    /// The entries behind a place, or all, and their places, in their order.
+    /// Returns the entries after a rank, or all, and their ranks, in order.
     pub(crate) fn ranked_behind(
         &self,
         place: Option<Rank>,
@@ -128,7 +128,7 @@ impl FlowTable {
         behind.map(|(&rank, entry)| (rank, entry))
     }
 
-    /// The entries before a place, or all, and their places, from the lowest priority up.
+    /// Returns the entries before a rank, or all, and their ranks, from the lowest priority up.
     pub(crate) fn ranked_before(
         &self,
         place: Option<Rank>,
@@ -138,12 +138,12 @@ impl FlowTable {
         before.rev().map(|(&rank, entry)| (rank, entry))
     }
 
-    /// The entry in a place.
+    /// Returns the entry with a rank.
     pub(crate) fn get(&self, rank: Rank) -> Option<&Arc<FlowEntry>> {
         self.entries.get(&rank)
     }
 
-    /// The entries in these places.
+    /// Returns the entries with these ranks.
     pub(crate) fn at(&self, ranks: Vec<Rank>) -> Vec<(Rank, Arc<FlowEntry>)> {
         let ranks = ranks.into_iter();
         ranks
@@ -161,7 +161,7 @@ impl FlowTable {
         self.classifier.first_with(match_)
     }
 
-    /// Whether there is an entry that a match includes.
+    /// Returns whether there is an entry that a match includes.
     pub(crate) fn has_within(&self, match_: &EntryMatch) -> bool {
         let mut near = self.classifier.within(match_);
         near.any(|(_, entry)| match_.includes(&entry.match_))
@@ -201,12 +201,12 @@ impl FlowTable {
         }
     }
 
-    /// The entries that use a group, by their places.
+    /// Returns the entries that use a group, by rank.
     pub(crate) fn group_users(&self) -> &References<Rank> {
         &self.group_users
     }
 
-    /// The entries that use a meter, by their places.
+    /// Returns the entries that use a meter, by rank.
     pub(crate) fn meter_users(&self) -> &References<Rank> {
         &self.meter_users
     }
@@ -241,7 +241,7 @@ impl FlowTable {
         gone.into_iter().map(|(_, gone)| gone).collect()
     }
 
-    /// The entries of a scope for which `is_wanted` holds, and their places, in their order.
+    /// Returns the entries of a scope for which `is_wanted` holds, and their ranks, in order.
     pub(crate) fn select_ranked(
         &self,
         scope: Scope,
@@ -319,7 +319,7 @@ impl FlowTable {
         }
     }
 
-    /// Takes out the entry in a place.
+    /// Removes the entry with a rank.
     pub(crate) fn take_out(&mut self, rank: Rank, entry: &Arc<FlowEntry>) {
         self.views.note(rank, entry, None);
         self.log.note(|| StateChange::FlowRemoved(entry.clone()));

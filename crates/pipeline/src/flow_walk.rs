@@ -23,7 +23,7 @@ use urtica_wire::{ErrorCode, FlowStatsRequest};
 /// The maximum number of candidates for a request's match in a table that are inspected at once.
 const FEW: usize = 256;
 
-/// A walk over the entries that a request asks for, as they were when it started.
+/// A walk over the entries that a request selects, as they were when it started.
 #[derive(Debug)]
 pub struct FlowWalk {
     view: Arc<View>,
@@ -65,7 +65,7 @@ impl FlowWalk {
     /// before the end of the walk.
     ///
     /// # Errors
-    /// [`ViewLost`] if the view was given up; then the walk is over.
+    /// [`ViewLost`] if the view was lost; then the walk has ended.
     pub fn go_on(
         &mut self,
         pipeline: &Pipeline,

@@ -104,20 +104,20 @@ impl Groups {
         previous
     }
 
-    /// Takes a group out.
+    /// Removes a group.
     pub(crate) fn remove(&mut self, group_id: u32) -> Option<Arc<Group>> {
         let group = self.groups.remove(&group_id)?;
         self.users.remove(group_id, group.used_groups());
         Some(group)
     }
 
-    /// Takes all out.
+    /// Removes all groups.
     pub(crate) fn clear(&mut self) {
         let taken = std::mem::take(self);
         taken.groups.values().for_each(|group| group.retire());
     }
 
-    /// Whether packets of a group come, or liveness of one depends, on itself again.
+    /// Returns whether packets of a group return to it, or its liveness depends on itself.
     fn has_loop(&self, group_id: u32) -> bool {
         let mut seen = BTreeSet::new();
         let mut waiting = self.next_groups(group_id);
@@ -178,8 +178,8 @@ impl Group {
         self.counters.read()
     }
 
-    /// Takes over the numbers of the compiled form, which frees its counters when it follows that the group is no longer used; a reply
-    /// may still read the group.
+    /// Takes over the counts of the compiled form, which frees its counters when it follows that the group is no longer
+    /// used; a reply may still read the group.
     pub(crate) fn retire(&self) {
         let buckets = self.buckets.iter().map(|bucket| &bucket.counters);
         let counters = std::iter::once(&self.counters).chain(buckets);

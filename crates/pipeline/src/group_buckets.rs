@@ -1,4 +1,4 @@
-//! Which buckets of a group a packet goes to, and which are live (1.3.5 sections 5.6.1 and 6.5).
+//! The buckets of a group that a packet is sent to, and the liveness of buckets (1.3.5 sections 5.6.1 and 6.5).
 
 use crate::flow_hash::FlowWords;
 use crate::group_select::select;
@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use urtica_wire::{GroupType, PortConfig, PortNo, PortState};
 
 impl Pipeline {
-    /// The buckets of a group that a packet goes to: all; one of those that are live, by the packet's flow and the weights; the
-    /// only one; or the first live one.
+    /// Returns the buckets of a group that a packet is sent to: all; one of the live ones, by the packet's flow and the
+    /// weights; the only one; or the first live one.
     pub fn buckets_for<'a>(&'a self, group: &'a Group, packet: &Packet) -> Vec<&'a Bucket> {
         let mut live = group.buckets.iter().filter(|bucket| self.is_live(bucket));
         match group.group_type {

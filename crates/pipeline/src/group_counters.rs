@@ -17,7 +17,7 @@ pub(crate) struct GroupCounters {
 }
 
 impl GroupCounters {
-    /// Counters that begin with these numbers.
+    /// Creates counters that start with these numbers.
     pub fn beginning_with(counted: &BucketCounter) -> Self {
         Self {
             packets: AtomicU64::new(counted.packet_count),
@@ -41,7 +41,7 @@ impl GroupCounters {
         }
     }
 
-    /// Takes over the numbers of the compiled form, which counts no more.
+    /// Takes over the counts of the compiled form, which no longer counts.
     pub fn unlink(&self) {
         let linked = self.linked.counts();
         self.linked.clear();

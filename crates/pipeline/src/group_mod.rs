@@ -173,7 +173,7 @@ impl Pipeline {
         self.remove_group_users(None)
     }
 
-    /// A group that is not there is as good as deleted (1.3.5 section 6.5).
+    /// Deletes a group. A missing one counts as deleted (1.3.5 section 6.5).
     fn delete_group(&mut self, group_id: u32) -> Result<EntryChange, ErrorCode> {
         if self.groups.user_count(group_id) > 0 {
             return Err(ErrorCode::GroupModFailedChainedGroup);

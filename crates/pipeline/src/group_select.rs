@@ -4,14 +4,14 @@
 //! to its weight. If one dies or is removed, only its own flows move, to the others by their weights, and return with it; if
 //! one is added, or gets a higher weight, flows only move to it.
 //!
-//! **How.** Highest random weight (rendezvous hashing; Thaler and Ravishankar, IEEE/ACM Transactions on Networking 6(1), 1998),
-//! with weights: for each bucket the flow draws a number u, even over (0, 1], from its hash and the bucket's seed, and
-//! prefers the bucket with the least -log2(u) / weight. These are exponentially distributed with the rate of the weight, and
-//! the least of such numbers is a bucket's with the probability of its part of all weights.
+//! **How.** Highest random weight (rendezvous hashing; Thaler and Ravishankar, IEEE/ACM Transactions on Networking
+//! 6(1), 1998), with weights: for each bucket the flow draws a number u, even over (0, 1], from its hash and the
+//! bucket's seed, and prefers the bucket with the least -log2(u) / weight. These are exponentially distributed with the
+//! rate of the weight, and the probability that a bucket has the least of such numbers is its share of all weights.
 //!
 //! A bucket's seed depends on its actions, not on its position. Buckets with equal actions are distinguished by their order.
 //!
-//! **Exactness.** Only integers, so that the choice is the same in every form, machine and run. The logarithm is
+//! **Exactness.** Only integers, so that the choice is equal in every form, machine and run. The logarithm is
 //! interpolated between `STEPS` points, with a relative error of the shares of at most a thousandth for unequal weights, and
 //! none for equal weights.
 //!
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_differ_by_action_and_by_place_among_equals() {
+    fn seeds_differ_by_action_and_by_order_among_equals() {
         let output = |port| [Action::output(urtica_wire::PortNo(port))];
         let seeds = [
             seed(&output(1), 0),

@@ -20,7 +20,7 @@ use urtica_wire::packet::{
     ip_proto, ipv6, mpls, pbb, sctp, tcp, udp,
 };
 
-/// Offsets of the headers of one frame, from its start. Every header that is there is there in full.
+/// Offsets of the headers of one frame, from its start. Every present header is complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// Whether there is an Ethernet header.
@@ -38,7 +38,7 @@ pub(crate) struct Layout {
 /// The header that the Ethernet type announces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Network {
-    /// None that OpenFlow looks into.
+    /// Another protocol, which OpenFlow does not match.
     #[default]
     Other,
     /// ARP for IPv4 over Ethernet.
@@ -54,7 +54,7 @@ pub(crate) enum Network {
 /// An IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ip {
-    /// Where it begins.
+    /// Its offset.
     pub at: usize,
     /// Which of the two.
     pub version: IpVersion,
@@ -67,7 +67,7 @@ pub(crate) struct Ip {
 pub(crate) enum IpVersion {
     V4,
     V6 {
-        /// Which extension headers there are, as `OFPIEH_*`.
+        /// The extension headers present, as `OFPIEH_*`.
         exthdr: u16,
         /// Whether a routing header names further stops, so that the destination in the header is not the final one.
         has_stops: bool,
@@ -79,11 +79,11 @@ pub(crate) enum IpVersion {
 pub(crate) struct Upper {
     /// Its protocol.
     pub proto: u8,
-    /// Where the protocol is written.
+    /// Offset of the protocol number.
     pub proto_at: usize,
-    /// Where it begins.
+    /// Its offset.
     pub at: usize,
-    /// Where it ends, without Ethernet padding.
+    /// Its end, without Ethernet padding.
     pub end: usize,
     /// Which part of a packet it is.
     pub part: Part,
@@ -96,13 +96,13 @@ pub(crate) struct Upper {
 pub(crate) enum Part {
     /// All of it.
     Whole,
-    /// The first fragment, or as much as was captured: the header is there, the end is not.
+    /// The first fragment, or as much as was captured: the header is present, the end is not.
     Beginning,
-    /// A later fragment, which does not begin with a header.
+    /// A later fragment, which does not start with a header.
     Later,
 }
 
-/// The transport headers that OpenFlow looks into; they begin where [`Upper`] does.
+/// The transport headers that OpenFlow matches; they start at the offset of [`Upper`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transport {
     Tcp,
@@ -161,7 +161,7 @@ impl Layout {
         }
     }
 
-    /// Tells types from the lengths of 802.3 frames, behind which a SNAP header may name the type.
+    /// Distinguishes types from the lengths of 802.3 frames, which may be followed by a SNAP header with the type.
     fn resolve_ether_type(&mut self, frame: &[u8], type_or_length: u16, behind: &[u8]) {
         let (eth_type, payload) = ethernet::resolve_ether_type(type_or_length, behind);
         let at = frame.len() - payload.len();
@@ -272,7 +272,7 @@ impl Upper {
 }
 
 impl NeighbourMessage {
-    /// The message in `bytes`, an ICMPv6 packet that begins at `at`.
+    /// Finds the message in `bytes`, an ICMPv6 packet that starts at `at`.
     fn find(bytes: &[u8], at: usize) -> Option<Self> {
         let icmp = Icmpv6View::new(bytes).ok()?;
         icmp.nd().ok()??;
@@ -288,7 +288,7 @@ impl NeighbourMessage {
     }
 }
 
-/// Where the first link-layer address option of this type has its Ethernet address.
+/// Returns the offset of the Ethernet address in the first link-layer address option of this type.
 fn link_layer_option(message: &[u8], option_type: u8) -> Option<usize> {
     let mut at = icmpv6::HEADER_LEN + icmpv6::ND_LEN;
     while let Some(&[kind, units]) = message.get(at..at + 2) {

@@ -1,4 +1,4 @@
-//! Where others count for a flow entry.
+//! A link to the counters of a flow entry elsewhere.
 
 use crate::counters::{EntryCounters, EntryCounts};
 use crate::thread_counts::ThreadCounts;
@@ -47,7 +47,7 @@ impl LinkedCounters {
         *self.link() = Link(counters, threads.map_or(null(), std::ptr::from_ref));
     }
 
-    /// Takes the link away.
+    /// Removes the link.
     pub fn clear(&self) {
         *self.link() = Link(null(), null());
     }

@@ -93,7 +93,7 @@ pub enum MeterVerdict {
     Pass,
     /// It passes with its drop precedence raised by this much (DSCP remark).
     Remark(u8),
-    /// It goes no further.
+    /// The packet is not processed further.
     Drop,
 }
 
@@ -103,7 +103,7 @@ impl Meters {
         self.meters.get(&meter_id).map(AsRef::as_ref)
     }
 
-    /// The meter with this number, to be kept as long as packets may go through it.
+    /// Returns the meter with this number, to be kept as long as packets may pass through it.
     pub(crate) fn get_shared(&self, meter_id: u32) -> Option<&Arc<Meter>> {
         self.meters.get(&meter_id)
     }
@@ -138,7 +138,7 @@ impl Meter {
     /// Like [`Meter::measure`], with the time in nanoseconds.
     #[inline]
     pub(crate) fn measure_at(&self, bytes: usize, now_ns: u64) -> MeterVerdict {
-        // A thread that panicked has left whole numbers behind: one packet may not have been taken off.
+        // A thread that panicked has left consistent numbers behind: one packet may not have been subtracted.
         let mut buckets = self.buckets.lock();
         add_locked(&self.packets, 1);
         add_locked(&self.bytes, bytes as u64);
@@ -173,7 +173,7 @@ impl Meter {
         exceeded.max_by_key(|band| band.rate())
     }
 
-    /// Returns the tokens that a packet takes.
+    /// Returns the number of tokens for a packet.
     fn cost(&self, bytes: usize) -> i64 {
         match self.flags.contains(MeterFlags::PKTPS) {
             true => TOKENS,

@@ -76,7 +76,7 @@ impl Pipeline {
         self.remove_meter_users(None)
     }
 
-    /// A meter that is not there is as good as deleted.
+    /// Deletes a meter. A missing one counts as deleted.
     fn delete_meter(&mut self, meter_id: u32) -> EntryChange {
         if self.meters.meters.remove(&meter_id).is_some() {
             self.log.note(|| StateChange::Meter(meter_id, None));
@@ -113,8 +113,8 @@ pub(crate) fn check_meter(meter_mod: &MeterMod, now: Duration) -> Result<Meter, 
     Ok(Meter::new(flags, bands?, now))
 }
 
-/// A band without a rate would stop or change everything, for which an entry needs no meter; one that raises the drop
-/// precedence by nothing does nothing.
+/// Checks a band. A band without a rate would stop or change everything, for which an entry needs no meter; one that
+/// raises the drop precedence by 0 has no effect.
 fn check_band(band: MeterBand) -> Result<Band, ErrorCode> {
     let band = match band {
         MeterBand::Experimenter { .. } => return Err(ErrorCode::MeterModFailedBadBand),

@@ -7,7 +7,7 @@ use crate::layout::Layout;
 use std::sync::OnceLock;
 use urtica_wire::PortNo;
 
-/// Room before a packet for the headers that actions push: eight tags of VLAN or MPLS, or a PBB header and some.
+/// Space before a packet for the headers that actions push: eight tags of VLAN or MPLS, or a PBB header and some.
 const HEADROOM: usize = 64;
 
 /// A packet on its way through the pipeline.
@@ -16,7 +16,7 @@ pub struct Packet {
     /// The bytes, from `start` on.
     buffer: Vec<u8>,
     start: usize,
-    /// Where the headers are, once somebody asked; forgotten when they may have moved.
+    /// The locations of the headers, once requested; forgotten when they may have moved.
     layout: OnceLock<Layout>,
     /// Its input port.
     pub in_port: PortNo,
@@ -26,7 +26,7 @@ pub struct Packet {
     pub metadata: u64,
     /// The key of its incoming or outgoing tunnel.
     pub tunnel_id: u64,
-    /// The queue that following outputs go to; 0 unless an action set one.
+    /// The queue for the following outputs; 0 unless an action set one.
     pub queue_id: u32,
     /// Whether fields that a fragment hides read as 0: see [`Packet::with_hidden_fields`].
     pub(crate) shows_hidden: bool,
@@ -83,7 +83,7 @@ impl Packet {
         &self.buffer[self.start..]
     }
 
-    /// The bytes, to be changed in place.
+    /// Returns the bytes for changes in place.
     pub fn frame_mut(&mut self) -> &mut [u8] {
         self.layout.take();
         &mut self.buffer[self.start..]
@@ -117,7 +117,7 @@ impl Packet {
         self.start += count;
     }
 
-    /// Where the headers are.
+    /// Returns the locations of the headers.
     pub(crate) fn layout(&self) -> &Layout {
         self.layout.get_or_init(|| Layout::of(self.frame()))
     }
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_frame_is_read_anew() {
+    fn a_changed_frame_is_parsed_again() {
         let mut packet = Packet::new(PortNo(1), &[0; 14]);
         assert_eq!(packet.layout().eth_type, Some(0x05ff));
         packet.frame_mut()[12] = 0x08;

@@ -1,8 +1,8 @@
-//! Why packets go to the controller.
+//! Causes of packet-ins.
 
 use urtica_wire::PacketInReason;
 
-/// Why a packet goes to the controller, and how.
+/// Why a packet is sent to the controller, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketInCause {
     /// Why.

@@ -107,8 +107,8 @@ impl Pipeline {
         self.is_locked = is_locked;
     }
 
-    /// Whether packets that no entry matches go to the controller, as 1.0 has it (1.0 section 3.4), and are not
-    /// dropped, as 1.3 (1.3.5 section 5.4).
+    /// Returns whether packets that no entry matches are sent to the controller, as in 1.0 (1.0 section 3.4), instead
+    /// of being dropped, as in 1.3 (1.3.5 section 5.4).
     pub fn misses_to_controller(&self) -> bool {
         self.misses_to_controller
     }
@@ -156,7 +156,7 @@ impl Pipeline {
         self.follow_ports();
     }
 
-    /// Takes a port away.
+    /// Removes a port.
     pub fn remove_port(&mut self, port_no: PortNo) -> Option<Port> {
         let removed = self.ports.remove(&port_no);
         self.queues.remove(&port_no);
@@ -164,7 +164,7 @@ impl Pipeline {
         removed
     }
 
-    /// Sets which queues a port has: those that an entry of 1.0 may enqueue packets to. Entries that name others stay.
+    /// Sets the queues of a port: those that an entry of 1.0 may enqueue packets to. Entries that name others stay.
     pub fn set_queues(&mut self, port_no: PortNo, queues: impl IntoIterator<Item = u32>) {
         let queues: BTreeSet<_> = queues.into_iter().collect();
         match queues.is_empty() {

@@ -14,9 +14,9 @@ pub const MAX_BUCKETS_PER_PACKET: usize = 4096;
 /// The cookie of packet-ins that no entry caused.
 const NO_COOKIE: u64 = u64::MAX;
 
-/// Where a pipeline leaves packets.
+/// The receiver of a pipeline's output.
 pub trait Sink {
-    /// Sends a packet out of a port that exists and may send; `packet.queue_id` says through which queue.
+    /// Sends a packet by a port that exists and may send, and by the queue `packet.queue_id`.
     fn transmit(&mut self, port: PortNo, packet: &Packet);
 
     /// Hands a packet to the controller.
@@ -25,11 +25,11 @@ pub trait Sink {
     /// Switches a packet as a switch without OpenFlow would ([`PortNo::NORMAL`]).
     fn normal(&mut self, packet: &Packet);
 
-    /// Looks on while a packet goes its way. Does nothing, unless someone wants to see.
+    /// Observes a packet's steps. Does nothing by default.
     fn step(&mut self, _step: Step<'_>) {}
 }
 
-/// One step of a packet's way, as it is about to be taken.
+/// One step of a packet, which is about to be taken.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Step<'a> {
@@ -46,7 +46,7 @@ pub enum Step<'a> {
     Meter {
         /// Which.
         meter_id: u32,
-        /// What.
+        /// The meter's verdict.
         verdict: MeterVerdict,
     },
     /// An action is carried out.
@@ -113,18 +113,18 @@ impl Pipeline {
         now: Duration,
         sink: &mut dyn Sink,
     ) {
-        // Where a packet goes no further, there is nothing left to be done.
+        // If a packet is not processed further, nothing is left to be done.
         let _ = Walk::new(self, now, sink).carry_out_all(actions, &mut packet);
     }
 
-    /// Whether a port is there and has any of these bits set.
+    /// Returns whether a port exists and has any of these bits set.
     fn has_config(&self, port_no: PortNo, bits: PortConfig) -> bool {
         self.port(port_no)
             .is_some_and(|port| port.config.intersects(bits))
     }
 }
 
-/// A packet goes no further.
+/// A packet is not processed further.
 struct Stopped;
 
 /// The state of one packet's processing.
@@ -315,7 +315,8 @@ impl<'a> Walk<'a> {
         packet.queue_id = before;
     }
 
-    /// Only packet-outs may ask for this (1.3.5 section 4.5), so that no packet loops.
+    /// Submits a packet-out to the tables. Only packet-outs may request this (1.3.5 section 4.5), so that no packet
+    /// loops.
     fn submit_to_tables(&mut self, packet: &Packet) {
         let cause = self.cause;
         self.through_tables(packet.clone(), 0, ActionSet::default());

@@ -6,7 +6,7 @@
 use crate::classifier::Rank;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// References to numbered things by those that `P` names.
+/// References to numbered items by `P`.
 #[derive(Debug)]
 pub(crate) struct References<P> {
     /// Pairs of referenced item and referrer.
@@ -24,7 +24,7 @@ impl<P> Default for References<P> {
     }
 }
 
-/// Who can refer to something.
+/// An item that can refer to others.
 pub(crate) trait Referrer: Ord + Copy {
     /// The first and the last there can be.
     const ALL: [Self; 2];
@@ -74,7 +74,7 @@ impl<P: Referrer> References<P> {
         }
     }
 
-    /// Those that refer to this, in their order.
+    /// Returns the referrers of this item, in order.
     pub fn to(&self, number: u32) -> impl Iterator<Item = P> {
         let [first, last] = P::ALL;
         let pairs = self.pairs.range((number, first)..=(number, last));

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_back_is_what_was_there() {
+    fn restored_objects_equal_the_saved_ones() {
         let before = filled();
         let entries = before.flow_stats(&FlowStatsRequest::default()).unwrap();
         entries
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn timeouts_have_left_what_they_had() {
+    fn timeouts_keep_their_remaining_time() {
         let before = filled();
         let entries = before.flow_stats(&FlowStatsRequest::default()).unwrap();
         entries
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn invalid_objects_are_refused() {
         let before = filled();
         let mut empty = Pipeline::new(PipelineConfig {
             n_tables: 1,
@@ -307,9 +307,9 @@ mod tests {
         );
     }
 
-    /// Fast failover looks at its port's link once there is one.
+    /// Fast failover checks its port's link once the port exists.
     #[test]
-    fn a_watched_port_may_come_later_if_ports_can_have_its_number() {
+    fn a_watched_port_may_be_added_later() {
         let mut before = Pipeline::new(PipelineConfig::default());
         before.set_port(Port::new(PortNo(3), MacAddr::from_u64(3), "p3"));
         let group = "group_id=1,type=fast_failover,bucket=watch_port:3,output:3";
@@ -317,7 +317,7 @@ mod tests {
         before.group_mod(&group, NOW, &mut Vec::new()).unwrap();
         let mut after = restored(&before);
         assert_eq!(after.group_descs(), before.group_descs());
-        // Controllers are still told of ports that are not there.
+        // Controllers still get errors for missing ports.
         let flow_mod = FlowMod::parse(FlowModCommand::Add, "actions=output:3").unwrap();
         let refused = after.flow_mod(&flow_mod, NOW, &mut Vec::new());
         assert_eq!(refused, Err(ErrorCode::BadActionBadOutPort));

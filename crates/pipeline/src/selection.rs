@@ -74,7 +74,7 @@ impl Selection {
 /// Which entries of a table a change or a question may concern.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Scope<'a> {
-    /// Those that this includes ([`EntryMatch::includes`]).
+    /// The matches that this one includes ([`EntryMatch::includes`]).
     Within(&'a EntryMatch),
     /// The one with this priority and this very match.
     Strict(u16, &'a EntryMatch),

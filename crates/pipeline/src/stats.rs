@@ -41,7 +41,7 @@ impl Pipeline {
         })
     }
 
-    /// A group, or all with [`GROUP_ALL`]; nothing for a group that is not there.
+    /// Returns the counters of a group, or of all with [`GROUP_ALL`]; empty for a group that does not exist.
     pub fn group_stats(&self, group_id: u32, now: Duration) -> Vec<GroupStats<'static>> {
         let ids = match group_id {
             GROUP_ALL => 0..=u32::MAX,

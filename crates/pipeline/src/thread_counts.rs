@@ -1,4 +1,4 @@
-//! Separate counters of several threads for the same flow records.
+//! Separate counters of several threads for one flow record.
 //!
 //! **What.** Flow records are in an arena, each in one or several units of it. Each thread has an area half as long as the arena, with counters for every unit, and so for every flow record:
 //! those of the unit of the record's own counters. So nothing is allocated for a record, and the two addresses suffice to
@@ -39,7 +39,7 @@ const _: () = assert!(size_of::<EntryCounters>() <= PLACE_BYTES);
 /// All areas.
 #[derive(Debug)]
 pub(crate) struct ThreadCounts {
-    /// Where the arena begins.
+    /// The start of the arena.
     arena: usize,
     /// The length of an area.
     bytes: usize,
@@ -66,7 +66,7 @@ unsafe impl Send for Area {}
 unsafe impl Sync for Area {}
 
 impl ThreadCounts {
-    /// Creates counters for the flow records of an arena that begins at the address `arena`, never gets longer than
+    /// Creates counters for the flow records of an arena that starts at the address `arena`, never exceeds
     /// `limit_bytes`, and has memory for `committed_bytes`. No thread counts yet.
     pub fn new(arena: usize, limit_bytes: usize, committed_bytes: usize) -> Self {
         let bytes = limit_bytes / UNIT_BYTES * PLACE_BYTES;
@@ -134,7 +134,7 @@ impl ThreadCounts {
     pub unsafe fn counts(&self, counters: *const EntryCounters) -> EntryCounts {
         let areas = self.areas();
         let counts = areas.all.iter().map(|area| {
-            // SAFETY: the area belongs to the arena, and there is memory for each of its records; nothing unmaps it.
+            // SAFETY: the area belongs to the arena, and has memory for each of its records; nothing unmaps it.
             unsafe { place(area.start.as_ptr(), self.arena, counters.addr()) }.read()
         });
         counts.fold(EntryCounts::default(), EntryCounts::plus)
@@ -157,7 +157,7 @@ impl ThreadCounts {
         }
     }
 
-    /// Nothing in here panics halfway, so that the list is whole whatever thread died with the lock.
+    /// Locks the list. Nothing in here panics halfway, so it is consistent even if a thread died with the lock.
     fn areas(&self) -> RwLockReadGuard<'_, Areas> {
         self.areas.read()
     }
@@ -205,7 +205,7 @@ fn to_bytes(arena_bytes: usize) -> usize {
 /// Addresses without memory.
 fn reserve(bytes: usize) -> Result<NonNull<u8>, Errno> {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: the system chooses where, so nothing of ours is mapped over.
+    // SAFETY: the system chooses the address, so none of our mappings is replaced.
     let mapping = unsafe { mmap_anonymous(null_mut(), bytes, ProtFlags::empty(), flags)? };
     NonNull::new(mapping.cast()).ok_or(Errno::NOMEM)
 }
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
     use std::ptr::without_provenance;
 
-    /// Where an arena begins of which nothing is read.
+    /// The start of an arena that is never read.
     const ARENA: usize = 1 << 30;
 
     /// Returns counters for an arena of at most 16 MiB, with memory for one.

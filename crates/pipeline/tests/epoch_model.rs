@@ -1,7 +1,8 @@
-//! All orders in which a reader and a writer can see each other's stores: what the writer frees, no reader still reads.
+//! All orders in which a reader and a writer can see each other's stores: no reader reads a block that the writer has
+//! freed.
 //!
-//! Loom runs each model once for every order of accesses, and every value that the memory model allows a load to see, and
-//! fails where an access to a cell does not happen before or after every change of it. The epochs are private to the
+//! Loom runs each model once for every order of accesses, and every value that the memory model allows a load to see,
+//! and fails if an access to a cell does not happen before or after every change of it. The epochs are private to the
 //! crate, so their file is compiled into this program, with loom's atomics. It has no test harness, as the file's own
 //! tests would be among its tests.
 
@@ -42,17 +43,17 @@ impl Linked {
 
     fn read(&self) {
         let found = &self.cells[self.link.load(Acquire)];
-        // SAFETY: loom fails where it is changed meanwhile.
+        // SAFETY: loom fails if it is changed during the access.
         found.with(|cell| assert_eq!(unsafe { *cell }, 1, "a freed cell"));
     }
 
     fn free(&self, index: usize) {
-        // SAFETY: loom fails where it is read meanwhile.
+        // SAFETY: loom fails if it is read during the access.
         self.cells[index].with_mut(|cell| unsafe { *cell = 0 });
     }
 }
 
-/// The reader joins and does this while the writer takes the first cell out and frees it as soon as it may.
+/// The reader joins and runs this function while the writer removes the first cell and frees it as soon as possible.
 fn model(reader: fn(&mut Participant, &Linked)) {
     loom::model(move || {
         let (linked, epochs) = (Linked::new(), Epochs::new());

@@ -1,4 +1,4 @@
-//! What entries take in memory, and that finding them takes none: all memory that is asked for is counted.
+//! The memory of entries, and that searches allocate none: all allocations are counted.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -8,26 +8,27 @@ use urtica_pipeline::{
 };
 use urtica_wire::{Action, Field, FlowMod, Instruction, List, Match, OxmField, PortNo};
 
-/// What one entry with one field and one action may take.
+/// Maximum memory of one entry with one field and one action.
 const ENTRY_BYTES_MAX: usize = 400;
 
-/// What its compiled form may take besides: a flow record with its key, and its part of a hash table that is at least a quarter
-/// full.
+/// Maximum additional memory of its compiled form: a flow record with its key, and its part of a hash table that is at
+/// least a quarter full.
 const COMPILED_BYTES_MAX: usize = 128;
 
-/// The same of a route: a flow record, its part of the trie's nodes, and what the writer knows of its prefix.
+/// Maximum additional memory of a compiled route: a flow record, its part of the trie's nodes, and the writer's data on
+/// its prefix.
 const COMPILED_ROUTE_BYTES_MAX: usize = 192;
 
-/// What one more field takes.
+/// Memory of one more field.
 const FIELD_BYTES: usize = 48;
 
 thread_local! {
-    /// Bytes that this thread holds, and how often it asked for some.
+    /// Bytes that this thread has allocated, and its number of allocations.
     static HELD: Cell<isize> = const { Cell::new(0) };
     static CALLS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The system's allocator, which counts what it is asked for.
+/// The system's allocator, with counts.
 struct Counting;
 
 #[global_allocator]
@@ -39,7 +40,7 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.set(CALLS.get() + 1);
         HELD.set(HELD.get() + layout.size() as isize);
-        // SAFETY: the caller's promises are those that the system's allocator asks for.
+        // SAFETY: the caller's promises are those that the system's allocator requires.
         unsafe { System.alloc(layout) }
     }
 
@@ -81,7 +82,7 @@ fn add_at(
 }
 
 #[test]
-fn an_entry_takes_few_bytes() {
+fn an_entry_needs_few_bytes() {
     const COUNT: usize = 100_000;
     let mut pipeline = Pipeline::new(PipelineConfig::default());
     let before = HELD.get();
@@ -91,9 +92,9 @@ fn an_entry_takes_few_bytes() {
     assert!(bytes <= ENTRY_BYTES_MAX, "an entry takes {bytes} bytes");
 }
 
-/// IPv6 addresses do not fit into a key, so that the search takes its longer way.
+/// IPv6 addresses do not fit into a key, so the search uses its longer way.
 #[test]
-fn a_search_allocates_nothing() {
+fn a_search_does_not_allocate() {
     let mut pipeline = Pipeline::new(PipelineConfig::default());
     (0..100).for_each(|number| add(&mut pipeline, to_host(number)));
     let both = [OxmField::Ipv6Src, OxmField::Ipv6Dst].map(|field| Field::exact(field, 0));
@@ -113,7 +114,8 @@ fn a_search_allocates_nothing() {
     assert!(found.is_some());
 }
 
-/// What so many entries take that are added one by one to a compiled table: in the compiled form, and on the heap, each.
+/// Returns the memory per entry of `count` entries that are added one by one to a compiled table: in the compiled form,
+/// and on the heap.
 fn compiled_entry_bytes(
     add_entry: impl Fn(&mut Pipeline, u32),
     template: TemplateKind,
@@ -132,18 +134,18 @@ fn compiled_entry_bytes(
 }
 
 #[test]
-fn a_compiled_entry_takes_few_bytes() {
+fn a_compiled_entry_needs_few_bytes() {
     let add_host = |pipeline: &mut Pipeline, number: u32| add(pipeline, to_host(number.into()));
     let [bytes, heap_bytes] = compiled_entry_bytes(add_host, TemplateKind::CompoundHash);
     println!("{bytes} bytes an entry, beside {heap_bytes} of which the slots are some");
     assert!(bytes <= COMPILED_BYTES_MAX, "an entry takes {bytes} bytes");
-    // On the heap there are the entry as it is without a compiled form, and its part of the slots.
+    // The heap has the entry without its compiled form, and its part of the slots.
     assert!(heap_bytes <= ENTRY_BYTES_MAX + COMPILED_BYTES_MAX / 2);
 }
 
 /// Twenty prefixes for each that a node of the trie is needed for, of 21 to 24 bits, much as in the routing tables of the Internet.
 #[test]
-fn a_compiled_route_takes_few_bytes() {
+fn a_compiled_route_needs_few_bytes() {
     let add_route = |pipeline: &mut Pipeline, number: u32| {
         let len = 21 + number % 4;
         let network = (number / 20) << 16 | (number % 20) << 11;
@@ -167,7 +169,7 @@ fn a_compiled_route_takes_few_bytes() {
 }
 
 #[test]
-fn compiled_tables_allocate_nothing_for_packets() {
+fn compiled_tables_do_not_allocate_for_packets() {
     for backend in [Backend::Interpreter, Backend::MachineCode] {
         let mut pipeline = Pipeline::new(PipelineConfig::default());
         let config = CompileConfig {

@@ -6,7 +6,7 @@ use urtica_pipeline::{CompileConfig, Pipeline, PipelineConfig, write_perf_map};
 use urtica_wire::{FlowMod, FlowModCommand, MacAddr, Port, PortNo};
 
 #[test]
-fn code_is_listed_with_where_it_is_and_what_it_is() {
+fn code_is_listed_with_address_and_name() {
     write_perf_map().unwrap();
     let mut pipeline = Pipeline::new(PipelineConfig::default());
     let port = Port::new(PortNo(1), MacAddr::from_u64(1), "port");

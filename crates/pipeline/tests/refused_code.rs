@@ -1,4 +1,4 @@
-//! Where the system allows no machine code, as SELinux without `execmem` and systemd's `MemoryDenyWriteExecute` do not.
+//! Systems that allow no machine code, as with SELinux without `execmem` and systemd's `MemoryDenyWriteExecute`.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use urtica_pipeline::{
 };
 use urtica_wire::{FlowMod, FlowModCommand, MacAddr, Port, PortNo};
 
-/// Tells a process of this test that it is the one that gives machine code up for good.
+/// Marks the child process of this test that gives up machine code for good.
 const IS_CHILD: &str = "URTICA_TEST_MDWE";
 
 /// Has the system refuse the calling thread all memory that code could run in (seccomp(2)).
@@ -28,7 +28,7 @@ fn refuse_executable_memory() {
     };
     let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
     let end = libc::BPF_RET | libc::BPF_K;
-    // The number is at the beginning of `seccomp_data`, the third argument's lower half at 32.
+    // The number is at the start of `seccomp_data`, the third argument's lower half at 32.
     let mut filter = [
         statement(load, 0),
         jump(libc::BPF_JEQ, libc::SYS_mprotect as u32, 0, 3),
@@ -42,7 +42,7 @@ fn refuse_executable_memory() {
         filter: filter.as_mut_ptr(),
     };
     let mode = libc::c_ulong::from(libc::SECCOMP_MODE_FILTER);
-    // SAFETY: the program and its instructions are there during the call, which copies them.
+    // SAFETY: the program and its instructions are alive during the call, which copies them.
     let is_done = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
             && libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program) == 0
@@ -81,7 +81,7 @@ fn tables_are_compiled_for_the_interpreter() {
     std::thread::spawn(in_jail).join().unwrap();
 }
 
-/// What becomes of a frame from port 1 and of one from port 2.
+/// Returns the verdicts on a frame from port 1 and on one from port 2.
 fn verdicts(reader: &mut Reader) -> Vec<Verdict> {
     let mut burst = Burst::new();
     for in_port in [1, 2] {
@@ -95,7 +95,7 @@ fn outputs(ports: [u32; 2]) -> [Verdict; 2] {
     ports.map(|port| Verdict::Output(PortNo(port)))
 }
 
-/// Has tables compiled to machine code, calls `refuse`, and goes on with what takes more code.
+/// Compiles tables to machine code, calls `refuse`, and continues with changes that need more code.
 fn goes_on_without_code(is_shared: bool, refuse: fn()) {
     let mut pipeline = pipeline();
     add(&mut pipeline, "in_port=1,actions=output:2");
@@ -121,7 +121,7 @@ fn goes_on_without_code(is_shared: bool, refuse: fn()) {
         explanation.contains("tables are interpreted: the system refused memory"),
         "{explanation}"
     );
-    // The one that there was, and one made from what was compiled at first.
+    // The existing reader, and one created from the first compiled form.
     for reader in [&mut reader, &mut compiled.reader()] {
         assert_eq!(verdicts(reader), outputs([2, 1]));
     }
@@ -139,16 +139,16 @@ fn goes_on_without_code(is_shared: bool, refuse: fn()) {
 }
 
 #[test]
-fn refused_later_the_interpreter_goes_on() {
+fn the_interpreter_continues_after_a_refusal() {
     for is_shared in [false, true] {
         let in_jail = move || goes_on_without_code(is_shared, refuse_executable_memory);
         std::thread::spawn(in_jail).join().unwrap();
     }
 }
 
-/// In a process of its own, since there is no way back.
+/// Runs in its own process, since the change is permanent.
 #[test]
-fn refused_later_by_mdwe_the_interpreter_goes_on() {
+fn the_interpreter_continues_after_a_refusal_by_mdwe() {
     if std::env::var_os(IS_CHILD).is_some() {
         return goes_on_without_code(false, || assert!(set_mdwe()));
     }
@@ -159,7 +159,7 @@ fn refused_later_by_mdwe_the_interpreter_goes_on() {
         let _ = writeln!(io::stderr(), "{skipped}");
         return;
     }
-    let test = "refused_later_by_mdwe_the_interpreter_goes_on";
+    let test = "the_interpreter_continues_after_a_refusal_by_mdwe";
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test])
         .env(IS_CHILD, "1")
@@ -170,7 +170,7 @@ fn refused_later_by_mdwe_the_interpreter_goes_on() {
     assert!(text.contains("1 passed"), "{text}");
 }
 
-/// Has the system refuse the process what systemd's `MemoryDenyWriteExecute` refuses.
+/// Makes the system refuse the process everything that systemd's `MemoryDenyWriteExecute` refuses.
 fn set_mdwe() -> bool {
     let refuse = libc::c_ulong::from(libc::PR_MDWE_REFUSE_EXEC_GAIN);
     let zero: libc::c_ulong = 0;
@@ -186,7 +186,7 @@ fn knows_mdwe() -> bool {
 }
 
 #[test]
-fn elsewhere_they_are_machine_code() {
+fn tables_are_machine_code_otherwise() {
     let compiled = pipeline().compile(CompileConfig::default()).unwrap();
     assert_eq!(compiled.backend(), Backend::MachineCode);
 }

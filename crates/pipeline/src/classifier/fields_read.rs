@@ -1,4 +1,4 @@
-//! A packet's fields, each read when it is first asked for.
+//! A packet's fields, each of which is read at its first use.
 
 use crate::Packet;
 use urtica_wire::OxmField;

@@ -28,8 +28,8 @@ impl Seeds {
         Self { low: 0, high: 0 }
     }
 
-    /// Folded multiplication: the product's upper half, which depends on the lower bits of both factors, onto its
-    /// lower half, which depends on nothing else.
+    /// Hashes by folded multiplication: the product's upper half, which depends on the lower bits of both factors, is
+    /// combined with its lower half.
     #[inline]
     pub fn hash(self, number: u128) -> u64 {
         let low = number as u64 ^ self.low;

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 pub(crate) struct Rank(u64);
 
 impl Rank {
-    /// The place before all others, and that after.
+    /// The ranks before and after all others.
     pub const FIRST: Self = Self(0);
     pub const LAST: Self = Self(u64::MAX);
 
@@ -16,7 +16,7 @@ impl Rank {
     const SEQUENCE_BITS: u32 = 48;
     const LAST_SEQUENCE: u64 = (1 << Self::SEQUENCE_BITS) - 1;
 
-    /// The place of the entry that was added to a table as the `sequence`th.
+    /// Returns the rank of the entry that was added to a table as the `sequence`th.
     pub fn new(priority: u16, sequence: u64) -> Self {
         let before_it = u64::from(u16::MAX - priority);
         Self(before_it << Self::SEQUENCE_BITS | sequence & Self::LAST_SEQUENCE)
@@ -37,7 +37,7 @@ impl Rank {
         self.0 & Self::LAST_SEQUENCE
     }
 
-    /// The places of all entries of a priority.
+    /// Returns the ranks of all entries of a priority.
     pub fn all_of(priority: u16) -> RangeInclusive<Self> {
         Self::new(priority, 0)..=Self::new(priority, Self::LAST_SEQUENCE)
     }

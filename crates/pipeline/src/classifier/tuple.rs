@@ -1,4 +1,4 @@
-//! The entries that match on the same bits of the same fields.
+//! The entries that match on equal bits of equal fields.
 
 use super::fields_read::FieldsRead;
 use super::hash::Seeds;
@@ -40,7 +40,7 @@ struct Part {
     shift: u32,
 }
 
-/// A place in the hash table.
+/// A slot of the hash table.
 #[derive(Debug)]
 struct Place {
     key: u128,
@@ -141,7 +141,7 @@ impl Tuple {
         some.into_iter().flatten().chain(all.into_iter().flatten())
     }
 
-    /// Adds an entry that belongs here. None of this rank may be there.
+    /// Adds an entry of this tuple. An entry with its rank must not exist.
     pub fn insert(&mut self, rank: Rank, entry: Arc<FlowEntry>) {
         let Some(key) = self.key_of(&entry.match_) else {
             return;

@@ -1,7 +1,7 @@
 //! The pipeline compiled (ESWITCH, SIGCOMM 2016): each table to the fastest search for its entries, each kind of action list
 //! to its own code.
 //!
-//! **What.** [`Compiled`] is what [`Pipeline::compile`](crate::Pipeline::compile) makes. A [`Reader`], one for each thread,
+//! **What.** [`Compiled`] is created by [`Pipeline::compile`](crate::Pipeline::compile). A [`Reader`], one for each thread,
 //! processes a [`Burst`] of frames. Packets that the compiled form does not support are left to the plain one at the start
 //! of a table, before anything was counted or changed there: [`Verdict::Punt`],
 //! [`Pipeline::resume`](crate::Pipeline::resume). So it never differs from the plain form.
@@ -9,8 +9,8 @@
 //! **How.** By folder:
 //!
 //! - `datapath` runs for each packet, in any number of threads.
-//! - `control` runs for each change, in one thread, and makes what the datapath runs.
-//! - `memory` is between the two: structures that one side changes while the other looks.
+//! - `control` runs for each change, in one thread, and creates the structures that the datapath uses.
+//! - `memory` is between the two: structures that one side changes while the other reads them.
 //!
 //! `control` uses the other two, `datapath` uses `memory`, and `memory` neither.
 //!

@@ -30,7 +30,7 @@ impl FlowTable {
         Some(few)
     }
 
-    /// Whether there is an entry in its scope.
+    /// Returns whether there is an entry in its scope.
     pub(crate) fn finds_any(&self, selection: &Selection) -> bool {
         match selection.scope() {
             Scope::Strict(priority, match_) => self.find_strict(priority, match_).is_some(),

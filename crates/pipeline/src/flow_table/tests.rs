@@ -1,4 +1,4 @@
-//! A table and its reference model, a plain list, are given the same random changes and asked the same questions.
+//! Differential tests: a table and its reference model, a plain list, get equal random changes and queries.
 
 use super::*;
 use crate::Instructions;
@@ -12,7 +12,7 @@ use proptest::sample::{Index, select};
 use std::sync::LazyLock;
 use urtica_wire::{Field, FlowModFlags, FlowRemovedReason, Match, OxmField, PortNo, Version};
 
-/// What the table was before it had an index.
+/// A table without an index.
 #[derive(Debug, Default)]
 struct PlainTable {
     entries: Vec<Arc<FlowEntry>>,
@@ -54,7 +54,7 @@ impl PlainTable {
 }
 
 impl FlowTable {
-    /// Takes out the entries of a scope that `goes` names, and hands them over in their order.
+    /// Removes the entries of a scope for which `goes` holds, and returns them in order.
     fn remove(&mut self, scope: Scope, goes: impl Fn(&FlowEntry) -> bool) -> Vec<Arc<FlowEntry>> {
         let gone = self.select_ranked(scope, goes);
         for (rank, entry) in &gone {
@@ -64,7 +64,7 @@ impl FlowTable {
         gone.into_iter().map(|(_, entry)| entry).collect()
     }
 
-    /// Puts another in the place of each entry of a scope for which `replace` gives one.
+    /// Replaces each entry of a scope for which `replace` returns another.
     fn replace(
         &mut self,
         scope: Scope,
@@ -89,7 +89,7 @@ fn is_in(scope: Scope, entry: &FlowEntry) -> bool {
     }
 }
 
-/// Each entry in a test has a cookie of its own.
+/// Each entry in a test has a unique cookie.
 fn cookies<'a>(entries: impl Iterator<Item = &'a Arc<FlowEntry>>) -> Vec<u64> {
     entries.map(|entry| entry.cookie).collect()
 }
@@ -113,7 +113,7 @@ struct FlowEntryPlan {
 enum AnyScope {
     Every,
     Within(EntryMatch),
-    /// Of an entry that is there.
+    /// The match and priority of an existing entry.
     Strict(Index),
 }
 
@@ -156,7 +156,7 @@ fn any_priority() -> impl Strategy<Value = u16> {
     select(&[0, 1, 2, 2, 2, 3, u16::MAX])
 }
 
-/// What a match has to do with a field of the packet that it was made from.
+/// How a match uses a field of the packet that it was created from.
 #[derive(Clone, Copy, Debug)]
 enum Look {
     Nothing,
@@ -329,7 +329,7 @@ impl Trial {
         }
     }
 
-    /// Asks what can be asked about a packet and a match.
+    /// Compares all queries for a packet and a match.
     fn compare(&self, packet: &Packet, match_: &EntryMatch) {
         let (table, entries) = (&self.table, &self.model.entries);
         let cookie = |entry: &Arc<FlowEntry>| entry.cookie;
@@ -383,7 +383,7 @@ proptest! {
     }
 }
 
-/// An entry of a table in which each has an Ethernet address of its own.
+/// Creates an entry of a table in which each has a unique Ethernet address.
 fn with_timeouts(number: u64, idle_timeout: u16, hard_timeout: u16) -> FlowEntry {
     let match_ = Match::any().with(Field::exact(OxmField::EthDst, number.into()));
     FlowEntry {
@@ -403,7 +403,7 @@ fn with_timeouts(number: u64, idle_timeout: u16, hard_timeout: u16) -> FlowEntry
 }
 
 #[test]
-fn expiry_looks_at_no_entry_before_its_time() {
+fn expiry_inspects_no_entry_before_its_deadline() {
     let mut table = FlowTable::default();
     for number in 0..1000 {
         let hard_timeout = if number < 10 { 5 } else { 60 };
@@ -418,7 +418,7 @@ fn expiry_looks_at_no_entry_before_its_time() {
 }
 
 #[test]
-fn an_entry_in_use_is_looked_at_once_in_its_idle_timeout() {
+fn an_entry_in_use_is_inspected_once_per_idle_timeout() {
     let mut table = FlowTable::default();
     table.insert(with_timeouts(1, 5, 0), Counts::Reset);
     let mut looks = 100;
@@ -448,9 +448,9 @@ fn many_entries_expire_in_steps() {
     }
 }
 
-/// However often entries come, go and are replaced before their time.
+/// However often entries are added, removed and replaced before their deadlines.
 #[test]
-fn deadlines_of_entries_that_are_gone_are_forgotten() {
+fn deadlines_of_removed_entries_are_forgotten() {
     let mut table = FlowTable::default();
     for round in 0..100_000 {
         let number = round % 50;

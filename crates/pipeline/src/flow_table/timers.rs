@@ -30,7 +30,7 @@ impl Timers {
         }
     }
 
-    /// Notes that an entry was removed. Its deadline finds nothing, or its replacement.
+    /// Notes that an entry was removed. Its deadline will find no entry, or its replacement.
     pub fn remove(&mut self, entry: &FlowEntry) {
         self.entries -= usize::from(entry.has_timeout());
     }
@@ -62,7 +62,7 @@ impl Timers {
         self.heap.len() > 2 * self.entries + SPARE
     }
 
-    /// Notes the deadlines of these entries, all of the table, and nothing else.
+    /// Sets the deadlines to those of these entries, which are all of the table.
     pub fn renew<'a>(&mut self, entries: impl Iterator<Item = (Rank, &'a FlowEntry)>) {
         let due = entries.filter_map(|(rank, entry)| Some(Reverse((entry.due()?, rank))));
         self.heap = due.collect();

@@ -36,7 +36,7 @@ fn fragments_of_ipv6() {
 }
 
 #[test]
-fn other_frames_are_none() {
+fn other_frames_are_no_fragments() {
     assert!(!is_fragment(&[]));
     assert!(!is_fragment(&[0xff; 60]));
 }

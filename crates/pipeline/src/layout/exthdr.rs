@@ -3,21 +3,21 @@
 use urtica_wire::packet::ipv6_ext::ExtensionView;
 use urtica_wire::packet::{Ipv6View, ip_proto, ipv6};
 
-/// `OFPIEH_NONEXT`: a "no next header" is there.
+/// `OFPIEH_NONEXT`: a "no next header" is present.
 const NONEXT: u16 = 1 << 0;
-/// `OFPIEH_ESP`: encrypted payload is there.
+/// `OFPIEH_ESP`: encrypted payload is present.
 const ESP: u16 = 1 << 1;
-/// `OFPIEH_AUTH`: an authentication header is there.
+/// `OFPIEH_AUTH`: an authentication header is present.
 const AUTH: u16 = 1 << 2;
-/// `OFPIEH_DEST`: one or more destination options headers are there.
+/// `OFPIEH_DEST`: one or more destination options headers are present.
 const DEST: u16 = 1 << 3;
-/// `OFPIEH_FRAG`: a fragment header is there.
+/// `OFPIEH_FRAG`: a fragment header is present.
 const FRAG: u16 = 1 << 4;
-/// `OFPIEH_ROUTER`: a routing header is there.
+/// `OFPIEH_ROUTER`: a routing header is present.
 const ROUTER: u16 = 1 << 5;
 /// `OFPIEH_HOP`: the first extension header is one of hop-by-hop options.
 const HOP: u16 = 1 << 6;
-/// `OFPIEH_UNREP`: a header is there more often than expected, once (destination options: twice).
+/// `OFPIEH_UNREP`: a header is present more often than expected, once (destination options: twice).
 const UNREP: u16 = 1 << 7;
 /// `OFPIEH_UNSEQ`: the headers are not in the order that RFC 8200, section 4.1 prefers.
 const UNSEQ: u16 = 1 << 8;
@@ -37,7 +37,7 @@ pub(crate) struct ExtensionHeaders {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UpperPlace {
     pub proto: u8,
-    /// Where the protocol is written, from the IPv6 header's start.
+    /// Offset of the protocol number, from the IPv6 header's start.
     pub proto_at: usize,
     /// The number of bytes after the chain.
     pub len: usize,
@@ -75,7 +75,7 @@ impl ExtensionHeaders {
 }
 
 impl UpperPlace {
-    /// Goes behind `extension`.
+    /// Advances to the header after `extension`.
     fn advance(&mut self, ip: &Ipv6View, extension: &ExtensionView) {
         // Every extension header has the next one's protocol in its first byte.
         self.proto_at = ipv6::HEADER_LEN + ip.payload().len() - self.len;
@@ -96,7 +96,7 @@ fn has_stops(extension: &ExtensionView) -> bool {
 #[derive(Default)]
 struct Seen {
     bits: u16,
-    /// The place of the last header in the preferred order; 0 before the first.
+    /// The position of the last header in the preferred order; 0 before the first.
     rank: u8,
     destination_options: u8,
 }
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn an_authentication_header_counts_in_units_of_its_own() {
+    fn an_authentication_header_has_separate_length_units() {
         let text = chain(&[51, UDP, UDP]).replacen("11 00 0000 00000000", "11 02 0000 00000000", 1);
         let packet = packet(&text);
         assert_eq!(packet.field(Ipv6Exthdr), Some(4));
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn repeats_and_odd_orders_are_told() {
+    fn repeats_and_unusual_orders_are_reported() {
         assert_exthdr(&[DEST, ROUTER, DEST, UDP], 8 | 32);
         assert_exthdr(&[DEST, DEST, UDP], 8);
         assert_exthdr(&[DEST, DEST, DEST, UDP], 8 | 128);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_that_is_cut_off_leads_nowhere() {
+    fn a_truncated_chain_ends_without_a_protocol() {
         let mut text = chain(&[HOP, ROUTER, UDP]);
         text = text.replacen("11 00 0000", "11 ff 0000", 1);
         let packet = packet(&text);

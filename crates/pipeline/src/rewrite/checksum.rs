@@ -20,7 +20,7 @@ pub(super) struct Sum {
 enum Zero {
     /// A sum as any other. Something that is covered is never zero, so that the other form does not occur.
     Plain,
-    /// UDP: that there is no checksum. A sum of 0 is written as 0xffff (RFC 768).
+    /// UDP without a checksum. A sum of 0 is written as 0xffff (RFC 768).
     Missing,
     /// ICMP up to `end`: an ordinary sum, but possibly of only zeros, whose checksum is 0xffff. The incremental update
     /// cannot detect this (RFC 1624 section 3).
@@ -87,7 +87,7 @@ impl Layout {
         }
     }
 
-    /// The checksum that covers addresses and protocol besides its own bytes.
+    /// Returns the checksum that covers addresses and protocol in addition to its own bytes.
     pub(super) fn pseudo_header_sum(&self) -> Option<Sum> {
         match self.upper()?.transport? {
             Transport::Icmpv4 => None,
@@ -162,7 +162,7 @@ impl Packet {
 
 const SCTP_CHECKSUM: Range<usize> = 8..12;
 
-/// The right CRC of an SCTP packet, if all of it is there.
+/// Returns the correct CRC of an SCTP packet, if it is complete.
 fn sctp_crc(frame: &[u8], upper: &Upper) -> Option<u32> {
     if upper.part != Part::Whole {
         return None;
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_destination_with_stops_to_come_is_under_no_checksum() {
+    fn a_destination_before_the_last_stop_is_under_no_checksum() {
         let (dst, new) = ("fe80 0000 0000 0000 0000 0000 0000 0002", 0xfe80 << 112 | 3);
         let after = "fe80 0000 0000 0000 0000 0000 0000 0003";
         let before = routed(1, dst, "42a3");

@@ -56,7 +56,7 @@ impl Packet {
         }
     }
 
-    /// The protocol also is in the pseudo header of the transport that was there so far, as the second byte of a word.
+    /// Updates the pseudo header of the present transport, which contains the protocol as the second byte of a word.
     fn set_ip_proto(&mut self, proto: u8) {
         let Some(upper) = self.layout().upper().copied() else {
             return;

@@ -1,14 +1,14 @@
 //! Pushing and popping the tags of VLAN, MPLS and PBB (1.3.5 sections 5.12 and 5.12.1, 7.2.5).
 //!
-//! A new tag is the outermost, right behind the Ethernet addresses; the fields that an older header has as well begin
-//! with that one's values.
+//! A new tag is the outermost, right after the Ethernet addresses; fields that an older header also has start with that
+//! one's values.
 
 use crate::Packet;
 use crate::layout::{Layout, Network};
 use urtica_wire::OxmField;
 use urtica_wire::packet::{ether_type, ethernet, mpls, pbb, vlan};
 
-/// The two Ethernet addresses, which every frame begins with.
+/// Length of the two Ethernet addresses at the start of every frame.
 const ADDRESSES_LEN: usize = 12;
 /// The indicator between the priority and the id of a VLAN tag; it is not copied to new tags.
 const VLAN_CFI: u16 = 0x1000;
@@ -80,8 +80,8 @@ impl Packet {
         self.write_at(ether_type_at, &ether_type.to_be_bytes());
     }
 
-    /// Label, traffic class and TTL of the outermost MPLS header; without one 0, 0, and the TTL of IP, if any. It is
-    /// the bottom of the stack unless an MPLS header comes next.
+    /// Returns label, traffic class and TTL of the outermost MPLS header; without one 0, 0, and the TTL of IP, if any.
+    /// It is the bottom of the stack unless an MPLS header follows.
     fn new_mpls_header(&self) -> u32 {
         match self.layout().network {
             Network::Mpls(ethernet::HEADER_LEN) => self.u32_at(ethernet::HEADER_LEN) & !MPLS_BOS,
@@ -93,8 +93,8 @@ impl Packet {
 
 /// PBB.
 impl Packet {
-    /// The whole frame becomes the inner one, behind a new Ethernet header of the same addresses and an I-TAG with the
-    /// priority of the outermost VLAN tag and the service of the outermost I-TAG.
+    /// Pushes a PBB header: the whole frame becomes the inner one, after a new Ethernet header with its addresses and
+    /// an I-TAG with the priority of the outermost VLAN tag and the service of the outermost I-TAG.
     pub(super) fn push_pbb(&mut self, ether_type: u16) {
         if !self.layout().has_ethernet {
             return;
@@ -110,7 +110,8 @@ impl Packet {
         self.write_at(ethernet::HEADER_LEN, &tag.to_be_bytes());
     }
 
-    /// Leaves the inner frame. Backbone VLAN tags go as well: they belong to the Ethernet header that goes.
+    /// Removes everything but the inner frame. Backbone VLAN tags are also removed: they belong to the removed Ethernet
+    /// header.
     pub(super) fn pop_pbb(&mut self) {
         let Network::Pbb(at) = self.layout().network else {
             return;
@@ -143,7 +144,7 @@ mod tests {
     use crate::packet::testing::*;
     use urtica_wire::Action;
 
-    /// Any frame's addresses, and what else a test needs of it.
+    /// Creates a frame with fixed addresses and the given rest.
     fn frame(rest: &str) -> String {
         format!("020000000002 020000000001 {rest}")
     }
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_mpls_header_goes_before_vlan_tags() {
+    fn an_mpls_header_is_pushed_before_vlan_tags() {
         let before = "8100 600a 0800 4500 0014 0000 0000 09 00 0000 0a000001 0a000002";
         let after = "8847 00000109 600a 0800 4500 0014 0000 0000 09 00 0000 0a000001 0a000002";
         assert_pushed(before, Action::PushMpls(0x8847), after);
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn an_i_tag_takes_priority_and_service_of_older_tags() {
+    fn an_i_tag_copies_priority_and_service_of_older_tags() {
         let first = "88e7 00000000 020000000002 020000000001 9000";
         assert_pushed("9000", Action::PushPbb(0x88e7), first);
         assert_pushed(first, Action::PopPbb, "9000");
@@ -224,13 +225,13 @@ mod tests {
     }
 
     #[test]
-    fn a_popped_i_tag_takes_the_backbone_header_along() {
+    fn popping_an_i_tag_removes_the_backbone_header() {
         let before = frame("88a8 600a 88e7 00000007 060000000004 060000000003 9000 aa");
         assert_applied(&before, Action::PopPbb, "060000000004 060000000003 9000 aa");
     }
 
     #[test]
-    fn what_is_not_there_is_not_popped() {
+    fn missing_tags_are_not_popped() {
         for action in [Action::PopVlan, Action::PopMpls(0x0800), Action::PopPbb] {
             assert_pushed("9000 aa", action, "9000 aa");
         }
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_pushed_without_an_ethernet_header() {
+    fn no_tag_is_pushed_without_an_ethernet_header() {
         let runt = "020000000002 020000000001 08";
         for action in [
             Action::PushVlan(0x8100),

@@ -11,7 +11,7 @@ use urtica_wire::packet::{
 };
 use urtica_wire::{OxmField, PortNo, VLAN_PRESENT};
 
-/// Fields whose value is given to the packet by the pipeline, or made up.
+/// Fields whose values come from the pipeline, or are invented.
 const NOT_SETTABLE: [OxmField; 4] = [
     OxmField::InPort,
     OxmField::InPhyPort,
@@ -19,8 +19,8 @@ const NOT_SETTABLE: [OxmField; 4] = [
     OxmField::Ipv6Exthdr,
 ];
 
-/// Whether setting the field to this value leaves a packet in which it is read at the same place: types of tags
-/// and protocols of extension headers lead on to another.
+/// Returns whether setting the field to this value leaves a packet in which it is read at this location: types of tags
+/// and protocols of extension headers lead to another.
 fn is_read_back(field: OxmField, value: u128) -> bool {
     match field {
         OxmField::EthType => value >= 0x600 && ![0x8100, 0x88a8].contains(&value),
@@ -34,7 +34,7 @@ fn is_settable(packet: &Packet, field: OxmField) -> bool {
     field == OxmField::TunnelId || packet.layout().place(field).is_some()
 }
 
-/// Whether an action has other bytes taken for a header, whose checksum was never right.
+/// Returns whether an action makes other bytes a header, whose checksum was never correct.
 fn shows_other_bytes(action: &Action) -> bool {
     match action {
         Action::SetField(Field::Basic { field, .. }) => {
@@ -45,7 +45,7 @@ fn shows_other_bytes(action: &Action) -> bool {
     }
 }
 
-/// Whether all checksums of the packet are right, as far as they can be seen.
+/// Returns whether all visible checksums of the packet are correct.
 fn has_right_checksums(packet: &Packet) -> bool {
     let layout = packet.layout();
     let Some(ip) = layout.ip() else { return true };
@@ -102,7 +102,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_set_is_read_back(frame in hostile(), value: u128) {
+    fn set_fields_are_read_back(frame in hostile(), value: u128) {
         let before = Packet::new(PortNo(1), &frame);
         for &field in OxmField::ALL {
             let value = value & field.full_mask();

@@ -120,7 +120,7 @@ impl Packet {
         })
     }
 
-    /// The outermost header with a TTL and the one behind it, if there are two.
+    /// Returns the outermost header with a TTL and the one after it, if there are two.
     fn outermost_headers(&self) -> Option<(TtlHeader, TtlHeader)> {
         if let Some(outer @ TtlHeader::Mpls(at)) = self.mpls_header() {
             return Some((outer, self.behind_mpls(at)?));
@@ -171,7 +171,7 @@ mod tests {
         format!("020000000002 020000000001 8847 {headers}")
     }
 
-    /// The packet goes no further, and is as it was.
+    /// Checks that the packet is not processed further, and is unchanged.
     #[track_caller]
     fn assert_refused(text: &str, action: Action) {
         let mut packet = packet(text);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_ttl_goes_on() {
+    fn packets_without_a_ttl_are_processed() {
         for action in [
             Action::DecNwTtl,
             Action::DecMplsTtl,

@@ -12,7 +12,7 @@ fn packet(last: u8) -> Vec<u8> {
     frame
 }
 
-/// How many of the frames were left to the plain form, with these entries.
+/// Returns the number of frames that were left to the plain form, with these entries.
 #[track_caller]
 fn punted(entries: &[&str]) -> u64 {
     let mut comparison = Comparison::new(ComparisonConfig::default());
@@ -79,7 +79,7 @@ fn packets_are_sent_through_queues() {
 }
 
 #[test]
-fn a_ttl_too_low_for_applied_and_written_actions_goes_the_plain_way() {
+fn a_ttl_too_low_for_applied_and_written_actions_uses_the_plain_form() {
     let entry = "ip,actions=dec_ttl,write_actions(output:2,dec_ttl)";
     assert_eq!(punted(&[entry]), 2);
 }

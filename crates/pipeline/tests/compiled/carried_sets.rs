@@ -37,7 +37,7 @@ fn group(comparison: &mut Comparison, command: GroupModCommand, text: &str) {
     comparison.group_mod(&GroupMod::parse(command, text).expect(text));
 }
 
-/// Sends four packets; returns how many were left to the plain form.
+/// Sends four packets; returns the number that was left to the plain form.
 fn punted(comparison: &mut Comparison) -> u64 {
     let frames = [(64, false), (64, true), (1, false), (2, true)];
     let frames = frames.map(|(ttl, is_tagged)| (PortNo(1), packet(ttl, is_tagged)));
@@ -47,7 +47,7 @@ fn punted(comparison: &mut Comparison) -> u64 {
     (comparison.punted - before) / comparison.subjects.len() as u64
 }
 
-/// Returns how many of four packets were left to the plain form, with these entries.
+/// Returns the number of four packets that was left to the plain form, with these entries.
 #[track_caller]
 fn punted_by(entries: &[&str]) -> u64 {
     let mut comparison = Comparison::new(ComparisonConfig::default());
@@ -102,7 +102,7 @@ fn sets_are_carried_merged_and_cleared() {
     ];
     for entry in second {
         for last in third {
-            // Nobody has set this aside for misses, which the controller may want to see.
+            // Misses, which the controller may want to see, are left to the plain form.
             let misses = [entry, last].iter().any(|text| text.contains("in_port=2"))
                 || entry.contains("goto")
                     && last.contains("metadata")
@@ -114,7 +114,7 @@ fn sets_are_carried_merged_and_cleared() {
 }
 
 #[test]
-fn a_set_goes_with_a_packet_to_the_plain_form() {
+fn a_packets_set_is_passed_to_the_plain_form() {
     let first = "actions=write_actions(set_field:02:00:00:00:00:07->eth_dst,pop_vlan,push_vlan:0x88a8,dec_ttl,set_field:4099->vlan_vid,\
                  set_field:1->vlan_pcp,set_field:02:00:00:00:00:08->eth_src,set_queue:6,output:2),goto_table:1";
     let over_udp = "udp,actions=write_actions(set_field:10.1.1.1->ip_src,set_field:10.1.1.2->ip_dst,set_field:7->udp_src,\
@@ -135,7 +135,7 @@ fn a_set_goes_with_a_packet_to_the_plain_form() {
 }
 
 #[test]
-fn a_set_that_needs_more_than_a_packet_has_goes_the_plain_way() {
+fn a_set_that_needs_more_than_a_packet_has_uses_the_plain_form() {
     let first = "ip,actions=write_actions(dec_ttl,output:2),goto_table:1";
     assert_eq!(punted_by(&[first, "table=1,actions=drop"]), 1);
     assert_eq!(punted_by(&[first, "table=1,ip,actions=dec_ttl"]), 2);
@@ -146,9 +146,9 @@ fn a_set_that_needs_more_than_a_packet_has_goes_the_plain_way() {
     assert_eq!(punted_by(&[&first, "table=1,actions=drop"]), 4);
 }
 
-/// Tables that were compiled without sets are compiled for them when the first comes.
+/// Tables compiled without sets are compiled again for them when the first set appears.
 #[test]
-fn sets_come_and_go_under_traffic() {
+fn sets_are_added_and_removed_under_traffic() {
     let mut comparison = Comparison::new(ComparisonConfig::default());
     group(
         &mut comparison,
@@ -257,7 +257,7 @@ fn any_sets_are_carried_as_the_plain_form_carries_them() {
         comparison.set_misses_punt(seed % 2 == 0);
         for _ in 0..60 {
             for _ in 0..1 + choices.below(6) {
-                // One that is refused changes nothing, in all pipelines.
+                // A refused flow mod changes nothing, in all pipelines.
                 let _ = comparison.flow_mod(&any_entry(&mut choices));
             }
             if choices.is_in(20) {
@@ -283,7 +283,7 @@ fn any_sets_are_carried_as_the_plain_form_carries_them() {
     );
 }
 
-/// How many versions there are, each of which sends packets by another port and marks them by its number.
+/// Number of versions, each of which sends packets by another port and marks them by its number.
 const VERSIONS: u64 = 300;
 
 fn version(number: u64) -> FlowMod<'static> {

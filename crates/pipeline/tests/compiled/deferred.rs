@@ -1,4 +1,4 @@
-//! Changes that the compiled form follows only when it is told to.
+//! Changes that the compiled form follows only on request.
 
 use std::sync::RwLock;
 use std::sync::atomic::AtomicBool;
@@ -42,7 +42,7 @@ fn compiled_pipeline() -> (Pipeline, Reader) {
     (pipeline, reader)
 }
 
-/// Where a frame goes in the compiled form.
+/// Returns the verdict on a frame in the compiled form.
 fn verdict(reader: &mut Reader) -> Verdict {
     let mut burst = Burst::new();
     assert!(burst.push(PortNo(1), &[0; 60]));
@@ -59,7 +59,7 @@ fn plainly(pipeline: &Pipeline) -> Vec<PortNo> {
 }
 
 #[test]
-fn the_plain_form_changes_at_once_and_the_compiled_one_when_it_is_told() {
+fn the_plain_form_changes_at_once_and_the_compiled_one_on_request() {
     let (mut pipeline, mut reader) = compiled_pipeline();
     change(&mut pipeline, FlowModCommand::Add, "actions=output:2");
     assert_eq!(verdict(&mut reader), Verdict::Output(PortNo(2)));
@@ -75,7 +75,7 @@ fn the_plain_form_changes_at_once_and_the_compiled_one_when_it_is_told() {
 }
 
 #[test]
-fn nothing_is_lost_of_what_either_form_counts_meanwhile() {
+fn counts_of_both_forms_are_kept_during_a_change() {
     let (mut pipeline, mut reader) = compiled_pipeline();
     pipeline.defer_following(true);
     let add = "send_flow_rem,actions=output:2";
@@ -83,7 +83,7 @@ fn nothing_is_lost_of_what_either_form_counts_meanwhile() {
     pipeline.follow();
     for _ in 0..100 {
         verdict(&mut reader);
-        // The same entry again goes on with what was counted, and another one takes its place.
+        // An equal entry continues the counts, and another one replaces it.
         change(&mut pipeline, FlowModCommand::Add, add);
         verdict(&mut reader);
         plainly(&pipeline);
@@ -98,7 +98,7 @@ fn nothing_is_lost_of_what_either_form_counts_meanwhile() {
 }
 
 #[test]
-fn a_change_follows_what_was_left_before_it() {
+fn a_change_also_follows_earlier_ones() {
     let (mut pipeline, mut reader) = compiled_pipeline();
     pipeline.defer_following(true);
     for number in 0..100 {
@@ -119,9 +119,9 @@ fn a_change_follows_what_was_left_before_it() {
     assert_eq!(plainly(&pipeline), [PortNo(3)]);
 }
 
-/// One thread changes, one takes packets through the compiled form, one through the plain one.
+/// One thread changes tables, one processes packets in the compiled form, one in the plain form.
 #[test]
-fn readers_go_on_while_changes_are_followed() {
+fn readers_continue_while_changes_are_followed() {
     const CHANGES: u64 = 300;
     let (mut pipeline, mut reader) = compiled_pipeline();
     pipeline.defer_following(true);

@@ -194,7 +194,7 @@ fn buckets_of_a_packet_are_bounded_over_all_tables() {
 }
 
 #[test]
-fn a_group_that_needs_more_than_a_packet_has_goes_the_plain_way() {
+fn a_group_that_needs_more_than_a_packet_has_uses_the_plain_form() {
     let mut comparison = Comparison::new(ComparisonConfig::default());
     let text = "group_id=1,type=indirect,bucket=actions=dec_ttl,output:2";
     group(&mut comparison, GroupModCommand::Add, text);
@@ -209,7 +209,7 @@ fn a_group_that_needs_more_than_a_packet_has_goes_the_plain_way() {
     assert_eq!(comparison.punted / comparison.subjects.len() as u64, 2);
 }
 
-/// How many versions of the group there are, each of which sends packets by another port and marks them by its number.
+/// Number of versions of the group, each of which sends packets by another port and marks them by its number.
 const VERSIONS: u64 = 300;
 
 fn version(command: GroupModCommand, number: u64) -> GroupMod<'static> {
@@ -220,7 +220,7 @@ fn version(command: GroupModCommand, number: u64) -> GroupMod<'static> {
     GroupMod::parse(command, &text).expect("a group")
 }
 
-/// Takes packets through the group until told to stop. Returns how many.
+/// Sends packets through the group until it is stopped. Returns their number.
 fn read(compiled: &Arc<Compiled>, stop: &AtomicBool) -> u64 {
     let mut reader = compiled.reader();
     let mut burst = Burst::new();

@@ -1,4 +1,4 @@
-//! The compiled form against the plain one: the same packets, the same outcome, the same counters.
+//! Differential tests of the compiled form with the plain one: equal packets give equal outcomes and counters.
 
 mod action_sets;
 mod carried_sets;

@@ -137,7 +137,7 @@ fn meters_are_compiled_and_change_under_traffic() {
     send(&mut comparison);
 }
 
-/// How many versions of the meter there are. Each has one packet pass, and marks the others as its number says.
+/// Number of versions of the meter. Each passes one packet, and marks the others by its number.
 const VERSIONS: u64 = 300;
 
 fn version(command: MeterModCommand, number: u64) -> MeterMod<'static> {
@@ -153,7 +153,7 @@ fn dscp(version: u64) -> u8 {
     10 + 2 * (version % 2 + 1) as u8
 }
 
-/// Takes packets through the meter until told to stop. Returns how many, and how many of these were not remarked.
+/// Sends packets through the meter until it is stopped. Returns their number, and the number that was not remarked.
 fn read(compiled: &Arc<Compiled>, stop: &AtomicBool, versions: [&AtomicU64; 2]) -> [u64; 2] {
     let [started, finished] = versions;
     let mut reader = compiled.reader();

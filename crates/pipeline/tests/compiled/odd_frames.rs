@@ -31,7 +31,7 @@ fn comparison() -> Comparison {
     comparison
 }
 
-/// Sends frames; returns how many of each were left to the plain form.
+/// Sends frames; returns the number that was left to the plain form.
 #[track_caller]
 fn punted(comparison: &mut Comparison, frames: impl IntoIterator<Item = Vec<u8>>) -> u64 {
     let before = comparison.punted;
@@ -49,7 +49,7 @@ fn ethernet(eth_type: u16) -> Vec<u8> {
     frame
 }
 
-/// A fragment of a UDP packet over IPv4, with this word of flags and offset, and so many bytes of payload.
+/// Creates a fragment of a UDP packet over IPv4, with this word of flags and offset, and `payload` bytes of payload.
 fn ipv4_fragment(fragment: u16, payload: usize) -> Vec<u8> {
     let mut frame = ethernet(0x0800);
     frame.extend([0x45, 0, 0, 20 + payload as u8, 0, 7]);
@@ -122,7 +122,7 @@ fn the_upper_layer_is_behind_extension_headers() {
 }
 
 #[test]
-fn chains_that_end_nowhere_go_the_plain_way() {
+fn incomplete_chains_use_the_plain_form() {
     let mut comparison = comparison();
     let whole = ipv6_chain(&[0, 43, 60], 6, 0);
     let mut too_long = whole.clone();

@@ -1,4 +1,4 @@
-//! Tables that change while a thread looks for a better way to search them.
+//! Tables that change while a thread searches for a better form.
 
 use crate::rule_sets::{add, explained, pipeline};
 use crate::support::choices::Choices;
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use urtica_pipeline::{BURST, CompileConfig};
 use urtica_wire::{FlowMod, FlowModCommand};
 
-/// So often a switch looks what is due.
+/// Interval of a switch's time-outs.
 const TICK: Duration = Duration::from_millis(100);
 
-/// After which time without changes a look begins.
+/// Time without changes after which a search starts.
 const QUIET: Duration = Duration::from_millis(600);
 
 /// A thread has found something long before, on whatever machine.
@@ -42,13 +42,13 @@ fn add_all(comparison: &mut Comparison, entries: &[FlowMod]) {
     }
 }
 
-/// Has all pipelines begin to look: what changes from now on they do not know.
-fn begin_to_look(comparison: &mut Comparison) {
+/// Makes all pipelines start a search, which does not see later changes.
+fn start_search(comparison: &mut Comparison) {
     comparison.wait(TICK);
     comparison.wait(QUIET);
 }
 
-/// What is told of how entries are compiled that are all there before.
+/// Returns the explanation for entries that are compiled together.
 fn compiled_together(entries: &[FlowMod]) -> String {
     let mut pipeline = pipeline();
     add(&mut pipeline, entries);
@@ -57,7 +57,8 @@ fn compiled_together(entries: &[FlowMod]) -> String {
     explained(&pipeline)
 }
 
-/// Lets time pass until something is so of each compiled pipeline, and compares what becomes of packets at each step.
+/// Lets time pass until a condition holds for each compiled pipeline, and compares the outcomes of packets at each
+/// step.
 #[track_caller]
 fn wait_until(comparison: &mut Comparison, choices: &mut Choices, is_so: impl Fn(&str) -> bool) {
     let begin = Instant::now();
@@ -80,7 +81,7 @@ fn send(comparison: &mut Comparison, choices: &mut Choices) {
 }
 
 #[test]
-fn a_table_comes_to_the_form_that_its_entries_have_together() {
+fn a_table_reaches_the_form_of_its_entries_compiled_together() {
     for (seed, (shapes, rules)) in RULE_SETS.into_iter().enumerate() {
         let mut comparison = comparison();
         let mut choices = Choices::from_seed(seed as u64);
@@ -93,10 +94,10 @@ fn a_table_comes_to_the_form_that_its_entries_have_together() {
     }
 }
 
-/// Some entries go, others come, and again others change their actions: each packet finds what it finds in the plain form, in
-/// the form that there was and in that which was found for the entries before.
+/// Some entries are removed, others added, and the actions of others change: each packet has its outcome in the plain
+/// form, in the old form and in the one that was found for the earlier entries.
 #[test]
-fn what_has_changed_meanwhile_is_in_the_form_that_was_found() {
+fn changes_during_a_search_are_in_the_found_form() {
     for (seed, (shapes, rules)) in RULE_SETS.into_iter().enumerate() {
         let mut comparison = comparison();
         let mut choices = Choices::from_seed(seed as u64);
@@ -111,7 +112,7 @@ fn what_has_changed_meanwhile_is_in_the_form_that_was_found() {
         });
         add_all(&mut comparison, &early);
         let before = explained(&comparison.subjects[0].pipeline);
-        begin_to_look(&mut comparison);
+        start_search(&mut comparison);
         for (at, entry) in early.iter().enumerate().step_by(12) {
             let commands = [FlowModCommand::DeleteStrict, FlowModCommand::Add];
             change(&mut comparison, commands[at % 2], entry);
@@ -134,15 +135,15 @@ fn what_has_changed_meanwhile_is_in_the_form_that_was_found() {
     }
 }
 
-/// Most entries go while a thread looks at them, and the table is looked at once more.
+/// Most entries are removed during a search, and the table is searched once more.
 #[test]
-fn what_was_found_for_another_table_is_not_taken_over() {
+fn a_form_found_for_other_entries_is_discarded() {
     let mut comparison = comparison();
     let mut choices = Choices::from_seed(1);
     let entries = rule_set(FIREWALL, 200, 1);
     let (gone, kept) = entries.split_at(entries.len() / 2);
     add_all(&mut comparison, &entries);
-    begin_to_look(&mut comparison);
+    start_search(&mut comparison);
     for entry in gone {
         change(&mut comparison, FlowModCommand::DeleteStrict, entry);
     }
@@ -152,7 +153,7 @@ fn what_was_found_for_another_table_is_not_taken_over() {
 
 /// A table that always changes is searched as well as it can be, and as is best for it when changes have ended.
 #[test]
-fn a_table_that_changes_faster_than_it_is_looked_at_is_right_all_the_time() {
+fn a_table_that_changes_faster_than_it_is_inspected_is_always_correct() {
     let mut comparison = comparison();
     let mut choices = Choices::from_seed(2);
     let entries = rule_set(ACCESS_LIST, 300, 2);

@@ -14,9 +14,9 @@ use urtica_wire::{FlowMod, FlowModCommand, PortNo};
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 300, ..ProptestConfig::default() })]
 
-    /// Made up of bytes, so that what fails can be shrunk.
+    /// Generated from bytes, so that failures can be shrunk.
     #[test]
-    fn the_compiled_form_does_what_the_plain_one_does(bytes in vec(any::<u8>(), 0..8000)) {
+    fn the_compiled_form_equals_the_plain_one(bytes in vec(any::<u8>(), 0..8000)) {
         Trial::new(Choices::from_bytes(&bytes)).run(usize::MAX);
     }
 }
@@ -84,7 +84,7 @@ fn so_it_does_with_a_table_that_is_cut_twice() {
     assert!(looked_up.keys().any(is_cut_again), "{looked_up:?}");
 }
 
-/// Entries for addresses and ports that packets have. Those of each service have masks of their own.
+/// Entries for addresses and ports of packets. Those of each service have separate masks.
 fn cut_twice() -> impl Iterator<Item = String> {
     let services = (0..5).flat_map(|host| (0..frames::PORTS.len()).map(move |port| (host, port)));
     services.flat_map(|(host, port)| {
@@ -110,7 +110,7 @@ fn cut_twice() -> impl Iterator<Item = String> {
 }
 
 #[test]
-fn so_it_does_with_any_number_of_masks() {
+fn forms_are_equal_with_any_number_of_masks() {
     let mut looked_up = BTreeSet::new();
     for seed in 0..8 {
         let mut trial = Trial::of_many_masks(seed);
@@ -123,9 +123,9 @@ fn so_it_does_with_any_number_of_masks() {
     assert!(looked_up.iter().any(is_sub_table), "{looked_up:?}");
 }
 
-/// Packets of any bytes; fuzzing goes on with these tables where this ends.
+/// Packets of any bytes; fuzzing continues with these tables.
 #[test]
-fn so_it_does_with_hostile_packets() {
+fn forms_are_equal_with_hostile_packets() {
     for seed in 0..8 {
         let mut comparison = Trial::filled(seed).comparison;
         let mut choices = Choices::from_seed(seed);

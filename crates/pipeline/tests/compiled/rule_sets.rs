@@ -1,4 +1,4 @@
-//! Rule sets such as networks have: compiled whatever they look at, and whatever order they come in.
+//! Realistic rule sets are compiled, whatever fields they match, in any order of addition.
 
 use crate::support::choices::Choices;
 use crate::support::differential::{Comparison, ComparisonConfig};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use urtica_pipeline::{BURST, CompileConfig, Pipeline, PipelineConfig, TemplateKind};
 use urtica_wire::{FlowMod, FlowModCommand, MacAddr, Port, PortNo};
 
-/// So often a switch looks what is due.
+/// Interval of a switch's time-outs.
 const TICK: Duration = Duration::from_millis(100);
 
 pub fn pipeline() -> Pipeline {
@@ -29,7 +29,7 @@ pub fn add(pipeline: &mut Pipeline, entries: &[FlowMod]) {
     }
 }
 
-/// What is told of how it was compiled.
+/// Returns the explanation of the compiled form.
 pub fn explained(pipeline: &Pipeline) -> String {
     let explanation = pipeline.explain(false).expect("it is compiled");
     explanation.to_string()
@@ -52,7 +52,7 @@ fn shuffled(entries: &[FlowMod<'static>], seed: u64) -> Vec<FlowMod<'static>> {
 }
 
 #[test]
-fn entries_that_come_one_by_one_are_compiled_as_those_that_come_together() {
+fn entries_added_one_by_one_are_compiled_as_if_added_together() {
     for (shapes, rules) in [(ACCESS_LIST, 300), (FIREWALL, 150), (CHAIN, 150)] {
         let entries = rule_set(shapes, rules, 1);
         let mut together = pipeline();
@@ -72,9 +72,9 @@ fn entries_that_come_one_by_one_are_compiled_as_those_that_come_together() {
     }
 }
 
-/// While there are changes now and then, a table is looked at again when these are over.
+/// A table with occasional changes is inspected again after the last one.
 #[test]
-fn a_table_is_looked_at_again_only_when_changes_have_ended() {
+fn a_table_is_inspected_again_only_after_the_last_change() {
     let entries = rule_set(FIREWALL, 150, 2);
     let mut pipeline = pipeline();
     pipeline.compile(CompileConfig::default()).expect("memory");
@@ -95,8 +95,8 @@ fn a_table_is_looked_at_again_only_when_changes_have_ended() {
     assert_eq!(explained(&pipeline), settled);
 }
 
-/// Packets find what the plain form finds, while the set is loaded, searched in every way that it is searched in then,
-/// and taken out.
+/// Packets find the entries that the plain form finds, while the set is loaded, in every form that it has then, and
+/// removed.
 #[test]
 fn packets_find_the_entries_of_rule_sets() {
     for (seed, (shapes, rules)) in [(ACCESS_LIST, 200), (FIREWALL, 100), (CHAIN, 120)]

@@ -16,7 +16,8 @@ fn add(comparison: &mut Comparison, text: &str) {
     change(comparison, FlowModCommand::Add, text);
 }
 
-/// What all compiled pipelines search table 0 by, after packets for all hosts and networks were compared.
+/// Returns the template by which all compiled pipelines search table 0, after packets for all hosts and networks were
+/// compared.
 #[track_caller]
 fn template(comparison: &mut Comparison) -> TemplateKind {
     let frames: Vec<_> = (0..64).map(|host| (PortNo(1), frame(host))).collect();
@@ -76,7 +77,7 @@ fn few_entries_are_compared_one_by_one() {
 }
 
 #[test]
-fn hosts_are_hashed_until_another_sort_of_match_comes() {
+fn hosts_are_hashed_until_another_sort_of_match_is_added() {
     let mut comparison = Comparison::new(ComparisonConfig::default());
     add_hosts(&mut comparison);
     assert_eq!(template(&mut comparison), TemplateKind::CompoundHash);
@@ -106,7 +107,7 @@ fn routes_are_found_by_a_trie_while_their_priorities_follow_their_lengths() {
 }
 
 #[test]
-fn what_only_the_plain_form_knows_is_left_to_it_and_comes_back() {
+fn tables_for_the_plain_form_are_left_to_it_and_return() {
     let mut comparison = Comparison::new(ComparisonConfig::default());
     add_hosts(&mut comparison);
     add(&mut comparison, "priority=9,tun_id=5,actions=output:1");
@@ -118,9 +119,9 @@ fn what_only_the_plain_form_knows_is_left_to_it_and_comes_back() {
     assert_eq!(template(&mut comparison), TemplateKind::CompoundHash);
 }
 
-/// The entry that comes out from behind a deleted one is itself behind the entry that matches everything.
+/// The entry that appears after a deleted one is itself after the entry that matches everything.
 #[test]
-fn entries_behind_the_one_that_matches_everything_stay_there() {
+fn entries_after_the_one_that_matches_everything_stay_hidden() {
     let mut comparison = Comparison::new(ComparisonConfig::default());
     add_hosts(&mut comparison);
     add(&mut comparison, "priority=5,actions=output:3");
@@ -133,9 +134,9 @@ fn entries_behind_the_one_that_matches_everything_stay_there() {
     assert_eq!(template(&mut comparison), TemplateKind::CompoundHash);
 }
 
-/// What an entry has counted is not what its successor asks for, or the other way round.
+/// The predecessor did not count what the entry requests, or vice versa.
 #[test]
-fn an_entry_takes_over_only_what_the_one_before_counted() {
+fn an_entry_continues_only_counts_of_its_predecessor() {
     for flags in ["", "no_packet_counts", "no_byte_counts"] {
         for later in ["", "no_packet_counts", "no_byte_counts"] {
             let mut comparison = Comparison::new(ComparisonConfig::default());
@@ -152,10 +153,11 @@ fn an_entry_takes_over_only_what_the_one_before_counted() {
     }
 }
 
-/// An idle timeout goes by the last packet, also where a modify comes after it, and whether that resets the counters or not:
-/// a modify gives other instructions, and all else stays (1.3.5 section 6.4). The comparison compares what expires, and when.
+/// An idle timeout starts at the last packet, also if a modify follows it, and whether that resets the counters or not:
+/// a modify changes the instructions, and nothing else (1.3.5 section 6.4). The comparison checks which entries expire,
+/// and when.
 #[test]
-fn an_idle_timeout_goes_by_the_last_packet_before_a_modify() {
+fn an_idle_timeout_starts_at_the_last_packet_before_a_modify() {
     let nothing: fn(&mut Comparison) = |_| {};
     let tables = [
         (nothing, "ip", TemplateKind::DirectCode),
@@ -192,7 +194,8 @@ fn an_idle_timeout_goes_by_the_last_packet_before_a_modify() {
     }
 }
 
-/// Prefixes of twelve lengths for each of three ports, of priorities that follow the lengths, and what is left of a port.
+/// Prefixes of twelve lengths for each of three ports, with priorities that follow the lengths, and an entry for the
+/// rest of a port.
 fn add_port_routes(comparison: &mut Comparison) {
     for port in 1..4 {
         for number in 0..96 {
@@ -211,7 +214,7 @@ fn add_port_routes(comparison: &mut Comparison) {
     }
 }
 
-/// Lets time pass until the table has been looked at again.
+/// Lets time pass until the table has been inspected again.
 fn settle(comparison: &mut Comparison) {
     (0..10).for_each(|_| comparison.wait(Duration::from_millis(100)));
 }
@@ -263,7 +266,7 @@ fn routes_of_several_ports_are_a_trie_for_each() {
         vec![Decomposition, LongestPrefixMatch],
     ]);
     assert_eq!(sub_tables(&mut comparison), expected);
-    // A port's own entry of another sort, and of a priority of its own, changes that port's sub-table alone.
+    // A port's entry of another sort, with a separate priority, changes only that port's sub-table.
     add(
         &mut comparison,
         "priority=99,in_port=2,tcp,tp_dst=9,actions=drop",
@@ -276,7 +279,7 @@ fn routes_of_several_ports_are_a_trie_for_each() {
         FlowModCommand::DeleteStrict,
         "priority=99,in_port=2,tcp,tp_dst=9",
     );
-    // A port that is new has a sub-table at once, and none once it has no entries.
+    // A new port has a sub-table at once, and none once it has no entries.
     add(&mut comparison, "priority=50,in_port=4,arp,actions=drop");
     assert!(sub_tables(&mut comparison).len() >= 2);
     change(&mut comparison, FlowModCommand::Delete, "in_port=4");
@@ -293,7 +296,7 @@ fn routes_of_several_ports_are_a_trie_for_each() {
     );
 }
 
-/// More sets of bits than a tuple space has room for, but few for each address.
+/// More sets of bits than a tuple space can have, but few for each address.
 #[test]
 fn a_table_of_too_many_sets_of_bits_is_not_left_to_the_plain_form_if_it_can_be_cut() {
     let mut comparison = Comparison::new(ComparisonConfig::default());
@@ -325,13 +328,13 @@ fn a_table_of_too_many_sets_of_bits_is_not_left_to_the_plain_form_if_it_can_be_c
     );
 }
 
-/// What keeps none of its sub-tables is searched as a whole, until it has changed for some time.
+/// A table that keeps none of its sub-tables is searched as a whole, until it has changed for some time.
 #[test]
-fn a_cut_that_does_not_fit_any_more_is_given_up() {
+fn a_cut_that_no_longer_fits_is_given_up() {
     let mut comparison = Comparison::new(ComparisonConfig::default());
     add_port_routes(&mut comparison);
     settle(&mut comparison);
-    // Each belongs to every sub-table; so many are worth more sub-tables than places.
+    // Each belongs to every sub-table; this number deserves more sub-tables than there are slots.
     let add_for_all = |comparison: &mut Comparison, number: usize| {
         let len = 8 + number % 24;
         add(
@@ -358,9 +361,9 @@ fn a_cut_that_does_not_fit_any_more_is_given_up() {
     sub_tables(&mut comparison);
 }
 
-/// A byte counts 256 of them as none.
+/// A byte would count 256 of them as 0.
 #[test]
-fn so_many_decrements_end_the_life_of_any_packet() {
+fn many_decrements_invalidate_any_ttl() {
     for decrements in [63, 64, 65, 255, 256, 257, 300] {
         let mut comparison = Comparison::new(ComparisonConfig::default());
         let actions = "dec_ttl,".repeat(decrements);
@@ -380,7 +383,7 @@ fn so_many_decrements_end_the_life_of_any_packet() {
 
 /// Whatever the table is searched by, and with entries behind it or without.
 #[test]
-fn the_entry_that_matches_everything_comes_changes_and_goes() {
+fn the_entry_that_matches_everything_is_added_changed_and_removed() {
     use FlowModCommand::{Add, DeleteStrict, ModifyStrict};
     let mut kinds = BTreeSet::new();
     let loads: [fn(&mut Comparison); 3] = [add_hosts, add_routes, |comparison| {

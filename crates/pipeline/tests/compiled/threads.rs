@@ -1,5 +1,5 @@
-//! One thread changes tables while two process packets: each of these goes by the tables as they were before a change or
-//! after it, none is lost, none counted twice.
+//! One thread changes tables while two process packets: each packet sees the tables either as before a change or as
+//! after it, and no packet is lost or counted twice.
 
 use crate::support::differential::BACKENDS;
 use std::collections::BTreeSet;
@@ -17,13 +17,13 @@ use urtica_wire::{
 
 const READERS: usize = 2;
 
-/// How many versions of the entry under test there are.
+/// Number of versions of the entry under test.
 const VERSIONS: u64 = 70;
 
-/// Entries that come and go in bulk have this cookie.
+/// The cookie of entries that are added and removed in bulk.
 const EXTRA: u64 = 7;
 
-/// What the entries of a table look at.
+/// The fields that the entries of a table match.
 #[derive(Clone, Copy)]
 enum Kind {
     EthDst,
@@ -32,16 +32,16 @@ enum Kind {
     Both,
 }
 
-/// What changes besides the entry under test: which templates the table goes through.
+/// The changes other than those of the entry under test, which determine the table's templates.
 #[derive(Clone, Copy)]
 struct Scene {
     field: Kind,
-    /// How many entries come and go; from some thousands on packets pause for them.
+    /// Number of entries that are added and removed; from some thousands on packets pause for them.
     extras: u64,
 }
 
 impl Scene {
-    /// The match of one host or network; those of numbers from 3 on are of no packet.
+    /// Returns the match of one host or network; those of numbers from 3 on match no packet.
     fn to(self, number: u64) -> Match<'static> {
         match self.field {
             Kind::EthDst => Match::from(vec![Field::exact(OxmField::EthDst, number.into())]),
@@ -98,19 +98,19 @@ struct Writer {
     /// How the table was searched.
     templates: BTreeSet<TemplateKind>,
     removed: Vec<RemovedEntry>,
-    /// The version whose change has begun, and that whose change is over.
+    /// The version whose change has started, and the one whose change is complete.
     started: Arc<AtomicU64>,
     finished: Arc<AtomicU64>,
 }
 
-/// What a thread has seen.
+/// The counts of a thread.
 #[derive(Default)]
 struct Seen {
     steady: u64,
     changing: u64,
 }
 
-/// The packet's source tells the version of the entry that it came to.
+/// The packet's source shows the version of the entry that it found.
 fn version(version: u64) -> Vec<Action<'static>> {
     let tag = Action::SetField(Field::exact(OxmField::EthSrc, version.into()));
     vec![tag, Action::output(PortNo(1))]
@@ -142,14 +142,14 @@ impl Writer {
         (100, self.scene.to(2))
     }
 
-    /// The entry that is never touched, and the one for packets that find nothing else.
+    /// Adds the entry that never changes, and the one for packets that match no other.
     fn prepare(&mut self) {
         self.make(FlowModCommand::Add, (100, self.scene.to(1)), 0);
         self.make(FlowModCommand::Add, (0, Match::any()), 0);
         self.make(FlowModCommand::Add, self.entry_under_test(), 0);
     }
 
-    /// Goes from one version to the next by one change, and makes others that packets must not see.
+    /// Changes one version to the next by one change, and makes others that packets must not see.
     fn run(&mut self) {
         use FlowModCommand::*;
         let mut next = 1;
@@ -211,7 +211,7 @@ impl Writer {
         }
     }
 
-    /// Packets counted by all entries that are there, or are gone.
+    /// Returns the packets counted by all entries, present or removed.
     fn counted(&self, is_wanted: impl Fn(&Match) -> bool) -> u64 {
         let entries = self.pipeline.tables()[0].entries();
         let gone = self.removed.iter().map(|removed| &removed.entry);
@@ -222,7 +222,7 @@ impl Writer {
     }
 }
 
-/// Sends packets until told to stop.
+/// Sends packets until it is stopped.
 fn read(
     compiled: &Arc<Compiled>,
     scene: Scene,
@@ -303,7 +303,7 @@ fn play(backend: Backend, scene: Scene) {
     });
     let is_cut = writer.templates.contains(&TemplateKind::Decomposition);
     assert_eq!(is_cut, matches!(scene.field, Kind::Both));
-    // A change collects what the readers have left behind.
+    // A change collects the memory that the readers no longer use.
     writer.make(FlowModCommand::Add, (0, Match::any()), 0);
     let steady = writer.scene.to(1);
     let all: u64 = seen.iter().map(|seen| seen.steady).sum();

@@ -1,7 +1,7 @@
-//! Pipelines, and what the compiler makes of them: entries, templates and code, in files that somebody has read.
+//! Pipelines and the compiler's results: entries, templates and code, in reviewed files.
 //!
-//! Each file has entries in the syntax of `ovs-ofctl`, a line `----`, and what follows from them. With `BLESS=1` in the
-//! environment the second half is written instead of compared.
+//! Each file has entries in the syntax of `ovs-ofctl`, a line `----`, and the result. With `BLESS=1` in the environment
+//! the second half is written instead of compared.
 
 use std::path::Path;
 use std::time::Duration;
@@ -35,7 +35,7 @@ fn explained(pipeline: &Pipeline) -> Explanation {
     pipeline.explain(false).expect("it is compiled")
 }
 
-/// So many lines, each made by `entry`.
+/// Returns `count` lines, each created by `entry`.
 fn lines(count: u8, entry: impl Fn(u8) -> String) -> String {
     (1..=count).map(|number| entry(number) + "\n").collect()
 }
@@ -84,7 +84,7 @@ fn routes_are_a_trie() {
 }
 
 #[test]
-fn an_access_list_is_a_tuple_space_and_what_is_beyond_it_plain() {
+fn an_access_list_is_a_tuple_space_and_larger_ones_plain() {
     assert_blessed("access.txt");
 }
 
@@ -106,13 +106,13 @@ fn a_pipeline_that_is_not_compiled_has_no_explanation() {
 }
 
 #[test]
-fn a_pipeline_without_entries_says_so() {
+fn a_pipeline_without_entries_is_explained() {
     let text = explained(&pipeline("")).to_string();
     assert!(text.ends_with("\nno table has entries\n"), "{text}");
 }
 
 #[test]
-fn an_explanation_tells_what_changes_have_made_of_a_table() {
+fn an_explanation_shows_the_form_after_changes() {
     let host = |number| format!("priority=9,dl_dst=02:00:00:00:00:{number:02x} actions=output:1");
     let mut pipeline = pipeline(&lines(6, host));
     let why = |pipeline: &Pipeline| explained(pipeline).tables[0].why.clone();
@@ -162,7 +162,7 @@ fn far_memory_is_fetched_ahead_and_hidden_entries_are_counted() {
 }
 
 #[test]
-fn tables_that_are_left_to_the_plain_form_say_why() {
+fn explanations_give_the_reason_for_the_plain_form() {
     let unknown = pipeline("tun_id=1 actions=output:1\n");
     let table = &explained(&unknown).tables[0];
     assert_eq!(table.template, TemplateKind::PlainForm);
@@ -179,7 +179,7 @@ fn a_list_between_networks_is_a_merged_tuple_space() {
 }
 
 #[test]
-fn entries_that_look_at_many_sets_of_bits_share_hash_tables() {
+fn entries_with_many_sets_of_bits_share_hash_tables() {
     let masks = lines(32, |bits| {
         format!("priority={bits},ip,nw_src=10.0.0.0/{bits},nw_dst=10.0.0.0/{bits} actions=drop")
     });
@@ -196,7 +196,7 @@ fn entries_that_look_at_many_sets_of_bits_share_hash_tables() {
 }
 
 #[test]
-fn why_there_is_no_longest_prefix_match_is_told() {
+fn the_reason_against_a_longest_prefix_match_is_explained() {
     let prefixes = |priority: fn(u8) -> u8| {
         lines(8, |bits| {
             format!(
@@ -228,7 +228,7 @@ fn why_there_is_no_longest_prefix_match_is_told() {
     );
 }
 
-/// Why the compiled form leaves a packet of so many bytes to the plain one, and in which table.
+/// Returns why the compiled form leaves a packet of these bytes to the plain one, and in which table.
 fn plain_from(entries: &str, frame: &[u8]) -> Option<(u8, bool, String)> {
     let mut pipeline = pipeline(entries);
     let compiled = pipeline.compile(CompileConfig::default()).expect("memory");
@@ -241,7 +241,7 @@ fn plain_from(entries: &str, frame: &[u8]) -> Option<(u8, bool, String)> {
 }
 
 #[test]
-fn why_a_packet_goes_the_plain_way_is_told() {
+fn the_reason_for_a_packets_plain_form_is_explained() {
     let mut ip = vec![0; 60];
     ip[12..14].copy_from_slice(&[8, 0]);
     ip[14..18].copy_from_slice(&[0x45, 0, 0, 20]);

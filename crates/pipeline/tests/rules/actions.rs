@@ -1,4 +1,4 @@
-//! Action lists: what each action sees of those before it (1.3.5 section 5.11).
+//! Action lists: the effect of earlier actions on each action (1.3.5 section 5.11).
 
 use crate::support::{Bed, TCP, Tcp};
 use urtica_wire::PacketInReason::InvalidTtl;
@@ -17,7 +17,7 @@ fn each_output_sends_the_packet_as_it_is_then() {
 }
 
 #[test]
-fn later_tables_see_what_was_changed() {
+fn later_tables_see_changes() {
     let bed = Bed::with(&[
         "tcp,actions=set_field:81->tcp_dst,goto_table:1",
         "table=1,tcp,tp_dst=81,actions=3",
@@ -26,7 +26,7 @@ fn later_tables_see_what_was_changed() {
 }
 
 #[test]
-fn a_packet_with_an_invalid_ttl_goes_to_the_controller_and_no_further() {
+fn a_packet_with_an_invalid_ttl_is_only_sent_to_the_controller() {
     let dying = Tcp { ttl: 1, ..TCP };
     let bed = Bed::with(&["cookie=5,ip,actions=output:2,dec_ttl,output:3,goto_table:1"]);
     let out = bed.send(&dying.frame());
@@ -38,7 +38,7 @@ fn a_packet_with_an_invalid_ttl_goes_to_the_controller_and_no_further() {
 }
 
 #[test]
-fn an_invalid_ttl_in_one_bucket_leaves_the_others_alone() {
+fn an_invalid_ttl_in_one_bucket_does_not_affect_the_others() {
     let mut bed = Bed::new();
     bed.add_group("group_id=1,type=all,bucket=actions=dec_ttl,output:2,bucket=output:3");
     bed.add("ip,actions=group:1,output:4");

@@ -12,7 +12,7 @@ fn assert_gone(bed: &mut Bed, reason: FlowRemovedReason) {
 }
 
 #[test]
-fn a_hard_timeout_is_exact_and_does_not_look_at_packets() {
+fn a_hard_timeout_is_exact_and_ignores_packets() {
     let mut bed = Bed::with(&["hard_timeout=2,send_flow_rem,actions=2"]);
     bed.wait(1999);
     bed.send(&any_frame());
@@ -35,7 +35,7 @@ fn an_idle_timeout_starts_again_with_each_packet() {
 }
 
 #[test]
-fn a_packet_keeps_an_entry_that_counts_nothing() {
+fn a_packet_keeps_an_entry_without_counters() {
     let mut bed = Bed::with(&["idle_timeout=2,no_packet_counts,no_byte_counts,actions=2"]);
     bed.wait(1500);
     bed.send(&any_frame());
@@ -45,7 +45,7 @@ fn a_packet_keeps_an_entry_that_counts_nothing() {
 }
 
 #[test]
-fn of_two_timeouts_the_first_is_told() {
+fn of_two_timeouts_the_first_is_reported() {
     let flow = "idle_timeout=2,hard_timeout=5,send_flow_rem,actions=2";
     let mut bed = Bed::with(&[flow]);
     bed.wait(60_000);
@@ -81,7 +81,7 @@ fn a_modify_does_not_prolong_a_life() {
 
 /// So that packets pass between the steps.
 #[test]
-fn very_many_entries_go_in_steps_and_it_is_told_that_more_are_due() {
+fn very_many_entries_expire_in_steps_and_more_are_reported_due() {
     let mut bed = Bed::new();
     bed.pipeline.set_max_entries(3000);
     for number in 0..3000 {

@@ -26,7 +26,7 @@ fn entries_are_kept_by_priority_and_then_by_age() {
 }
 
 #[test]
-fn an_add_takes_the_place_of_an_identical_entry_and_keeps_its_counters() {
+fn an_add_replaces_an_identical_entry_and_keeps_its_counters() {
     let mut bed = Bed::with(&["cookie=1,send_flow_rem,priority=5,in_port=1,actions=2"]);
     bed.send(&any_frame());
     bed.wait(3000);
@@ -49,7 +49,7 @@ fn an_add_with_reset_counts_starts_at_zero() {
 }
 
 #[test]
-fn a_modify_changes_instructions_and_nothing_else() {
+fn a_modify_changes_only_instructions() {
     let mut bed = Bed::with(&["cookie=1,idle_timeout=9,hard_timeout=8,in_port=1,actions=2"]);
     bed.send(&any_frame());
     bed.wait(2000);
@@ -90,7 +90,7 @@ fn a_modify_is_for_all_that_it_includes_and_a_strict_one_for_its_twin() {
 }
 
 #[test]
-fn a_modify_of_nothing_adds_nothing() {
+fn a_modify_without_a_match_adds_no_entry() {
     let mut bed = Bed::new();
     bed.flow(Modify, "in_port=1,actions=2");
     bed.flow(ModifyStrict, "in_port=1,actions=2");
@@ -132,7 +132,7 @@ fn a_delete_is_for_all_that_it_includes_and_a_strict_one_for_its_twin() {
 }
 
 #[test]
-fn a_delete_may_ask_for_a_way_out() {
+fn a_delete_can_filter_by_output() {
     let mut bed = Bed::new();
     bed.add_group("group_id=1,type=all,bucket=output:4");
     bed.add("in_port=1,actions=2");
@@ -148,7 +148,7 @@ fn a_delete_may_ask_for_a_way_out() {
 }
 
 #[test]
-fn a_modify_does_not_look_at_ways_out() {
+fn a_modify_ignores_the_output_filter() {
     let mut bed = Bed::with(&["in_port=1,actions=2"]);
     let modify = FlowMod::parse(Modify, "actions=3").expect("a flow");
     let modify = FlowMod {
@@ -160,7 +160,7 @@ fn a_modify_does_not_look_at_ways_out() {
 }
 
 #[test]
-fn only_entries_that_ask_for_it_are_told_of() {
+fn only_entries_with_the_flag_are_reported() {
     let mut bed = Bed::with(&["in_port=1,actions=2", "send_flow_rem,in_port=2,actions=2"]);
     bed.wait(1500);
     bed.flow(Delete, "");
@@ -174,7 +174,7 @@ fn only_entries_that_ask_for_it_are_told_of() {
 }
 
 #[test]
-fn an_overlap_is_refused_where_that_is_asked_for() {
+fn an_overlap_is_refused_if_checked() {
     let mut bed = Bed::with(&["priority=5,in_port=1,actions=2"]);
     let code = ErrorCode::FlowModFailedOverlap;
     assert_eq!(
@@ -191,7 +191,7 @@ fn an_overlap_is_refused_where_that_is_asked_for() {
 }
 
 #[test]
-fn a_full_table_takes_no_more_but_changes() {
+fn a_full_table_refuses_adds_and_accepts_changes() {
     let mut bed = Bed::new();
     for port in 1..=8 {
         bed.add(&format!("in_port={port},actions=2"));
@@ -203,7 +203,7 @@ fn a_full_table_takes_no_more_but_changes() {
 }
 
 #[test]
-fn tables_that_are_not_there_are_refused() {
+fn missing_tables_are_refused() {
     let mut bed = Bed::new();
     let code = ErrorCode::FlowModFailedBadTableId;
     assert_eq!(bed.refused("table=3,actions=2"), code);
@@ -301,7 +301,7 @@ fn flow_of10(bed: &mut Bed, command: urtica_wire::FlowModCommand, text: &str) {
 }
 
 #[test]
-fn in_1_0_a_modify_of_nothing_adds() {
+fn in_1_0_a_modify_without_a_match_adds() {
     let mut bed = Bed::new();
     flow_of10(&mut bed, Modify, "cookie=1,in_port=1,actions=2");
     flow_of10(&mut bed, ModifyStrict, "cookie=2,in_port=2,actions=2");

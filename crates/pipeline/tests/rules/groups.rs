@@ -21,7 +21,7 @@ fn bed_of(group: &str) -> Bed {
 }
 
 #[test]
-fn all_buckets_get_a_copy_of_their_own() {
+fn all_buckets_get_separate_copies() {
     let bed = bed_of("type=all,bucket=actions=dec_ttl,output:2,bucket=output:3");
     let out = bed.send(&any_frame());
     assert_eq!(out.ports(), [2, 3]);
@@ -29,7 +29,7 @@ fn all_buckets_get_a_copy_of_their_own() {
 }
 
 #[test]
-fn an_apply_list_goes_on_with_the_packet_that_the_group_got() {
+fn an_apply_list_continues_with_the_packet_passed_to_the_group() {
     let mut bed = bed_of("type=all,bucket=actions=dec_ttl,output:2");
     bed.add("actions=group:1,output:3");
     let out = bed.send(&any_frame());
@@ -46,7 +46,7 @@ fn a_buckets_actions_are_a_set() {
 }
 
 #[test]
-fn a_bucket_does_not_send_back_unless_told_so() {
+fn a_bucket_does_not_send_back_by_default() {
     let bed = bed_of("type=all,bucket=output:1,bucket=in_port,bucket=output:2");
     assert_eq!(bed.send(&any_frame()).ports(), [1, 2]);
 }
@@ -91,7 +91,7 @@ fn groups_and_buckets_count() {
 }
 
 #[test]
-fn fast_failover_takes_the_first_live_bucket() {
+fn fast_failover_uses_the_first_live_bucket() {
     let mut bed = bed_of(
         "type=fast_failover,bucket=watch_port:2,output:2,bucket=watch_port:3,output:3,bucket=output:4",
     );
@@ -128,7 +128,7 @@ fn a_watched_group_is_live_with_one_of_its_buckets() {
     assert_eq!(ports(&bed), [4]);
 }
 
-/// How many packets of a thousand flows left by each port.
+/// Returns the number of packets of a thousand flows that left by each port.
 fn spread(bed: &Bed, flow: impl Fn(u16) -> Tcp) -> BTreeMap<u32, usize> {
     let mut counts = BTreeMap::new();
     for number in 0..1000 {
@@ -154,7 +154,7 @@ fn select_spreads_flows_by_the_weights() {
 }
 
 #[test]
-fn select_looks_at_the_addresses_of_every_layer() {
+fn select_uses_the_addresses_of_every_layer() {
     let bed = bed_of("type=select,bucket=output:2,bucket=output:3");
     let flows: [fn(u16) -> Tcp; 5] = [
         |number| Tcp {
@@ -188,7 +188,7 @@ fn select_looks_at_the_addresses_of_every_layer() {
 }
 
 #[test]
-fn select_does_not_look_at_what_differs_within_a_flow() {
+fn select_ignores_fields_that_differ_within_a_flow() {
     let bed = bed_of("type=select,bucket=output:2,bucket=output:3,bucket=output:4");
     let ports = bed.send(&TCP.frame()).ports();
     for ttl in 1..=255 {
@@ -202,7 +202,7 @@ fn select_does_not_look_at_what_differs_within_a_flow() {
 }
 
 #[test]
-fn select_passes_over_buckets_that_are_not_live_or_weigh_nothing() {
+fn select_skips_dead_buckets_and_those_of_weight_0() {
     let mut bed = bed_of(
         "type=select,bucket=weight:9,watch_port:2,output:2,bucket=weight:1,output:3,bucket=weight:0,output:4",
     );
@@ -215,7 +215,7 @@ fn select_passes_over_buckets_that_are_not_live_or_weigh_nothing() {
 }
 
 #[test]
-fn a_group_is_added_once_and_modified_or_deleted_where_it_is() {
+fn a_group_is_added_once_and_modified_or_deleted_if_present() {
     let mut bed = bed_of("type=all,bucket=output:2");
     let text = "group_id=1,type=all,bucket=output:3";
     assert_eq!(
@@ -234,7 +234,7 @@ fn a_group_is_added_once_and_modified_or_deleted_where_it_is() {
 }
 
 #[test]
-fn entries_go_with_their_group() {
+fn entries_are_removed_with_their_group() {
     let mut bed = bed_of("type=all,bucket=output:2");
     bed.add("send_flow_rem,in_port=1,actions=write_actions(group:1)");
     bed.add("in_port=2,actions=3");
@@ -335,7 +335,7 @@ fn refused(group_mod: GroupMod) -> ErrorCode {
 }
 
 #[test]
-fn what_is_wrong_with_a_group_has_its_code() {
+fn each_error_of_a_group_has_its_code() {
     let one = || vec![bucket(vec![Action::output(PortNo(2))])];
     let all = || group(GroupType::All, one());
     let unknown_type = group(GroupType::Other(9), one());
@@ -364,7 +364,7 @@ fn what_is_wrong_with_a_group_has_its_code() {
 }
 
 #[test]
-fn what_is_wrong_with_a_bucket_has_its_code() {
+fn each_error_of_a_bucket_has_its_code() {
     let failover = |bucket| refused(group(GroupType::FastFailover, vec![bucket]));
     let code = ErrorCode::GroupModFailedBadWatch;
     let watch_port = PortNo(9);
@@ -393,7 +393,7 @@ fn what_is_wrong_with_a_bucket_has_its_code() {
 }
 
 #[test]
-fn there_are_so_many_groups_and_no_more() {
+fn the_number_of_groups_is_limited() {
     let mut bed = Bed::new();
     for id in 0..40 {
         bed.add_group(&format!("group_id={id},type=all"));
@@ -402,9 +402,9 @@ fn there_are_so_many_groups_and_no_more() {
     assert_eq!(bed.try_group(Add, "group_id=40,type=all"), Err(code));
 }
 
-/// A look at all entries for each group would take minutes.
+/// Visiting all entries for each group would take minutes.
 #[test]
-fn many_groups_and_meters_are_told_of_and_deleted_together_with_many_entries() {
+fn many_groups_and_meters_are_reported_and_deleted_with_many_entries() {
     const COUNT: u32 = 20_000;
     let mut pipeline = Pipeline::new(PipelineConfig::default());
     let (now, removed) = (Duration::ZERO, &mut Vec::new());

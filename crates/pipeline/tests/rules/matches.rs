@@ -1,4 +1,4 @@
-//! Matches: which are taken, and how they stand to each other (1.3.5 sections 6.4 and 7.2.3).
+//! Matches: which are valid, and how they relate to each other (1.3.5 sections 6.4 and 7.2.3).
 
 use crate::support::{Bed, TCP, Tcp};
 use proptest::collection::vec;
@@ -34,7 +34,7 @@ fn unknown_fields_and_classes_are_refused() {
 }
 
 #[test]
-fn a_field_may_be_there_once() {
+fn a_field_may_occur_once() {
     let fields = vec![
         Field::exact(OxmField::InPort, 1),
         Field::exact(OxmField::InPort, 1),
@@ -101,7 +101,7 @@ fn every_field_needs_its_prerequisites() {
 }
 
 #[test]
-fn a_prerequisite_of_another_value_is_none() {
+fn a_prerequisite_needs_its_value() {
     let fields = |eth_type| {
         vec![
             Field::exact(OxmField::EthType, eth_type),
@@ -147,7 +147,7 @@ fn a_field_with_an_empty_mask_matches_all_packets() {
 }
 
 #[test]
-fn what_is_told_is_what_was_given() {
+fn reported_matches_equal_the_given_ones() {
     for text in ["", "tcp,in_port=1,nw_dst=10.0.0.0/8,tp_dst=80", "dl_vlan=5"] {
         let match_: Match = text.parse().expect(text);
         let taken = EntryMatch::new(&match_).expect(text);
@@ -156,7 +156,7 @@ fn what_is_told_is_what_was_given() {
 }
 
 #[test]
-fn a_match_includes_what_is_more_specific() {
+fn a_match_includes_more_specific_ones() {
     let all = entry_match("");
     let net = entry_match("ip,nw_dst=10.0.0.0/8");
     let host = entry_match("ip,nw_dst=10.0.0.1");
@@ -246,12 +246,12 @@ proptest! {
     }
 
     #[test]
-    fn what_includes_also_overlaps(a in any_match(), b in any_match()) {
+    fn inclusion_implies_overlap(a in any_match(), b in any_match()) {
         prop_assert!(!a.includes(&b) || a.overlaps(&b));
     }
 
     #[test]
-    fn an_included_match_has_no_packets_of_its_own(a in any_match(), b in any_match(), packet in any_packet()) {
+    fn packets_of_an_included_match_match_the_including_one(a in any_match(), b in any_match(), packet in any_packet()) {
         prop_assert!(!(a.includes(&b) && b.matches(&packet)) || a.matches(&packet));
     }
 

@@ -13,7 +13,7 @@ fn bed_of(meter: &str) -> Bed {
     bed
 }
 
-/// Sends packets of `bytes` at an even rate for some seconds; returns how many passed, were remarked, and were dropped.
+/// Sends packets of `bytes` at an even rate for some seconds; returns the numbers passed, remarked, and dropped.
 fn offer(bed: &Bed, bytes: usize, per_second: u64, seconds: u64) -> [u64; 3] {
     let meter = bed.pipeline.meters().get(1).expect("the meter");
     let mut counts = [0; 3];
@@ -33,7 +33,7 @@ fn half_of_twice_the_rate_passes() {
     for rate in [100, 1000, 10_000] {
         let bed = bed_of(&format!("pktps,band=type=drop,rate={rate}"));
         let [passed, _, dropped] = offer(&bed, 1500, 2 * rate, 30);
-        // The burst of one second goes through at the beginning.
+        // The burst of one second passes at the start.
         assert!((31 * rate).abs_diff(passed) <= 1, "{passed} at {rate}/s");
         assert_eq!(passed + dropped, 60 * rate);
     }
@@ -48,7 +48,7 @@ fn rates_in_kilobits_count_the_bytes_of_frames() {
 }
 
 #[test]
-fn the_rate_is_kept_when_packets_come_at_odd_times() {
+fn the_rate_is_kept_at_irregular_arrivals() {
     let bed = bed_of("kbps,burst,band=type=drop,rate=7,burst_size=20");
     let meter = bed.pipeline.meters().get(1).expect("the meter");
     let mut bits = 0;
@@ -63,7 +63,7 @@ fn the_rate_is_kept_when_packets_come_at_odd_times() {
 }
 
 #[test]
-fn a_burst_passes_at_once_and_no_more() {
+fn a_burst_passes_at_once_and_not_more() {
     let bed = bed_of("pktps,burst,band=type=drop,rate=10,burst_size=25");
     let meter = bed.pipeline.meters().get(1).expect("the meter");
     let verdicts = (0..30).map(|_| meter.measure(100, bed.now));
@@ -82,7 +82,7 @@ fn a_frame_larger_than_the_burst_passes_in_its_time() {
 }
 
 #[test]
-fn time_that_goes_back_brings_nothing() {
+fn decreasing_time_adds_no_tokens() {
     let bed = bed_of("pktps,burst,band=type=drop,rate=1,burst_size=1");
     let meter = bed.pipeline.meters().get(1).expect("the meter");
     assert_eq!(meter.measure(1, bed.now), MeterVerdict::Pass);
@@ -118,7 +118,7 @@ fn meters_and_bands_count() {
 }
 
 #[test]
-fn all_meters_can_be_asked_for_at_once_with_as_many_bands_as_they_may_have() {
+fn all_meters_with_all_bands_fit_into_one_request() {
     let mut bed = bed_of("pktps,band=type=drop,rate=1");
     let drop_at = |rate| MeterBand::Drop {
         rate: rate as u32,
@@ -141,7 +141,7 @@ fn all_meters_can_be_asked_for_at_once_with_as_many_bands_as_they_may_have() {
 }
 
 #[test]
-fn a_dropped_packet_goes_no_further() {
+fn a_dropped_packet_is_not_processed_further() {
     let mut bed = bed_of("pktps,burst,band=type=drop,rate=1,burst_size=1");
     bed.add("actions=write_actions(output:3),goto_table:1");
     bed.add("table=1,actions=meter:1,output:2");
@@ -149,7 +149,7 @@ fn a_dropped_packet_goes_no_further() {
     assert!(bed.send(&any_frame()).is_dropped());
 }
 
-/// The DSCP that a packet leaves with whose DSCP was `dscp`, after a band that raises by `levels`.
+/// Returns the DSCP of a packet that had `dscp` after a band that raises by `levels`.
 fn remarked(dscp: u8, levels: u8) -> u8 {
     let band = format!("pktps,burst,band=type=dscp_remark,rate=1,burst_size=0,prec_level={levels}");
     let mut bed = bed_of(&band);
@@ -169,14 +169,14 @@ fn a_remark_raises_the_drop_precedence_of_assured_forwarding() {
 }
 
 #[test]
-fn a_remark_leaves_classes_without_drop_precedence_alone() {
+fn a_remark_ignores_classes_without_drop_precedence() {
     for dscp in [0, 8, 16, 19, 42, 46, 48, 63] {
         assert_eq!(remarked(dscp, 1), dscp);
     }
 }
 
 #[test]
-fn a_meter_is_added_once_and_modified_or_deleted_where_it_is() {
+fn a_meter_is_added_once_and_modified_or_deleted_if_present() {
     let mut bed = bed_of("kbps,band=type=drop,rate=1");
     let text = "meter=1,pktps,band=type=drop,rate=2";
     assert_eq!(
@@ -195,7 +195,7 @@ fn a_meter_is_added_once_and_modified_or_deleted_where_it_is() {
 }
 
 #[test]
-fn entries_go_with_their_meter() {
+fn entries_are_removed_with_their_meter() {
     let mut bed = bed_of("kbps,band=type=drop,rate=1");
     bed.add_meter("meter=2,kbps,band=type=drop,rate=1");
     bed.add("in_port=1,send_flow_rem,actions=meter:1,output:2");
@@ -208,7 +208,7 @@ fn entries_go_with_their_meter() {
 }
 
 #[test]
-fn what_is_wrong_with_a_meter_has_its_code() {
+fn each_error_of_a_meter_has_its_code() {
     let drop_at = |rate| MeterBand::Drop {
         rate,
         burst_size: 0,
@@ -286,7 +286,7 @@ fn what_is_wrong_with_a_meter_has_its_code() {
 }
 
 #[test]
-fn there_are_so_many_meters_and_no_more() {
+fn the_number_of_meters_is_limited() {
     let mut bed = Bed::new();
     for id in 1..=4 {
         bed.add_meter(&format!("meter={id},kbps,band=type=drop,rate=1"));

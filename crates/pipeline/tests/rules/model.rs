@@ -97,7 +97,7 @@ impl Change {
 
 const MAX_ROWS: usize = 8;
 
-/// Whether the change is taken, and what becomes of the rows.
+/// Applies a change to the rows; returns whether it is valid.
 fn apply(rows: &mut Vec<Row>, change: &Change) -> bool {
     use FlowModCommand::*;
     let is_delete = matches!(change.command, Delete | DeleteStrict);
@@ -188,7 +188,7 @@ fn rows_of(bed: &Bed) -> Vec<Row> {
 
 proptest! {
     #[test]
-    fn flow_mods_do_what_the_model_does(changes in vec(any_change(), 0..60)) {
+    fn flow_mods_equal_the_model(changes in vec(any_change(), 0..60)) {
         let mut bed = Bed::new();
         let mut rows = Vec::new();
         for change in &changes {

@@ -11,7 +11,7 @@ fn ports_of(bed: &mut Bed, actions: &str) -> Vec<u32> {
 }
 
 #[test]
-fn a_packet_goes_back_only_by_the_reserved_port() {
+fn only_the_reserved_port_sends_a_packet_back() {
     let mut bed = Bed::new();
     assert_eq!(ports_of(&mut bed, "output:1,output:2"), [2]);
     assert_eq!(ports_of(&mut bed, "in_port"), [1]);
@@ -62,7 +62,7 @@ fn a_queue_is_for_the_outputs_after_it() {
 }
 
 #[test]
-fn a_packet_out_does_what_its_actions_say() {
+fn a_packet_out_executes_its_actions() {
     let bed = Bed::with(&["actions=4"]);
     let out = bed.packet_out(PortNo::CONTROLLER, &any_frame(), "output:2,controller:7");
     assert_eq!(out.ports(), [2]);
@@ -76,7 +76,7 @@ fn a_packet_out_does_what_its_actions_say() {
 }
 
 #[test]
-fn a_packet_out_may_go_through_the_tables_and_on() {
+fn a_packet_out_may_be_submitted_to_the_tables() {
     let bed = Bed::with(&["in_port=1,actions=controller,all"]);
     let out = bed.packet_out(IN, &any_frame(), "TABLE,output:2,controller");
     assert_eq!(out.ports(), [2, 3, 4, 2]);
@@ -90,14 +90,14 @@ fn a_packet_out_may_go_through_the_tables_and_on() {
 }
 
 #[test]
-fn a_packet_out_of_a_port_that_does_not_receive_goes_through_the_tables() {
+fn a_packet_out_of_a_port_that_does_not_receive_is_submitted_to_the_tables() {
     let mut bed = Bed::with(&["actions=2"]);
     bed.set_port(IN.0, PortConfig::NO_RECV, PortState::empty());
     assert_eq!(bed.packet_out(IN, &any_frame(), "TABLE").ports(), [2]);
 }
 
 #[test]
-fn actions_of_a_packet_out_that_were_not_checked_do_nothing() {
+fn unchecked_actions_of_a_packet_out_have_no_effect() {
     let bed = Bed::new();
     let mut sink = crate::support::Recorder::default();
     let actions = [

@@ -25,7 +25,7 @@ fn refused_action(action: Action) -> ErrorCode {
 }
 
 #[test]
-fn a_packet_goes_on_in_later_tables_only() {
+fn a_goto_leads_only_to_later_tables() {
     let mut bed = Bed::with(&["table=0,actions=goto_table:2"]);
     let code = ErrorCode::BadInstructionBadTableId;
     assert_eq!(bed.refused("table=1,actions=goto_table:1"), code);
@@ -34,7 +34,7 @@ fn a_packet_goes_on_in_later_tables_only() {
 }
 
 #[test]
-fn a_meter_must_be_there() {
+fn a_meter_must_exist() {
     let mut bed = Bed::new();
     let code = ErrorCode::MeterModFailedInvalidMeter;
     assert_eq!(bed.refused("actions=meter:1,output:2"), code);
@@ -43,7 +43,7 @@ fn a_meter_must_be_there() {
 }
 
 #[test]
-fn experimenters_are_not_known() {
+fn experimenters_are_unknown() {
     let instruction = Instruction::Experimenter {
         experimenter: 1,
         data: &[],
@@ -59,7 +59,7 @@ fn experimenters_are_not_known() {
 }
 
 #[test]
-fn an_instruction_may_be_there_once() {
+fn an_instruction_may_occur_once() {
     let twice = vec![Instruction::ClearActions, Instruction::ClearActions];
     assert_eq!(refused(twice), ErrorCode::BadInstructionUnsupInst);
     let twice = vec![Instruction::GotoTable(1), Instruction::GotoTable(2)];
@@ -67,7 +67,7 @@ fn an_instruction_may_be_there_once() {
 }
 
 #[test]
-fn ports_must_be_there_or_stand_for_some_that_are() {
+fn ports_must_exist_or_stand_for_others() {
     for port in [
         PortNo(0),
         PortNo(5),
@@ -95,7 +95,7 @@ fn ports_have_no_queues() {
 }
 
 #[test]
-fn groups_must_be_there() {
+fn groups_must_exist() {
     let code = ErrorCode::BadActionBadOutGroup;
     assert_eq!(refused_action(Action::Group(1)), code);
     assert_eq!(refused_action(Action::Group(0xffff_ffff)), code);
@@ -146,7 +146,7 @@ fn fields_are_set_whole_and_to_a_value_of_their_width() {
 }
 
 #[test]
-fn a_field_can_be_set_where_the_match_says_that_it_is_there() {
+fn a_field_can_be_set_if_the_match_ensures_it() {
     let mut bed = Bed::with(&[
         "tcp,actions=set_field:10.0.0.1->ipv4_src,set_field:80->tcp_dst",
         "actions=set_field:02:00:00:00:00:01->eth_src,set_field:7->tunnel_id",
@@ -160,7 +160,7 @@ fn a_field_can_be_set_where_the_match_says_that_it_is_there() {
 }
 
 #[test]
-fn actions_before_it_may_bring_a_field_or_take_it_away() {
+fn earlier_actions_may_add_or_remove_a_field() {
     let mut bed = Bed::with(&[
         "ip,actions=push_mpls:0x8847,set_field:5->mpls_label",
         "mpls,actions=pop_mpls:0x800,set_field:10.0.0.1->ipv4_src,dec_ttl",
@@ -176,9 +176,9 @@ fn actions_before_it_may_bring_a_field_or_take_it_away() {
     bed.add(twice);
 }
 
-/// It is carried out behind them, also where the instructions are told in another order.
+/// The action set is carried out after them, whatever the order of the instructions.
 #[test]
-fn an_action_set_finds_what_applied_actions_have_left() {
+fn an_action_set_applies_after_applied_actions() {
     let mut bed = Bed::with(&[
         "in_port=1,actions=push_vlan:0x8100,write_actions(set_field:3->vlan_pcp,output:2)",
         "in_port=2,ip,actions=push_mpls:0x8847,write_actions(set_field:5->mpls_label,output:2)",
@@ -210,7 +210,7 @@ fn an_action_set_is_checked_in_its_own_order() {
 }
 
 #[test]
-fn a_packet_out_is_refused_like_an_entry_but_may_go_to_the_tables() {
+fn a_packet_out_is_checked_like_an_entry_but_may_use_the_tables() {
     let bed = Bed::new();
     let check = |actions: &str| {
         let actions: Actions = actions.parse().expect(actions);

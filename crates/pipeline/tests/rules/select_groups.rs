@@ -7,7 +7,7 @@ use urtica_wire::{PortConfig, PortState};
 
 const FLOWS: u16 = 1500;
 
-/// A group whose buckets send by ports 2 on, with these weights.
+/// A group whose buckets send by ports from 2 on, with these weights.
 fn group(weights: &[u16]) -> String {
     let buckets = (2..)
         .zip(weights)
@@ -26,7 +26,7 @@ fn bed(weights: &[u16]) -> Bed {
     bed
 }
 
-/// The port of each flow; 0 where it is dropped.
+/// Returns the port of each flow; 0 if it is dropped.
 fn ports(bed: &Bed) -> Vec<u32> {
     let flows = (0..FLOWS).map(|tcp_src| Tcp { tcp_src, ..TCP });
     let sent = flows.map(|flow| bed.send(&flow.frame()).ports());
@@ -68,7 +68,7 @@ fn shares_are_as_the_weights() {
 }
 
 #[test]
-fn a_bucket_that_dies_moves_its_own_flows_alone_and_has_them_back() {
+fn a_dead_bucket_moves_only_its_flows_and_gets_them_back() {
     for weights in [&[1, 1, 1][..], &[5, 1, 3, 2], &[7; 8]] {
         let mut bed = bed(weights);
         let before = ports(&bed);
@@ -79,7 +79,7 @@ fn a_bucket_that_dies_moves_its_own_flows_alone_and_has_them_back() {
             for (&before, &after) in before.iter().zip(&after) {
                 assert!(after != dead && (before == dead || before == after));
             }
-            // What it had goes to the others by their weights.
+            // Its flows move to the others by their weights.
             for (port, &other) in (2..).zip(weights).filter(|&(port, _)| port != dead) {
                 let expected = f64::from(other) / left;
                 let found = share(&after, port);
@@ -92,10 +92,10 @@ fn a_bucket_that_dies_moves_its_own_flows_alone_and_has_them_back() {
 }
 
 #[test]
-fn a_bucket_that_is_added_or_taken_away_moves_flows_to_it_or_from_it_alone() {
+fn adding_or_removing_a_bucket_moves_only_its_flows() {
     let mut bed = bed(&[1, 1, 1, 1]);
     let four = ports(&bed);
-    // Without the first, which has all others in other places.
+    // Without the first, so that all others have other positions.
     let without = "group_id=1,type=select,bucket=output:3,bucket=output:4,bucket=output:5";
     bed.try_group(Modify, without).unwrap();
     let three = ports(&bed);
@@ -106,7 +106,7 @@ fn a_bucket_that_is_added_or_taken_away_moves_flows_to_it_or_from_it_alone() {
 }
 
 #[test]
-fn a_weight_that_grows_takes_flows_and_gives_none() {
+fn a_growing_weight_only_attracts_flows() {
     let mut bed = bed(&[2, 2, 2]);
     let before = ports(&bed);
     bed.try_group(Modify, &group(&[2, 6, 2])).unwrap();
@@ -135,7 +135,7 @@ fn equal_buckets_share() {
 }
 
 #[test]
-fn buckets_without_weight_get_nothing() {
+fn buckets_without_weight_get_no_flows() {
     let ports = ports(&bed(&[0, 0]));
     assert!(ports.iter().all(|&port| port == 0));
 }

@@ -1,4 +1,4 @@
-//! Random sequences of everything that a controller and hosts can do: nothing panics, and what always holds, holds.
+//! Random sequences of everything that a controller and hosts can do: no panics, and the invariants hold.
 
 use crate::support::{Bed, IN, Recorder, TCP, Tcp, port};
 use proptest::collection::vec;
@@ -29,7 +29,7 @@ fn any_port() -> impl Strategy<Value = PortNo> {
     ]
 }
 
-/// Often one that has to do with what packets there are.
+/// Often a field that occurs in packets.
 fn any_field() -> impl Strategy<Value = Field<'static>> {
     let field = prop_oneof![
         1 => proptest::sample::select(OxmField::ALL),
@@ -180,7 +180,7 @@ fn any_event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Does what an event says; returns what packets came out.
+/// Executes an event; returns the packets sent.
 fn happen(bed: &mut Bed, event: &Event) -> Recorder {
     let mut sink = Recorder::default();
     let (pipeline, now, removed) = (&mut bed.pipeline, bed.now, &mut bed.removed);
@@ -204,7 +204,7 @@ fn happen(bed: &mut Bed, event: &Event) -> Recorder {
     sink
 }
 
-/// How many entries and groups hand packets to a group, by a look at all of them.
+/// Counts the entries and groups that pass packets to a group, by visiting all of them.
 fn users_of_group(bed: &Bed, group_id: u32) -> u32 {
     let tables = bed.pipeline.tables().iter();
     let entries = tables.flat_map(|table| table.entries());
@@ -218,7 +218,7 @@ fn users_of_group(bed: &Bed, group_id: u32) -> u32 {
     (entries.count() + groups.count()) as u32
 }
 
-/// How many entries use a meter, by a look at all of them.
+/// Counts the entries that use a meter, by visiting all of them.
 fn users_of_meter(bed: &Bed, meter_id: u32) -> u32 {
     let tables = bed.pipeline.tables().iter();
     let entries = tables.flat_map(|table| table.entries());
@@ -228,7 +228,7 @@ fn users_of_meter(bed: &Bed, meter_id: u32) -> u32 {
 
 proptest! {
     #[test]
-    fn what_is_referred_to_is_there(events in vec(any_event(), 0..60)) {
+    fn references_are_valid(events in vec(any_event(), 0..60)) {
         let mut bed = Bed::new();
         for event in &events {
             let out = happen(&mut bed, event);
@@ -268,7 +268,7 @@ proptest! {
 }
 
 #[test]
-fn a_port_that_comes_back_is_used_again() {
+fn a_port_that_is_added_again_is_used() {
     let mut bed = Bed::with(&["actions=2"]);
     bed.pipeline.remove_port(PortNo(2));
     assert!(bed.send(&TCP.frame()).is_dropped());

@@ -1,4 +1,4 @@
-//! Changes to many entries, carried out some at a time, held to those carried out at once.
+//! Changes to many entries in steps, compared with changes made at once.
 
 use crate::support::port;
 use std::time::Duration;
@@ -87,7 +87,7 @@ fn begin(pipeline: &mut Pipeline, command: FlowModCommand, text: &str) -> Option
     begun.expect(text)
 }
 
-/// What there is, without ages.
+/// Returns the entries, without ages.
 fn entries(pipeline: &Pipeline) -> Vec<String> {
     let request = FlowStatsRequest {
         table_id: TABLE_ALL,
@@ -100,7 +100,7 @@ fn entries(pipeline: &Pipeline) -> Vec<String> {
     stats.map(|stats| format!("{stats:?}")).collect()
 }
 
-/// Where packets of each kind go from table 0.
+/// Returns the outputs of packets of each kind in table 0.
 fn outcomes(pipeline: &Pipeline) -> Vec<Vec<PortNo>> {
     let kinds = (0..=255_u8).flat_map(|host| (0..9).map(move |port| (host, port)));
     let outcome = |(host, port): (u8, u32)| {
@@ -131,7 +131,7 @@ fn step_through(
     removed
 }
 
-/// What is known of removed entries, in no order.
+/// Returns the properties of removed entries, unordered.
 fn told(removed: &[RemovedEntry]) -> Vec<String> {
     let told = removed.iter();
     let mut told: Vec<_> = told
@@ -155,7 +155,7 @@ const CHANGES: [(FlowModCommand, &str); 7] = [
 ];
 
 #[test]
-fn steps_come_to_the_same_as_one() {
+fn steps_equal_one_change() {
     for (command, text) in CHANGES {
         let (mut whole, mut in_steps) = (pipeline(), pipeline());
         let expected = change(&mut whole, command, text);
@@ -169,7 +169,7 @@ fn steps_come_to_the_same_as_one() {
 }
 
 #[test]
-fn packets_meet_what_was_or_what_will_be() {
+fn packets_see_the_state_before_or_after() {
     for (command, text) in CHANGES {
         let (mut whole, mut in_steps) = (pipeline(), pipeline());
         let before = outcomes(&whole);
@@ -190,7 +190,7 @@ fn packets_meet_what_was_or_what_will_be() {
 }
 
 #[test]
-fn what_comes_meanwhile_stays_and_what_goes_is_not_missed() {
+fn entries_added_meanwhile_stay_and_removed_ones_are_skipped() {
     let mut pipeline = pipeline();
     let begun = begin(&mut pipeline, FlowModCommand::Delete, "table=0");
     step_through(&mut pipeline, begun.expect("many"), |pipeline, step| {
@@ -206,7 +206,7 @@ fn what_comes_meanwhile_stays_and_what_goes_is_not_missed() {
 }
 
 #[test]
-fn a_group_that_goes_takes_along_what_a_modify_would_have_use_it() {
+fn deleting_a_group_removes_entries_a_modify_would_make_use_it() {
     let mut pipeline = pipeline();
     let modify = "table=0,actions=group:1";
     let begun = begin(&mut pipeline, FlowModCommand::Modify, modify);
@@ -223,7 +223,7 @@ fn a_group_that_goes_takes_along_what_a_modify_would_have_use_it() {
 }
 
 #[test]
-fn users_of_groups_and_meters_go_in_steps() {
+fn users_of_groups_and_meters_are_removed_in_steps() {
     let mut pipeline = pipeline();
     let (all, users) = (entries(&pipeline).len(), pipeline.group_ref_count(1));
     let metered = pipeline.meter_flow_count(1);

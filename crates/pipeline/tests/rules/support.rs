@@ -1,4 +1,4 @@
-//! A pipeline of three tables and four ports, changed by text, and a sink that writes down what comes out.
+//! A pipeline of three tables and four ports, changed by text, and a sink that records its output.
 
 use std::time::Duration;
 use urtica_pipeline::{Packet, PacketInCause, Pipeline, PipelineConfig, RemovedEntry, Sink, Step};
@@ -8,7 +8,7 @@ use urtica_wire::{
     MacAddr, MeterMod, MeterModCommand, PacketInReason, Port, PortConfig, PortNo, PortState,
 };
 
-/// The port that packets come in by.
+/// The ingress port of packets.
 pub const IN: PortNo = PortNo(1);
 
 /// A pipeline under test, at a time that the test sets.
@@ -50,7 +50,7 @@ impl Bed {
         self.now += Duration::from_millis(milliseconds);
     }
 
-    /// A flow mod by its text, as `ovs-ofctl` takes it.
+    /// Executes a flow mod in the text form of `ovs-ofctl`.
     #[track_caller]
     pub fn try_flow(&mut self, command: FlowModCommand, text: &str) -> Result<(), ErrorCode> {
         let flow_mod = FlowMod::parse(command, text).expect(text);
@@ -72,7 +72,7 @@ impl Bed {
         self.flow(FlowModCommand::Add, text);
     }
 
-    /// What an add is refused with, after which all is as before.
+    /// Returns the error of an invalid add, after which nothing has changed.
     #[track_caller]
     pub fn refused(&mut self, text: &str) -> ErrorCode {
         let before = self.dump();
@@ -114,7 +114,7 @@ impl Bed {
         });
     }
 
-    /// What comes of a packet that comes in by [`IN`].
+    /// Returns the result of a packet that arrives by [`IN`].
     pub fn send(&self, frame: &[u8]) -> Recorder {
         let mut sink = Recorder::default();
         let packet = Packet::new(IN, frame);
@@ -122,7 +122,7 @@ impl Bed {
         sink
     }
 
-    /// What comes of a packet-out.
+    /// Returns the result of a packet-out.
     #[track_caller]
     pub fn packet_out(&self, in_port: PortNo, frame: &[u8], actions: &str) -> Recorder {
         let mut sink = Recorder::default();
@@ -144,7 +144,7 @@ impl Bed {
         self.dump_of(&FlowStatsRequest::default())
     }
 
-    /// The entries that a request asks for as text, with their counters.
+    /// Returns the entries that a request selects as text, with their counters.
     #[track_caller]
     pub fn dump_of(&self, request: &FlowStatsRequest) -> Vec<String> {
         let entries = self.pipeline.flow_stats(request).expect("a good request");
@@ -225,12 +225,12 @@ impl Tcp {
     }
 }
 
-/// A packet that only ports and metadata tell from others.
+/// A packet that differs from others only in ports and metadata.
 pub fn any_frame() -> Vec<u8> {
     TCP.frame()
 }
 
-/// What came out of a pipeline.
+/// The output of a pipeline.
 #[derive(Default)]
 pub struct Recorder {
     pub sent: Vec<(PortNo, u32, Vec<u8>)>,
@@ -254,7 +254,7 @@ impl Recorder {
         frame
     }
 
-    /// Why packets went to the controller.
+    /// Returns the reasons of packets sent to the controller.
     pub fn reasons(&self) -> Vec<PacketInReason> {
         self.packet_ins
             .iter()
@@ -262,7 +262,7 @@ impl Recorder {
             .collect()
     }
 
-    /// Whether nothing came out at all.
+    /// Returns whether there was no output at all.
     pub fn is_dropped(&self) -> bool {
         self.sent.is_empty() && self.packet_ins.is_empty() && self.normal == 0
     }

@@ -23,7 +23,7 @@ fn a_packet_that_no_entry_matches_is_dropped() {
 }
 
 #[test]
-fn in_1_0_a_packet_that_no_entry_matches_goes_to_the_controller() {
+fn in_1_0_misses_are_sent_to_the_controller() {
     let mut bed = Bed::new();
     bed.pipeline.set_misses_to_controller(true);
     let out = bed.send(&any_frame());
@@ -36,7 +36,7 @@ fn in_1_0_a_packet_that_no_entry_matches_goes_to_the_controller() {
 }
 
 #[test]
-fn a_table_miss_entry_gives_a_reason_of_its_own() {
+fn a_table_miss_entry_has_a_separate_reason() {
     let miss = Bed::with(&["cookie=9,priority=0,actions=controller:128"]);
     let out = miss.send(&any_frame());
     let (cause, frame) = &out.packet_ins[0];
@@ -66,7 +66,7 @@ fn a_packet_in_names_the_table_and_the_cookie_of_its_entry() {
 }
 
 #[test]
-fn a_port_without_packet_ins_has_none_of_misses() {
+fn a_port_without_packet_ins_sends_no_misses() {
     let mut bed = Bed::with(&["priority=0,actions=controller"]);
     bed.set_port(IN.0, PortConfig::NO_PACKET_IN, PortState::empty());
     assert!(bed.send(&any_frame()).is_dropped());
@@ -75,7 +75,7 @@ fn a_port_without_packet_ins_has_none_of_misses() {
 }
 
 #[test]
-fn what_a_port_may_not_receive_is_dropped() {
+fn frames_a_port_may_not_receive_are_dropped() {
     for config in [PortConfig::NO_RECV, PortConfig::PORT_DOWN] {
         let mut bed = Bed::with(&["actions=2"]);
         bed.set_port(IN.0, config, PortState::empty());
@@ -95,7 +95,7 @@ fn instructions_are_carried_out_in_their_order_not_in_that_of_the_message() {
 }
 
 #[test]
-fn clear_actions_empties_what_was_written_before() {
+fn clear_actions_removes_earlier_written_actions() {
     let bed = Bed::with(&[
         "actions=write_actions(output:2),goto_table:1",
         "table=1,actions=clear_actions,write_actions(set_queue:1)",
@@ -114,7 +114,7 @@ fn metadata_is_written_under_its_mask() {
 }
 
 #[test]
-fn a_later_write_takes_the_place_of_an_earlier_one() {
+fn a_later_write_replaces_an_earlier_one() {
     let bed = Bed::with(&[
         "actions=write_actions(output:2,set_queue:1),goto_table:1",
         "table=1,actions=write_actions(output:3)",
@@ -155,7 +155,7 @@ fn in_a_set_a_group_wins_over_an_output() {
 }
 
 #[test]
-fn tables_and_entries_count_the_frame_as_it_came_to_them() {
+fn tables_and_entries_count_the_frame_as_they_received_it() {
     let bed = Bed::with(&[
         "actions=push_vlan:0x8100,goto_table:1",
         "table=1,actions=2,goto_table:2",
@@ -197,7 +197,7 @@ fn an_entry_may_not_want_to_count() {
 }
 
 #[test]
-fn an_onlooker_sees_every_step() {
+fn an_observer_sees_every_step() {
     let mut bed = Bed::new();
     bed.add_group("group_id=1,type=indirect,bucket=output:3");
     bed.add_meter("meter=1,pktps,band=type=drop,rate=10");

@@ -1,4 +1,4 @@
-//! Entries that are found some at a time, held to those that are found at once.
+//! Entries found in steps, compared with entries found at once.
 
 use crate::support::port;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ fn matching(text: &str) -> FlowStatsRequest<'static> {
     }
 }
 
-/// All that a walk finds that looks at so many entries in each step, and how many steps it took.
+/// Returns everything that a walk finds that visits `looks` entries in each step, and the number of steps.
 fn walk(
     pipeline: &Pipeline,
     request: &FlowStatsRequest,
@@ -119,7 +119,7 @@ fn the_same_entries_are_found_in_the_same_order() {
 }
 
 #[test]
-fn a_step_looks_at_no_more_than_it_may() {
+fn a_step_visits_at_most_its_limit() {
     let pipeline = pipeline();
     let (found, steps) = walk(&pipeline, &all(), 100);
     assert_eq!((found.len(), steps), (3000, 30));
@@ -150,7 +150,7 @@ fn a_table_that_is_filled_all_the_time_is_walked_through() {
     assert_eq!(found, 3000);
 }
 
-/// What a reply shows of entries.
+/// Returns a reply's rows of entries.
 fn rows(entries: &[Arc<FlowEntry>]) -> Vec<FlowStats<'static>> {
     let rows = entries.iter().map(|entry| entry.to_stats(Duration::ZERO));
     rows.collect()
@@ -164,7 +164,7 @@ fn below(seed: &mut u64, bound: u64) -> u64 {
     (*seed >> 33) % bound
 }
 
-/// One of many changes: to one entry, or to those of a cookie, of a table, or of a match.
+/// Returns one of many changes: to one entry, or to those of a cookie, of a table, or of a match.
 fn random_change(seed: &mut u64) -> (FlowModCommand, String) {
     use FlowModCommand::*;
     let (table, cookie, port) = (below(seed, 3), below(seed, 10), below(seed, 3000));
@@ -232,7 +232,7 @@ fn a_walk_shows_the_tables_at_its_start_whatever_changes() {
 }
 
 #[test]
-fn walks_at_several_moments_each_show_their_own() {
+fn concurrent_walks_each_show_their_start() {
     let mut pipeline = pipeline();
     let (mut walks, mut expected) = (Vec::new(), Vec::new());
     for cookie in 0..4 {
@@ -251,7 +251,7 @@ fn walks_at_several_moments_each_show_their_own() {
 }
 
 #[test]
-fn counters_of_a_replaced_entry_are_those_of_its_last_moment() {
+fn counters_of_a_replaced_entry_are_its_last_ones() {
     let mut pipeline = pipeline();
     let request = matching("dl_dst=02:00:00:00:00:04");
     let entries = pipeline.flow_stats(&request).expect("a good request");

@@ -1,5 +1,5 @@
-//! A hash table of candidates, those of one key chained in the order of their ranks: one of a table's merged tuples, as
-//! the one thread that changes it has it.
+//! A hash table of candidates, in which those with equal keys are chained in the order of their ranks: one of a table's
+//! merged tuples, for the one thread that changes it.
 //!
 //! A chain changes by one store, of a slot or of the block before; see [`crate::fast::datapath::merged`].
 
@@ -26,7 +26,7 @@ pub(super) struct Chains {
 /// A removed block, with its size in units, to be freed when no packet can use it.
 pub(super) type OldCandidate = (Ref, usize);
 
-/// A place in a chain: between these.
+/// A position in a chain, between these.
 #[derive(Clone, Copy)]
 struct Place {
     before: Option<Ref>,
@@ -156,7 +156,7 @@ impl Chains {
         Place { before, next: None }
     }
 
-    /// The candidate that leads to a flow record, and its place.
+    /// Returns the candidate that leads to a flow record, and its position.
     fn find(&self, arena: &Arena, key: &Key, record: RecordPlace) -> Option<(Place, Ref)> {
         let record = record_bits(arena, record);
         let place = self.place(arena, key, |candidate| candidate.record == record);

@@ -25,11 +25,11 @@ pub(crate) struct Compiler {
     pub(super) store: Store,
     pub(super) forms: Vec<TableForm>,
     config: CompileConfig,
-    /// Whether machine code was asked for, and the system refused memory for it.
+    /// Whether machine code was requested, and the system refused memory for it.
     pub(super) is_code_refused: bool,
     /// Changes in tables that were not followed yet.
     changes: Vec<(usize, Vec<Change>)>,
-    /// Whether that has removed entries about which controllers want to hear.
+    /// Whether that has removed entries with a requested notification.
     removes: bool,
     /// The running search for a better way to search a table.
     search: Option<Search>,
@@ -94,12 +94,12 @@ impl Compiler {
         for (form, table) in self.forms.iter_mut().zip(tables) {
             form.begin(&mut self.store, table);
         }
-        self.go_on_without_code(tables, groups);
+        self.continue_without_code(tables, groups);
     }
 
     /// Compiles all tables for the interpreter after memory for machine code was refused, which leaves a table to the plain
     /// form. Readers find the new form automatically. Without memory, nothing changes.
-    fn go_on_without_code(&mut self, tables: &[FlowTable], groups: &Groups) {
+    fn continue_without_code(&mut self, tables: &[FlowTable], groups: &Groups) {
         if !self.store.is_code_refused() {
             return;
         }
@@ -129,7 +129,7 @@ impl Compiler {
         self.store.code_bytes()
     }
 
-    /// Takes the changes of some of these tables, to follow them later.
+    /// Collects the changes of some of these tables, to follow them later.
     pub fn take_changes(
         &mut self,
         tables: &mut [FlowTable],
@@ -158,7 +158,7 @@ impl Compiler {
             true => self.store.settle(),
             false => self.store.collect(),
         }
-        self.go_on_without_code(tables, groups);
+        self.continue_without_code(tables, groups);
     }
 
     /// Follows the changes by which packets bring action sets to tables for the first time: all tables are built again, the
@@ -204,7 +204,7 @@ impl Compiler {
     /// takes long.
     pub fn settle(&mut self, tables: &[FlowTable], groups: &Groups, now: Duration) {
         self.look_for_better(tables, now);
-        self.go_on_without_code(tables, groups);
+        self.continue_without_code(tables, groups);
     }
 
     fn look_for_better(&mut self, tables: &[FlowTable], now: Duration) {
@@ -247,7 +247,7 @@ impl Compiler {
         }
     }
 
-    /// What a table has counted in the compiled form.
+    /// Returns the counts of a table in the compiled form.
     pub fn totals(&self, index: usize) -> TableTotals {
         self.store.compiled.totals(index)
     }

@@ -1,4 +1,4 @@
-//! How a pipeline is to be compiled.
+//! Settings for compiling a pipeline.
 
 use crate::fast::datapath::backend::Backend;
 

@@ -24,7 +24,7 @@ pub(super) struct Split<T> {
     pub rest: Vec<T>,
 }
 
-/// Where an entry of a table that was cut belongs.
+/// The side of a cut on which an entry belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// Into the sub-table of this value.
@@ -34,7 +34,7 @@ pub(super) enum Side {
 }
 
 impl Cut {
-    /// A cut by a field; `None` by one that packets have no single place for.
+    /// Creates a cut by a field; `None` for a field that has no single location in packets.
     pub fn new(field: OxmField, mask: u128) -> Option<Self> {
         let key = Key::of_field(field, 0, mask)?;
         Some(Self {
@@ -49,7 +49,7 @@ impl Cut {
         Key::of_field(self.field, value, self.mask)
     }
 
-    /// Where an entry with this match belongs.
+    /// Returns the side of an entry with this match.
     pub fn side(&self, match_: &EntryMatch) -> Side {
         let (value, mask) = match_.get(self.field).unwrap_or_default();
         match self.mask & !mask == 0 {

@@ -53,7 +53,7 @@ const MASKS_MAX: usize = 2;
 mod costs {
     /// A probe.
     pub const PROBE: u64 = 10;
-    /// A part that asks for headers which the packet has not.
+    /// A part that requires headers that the packet does not have.
     pub const SKIP: u64 = 2;
     /// A trie.
     pub const TRIE: u64 = 30;
@@ -112,7 +112,7 @@ impl Cut {
     }
 
     /// Returns the average cost of a search in the whole table and after the cut, in tenths of a probe of a hash table, for
-    /// these ordered entries, none of which matches everything. `None` where the cut would not be made any more.
+    /// these ordered entries, none of which matches everything. `None` if the cut would no longer be made.
     pub fn costs(&self, entries: &[&Planned]) -> Option<(u64, u64)> {
         let subject = Subject::new(entries);
         let whole: Vec<_> = (0..entries.len()).collect();
@@ -123,7 +123,7 @@ impl Cut {
 }
 
 impl Way {
-    /// The way for the entries of a sub-table, in their order; `may_be_direct` as [`Way::may_be_direct`] says.
+    /// Returns the way for the entries of a sub-table, in their order; `may_be_direct` is as in [`Way::may_be_direct`].
     pub fn of(entries: &[&Planned], cuts: &[Cut], may_be_direct: bool) -> Self {
         let subject = Subject::new(entries);
         let all: Vec<_> = (0..entries.len()).collect();
@@ -376,7 +376,7 @@ impl Cost {
         }
     }
 
-    /// So much more for each place.
+    /// Adds the cost `more` for each position.
     fn plus(self, more: u64) -> Self {
         Self {
             sum: self.sum + more * self.places,
@@ -400,7 +400,7 @@ impl Cost {
         one < other
     }
 
-    /// Whether so much less that it is worth a cut.
+    /// Returns whether the cost is sufficiently lower to be worth a cut.
     fn pays(self, uncut: Self) -> bool {
         let [cut, uncut] = self.compared(uncut);
         cut * u128::from(PAYS.1) <= uncut * u128::from(PAYS.0)
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn the_field_that_tells_most_apart_is_cut_by() {
+    fn the_cut_uses_the_most_selective_field() {
         let mut lines = lists_of_ports(6);
         assert_eq!(best(&lines), Some((OxmField::InPort, 0xffff_ffff)));
         assert_eq!(best(&lines[..8]), None, "one port alone");
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_at_few_sets_of_bits_is_not_cut() {
+    fn tables_with_few_sets_of_bits_are_not_cut() {
         let entry = |number| {
             format!(
                 "in_port={},dl_dst={number:02x}:00:00:00:00:00,actions=drop",
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_in_the_pieces_whose_packets_may_match() {
+    fn an_entry_is_in_all_sub_tables_it_may_match() {
         let cut = Cut::new(OxmField::Ipv4Dst, 0xffff_0000).expect("a field with a place");
         let side = |line: &str| {
             let planned = entries(&[line.to_owned()]);

@@ -27,9 +27,10 @@ pub use sub_tables::{ExplainedCut, ExplainedSubTables};
 /// How a pipeline was compiled: see [`Pipeline::explain`](crate::Pipeline::explain). `Display` writes all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// As far as this frames are parsed before the first table, in words.
+    /// The depth to which frames are parsed before the first table, in words.
     pub parsed_to: &'static str,
-    /// Whether machine code was asked for and the system refused memory for it, so that the interpreter carries the tables out.
+    /// Whether machine code was requested and the system refused memory for it, so that the interpreter executes the
+    /// tables.
     pub is_code_refused: bool,
     /// The tables that have entries.
     pub tables: Vec<ExplainedTable>,
@@ -57,11 +58,11 @@ pub struct ExplainedTable {
     pub hidden_entries: usize,
     /// The entries by their actions, in the order of the first of each.
     pub actions: Vec<ExplainedActions>,
-    /// The machine code that searches the table, if it was asked for and there is any.
+    /// The machine code that searches the table, if it was requested and exists.
     pub code: Option<String>,
 }
 
-/// Entries with the same set of bits.
+/// Entries with one set of bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedPart {
     /// Fields and masks, as in `ip,nw_src/24`.
@@ -78,7 +79,7 @@ pub struct ExplainedPart {
     pub is_final: bool,
 }
 
-/// Entries with the same actions and different parameters.
+/// Entries with equal actions and different parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedActions {
     /// The steps, as in `set_field:*->eth_dst,dec_ttl,output:*`; a `*` is each entry's own.
@@ -87,7 +88,7 @@ pub struct ExplainedActions {
     pub headers: String,
     /// The number of entries.
     pub entries: usize,
-    /// Its machine code, if it was asked for and there is any. That of direct code is within the table's.
+    /// Its machine code, if it was requested and exists. That of direct code is within the table's.
     pub code: Option<String>,
 }
 
@@ -399,7 +400,7 @@ fn merged_parts(bytes: &[usize], rows: &[Row]) -> Vec<ExplainedPart> {
         .collect()
 }
 
-/// The entry that matches everything, and is taken where nothing else is found.
+/// Returns the entry that matches everything, which is used if no other is found.
 fn default_part(rows: &[Row]) -> Option<ExplainedPart> {
     let last = rows.last().filter(|row| row.is_everything())?;
     Some(part(&[last], 0))
@@ -434,14 +435,14 @@ impl ExplainedPart {
     }
 }
 
-/// Entries with the same actions.
+/// Entries with equal actions.
 struct Alike<'r> {
     program: &'r ActionProgram,
     entries: usize,
 }
 
 impl Alike<'_> {
-    /// Returns `true` if both have the same code: without steps, headers are irrelevant.
+    /// Returns `true` if both have equal code: without steps, headers are irrelevant.
     fn is_like(&self, other: &ActionProgram) -> bool {
         let Self { program, .. } = self;
         let is_same =

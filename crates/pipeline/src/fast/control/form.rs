@@ -70,7 +70,7 @@ const REST_OF_ENTRY: Duration = Duration::from_micros(200);
 /// A table's form.
 #[derive(Debug)]
 pub(super) struct TableForm {
-    /// Its header's place.
+    /// The index of its header.
     index: usize,
     form: Form,
     /// The shown body; `None` for the initial body of all tables.
@@ -121,7 +121,7 @@ const NO_ROOM: &str = "there is no memory left for it";
 #[derive(Debug)]
 struct NeedsRebuild;
 
-/// The entry that matches everything, if there is one.
+/// The entry that matches everything, if any.
 type DefaultEntry = Option<(Rank, Arc<FlowEntry>)>;
 
 impl TableForm {
@@ -190,7 +190,7 @@ impl TableForm {
         is_due && now >= self.rests_until
     }
 
-    /// Looks at all of the table again, and searches it in the best way.
+    /// Inspects all of the table again, and searches it in the best way.
     pub fn settle(&mut self, store: &mut Store, table: &FlowTable, now: Duration) {
         let entries = table.entries().len();
         (self.planned_entries, self.patience, self.until_plan) = (entries, 0, 0);
@@ -400,7 +400,7 @@ impl TableForm {
             .put(store, &Member { planned, place }, self.shown.as_ref())
     }
 
-    /// Puts a new flow record in the place of an entry's.
+    /// Replaces an entry's flow record by a new one.
     fn replace(
         &mut self,
         store: &mut Store,
@@ -503,7 +503,7 @@ impl TableForm {
         }
     }
 
-    /// The machine code that searches the table, if there is any.
+    /// Returns the machine code that searches the table, if any.
     pub fn listing(&self) -> Option<String> {
         self.shown.as_ref()?.executor.listing()
     }
@@ -601,7 +601,7 @@ impl TableForm {
         }
     }
 
-    /// Whether it seems that many more entries will come.
+    /// Returns whether many more entries are likely to follow.
     fn is_being_loaded(&self, table: &FlowTable) -> bool {
         let entries = table.entries().len();
         let has_grown = entries > self.planned_entries + self.planned_entries / 4;
@@ -737,7 +737,7 @@ impl Form {
         empty
     }
 
-    /// Takes parts without entries back that are shown still.
+    /// Takes empty parts back that are still shown.
     fn untidy(&mut self, empty: &mut Vec<Part>) {
         if let Self::Hash(parts) = self {
             parts.append(empty);
@@ -859,14 +859,14 @@ fn make_record(
     place.ok_or(NeedsRebuild)
 }
 
-/// Takes flow records back that packets never saw.
+/// Frees flow records that packets never saw.
 fn forget_records(store: &mut Store, records: &mut build::NewRecords) {
     for (_, place) in records.drain(..) {
         store.forget_record(place);
     }
 }
 
-/// Has new entries get the counts of those that they replace.
+/// Makes new entries continue the counts of those that they replace.
 fn inherit(store: &mut Store, changes: &[Change]) {
     for change in changes {
         if let Change::Replaced {
@@ -881,7 +881,7 @@ fn inherit(store: &mut Store, changes: &[Change]) {
     }
 }
 
-/// Retires the flow record of the entry that a change has taken out.
+/// Retires the flow record of the entry that a change has removed.
 fn retire(store: &mut Store, change: &Change, words: usize) {
     match change {
         Change::Replaced { old, new, kept, .. } => {
@@ -898,7 +898,7 @@ fn shows_part(shown: &OwnedBody, index: usize) -> bool {
     matches!(&shown.body.template, Template::Hash(parts) if index < parts.len())
 }
 
-/// Shows the array that a hash table has now in the place of an old one.
+/// Shows a hash table's present array in place of an old one.
 fn show_slots(
     store: &mut Store,
     shown: Option<&OwnedBody>,

@@ -62,7 +62,7 @@ pub(super) enum Generator {
 }
 
 impl Generator {
-    /// `is_shared` means that several threads count in the same flow records.
+    /// Creates a generator; `is_shared` means that several threads count in one flow record.
     pub fn new(backend: Backend, is_shared: bool) -> Self {
         match backend {
             #[cfg(target_arch = "x86_64")]

@@ -21,7 +21,7 @@ pub(super) struct GroupCells {
     cells: HashMap<u32, Held>,
     /// Groups whose cells are not up to date.
     stale: BTreeSet<u32>,
-    /// Groups of which a bucket watches something, and those of which one watches a group.
+    /// Groups with a bucket that watches a port or group, and those with one that watches a group.
     watching: BTreeSet<u32>,
     watching_groups: BTreeSet<u32>,
     /// Replaced groups that packets may still use.
@@ -44,7 +44,7 @@ struct Held {
     records: usize,
     /// The shown group; `None` if packets are left to the plain form.
     shown: Option<Arc<CompiledGroup>>,
-    /// Where the group and its buckets have their counters.
+    /// The counters of the group and its buckets.
     counters: Vec<Ref>,
 }
 
@@ -265,7 +265,7 @@ impl GroupCells {
         Some((compiled, needs))
     }
 
-    /// Gives a group and its buckets their counters, unless they have them. `None` if there is no memory.
+    /// Creates the counters of a group and its buckets, unless they exist. `None` if there is no memory.
     fn link(&mut self, group_id: u32, group: &Group, world: &mut World<'_>) -> Option<()> {
         if !group.counters.linked.pointer().is_null() {
             return Some(());

@@ -38,8 +38,8 @@ impl Key {
         Self::of(match_.fields(), require)
     }
 
-    /// One field alone, whatever else a match would have to ask for with it. `None` for those that are at different
-    /// places in different headers, or are no more than the kind of a header.
+    /// Returns the key of one field, without the prerequisites that a match needs for it. `None` for fields that are at
+    /// different locations in different headers, or that only identify the kind of a header.
     pub fn of_field(field: OxmField, value: u128, mask: u128) -> Option<Self> {
         use OxmField::*;
         let require = match field {
@@ -52,7 +52,7 @@ impl Key {
         Self::of(&[(field, value, mask)], require)
     }
 
-    /// Field, value, mask of each; the headers that they ask for, taken together.
+    /// Returns the key of these fields, values and masks, and of the required headers.
     pub fn of(matched: &[(OxmField, u128, u128)], require: Kinds) -> Option<Self> {
         let mut fields = Vec::with_capacity(matched.len());
         let mut depth = depth_of(require);
@@ -109,7 +109,7 @@ fn required(field: OxmField, value: u128) -> Option<Kinds> {
     })
 }
 
-/// The header behind an Ethernet type. Every match that looks into it names the type (1.3.5 table 12).
+/// Returns the header after an Ethernet type. Every match that needs the header contains the type (1.3.5 table 12).
 fn announced_by(eth_type: u128) -> Kinds {
     match u16::try_from(eth_type) {
         Ok(ether_type::IPV4) => Kinds::IPV4,
@@ -119,7 +119,8 @@ fn announced_by(eth_type: u128) -> Kinds {
     }
 }
 
-/// Whether a frame with these headers has the one value of the field that a match could ask for together with them.
+/// Returns whether all frames with these headers have the only value of the field that a match could require together
+/// with them.
 fn is_implied(field: OxmField, require: Kinds) -> bool {
     let network = Kinds::IPV4 | Kinds::IPV6 | Kinds::ARP;
     match field {
@@ -194,7 +195,7 @@ struct Cover {
     mask: [u8; 8],
 }
 
-/// The words that cover some fields: each begins at the first byte that is not covered yet.
+/// Returns the words that cover some fields: each starts at the first byte that is not covered yet.
 fn cover(mut fields: Vec<(FieldPlace, u128, u128)>) -> Vec<Cover> {
     fields.sort_unstable_by_key(|(place, ..)| (place.base, place.at));
     let mut covers: Vec<Cover> = Vec::with_capacity(2);

@@ -41,7 +41,7 @@ const STEPS: [u32; 4] = [1, 4, 8, 16];
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Shape {
     pub require: Kinds,
-    /// Fields and masks, but for those that are no more than the kind of a header.
+    /// Fields and masks, except for those that only identify the kind of a header.
     fields: Vec<(OxmField, u128)>,
 }
 
@@ -222,7 +222,7 @@ impl<'a> Groups<'a> {
             .expect("there are entries, so there are shapes")
     }
 
-    /// Shapes from which to choose, derived from those of most entries.
+    /// Returns shapes from which to choose, derived from those of most entries.
     fn candidates(&self, left: &[usize]) -> Vec<Shape> {
         let mut counts = vec![0_usize; self.shapes.len()];
         left.iter()
@@ -258,7 +258,7 @@ impl<'a> Groups<'a> {
         scored.into_iter().map(|(_, shape)| shape).collect()
     }
 
-    /// How well a shape fits entries: those at the end of a chain count half of those at its begin.
+    /// Returns how well a shape fits entries: those at the end of a chain count half of those at its start.
     fn score(&self, shape: &Shape, sample: &[usize], chain_max: usize) -> usize {
         let fits = |&&index: &&usize| shape.is_within(&self.shapes[self.group_of[index]]);
         let fitting = sample.iter().filter(fits);
@@ -272,7 +272,7 @@ impl<'a> Groups<'a> {
             .sum()
     }
 
-    /// Takes those out of the entries left that find a place in a tuple of this shape.
+    /// Removes the entries from `left` that fit into a tuple of this shape.
     fn place(&self, shape: &Shape, left: &mut Vec<usize>) -> Vec<usize> {
         let fits = self.fits(shape);
         let mut chains: HashMap<u64, usize> = HashMap::new();

@@ -1,7 +1,7 @@
 //! Names of machine code for `perf`.
 //!
-//! **What.** `/tmp/perf-PID.map`, which `perf report` looks for: a line for each piece of code with its address, length and
-//! name, for all code generated after [`write_perf_map`].
+//! **What.** `/tmp/perf-PID.map`, which `perf report` searches for: a line for each piece of code with its address,
+//! length and name, for all code generated after [`write_perf_map`].
 //!
 //! **Limits.** Freed code is not removed: if other code reuses its address, `perf` cannot distinguish them.
 
@@ -14,16 +14,16 @@ use std::os::unix::fs::OpenOptionsExt;
 #[cfg(target_arch = "x86_64")]
 use std::sync::OnceLock;
 
-/// `O_NOFOLLOW`: a link that somebody else has put there is not followed.
+/// `O_NOFOLLOW`: a link that another user has created is not followed.
 const NO_FOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
 static MAP: OnceLock<Mutex<File>> = OnceLock::new();
 
-/// Has the process list the machine code that it makes from now on in `/tmp/perf-PID.map`, for `perf` to name it. To be called before
-/// anything is compiled.
+/// Lists the machine code that the process generates from now on in `/tmp/perf-PID.map`, so that `perf` can name it.
+/// Must be called before anything is compiled.
 ///
 /// # Errors
-/// Where the file cannot be made: a sentence with its name.
+/// If the file cannot be created: a message with its name.
 pub fn write_perf_map() -> io::Result<()> {
     let path = format!("/tmp/perf-{}.map", std::process::id());
     let file = OpenOptions::new()
@@ -34,7 +34,7 @@ pub fn write_perf_map() -> io::Result<()> {
         .custom_flags(NO_FOLLOW)
         .open(&path)
         .map_err(|error| io::Error::new(error.kind(), format!("cannot write {path}: {error}")))?;
-    // Once is enough: there is one such file for a process.
+    // A process has one such file.
     let _ = MAP.set(Mutex::new(file));
     Ok(())
 }

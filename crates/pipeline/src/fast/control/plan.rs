@@ -11,12 +11,12 @@ use std::sync::Arc;
 /// The reason for leaving a table with an unsupported field to the plain form.
 const UNKNOWN_FIELD: &str = "an entry looks at a field that only the plain form knows";
 
-/// How a table is to be searched.
+/// How a table will be searched.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// The ordered entries that packets may reach, except for the default.
     pub entries: Vec<Planned>,
-    /// The entry that matches everything, if there is one, unless it is searched with the others.
+    /// The entry that matches everything, if any, unless it is searched with the others.
     pub default: Option<Planned>,
     pub choice: Choice,
 }
@@ -71,7 +71,7 @@ impl Plan {
     pub fn room(&self) -> Option<usize> {
         match self.choice {
             Choice::Hash => None,
-            // Sub-tables find the same flow records by different keys.
+            // Sub-tables find one flow record by different keys.
             Choice::Cut(_) => {
                 let entries = self.entries.iter();
                 entries.map(|planned| planned.key.values.len()).max()

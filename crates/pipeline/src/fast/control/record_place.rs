@@ -1,4 +1,4 @@
-//! Where a flow record is.
+//! Location of a flow record.
 
 use crate::fast::datapath::table::FlowRecord;
 use crate::fast::memory::arena::Ref;

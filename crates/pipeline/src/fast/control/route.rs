@@ -13,7 +13,7 @@ use urtica_wire::OxmField;
 /// An entry's match, if it is a prefix of one address.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Route {
-    /// `None` for one that only asks for a version of IP: a prefix of no bits, of any address.
+    /// `None` for a route that only requires a version of IP: a prefix of no bits, of any address.
     field: Option<OxmField>,
     require: Kinds,
     bits: u128,
@@ -34,7 +34,7 @@ pub(super) struct RouteTable {
 pub(super) enum PrefixObstacle {
     /// It is a prefix of another address.
     Address,
-    /// It would not have the priority that its length has, or one between those of the next lengths.
+    /// Its priority is not that of its length, or not between those of the next lengths.
     Priority,
 }
 
@@ -86,7 +86,7 @@ impl RouteTable {
         for planned in entries {
             let require = planned.key.mask.require;
             let route = Route::within(&planned.entry.match_, require, cuts)?;
-            // In a sub-table, two entries may have the same prefix.
+            // In a sub-table, two entries may have equal prefixes.
             let is_new = cuts.is_empty() || known.insert((route.bits, route.len));
             if !is_new || !table.add(&route, planned.rank.priority()) {
                 return None;
@@ -147,7 +147,7 @@ impl RouteTable {
         self.require = route.require;
     }
 
-    /// Takes a route out.
+    /// Removes a route.
     pub fn remove(&mut self, route: &Route) {
         if let Some((_, count)) = self.lengths.get_mut(&route.len) {
             *count -= 1;

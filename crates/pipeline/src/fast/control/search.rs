@@ -17,7 +17,7 @@ use std::thread::{self, JoinHandle};
 /// The number of entries copied at a time.
 const COPIED_AT_ONCE: usize = 8192;
 
-/// A search that has begun.
+/// A started search.
 #[derive(Debug)]
 pub(super) struct Search {
     /// The table's number.
@@ -45,7 +45,7 @@ enum Stage {
 pub(super) enum Progress {
     Goes(Search),
     Ends(Found),
-    /// There was no thread for it, or it has failed.
+    /// No thread could be created for it, or it has failed.
     Fails,
 }
 
@@ -60,7 +60,7 @@ impl Search {
         }
     }
 
-    /// Goes on, for about a millisecond at most.
+    /// Continues, for about a millisecond at most.
     pub fn go_on(self, table: &FlowTable) -> Progress {
         let stage = match self.stage {
             Stage::Copying(mut ranked) => {

@@ -292,7 +292,7 @@ impl Store {
         Ok(addresses)
     }
 
-    /// The machine code of actions of a program that some flow record has, if there is any.
+    /// Returns the machine code of the actions of a program that some flow record has, if any.
     pub fn listing(&self, program: &ActionProgram) -> Option<String> {
         self.programs.get(program)?.executor.listing()
     }
@@ -356,7 +356,7 @@ impl Store {
             .store(std::ptr::from_ref(body).cast_mut(), Release);
     }
 
-    /// Takes a sub-table pointer back that packets never saw.
+    /// Frees a sub-table pointer that packets never saw.
     pub fn forget_sub_pointer(&mut self, sub_pointer: Ref, words: usize) {
         self.arena.free(sub_pointer, sub_pointer_units(words));
     }
@@ -411,7 +411,7 @@ impl Store {
         }
     }
 
-    /// Takes a flow record back that packets never saw.
+    /// Frees a flow record that packets never saw.
     pub fn forget_record(&mut self, place: RecordPlace) {
         self.free_block(&OldBlock {
             block: place.block,
@@ -587,7 +587,8 @@ pub(in crate::fast) fn thread_counts_of(arena: &Arena) -> ThreadCounts {
     )
 }
 
-/// The flow record that counts for an entry, if there is one: the store alone links counters, and those of flow records only.
+/// Returns the flow record that counts for an entry, if any: only the store links counters, and only those of flow
+/// records.
 pub(super) fn record_of(entry: &FlowEntry) -> Option<*mut FlowRecord> {
     let counters = entry.linked.pointer();
     let record = counters.wrapping_byte_sub(offset_of!(FlowRecord, counters));

@@ -59,8 +59,8 @@ impl BoundProgram {
         }
     }
 
-    /// `None` if only the plain form can do it: a group or queue before other actions or a table, the controller or NORMAL
-    /// alone, rare actions.
+    /// Translates instructions; returns `None` if only the plain form can execute them: a group or queue before other
+    /// actions or a table, the controller or NORMAL alone, rare actions.
     ///
     /// If no packet brings an action set, clearing it changes nothing, and without a next table the actions that are written
     /// follow the applied ones.
@@ -93,7 +93,7 @@ impl BoundProgram {
                 Action::Output { port, max_len } => bound.output(port, max_len, is_last),
                 Action::Enqueue { port, queue_id } => bound.enqueue(port, queue_id)?,
                 Action::SetQueue(id) => queue_id = id,
-                // The queue is for what the group or the next table sends.
+                // The queue applies to packets that the group or the next table sends.
                 Action::Group(_) if queue_id != 0 => return None,
                 // One to which the action set is handed is enough.
                 Action::Group(_) if bound.group.is_some() => return None,
@@ -134,7 +134,7 @@ impl BoundProgram {
         fits.then_some(bound)
     }
 
-    /// Has the actions of a set be written to those of frames.
+    /// Adds the actions of a set that are written to those of frames.
     fn write(&mut self, action_set: &ActionSet, clears: bool) -> Option<()> {
         let mut slots = Vec::new();
         for action in action_set.actions() {

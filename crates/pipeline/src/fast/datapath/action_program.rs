@@ -1,10 +1,11 @@
-//! An entry's actions, as a program shared by many entries, and the entry's parameters: the only form of actions here, with
-//! two readers. The interpreter executes it (`execute.rs`), and the code generator compiles it
-//! (`control/machine/actions.rs`); `control/translate.rs` makes it. The plain form does not use it, and so can serve as the
-//! reference.
+//! An entry's actions, as a program shared by many entries, and the entry's parameters: the only form of actions here,
+//! with two readers. The interpreter executes it (`execute.rs`), and the code generator compiles it
+//! (`control/machine/actions.rs`); `control/translate.rs` creates it. The plain form does not use it, and so can serve
+//! as the reference.
 //!
-//! ESWITCH calls these action templates (section 3.1): all routes of a table rewrite the same fields, each to its own
-//! values. Machine code is made for the program; the values stand in the entry's [`FlowRecord`](super::table::FlowRecord).
+//! ESWITCH calls these action templates (section 3.1): all routes of a table rewrite equal fields, each to its own
+//! values. Machine code is generated for the program; the values are in the entry's
+//! [`FlowRecord`](super::table::FlowRecord).
 
 use super::action_set::{SET_PARAM_LEN, SetStep, Slot};
 use super::kinds::{Depth, Kinds};
@@ -21,7 +22,7 @@ pub(crate) const MAX_OPS: usize = 64;
 /// [`Origin`](super::way::Origin).
 pub(crate) const GROUP_PARAM_LEN: usize = CELL_LEN + ORIGIN_LEN;
 
-/// Where a frame goes after the operations.
+/// The destination of a frame after the operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum End {
     /// To the port in the flow record's target, unless that is the input port.
@@ -38,18 +39,18 @@ pub(crate) enum End {
     Punt,
 }
 
-/// The common part of entries with the same actions.
+/// The common part of entries with equal actions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ActionProgram {
-    /// The headers that a frame has for sure when it comes here: those that the entry requires.
+    /// The headers that a frame certainly has here: those that the entry requires.
     pub require: Kinds,
     pub ops: Vec<Op>,
     /// The number of additional outputs. Their parameters follow those of the operations: an [`Origin`](super::way::Origin),
     /// then one [`Way`](super::way::Way) for each.
     pub sent: u8,
     pub end: End,
-    /// What it does with action sets; `None` if frames have none here, or keep theirs for the next table. Its parameters are
-    /// the last.
+    /// Its effect on action sets; `None` if frames have none here, or keep theirs for the next table. Its parameters
+    /// are the last.
     pub set: Option<SetStep>,
 }
 
@@ -106,7 +107,7 @@ impl ActionProgram {
         self.ops.iter().map(|op| op.params_len()).sum()
     }
 
-    /// Returns where the parameters of `set` begin.
+    /// Returns the offset of the parameters of `set`.
     pub fn set_params_at(&self) -> usize {
         let others = match (self.end, usize::from(self.sent)) {
             (End::Group, _) => GROUP_PARAM_LEN,
@@ -116,7 +117,7 @@ impl ActionProgram {
         self.ops_params_len() + others
     }
 
-    /// Returns where the address of a group's cell is among the parameters; `None` if there is no group.
+    /// Returns the offset of the address of a group's cell among the parameters; `None` if there is no group.
     pub fn cell_at(&self) -> Option<usize> {
         if self.end == End::Group {
             return Some(self.ops_params_len());

@@ -148,7 +148,7 @@ impl Slot {
         }
     }
 
-    /// Its place among the parameters of all.
+    /// Returns its offset among the parameters of all slots.
     const fn at(self) -> usize {
         if matches!(self, Self::Output) {
             return Self::Group.at();
@@ -201,7 +201,7 @@ impl FrameSet {
         }
         self.filled |= slot.bit();
         let place = self.params[slot.at()..][..slot.len()].as_mut_ptr();
-        // SAFETY: both have so many bytes, and a set is no parameter.
+        // SAFETY: both have this number of bytes, and a set is no parameter.
         unsafe { place.copy_from_nonoverlapping(params, slot.len()) };
     }
 

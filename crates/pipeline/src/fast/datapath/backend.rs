@@ -12,7 +12,7 @@ use super::table::{Body, Header};
 pub enum Backend {
     /// Machine code, made at run time. For x86-64; elsewhere it means the interpreter.
     MachineCode,
-    /// An interpreter of the same templates, for every processor.
+    /// An interpreter of these templates, for every processor.
     Interpreter,
 }
 
@@ -38,6 +38,6 @@ impl Default for Backend {
 pub(crate) type TableCode =
     unsafe extern "sysv64" fn(*mut Frame, *const Context, *const Body, *const Header);
 
-/// What goes on with a frame that paused: the address in its `resume`, which is 0 again when it is called.
+/// The function that continues with a paused frame: the address in its `resume`, which is 0 again when it is called.
 #[cfg(target_arch = "x86_64")]
 pub(crate) type ResumeCode = unsafe extern "sysv64" fn(*mut Frame, *const Context);

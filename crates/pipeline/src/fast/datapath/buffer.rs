@@ -1,20 +1,20 @@
 //! Buffers of frames, with space around them.
 
-/// The longest frame that fits into a burst: the longest packet of IP behind an Ethernet header and two tags. Longer ones go
-/// the plain way.
+/// The longest frame that fits into a burst: the longest packet of IP after an Ethernet header and two tags. Longer
+/// ones use the plain form.
 pub const MAX_FRAME: usize = 65_535 + 22;
 
-/// The longest frame that is copied into a buffer of its place in the burst; longer ones get buffers when they come.
+/// The longest frame that is copied into a buffer of the burst; longer ones get separate buffers.
 pub(super) const MAX_SHORT: usize = 1920;
 
-/// Room before a frame for VLAN tags that are pushed.
+/// Space before a frame for VLAN tags that are pushed.
 pub(super) const HEADROOM: usize = 64;
 
 /// Bytes behind a frame that are read with it, since keys are read in words of 8.
 pub(super) const READ_BEHIND: usize = 8;
 
-/// Bytes from one buffer to the next: not a power of two, so that the beginnings of frames do not all fall into the same
-/// sets of the caches. Behind the longest short frame there are [`READ_BEHIND`].
+/// Bytes from one buffer to the next: not a power of two, so that the starts of frames are in different sets of the
+/// caches. The longest short frame is followed by [`READ_BEHIND`].
 const STRIDE: usize = 2112;
 const _: () = assert!(STRIDE >= HEADROOM + MAX_SHORT + READ_BEHIND);
 

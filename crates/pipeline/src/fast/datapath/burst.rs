@@ -18,7 +18,7 @@ pub const BURST: usize = 32;
 pub struct Burst {
     frames: Box<[Frame]>,
     len: usize,
-    /// Where the frames' own buffers begin.
+    /// The start of each frame's own buffer.
     floors: [*mut u8; BURST],
     /// Additional outputs of frames.
     sent: AllSent,
@@ -29,10 +29,10 @@ pub struct Burst {
     long: usize,
 }
 
-/// Where a frame leaves the compiled pipeline.
+/// The exit of a frame from the compiled pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// By this port, if there is one of this number and it may send.
+    /// By this port, if a port with this number exists and may send.
     Output(PortNo),
     /// Nowhere.
     Drop,
@@ -54,7 +54,7 @@ impl Default for Burst {
 }
 
 impl Burst {
-    /// An empty one. Takes 66 KiB, and a buffer for each long frame that is copied into it.
+    /// Creates an empty burst. Needs 66 KiB, and a buffer for each long frame that is copied into it.
     pub fn new() -> Self {
         let mut buffers = vec![Buffer::new(); BURST].into_boxed_slice();
         let frames = buffers
@@ -89,7 +89,7 @@ impl Burst {
         if self.len == BURST || !(14..=MAX_SHORT).contains(&bytes.len()) {
             return self.push_long(in_port, bytes);
         }
-        // SAFETY: the buffer has room for HEADROOM and MAX_SHORT bytes.
+        // SAFETY: the buffer has space for HEADROOM and MAX_SHORT bytes.
         unsafe { self.push_to(self.floors[self.len], in_port, bytes) };
         true
     }
@@ -168,7 +168,7 @@ impl Burst {
         true
     }
 
-    /// Takes all frames out.
+    /// Removes all frames.
     #[inline]
     pub fn clear(&mut self) {
         self.len = 0;
@@ -195,7 +195,7 @@ impl Burst {
 unsafe impl Send for Burst {}
 
 impl Processed<'_> {
-    /// Where it leaves.
+    /// Returns its exit.
     #[inline]
     pub fn verdict(&self) -> Verdict {
         match self.frame.out_port {
@@ -244,7 +244,7 @@ impl Processed<'_> {
         }
     }
 
-    /// The table that the plain way begins with.
+    /// Returns the table in which the plain form starts.
     pub(crate) fn table_id(&self) -> u8 {
         self.frame.table_id as u8
     }
@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_copied_or_stay_where_they_are() {
+    fn frames_are_copied_or_stay_in_place() {
         let mut burst = Burst::new();
         let mut room = [3; 200];
         let begins = NonNull::from(&mut room[..]);
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     #[should_panic = "ends in its room"]
-    fn no_frame_is_beyond_its_room() {
+    fn frames_beyond_their_memory_are_refused() {
         let mut room = [0; 100];
         // SAFETY: the space is not used otherwise.
         unsafe { Burst::new().push_in_place(PortNo(1), NonNull::from(&mut room[..]), 90, 14) };

@@ -16,7 +16,7 @@ impl FrameSet {
     /// Carries out all actions but the output and the group.
     ///
     /// # Safety
-    /// The frame is parsed as deep as the slots ask for, and has the space and the TTL that they need.
+    /// The frame is parsed as deep as the slots require, and has the space and the TTL that they need.
     pub unsafe fn change(&self, frame: &mut Frame) {
         for slot in Slot::ALL.into_iter().filter(|slot| self.has(*slot)) {
             let Some((kinds, op)) = self.op(slot) else {

@@ -34,7 +34,7 @@ pub struct Compiled {
     pub(in crate::fast) depth: AtomicU8,
     misses_punt: AtomicBool,
     backend: Backend,
-    /// Where threads count for flow records, if there may be several.
+    /// The threads' counters for flow records, if there may be several threads.
     pub(in crate::fast) thread_counts: Option<ThreadCounts>,
     counts: Mutex<AllCounts>,
     /// The form that replaced it, for its readers.
@@ -57,7 +57,7 @@ struct Counts(Box<[TableCounts]>);
 /// All readers' counters.
 #[derive(Debug, Default)]
 struct AllCounts {
-    /// Of those that there are.
+    /// The counts of threads that exist.
     present: Vec<Arc<Counts>>,
     /// The sums of dropped readers, for each header; empty without any.
     gone: Vec<TableTotals>,
@@ -204,8 +204,8 @@ pub struct Reader {
 unsafe impl Send for Reader {}
 
 impl Reader {
-    /// Processes the frames of a burst, each until it has a [`Verdict`](super::burst::Verdict). `now` is the time since a
-    /// fixed moment, the same for the whole pipeline.
+    /// Processes the frames of a burst, each until it has a [`Verdict`](super::burst::Verdict). `now` is the time since
+    /// a fixed moment of the whole pipeline.
     ///
     /// Never waits, and keeps no references when it returns.
     pub fn process(&mut self, burst: &mut Burst, now: Duration) {
@@ -280,7 +280,7 @@ impl Drop for Reader {
 
 #[inline(always)]
 fn enter_template(frame: &mut Frame, context: &Context, header: *const Header) {
-    // SAFETY: header and context are of one pipeline for the interpreter; nothing that they lead to is freed while the
+    // SAFETY: header and context are of one pipeline for the interpreter; nothing that they refer to is freed while the
     // reader's participant is in a burst.
     unsafe { interpret::enter(frame, context, header) }
 }
@@ -294,8 +294,8 @@ fn resume_template(frame: &mut Frame, context: &Context) {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn enter_code(frame: &mut Frame, context: &Context, header: *const Header) {
-    // SAFETY: the header is one of a pipeline whose bodies have code, made for this signature; nothing that it leads to
-    // is freed while the reader's participant is in a burst.
+    // SAFETY: the header is one of a pipeline whose bodies have code, made for this signature; nothing that it refers
+    // to is freed while the reader's participant is in a burst.
     unsafe {
         let body = (*header).body.load(Acquire);
         let code: TableCode = std::mem::transmute((*body).code);

@@ -15,7 +15,7 @@ pub(super) fn add(counter: &AtomicU64, more: u64) {
 /// Returns the thread's counters for the counters at this address.
 ///
 /// # Safety
-/// The counters are in the arena of the context's pipeline, and not freed meanwhile.
+/// The counters are in the arena of the context's pipeline, and not freed during the use of the result.
 #[inline]
 pub(super) unsafe fn counters_of<'a>(
     context: &Context,

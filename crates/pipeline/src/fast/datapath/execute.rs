@@ -26,8 +26,8 @@ use urtica_wire::PortNo;
 /// Counts a frame and executes its entry; returns the next table.
 ///
 /// # Safety
-/// The frame is as the module says, and in the table that its `header` points to. Context and flow record belong to one
-/// pipeline for the interpreter, and are not freed meanwhile.
+/// The frame is as the module requires, and in the table that its `header` points to. Context and flow record belong to
+/// one pipeline for the interpreter, and are not freed during the call.
 #[inline]
 pub(super) unsafe fn execute(
     frame: &mut Frame,
@@ -65,8 +65,8 @@ pub(super) unsafe fn execute(
         End::InPort => frame.in_port,
         End::Drop | End::Punt => DROP,
         End::Group => {
-            // SAFETY: `can_execute` has asked whether the group can take the frame, which is parsed up to its transport. The
-            // origin follows the address of the cell.
+            // SAFETY: `can_execute` has checked that the group can handle the frame, which is parsed up to its
+            // transport. The origin follows the address of the cell.
             unsafe { hand_over(frame, context, params.add(CELL_LEN)) };
             return None;
         }
@@ -74,10 +74,10 @@ pub(super) unsafe fn execute(
     None
 }
 
-/// Carries out the operations; returns the parameters behind theirs, or `None` if a meter drops the frame.
+/// Carries out the operations; returns the parameters after theirs, or `None` if a meter drops the frame.
 ///
 /// # Safety
-/// As for [`execute`], and [`can_execute`] has said so.
+/// As for [`execute`], after [`can_execute`] has returned `true`.
 unsafe fn carry_out_all(
     frame: &mut Frame,
     context: &Context,
@@ -191,7 +191,7 @@ unsafe fn set_after(frame: &Frame, step: &SetStep, params: *const u8) -> FrameSe
     set
 }
 
-/// Whether an action set can be carried out after a program that can be; if not, nothing has been done yet.
+/// Returns whether an action set can be carried out after a program that can be; if not, the frame is unchanged.
 unsafe fn can_finish(
     frame: &mut Frame,
     program: &ActionProgram,
@@ -224,7 +224,7 @@ unsafe fn can_finish(
     }
 }
 
-/// Where a frame leaves behind its operations, before its action set is carried out.
+/// The outputs of a frame after its operations, before its action set is carried out.
 struct Outputs {
     /// Additional ways.
     ways: *const u8,
@@ -276,11 +276,11 @@ impl Outputs {
     }
 }
 
-/// Sends a frame where its action set says.
+/// Sends a frame as its action set specifies.
 unsafe fn finish(frame: &mut Frame, context: &Context, set: &FrameSet, origin: *const u8) {
     frame.out_port = DROP;
     if set.group().is_some() {
-        // SAFETY: `can_finish` has asked whether the group can take the frame.
+        // SAFETY: `can_finish` has checked that the group can handle the frame.
         return unsafe { hand_over(frame, context, origin) };
     }
     let Some(way) = set.output() else { return };
@@ -303,7 +303,7 @@ unsafe fn finish(frame: &mut Frame, context: &Context, set: &FrameSet, origin: *
     }
 }
 
-/// Whether a number stands for other ports, or none.
+/// Returns whether a number stands for other ports, or for no port.
 fn stands_for_others(port: u32) -> bool {
     let port = PortNo(port);
     port.is_reserved() && port != PortNo::LOCAL && port != PortNo::IN_PORT
@@ -332,7 +332,7 @@ pub(super) unsafe fn punt(frame: &mut Frame, context: &Context) {
     context.has_left.set(1);
 }
 
-/// Whether all operations can be carried out on this frame; if not, nothing has been done yet.
+/// Returns whether all operations can be carried out on this frame; if not, the frame is unchanged.
 unsafe fn can_execute(
     frame: &mut Frame,
     context: &Context,
@@ -380,7 +380,7 @@ unsafe fn count(frame: &Frame, context: &Context, record: &FlowRecord) {
 
 /// Returns the cell whose address is the parameter of [`Op::Meter`].
 unsafe fn cell_at(params: *const u8) -> *const MeterCell {
-    // SAFETY: callers give the parameter of such an operation, which is so long.
+    // SAFETY: callers pass the parameter of such an operation, which has this length.
     unsafe { params.cast::<*const MeterCell>().read_unaligned() }
 }
 
@@ -413,7 +413,7 @@ pub(crate) unsafe extern "sysv64" fn is_dropped(
 /// except for the input port.
 ///
 /// # Safety
-/// Context and frame are of the burst that is processed; the parameters are there.
+/// Context and frame are of the present burst; the parameters exist.
 pub(crate) unsafe extern "sysv64" fn send(
     frame: *mut Frame,
     context: *const Context,

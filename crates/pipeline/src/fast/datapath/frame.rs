@@ -8,7 +8,7 @@ use super::way::SentList;
 use std::mem::offset_of;
 use urtica_wire::PortNo;
 
-/// [`Frame::out_port`] of a frame that goes nowhere.
+/// [`Frame::out_port`] of a frame that is dropped.
 pub(crate) const DROP: u32 = 0;
 
 /// [`Frame::out_port`] of a frame that is left to the plain form, from [`Frame::table_id`] on. No port has this number.
@@ -44,9 +44,9 @@ pub(crate) struct Frame {
     pub resume: u64,
     /// The table that it is in.
     pub header: *const Header,
-    /// Where it leaves: a port, [`DROP`] or [`PUNT`].
+    /// Its exit: a port, [`DROP`] or [`PUNT`].
     pub out_port: u32,
-    /// Where the plain way begins, for [`PUNT`].
+    /// The table in which the plain form starts, for [`PUNT`].
     pub table_id: u32,
     /// The table's body when the frame reached it.
     pub body: *const Body,
@@ -56,11 +56,11 @@ pub(crate) struct Frame {
     pub key: [u64; MAX_WORDS],
     /// The start of the space before the frame.
     pub floor: *mut u8,
-    /// Where it leaves besides.
+    /// Its additional outputs.
     pub sent: SentList,
     /// The protocol of IPv6's payload, behind extension headers. As long as a word, which keys read. Valid for IPv6.
     pub ip_proto: u64,
-    /// Its action set, if `kinds` says that it has one.
+    /// Its action set, if `kinds` contains [`Kinds::ACTION_SET`].
     pub action_set: FrameSet,
 }
 

@@ -60,7 +60,7 @@ pub(crate) enum Choice {
     First,
     /// The first that is live.
     FirstLive,
-    /// One of those that are live, by the frame's flow.
+    /// One of the live buckets, chosen by the frame's flow.
     ByFlow,
     /// All of them. All but the last get copies, if any of them changes the frame.
     All,
@@ -81,12 +81,12 @@ pub(crate) struct CompiledBucket {
     pub end: BucketEnd,
 }
 
-/// Where a bucket leaves frames.
+/// The output of a bucket.
 #[derive(Clone, Debug)]
 pub(crate) enum BucketEnd {
     /// A port, unless it is the input port.
     Output(u32),
-    /// The port that the frame came in by.
+    /// The frame's ingress port.
     InPort,
     /// Another reserved port.
     Reserved(Way),
@@ -116,7 +116,7 @@ impl GroupCell {
 }
 
 impl CompiledGroup {
-    /// A group that does not exist: frames that are handed to it go nowhere.
+    /// Creates a group that does not exist: frames that are passed to it are dropped.
     pub fn missing() -> Self {
         Self {
             choice: Choice::First,
@@ -143,11 +143,11 @@ impl CompiledBucket {
     }
 }
 
-/// Returns whether a frame can be handed to the group that a cell shows, after a program that needs so much itself. Changes
-/// nothing but that the frame keeps the group for [`hand_over`].
+/// Returns whether a frame can be passed to the group that a cell shows, after a program with these needs. The frame
+/// only stores the group for [`hand_over`].
 ///
 /// # Safety
-/// The frame is parsed up to the transport header. What the cell shows is not freed before the burst ends.
+/// The frame is parsed up to the transport header. The group that the cell shows is not freed before the burst ends.
 pub(crate) unsafe extern "sysv64" fn can_hand_over(
     frame: *mut Frame,
     cell: *const GroupCell,
@@ -181,8 +181,8 @@ pub(crate) unsafe extern "sysv64" fn can_hand_over(
 /// [`Origin`] of packets to the controller.
 ///
 /// # Safety
-/// The frame is parsed up to the transport header, and [`can_hand_over`] has said so of it, since when it was changed by
-/// the program that was asked about. The context is that of its pipeline, and of its burst.
+/// The frame is parsed up to the transport header, and [`can_hand_over`] has returned `true` for it; since then only
+/// the program that it was asked about has changed the frame. The context is that of its pipeline, and of its burst.
 pub(crate) unsafe extern "sysv64" fn hand_over(
     frame: *mut Frame,
     context: *const Context,
@@ -202,7 +202,7 @@ pub(crate) unsafe extern "sysv64" fn hand_over(
         (&mut *frame, hand)
     };
     let kept = std::ptr::with_exposed_provenance::<CompiledGroup>(frame.kept[GROUP] as usize);
-    // SAFETY: what a cell has shown within this burst, for this frame.
+    // SAFETY: the group was shown by a cell within this burst, for this frame.
     unsafe { hand.through(&*kept, frame, Place::Own) };
     frame.sent = hand.list;
 }
@@ -224,8 +224,8 @@ impl Hand<'_> {
     unsafe fn through(&mut self, group: &CompiledGroup, frame: &mut Frame, place: Place) {
         let (mut group, mut ends) = (group, false);
         while !ends {
-            // SAFETY: counters of a group that packets can see are in the arena of the context's pipeline; the frame has
-            // what the group needs.
+            // SAFETY: counters of a group that packets can see are in the arena of the context's pipeline; the frame
+            // meets the group's needs.
             let bucket = unsafe {
                 if let Some(counters) = group.counters {
                     count(self.context, counters, frame.len);
@@ -272,7 +272,7 @@ impl Hand<'_> {
     ) -> Option<&'a CompiledBucket> {
         let (last, others) = group.buckets.split_last()?;
         for bucket in others {
-            // SAFETY: the frame has what the group needs, and is short enough to be copied if that needs copies.
+            // SAFETY: the frame meets the group's needs, and is short enough to be copied if that needs copies.
             unsafe {
                 if group.needs.changes {
                     let (mut copy, place) = self.sent.copy(frame);
@@ -406,11 +406,11 @@ fn rare_flow_words(frame: &Frame, bytes: &[u8]) -> FlowWords {
 }
 
 unsafe fn u64_at(at: *const u8) -> u64 {
-    // SAFETY: callers give places with 8 bytes in a frame.
+    // SAFETY: callers pass the address of 8 bytes in a frame.
     u64::from_be_bytes(unsafe { at.cast::<[u8; 8]>().read() })
 }
 
 unsafe fn u32_at(at: *const u8) -> u32 {
-    // SAFETY: callers give places with 4 bytes in a frame.
+    // SAFETY: callers pass the address of 4 bytes in a frame.
     u32::from_be_bytes(unsafe { at.cast::<[u8; 4]>().read() })
 }

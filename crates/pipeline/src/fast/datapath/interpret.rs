@@ -1,10 +1,10 @@
-//! The interpreter of the compiled pipeline: the same templates, flow records and keys, step by step.
+//! The interpreter of the compiled pipeline: it executes the templates, flow records and keys step by step.
 //!
 //! It is for processors without a code generator, and for tests of machine code. Its reference model is the plain form.
 //!
-//! **Safety.** Every function here relies on what [`enter`] asks for: the frame is parsed as deep as the tables look, so that
-//! its pointers lead to each header that `kinds` names; and what context, header and body lead to belongs together, and is
-//! alive until the burst ends. Comments at `unsafe` say what of it is needed there.
+//! **Safety.** Every function here relies on the requirements of [`enter`]: the frame is parsed as deep as the tables
+//! need, so that its pointers refer to each header in `kinds`; and everything that context, header and body refer to
+//! belongs together, and is alive until the burst ends. Comments at `unsafe` name the requirement that is needed there.
 
 use super::context::Context;
 use super::counting::add;
@@ -41,19 +41,19 @@ enum Pause {
 enum Found {
     Record(*const FlowRecord),
     Nothing,
-    /// The frame goes the plain way.
+    /// The frame is left to the plain form.
     Plain,
     /// The frame waits for memory.
     Paused,
 }
 
-/// Takes a frame through the tables, from this one on, until it leaves or pauses.
+/// Sends a frame through the tables, from this one on, until it leaves or pauses.
 ///
 /// # Safety
-/// The frame is one of a burst, parsed as deep as the tables look; context, header and all that they lead to belong to
-/// one pipeline for the interpreter, and are not freed before the next burst.
+/// The frame is one of a burst, parsed as deep as the tables need; context, header and everything that they refer to
+/// belong to one pipeline for the interpreter, and are not freed before the next burst.
 pub(crate) unsafe fn enter(frame: &mut Frame, context: &Context, header: *const Header) {
-    // SAFETY: the header is alive, so its body is; the frame is parsed for what it leads to.
+    // SAFETY: the header is alive, so its body is; the frame is parsed for everything that it refers to.
     unsafe {
         frame.header = header;
         let body = body_for(frame, context, header);
@@ -68,8 +68,8 @@ pub(crate) unsafe fn enter(frame: &mut Frame, context: &Context, header: *const 
 /// As for [`enter`], within the same burst.
 pub(crate) unsafe fn resume(frame: &mut Frame, context: &Context) {
     let pause = std::mem::take(&mut frame.resume);
-    // SAFETY: `kept` and `key` are as `pause` has left them within this burst. The body may not be shown any more, but
-    // what the frame knows so far it knows for that one, which is there as long as the burst.
+    // SAFETY: `kept` and `key` are as `pause` has left them within this burst. The body may no longer be shown, but the
+    // frame's state refers to it, and it exists as long as the burst.
     unsafe {
         let body = &*(frame.kept[BODY] as *const Body);
         let found = match (pause, &body.template) {
@@ -87,8 +87,8 @@ pub(crate) unsafe fn resume(frame: &mut Frame, context: &Context) {
 /// Executes the found entry, and continues table by table.
 unsafe fn go_on(frame: &mut Frame, context: &Context, body: &Body, found: Found) {
     let (mut body, mut found) = (body, found);
-    // SAFETY: the flow record is one of the body's, or its default, and alive as long as the burst. A header that an entry
-    // leads to is one of the same pipeline, for whose tables frames are parsed.
+    // SAFETY: the flow record is one of the body's, or its default, and alive as long as the burst. A header that an
+    // entry refers to is one of this pipeline, for whose tables frames are parsed.
     unsafe {
         loop {
             let record = match found {
@@ -117,7 +117,7 @@ unsafe fn search(frame: &mut Frame, context: &Context, body: &Body) -> Found {
             Template::Lpm(part) if part.is_far => pause_for_root(frame, body, part),
             Template::Lpm(part) => search_trie(frame, context, body, part),
             Template::Merged(_) => found(merged::find(frame, context, body)),
-            // Behind all cuts there is one of the others.
+            // After all cuts there is one of the others.
             Template::Cut(_) | Template::Plain => Found::Plain,
         }
     }
@@ -186,8 +186,8 @@ unsafe fn search_parts(
 ) -> Found {
     let mut best: *const FlowRecord = std::ptr::null();
     for (part, slots) in parts.iter().zip(&body.parts) {
-        // SAFETY: each part has its slots, whose blocks begin with keys of so many words, and a flow record behind `room`. The
-        // key is read only of frames that have the headers required.
+        // SAFETY: each part has its slots, whose blocks start with keys of this number of words, and a flow record
+        // after `room`. The key is read only from frames that have the headers required.
         unsafe {
             if !frame.kinds.contains(part.mask.require) {
                 continue;
@@ -275,7 +275,7 @@ fn root(body: &Body, part: &LpmPart) -> Root {
 
 /// The field that the prefixes are of.
 unsafe fn prefix_key<'a>(frame: &Frame, part: &LpmPart) -> &'a [u8] {
-    // SAFETY: the frame has the header that the field is in; nobody writes to it during the search, in which the key is used.
+    // SAFETY: the frame has the header with the field; it is not written during the search, in which the key is used.
     unsafe { std::slice::from_raw_parts(address(frame, part.field), part.len.into()) }
 }
 
@@ -303,7 +303,7 @@ unsafe fn read_key(frame: &mut Frame, mask: &KeyMask) -> usize {
 }
 
 unsafe fn read(frame: &Frame, word: Word) -> u64 {
-    // SAFETY: the word begins in a header that is there; 8 bytes behind the longest frame are still in its buffer.
+    // SAFETY: the word starts in a header of the frame; 8 bytes after the longest frame are still in its buffer.
     unsafe { address(frame, word).cast::<u64>().read_unaligned() & word.mask }
 }
 

@@ -38,14 +38,14 @@ impl Word {
     };
 }
 
-/// The common part of entries with the same bits.
+/// The common part of entries with equal bits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct KeyMask {
     /// The headers that a frame must have.
     pub require: Kinds,
     /// The words to compare.
     pub words: Vec<Word>,
-    /// How deep frames are to be parsed for that.
+    /// The depth to which frames must be parsed for that.
     pub depth: Depth,
 }
 

@@ -32,7 +32,7 @@ bitflags! {
 }
 
 impl Kinds {
-    /// Whether a frame may have these headers and those.
+    /// Returns whether a frame may have these headers together with others.
     pub fn go_with(self, other: Self) -> bool {
         let network = Self::IPV4 | Self::IPV6 | Self::ARP;
         let transport = Self::TCP | Self::UDP | Self::SCTP | Self::ICMPV4 | Self::ICMPV6;
@@ -43,11 +43,11 @@ impl Kinds {
     }
 }
 
-/// How deep the installed pipeline looks into frames, and they are parsed (ESWITCH, section 3.1: parser templates).
+/// The depth to which the installed pipeline needs frames parsed (ESWITCH, section 3.1: parser templates).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub(crate) enum Depth {
-    /// The Ethernet addresses, which are at known places.
+    /// The Ethernet addresses, whose offsets are fixed.
     #[default]
     Ethernet,
     /// VLAN tags and the Ethernet type.

@@ -31,7 +31,7 @@ const NO_RANK: u64 = u64::MAX;
 /// All tuples of a table.
 #[derive(Debug)]
 pub(crate) struct Tuples {
-    /// Room for some, of which the first [`Tuples::len`] lead to one.
+    /// Space for tuples, of which the first [`Tuples::len`] are set.
     pub places: Box<[AtomicPtr<Tuple>]>,
     pub len: AtomicUsize,
     /// The number of sorted tuples at the start.
@@ -46,9 +46,9 @@ pub(crate) struct Tuple {
     /// The words; only the first `words_len` are used.
     pub words: [Word; MAX_WORDS],
     pub slots: AtomicPtr<Slots>,
-    /// None of its entries has a better rank.
+    /// A bound: no entry has a better rank.
     pub best: AtomicU64,
-    /// Nor has any of those that stand in order from here on.
+    /// A bound: no entry of this or a later ordered tuple has a better rank.
     pub best_from_here: AtomicU64,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Candidate {
     pub record: u32,
     /// The block of the next candidate of this key, or 0.
     pub next: AtomicU32,
-    /// Here they begin, as many as the mask has words.
+    /// The start of the values, as many as the mask has words.
     pub values: [u64; 0],
 }
 
@@ -106,7 +106,7 @@ impl Tuples {
         self.len.load(Relaxed) < self.places.len()
     }
 
-    /// Shows one more.
+    /// Shows another tuple.
     ///
     /// # Panics
     /// If there is no space.
@@ -126,14 +126,14 @@ pub(crate) fn candidate_units(words: usize, values: usize) -> usize {
 /// Returns the candidate of a block.
 ///
 /// # Safety
-/// `block` is one of the arena at `arena`, of a tuple whose keys have so many words.
+/// `block` is one of the arena at `arena`, of a tuple whose keys have `words` words.
 #[inline]
 pub(crate) unsafe fn candidate_at(arena: *const u8, block: Ref, words: usize) -> *const Candidate {
-    // SAFETY: the block is in the arena, and the candidate begins behind so many words.
+    // SAFETY: the block is in the arena, and the candidate follows this number of words.
     unsafe { arena.add(block.offset() + 8 * words).cast() }
 }
 
-/// Where a frame's bytes begin, for each [`Base`].
+/// The start of a frame's bytes, for each [`Base`].
 struct Bases([*const u8; 4]);
 
 impl Bases {
@@ -173,7 +173,7 @@ impl Bases {
     }
 }
 
-/// A tuple that is to be probed.
+/// A tuple that will be probed.
 #[derive(Clone, Copy)]
 struct Probe<'a> {
     tuple: &'a Tuple,
@@ -191,14 +191,14 @@ struct Best {
 /// Returns the flow record of the frame's entry in a table of merged tuples; null if none matches.
 ///
 /// # Safety
-/// The frame is parsed as deep as the table looks; context and body belong to one pipeline, the body's first part leads
-/// to [`Tuples`], and nothing of it is freed before the burst ends.
+/// The frame is parsed as deep as the table needs; context and body belong to one pipeline, the body's first part
+/// refers to [`Tuples`], and nothing of it is freed before the burst ends.
 pub(crate) unsafe extern "sysv64" fn find(
     frame: *mut Frame,
     context: *const Context,
     body: *const Body,
 ) -> *const FlowRecord {
-    // SAFETY: all are alive, as this function asks for.
+    // SAFETY: all are alive, as this function requires.
     let (frame, arena, tuples) = unsafe {
         let tuples = (*body).parts[0].load(Acquire).cast::<Tuples>();
         (&*frame, (*context).arena.cast_const(), &*tuples)
@@ -214,7 +214,7 @@ pub(crate) unsafe extern "sysv64" fn find(
         let mut probes = [const { None }; BATCH];
         let mut count = 0;
         while at < len && count < BATCH {
-            // SAFETY: the first so many places lead to tuples, which are alive until the burst ends.
+            // SAFETY: the first `len` places refer to tuples, which are alive until the burst ends.
             let tuple = unsafe { &*tuples.places[at].load(Acquire) };
             if at < tuples.ordered && tuple.best_from_here.load(Relaxed) >= best.rank {
                 at = tuples.ordered;
@@ -271,8 +271,8 @@ impl<'a> Probe<'a> {
         if self.tuple.best.load(Relaxed) >= best.rank {
             return;
         }
-        // SAFETY: the blocks of the slots begin with keys of so many words, and are those of candidates, as are those
-        // that these name; the arena is theirs. A flow record is so many words from its base.
+        // SAFETY: the blocks of the slots start with keys of this number of words, and are those of candidates, as are
+        // those that these refer to; the arena is theirs. A flow record is this number of words from its base.
         unsafe {
             let mut block = Slots::find_hashed(self.slots, arena, self.hash, &self.key[..words]);
             while let Some(found) = block {

@@ -1,4 +1,4 @@
-//! Where flow records find their meter.
+//! The link from flow records to their meter.
 
 use crate::Meter;
 use std::ptr::null_mut;

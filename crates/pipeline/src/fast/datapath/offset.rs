@@ -6,7 +6,7 @@ pub(crate) const ETH_DST: usize = 0;
 pub(crate) const ETH_SRC: usize = 6;
 pub(crate) const TCI: usize = 14;
 
-/// The two Ethernet addresses, which every frame begins with.
+/// Length of the two Ethernet addresses at the start of every frame.
 pub(crate) const ADDRESSES_LEN: usize = 12;
 
 /// A VLAN tag, right behind the addresses: its type and TCI.
@@ -19,7 +19,7 @@ pub(crate) const IPV4_SRC: usize = 12;
 pub(crate) const IPV4_DST: usize = 16;
 pub(crate) const IPV6_HOP_LIMIT: usize = 7;
 
-/// From [`Frame::transport`](super::frame::Frame::transport); ports are at the same places in TCP and UDP.
+/// From [`Frame::transport`](super::frame::Frame::transport); ports have equal offsets in TCP and UDP.
 pub(crate) const SRC_PORT: usize = 0;
 pub(crate) const DST_PORT: usize = 2;
 pub(crate) const TCP_CHECKSUM: usize = 16;

@@ -10,8 +10,8 @@ pub(crate) const METER_PARAM_LEN: usize = size_of::<u64>();
 /// The bytes of the address of a group's cell.
 pub(crate) const CELL_LEN: usize = size_of::<u64>();
 
-/// A change to a frame. Where it has a parameter, that follows the earlier operations' in the flow record, in network
-/// order unless said otherwise.
+/// A change to a frame. If it has a parameter, that follows those of earlier operations in the flow record, in network
+/// order unless noted otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Op {
     /// 6 bytes.
@@ -39,8 +39,8 @@ pub(crate) enum Op {
     PopVlan,
     /// 16 bytes: the bits to write and those to keep, both in the machine's order.
     WriteMetadata,
-    /// 8 bytes: the address of a [`MeterCell`](super::meter_cell::MeterCell). The first operation of its program, if any: a
-    /// frame that the meter drops goes no further.
+    /// 8 bytes: the address of a [`MeterCell`](super::meter_cell::MeterCell). The first operation of its program, if
+    /// any: a frame that the meter drops is not processed further.
     Meter,
     /// An [`Origin`](super::way::Origin) and a [`Way`](super::way::Way), by which a copy of the frame leaves.
     Send,

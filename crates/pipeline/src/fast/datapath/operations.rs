@@ -15,10 +15,10 @@ use urtica_wire::VLAN_PRESENT;
 /// Carries out one operation.
 ///
 /// # Safety
-/// The frame is parsed as deep as the operation asks for, and has the headers that it is for; `params` has its parameters.
+/// The frame is parsed as deep as the operation requires, and has its headers; `params` has its parameters.
 pub(super) unsafe fn carry_out(frame: &mut Frame, op: Op, params: *const u8) {
-    // SAFETY: the frame is parsed as deep as the operation asks for, and has the headers that the entry requires or that
-    // are looked for here; `params` has as many bytes as the operation takes (`Op::params_len`).
+    // SAFETY: the frame is parsed as deep as the operation requires, and has the headers that the entry requires or
+    // that are checked here; `params` has as many bytes as the operation needs (`Op::params_len`).
     unsafe {
         match op {
             Op::SetEthDst => set_eth(frame, offset::ETH_DST, params),
@@ -55,7 +55,7 @@ pub(super) unsafe fn raise_drop_precedence(frame: &mut Frame, levels: u8) {
     if !is_v4 && !frame.kinds.contains(Kinds::IPV6) {
         return;
     }
-    // SAFETY: `kinds` says that the network header is there in full; the DSCP is in its first two bytes.
+    // SAFETY: `kinds` shows that the network header is complete; the DSCP is in its first two bytes.
     unsafe {
         let old = word_at(frame.network);
         let shift = if is_v4 { 2 } else { 6 };
@@ -75,12 +75,12 @@ unsafe fn set_eth(frame: &mut Frame, at: usize, params: *const u8) {
     unsafe { frame.data.add(at).copy_from_nonoverlapping(params, 6) }
 }
 
-/// The TTL of IPv4 or the hop limit of IPv6, and where the checksum over it is; `None` for other frames.
+/// Returns the TTL of IPv4 or the hop limit of IPv6, and the checksum that covers it; `None` for other frames.
 ///
 /// # Safety
 /// The frame is parsed up to the network header.
 pub(super) unsafe fn ttl(frame: &Frame) -> Option<(*mut u8, Option<*mut u8>)> {
-    // SAFETY: the frame is parsed up to the network header, and `kinds` says that it is there in full.
+    // SAFETY: the frame is parsed up to the network header, and `kinds` shows that it is complete.
     unsafe {
         if frame.kinds.contains(Kinds::IPV4) {
             let sum = frame.network.add(offset::IPV4_CHECKSUM);
@@ -92,7 +92,7 @@ pub(super) unsafe fn ttl(frame: &Frame) -> Option<(*mut u8, Option<*mut u8>)> {
 }
 
 unsafe fn dec_ttl(frame: &mut Frame) {
-    // SAFETY: the frame is parsed up to the network header; `ttl` gives places in it.
+    // SAFETY: the frame is parsed up to the network header; `ttl` returns addresses in it.
     unsafe {
         let Some((ttl, sum)) = ttl(frame) else { return };
         let word = |ttl: u8| u32::from(ttl) << 8;
@@ -104,7 +104,7 @@ unsafe fn dec_ttl(frame: &mut Frame) {
 }
 
 unsafe fn set_ipv4_address(frame: &mut Frame, at: usize, params: *const u8) {
-    // SAFETY: such an operation is only in programs that require IPv4, whose header is there in full; `params` has 4 bytes.
+    // SAFETY: such an operation is only in programs that require IPv4, whose header is complete; `params` has 4 bytes.
     unsafe {
         let place = frame.network.add(at);
         let change = Change {
@@ -118,7 +118,7 @@ unsafe fn set_ipv4_address(frame: &mut Frame, at: usize, params: *const u8) {
 }
 
 unsafe fn set_port(frame: &mut Frame, at: usize, params: *const u8) {
-    // SAFETY: such an operation is only in programs that require TCP or UDP, whose header is there in full; `params` has 2
+    // SAFETY: such an operation is only in programs that require TCP or UDP, whose header is complete; `params` has 2
     // bytes.
     unsafe {
         let place = frame.transport.add(at);
@@ -180,18 +180,18 @@ impl Change {
 }
 
 unsafe fn word_at(at: *const u8) -> u32 {
-    // SAFETY: callers give places in a header that is there, or in a flow record's parameters.
+    // SAFETY: callers pass addresses in a header of the frame, or in a flow record's parameters.
     u16::from_be_bytes(unsafe { at.cast::<[u8; 2]>().read() }).into()
 }
 
 /// The outermost tag, without the type before it.
 unsafe fn tci(frame: &Frame) -> u16 {
-    // SAFETY: `kinds` has said that there is a tag; the outermost is right behind the addresses.
+    // SAFETY: `kinds` shows that there is a tag; the outermost is right after the addresses.
     unsafe { word_at(frame.data.add(offset::TCI)) as u16 }
 }
 
 unsafe fn set_tci(frame: &mut Frame, tci: u16) {
-    // SAFETY: as in `tci`, or `push_vlan` has just made room for the tag.
+    // SAFETY: as in `tci`, or `push_vlan` has just inserted the tag.
     unsafe {
         let place = frame.data.add(offset::TCI).cast::<[u8; 2]>();
         place.write(tci.to_be_bytes());
@@ -204,7 +204,7 @@ fn note_tci(frame: &mut Frame, tci: u16) {
     frame.set_tag(VLAN_PRESENT | tci & 0xfff, tci >> 13);
 }
 
-/// A new tag begins with the values of the outermost there is, but for the drop indicator.
+/// Pushes a tag. It starts with the values of the outermost existing one, except for the drop indicator.
 unsafe fn push_vlan(frame: &mut Frame, ether_type: u16) {
     let outer = frame.vlan_pcp << 13 | frame.vlan_vid & 0xfff;
     // SAFETY: `can_execute` has seen that the program's tags fit between `floor` and `data`; the addresses are 12 bytes.
@@ -222,8 +222,8 @@ unsafe fn push_vlan(frame: &mut Frame, ether_type: u16) {
 
 /// An inner tag, if any, becomes the outermost: the type before `network` is then not the first.
 unsafe fn pop_vlan(frame: &mut Frame) {
-    // SAFETY: `kinds` has said that there is a tag, so the frame has 4 bytes behind its addresses that go, and is parsed as
-    // far as the type.
+    // SAFETY: `kinds` shows that there is a tag, so the frame has 4 bytes after its addresses that are removed, and is
+    // parsed up to the type.
     unsafe {
         let addresses = frame.data;
         frame.data = addresses.add(offset::TAG_LEN);

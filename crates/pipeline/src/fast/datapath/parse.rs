@@ -14,7 +14,7 @@ use urtica_wire::packet::{
     tcp, udp,
 };
 
-/// The protocols of IPv6 extension headers, and what ends a chain of them.
+/// The protocols of IPv6 extension headers, and those that end a chain of them.
 const EXTENSIONS: [u8; 8] = [0, 43, 44, 50, 51, 59, 60, 135];
 
 /// Parses to the given depth. Returns `false` if the frame is left to the plain form.

@@ -47,13 +47,13 @@ struct Sent {
 /// Which bytes leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bytes {
-    /// Those of the frame, as it is in the end.
+    /// The frame's own bytes, in their final state.
     Own,
     /// Part of a buffer.
     Copied { buffer: u32, start: u32, len: u32 },
 }
 
-/// Where the bytes of a frame are.
+/// The location of a frame's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// In the burst.
@@ -76,7 +76,7 @@ impl AllSent {
         self.used = 0;
     }
 
-    /// Appends a way out of a frame, or of a copy of it, to those in `list`.
+    /// Appends an output of a frame, or of a copy of it, to those in `list`.
     pub fn note(
         &mut self,
         list: &mut SentList,

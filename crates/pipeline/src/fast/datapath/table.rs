@@ -31,7 +31,7 @@ pub(crate) const MAX_HEADERS: usize = 256;
 #[repr(C, align(64))]
 pub(crate) struct Header {
     pub body: AtomicPtr<Body>,
-    /// Its place among the headers, and among a context's counts.
+    /// Its index among the headers, and among a context's counts.
     pub index: u32,
     /// The table, as the controller knows it.
     pub table_id: u32,
@@ -60,7 +60,7 @@ unsafe impl Send for Body {}
 // SAFETY: as above.
 unsafe impl Sync for Body {}
 
-/// How a table is searched (ESWITCH section 3.1: table templates). The cheapest that can do it is taken.
+/// How a table is searched (ESWITCH section 3.1: table templates). The cheapest suitable one is used.
 #[derive(Debug)]
 pub(crate) enum Template {
     /// Entry after entry, compared with constants: for a few entries.
@@ -87,7 +87,7 @@ pub(crate) struct Rule {
     pub record: *const FlowRecord,
 }
 
-/// Entries with the same set of bits.
+/// Entries with one set of bits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct HashPart {
     pub mask: KeyMask,
@@ -129,9 +129,10 @@ pub(crate) struct SubTablePointer {
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct FlowRecord {
-    /// Where the machine code of its action program is; for the interpreter, the address of the [`ActionProgram`] itself.
+    /// The address of the machine code of its action program; for the interpreter, that of the [`ActionProgram`]
+    /// itself.
     pub code: u64,
-    /// Lower goes first: priority from the highest down, then age.
+    /// The lowest rank wins: priority from the highest down, then age.
     pub rank: u64,
     /// Of frames matched since its creation, by one thread; with several, each has its own counters (`thread_counts`).
     pub counters: EntryCounters,
@@ -147,7 +148,7 @@ pub(crate) struct FlowRecord {
 pub(crate) struct TableCounts {
     /// Frames that an entry matched.
     pub matches: AtomicU64,
-    /// Frames without an entry that were dropped, but not those left to the plain form, which counts itself.
+    /// Frames without an entry that were dropped, without those left to the plain form, which has its own counts.
     pub misses: AtomicU64,
 }
 
@@ -171,29 +172,30 @@ pub(crate) fn sub_pointer_units(words: usize) -> usize {
 /// Returns the flow record of a block.
 ///
 /// # Safety
-/// `block` is one of the arena at `arena`, of a table whose keys have so many words.
+/// `block` is one of the arena at `arena`, of a table whose keys have `words` words.
 #[inline]
 pub(crate) unsafe fn record_at(arena: *mut u8, block: Ref, words: usize) -> *mut FlowRecord {
-    // SAFETY: the block is in the arena, and its flow record begins behind so many words.
+    // SAFETY: the block is in the arena, and its flow record follows this number of words.
     unsafe { arena.add(block.offset() + record_offset(words)).cast() }
 }
 
 /// Returns the sub-table pointer of a block.
 ///
 /// # Safety
-/// `block` is one of the arena at `arena`, of a sub-table pointer with so many words before it.
+/// `block` is one of the arena at `arena`, of a sub-table pointer with this number of words before it.
 #[inline]
 pub(crate) unsafe fn sub_pointer_at<'a>(
     arena: *mut u8,
     block: Ref,
     words: usize,
 ) -> &'a SubTablePointer {
-    // SAFETY: the block is in the arena, with a sub-table pointer behind so many words, which is changed by atomics only.
+    // SAFETY: the block is in the arena, with a sub-table pointer after this number of words, which is changed only by
+    // atomics.
     unsafe { &*arena.add(block.offset() + record_offset(words)).cast() }
 }
 
 impl Body {
-    /// How deep frames must have been parsed that come here.
+    /// Returns the depth to which frames must have been parsed here.
     pub fn depth(&self) -> Depth {
         match &self.template {
             Template::Direct(rules) => rules.iter().map(|rule| rule.mask.depth).max(),

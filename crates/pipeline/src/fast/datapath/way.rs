@@ -9,7 +9,7 @@ pub(crate) const WAY_LEN: usize = 6;
 /// The bytes of parameters of [`Op::Send`](super::op::Op::Send).
 pub(crate) const SEND_PARAM_LEN: usize = ORIGIN_LEN + WAY_LEN;
 
-/// The ways out of one frame, a ring among those of all frames: the next of the last is the first.
+/// The outputs of one frame, a ring among those of all frames: the next of the last is the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(8))]
 pub(crate) struct SentList {
@@ -54,12 +54,12 @@ impl Origin {
         }
     }
 
-    /// The origin among parameters.
+    /// Returns the origin among parameters.
     ///
     /// # Safety
     /// `params` are those of an origin.
     pub unsafe fn at(params: *const u8) -> Self {
-        // SAFETY: so many bytes are there, as this function asks for.
+        // SAFETY: this many bytes are there, as this function requires.
         Self::from_bytes(unsafe { params.cast::<[u8; ORIGIN_LEN]>().read() })
     }
 }
@@ -81,7 +81,7 @@ impl Way {
         }
     }
 
-    /// The way among parameters.
+    /// Returns the way among parameters.
     ///
     /// # Safety
     /// `params` are those of a way.

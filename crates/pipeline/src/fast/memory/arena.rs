@@ -45,13 +45,13 @@ const SIZES: [usize; 5] = [1, 2, 3, 4, NODE_UNITS];
 
 const RESERVED_BYTES_MAX: usize = REFS as usize * UNIT_BYTES;
 
-/// The first step, which ends where the first huge page but one begins. Enough for a few hundred flow records.
+/// The first step, which ends at the start of the second huge page. Enough for a few hundred flow records.
 const FIRST_STEP_BYTES: usize = 64 << 10;
 
 /// The number of units of a huge page.
 const PAGE_UNITS: usize = HUGE_PAGE_BYTES / UNIT_BYTES;
 
-/// Where the first block lies.
+/// Offset of the first block.
 const START_BYTES: usize = HUGE_PAGE_BYTES - FIRST_STEP_BYTES;
 
 /// A block in an arena: the number of its first unit. `None` is the number 0.
@@ -90,7 +90,7 @@ pub(crate) struct Arena {
     mapping: NonNull<u8>,
     mapping_bytes: usize,
     base: NonNull<u8>,
-    /// No block goes further than this.
+    /// Maximum end of a block.
     limit_bytes: usize,
     /// From [`START_BYTES`] after the base up to here is memory.
     committed_bytes: usize,
@@ -102,7 +102,7 @@ pub(crate) struct Arena {
     pages: Vec<Page>,
     /// For each of `SIZES` the numbers of pages that have freed blocks.
     with_freed: [Vec<u32>; SIZES.len()],
-    /// The numbers of pages that were given back.
+    /// The numbers of pages that were returned to the system.
     empty: Vec<u32>,
 }
 
@@ -110,11 +110,11 @@ pub(crate) struct Arena {
 #[derive(Clone, Copy, Debug, Default)]
 struct Page {
     used_units: u32,
-    /// For each of `SIZES` the first of the freed blocks; each begins with the next one's number.
+    /// For each of `SIZES` the first freed block; each starts with the next one's number.
     freed: [Option<Ref>; SIZES.len()],
 }
 
-// SAFETY: it owns its mapping, as a `Vec` does its memory, and `&Arena` gives nothing but copies.
+// SAFETY: it owns its mapping, as a `Vec` does its memory, and `&Arena` only returns copies.
 unsafe impl Send for Arena {}
 // SAFETY: as above.
 unsafe impl Sync for Arena {}
@@ -143,7 +143,7 @@ impl Arena {
         let skipped = mapping.align_offset(HUGE_PAGE_BYTES);
         // SAFETY: the mapping is a huge page longer than `reserved`, so the next border lies within.
         let base = unsafe { mapping.add(skipped) };
-        // Advice, which a kernel without huge pages refuses: it then uses small ones. SAFETY: addresses of our own, with
+        // Advice, which a kernel without huge pages refuses: it then uses small ones. SAFETY: our own addresses, with
         // nothing in them yet.
         let _ = unsafe { madvise(base.as_ptr().cast(), reserved, Advice::LinuxHugepage) };
         Self {
@@ -180,7 +180,7 @@ impl Arena {
     fn reuse(&mut self, page: u32, class: usize) -> Option<Ref> {
         let block = self.pages[page as usize].freed[class]?;
         let pointer = self.pointer(block);
-        // SAFETY: the block was freed, so it is not shared; it is aligned to 64 bytes and begins with the link from `free`.
+        // SAFETY: the block was freed, so it is not shared; it is aligned to 64 bytes and starts with the link from `free`.
         let next = unsafe { pointer.cast::<u32>().read() };
         // SAFETY: as above; `free` got the size.
         unsafe { pointer.write_bytes(0, SIZES[class] * UNIT_BYTES) };
@@ -212,7 +212,7 @@ impl Arena {
         block
     }
 
-    /// Goes on in a page that was given back, or behind the last one.
+    /// Continues in a page that was returned, or after the last one.
     fn begin_page(&mut self) {
         self.fresh_unit = match self.empty.pop() {
             Some(0) => START_BYTES / UNIT_BYTES,
@@ -226,7 +226,7 @@ impl Arena {
     fn commit(&mut self) -> Result<(), Errno> {
         let end_bytes = (self.committed_bytes + 1).next_multiple_of(HUGE_PAGE_BYTES);
         let flags = MprotectFlags::READ | MprotectFlags::WRITE;
-        // SAFETY: the limit is within what is reserved, so these are our own addresses; they become accessible.
+        // SAFETY: the limit is within the reserved range, so these are our own addresses; they become accessible.
         unsafe {
             let start = self.base.add(self.committed_bytes);
             mprotect(
@@ -253,7 +253,7 @@ impl Arena {
         if next == 0 {
             self.with_freed[class].push(number as u32);
         }
-        // SAFETY: within committed memory, as just checked; the block was given back, so it is ours alone.
+        // SAFETY: within committed memory, as just checked; the block was freed, so it is ours alone.
         unsafe { self.pointer(block).cast::<u32>().write(next) };
         self.used_units -= units;
         if is_empty && number != (self.fresh_unit - 1) / PAGE_UNITS {
@@ -265,12 +265,12 @@ impl Arena {
     fn give_back(&mut self, number: usize) {
         let start = (number * HUGE_PAGE_BYTES).max(START_BYTES);
         let bytes = (number + 1) * HUGE_PAGE_BYTES - start;
-        // SAFETY: committed memory of our own, without blocks; it stays mapped, and reads as zeros from then on.
+        // SAFETY: our own committed memory, without blocks; it stays mapped, and reads as zeros from then on.
         let given = unsafe {
             let start = self.base.add(start).as_ptr();
             madvise(start.cast(), bytes, Advice::LinuxDontNeed)
         };
-        // Where the system refuses, blocks stay in their sizes.
+        // If the system refuses, blocks keep their sizes.
         if given.is_ok() {
             self.pages[number] = Page::default();
             let pages = self.with_freed.iter_mut();
@@ -284,7 +284,7 @@ impl Arena {
         self.used_units * UNIT_BYTES
     }
 
-    /// No block goes further from the base than this.
+    /// Returns the maximum end of a block, relative to the base.
     pub fn limit_bytes(&self) -> usize {
         self.limit_bytes
     }
@@ -299,16 +299,16 @@ impl Arena {
         self.base.as_ptr()
     }
 
-    /// Where a block lies.
+    /// Returns a block's address.
     #[inline]
     pub fn pointer(&self, block: Ref) -> *mut u8 {
         self.base.as_ptr().wrapping_add(block.offset())
     }
 
-    /// A block's word of 64 bits, as the writer sees it.
+    /// Returns a block's word of 64 bits, as the writer sees it.
     ///
     /// # Panics
-    /// If no block ever was there.
+    /// If no block was ever there.
     #[inline]
     pub fn word(&self, block: Ref, index: usize) -> u64 {
         self.check(block, (index * 8 + 8).div_ceil(UNIT_BYTES));
@@ -351,7 +351,7 @@ impl Drop for Arena {
 /// Addresses without memory.
 fn reserve(bytes: usize) -> Result<NonNull<u8>, Errno> {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: the system chooses where, so nothing of ours is mapped over.
+    // SAFETY: the system chooses the address, so none of our mappings is replaced.
     let mapping = unsafe { mmap_anonymous(null_mut(), bytes, ProtFlags::empty(), flags)? };
     NonNull::new(mapping.cast()).ok_or(Errno::NOMEM)
 }
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_without_blocks_are_given_back_and_taken_for_other_sizes() {
+    fn empty_pages_are_returned_and_used_for_other_sizes() {
         let mut arena = Arena::new(usize::MAX).unwrap();
         let nodes: Vec<_> = (0..5000)
             .map(|_| arena.allocate(NODE_UNITS).unwrap())
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_arena_takes_no_huge_page() {
+    fn a_small_arena_needs_no_huge_page() {
         let mut arena = Arena::new(usize::MAX).unwrap();
         for _ in 0..FIRST_STEP_BYTES / UNIT_BYTES {
             arena.allocate(1).unwrap();

@@ -16,24 +16,24 @@
 //! - *A participant that has seen e or more does not find the block.* It read the epoch with `Acquire`, and the writer
 //!   raised it with `Release` after the unlinking; so the unlinking happened before all that the participant reads from
 //!   then on.
-//! - *It is also done with what it found before.* It says so with a `Release` store after its last use, which
-//!   `collect` reads with `Acquire`; so the use happened before the block is freed. Every store of a participant is such
-//!   a `Release` store, as `collect` may see any of them, and not those before.
-//! - *A participant that rests does not find the block either.* Its `rest` is a `Release` store, too, so what it
-//!   had found is done with. The danger is that it wakes while `collect` looks: its own store could still be on the way
-//!   while it reads links already. Hence a `SeqCst` fence between that store and the first link that it reads, and
-//!   one between the unlinking and the look of `collect`. One fence is the earlier. If the writer's, the participant
-//!   reads the links as they are without the block. If the participant's, `collect` sees that it is awake, and waits
-//!   for it to see *e*.
+//! - *It is also done with everything that it found before.* It reports that with a `Release` store after its last use,
+//!   which `collect` reads with `Acquire`; so the use happened before the block is freed. Every store of a participant
+//!   is such a `Release` store, as `collect` may see any of them without the earlier ones.
+//! - *A participant that rests does not find the block either.* Its `rest` is a `Release` store, too, so it is done
+//!   with everything that it had found. The danger is that it wakes while `collect` checks it: its own store could
+//!   still be on the way while it reads links already. Hence a `SeqCst` fence between that store and the first link
+//!   that it reads, and one between the unlinking and the check of `collect`. One fence is the earlier. If the
+//!   writer's, the participant reads the links as they are without the block. If the participant's, `collect` sees that
+//!   it is awake, and waits for it to see *e*.
 //! - *A participant that joins* is in the list before it wakes. If `collect` locked the list before that, the unlinking
 //!   happened before the joining, by the lock; if after, `collect` sees it, and the above holds.
 //!
-//! An awake participant needs no fence: until it has said that it sees *e*, `collect` waits for it anyway.
+//! An awake participant needs no fence: until it has reported that it sees *e*, `collect` waits for it anyway.
 //!
-//! **Cost.** `begin` is two loads, and one store where the epoch has changed: no fence, no read-modify-write, no line
-//! that another reader writes. Waking takes a fence. `retire` is one atomic addition; `collect` looks at each
-//! participant once, whatever it gives back. What is retired stays for a burst of each participant's: those that
-//! neither begin nor rest hold everything up.
+//! **Cost.** `begin` is two loads, and one store if the epoch has changed: no fence, no read-modify-write, no line that
+//! another reader writes. Waking needs a fence. `retire` is one atomic addition; `collect` checks each participant
+//! once, whatever it returns. A retired block stays for a burst of each participant: a participant that neither begins
+//! nor rests delays all of them.
 //!
 //! **Thread-safety.** [`Epochs`] is shared, a [`Participant`] belongs to one thread, a [`Retired`] to one writer; there
 //! may be several, each for what it unlinks itself. `tests/epoch_model.rs` tries all orders in which two threads can see
@@ -84,7 +84,7 @@ impl Epochs {
         self.now.0.fetch_add(1, Release) + 1
     }
 
-    /// The last epoch that everyone has seen who does not rest.
+    /// Returns the last epoch that all participants have seen which do not rest.
     fn seen_by_all(&self) -> u64 {
         // The writer's side of the pair in `Participant::wake`.
         fence(SeqCst);
@@ -95,7 +95,7 @@ impl Epochs {
             .unwrap_or(u64::MAX)
     }
 
-    /// Nothing in here panics halfway, so that the list is whole even if a thread died with the lock.
+    /// Locks the list. Nothing in here panics halfway, so it is consistent even if a thread died with the lock.
     fn participants(&self) -> MutexGuard<'_, Vec<Arc<Line>>> {
         self.participants
             .lock()
@@ -136,7 +136,8 @@ impl Participant {
         fence(SeqCst);
     }
 
-    /// Goes to sleep: until the next `begin` no link is followed, nothing found is kept, and nobody waits for this one.
+    /// Goes to sleep: until the next `begin` no link is followed, nothing found is kept, and the writer does not wait
+    /// for this participant.
     #[inline]
     pub fn rest(&mut self) {
         self.seen.0.store(RESTING, Release);
@@ -151,9 +152,9 @@ impl Drop for Participant {
     }
 }
 
-/// What a writer has unlinked, and not yet freed.
+/// Items that a writer has unlinked, and not yet freed.
 ///
-/// Dropping it drops what is out of sight by then, and leaks the rest: end the readers before.
+/// Dropping it drops the items that are out of sight by then, and leaks the rest: end the readers before.
 #[derive(Debug)]
 pub(crate) struct Retired<T> {
     epochs: Arc<Epochs>,
@@ -170,12 +171,12 @@ impl<T> Retired<T> {
         }
     }
 
-    /// Takes what this thread has unlinked: no reader that looks now finds it.
+    /// Adds an item that this thread has unlinked: no later reader finds it.
     pub fn retire(&mut self, item: T) {
         self.queue.push_back((self.epochs.advance(), item));
     }
 
-    /// Hands over what no participant can see any more, in the order of retiring, and returns how many that were.
+    /// Passes on the items that no participant can see any longer, in the order of retiring, and returns their number.
     pub fn collect(&mut self, mut hand_over: impl FnMut(T)) -> usize {
         if self.queue.is_empty() {
             return 0;
@@ -188,7 +189,7 @@ impl<T> Retired<T> {
         count
     }
 
-    /// How many wait.
+    /// Returns the number of waiting items.
     pub fn len(&self) -> usize {
         self.queue.len()
     }
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_waited_for_who_rests_or_left() {
+    fn resting_or_dropped_participants_are_not_waited_for() {
         let epochs = Epochs::new();
         let mut retired = Retired::new(&epochs);
         retired.retire(1);
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn all_have_to_begin_anew() {
+    fn all_participants_must_begin_again() {
         let epochs = Epochs::new();
         let mut retired = Retired::new(&epochs);
         let (mut one, mut other) = (epochs.join(), epochs.join());
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_queue_frees_nothing_in_sight() {
+    fn a_dropped_queue_frees_only_items_out_of_sight() {
         let epochs = Epochs::new();
         let item = Arc::new(());
         let mut reader = epochs.join();

@@ -1,7 +1,7 @@
 //! Entries by a key of up to eight words of 64 bits.
 //!
-//! **What.** A hash table from keys to blocks of an arena, each of which begins with its key. One writer changes a
-//! [`HashTable`]; readers, generated code among them, look at its [`Slots`].
+//! **What.** A hash table from keys to blocks of an arena, each of which starts with its key. One writer changes a
+//! [`HashTable`]; readers, generated code among them, use its [`Slots`].
 //!
 //! **How.** Open addressing with linear probing. The array is a header of one cache line (`mask`, `seed0`, `seed1`, 8
 //! bytes each) and then `mask + 1` slots of 8 bytes, a power of two. A slot is
@@ -9,30 +9,29 @@
 //! | content | means |
 //! | --- | --- |
 //! | 0 | free: a search ends here |
-//! | 1 | deleted: a search goes on |
+//! | 1 | deleted: a search continues |
 //! | `tag << 32 \| ref` | the block `ref`; `tag` is the hash's upper 32 bits, the topmost of them set |
 //!
-//! A search begins at slot `hash & mask` and goes on to the next, around the end, up to a free one. Where the tag is
-//! the key's, the key's words are compared with those at `base + ref * 64`. See [`hash`] for what has to be computed.
+//! A search starts at slot `hash & mask` and continues with the next ones, around the end, up to a free one. If the tag
+//! is the key's, the key's words are compared with those at `base + ref * 64`. See [`hash`] for the hash function.
 //!
-//! At most half of the slots are in use or deleted, in small arrays an eighth. Where one more would exceed this,
-//! [`HashTable::insert`] builds a new array beside the old one, at most half as full, and returns the old one. A deleted
-//! slot before a free one becomes free at once, as no search has a reason to pass it.
+//! At most half of the slots are in use or deleted, in small arrays an eighth. If one more would exceed this,
+//! [`HashTable::insert`] builds a new array next to the old one, at most half as full, and returns the old one. A
+//! deleted slot before a free one becomes free at once, as no search needs to pass it.
 //!
-//! **Cost.** A search reads, most often, one cache line of slots and the block. Slots take 16 to 32 bytes for each key
-//! while it only grows. A change is one search and one store, building anew aside, which is amortised over at least as
+//! **Cost.** A search usually reads one cache line of slots and the block. Slots need 16 to 32 bytes per key while the
+//! table only grows. A change is one search and one store, except for rebuilding, which is amortised over at least as
 //! many changes as an eighth of the array's slots.
 //!
-//! **Hashing.** Keys come from a controller, which may have them from packets: seeds are the process's own, so that who
-//! does not know them cannot work out keys that collide. The hash is a fast one, not a cryptographic one.
+//! **Hashing.** Keys come from a controller, which may copy them from packets: seeds are the process's own, so that
+//! keys that collide cannot be computed without them. The hash is a fast one, not a cryptographic one.
 //!
 //! **Thread-safety.** A change of the table is one `Release` store to one slot; readers load slots with `Acquire`, and
-//! so see the key's words as they were written before. A key never moves within an array, so one that is there all
-//! the while is always found, and one that is being changed is found as before or as after. A deleted slot that becomes
-//! free hides none: a key beyond it would need the free one that follows to be taken. When `insert` has returned
-//! an old array, readers still in it see the table as it was: the caller has to show readers the new one
-//! ([`HashTable::slots_ptr`]) before it changes anything else or retires anything, the old array included
-//! ([`super::epoch`]).
+//! so see the key's words as they were written before. A key never moves within an array, so one that stays is always
+//! found, and one that is being changed is found as before or as after. A deleted slot that becomes free hides no key:
+//! a key beyond it would need the free slot that follows to be used. When `insert` has returned an old array, readers
+//! still in it see the table as it was: the caller must show readers the new one ([`HashTable::slots_ptr`]) before it
+//! changes anything else or retires anything, including the old array ([`super::epoch`]).
 
 use super::arena::{Arena, Ref};
 use super::zeroed::Zeroed;
@@ -55,12 +54,12 @@ const TAG: u64 = !0 << 32;
 /// An array's slots at least: one cache line of them.
 const SLOTS_MIN: usize = 8;
 
-/// Arrays of so many slots or fewer have [`SPREAD_SMALL`] for each key at least, so that next to every key is in its home
-/// slot: the processor foresees a search that ends there. Larger ones have two, to stay in its caches.
+/// Arrays of up to this number of slots have at least [`SPREAD_SMALL`] for each key, so that nearly every key is in its
+/// home slot: the processor predicts a search that ends there. Larger ones have two, to stay in its caches.
 const SLOTS_SMALL: usize = 512;
 const SPREAD_SMALL: usize = 8;
 
-/// How many slots there have to be for each key.
+/// Returns the minimum number of slots for each key.
 fn spread(slots: usize) -> usize {
     match slots {
         ..=SLOTS_SMALL => SPREAD_SMALL,
@@ -68,7 +67,7 @@ fn spread(slots: usize) -> usize {
     }
 }
 
-/// The hash of a key: of two words after the other,
+/// Returns the hash of a key: of two words after the other,
 ///
 /// ```text
 /// h = fold(w0 ^ seed0, w1 ^ seed1)
@@ -77,8 +76,8 @@ fn spread(slots: usize) -> usize {
 /// h = fold(w6 ^ h,     w7 ^ seed1)
 /// ```
 ///
-/// as far as there are words. The missing word of an odd number is 0. `fold(a, b)` multiplies both to 128 bits and
-/// gives the lower half of the product XOR its upper half, each 64 bits.
+/// for as many words as there are. The missing word of an odd number is 0. `fold(a, b)` multiplies both to 128 bits and
+/// returns the lower half of the product XOR its upper half, each 64 bits.
 #[inline]
 pub(crate) fn hash(words: &[u64], seed0: u64, seed1: u64) -> u64 {
     words.chunks(2).fold(seed0, |before, pair| {
@@ -128,7 +127,7 @@ pub(crate) struct Slots {
     slots: SlotsBegin,
 }
 
-/// Where the slots begin: on the cache line after the header.
+/// The start of the slots: on the cache line after the header.
 #[repr(C, align(64))]
 #[derive(Debug)]
 struct SlotsBegin([AtomicU64; 0]);
@@ -139,12 +138,12 @@ impl Slots {
     /// Returns the block with these words as its key.
     ///
     /// # Safety
-    /// The array is, or was at the last `begin` of this thread's participant, a [`HashTable`]'s with keys of as many
-    /// words, whose blocks are in the arena with this base; neither the array nor a block is freed before the next
-    /// `begin`.
+    /// The array is, or was at the last `begin` of this thread's participant, a [`HashTable`]'s with keys of this
+    /// number of words, whose blocks are in the arena with this base; neither the array nor a block is freed before the
+    /// next `begin`.
     #[inline]
     pub unsafe fn find(array: *const Self, arena_base: *const u8, words: &[u64]) -> Option<Ref> {
-        // SAFETY: array and arena are alive, as this function asks for.
+        // SAFETY: array and arena are alive, as this function requires.
         unsafe { Self::position(array, arena_base, words) }.map(|(_, block)| block)
     }
 
@@ -180,7 +179,7 @@ impl Slots {
         hash: u64,
         words: &[u64],
     ) -> Option<Ref> {
-        // SAFETY: array and arena are alive, as this function asks for.
+        // SAFETY: array and arena are alive, as this function requires.
         let found = unsafe { Self::position_hashed(array, arena_base, hash, words) };
         found.map(|(_, block)| block)
     }
@@ -198,7 +197,7 @@ impl Slots {
         // SAFETY: the array is alive, and its header is never changed.
         let (seed0, seed1) = unsafe { ((*array).seed0, (*array).seed1) };
         let hash = hash(words, seed0, seed1);
-        // SAFETY: array and arena are alive, as this function asks for.
+        // SAFETY: array and arena are alive, as this function requires.
         unsafe { Self::position_hashed(array, arena_base, hash, words) }
     }
 
@@ -225,7 +224,7 @@ impl Slots {
             }
             if slot & TAG == tag {
                 let block = Ref::from_bits(slot as u32)?;
-                // SAFETY: a block in the arena of this base, which begins with as many words.
+                // SAFETY: a block in the arena of this base, which starts with this number of words.
                 if unsafe { begins_with(arena_base, block, words) } {
                     return Some((at as usize, block));
                 }
@@ -251,7 +250,7 @@ impl Slots {
 unsafe fn begins_with(arena_base: *const u8, block: Ref, words: &[u64]) -> bool {
     // SAFETY: the block is within the arena, and aligned to 64 bytes.
     let key = unsafe { arena_base.add(block.offset()) }.cast::<u64>();
-    // SAFETY: the block begins with as many words, which do not change.
+    // SAFETY: the block starts with this number of words, which do not change.
     (words.iter().enumerate()).all(|(index, &word)| unsafe { *key.add(index) } == word)
 }
 
@@ -297,7 +296,7 @@ impl SlotArray {
         unsafe { Slots::slot(self.pointer(), at & self.mask()) }
     }
 
-    /// The first slot from the key's home on in which there is no block.
+    /// Returns the first slot from the key's home on without a block.
     fn vacancy(&self, hash: u64) -> usize {
         let home = hash as usize & self.mask();
         let mut order = (home..home + self.count()).map(|at| at & self.mask());
@@ -342,11 +341,11 @@ impl HashTable {
         self.position(arena, words).map(|(_, block)| block)
     }
 
-    /// Adds a key, which is not there yet, with its block, which begins with it. Where a new array was needed, returns
-    /// the old one: the caller shows readers the new one first, and then retires the old.
+    /// Adds a new key with its block, which starts with it. If a new array was needed, returns the old one: the caller
+    /// must show readers the new one first, and then retire the old one.
     ///
     /// # Panics
-    /// If the words are not as many as a key has.
+    /// If the number of words is not that of keys.
     #[must_use = "readers have to be shown the new array before the old one may be freed"]
     pub fn insert(&mut self, arena: &Arena, words: &[u64], block: Ref) -> Option<SlotArray> {
         debug_assert_eq!(self.find(arena, words), None, "the key is there already");
@@ -362,10 +361,10 @@ impl HashTable {
         old
     }
 
-    /// Exchanges the block of a key for another one that begins with it, and returns the one that was there.
+    /// Replaces the block of a key by another that starts with it, and returns the old one.
     ///
     /// # Panics
-    /// If the words are not as many as a key has.
+    /// If the number of words is not that of keys.
     pub fn replace(&mut self, arena: &Arena, words: &[u64], block: Ref) -> Option<Ref> {
         let (at, old) = self.position(arena, words)?;
         let hash = self.hash(words);
@@ -373,10 +372,10 @@ impl HashTable {
         Some(old)
     }
 
-    /// Takes a key out, and returns its block.
+    /// Removes a key, and returns its block.
     ///
     /// # Panics
-    /// If the words are not as many as a key has.
+    /// If the number of words is not that of keys.
     pub fn remove(&mut self, arena: &Arena, words: &[u64]) -> Option<Ref> {
         let (at, block) = self.position(arena, words)?;
         self.vacate(at);
@@ -407,7 +406,7 @@ impl HashTable {
 
     fn position(&self, arena: &Arena, words: &[u64]) -> Option<(usize, Ref)> {
         // SAFETY: the array is ours, the number of words is checked, and its blocks were the arena's when they were
-        // inserted. Even if one was freed since, its beginning is committed memory.
+        // inserted. Even if one was freed since, its start is committed memory.
         unsafe {
             self.check_key(words);
             Slots::position(self.array.pointer(), arena.base(), words)
@@ -488,7 +487,7 @@ mod tests {
         Arena::new(64 << 20).unwrap()
     }
 
-    /// A block that begins with these words.
+    /// Creates a block that starts with these words.
     fn block(arena: &mut Arena, words: &[u64]) -> Ref {
         let block = arena.allocate(units(words)).unwrap();
         let key = arena.pointer(block).cast::<u64>();
@@ -643,7 +642,7 @@ mod tests {
     /// Keys that are always present are always found, whatever happens to others and to the array; freed memory is
     /// overwritten, so that a late reader would notice.
     #[test]
-    fn what_stays_is_found_during_changes() {
+    fn keys_that_stay_are_found_during_changes() {
         const STAYING: u64 = 100;
         const ROUNDS: u64 = 20_000;
         let mut arena = arena();

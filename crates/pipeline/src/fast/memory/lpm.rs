@@ -12,13 +12,13 @@
 //! | content | means |
 //! | --- | --- |
 //! | 0 | no prefix |
-//! | `1 << 31 \| ref` | the search goes on in the node at `base + ref * 64` with the key's next byte |
+//! | `1 << 31 \| ref` | the search continues in the node at `base + ref * 64` with the key's next byte |
 //! | `ref` | the longest prefix's block |
 //!
 //! The root's index is the key's first bytes, the first of them the most significant. So a search has one load per level,
 //! and no state or comparisons. An entry has the block of its longest prefix, even if that is shorter than the path to it;
 //! so a prefix is written to every entry that it covers, except for those of longer ones. These are distinguished by their
-//! content: **each prefix has a block of its own**, and an entry with the block of the next shorter prefix, or 0, is not
+//! content: **each prefix has its own block**, and an entry with the block of the next shorter prefix, or 0, is not
 //! covered by a longer prefix. The entries of a removed prefix get the next shorter one. A node whose entries are then all
 //! equal is removed, too; [`Trie::remove`] never needs memory.
 //!
@@ -49,7 +49,7 @@ pub(crate) const NODE: u32 = 1 << 31;
 /// The number of bits of a key per node.
 const NODE_BITS: u32 = 8;
 
-/// So many nodes are no reason to do without a trie.
+/// Number of nodes that never prevents the use of a trie.
 pub(crate) const NODES_SPARE: usize = 4096;
 
 /// The most nodes on a way: a root of two bytes, and a node for each that is left.
@@ -64,10 +64,10 @@ pub(crate) struct Prefix {
 }
 
 impl Prefix {
-    /// The first `len` bits of a key; the others do not matter.
+    /// Creates a prefix of the first `len` bits of a key; the others are ignored.
     ///
     /// # Panics
-    /// If the key is not so long, or longer than [`KEY_BYTES_MAX`].
+    /// If the key has fewer bits, or is longer than [`KEY_BYTES_MAX`].
     pub fn new(key: &[u8], len: u32) -> Self {
         assert!(
             len as usize <= key.len() * 8,
@@ -123,7 +123,7 @@ impl Root {
         }
     }
 
-    /// Where its entries are.
+    /// Returns its entries.
     pub fn entries(self) -> *const AtomicU32 {
         self.entries
     }
@@ -151,7 +151,7 @@ impl Root {
         Ref::from_bits(entry)
     }
 
-    /// Has the processor fetch the entry that a search for this key begins with.
+    /// Prefetches the first entry of a search for this key.
     ///
     /// # Panics
     /// If the key is shorter than the root's part of it.
@@ -180,7 +180,7 @@ fn node_offset(entry: u32) -> usize {
     (entry & !NODE) as usize * super::arena::UNIT_BYTES
 }
 
-/// The root or a node, for the writer: nothing of it can be freed, as that needs exclusive access to the arena.
+/// The root or a node, for the writer: it cannot be freed in the meantime, as that needs exclusive access to the arena.
 #[derive(Clone, Copy, Debug)]
 struct Level<'a> {
     entries: &'a [AtomicU32],
@@ -355,7 +355,7 @@ impl Trie {
         self.prefixes.known.len()
     }
 
-    /// Whether it has at most two nodes for each prefix, and some besides.
+    /// Returns whether it has at most two nodes for each prefix, plus a fixed number.
     pub fn is_compact(&self) -> bool {
         self.nodes <= NODES_SPARE + 2 * self.len()
     }
@@ -391,7 +391,7 @@ impl Trie {
         unsafe { self.root().find(arena.base(), key) }
     }
 
-    /// Adds a prefix, which is not there yet, with a block that no other prefix has.
+    /// Adds a new prefix with a block that no other prefix has.
     ///
     /// # Errors
     /// If the arena has no space for nodes; nothing has changed then.
@@ -434,8 +434,8 @@ impl Trie {
         self.prefixes.find(prefix).is_some()
     }
 
-    /// Exchanges the block of a prefix for another one, which no prefix has, and returns the one that was there; `None`
-    /// if there is no such prefix.
+    /// Replaces the block of a prefix by another, which no prefix has, and returns the old one; `None` if there is no
+    /// such prefix.
     pub fn replace(&mut self, arena: &Arena, prefix: Prefix, block: Ref) -> Option<Ref> {
         let old = self.prefixes.replace(prefix, block)?;
         let level = self.lowest_level(arena, prefix);
@@ -449,7 +449,7 @@ impl Trie {
         Some(old)
     }
 
-    /// Takes a prefix out, and leaves its addresses to the next shorter one; `None` if there is no such prefix.
+    /// Removes a prefix, and leaves its addresses to the next shorter one; `None` if there is no such prefix.
     pub fn remove(&mut self, arena: &Arena, prefix: Prefix) -> Option<Removed> {
         let block = self.prefixes.remove(prefix)?;
         let mut path: [Option<(&AtomicU32, Level)>; DEPTH_MAX] = [None; DEPTH_MAX];
@@ -457,7 +457,8 @@ impl Trie {
         let mut level = self.root_level();
         while prefix.len > level.end {
             let entry = &level.covered(prefix)[0];
-            // There is a node: no block but the prefix's own, or a longer one's, is in all of the prefix's entries.
+            // There is a node: the prefix's entries have its own block or those of longer prefixes, none of which covers
+            // this whole entry.
             level = level.next(arena, prefix)?;
             path[depth] = Some((entry, level));
             depth += 1;
@@ -492,7 +493,7 @@ impl Trie {
         }
     }
 
-    /// The level that a prefix ends in, or the lowest that there is on its way.
+    /// Returns the level in which a prefix ends, or the lowest one on its path.
     fn lowest_level<'a>(&'a self, arena: &'a Arena, prefix: Prefix) -> Level<'a> {
         let mut level = self.root_level();
         while prefix.len > level.end {
@@ -504,7 +505,7 @@ impl Trie {
         level
     }
 
-    /// Makes the entry that leads to nodes in which all is as before but for the prefix; they begin at a bit of it.
+    /// Makes the entry lead to new nodes with equal content, except for the prefix, which starts at a bit of it.
     fn grow(
         &mut self,
         arena: &mut Arena,
@@ -570,7 +571,7 @@ fn uniform(entries: &[AtomicU32]) -> Option<u32> {
     (first & NODE == 0 && entries[1..].iter().all(same)).then_some(first)
 }
 
-/// Appends all nodes below a level, those further down first.
+/// Appends all nodes below a level, lower ones first.
 fn add_nodes(arena: &Arena, level: Level, nodes: &mut Vec<Ref>) {
     for entry in level.entries {
         let value = entry.load(Relaxed);

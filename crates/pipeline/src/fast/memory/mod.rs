@@ -1,8 +1,8 @@
 //! Memory that packets read while it changes: the control side writes, the datapath reads, and neither waits.
 //!
-//! - `arena`: blocks with short numbers, in which flow records and the nodes of tries lie; `zeroed`: large arrays.
+//! - `arena`: blocks with short numbers, for flow records and the nodes of tries; `zeroed`: large arrays.
 //! - `hash_table`: from a key to a block; `lpm`: from an address to the block of its longest prefix.
-//! - `epoch`: when what was taken out can be freed.
+//! - `epoch`: when removed blocks can be freed.
 
 pub(crate) mod arena;
 pub(crate) mod epoch;

@@ -67,13 +67,13 @@ impl Zeroed {
                 madvise(pointer.as_ptr().cast(), whole_pages, Advice::LinuxHugepage)
             };
         }
-        // Only now are pages first touched, and come as huge ones.
+        // Pages are touched here for the first time, and are then huge ones.
         // SAFETY: our own memory, `bytes` long.
         unsafe { pointer.write_bytes(0, bytes) };
         Self { pointer, layout }
     }
 
-    /// Where it begins: at a cache line.
+    /// Returns its start: at a cache line.
     pub fn pointer(&self) -> *mut u8 {
         self.pointer.as_ptr()
     }

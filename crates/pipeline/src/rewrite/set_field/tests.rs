@@ -4,7 +4,7 @@ use crate::packet::testing::*;
 use urtica_wire::{Action, Field, OxmField, PortNo, RawField};
 
 #[test]
-fn the_tunnel_id_is_set_and_nothing_else_of_the_pipeline() {
+fn only_the_tunnel_id_of_the_pipelines_fields_can_be_set() {
     let mut packet = packet("");
     for field in [
         OxmField::InPort,
@@ -44,7 +44,7 @@ fn other_actions_leave_the_packet() {
 }
 
 #[test]
-fn a_field_that_is_not_there_is_not_set() {
+fn a_missing_field_is_not_set() {
     for field in [
         OxmField::VlanVid,
         OxmField::UdpSrc,
@@ -91,7 +91,7 @@ fn bits_around_a_field_stay() {
 }
 
 #[test]
-fn a_new_type_shows_what_follows_in_a_new_light() {
+fn a_new_type_changes_the_layout_after_it() {
     let mut packet = packet(TCP_OVER_IPV4);
     assert!(packet.field(OxmField::TcpSrc).is_some());
     assert!(packet.apply(&set(OxmField::IpProto, 17)));

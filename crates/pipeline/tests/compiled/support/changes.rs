@@ -1,4 +1,4 @@
-//! Random flow mods, such that every template comes about, and changes from one to the other.
+//! Random flow mods, such that every template occurs, and changes from one to another.
 
 use super::choices::{Choices, SWITCH_PORTS};
 use super::frames::{PORTS, TTLS, VIDS, ipv4, ipv6, mac};
@@ -8,10 +8,10 @@ use urtica_wire::{
     MeterModCommand, OxmField, PortNo, TABLE_ALL,
 };
 
-/// How many tables there are.
+/// Number of tables.
 pub const TABLES: u8 = 4;
 
-/// What the entries of one table have in common.
+/// The kind of entries of one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
     /// Ethernet destinations of one priority: one hash table.
@@ -22,17 +22,17 @@ pub enum Profile {
     Flows,
     /// Prefixes whose priorities follow their lengths: a trie.
     Routes,
-    /// The same for IPv6.
+    /// Prefixes of IPv6 whose priorities follow their lengths.
     Routes6,
     /// Prefixes of any priority.
     MixedRoutes,
     /// Lists and prefixes for each port: several hash tables, or sub-tables.
     PortLists,
-    /// What each of some addresses lets in, from where: sub-tables of several hash tables, or cut again.
+    /// The services that some addresses offer to certain networks: sub-tables of several hash tables, or cut again.
     Services,
     /// Any bits of addresses and ports: tuples that are merged.
     Masks,
-    /// Any fields, also those that only the plain form knows.
+    /// Any fields, also those that only the plain form supports.
     Anything,
 }
 
@@ -88,7 +88,7 @@ impl Profile {
     }
 }
 
-/// 10, so many times in a hundred.
+/// Returns 10 with this probability in percent.
 fn priority_of(choices: &mut Choices, percent: usize) -> u16 {
     match choices.is_in(100 - percent) {
         true => choices.pick(&[0, 1, 5, 11, 0xffff]),
@@ -164,7 +164,7 @@ fn port_list(choices: &mut Choices) -> Chosen {
     (priority, fields)
 }
 
-/// What goes to one address, or to a network of some, from anywhere or from some network.
+/// A match for one address, or a network of some, from anywhere or from some network.
 fn service(choices: &mut Choices) -> Chosen {
     use OxmField::*;
     let mask = choices.pick(&[!0, !0, !0, !0, !0, !0, 0xffff_ff00, 0xffff_0000]);
@@ -187,7 +187,7 @@ fn service(choices: &mut Choices) -> Chosen {
     (choices.below(6) as u16, fields)
 }
 
-/// Bits of both addresses, ports and more, of which hardly two entries have the same.
+/// Bits of both addresses, ports and more, which few entries share.
 fn masks(choices: &mut Choices) -> Chosen {
     use OxmField::*;
     let is_v6 = choices.is_in(15);
@@ -262,7 +262,7 @@ fn flow(choices: &mut Choices) -> Vec<Field<'static>> {
     fields
 }
 
-/// A longer prefix comes before a shorter one.
+/// A longer prefix precedes a shorter one.
 fn route(choices: &mut Choices, is_v6: bool) -> Chosen {
     let (field, number, len) = match is_v6 {
         false => (
@@ -281,7 +281,7 @@ fn route(choices: &mut Choices, is_v6: bool) -> Chosen {
     (len as u16, vec![network, masked(field, number, mask)])
 }
 
-/// Fields with those that they need, of which the packets have few values.
+/// Fields with their prerequisites, with few different values in packets.
 fn anything(choices: &mut Choices) -> Vec<Field<'static>> {
     let field = choices.pick(OxmField::ALL);
     let mut fields = needed_for(field, choices);
@@ -355,7 +355,7 @@ fn value_of(field: OxmField, choices: &mut Choices) -> u128 {
     value & field.full_mask()
 }
 
-/// What an entry with this match may do, mostly.
+/// Actions that are mostly valid for an entry with this match.
 fn actions(choices: &mut Choices, fields: &[Field]) -> Vec<Action<'static>> {
     let count = choices.pick(&[0, 0, 0, 1, 1, 2, 3, 5]);
     let mut list: Vec<_> = (0..count).map(|_| action(choices, fields)).collect();
@@ -481,7 +481,7 @@ fn instructions(
     list.into()
 }
 
-/// A flow mod for a table whose entries are of this profile, mostly.
+/// A flow mod for a table whose entries mostly have this profile.
 pub fn flow_mod(
     choices: &mut Choices,
     command: FlowModCommand,
@@ -532,7 +532,7 @@ pub fn flow_mod(
     flow_mod
 }
 
-/// An entry of table 0 for one of many hosts, of which packets know some, that goes on to the routes.
+/// An entry of table 0 for one of many hosts, some of which occur in packets, that leads to the routes.
 pub fn far_host(number: u32) -> FlowMod<'static> {
     let host = 0x0200_0000_0000_u64 + u64::from(number);
     FlowMod {
@@ -630,7 +630,7 @@ fn bucket(choices: &mut Choices, group_type: GroupType) -> Bucket<'static> {
     }
 }
 
-/// Mostly what is compiled, sometimes anything.
+/// Mostly actions that are compiled, sometimes any.
 pub fn bucket_actions(choices: &mut Choices) -> Vec<Action<'static>> {
     use OxmField::*;
     const FIELDS: [OxmField; 10] = [
@@ -667,8 +667,8 @@ pub fn meter_mod(choices: &mut Choices) -> MeterMod<'static> {
         flags: MeterFlags::PKTPS,
         meter_id: 1 + choices.below(2) as u32,
         bands: vec![MeterBand::Drop {
-            // Never exceeded: which packets of a burst pass depends on their order, which is another where some go the plain
-            // way.
+            // Never exceeded: which packets of a burst pass depends on their order, which differs if some use the plain
+            // form.
             rate: choices.pick(&[100_000, 1_000_000, 10_000_000]),
             burst_size: 0,
         }]
@@ -676,7 +676,7 @@ pub fn meter_mod(choices: &mut Choices) -> MeterMod<'static> {
     }
 }
 
-/// The same in table 0, for one of the ports.
+/// The flow mod in table 0, for one of the ports.
 pub fn far_route_of_port(number: u32) -> FlowMod<'static> {
     let route = far_route(number / 3);
     let port = exact(OxmField::InPort, 1 + number % 3);

@@ -1,4 +1,4 @@
-//! Where random things come from: bytes that a fuzzer or a property test makes up and shrinks, or a seed.
+//! Sources of random choices: bytes from a fuzzer or a property test, which can be shrunk, or a seed.
 
 use urtica_wire::PortNo;
 
@@ -8,7 +8,7 @@ pub const SWITCH_PORTS: [PortNo; 5] = [PortNo(1), PortNo(2), PortNo(3), PortNo(4
 /// A source of decisions.
 pub struct Choices<'a> {
     bytes: &'a [u8],
-    /// For decisions beyond the bytes; where there is no seed, these are all the first possibility.
+    /// For decisions beyond the bytes; without a seed, these are always the first possibility.
     seed: Option<u64>,
 }
 
@@ -26,7 +26,7 @@ impl<'a> Choices<'a> {
         }
     }
 
-    /// Whether nothing is left to decide by.
+    /// Returns whether no choices are left.
     pub fn is_over(&self) -> bool {
         self.bytes.is_empty() && self.seed.is_none()
     }
@@ -44,7 +44,7 @@ impl<'a> Choices<'a> {
         (mixed >> 56) as u8
     }
 
-    /// A number of so many bytes.
+    /// Returns a number of this number of bytes.
     pub fn number(&mut self, bytes: usize) -> u128 {
         (0..bytes).fold(0, |number, _| number << 8 | u128::from(self.byte()))
     }
@@ -55,7 +55,7 @@ impl<'a> Choices<'a> {
         self.number(bytes) as usize % count
     }
 
-    /// True so many times in a hundred.
+    /// Returns `true` with this probability in percent.
     pub fn is_in(&mut self, percent: usize) -> bool {
         // The first possibility is the one that shrinking tends to.
         self.below(100) >= 100 - percent

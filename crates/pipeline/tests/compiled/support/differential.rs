@@ -1,4 +1,4 @@
-//! A plain pipeline, and compiled ones that have to do the same.
+//! A plain pipeline, and compiled ones that must behave equally.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,16 +22,16 @@ pub struct ComparisonConfig {
     pub max_entries: u32,
     /// For each compiled pipeline.
     pub max_bytes: usize,
-    /// Whether packets that no entry matches go to the controller.
+    /// Whether packets that no entry matches are sent to the controller.
     pub misses_to_controller: bool,
     pub plans_beside: PlansBeside,
 }
 
-/// Which compiled pipelines have a thread look for better forms.
+/// The compiled pipelines that search for better forms in a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlansBeside {
     None,
-    /// Those in which several threads may count.
+    /// Pipelines in which several threads may count.
     Shared,
     All,
 }
@@ -48,7 +48,7 @@ impl Default for ComparisonConfig {
     }
 }
 
-/// What came of one packet.
+/// The outcome of one packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     pub sent: Vec<(PortNo, u32, Vec<u8>)>,
@@ -116,15 +116,16 @@ pub struct Comparison {
     pub plain: Pipeline,
     pub subjects: Vec<Subject>,
     pub now: Duration,
-    /// How many packets came to a table of each template; of one that was cut, with the template of the packet's sub-table.
+    /// Number of packets that reached a table of each template; for a cut one, with the template of the packet's
+    /// sub-table.
     pub looked_up: BTreeMap<Vec<TemplateKind>, u64>,
-    /// How many packets were compared.
+    /// Number of packets compared.
     pub compared: u64,
-    /// How many of these the compiled form left to the plain one.
+    /// Number of packets that the compiled form left to the plain one.
     pub punted: u64,
 }
 
-/// All that statistics tell.
+/// All statistics.
 type Counters = (
     Vec<FlowStats<'static>>,
     Vec<TableStats>,
@@ -176,7 +177,7 @@ impl Subject {
         }
     }
 
-    /// What becomes of frames that come at once, and how many of them went the plain way.
+    /// Returns the outcomes of frames that arrive together, and the number that used the plain form.
     fn process(&mut self, frames: &[(PortNo, Vec<u8>)], now: Duration) -> (Vec<Outcome>, u64) {
         self.burst.clear();
         let deaf = PortConfig::PORT_DOWN | PortConfig::NO_RECV;
@@ -250,7 +251,7 @@ impl Comparison {
         }
     }
 
-    /// Compiles all anew.
+    /// Compiles all pipelines again.
     pub fn recompile(&mut self) {
         for subject in &mut self.subjects {
             let compiled = subject.pipeline.compile(subject.config);
@@ -259,7 +260,7 @@ impl Comparison {
         }
     }
 
-    /// Does the same to all pipelines; they must tell the same of it, and what is removed must be the same.
+    /// Makes a change to all pipelines; results and removed entries must be equal.
     #[track_caller]
     fn change<T: std::fmt::Debug + PartialEq>(
         &mut self,
@@ -318,7 +319,7 @@ impl Comparison {
         self.change(|pipeline, now, removed| pipeline.expire(now, removed));
     }
 
-    /// Sends frames at once, and compares what becomes of each.
+    /// Sends frames together, and compares the outcome of each.
     #[track_caller]
     pub fn send(&mut self, frames: &[(PortNo, Vec<u8>)]) {
         let templates: Vec<_> = (0..self.plain.config().n_tables)
@@ -346,7 +347,7 @@ impl Comparison {
         }
     }
 
-    /// Compares what all have counted.
+    /// Compares all counters.
     #[track_caller]
     pub fn compare_counters(&self) {
         let expected = self.counters(&self.plain);

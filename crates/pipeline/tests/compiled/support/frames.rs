@@ -8,12 +8,12 @@ pub const PORTS: [u16; 4] = [80, 443, 53, 0x1234];
 pub const VIDS: [u16; 4] = [0, 1, 2, 0xfff];
 pub const TTLS: [u8; 5] = [64, 0, 1, 2, 255];
 
-/// The types of Ethernet that are told apart, and some that are not.
+/// The Ethernet types that are distinguished, and some that are not.
 const TYPES: [u16; 10] = [
     0x0806, 0x8847, 0x8848, 0x88e7, 0x9999, 0x0600, 0x05ff, 30, 0x0800, 0x86dd,
 ];
 
-/// What IPv6 extension headers are announced by, real ones and others.
+/// Protocols that announce IPv6 extension headers, real ones and others.
 const EXTENSIONS: [u8; 11] = [0, 43, 44, 60, 50, 51, 59, 135, 139, 140, 253];
 
 pub fn mac(choices: &mut Choices) -> u64 {
@@ -120,7 +120,7 @@ fn push_ipv6(frame: &mut Vec<u8>, choices: &mut Choices) {
     frame.extend(payload);
 }
 
-/// What IP carries.
+/// The payload of IP.
 fn upper(proto: u8, choices: &mut Choices) -> Vec<u8> {
     let mut bytes = choices.pick(&PORTS).to_be_bytes().to_vec();
     bytes.extend(choices.pick(&PORTS).to_be_bytes());
@@ -172,7 +172,7 @@ fn push_arp(frame: &mut Vec<u8>, choices: &mut Choices) {
 
 fn push_other(frame: &mut Vec<u8>, choices: &mut Choices) {
     frame.extend(choices.pick(&TYPES).to_be_bytes());
-    // A SNAP header, or MPLS labels, or nothing that makes sense.
+    // A SNAP header, or MPLS labels, or invalid bytes.
     frame.extend(choices.pick(&[
         [0xaa, 0xaa, 3, 0, 0, 0, 8, 0],
         [0, 0, 0x11, 64, 0, 0, 0x10, 1],

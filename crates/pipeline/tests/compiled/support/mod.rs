@@ -1,4 +1,4 @@
-//! What tests, the long comparison and fuzz targets share: random pipelines and packets, and what compares them.
+//! Shared by tests, the long comparison and fuzz targets: random pipelines and packets, and their comparison.
 
 #![allow(dead_code, reason = "each of those who share this uses a part of it")]
 

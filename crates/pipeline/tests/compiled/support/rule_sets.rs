@@ -1,10 +1,10 @@
-//! Rule sets in the shape of ClassBench's, and packets for them: few addresses, of which prefixes of many lengths are
-//! asked for together, with ports and protocols.
+//! Rule sets in the shape of ClassBench's, and packets for them: few addresses, whose prefixes of many lengths are
+//! matched together, with ports and protocols.
 
 use super::choices::Choices;
 use urtica_wire::{FlowMod, FlowModCommand, PortNo};
 
-/// A kind of rules: how often, lengths of source and destination, ports of the destination, protocol.
+/// A kind of rules: frequency, lengths of source and destination, ports of the destination, protocol.
 pub type Shape = (usize, u32, u32, Ports, &'static str);
 
 /// Which ports of the destination.
@@ -12,11 +12,11 @@ pub type Shape = (usize, u32, u32, Ports, &'static str);
 pub enum Ports {
     Any,
     Exact,
-    /// 1,024 and above: six prefixes, each an entry of its own.
+    /// 1,024 and above: six prefixes, each a separate entry.
     High,
 }
 
-/// What rule sets of three sorts mostly have. Numbers of lengths vary around these.
+/// The typical rules of three sorts of rule sets. Lengths vary around these.
 pub const ACCESS_LIST: &[Shape] = &[
     (40, 32, 32, Ports::Exact, "tcp"),
     (20, 31, 32, Ports::Exact, "tcp"),
@@ -41,7 +41,7 @@ pub const CHAIN: &[Shape] = &[
     (20, 24, 16, Ports::Any, "ip"),
 ];
 
-/// Entries of a rule set, no two of the same priority.
+/// Returns the entries of a rule set, with unique priorities.
 pub fn rule_set(shapes: &[Shape], rules: usize, seed: u64) -> Vec<FlowMod<'static>> {
     let mut choices = Choices::from_seed(seed);
     let mut lines = Vec::new();

@@ -10,7 +10,7 @@ use urtica_wire::{
     FlowMod, FlowModCommand, GroupMod, GroupModCommand, Instruction, MeterMod, PortConfig,
 };
 
-/// What happens next.
+/// The next event.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Flow,
@@ -34,7 +34,7 @@ const EVENTS: [Event; 34] = {
     ]
 };
 
-/// Random pipelines and what is sent through them.
+/// Random pipelines and packets.
 pub struct Trial<'a> {
     choices: Choices<'a>,
     pub comparison: Comparison,
@@ -81,7 +81,7 @@ impl<'a> Trial<'a> {
         trial
     }
 
-    /// One whose tables are full of entries that look at most fields, for packets to be sent through.
+    /// Creates a trial whose tables are full of entries that match most fields, for packets to be sent through.
     pub fn filled(seed: u64) -> Trial<'static> {
         let profiles = [
             Profile::Lists,
@@ -96,12 +96,12 @@ impl<'a> Trial<'a> {
         Self::filled_with(seed, &profiles)
     }
 
-    /// One whose tables are such as are cut into sub-tables.
+    /// Creates a trial whose tables are cut into sub-tables.
     pub fn in_sub_tables(seed: u64) -> Trial<'static> {
         Self::filled_with(seed, &[Profile::PortLists, Profile::Services])
     }
 
-    /// One whose tables have tuples that are merged.
+    /// Creates a trial whose tables have merged tuples.
     pub fn of_many_masks(seed: u64) -> Trial<'static> {
         Self::filled_with(seed, &[Profile::Masks])
     }
@@ -119,7 +119,7 @@ impl<'a> Trial<'a> {
         trial
     }
 
-    /// One with so many routes of each port that packets pause in the tries of these.
+    /// Creates a trial with so many routes of each port that packets pause in their tries.
     pub fn with_many_routes_of_ports(seed: u64) -> Trial<'static> {
         let mut trial = Trial::new(Choices::from_seed(seed));
         trial.comparison = Comparison::new(ComparisonConfig {
@@ -139,7 +139,7 @@ impl<'a> Trial<'a> {
         trial
     }
 
-    /// One with so many entries that packets pause until memory has come: hosts, then routes, which go on behind them.
+    /// Creates a trial with so many entries that packets pause for memory: hosts, then routes, which follow them.
     pub fn with_many_entries(seed: u64) -> Trial<'static> {
         let mut trial = Trial::new(Choices::from_seed(seed));
         trial.comparison = Comparison::new(ComparisonConfig {
@@ -161,7 +161,7 @@ impl<'a> Trial<'a> {
         trial
     }
 
-    /// So many events, or until nothing is left to decide by; then all counters are compared.
+    /// Runs this number of events, or until no choices are left; then all counters are compared.
     pub fn run(&mut self, events: usize) {
         for _ in 0..events {
             if self.choices.is_over() {
@@ -239,7 +239,7 @@ impl<'a> Trial<'a> {
     }
 
     fn carry_out(&mut self, flow_mod: &FlowMod) {
-        // One that is refused changes nothing, in all pipelines.
+        // A refused flow mod changes nothing, in all pipelines.
         let _ = match self.is_of10 {
             true => self.comparison.flow_mod_of10(flow_mod),
             false => self.comparison.flow_mod(flow_mod),

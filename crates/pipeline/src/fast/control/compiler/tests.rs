@@ -1,4 +1,4 @@
-//! That what comes and goes leaves nothing behind, and compiling again loses nothing.
+//! Tests that removed entries leave no memory behind, and that compiling again loses no counts.
 
 use crate::fast::control::store::record_of;
 use crate::{
@@ -16,7 +16,8 @@ const NOW: Duration = Duration::from_secs(1);
 /// Everything that carries out compiled tables.
 const BACKENDS: &[Backend] = &[Backend::Interpreter, Backend::MachineCode];
 
-/// What the compiled form holds: bytes of the arena and beside it, and how much waits to be freed.
+/// The memory of the compiled form: bytes inside and outside of the arena, and the number of items that wait to be
+/// freed.
 #[derive(Debug, PartialEq, Eq)]
 struct Held {
     bytes: usize,
@@ -46,7 +47,8 @@ fn compiled(backend: Backend) -> (Pipeline, Reader) {
     (pipeline, reader)
 }
 
-/// Flow records and nodes; arrays keep some room, and the code of spare action programs is bounded by their number.
+/// Returns the memory of flow records and nodes; arrays keep some space, and the code of unused action programs is
+/// bounded by their number.
 fn held(pipeline: &Pipeline) -> Held {
     let compiler = pipeline.compiler.as_ref().expect("it is compiled");
     let compiler = compiler.lock();
@@ -77,7 +79,7 @@ fn flow_mod(command: FlowModCommand, priority: u16, match_: Match<'static>) -> F
     }
 }
 
-/// The same with one of many action programs.
+/// Returns the flow mod with one of many action programs.
 fn with_actions(flow_mod: FlowMod<'static>, number: u64) -> FlowMod<'static> {
     let fields = [OxmField::EthSrc, OxmField::EthDst];
     let set = |bit: u64| {
@@ -97,7 +99,7 @@ fn carry_out(pipeline: &mut Pipeline, flow_mod: &FlowMod) {
     result.expect("the flow mod is right");
 }
 
-/// Adds and deletes one entry so many times among some that stay.
+/// Adds and deletes one entry `cycles` times among some that stay.
 fn cycle(backend: Backend, cycles: u64, matches: impl Fn(u64) -> (u16, Match<'static>)) {
     use FlowModCommand::{Add, DeleteStrict};
     let (mut pipeline, mut reader) = compiled(backend);
@@ -149,7 +151,7 @@ fn cycle_all(cycles: u64) {
 }
 
 #[test]
-fn entries_that_come_and_go_leave_nothing() {
+fn removed_entries_leave_no_memory() {
     cycle_all(5_000);
 }
 
@@ -166,9 +168,9 @@ fn from_port(number: u64) -> (u16, Match<'static>) {
     (number as u16 % 13, Match::from(fields))
 }
 
-/// Tables that are cut, not cut any more and cut again.
+/// Tables that are cut, not cut any longer and cut again.
 #[test]
-fn pieces_that_come_and_go_leave_nothing() {
+fn removed_sub_tables_leave_no_memory() {
     for &backend in BACKENDS {
         let (mut pipeline, mut reader) = compiled(backend);
         let empty = held(&pipeline);
@@ -194,9 +196,9 @@ fn pieces_that_come_and_go_leave_nothing() {
     }
 }
 
-/// Where there is room for the entries but not for sub-tables, or for neither, nothing is left behind.
+/// If there is space for the entries but not for sub-tables, or for neither, no memory is left behind.
 #[test]
-fn pieces_without_room_leave_nothing() {
+fn sub_tables_without_space_leave_no_memory() {
     for max_bytes in (1..40).map(|kibibytes| kibibytes << 10) {
         let mut pipeline = pipeline();
         for number in 0..200 {
@@ -232,7 +234,7 @@ fn between_networks(number: u64) -> (u16, Match<'static>) {
 }
 
 #[test]
-fn entries_that_share_hash_tables_leave_nothing() {
+fn entries_of_shared_hash_tables_leave_no_memory() {
     for &backend in BACKENDS {
         let (mut pipeline, _reader) = compiled(backend);
         let empty = held(&pipeline);
@@ -257,7 +259,7 @@ fn entries_that_share_hash_tables_leave_nothing() {
     }
 }
 
-/// A trie of addresses of 16 bytes that have little in common would take 14 nodes for each.
+/// A trie of 16-byte addresses with little in common would need 14 nodes for each.
 #[test]
 fn hosts_of_ipv6_and_a_default_are_hashed() {
     for &backend in BACKENDS {
@@ -285,7 +287,7 @@ fn hosts_of_ipv6_and_a_default_are_hashed() {
     }
 }
 
-/// Only where a good part of a table changes at once is it built anew.
+/// A table is rebuilt only if a good part of it changes at once.
 #[test]
 fn changes_of_few_of_many_entries_leave_the_others_in_place() {
     for &backend in BACKENDS {
@@ -317,7 +319,7 @@ fn changes_of_few_of_many_entries_leave_the_others_in_place() {
 /// Three million of them: `cargo test -p urtica-pipeline --release -- --ignored`.
 #[test]
 #[ignore = "takes a minute"]
-fn a_million_entries_that_come_and_go_leave_nothing() {
+fn a_million_removed_entries_leave_no_memory() {
     cycle_all(1_000_000);
 }
 
@@ -356,7 +358,7 @@ fn compiling_again_loses_no_count() {
 }
 
 #[test]
-fn readers_of_a_pipeline_that_is_gone_leave_all_to_the_plain_form() {
+fn readers_of_a_dropped_pipeline_leave_all_to_the_plain_form() {
     for &backend in BACKENDS {
         let (mut pipeline, mut reader) = compiled(backend);
         let add = with_actions(flow_mod(FlowModCommand::Add, 1, Match::any()), 0);
@@ -370,7 +372,7 @@ fn readers_of_a_pipeline_that_is_gone_leave_all_to_the_plain_form() {
     }
 }
 
-/// What has no room is left to the plain form, and comes back when there is room again.
+/// Tables without space are left to the plain form, and return when there is space again.
 #[test]
 fn a_table_too_large_for_the_memory_is_left_to_the_plain_form() {
     for &backend in BACKENDS {
@@ -400,9 +402,9 @@ fn a_table_too_large_for_the_memory_is_left_to_the_plain_form() {
     }
 }
 
-/// A trie that could not be built takes its nodes with it.
+/// A trie that could not be built leaves no nodes.
 #[test]
-fn routes_without_room_leave_nothing() {
+fn routes_without_space_leave_no_memory() {
     for &backend in BACKENDS {
         let mut pipeline = pipeline();
         for number in 0..500 {
@@ -424,9 +426,9 @@ fn routes_without_room_leave_nothing() {
     }
 }
 
-/// Whoever has an entry may ask what it counted, whatever becomes of it and of the pipeline meanwhile.
+/// The counts of an entry can be read while it, or the pipeline, is removed.
 #[test]
-fn entries_are_asked_while_they_go() {
+fn counts_of_entries_can_be_read_during_removal() {
     for &backend in BACKENDS {
         let (mut pipeline, _reader) = compiled(backend);
         for number in 0..100 {

@@ -16,7 +16,7 @@ use urtica_wire::Action;
 /// Why the compiled form leaves a frame to the plain one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlainReason {
-    /// The table that the plain form begins with.
+    /// The table in which the plain form starts.
     pub table_id: u8,
     /// Whether the compiled form has searched this table before it left the frame.
     pub is_searched: bool,
@@ -64,7 +64,7 @@ const SET_NOT_CARRIED_OUT: &str = "its action set has a group that the compiled 
                                    group, has a queue for a group or several ports, or needs more than the packet has: a \
                                    TTL, or room for a tag";
 
-/// Whether the compiled form looks into a frame at all.
+/// Returns whether the compiled form parses a frame at all.
 fn is_parsed(frame: Processed<'_>, depth: Depth) -> bool {
     let mut burst = Burst::new();
     let is_in = burst.push(frame.in_port(), frame.bytes());

@@ -37,7 +37,7 @@ pub struct ExplainedSubTables {
     pub cut_by: Vec<String>,
     /// The bytes of the search structures, unless they are code, without the entries.
     pub bytes: usize,
-    /// The machine code of the first of them, if it was asked for and there is any.
+    /// The machine code of the first of them, if it was requested and exists.
     pub code: Option<String>,
 }
 

@@ -190,7 +190,7 @@ impl ExplainedPart {
     }
 }
 
-/// A sentence in lines, those after the first indented.
+/// Wraps a sentence, with indented lines after the first.
 fn wrapped(sentence: &str) -> String {
     let mut text = String::new();
     let mut column = 0;

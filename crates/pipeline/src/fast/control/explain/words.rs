@@ -103,7 +103,7 @@ fn listed(items: &[String]) -> String {
     }
 }
 
-/// The operations of a program and where frames go then. A `*` is each entry's own.
+/// Describes the operations of a program and the destination of frames after them. A `*` is a parameter of each entry.
 pub fn actions(program: &ActionProgram) -> String {
     let end = match program.end {
         End::Output => Some("output:*"),

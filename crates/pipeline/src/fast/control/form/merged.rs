@@ -88,7 +88,7 @@ impl MergedTuples {
         for (member, _) in left.filter(|&(_, is_left)| is_left) {
             self.put(store, member, None)?;
         }
-        // No packet has seen those without order.
+        // Unordered tuples were never seen by packets.
         let count = self.tuples.len();
         *self.shown = self.shown_tuples(count, count);
         Ok(())
@@ -189,7 +189,7 @@ impl MergedTuples {
         self.retired().free(arena);
     }
 
-    /// A tuple in which an entry finds a place: one where others of its sort are, if it can be.
+    /// Returns a tuple that has space for an entry: one with similar entries, if possible.
     fn place_for(&self, store: &Store, planned: &Planned) -> Option<usize> {
         let match_ = &planned.entry.match_;
         let shape = Shape::of(match_, &planned.key);
@@ -288,8 +288,8 @@ impl MergedTuples {
     }
 }
 
-/// The chosen tuples of which there are entries, by the best rank, with the places of these in `members`, which are in their
-/// order.
+/// Returns the chosen tuples that have entries, sorted by the best rank, with the indices of these in `members`, which
+/// are sorted.
 fn present<'a>(members: &[Member], chosen: &'a [MergedTuple]) -> Vec<(&'a Shape, Vec<usize>)> {
     let place = |rank: &Rank| {
         let found = members.binary_search_by_key(rank, |member| member.planned.rank);

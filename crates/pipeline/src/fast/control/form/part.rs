@@ -1,4 +1,4 @@
-//! One hash table of a form: the entries with the same set of bits.
+//! One hash table of a form: the entries with one set of bits.
 
 use super::{Member, NeedsRebuild, Next};
 use crate::classifier::Rank;
@@ -10,7 +10,7 @@ use crate::fast::memory::arena::UNIT_BYTES;
 use crate::fast::memory::hash_table::{HashTable, SlotArray};
 use std::collections::BTreeMap;
 
-/// The entries with the same set of bits.
+/// The entries with one set of bits.
 #[derive(Debug)]
 pub(super) struct Part {
     pub mask: KeyMask,
@@ -35,7 +35,7 @@ pub(super) fn part_index(parts: &mut Vec<Part>, member: &Member) -> Result<usize
     Ok(known.unwrap_or(parts.len() - 1))
 }
 
-/// How these parts are searched, and where their slots are.
+/// Returns the template for searching these parts, and the addresses of their slots.
 pub(super) fn hash_template(parts: &[Part], near_bytes: usize) -> (Template, Vec<*const u8>) {
     let is_alone = parts.len() == 1;
     let described = parts.iter().enumerate().map(|(index, part)| HashPart {
@@ -154,7 +154,7 @@ impl Part {
         None
     }
 
-    /// Has packets find an entry in the place of another one with the same match and rank, unless that one is hidden.
+    /// Makes packets find an entry in place of another with an equal match and rank, unless that one is hidden.
     pub fn replace(&mut self, store: &Store, old: RecordPlace, member: &Member) {
         let values = &member.planned.key.values;
         if self.table.find(&store.arena, values) == Some(old.block) {

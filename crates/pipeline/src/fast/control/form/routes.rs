@@ -24,7 +24,8 @@ pub(super) struct Routes {
 }
 
 impl Routes {
-    /// Whether entries can be searched by a trie: those of a table, or of a sub-table that these cuts have made.
+    /// Returns whether entries can be searched by a trie: those of a table, or of a sub-table that these cuts have
+    /// created.
     pub fn may_be_of(members: &[Member], cuts: &[Cut]) -> bool {
         RouteTable::of(members.iter().map(|member| member.planned), cuts).is_some()
     }
@@ -88,7 +89,7 @@ impl Routes {
         Ok(())
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     pub fn remove(&mut self, store: &mut Store, member: &Member) -> Result<(), NeedsRebuild> {
         let route = self.route(member.planned)?;
         self.table.remove(&route);

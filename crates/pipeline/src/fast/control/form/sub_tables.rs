@@ -30,7 +30,7 @@ use crate::fast::memory::hash_table::{HashTable, SlotArray};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Why there is no cut. Cuts are made by fields that have a place only: see [`Cut::new`].
+/// Why there is no cut. Cuts are made only by fields with a single location: see [`Cut::new`].
 const NO_PLACE: &str = "packets have no single place for the field that it would be cut by";
 
 /// Why a cut that was chosen is not made of entries that have changed since.
@@ -93,7 +93,7 @@ struct Made {
 /// The data besides its entries on which a sub-table's form depends.
 #[derive(Clone, Copy, Debug)]
 struct Site<'a> {
-    /// As in [`Common`]; those that hold here.
+    /// As in [`Common`]; the cuts that apply here.
     cuts: &'a [Cut],
     depth: usize,
     room: usize,
@@ -345,7 +345,7 @@ impl SubTables {
         self.common.cut()
     }
 
-    /// Those of each value, in the order of these.
+    /// Returns the sub-tables of all values, in order.
     pub fn sub_tables(&self) -> impl Iterator<Item = &SubTable> {
         self.sub_tables.values()
     }
@@ -576,7 +576,7 @@ impl SubTable {
         }
     }
 
-    /// The machine code that searches it, if there is any.
+    /// Returns the machine code that searches it, if any.
     pub fn listing(&self) -> Option<String> {
         self.shown.executor.listing()
     }

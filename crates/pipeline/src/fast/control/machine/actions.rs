@@ -1,9 +1,9 @@
 //! The code of action programs.
 //!
 //! ```text
-//!  checks that change nothing ──► the plain way
+//!  checks that change nothing ──► the plain form
 //!  count
-//!  operations, which add up what checksums have to follow
+//!  operations, which add up the changes for checksums
 //!  checksums
 //!  end
 //! ```
@@ -38,8 +38,8 @@ const COUNTED_PACKETS: i32 = offset_of!(EntryCounters, packets) as i32;
 const COUNTED_BYTES: i32 = offset_of!(EntryCounters, bytes) as i32;
 const COUNTED_LAST_USED: i32 = offset_of!(EntryCounters, last_used_ns) as i32;
 
-/// `rax` holds the flow record. `rdx` is for whatever is at hand, `r8` for the pointer to `data` or `transport`, `r9` for
-/// `network`; `r10` and `r11` are those of [`Sums`].
+/// Emits an action program. `rax` holds the flow record. `rdx` is for temporary values, `r8` for the pointer to `data`
+/// or `transport`, `r9` for `network`; `r10` and `r11` are those of [`Sums`].
 pub(super) fn emit(
     emitter: &mut Emitter,
     program: &ActionProgram,
@@ -180,7 +180,7 @@ impl<'a> Actions<'a> {
         let asm = &mut self.writer.emitter.asm;
         asm.mov(edx, dword_ptr(place!(frame.len)))?;
         if is_shared {
-            // The place of the record's counters in the thread's area: see `thread_counts`.
+            // The location of the record's counters in the thread's area: see `thread_counts`.
             asm.lea(r11, qword_ptr(place!(record.counters)))?;
             asm.sub(r11, qword_ptr(place!(context.arena)))?;
             asm.and(r11, -(UNIT_BYTES as i32))?;
@@ -306,7 +306,7 @@ impl<'a> Actions<'a> {
         asm.mov(qword_ptr(place!(frame.metadata)), rdx)
     }
 
-    /// Code for IPv4 or IPv6, whichever the frame is of, with the place of the TTL behind `r9`, and whether it is IPv4's.
+    /// Emits code for IPv4 or IPv6, depending on the frame, with the TTL's offset from `r9`, and whether it is IPv4's.
     fn of_ip(
         &mut self,
         behind: &str,
@@ -329,7 +329,8 @@ impl<'a> Actions<'a> {
         self.writer.here(&mut done, behind)
     }
 
-    /// A jump to what returns to the caller of this code; the frame and the context are its arguments already.
+    /// Emits a jump to a function that returns to the caller of this code; the frame and the context are its arguments
+    /// already.
     fn hand_over(&mut self) -> Result<(), IcedError> {
         let hand_over = group::hand_over as *const () as u64;
         let origin = offset_of!(FlowRecord, params) + self.program.ops_params_len() + CELL_LEN;

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_bounded() {
+    fn space_is_bounded() {
         let assembler = Assembler::new(4096, false);
         let mut cache = CodeCache::default();
         let plain = cache.get(&assembler, &CodeKey::Plain);

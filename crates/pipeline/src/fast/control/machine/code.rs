@@ -5,7 +5,7 @@ use super::listing::{self, Names};
 use super::memory::{Executable, Room};
 use std::sync::Arc;
 
-/// Code, which runs from its first byte and goes when this is dropped.
+/// Code, which runs from its first byte and is freed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Code {
     executable: Executable,
@@ -18,7 +18,7 @@ impl Code {
         Ok(Self { executable, names })
     }
 
-    /// Where it begins, for [`Body::code`](crate::fast::datapath::table::Body::code) or
+    /// Returns its address, for [`Body::code`](crate::fast::datapath::table::Body::code) or
     /// [`FlowRecord::code`](crate::fast::datapath::table::FlowRecord::code).
     pub fn address(&self) -> u64 {
         self.bytes().as_ptr().addr() as u64
@@ -29,8 +29,8 @@ impl Code {
         self.executable.bytes()
     }
 
-    /// Its instructions, one a line. No absolute address is in it: places in the code and in structures have names, and
-    /// flow records are numbered.
+    /// Returns its instructions, one per line. It contains no absolute addresses: locations in the code and in
+    /// structures have names, and flow records are numbered.
     pub fn listing(&self) -> String {
         listing::of(self.bytes(), &self.names)
     }

@@ -46,7 +46,7 @@ pub(super) fn emit(
     Ok(ends::miss(emitter)?)
 }
 
-/// Emits entries with the same bits; the first of them has this number.
+/// Emits entries with equal bits, numbered from `first`.
 fn emit_group(
     emitter: &mut Emitter,
     group: &[Entry],
@@ -84,7 +84,7 @@ fn begin_group(emitter: &mut Emitter, mask: &KeyMask, next: CodeLabel) -> Result
     }
 }
 
-/// Goes elsewhere with frames that do not match. The first word has been read.
+/// Emits a jump for frames that do not match. The first word has been read.
 fn compare_all(emitter: &mut Emitter, rule: &Rule, otherwise: CodeLabel) -> Result<(), IcedError> {
     let pairs = rule.mask.words.iter().zip(&rule.values);
     for (index, (word, &value)) in pairs.enumerate() {

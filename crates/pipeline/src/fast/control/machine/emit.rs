@@ -25,12 +25,12 @@ impl Emitter {
         })
     }
 
-    /// A place that is still to come.
+    /// Creates a label for a later position.
     pub fn label(&mut self) -> CodeLabel {
         self.asm.create_label()
     }
 
-    /// The next instruction's place.
+    /// Sets a label at the next instruction.
     pub fn here(
         &mut self,
         label: &mut CodeLabel,

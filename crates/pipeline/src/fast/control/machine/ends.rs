@@ -1,4 +1,4 @@
-//! Where code ends: in a flow record's actions, in the next table, or with a verdict.
+//! The ends of code: in a flow record's actions, in the next table, or with a verdict.
 
 use super::emit::Emitter;
 use super::operands::place;
@@ -13,7 +13,7 @@ pub(super) fn act(emitter: &mut Emitter) -> Result<(), IcedError> {
     emitter.asm.jmp(qword_ptr(place!(record.code)))
 }
 
-/// No entry but the one that matches everything, if there is one. `rdx` holds the body.
+/// Emits the search's end without an entry other than the one that matches everything, if any. `rdx` holds the body.
 pub(super) fn miss(emitter: &mut Emitter) -> Result<(), IcedError> {
     let (mut none, mut to_plain) = (emitter.label(), emitter.label());
     emitter.asm.mov(rax, qword_ptr(place!(body.default)))?;
@@ -60,7 +60,7 @@ pub(super) fn enter(emitter: &mut Emitter) -> Result<(), IcedError> {
     emitter.asm.jmp(qword_ptr(place!(body.code)))
 }
 
-/// Adds 1 to one of the table's counts. Takes `r11`.
+/// Emits adding 1 to one of the table's counts. Uses `r11`.
 pub(super) fn count(emitter: &mut Emitter, offset: usize) -> Result<(), IcedError> {
     let asm = &mut emitter.asm;
     asm.mov(r11d, dword_ptr(place!(header.index)))?;

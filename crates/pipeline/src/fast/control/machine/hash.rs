@@ -6,8 +6,8 @@
 //!    probe: free slot ──► next part; other tag ──► next slot
 //!           tag ──► block                 [far: fetch the block, pause]
 //!           other words ──► next slot
-//!    found: keep the flow record of the lower rank; do its actions at once where no later part can have a better one
-//!  do the actions of the flow record kept, else of the default, else count a miss
+//!    found: keep the flow record of the lower rank; execute its actions at once if no later part can have a better one
+//!  execute the actions of the flow record kept, else of the default, else count a miss
 //! ```
 //!
 //! A cut table has one part, whose blocks have sub-table pointers instead of flow records: the search continues in the found
@@ -66,7 +66,7 @@ enum Finds {
     SubTables,
 }
 
-/// A place in the header of the slots, which `r8` points to.
+/// A field of the header of the slots, to which `r8` points.
 macro_rules! slots {
     ($field:ident) => {
         r8 + offset_of!(Slots, $field) as i32
@@ -168,7 +168,7 @@ impl<'a> Search<'a> {
         self.probe(index, next)
     }
 
-    /// Puts the hash into `rax`, and the words where [`Self::compare`] expects them: one alone into `r9`, several into
+    /// Emits the hash into `rax`, and the words where [`Self::compare`] expects them: a single one in `r9`, several in
     /// the frame. See [`crate::fast::memory::hash_table::hash`].
     fn hash(&mut self, key: &[Word]) -> Result<(), IcedError> {
         let mut reader = WordReader::new(r10);
@@ -227,7 +227,7 @@ impl<'a> Search<'a> {
         asm.or(eax, (TAG_MARK >> 32) as i32)
     }
 
-    /// Pauses until the slot is there. All that the search needs goes into the frame.
+    /// Emits a pause until the slot is fetched. The state of the search is saved in the frame.
     fn fetch_slot(&mut self, index: usize) -> Result<(), IcedError> {
         let has_several = self.has_several(index);
         let asm = &mut self.emitter.asm;
@@ -242,7 +242,7 @@ impl<'a> Search<'a> {
         self.restore(index)
     }
 
-    /// Pauses until the block in `r11` is there.
+    /// Emits a pause until the block in `r11` is fetched.
     fn fetch_block(&mut self, index: usize) -> Result<(), IcedError> {
         let asm = &mut self.emitter.asm;
         asm.prefetcht0(byte_ptr(r11))?;
@@ -270,7 +270,7 @@ impl<'a> Search<'a> {
         self.parts[index].mask.words.len() > 1
     }
 
-    /// Looks at slots from `r10` on.
+    /// Emits a probe of slots from `r10` on.
     fn probe(&mut self, index: usize, next: CodeLabel) -> Result<(), IcedError> {
         let (mut probe, mut other, mut advance) = (
             self.emitter.label(),
@@ -304,7 +304,7 @@ impl<'a> Search<'a> {
         self.emitter.asm.jmp(probe)
     }
 
-    /// Compares the key with the one that the block in `r11` begins with.
+    /// Emits a comparison of the key with the one at the start of the block in `r11`.
     fn compare(&mut self, index: usize, unequal: CodeLabel) -> Result<(), IcedError> {
         let asm = &mut self.emitter.asm;
         let words = self.parts[index].mask.words.len();

@@ -3,7 +3,7 @@
 //! ```text
 //!  first bits of the field ──► entry of the root      [far, and a root of 24 bits: fetch it, pause]
 //!  while the entry is a node: next byte ──► its entry  [far: fetch it, pause]
-//!  none ──► default, or a miss; else the actions of the flow record      [far: fetch it, pause]
+//!  0 ──► default, or a miss; else the actions of the flow record      [far: fetch it, pause]
 //! ```
 
 use super::emit::Emitter;
@@ -112,7 +112,7 @@ impl Search<'_> {
         self.emitter.asm.mov(r11d, dword_ptr(r11))
     }
 
-    /// Goes on with the actions of the flow record of the entry in `r11d`, if it has one.
+    /// Emits the actions of the flow record of the entry in `r11d`, if it has one.
     fn act(&mut self) -> Result<(), IcedError> {
         self.emitter.asm.test(r11d, r11d)?;
         self.emitter.asm.je(self.missed)?;

@@ -18,7 +18,7 @@ const LINE_BYTES: usize = 64;
 pub(super) struct Room {
     limit_bytes: usize,
     used_bytes: AtomicUsize,
-    /// Counts code, for where in its page the next begins.
+    /// The number of pieces of code, which varies the next one's offset in its page.
     count: AtomicUsize,
 }
 
@@ -58,7 +58,7 @@ impl Room {
     }
 }
 
-/// Code that can run, and goes when this is dropped.
+/// Executable code, which is freed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Executable {
     room: Arc<Room>,
@@ -119,8 +119,8 @@ impl Executable {
 
 impl Drop for Executable {
     fn drop(&mut self) {
-        // It only fails for addresses that are not a mapping. SAFETY: our own mapping; whoever drops code has seen to it
-        // that nobody is in it.
+        // Fails only for addresses that are not a mapping. SAFETY: our own mapping; the owner drops code only when no
+        // thread executes it.
         let _ = unsafe { munmap(self.mapping.as_ptr().cast(), self.mapping_bytes) };
         self.room.used_bytes.fetch_sub(self.mapping_bytes, Relaxed);
     }
@@ -128,7 +128,7 @@ impl Drop for Executable {
 
 fn map(bytes: usize) -> Result<NonNull<u8>, CodeError> {
     let rights = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: the system chooses where, so nothing of ours is mapped over.
+    // SAFETY: the system chooses the address, so none of our mappings is replaced.
     let mapping = unsafe { mmap_anonymous(null_mut(), bytes, rights, MapFlags::PRIVATE) }
         .map_err(|source| CodeError::Refused(source.into()))?;
     NonNull::new(mapping.cast()).ok_or(CodeError::Refused(Errno::NOMEM.into()))

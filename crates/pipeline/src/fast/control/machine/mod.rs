@@ -1,6 +1,6 @@
 //! Machine code for x86-64: for each template, and for each action program.
 //!
-//! **What.** [`Assembler`] makes [`Code`]. Tables' code is called as
+//! **What.** [`Assembler`] generates [`Code`]. Tables' code is called as
 //! [`TableCode`](crate::fast::datapath::backend::TableCode), and is done with a frame when it returns with
 //! [`Frame::resume`](crate::fast::datapath::frame::Frame::resume) still 0; otherwise it waits for memory, and is called
 //! again as [`ResumeCode`](crate::fast::datapath::backend::ResumeCode). Code of tables jumps to code of actions, with the
@@ -17,11 +17,11 @@
 //! | `rdi` | the [`Frame`](crate::fast::datapath::frame::Frame) |
 //! | `rsi` | the [`Context`](crate::fast::datapath::context::Context) |
 //! | `rcx` | the [`Header`](crate::fast::datapath::table::Header) of the table |
-//! | `rdx` | the [`Body`](crate::fast::datapath::table::Body), where a table begins; then it is free |
+//! | `rdx` | the [`Body`](crate::fast::datapath::table::Body), at the start of a table; then it is free |
 //! | `rax` | the [`FlowRecord`](crate::fast::datapath::table::FlowRecord), once found |
-//! | `r8` to `r11` | whatever the code at hand says |
+//! | `r8` to `r11` | temporary values |
 //!
-//! **Cost.** Some ten microseconds to make, and a page of memory.
+//! **Cost.** Some ten microseconds to generate, and a page of memory.
 //!
 //! **Thread-safety.** Code never changes. Counters of flow records are updated without locks unless threads share them.
 
@@ -79,59 +79,60 @@ impl Assembler {
         self.room.used_bytes()
     }
 
-    /// The code of a [`Template::Hash`](crate::fast::datapath::table::Template::Hash).
+    /// Generates the code of a [`Template::Hash`](crate::fast::datapath::table::Template::Hash).
     ///
     /// # Errors
-    /// No room, or parts that are no hash tables.
+    /// If there is no space, or parts are no hash tables.
     pub fn hash(&self, parts: &[HashPart]) -> Result<Code, CodeError> {
         self.make(|emitter| hash::emit(emitter, parts))
     }
 
-    /// The code of a [`Template::Lpm`](crate::fast::datapath::table::Template::Lpm).
+    /// Generates the code of a [`Template::Lpm`](crate::fast::datapath::table::Template::Lpm).
     ///
     /// # Errors
-    /// No room, or a root that is longer than the field.
+    /// If there is no space, or the root is longer than the field.
     pub fn lpm(&self, part: &LpmPart) -> Result<Code, CodeError> {
         self.make(|emitter| lpm::emit(emitter, part))
     }
 
-    /// The code of a [`Template::Cut`](crate::fast::datapath::table::Template::Cut).
+    /// Generates the code of a [`Template::Cut`](crate::fast::datapath::table::Template::Cut).
     ///
     /// # Errors
-    /// No room, or a key of no words or too many.
+    /// If there is no space, or the key has no words or too many.
     pub fn cut(&self, mask: &KeyMask) -> Result<Code, CodeError> {
         self.make(|emitter| hash::emit_cut(emitter, mask))
     }
 
-    /// The code of a [`Template::Merged`](crate::fast::datapath::table::Template::Merged).
+    /// Generates the code of a [`Template::Merged`](crate::fast::datapath::table::Template::Merged).
     ///
     /// # Errors
-    /// No room.
+    /// If there is no space.
     pub fn merged(&self) -> Result<Code, CodeError> {
         self.make(|emitter| Ok(merged::emit(emitter)?))
     }
 
-    /// The code of a [`Template::Direct`](crate::fast::datapath::table::Template::Direct), each rule with its action
-    /// program. It has the flow records' addresses in it, and is good as long as they are.
+    /// Generates the code of a [`Template::Direct`](crate::fast::datapath::table::Template::Direct), each rule with its
+    /// action program. It contains the flow records' addresses, and is valid as long as they are.
     ///
     /// # Errors
-    /// No room.
+    /// If there is no space.
     pub fn direct(&self, rules: &[(&Rule, &ActionProgram)]) -> Result<Code, CodeError> {
         self.make(|emitter| direct::emit(emitter, rules, self.is_shared))
     }
 
-    /// The code of a [`Template::Plain`](crate::fast::datapath::table::Template::Plain).
+    /// Generates the code of a [`Template::Plain`](crate::fast::datapath::table::Template::Plain).
     ///
     /// # Errors
-    /// No room.
+    /// If there is no space.
     pub fn plain(&self) -> Result<Code, CodeError> {
         self.make(|emitter| Ok(ends::punt(emitter)?))
     }
 
-    /// What [`FlowRecord::code`](crate::fast::datapath::table::FlowRecord::code) is for entries with this action program.
+    /// Generates [`FlowRecord::code`](crate::fast::datapath::table::FlowRecord::code) for entries with this action
+    /// program.
     ///
     /// # Errors
-    /// No room.
+    /// If there is no space.
     pub fn actions(&self, program: &ActionProgram) -> Result<Code, CodeError> {
         self.make(|emitter| Ok(actions::emit(emitter, program, self.is_shared)?))
     }

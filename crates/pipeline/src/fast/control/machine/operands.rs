@@ -6,7 +6,7 @@ use iced_x86::Register;
 use iced_x86::code_asm::{AsmMemoryOperand, AsmRegister64, rdi};
 use std::mem::offset_of;
 
-/// `place!(frame.len)`: a place in the [`Frame`], which `rdi` points to.
+/// `place!(frame.len)`: a field of the [`Frame`], to which `rdi` points.
 macro_rules! place {
     (frame.$field:ident) => {
         iced_x86::code_asm::rdi + std::mem::offset_of!($crate::fast::datapath::frame::Frame, $field) as i32
@@ -26,7 +26,7 @@ macro_rules! place {
 }
 pub(super) use place;
 
-/// What is in [`Frame::kept`] while a table is searched, with its name in listings.
+/// The contents of [`Frame::kept`] while a table is searched, with its name in listings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kept {
     /// For a hash table: the number of the next slot. For a trie: the address of the next entry.
@@ -54,18 +54,18 @@ impl Kept {
         offset_of!(Frame, kept) + 8 * self as usize
     }
 
-    /// Its place.
+    /// Returns its location.
     pub fn place(self) -> AsmMemoryOperand {
         rdi + self.offset() as i32
     }
 }
 
-/// Where a word of the key is kept.
+/// Returns the location of a word of the key.
 pub(super) fn key_word(index: usize) -> AsmMemoryOperand {
     rdi + (offset_of!(Frame, key) + 8 * index) as i32
 }
 
-/// Returns the offset of a base's pointer in a frame; none for the frame itself.
+/// Returns the location of a base's pointer in a frame; `None` for the frame itself.
 pub(super) fn pointer_to(base: Base) -> Option<AsmMemoryOperand> {
     match base {
         Base::Frame => None,

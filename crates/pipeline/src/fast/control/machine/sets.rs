@@ -12,7 +12,7 @@ use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
 
-/// Goes elsewhere with frames that carry an action set.
+/// Emits a jump for frames that carry an action set.
 pub(super) fn check(emitter: &mut Emitter, carries: CodeLabel) -> Result<(), IcedError> {
     let asm = &mut emitter.asm;
     asm.test(dword_ptr(place!(frame.kinds)), Kinds::ACTION_SET.bits())?;

@@ -12,7 +12,7 @@ use crate::fast::datapath::op::Op;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 
-/// Where the checksum of the IPv4 header is, and those of TCP and UDP.
+/// Offsets of the checksums of the IPv4 header, of TCP and of UDP.
 const IPV4_SUM: i32 = offset::IPV4_CHECKSUM as i32;
 const TCP_SUM: i32 = offset::TCP_CHECKSUM as i32;
 const UDP_SUM: i32 = offset::UDP_CHECKSUM as i32;
@@ -29,7 +29,7 @@ pub(super) struct Sums {
     has_ports: bool,
     /// Decrements of the TTL that the checksum has not followed yet.
     ttl_decrements: i32,
-    /// Whether the TTL's changes wait for those of addresses.
+    /// Whether the TTL's changes are combined with those of addresses.
     ttl_waits: bool,
 }
 
@@ -101,8 +101,8 @@ impl Sums {
         }
     }
 
-    /// Follows the TTL of IPv4, at once if nothing else changes in its header: the sum itself goes down by
-    /// [`TTL_LESS`].
+    /// Updates the checksum for the TTL of IPv4, at once if nothing else changes in its header: the sum itself
+    /// decreases by [`TTL_LESS`].
     pub fn ttl_decremented(&mut self, writer: &mut Writer) -> Result<(), IcedError> {
         if self.ttl_waits {
             self.ttl_decrements += 1;

@@ -1,7 +1,7 @@
 //! VLAN tags: setting, pushing and popping them, and the frame's fields for them.
 //!
-//! Only the outermost tag matters. It is right behind the Ethernet addresses, 12 bytes from the beginning: its type,
-//! then its TCI of 3 bits priority, 1 bit CFI, 12 bits id.
+//! Only the outermost tag matters. It is right after the Ethernet addresses, 12 bytes from the start: its type, then
+//! its TCI of 3 bits priority, 1 bit CFI, 12 bits id.
 
 use super::operands::place;
 use super::writer::{Pointer, Writer, param};

@@ -7,7 +7,7 @@ use crate::fast::datapath::kinds::Kinds;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 
-/// Goes elsewhere with frames that have not all of these headers.
+/// Emits a jump for frames that do not have all of these headers.
 pub(super) fn require(
     emitter: &mut Emitter,
     kinds: Kinds,
@@ -73,7 +73,7 @@ impl WordReader {
     ) -> Result<(), IcedError> {
         let from = self.place(emitter, word.base, word.at)?;
         let asm = &mut emitter.asm;
-        // A word of fewer bytes is read as such: the rest is 0, and nothing is left to mask.
+        // A word of fewer bytes is read with that size: the rest is 0, and needs no mask.
         match word.mask {
             u64::MAX => asm.mov(to.0, qword_ptr(from)),
             0xff => asm.movzx(to.1, byte_ptr(from)),

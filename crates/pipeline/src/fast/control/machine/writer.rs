@@ -35,17 +35,17 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Goes elsewhere with frames that have not this one header.
+    /// Emits a jump for frames that do not have this single header.
     pub fn unless(&mut self, kind: Kinds, otherwise: CodeLabel) -> Result<(), IcedError> {
         super::words::require(self.emitter, kind, otherwise)
     }
 
-    /// A place where ways meet.
+    /// Sets a label where branches join.
     pub fn here(&mut self, label: &mut CodeLabel, name: &str) -> Result<(), IcedError> {
         self.emitter.here(label, name)
     }
 
-    /// Puts a pointer into `r8`, unless it is there.
+    /// Emits loading a pointer into `r8`, unless it is loaded.
     pub fn point_to(&mut self, pointer: Pointer) -> Result<(), IcedError> {
         if self.pointer == Some(pointer) {
             return Ok(());
@@ -58,7 +58,7 @@ impl<'a> Writer<'a> {
         self.emitter.asm.mov(r8, qword_ptr(place))
     }
 
-    /// Puts the pointer to the network header into `r9`, unless it is there.
+    /// Emits loading the pointer to the network header into `r9`, unless it is loaded.
     pub fn point_to_network(&mut self) -> Result<(), IcedError> {
         if self.has_network {
             return Ok(());
@@ -68,7 +68,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// A parameter, so far behind the beginning of the flow record.
+/// Returns the location of a parameter at this offset in the flow record.
 pub(super) fn param(offset: usize) -> AsmMemoryOperand {
     rax + offset as i32
 }

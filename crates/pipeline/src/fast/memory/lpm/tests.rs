@@ -20,7 +20,7 @@ fn address(text: &str) -> [u8; 4] {
     text.parse::<std::net::Ipv4Addr>().unwrap().octets()
 }
 
-/// Looks at one prefix after the other.
+/// A model that checks one prefix after the other.
 #[derive(Default)]
 struct Naive(HashMap<Prefix, Ref>);
 
@@ -113,7 +113,7 @@ fn entries_are_as_described() {
 }
 
 #[test]
-fn nodes_without_use_are_given_back() {
+fn unused_nodes_are_returned() {
     let mut arena = arena();
     let mut trie = Trie::new(16, 24);
     let blocks = [(); 3].map(|()| arena.allocate(1).unwrap());
@@ -135,7 +135,7 @@ fn nodes_without_use_are_given_back() {
 }
 
 #[test]
-fn nothing_changes_where_the_arena_is_full() {
+fn a_full_arena_leaves_the_trie_unchanged() {
     let mut arena = Arena::new(4 * 1024).unwrap();
     let mut trie = Trie::new(16, 16);
     let blocks = [(); 2].map(|()| arena.allocate(1).unwrap());
@@ -155,7 +155,7 @@ fn nothing_changes_where_the_arena_is_full() {
 }
 
 #[test]
-fn a_freed_trie_leaves_nothing() {
+fn a_freed_trie_leaves_no_memory() {
     let mut arena = arena();
     let mut trie = Trie::new(6, 16);
     let mut blocks = Vec::new();
@@ -242,7 +242,7 @@ fn apply(
     Ok(())
 }
 
-/// The first and the last address of each prefix, and those beside: where answers change.
+/// Returns the first and the last address of each prefix, and the adjacent ones, where answers change.
 fn borders(naive: &Naive, bytes: usize) -> Vec<Vec<u8>> {
     let of = |prefix: &Prefix| {
         let last = prefix.bits | u128::MAX.checked_shr(prefix.len).unwrap_or(0);
@@ -275,7 +275,7 @@ fn finds_what_the_naive_form_finds(
         }
     }
     prop_assert_eq!(trie.len(), naive.0.len());
-    // In whatever order: of an empty trie nothing is left.
+    // In any order: an empty trie has no nodes left.
     for &prefix in naive.0.keys() {
         let removed = trie.remove(&arena, prefix).unwrap();
         removed
@@ -321,11 +321,11 @@ enum Garbage {
     Node(Ref),
 }
 
-/// A block for a prefix, which tells what the prefix is.
+/// Creates a block for a prefix, which contains the prefix.
 fn block_of(arena: &mut Arena, prefix: Prefix) -> Ref {
     let block = arena.allocate(1).unwrap();
     let words = arena.pointer(block).cast::<u64>();
-    // SAFETY: a block of 8 words, which nobody else has yet.
+    // SAFETY: a block of 8 words, which is not shared yet.
     unsafe {
         words.write((prefix.bits >> 96) as u64);
         words.add(1).write(prefix.len.into());
@@ -333,8 +333,8 @@ fn block_of(arena: &mut Arena, prefix: Prefix) -> Ref {
     block
 }
 
-/// While prefixes within others come and go, an address has the block of one that covers it, at any moment; what is
-/// freed is overwritten, so that one who still looked at it would notice.
+/// While prefixes within others are added and removed, an address always has the block of one that covers it; freed
+/// blocks are overwritten, so that a reader that still used them would notice.
 #[test]
 fn addresses_are_never_without_an_answer() {
     const TURNS: u32 = 20_000;
@@ -358,9 +358,9 @@ fn addresses_are_never_without_an_answer() {
                     for _ in 0..32 {
                         number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                         let address = 0x0a00_0000 | number >> 12;
-                        // SAFETY: what is freed passes through the epochs.
+                        // SAFETY: freed nodes pass through the epochs.
                         let found = unsafe { root.find(base, &address.to_be_bytes()) };
-                        // SAFETY: the same; the block is one of those that `block_of` made.
+                        // SAFETY: as above; the block is one of those created by `block_of`.
                         let (bits, len) = unsafe {
                             let words = base.add(found.unwrap().offset()).cast::<u64>();
                             (words.read() as u32, words.add(1).read() as u32)

@@ -100,7 +100,7 @@ fn parsed() -> impl Strategy<Value = Parsed> {
     )
 }
 
-/// A header that makes sense, and is arbitrary besides; the transport header behind it has 20 bytes.
+/// A header that is valid, and otherwise arbitrary; the transport header after it has 20 bytes.
 fn network_header(random: &[u8], kinds: Kinds, proto: u8) -> Vec<u8> {
     let mut header = random.to_vec();
     if kinds.contains(Kinds::IPV4) {
@@ -231,7 +231,7 @@ fn plain(op: Op, params: &[u8], require: Kinds) -> Plain {
     Plain::Action(action)
 }
 
-/// What the plain form makes of it; nothing where a TTL is too low.
+/// Returns the result of the plain form; `None` if a TTL is too low.
 fn applied(parsed: &Parsed, list: &List, metadata: u64) -> Option<Packet> {
     let mut packet = Packet::new(PortNo(7), &parsed.bytes);
     packet.metadata = metadata;
@@ -291,7 +291,7 @@ fn run(parsed: &Parsed, list: &List, target: u32, headroom: usize, is_shared: bo
     let block = world.block(&[], &record(&actions, 0, target, &list.params));
     let threads = is_shared.then(|| thread_counts_of(&world.arena));
     if let Some(threads) = &threads {
-        // So that a thread's counters are not found where another's are.
+        // Threads are registered so that their counters are at different offsets.
         threads.join();
         world.context.entry_counts = threads.join();
     }
@@ -302,7 +302,7 @@ fn run(parsed: &Parsed, list: &List, target: u32, headroom: usize, is_shared: bo
     let mut frame = frame_of(parsed, &mut buffer[..], METADATA);
     frame.floor = frame.data.wrapping_sub(headroom);
     world.run(&mut frame, &body);
-    // SAFETY: the flow record is in the arena, and nobody else is there.
+    // SAFETY: the flow record is in the arena, and is not shared.
     let own = unsafe { &(*body.default).counters };
     let counts = match &threads {
         // SAFETY: as above.
@@ -382,7 +382,7 @@ fn untagged() -> Parsed {
 }
 
 #[test]
-fn frames_without_room_for_tags_go_the_plain_way() {
+fn frames_without_space_for_tags_use_the_plain_form() {
     let list = of_ops(&[Op::PushVlan(0x8100), Op::PushVlan(0x8100)], End::Drop);
     let enough = run(&untagged(), &list, 0, 8, false);
     assert_eq!((enough.frame.out_port, enough.frame.len), (DROP, 68));
@@ -395,7 +395,7 @@ fn frames_without_room_for_tags_go_the_plain_way() {
 }
 
 #[test]
-fn what_only_the_plain_form_does_is_not_counted() {
+fn frames_for_the_plain_form_are_not_counted() {
     let run = run(&untagged(), &of_ops(&[], End::Punt), 0, 64, false);
     assert_eq!(
         (run.frame.out_port, run.frame.table_id),

@@ -1,10 +1,10 @@
-//! What code costs, in cycles of the time stamp counter for each frame, frames coming in bursts.
+//! The cost of code, in cycles of the time-stamp counter per frame, for frames in bursts.
 //!
 //! ```text
 //! cargo test --release -p urtica-pipeline cycles -- --ignored --nocapture
 //! ```
 //!
-//! Not measured: parsing, and what comes before and after the pipeline.
+//! Not measured: parsing, and the steps before and after the pipeline.
 
 use super::listings::{eth_dst, ipv4_dst, route};
 use super::*;
@@ -16,13 +16,14 @@ use crate::fast::memory::lpm::{Prefix, Trie};
 use std::arch::x86_64::_rdtsc;
 use std::collections::HashSet;
 
-/// Bursts that alternate: one, whose frames the processor knows by heart, and as many as no branch predictor does.
+/// Numbers of alternating bursts: one, whose frames the processor has memorised, and more than any branch predictor
+/// can.
 const BURSTS: [usize; 2] = [1, 256];
 
-/// How often all is measured; the fastest counts.
+/// Number of rounds; the fastest counts.
 const ROUNDS: usize = 20;
 
-/// Numbers as good as random, the same each time.
+/// Returns pseudo-random numbers, equal in each run.
 fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mixed = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -56,7 +57,7 @@ impl Frames {
     }
 }
 
-/// Takes all bursts through the table, and says how many cycles one frame took.
+/// Sends all bursts through the table, and returns the number of cycles per frame.
 fn cycles(world: &World, body: &Body, frames: &mut [Frame], repeats: usize) -> f64 {
     let mut best = u64::MAX;
     for _ in 0..ROUNDS {
@@ -78,7 +79,7 @@ fn process(world: &World, body: &Body, burst: &mut [Frame]) {
     let mut paused = 0;
     for frame in burst.iter_mut() {
         frame.resume = 0;
-        // SAFETY: `code` is that of a table, and all that the body leads to is there.
+        // SAFETY: `code` is that of a table, and everything that the body refers to is alive.
         unsafe {
             // Routes decrement it; the frames stay.
             *frame.network.add(8) = 64;
@@ -91,7 +92,7 @@ fn process(world: &World, body: &Body, burst: &mut [Frame]) {
         paused = 0;
         for frame in burst.iter_mut().filter(|frame| frame.resume != 0) {
             let resume = std::mem::replace(&mut frame.resume, 0);
-            // SAFETY: the code itself said so.
+            // SAFETY: the address was set by the code itself.
             unsafe {
                 let code: ResumeCode = std::mem::transmute(resume);
                 code(frame, &*world.context);

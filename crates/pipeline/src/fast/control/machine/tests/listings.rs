@@ -1,4 +1,4 @@
-//! Listings against those in `golden/`, which somebody has read. With `BLESS=1` in the environment they are written
+//! Compares listings with those in `golden/`, which were reviewed. With `BLESS=1` in the environment they are written
 //! instead.
 
 use super::tables::word;
@@ -73,13 +73,13 @@ pub(super) fn ipv4_dst(root_bits: u8, is_far: bool) -> LpmPart {
     }
 }
 
-/// What a router does.
+/// The actions of a router.
 pub(super) fn route() -> ActionProgram {
     let ops = [Op::SetEthDst, Op::SetEthSrc, Op::DecNwTtl];
     program(Kinds::IPV4, &ops, End::Output)
 }
 
-/// What a load balancer does.
+/// The actions of a load balancer.
 fn translate() -> ActionProgram {
     let ops = [Op::SetIpv4Dst, Op::SetTransportDst, Op::DecNwTtl];
     program(Kinds::IPV4 | Kinds::UDP, &ops, End::Goto)

@@ -1,4 +1,4 @@
-//! Machine code against plain models, its listings against blessed ones, and what it costs.
+//! Tests of machine code with plain models, of its listings, and of its cost.
 
 mod actions;
 mod cycles;
@@ -21,7 +21,7 @@ use std::mem::offset_of;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-/// What the code finds around it: two tables, and memory for flow records.
+/// The environment of the code: two tables, and memory for flow records.
 struct World {
     arena: Arena,
     headers: Box<[Header]>,
@@ -29,7 +29,7 @@ struct World {
     context: Box<Context>,
 }
 
-/// The table that frames are in, and the one that they go to.
+/// The index of the table that frames are in, and of the one that they are sent to.
 const HERE: usize = 3;
 const THERE: usize = 5;
 const NOW_NS: u64 = 123_456_789;
@@ -68,7 +68,7 @@ impl World {
         self.block_for(key, record, MAX_PARAMS)
     }
 
-    /// The same with room for so many bytes of parameters.
+    /// Allocates a block with space for `params` bytes of parameters.
     fn block_for(&mut self, key: &[u64], record: &FlowRecord, params: usize) -> Ref {
         let block = self.arena.allocate(block_units(key.len(), params));
         let block = block.expect("the arena has room");
@@ -85,7 +85,7 @@ impl World {
         block
     }
 
-    /// The flow record of a block whose key has so many words.
+    /// Returns the flow record of a block whose key has `words` words.
     fn record(&self, block: Ref, words: usize) -> *mut FlowRecord {
         self.arena
             .pointer(block)
@@ -98,10 +98,10 @@ impl World {
         (counts.matches.load(Relaxed), counts.misses.load(Relaxed))
     }
 
-    /// Takes a frame through the table with this body, over all pauses. Returns how many there were.
+    /// Sends a frame through the table with this body, over all pauses. Returns the number of pauses.
     fn run(&self, frame: &mut Frame, body: &Body) -> usize {
         frame.resume = 0;
-        // SAFETY: `code` is that of a table, and all that the body leads to is there.
+        // SAFETY: `code` is that of a table, and everything that the body refers to is alive.
         unsafe {
             let code: TableCode = std::mem::transmute(body.code);
             code(frame, &*self.context, body, &self.headers[HERE]);
@@ -109,9 +109,9 @@ impl World {
         let mut pauses = 0;
         while frame.resume != 0 {
             let resume = std::mem::replace(&mut frame.resume, 0);
-            // What calls do to registers and memory in between must not matter.
+            // The effects of calls on registers and memory in between must not matter.
             frame.out_port = 0xdead;
-            // SAFETY: the code itself said so.
+            // SAFETY: the address was set by the code itself.
             unsafe {
                 let code: ResumeCode = std::mem::transmute(resume);
                 code(frame, &*self.context);
@@ -132,7 +132,7 @@ fn body(code: &Code) -> Body {
     }
 }
 
-/// A flow record whose actions are this code.
+/// Creates a flow record whose actions are this code.
 fn record(code: &Code, rank: u64, target: u32, params: &[u8]) -> FlowRecord {
     let mut bytes = [0; MAX_PARAMS];
     bytes[..params.len()].copy_from_slice(params);

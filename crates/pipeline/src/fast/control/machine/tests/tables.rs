@@ -1,4 +1,4 @@
-//! Tables against searches that look at one entry after the other.
+//! Tests of tables with linear searches.
 
 use super::*;
 use crate::fast::control::machine::Assembler;
@@ -12,7 +12,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Asks for kinds that never come together.
+/// Returns a part that requires kinds which never occur together.
 pub(super) fn part_that_never_matches() -> HashPart {
     HashPart {
         mask: KeyMask {
@@ -30,7 +30,7 @@ pub(super) fn word(base: Base, at: i16, mask: u64) -> Word {
     Word { base, at, mask }
 }
 
-/// A frame in a buffer of its own.
+/// A frame in its own buffer.
 struct Bytes {
     _buffer: Box<[u8; 256]>,
     frame: Frame,
@@ -60,7 +60,7 @@ impl Bytes {
         }
     }
 
-    /// The word, masked, read as the contract says.
+    /// Returns the word, masked, as the contract specifies.
     fn word(&self, word: &Word) -> u64 {
         let frame = &self.frame;
         let base = match word.base {
@@ -145,7 +145,7 @@ fn assert_found(
     }
 }
 
-/// Targets are ports from here on, so that none is the port that a frame came in by.
+/// Targets are ports from here on, so that they differ from frames' ingress ports.
 const TARGETS: u32 = 1000;
 const DEFAULT: u32 = 999;
 
@@ -174,7 +174,7 @@ proptest! {
             if models[part].iter().any(|(other, ..)| *other == values) {
                 continue;
             }
-            // Parts that are final have the ranks below those of all that follow.
+            // Parts that are final have ranks below those of all later ones.
             let rank = if finals { (part as u64) << 20 } else { u64::from(*rank) << 8 } + number as u64;
             let target = TARGETS + number as u32;
             let block = world.block(&values, &record(&output, rank, target, &[]));
@@ -209,7 +209,7 @@ proptest! {
 }
 
 proptest! {
-    // Roots take 256 KiB and 64 MiB.
+    // Roots need 256 KiB and 64 MiB.
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
@@ -240,7 +240,7 @@ proptest! {
         let mut model: Vec<(Vec<u8>, usize, u32)> = Vec::new();
         for (number, (of, bits)) in entries.iter().enumerate() {
             let key = key(of.get(&frames));
-            // The shortest prefixes, which fill a root, only where it is small.
+            // The shortest prefixes, which fill a root, only if it is small.
             let shortest = if root_bits == 24 { 12 } else { 0 };
             let bits = shortest + bits.index(8 * len + 1 - shortest);
             if model.iter().any(|(other, other_bits, _)| *other_bits == bits && begins_with(&key, other, bits)) {
