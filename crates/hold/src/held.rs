@@ -1,4 +1,4 @@
-//! The program's side: what it receives from the holder, and what it gives to it.
+//! The program's side of the connection to the holder.
 
 use crate::holder::new_socket;
 use crate::journal::Journal;
@@ -18,24 +18,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the holder has to answer; longer than it gives the previous program to let go.
+/// Time in which the holder must answer; longer than the time in which the previous program must release the sockets.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// How many messages may wait for a holder that does not read. Anything beyond is not kept.
+/// Maximum number of messages that wait for a holder that does not read. Sockets of further messages are not kept.
 const MAX_WAITING: usize = 1 << 16;
 
-/// How long a program that ends keeps sending the messages that wait.
+/// Time for which a program that ends keeps sending waiting messages.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// The interval at which it tries.
+/// The interval of these attempts.
 const RETRY: Duration = Duration::from_millis(1);
 
 /// Why this program has no holder.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HoldError {
-    /// Nobody listens there.
-    #[error("no holder answers at {path}: {error}; `urtica hold {path}` starts one", path = .path.display())]
+    /// No holder listens at the path.
+    #[error("cannot connect to a holder at {path}: {error}; `urtica hold {path}` starts one", path = .path.display())]
     Absent {
         /// The holder's socket.
         path: PathBuf,
@@ -43,7 +43,7 @@ pub enum HoldError {
         error: io::Error,
     },
     /// It belongs to another user, who could take over the connections.
-    #[error("the holder at {path} belongs to user {theirs} and this program to user {ours}; expected one of the same user, or root's: name another file", path = .path.display())]
+    #[error("the holder at {path} belongs to user {theirs} and this program to user {ours}; expected a holder of the same user or of root; choose another path", path = .path.display())]
     OfOther {
         /// The holder's socket.
         path: PathBuf,
@@ -52,8 +52,8 @@ pub enum HoldError {
         /// This program's user.
         ours: u32,
     },
-    /// It is of an incompatible version. It was told to close everything and to end.
-    #[error("the holder at {path} is of another version: {reason}; it closes the connections that it has, and switches connect anew", path = .path.display())]
+    /// Its version is incompatible. It was told to close everything and to stop.
+    #[error("the holder at {path} is of another version: {reason}; it closes its connections, and switches must reconnect", path = .path.display())]
     OtherVersion {
         /// The holder's socket.
         path: PathBuf,
@@ -62,14 +62,14 @@ pub enum HoldError {
     },
     /// No service manager keeps descriptors for this program.
     #[error(
-        "no service manager keeps them: {reason}; expected a unit of systemd with Type=notify and FileDescriptorStoreMax="
+        "no service manager keeps the sockets: {reason}; expected a systemd unit with Type=notify and FileDescriptorStoreMax="
     )]
     NoManager {
-        /// What is missing.
+        /// The missing part.
         reason: String,
     },
-    /// It refuses.
-    #[error("the holder at {path} refuses: {reason}", path = .path.display())]
+    /// The holder refuses this program.
+    #[error("the holder at {path} refused this program: {reason}", path = .path.display())]
     Refused {
         /// The holder's socket.
         path: PathBuf,
@@ -77,7 +77,7 @@ pub enum HoldError {
         reason: String,
     },
     /// It does not answer, or its answer is malformed.
-    #[error("the holder at {path} does not answer as expected: {error}; end it, and start again", path = .path.display())]
+    #[error("the holder at {path} does not answer as expected: {error}; stop it, and start it again", path = .path.display())]
     Silent {
         /// The holder's socket.
         path: PathBuf,
@@ -86,7 +86,7 @@ pub enum HoldError {
     },
 }
 
-/// What a program that uses a holder starts with: see [`attach`].
+/// The state that a program with a holder starts with: see [`attach`].
 #[derive(Debug)]
 pub struct Held {
     /// The connection to the holder.
@@ -95,7 +95,7 @@ pub struct Held {
     pub listeners: Vec<HeldListener>,
     /// Connections of an earlier program.
     pub connections: Vec<HeldConnection>,
-    /// What connections of an earlier program have in common.
+    /// Descriptors that connections of an earlier program share.
     pub commons: Vec<HeldCommon>,
 }
 
@@ -106,12 +106,12 @@ pub enum Notice {
     LetGo,
     /// The holder has no file descriptor left for a socket, which therefore ends with this program.
     Unkept,
-    /// The holder has ended. What it kept now belongs to this program alone.
+    /// The holder has stopped. The sockets that it kept now belong to this program alone.
     Gone,
 }
 
-/// A connection to the holder. Dropping it sends the messages that wait, for up to 5 s, and then tells the holder that the program is
-/// gone.
+/// A connection to the holder. Dropping it sends the waiting messages, for up to 5 s, and then reports to the holder
+/// that the program has ended.
 ///
 /// Thread-safety: any thread may use it; only the one that drops it waits for the holder.
 #[derive(Debug)]
@@ -122,7 +122,7 @@ pub struct Link {
     waiting: Mutex<VecDeque<(Message, Vec<OwnedFd>)>>,
 }
 
-/// Who keeps what is to outlive the program.
+/// The process that keeps the sockets.
 #[derive(Debug)]
 enum Keeper {
     /// A holder, by a connection to it.
@@ -139,12 +139,12 @@ impl Keeper {
     }
 }
 
-/// Has the service manager that has started this program, systemd, keep its sockets in the place of a holder, and takes over those that
-/// it has of an earlier program. It keeps them until the unit is stopped, and not restarted.
+/// Uses the service manager that has started this program, systemd, instead of a holder, and takes over the sockets
+/// that it keeps of an earlier program. It keeps them until the unit is stopped without a restart.
 ///
-/// The manager gives each program what it has when it starts it: to be called once.
+/// The manager passes its descriptors to each program at the start, so this must be called once.
 /// # Errors
-/// [`HoldError::NoManager`] if none has started this program.
+/// [`HoldError::NoManager`] if this program was not started by one.
 pub fn attach_to_manager() -> Result<Held, HoldError> {
     let no_manager = |reason: String| HoldError::NoManager { reason };
     let socket = std::env::var("NOTIFY_SOCKET");
@@ -164,8 +164,9 @@ pub fn attach_to_manager() -> Result<Held, HoldError> {
     })
 }
 
-/// Attaches this program to the holder at a Unix socket, and takes over the sockets of an earlier program. If that is still
-/// running, it is told to let go. When this program is gone, the holder keeps its sockets for the time `keep`.
+/// Attaches this program to the holder at a Unix socket, and takes over the sockets of an earlier program. If that is
+/// still running, it is told to release them. When this program has ended, the holder keeps its sockets for the time
+/// `keep`.
 /// # Errors
 /// [`HoldError`] if there is no holder for this program.
 pub fn attach(path: &Path, keep: Duration) -> Result<Held, HoldError> {
@@ -243,7 +244,7 @@ fn refusal(path: &Path, socket: &OwnedFd, layout: u32, reason: String) -> HoldEr
     if layout == LAYOUT {
         return HoldError::Refused { path, reason };
     }
-    // If it does not read this, it ends by itself after a while.
+    // If it does not read this, it stops automatically after a while.
     let _ = message::send(socket, &Message::End, &[]);
     HoldError::OtherVersion { path, reason }
 }
@@ -267,7 +268,7 @@ fn connect_to(path: &Path) -> Result<OwnedFd, HoldError> {
     }
 }
 
-/// Whether a holder of this user may receive our connections.
+/// Returns whether a holder of this user may receive our connections.
 fn is_trusted(theirs: Uid, ours: Uid) -> bool {
     theirs == ours || theirs.is_root()
 }
@@ -296,20 +297,20 @@ fn receive_by(socket: &OwnedFd, deadline: Instant) -> io::Result<(Message, Vec<O
 }
 
 impl Link {
-    /// Gives a listening socket to the holder. Returns its id there.
+    /// Passes a listening socket to the holder. Returns its id there.
     ///
     /// # Errors
-    /// If there is no file descriptor left for it.
+    /// If no file descriptor is left for it.
     pub fn keep_listener(&self, label: String, socket: BorrowedFd) -> io::Result<Id> {
         let id = self.next_id();
         self.say(Message::Listener { id, label }, &[socket])?;
         Ok(id)
     }
 
-    /// Gives a connection to the holder. Returns its id there.
+    /// Passes a connection to the holder. Returns its id there.
     ///
     /// # Errors
-    /// If there is no file descriptor left for it.
+    /// If no file descriptor is left for it.
     pub fn keep_connection(
         &self,
         label: String,
@@ -322,11 +323,11 @@ impl Link {
         Ok(id)
     }
 
-    /// Has the holder keep these descriptors, 8 at most, for as long as the connection with this id: the next program gets them
-    /// with it. They take the place of those that it had.
+    /// Passes these descriptors, 8 at most, to the holder, for as long as the connection with this id: the next program
+    /// gets them with it. They replace earlier ones of the connection.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if the holder is behind with reading. Nothing has been sent then.
+    /// [`io::ErrorKind::WouldBlock`] if the holder has not read earlier messages. Nothing has been sent then.
     pub fn attach(&self, id: Id, label: String, fds: &[BorrowedFd]) -> io::Result<()> {
         let fds_count = count(fds)?;
         let message = Message::Attachment {
@@ -339,22 +340,23 @@ impl Link {
         if !waiting.is_empty() {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        // Not queued here: whenever the program dies, the holder has it.
+        // Not queued here, so that the holder has it whenever the program dies.
         match self.keeper.send(&message, fds) {
             Err(Errno::AGAIN | Errno::TOOMANYREFS) => Err(io::ErrorKind::WouldBlock.into()),
             sent => Ok(sent?),
         }
     }
 
-    /// The connection with this id needs its attachment no more.
+    /// Notes that the connection with this id no longer needs its attachment.
     pub fn detach(&self, id: Id) {
         let _ = self.say(Message::Detach { id }, &[]);
     }
 
-    /// Has the holder keep these descriptors, 8 at most, until they are [forgotten](Link::forget). Returns their id there.
+    /// Passes these descriptors, 8 at most, to the holder, until they are [forgotten](Link::forget). Returns their id
+    /// there.
     ///
     /// # Errors
-    /// If there is no file descriptor left for them.
+    /// If no file descriptor is left for them.
     pub fn keep_common(&self, label: String, fds: &[BorrowedFd]) -> io::Result<Id> {
         let id = self.next_id();
         let fds_count = count(fds)?;
@@ -367,17 +369,18 @@ impl Link {
         Ok(id)
     }
 
-    /// The program has closed, or shut down, the socket with this id.
+    /// Notes that the program has closed, or shut down, the socket with this id.
     pub fn forget(&self, id: Id) {
         let _ = self.say(Message::Forget { id }, &[]);
     }
 
-    /// Tells the holder to close everything, and to end.
+    /// Tells the holder to close everything and to stop.
     pub fn end(&self) {
         let _ = self.say(Message::End, &[]);
     }
 
-    /// The next notice from the holder, if there is one. Call it when the link becomes readable, until it returns `None`.
+    /// Returns the next notice from the holder, if any. Call it when the link becomes readable, until it returns
+    /// `None`.
     pub fn next_notice(&self) -> Option<Notice> {
         let Keeper::Holder(socket) = &self.keeper else {
             return None;
@@ -393,25 +396,25 @@ impl Link {
         }
     }
 
-    /// Whether there are messages that the holder has not read yet: see [`Link::flush`].
+    /// Returns whether there are messages that the holder has not read yet: see [`Link::flush`].
     pub fn has_waiting(&self) -> bool {
         !self.waiting.lock().is_empty()
     }
 
-    /// Sends waiting messages again. Call it now and then.
+    /// Sends waiting messages again. Call it from time to time.
     pub fn flush(&self) {
         let mut waiting = self.waiting.lock();
         while let Some((message, fds)) = waiting.front() {
             let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
             match self.keeper.send(message, &fds) {
                 Err(Errno::AGAIN | Errno::TOOMANYREFS) => return,
-                // The holder is gone: nobody needs the message.
+                // The holder has stopped: the message is no longer needed.
                 _ => drop(waiting.pop_front()),
             }
         }
     }
 
-    /// Sends waiting messages until none is left, or for at most this time.
+    /// Sends waiting messages until all are sent, or for at most this time.
     fn flush_for(&self, limit: Duration) {
         let deadline = Instant::now() + limit;
         self.flush();
@@ -447,7 +450,7 @@ impl Drop for Link {
     }
 }
 
-/// How many descriptors these are, as sent.
+/// Returns the number of descriptors, as sent.
 fn count(fds: &[BorrowedFd]) -> io::Result<u8> {
     match u8::try_from(fds.len()) {
         Ok(count @ 1..) if fds.len() <= MAX_FDS => Ok(count),
@@ -455,7 +458,7 @@ fn count(fds: &[BorrowedFd]) -> io::Result<u8> {
     }
 }
 
-/// Becomes readable when there is a notice from the holder: never, where a service manager is in its place.
+/// Becomes readable when there is a notice from the holder; never, if a service manager replaces it.
 impl AsFd for Link {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.keeper {

@@ -1,11 +1,11 @@
-//! The holder: a process that keeps sockets open for a program, and gives them to the next.
+//! The holder: a process that keeps sockets open for a program, and passes them to the next.
 //!
 //! ```text
-//!            ┌── attach ──► Attached ──┐ the program dies, or lets go
+//!            ┌── attach ──► Attached ──┐ the program dies, or releases them
 //!  nobody ───┤                         ├──► nobody: closes all after the time that the program named
-//!            └── nobody comes ─► end   └──► attach by another, which waits until the one before lets go
+//!            └── time-out ───► end   └──► attach by another, which waits until the previous one releases
 //! ```
-//! It reads nothing from the sockets that it keeps, and writes nothing to them.
+//! It neither reads from the sockets that it keeps nor writes to them.
 
 use crate::message::{self, Id, LAYOUT, Message, raise_open_files};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -23,13 +23,13 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long the holder waits for the first program, and for the first message of a peer.
+/// Time that the holder waits for the first program, and for the first message of a peer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a program has to let go when another one replaces it.
+/// Time in which a program must release the sockets when another one replaces it.
 const LET_GO: Duration = Duration::from_secs(5);
 
-/// How many peers the holder accepts at a time: the attached program, its successor, and some to refuse.
+/// Maximum number of peers at a time: the attached program, its successor, and some to refuse.
 const MAX_PEERS: usize = 16;
 
 /// A holder that listens for programs.
@@ -39,16 +39,16 @@ pub struct Holder {
     path: PathBuf,
     kept: BTreeMap<Id, HeldItem>,
     peers: Vec<Peer>,
-    /// When everything is closed if no program attaches.
+    /// When everything is closed unless a program attaches.
     until: Option<Instant>,
 }
 
-/// A socket, with its journal if it is a connection; or descriptors that connections have in common.
+/// A socket, with its journal if it is a connection; or descriptors that connections share.
 #[derive(Debug)]
 struct HeldItem {
     message: Message,
     fds: Vec<OwnedFd>,
-    /// What belongs to a connection beside its socket and its journal.
+    /// Further descriptors of a connection, in addition to its socket and its journal.
     attachment: Option<(Message, Vec<OwnedFd>)>,
 }
 
@@ -64,9 +64,9 @@ struct Peer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// Has not said what it wants, or was refused; disconnected at this time.
+    /// Has not sent its first message, or was refused; disconnected at this time.
     New(Instant),
-    /// Waits until the attached program lets go, or until this time.
+    /// Waits until the attached program releases the sockets, or until this time.
     Following(Instant),
     Attached,
     Refused,
@@ -86,7 +86,7 @@ enum Outgoing {
 enum Turn {
     Stays,
     Gone,
-    /// The holder is to end.
+    /// The holder must stop.
     End,
 }
 
@@ -94,7 +94,7 @@ impl Holder {
     /// Listens at a Unix socket that only this process's user may use. A stale socket file is replaced.
     ///
     /// # Errors
-    /// If it cannot, for instance because another holder listens there.
+    /// If that fails, for instance because another holder listens there.
     pub fn bind(path: &Path) -> io::Result<Self> {
         raise_open_files();
         let address = SocketAddrUnix::new(path)?;
@@ -102,7 +102,7 @@ impl Holder {
             Ok(file) if !file.file_type().is_socket() => {
                 return Err(io::Error::new(
                     io::ErrorKind::AlreadyExists,
-                    "there is a file of that name, and it is not a socket",
+                    "a file with this name exists, and it is not a socket",
                 ));
             }
             Ok(_) if connect(new_socket()?, &address) == Err(Errno::CONNREFUSED) => {
@@ -112,7 +112,8 @@ impl Holder {
         }
         let listener = new_socket()?;
         bind(&listener, &address)?;
-        // Up to here, the system refuses everybody; from here on, other users are refused by their credentials.
+        // Up to this point, the system refuses all connections; from here on, other users are refused by their
+        // credentials.
         chmod(path, Mode::RUSR | Mode::WUSR)?;
         listen(&listener, MAX_PEERS as i32)?;
         Ok(Self {
@@ -124,11 +125,11 @@ impl Holder {
         })
     }
 
-    /// Keeps what programs give it, until one tells it to end or none has come back in time. Returns the number of listening
-    /// sockets and connections that it closed then.
+    /// Keeps programs' sockets until a program stops it, or no program attaches in time. Returns the number of
+    /// listening sockets and connections that it closed then.
     ///
     /// # Errors
-    /// If the system refuses to wait.
+    /// If waiting for events fails.
     pub fn run(mut self) -> io::Result<usize> {
         loop {
             self.wait()?;
@@ -238,7 +239,7 @@ impl Holder {
             | Message::Common { id, .. }
                 if is_attached && fds.is_empty() =>
             {
-                // A connection without what belongs to it is of no use to anybody.
+                // A connection is useless without its attachment.
                 self.kept.remove(&id);
                 self.say(index, Message::Unkept { id });
             }
@@ -270,7 +271,7 @@ impl Holder {
             Message::Forget { id } if is_attached => {
                 self.kept.remove(&id);
             }
-            // A second program without an attached one: it cannot use what is kept, and wants to listen itself.
+            // A second program without an attached one: it cannot use the kept sockets, and wants to listen itself.
             Message::End if is_attached || self.attached().is_none() => return Turn::End,
             _ => {}
         }
@@ -279,7 +280,7 @@ impl Holder {
 
     fn attach(&mut self, index: usize, layout: u32) {
         if layout != LAYOUT {
-            let reason = format!("it speaks in form {LAYOUT} and the program in form {layout}");
+            let reason = format!("its protocol version is {LAYOUT}, the program's is {layout}");
             return self.refuse(index, reason);
         }
         let is_followed = |peer: &Peer| matches!(peer.role, Role::Following(_));
@@ -290,7 +291,7 @@ impl Holder {
             }
             Some(attached) => {
                 self.say(attached, Message::LetGo);
-                // Sent before waiting for it.
+                // Sent before waiting for its answer.
                 if self.send(attached) != Turn::Stays {
                     self.peers[attached].outgoing.clear();
                 }
@@ -299,7 +300,7 @@ impl Holder {
         }
     }
 
-    /// Gives everything that is kept to this program.
+    /// Passes everything that is kept to this program.
     fn hand_over(&mut self, index: usize) {
         self.until = None;
         let peer = &mut self.peers[index];
@@ -332,7 +333,8 @@ impl Holder {
         self.say(index, Message::Refused { layout, reason });
     }
 
-    /// A peer is gone. If it was the attached program, its successor attaches, or the time starts to run.
+    /// Removes a peer that has disconnected. If it was the attached program, its successor attaches, or the time starts
+    /// to run.
     fn remove(&mut self, index: usize) {
         let peer = self.peers.remove(index);
         if peer.role != Role::Attached {
@@ -355,7 +357,7 @@ impl Holder {
         outgoing.push_back(Outgoing::Message(message));
     }
 
-    /// Sends a peer as much as it reads now.
+    /// Sends a peer as much as it can receive now.
     fn send(&mut self, index: usize) -> Turn {
         let peer = &mut self.peers[index];
         while let Some(next) = peer.outgoing.front() {
@@ -383,7 +385,7 @@ impl Holder {
 }
 
 impl Peer {
-    /// The deadline of what the peer is expected to do.
+    /// Returns the deadline of the peer's next step.
     fn deadline(&self) -> Option<Instant> {
         match self.role {
             Role::New(until) | Role::Following(until) => Some(until),
@@ -394,7 +396,7 @@ impl Peer {
 
 impl Drop for Holder {
     fn drop(&mut self) {
-        // Somebody may have removed it already.
+        // The file may have been removed already.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -404,7 +406,7 @@ fn send_kept(socket: &OwnedFd, message: &Message, fds: &[OwnedFd]) -> Result<(),
     message::send(socket, message, &fds)
 }
 
-/// A socket such as programs and holders talk over.
+/// Creates a socket for the connection between programs and holders.
 pub(crate) fn new_socket() -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)

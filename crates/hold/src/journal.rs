@@ -1,30 +1,29 @@
-//! What the next program must know about a connection: the output owed to the peer, and words and a record of the program's
-//! own.
+//! The state of a connection for the next program: the output owed to the peer, and the program's own words and record.
 //!
-//! **What.** A [`Journal`] is a file in memory that the program writes and the holder keeps open with the socket. The other
-//! half of what survives is in the kernel: the socket's queues and counters.
+//! **What.** A [`Journal`] is a file in memory that the program writes and the holder keeps open with the socket. The
+//! other half of the state that survives is in the kernel: the socket's queues and counters.
 //!
 //! **How.** The program peeks at its input, without taking it off the socket's queue, and handles it. Then, in this order:
 //!
-//! 1. [`Journal::note`] writes the replies and the state after this input, beside the state before it,
+//! 1. [`Journal::note`] writes the replies and the state after this input, next to the state before it,
 //! 2. [`discard`](crate::discard) takes the input off the queue: this is the moment at which the input counts as handled,
 //! 3. the replies are sent.
 //!
-//! The kernel counts what was taken off the queue, and what was written. So [`Journal::recover`] finds, whenever the program died:
-//! either the state before, and the input still in the queue; or the state after, and how many bytes of the replies have been
-//! written. No reply is lost or sent twice, and no message is torn. The beginning of a message stays in the queue until the
-//! rest has come.
+//! The kernel counts the bytes read off the queue and the bytes written. So [`Journal::recover`] finds one of two
+//! states, whenever the program died: the state before, and the input still in the queue; or the state after, and the
+//! number of bytes of the replies that have been written. No reply is lost or sent twice, and no message is torn. The
+//! start of a message stays in the queue until the rest has arrived.
 //!
-//! Something other than the program may take input off the queue and write replies as well, where it counts both: who recovers
-//! subtracts these counts from the kernel's ([`Journal::recover_at`]), and the journal's mark says whether there is any
-//! ([`Journal::set_mark`]).
+//! Something other than the program may also read input and write replies, if it counts both: the next program
+//! subtracts these counts from the kernel's ([`Journal::recover_at`]), and the journal's mark says whether there are
+//! any ([`Journal::set_mark`]).
 //!
 //! **Cost.** A peek instead of a read, one more system call to discard, one or two to write to the file: about a microsecond
 //! per batch.
-//! The file has three pages, plus the output that waits for a peer which does not read. Without a holder there is no cost.
+//! The file has three pages, plus the output that waits for a peer that does not read. Without a holder there is no cost.
 //!
-//! **What it needs of the kernel.** A write of the header, which lies within one page, happens completely or not at all,
-//! since a process is killed between two pages at the earliest; a longer write has happened up to some byte.
+//! **What it needs from the kernel.** A write of the header, which lies within one page, happens completely or not at
+//! all, since a process is killed between two pages at the earliest; a longer write has happened up to some byte.
 
 use crate::progress::Progress;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -47,32 +46,32 @@ const HEADER_BYTES: usize = 8 * HEADER_WORDS;
 /// The offset of the output: right after the header, so that one call can write both.
 const OUTPUT_AT: u64 = HEADER_AT + HEADER_BYTES as u64;
 
-/// When so many bytes have been sent, the rest of the output is moved to the front, and the file truncated.
+/// Number of sent bytes after which the rest of the output is moved to the front, and the file truncated.
 const SPARE_BYTES: u64 = 1 << 20;
 
-/// What a program notes of its own, as it likes.
+/// Values that a program may use as it likes.
 pub type Words = [u64; 3];
 
 /// The state at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct State {
-    /// How many bytes were output before those that are in the file.
+    /// Number of output bytes before those in the file.
     position: u64,
-    /// How many bytes of output are in the file, sent or not.
+    /// Number of output bytes in the file, sent or not.
     len: u64,
     /// The program's words.
     words: Words,
 }
 
-/// The file's header. Its words, in order, are those of the fields; the last is a sum of the others.
+/// The file's header. Its words are the fields, in order; the last is a checksum of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Header {
     /// The kernel's count of written bytes before the first byte of output.
     written_before: u64,
-    /// How much input is off the queue when `after` holds.
+    /// Number of input bytes read off the queue when `after` holds.
     input: u64,
     record_len: u64,
-    /// The program's, whichever state holds.
+    /// The program's mark, whichever state holds.
     mark: u64,
     before: State,
     after: State,
@@ -135,7 +134,7 @@ impl Header {
 }
 
 impl Header {
-    /// How many bytes of the output in the file have been sent, if this state holds.
+    /// Returns the number of bytes of the output in the file that have been sent, if this state holds.
     fn sent(&self, state: &State, progress: Progress) -> Result<u64, Damaged> {
         let overflow = Damaged::Inconsistent("its counts are too large");
         let least = self.written_before.checked_add(state.position);
@@ -154,7 +153,7 @@ impl Header {
     }
 }
 
-/// A checksum against torn headers; not cryptographic.
+/// Computes a checksum against torn headers; not cryptographic.
 fn sum(words: &[u64; HEADER_WORDS]) -> u64 {
     let words = words[..HEADER_WORDS - 1].iter();
     words.fold(0xcbf2_9ce4_8422_2325, |sum, word| {
@@ -168,11 +167,11 @@ fn sum(words: &[u64; HEADER_WORDS]) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damaged {
-    /// It is of another version.
+    /// It was written by another version.
     #[error("it was written by another version of this program")]
     OtherLayout,
     /// It contradicts itself.
-    #[error("its journal contradicts itself: {0}")]
+    #[error("its journal is inconsistent: {0}")]
     Inconsistent(&'static str),
     /// It contradicts the socket.
     #[error(
@@ -180,18 +179,18 @@ pub enum Damaged {
          {consumed} bytes have been read, of which {noted} were noted"
     )]
     OtherSocket {
-        /// How many bytes the program has written to the socket, by the kernel's count.
+        /// Number of bytes that the program has written to the socket, by the kernel's count.
         written: u64,
-        /// The number of bytes that were written at least, by the journal.
+        /// Minimum number of bytes written, by the journal.
         least: u64,
-        /// The number of bytes that were written at most, by the journal.
+        /// Maximum number of bytes written, by the journal.
         most: u64,
-        /// How many bytes the program has read from the socket, by the kernel's count.
+        /// Number of bytes that the program has read from the socket, by the kernel's count.
         consumed: u64,
-        /// How many bytes the journal had noted as read.
+        /// Number of bytes that the journal had noted as read.
         noted: u64,
     },
-    /// It is of a connection whose attachment is missing: see [`Link::attach`](crate::Link::attach).
+    /// It belongs to a connection whose attachment is missing: see [`Link::attach`](crate::Link::attach).
     #[error("the descriptors that belong to its kernel half are missing")]
     NotAttached,
     /// The system refuses access.
@@ -216,7 +215,7 @@ impl From<io::Error> for Damaged {
 pub struct Journal {
     file: OwnedFd,
     written_before: u64,
-    /// How much input is off the queue once the caller has discarded what was noted.
+    /// Number of input bytes read off the queue once the caller has discarded the noted ones.
     input: u64,
     record_len: u64,
     mark: u64,
@@ -228,11 +227,11 @@ pub struct Journal {
 /// The changes since the last note.
 #[derive(Clone, Copy, Debug)]
 pub struct Note<'a> {
-    /// How many bytes of input were handled. The caller discards them right after noting this.
+    /// Number of input bytes that were handled. The caller discards them right after noting this.
     pub input: usize,
     /// Output that was noted before and has not been sent.
     pub unsent: &'a [u8],
-    /// New output. To be sent once the input has been discarded.
+    /// New output, which must be sent after the input has been discarded.
     pub output: &'a [u8],
     /// The state for the next program.
     pub words: Words,
@@ -243,7 +242,7 @@ pub struct Note<'a> {
 pub struct Recovered {
     /// The journal, to continue with.
     pub journal: Journal,
-    /// What is still to be sent.
+    /// Output that still must be sent.
     pub unsent: Vec<u8>,
     /// The last words; 0 if nothing was ever noted.
     pub words: Words,
@@ -252,7 +251,8 @@ pub struct Recovered {
 }
 
 impl Journal {
-    /// The journal of a TCP connection that nobody has read from or written to.
+    /// Creates the journal of a new TCP connection, from which nothing has been read and to which nothing has been
+    /// written.
     ///
     /// # Errors
     /// If the system has no memory for it, or the socket is not TCP.
@@ -279,11 +279,11 @@ impl Journal {
         Self::recover_at(file, Progress::of(socket)?)
     }
 
-    /// The same for a connection whose program has got so far. Where others than the program take input or write, it is the
-    /// kernel's count less theirs.
+    /// Continues the journal of a connection at a given progress. If others than the program read input or write, it
+    /// must be the kernel's count minus theirs.
     ///
     /// # Errors
-    /// As [`Journal::recover`].
+    /// Those of [`Journal::recover`].
     pub fn recover_at(file: OwnedFd, progress: Progress) -> Result<Recovered, Damaged> {
         let header = read_header(&file)?;
         let state = match progress.consumed >= header.input {
@@ -293,7 +293,7 @@ impl Journal {
         let sent = header.sent(&state, progress)?;
         let file_len = fstat(&file)?.st_size as u64;
         let end = OUTPUT_AT.checked_add(state.len);
-        // Output that is sent may be cut off before the header says so.
+        // Sent output may be truncated before the header is updated.
         let is_cut = sent < state.len && end.is_none_or(|end| end > file_len);
         if is_cut || header.record_len > HEADER_AT {
             return Err(Damaged::Inconsistent("it is shorter than it says"));
@@ -319,16 +319,16 @@ impl Journal {
         })
     }
 
-    /// The mark in a journal: see [`Journal::set_mark`].
+    /// Reads the mark in a journal: see [`Journal::set_mark`].
     ///
     /// # Errors
-    /// [`Damaged`] if there is none to be read.
+    /// [`Damaged`] if it cannot be read.
     pub fn mark_in(file: &OwnedFd) -> Result<u64, Damaged> {
         Ok(read_header(file)?.mark)
     }
 
-    /// Changes the mark, which holds at once: 0 in the beginning. All that was noted has been discarded. From now on, the kernel's
-    /// counts include so much more that is not the program's, input first, and that nobody subtracts any more.
+    /// Changes the mark at once; it starts at 0. Everything noted must have been discarded. From now on, the kernel's
+    /// counts include `others` in addition to the program's bytes, input first, which nobody subtracts any longer.
     ///
     /// # Errors
     /// If the system refuses to write it.
@@ -352,7 +352,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Notes what has happened, before the input is discarded and the output sent.
+    /// Notes the handled input and its output, before the input is discarded and the output sent.
     ///
     /// # Errors
     /// If the system has no memory for it. The connection can then no longer outlive the program.
@@ -362,7 +362,7 @@ impl Journal {
             return Ok(());
         }
         if note.unsent.is_empty() {
-            self.begin_anew()?;
+            self.restart_output()?;
         } else if self.state.len - note.unsent.len() as u64 > SPARE_BYTES {
             self.move_to_front(note.unsent)?;
         }
@@ -381,8 +381,8 @@ impl Journal {
     fn write(&mut self, before: State, after: State, note: Note) -> Result<(), Errno> {
         let end = OUTPUT_AT + after.len;
         self.file_len = self.file_len.max(end);
-        // If the program is killed during this, it has not discarded the input: the state before holds, in which everything
-        // is sent.
+        // If the program is killed during this, it has not discarded the input: the state before holds, in which
+        // everything is sent.
         if note.input > 0 && before.len == 0 {
             let header = self.header(before, after, note.input).to_bytes();
             let both = [IoSlice::new(&header), IoSlice::new(note.output)];
@@ -396,14 +396,14 @@ impl Journal {
         self.write_header(before, after, note.input)
     }
 
-    /// All output has been sent: new output overwrites it.
-    fn begin_anew(&mut self) -> Result<(), Errno> {
+    /// Notes that all output has been sent: new output overwrites it.
+    fn restart_output(&mut self) -> Result<(), Errno> {
         self.state.position += self.state.len;
         self.state.len = 0;
         self.cut()
     }
 
-    /// Moves unsent output to the front, over what has been sent.
+    /// Moves unsent output to the front, over the sent output.
     fn move_to_front(&mut self, unsent: &[u8]) -> Result<(), Errno> {
         let sent = self.state.len - unsent.len() as u64;
         if sent < unsent.len() as u64 {
@@ -420,7 +420,7 @@ impl Journal {
         self.cut()
     }
 
-    /// Frees memory if the output was much longer than it is.
+    /// Frees memory if the output was once much longer.
     fn cut(&mut self) -> Result<(), Errno> {
         let end = OUTPUT_AT + self.state.len;
         if self.file_len > end + SPARE_BYTES {

@@ -1,4 +1,4 @@
-//! What an earlier program has left.
+//! Sockets left by an earlier program.
 
 use crate::message::Id;
 use rustix::fd::OwnedFd;
@@ -25,20 +25,20 @@ pub struct HeldConnection {
     pub socket: OwnedFd,
     /// Its journal: see [`Journal::recover`](crate::Journal::recover).
     pub journal: OwnedFd,
-    /// What else the earlier program kept for it: see [`Link::attach`](crate::Link::attach).
+    /// Further descriptors that the earlier program kept for it: see [`Link::attach`](crate::Link::attach).
     pub attachment: Option<Attachment>,
 }
 
-/// Descriptors of an earlier program beside a connection's socket.
+/// Descriptors of an earlier program in addition to a connection's socket.
 #[derive(Debug)]
 pub struct Attachment {
     /// The label that the earlier program gave them.
     pub label: String,
-    /// The descriptors, in the order in which it gave them.
+    /// The descriptors, in the order in which the program passed them.
     pub fds: Vec<OwnedFd>,
 }
 
-/// Descriptors of an earlier program that its connections have in common: see [`Link::keep_common`](crate::Link::keep_common).
+/// Descriptors of an earlier program that its connections share: see [`Link::keep_common`](crate::Link::keep_common).
 #[derive(Debug)]
 pub struct HeldCommon {
     /// Their id at the holder.

@@ -1,15 +1,16 @@
 //! Keeps a program's sockets open while the program is killed, restarted or replaced.
 //!
-//! **Why it exists apart.** It knows sockets and bytes, and nothing of OpenFlow. The holder must survive all programs, so it
-//! should be small.
+//! **Why it exists apart.** It handles sockets and bytes, and does not depend on OpenFlow. The holder must survive all
+//! programs, so it should be small.
 //!
-//! **What.** A [`Holder`] is a process with a Unix socket. A program [`attach`]es to it, gives it its listening sockets and
-//! connections ([`Link`]), and writes a [`Journal`] for each connection, which the holder keeps as well; other descriptors may
-//! belong to a connection, or to all ([`Link::attach`], [`Link::keep_common`]). When the program is
-//! gone, by `kill -9` or because another one replaces it, the next program receives all of them, and continues each
-//! connection at the exact byte ([`Journal::recover`]). The holder neither reads from the sockets nor writes to them.
+//! **What.** A [`Holder`] is a process with a Unix socket. A program [`attach`]es to it, passes it its listening
+//! sockets and connections ([`Link`]), and writes a [`Journal`] for each connection, which the holder keeps as well;
+//! other descriptors may belong to a connection, or to all ([`Link::attach`], [`Link::keep_common`]). When the program
+//! has ended, by `kill -9` or because another one replaces it, the next program receives all of them, and continues
+//! each connection at the exact byte ([`Journal::recover`]). The holder neither reads from the sockets nor writes to
+//! them.
 //!
-//! systemd can be in the holder's place: it keeps descriptors for its services ([`attach_to_manager`]).
+//! systemd can replace the holder: it keeps descriptors for its services ([`attach_to_manager`]).
 //!
 //! **Access.** Only its owner and root can open the holder's socket, and both sides check each other's user.
 //!
@@ -21,9 +22,9 @@
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("hold.sock");
 //! let holder = Holder::bind(&path)?;
-//! let holder = std::thread::spawn(move || holder.run()); // a process of its own, in earnest
+//! let holder = std::thread::spawn(move || holder.run()); // a separate process in practice
 //! let held = attach(&path, Duration::from_secs(30))?;
-//! assert!(held.connections.is_empty()); // no program was there before
+//! assert!(held.connections.is_empty()); // no earlier program left any
 //! held.link.end();
 //! # holder.join().expect("it does not panic")?;
 //! # Ok(())

@@ -1,4 +1,4 @@
-//! The messages between a program and the holder: one datagram each, with the sockets that it concerns.
+//! The messages between a program and the holder: one datagram each, with the sockets that it describes.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -23,41 +23,41 @@ const MAX_BYTES: usize = 4096;
 /// The maximum number of descriptors in a message.
 pub const MAX_FDS: usize = 8;
 
-/// Identifies what is kept.
+/// Identifies a kept item.
 pub type Id = u64;
 
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// To the holder: the program attaches and takes what is kept. After the program's end, everything is kept for so many
-    /// seconds.
+    /// To the holder: the program attaches and takes over the kept sockets. After the program's end, everything is kept
+    /// for this number of seconds.
     Attach { layout: u32, keep_seconds: u32 },
     /// In both directions: a listening socket to keep.
     Listener { id: Id, label: String },
     /// In both directions: a connection and its journal to keep.
     Connection { id: Id, label: String },
-    /// In both directions: so many descriptors to keep for as long as the connection with this id.
+    /// In both directions: descriptors, `fds` of them, to keep for as long as the connection with this id.
     Attachment { id: Id, fds: u8, label: String },
-    /// In both directions: so many descriptors to keep that belong to no connection alone.
+    /// In both directions: descriptors, `fds` of them, to keep that belong to no single connection.
     Common { id: Id, fds: u8, label: String },
-    /// To the holder: the attachment of the connection with this id is needed no more.
+    /// To the holder: the attachment of the connection with this id is no longer needed.
     Detach { id: Id },
     /// To the holder: the program has closed this.
     Forget { id: Id },
     /// To the holder: close everything, and end.
     End,
-    /// To the program: there is no room to keep this.
+    /// To the program: the holder has no space to keep this.
     Unkept { id: Id },
-    /// To the program: that was everything; the program is attached.
+    /// To the program: everything was passed; the program is attached.
     Attached,
-    /// To the program: let go, another one takes over.
+    /// To the program: release the sockets, another program takes over.
     LetGo,
     /// To the program: why it is not attached.
     Refused { layout: u32, reason: String },
 }
 
 impl Message {
-    /// How many descriptors come with it.
+    /// Returns the number of descriptors that are sent with it.
     pub fn fds(&self) -> usize {
         match self {
             Self::Listener { .. } => 1,
@@ -94,7 +94,7 @@ impl Message {
         }
     }
 
-    /// `None` if these bytes are not a message.
+    /// Decodes a message; returns `None` if the bytes are none.
     fn decode(bytes: &[u8]) -> Option<Self> {
         let (kind, body) = bytes.split_first()?;
         match kind {
@@ -158,7 +158,7 @@ fn take_u32(bytes: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::from_le_bytes(*number), rest))
 }
 
-/// A duration in seconds, as sent.
+/// Returns a duration in seconds, as sent.
 pub fn whole_seconds(time: Duration) -> u32 {
     let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
     u32::try_from(seconds).unwrap_or(u32::MAX)
@@ -188,11 +188,11 @@ pub fn send(socket: impl AsFd, message: &Message, fds: &[BorrowedFd]) -> Result<
     sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, flags).map(drop)
 }
 
-/// Receives a message without waiting; `None` if the other side has closed. Its descriptors may be missing if this process
-/// has no room for them.
+/// Receives a message without waiting; returns `None` if the other side has closed. Its descriptors may be missing if
+/// this process has no space for them.
 ///
 /// # Errors
-/// [`Errno::AGAIN`] if there is none; [`Errno::PROTO`] if it is malformed.
+/// [`Errno::AGAIN`] if none has arrived; [`Errno::PROTO`] if it is malformed.
 pub fn receive(socket: impl AsFd) -> Result<Option<(Message, Vec<OwnedFd>)>, Errno> {
     let mut bytes = [0; MAX_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_no_message() {
+    fn rejects_malformed_messages() {
         for bytes in [
             &b""[..],
             b"x",

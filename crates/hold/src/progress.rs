@@ -5,8 +5,8 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use std::io;
 
-/// How many times the counters are read until two readings agree. They settle while nobody reads or writes: the peer can
-/// acknowledge only what was sent, and send only what there is room for.
+/// Maximum number of readings of the counters until two agree. They settle while nobody reads or writes: the peer can
+/// acknowledge only sent bytes, and send only as much as the window allows.
 const READINGS: u32 = 1000;
 
 /// The progress of a TCP connection since it was accepted.
@@ -19,7 +19,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The progress of a connection that nobody reads or writes meanwhile.
+    /// Returns the progress of a connection that nobody reads or writes during the call.
     ///
     /// # Errors
     /// If the socket is not TCP, or is broken.
@@ -39,11 +39,11 @@ impl Progress {
             }
             std::thread::yield_now();
         }
-        Err(io::Error::other("its counters do not settle"))
+        Err(io::Error::other("its counters keep changing"))
     }
 }
 
-/// Takes peeked bytes off a TCP socket's queue, without copying them. The system needs `room` as if it copied them.
+/// Removes peeked bytes from a TCP socket's queue, without copying them. The system needs `room` as if it copied them.
 ///
 /// # Errors
 /// If the connection is broken.
@@ -77,7 +77,7 @@ impl TcpInfo {
     fn of(socket: BorrowedFd) -> io::Result<Self> {
         let mut info = Self::default();
         let mut length = size_of::<Self>() as libc::socklen_t;
-        // SAFETY: the kernel writes at most `length` bytes to `info`, which has as many and is made of numbers.
+        // SAFETY: the kernel writes at most `length` bytes to `info`, which has that length and consists of numbers.
         let result = unsafe {
             libc::getsockopt(
                 socket.as_raw_fd(),
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!((now.consumed, now.written - start.written), (600, 300));
         drop(peer);
         let mut rest = Vec::new();
-        // What was sent to a peer that has closed may reset the connection.
+        // Bytes sent to a peer that has closed may reset the connection.
         let _ = socket.read_to_end(&mut rest);
         assert!(rest.len() <= 400);
     }

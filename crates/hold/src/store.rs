@@ -1,8 +1,9 @@
-//! A service manager, systemd, in a holder's place: it keeps descriptors by name, and passes them to the next program when that starts.
+//! A service manager, systemd, instead of a holder: it keeps descriptors by name, and passes them to the next program
+//! when that starts.
 //!
-//! **How.** Each descriptor has a name of its own (`FDNAME` of sd_notify(3)), which tells what the holder is told by a message:
-//! `urtica.KIND.ID.INDEX.COUNT.LABEL`. The next program finds them by `LISTEN_FDS` and `LISTEN_FDNAMES` (sd_listen_fds(3)). Of what was
-//! not stored as a whole when the program died, the rest is removed.
+//! **How.** Each descriptor has a unique name (`FDNAME` of sd_notify(3)) with the information that a holder receives by
+//! a message: `urtica.KIND.ID.INDEX.COUNT.LABEL`. The next program finds them by `LISTEN_FDS` and `LISTEN_FDNAMES`
+//! (sd_listen_fds(3)). Items that were only partly stored when the program died are removed.
 //!
 //! Other descriptors that the manager passes, such as those of a socket unit, are left alone.
 
@@ -22,16 +23,16 @@ use std::mem::MaybeUninit;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What names of ours begin with.
+/// The start of our names.
 const PREFIX: &str = "urtica";
 
-/// The longest name that systemd takes.
+/// Maximum length of a name in systemd.
 const MAX_NAME: usize = 255;
 
 /// The first descriptor that is passed: `SD_LISTEN_FDS_START`.
 const FIRST_FD: RawFd = 3;
 
-/// The kinds of what is stored, as in the names.
+/// The kinds of stored items, as in the names.
 const LISTENER: char = 'L';
 const CONNECTION: char = 'C';
 const ATTACHMENT: char = 'T';
@@ -42,33 +43,33 @@ const COMMON: char = 'M';
 pub(crate) struct Store {
     socket: OwnedFd,
     manager: SocketAddrUnix,
-    /// The names of what is stored.
+    /// The names of the stored descriptors.
     names: Mutex<BTreeMap<Id, Vec<Name>>>,
 }
 
-/// What a descriptor's name tells.
+/// The information in a descriptor's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Name {
     kind: char,
     id: Id,
-    /// Which of `count` descriptors that belong together it is.
+    /// Its index among `count` descriptors that belong together.
     index: usize,
     count: usize,
     label: String,
 }
 
-/// What an earlier program has left.
+/// The descriptors left by an earlier program.
 #[derive(Debug, Default)]
 pub(crate) struct Left {
     pub listeners: Vec<HeldListener>,
     pub connections: Vec<HeldConnection>,
     pub commons: Vec<HeldCommon>,
-    /// The highest id that was used.
+    /// The highest id used.
     pub last_id: Id,
 }
 
 impl Store {
-    /// That of the manager with this socket, as `NOTIFY_SOCKET` has it: a path, or an abstract name after `@`.
+    /// Opens the store of the manager with this socket, as in `NOTIFY_SOCKET`: a path, or an abstract name after `@`.
     pub fn at(manager: &str) -> Result<Self, Errno> {
         let manager = match manager.strip_prefix('@') {
             Some(name) => SocketAddrUnix::new_abstract_name(name.as_bytes())?,
@@ -82,7 +83,8 @@ impl Store {
         })
     }
 
-    /// Sorts what the manager has passed. What does not belong to anything is removed from the store.
+    /// Sorts the descriptors that the manager has passed. Those that do not belong to anything are removed from the
+    /// store.
     pub fn take(&self, passed: Vec<(String, OwnedFd)>) -> Left {
         let mut groups: BTreeMap<(Id, char), Group> = BTreeMap::new();
         for (text, fd) in passed {
@@ -96,18 +98,19 @@ impl Store {
             self.names.lock().entry(name.id).or_default().push(name);
         }
         let mut left = Left::default();
-        // In the order of ids, and of a connection before its attachment.
+        // In the order of ids, and each connection before its attachment.
         for ((id, kind), group) in groups {
             left.last_id = left.last_id.max(id);
             if !left.add(id, kind, group) {
-                // What is not removed now is found again by the next program.
+                // Descriptors that are not removed now are found again by the next program.
                 let _ = self.remove(id, |name| name.kind == kind);
             }
         }
         left
     }
 
-    /// Stores or removes what a holder would on this message. Nothing is done twice if it is called again after an error.
+    /// Stores or removes descriptors as a holder would on this message. Can be called again after an error without
+    /// repeating steps.
     ///
     /// # Errors
     /// [`Errno::AGAIN`] if the manager does not read it now, others if it is gone.
@@ -140,7 +143,7 @@ impl Store {
                 count: fds.len(),
                 label: label.to_owned(),
             };
-            // Not polled: a connection that has ended is removed when its program says so.
+            // Not polled: a connection that has ended is removed when its program reports it.
             self.notify(&format!("FDSTORE=1\nFDPOLL=0\nFDNAME={name}"), Some(*fd))?;
             let stored = names.entry(id).or_default();
             if !stored.contains(&name) {
@@ -150,7 +153,7 @@ impl Store {
         Ok(())
     }
 
-    /// Removes those descriptors of an id.
+    /// Removes the selected descriptors of an id.
     fn remove(&self, id: Id, which: impl Fn(&Name) -> bool) -> Result<(), Errno> {
         let mut names = self.names.lock();
         let Some(stored) = names.get_mut(&id) else {
@@ -195,7 +198,7 @@ struct Group {
 }
 
 impl Left {
-    /// Returns whether it is whole and belongs to something.
+    /// Adds a group; returns whether it is complete and belongs to something.
     fn add(&mut self, id: Id, kind: char, group: Group) -> bool {
         if group.fds.len() != group.count {
             return false;
@@ -234,7 +237,8 @@ impl Left {
     }
 }
 
-/// The descriptors that the manager has passed to this process, with their names. Empty from the second call on.
+/// Returns the descriptors that the manager has passed to this process, with their names. Empty from the second call
+/// on.
 pub(crate) fn passed() -> Vec<(String, OwnedFd)> {
     static TAKEN: AtomicBool = AtomicBool::new(false);
     let variable = |name: &str| std::env::var(name).ok();
@@ -252,13 +256,15 @@ pub(crate) fn passed() -> Vec<(String, OwnedFd)> {
         .collect()
 }
 
-/// A descriptor that this process was started with; `None` where there is none of that number.
+/// Returns a descriptor that this process was started with; `None` if the number has none.
 fn own(number: RawFd) -> Option<OwnedFd> {
-    // SAFETY: the number is not negative, and is only asked about here; who started the process has opened it, for it alone.
+    // SAFETY: the number is not negative, and is only queried here; the parent process has opened it, for this process
+    // alone.
     let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
     fcntl_getfd(borrowed).ok()?;
     fcntl_setfd(borrowed, FdFlags::CLOEXEC).ok()?;
-    // SAFETY: it is open, and `passed` hands it out once. By its name it is ours, and nobody else in the process uses it.
+    // SAFETY: it is open, and `passed` returns it once. By its name it is ours, and nothing else in the process uses
+    // it.
     Some(unsafe { OwnedFd::from_raw_fd(number) })
 }
 

@@ -1,4 +1,4 @@
-//! Programs that come and go, and a holder between them.
+//! Programs that start and end, with a holder between them.
 
 use rustix::fd::{AsFd, OwnedFd};
 use std::io::{self, Read, Write};
@@ -11,7 +11,7 @@ use urtica_hold::{Held, HoldError, Holder, Journal, Notice, attach};
 
 const LONG: Duration = Duration::from_secs(600);
 
-/// A holder on a thread, where a process would be.
+/// A holder on a thread instead of a process.
 struct Room {
     _folder: tempfile::TempDir,
     path: PathBuf,
@@ -34,7 +34,7 @@ impl Room {
         attach(&self.path, LONG).unwrap()
     }
 
-    /// How many sockets it closed when it ended, which it must do.
+    /// Returns the number of sockets that it closed when it stopped, which it must do.
     fn closed(self) -> usize {
         let count = self.holder.join().unwrap().unwrap();
         assert!(!self.path.exists());
@@ -74,14 +74,14 @@ fn wait_for(link: &urtica_hold::Link, wanted: Notice) {
 }
 
 #[test]
-fn the_next_program_has_what_the_last_one_had() {
+fn the_next_program_takes_over_all_sockets() {
     let room = Room::new();
     let held = room.attach();
     assert!(held.listeners.is_empty() && held.connections.is_empty());
     let (listener, mut peer, socket) = listen();
     let place = listener.local_addr().unwrap();
     let journal = keep(&held, &listener, &socket);
-    // The program is gone, and all that it had open.
+    // The program has ended, and all its descriptors are closed.
     drop((held, listener, socket, journal));
     peer.write_all(b"still there?").unwrap();
 
@@ -96,12 +96,12 @@ fn the_next_program_has_what_the_last_one_had() {
     let mut said = [0; 12];
     socket.read_exact(&mut said).unwrap();
     assert_eq!(&said, b"still there?");
-    // New connections come to the same listener.
+    // New connections arrive at the same listener.
     let listener = TcpListener::from(held.listeners.pop().unwrap().socket);
     assert_eq!(listener.local_addr().unwrap(), place);
     TcpStream::connect(place).unwrap();
 
-    // What is forgotten is not given to another.
+    // A forgotten socket is not passed to the next program.
     held.link.forget(kept.id);
     drop(held);
     let held = room.attach();
@@ -112,7 +112,7 @@ fn the_next_program_has_what_the_last_one_had() {
 }
 
 #[test]
-fn a_program_lets_go_for_the_next() {
+fn a_program_releases_its_sockets_for_the_next() {
     let room = Room::new();
     let first = room.attach();
     let (listener, _peer, socket) = listen();
@@ -120,7 +120,7 @@ fn a_program_lets_go_for_the_next() {
     let path = room.path.clone();
     let second = thread::spawn(move || attach(&path, LONG).unwrap());
     wait_for(&first.link, Notice::LetGo);
-    // A third has to come later.
+    // A third program must try again later.
     let refused = attach(&room.path, LONG).unwrap_err();
     assert!(
         refused.to_string().contains("about to take over"),
@@ -134,7 +134,7 @@ fn a_program_lets_go_for_the_next() {
 }
 
 #[test]
-fn a_program_that_does_not_let_go_keeps_what_it_has() {
+fn a_program_that_does_not_release_keeps_its_sockets() {
     let room = Room::new();
     let first = room.attach();
     let refused = attach(&room.path, LONG).unwrap_err();
@@ -193,7 +193,7 @@ fn many_connections_change_hands() {
 }
 
 #[test]
-fn the_program_hears_when_the_holder_has_gone() {
+fn the_program_is_notified_when_the_holder_stops() {
     let room = Room::new();
     let held = room.attach();
     held.link.end();
@@ -204,7 +204,7 @@ fn the_program_hears_when_the_holder_has_gone() {
 }
 
 #[test]
-fn only_the_owner_may_use_it_and_only_one_holder_listens() {
+fn only_the_owner_can_connect_and_only_one_holder_listens() {
     let room = Room::new();
     let mode = std::fs::metadata(&room.path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -213,7 +213,7 @@ fn only_the_owner_may_use_it_and_only_one_holder_listens() {
     let path = room.path.clone();
     let folder = room._folder;
     room.holder.join().unwrap().unwrap();
-    // Killed: the socket is gone, its file is not. Another file is left alone.
+    // Killed: the socket is closed, its file still exists. A file of another kind is left alone.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     drop(Holder::bind(&path).unwrap());
     std::fs::write(&path, "no socket").unwrap();
@@ -222,9 +222,9 @@ fn only_the_owner_may_use_it_and_only_one_holder_listens() {
     drop(folder);
 }
 
-/// Descriptors of a connection beside its socket, and those of all, come with it to the next program.
+/// Descriptors in addition to a connection's socket, and shared ones, are passed to the next program with it.
 #[test]
-fn attachments_are_kept_as_long_as_what_they_belong_to() {
+fn attachments_are_kept_as_long_as_their_connection() {
     let room = Room::new();
     let held = room.attach();
     let (listener, _peer, socket) = listen();
@@ -250,7 +250,7 @@ fn attachments_are_kept_as_long_as_what_they_belong_to() {
     assert_eq!(held.commons[0].attachment.fds.len(), 2);
     held.link.detach(id);
     held.link.forget(common);
-    // An id that came after is another's.
+    // Ids of an earlier program are not reused.
     assert!(held.link.keep_common("new".into(), &fds).unwrap() > common);
     drop(held);
 

@@ -1,9 +1,9 @@
-//! How long discovery takes to know a network, from the first switch's hello to the last link.
+//! Measures how long discovery takes to find a network, from the first switch's hello to the last link.
 //!
 //! `cargo bench -p urtica-services` measures; under `cargo test` the large network is small, and each is discovered
-//! once. Controller and switches are in this process and on one thread: all messages are written and read as on a real
-//! network, by an embedded controller, but the switches do no more than answer, and bytes take no time. What sockets,
-//! wake-ups and real switches add is for a real network to tell.
+//! once. Controller and switches run in this process and on one thread: all messages are encoded and decoded as on a
+//! real network, by an embedded controller, but the switches only answer, and the transport takes no time. The cost of
+//! sockets, wake-ups and real switches must be measured on a real network.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -63,7 +63,7 @@ fn measure(name: &str, topology: &Topology, rounds: usize) {
     );
 }
 
-/// What one run took.
+/// The duration of one run.
 struct Time {
     elapsed: Duration,
     since_last_up: Duration,
@@ -99,14 +99,14 @@ struct Network {
     discovery: Discovery,
     started: Instant,
     switches: BTreeMap<DatapathId, Answering>,
-    /// How many have described their ports.
+    /// Number of switches that have described their ports.
     joined: usize,
 }
 
-/// A switch that says who it is, and sends LLDP on.
+/// A switch that answers the handshake, and forwards LLDP.
 struct Answering {
     connection: ConnectionId,
-    /// What is at the other end of each port's link.
+    /// The port at the other end of each port's link.
     peers: BTreeMap<PortNo, PortId>,
     has_joined: bool,
     /// For the controller.
@@ -143,7 +143,7 @@ impl Network {
         }
     }
 
-    /// Takes to the controller what switches have said, then to each switch what is for it.
+    /// Passes the switches' messages to the controller, then the controller's to each switch.
     fn take_turn(&mut self) {
         let now = self.started.elapsed();
         for switch in self.switches.values_mut() {

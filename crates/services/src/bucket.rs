@@ -14,7 +14,7 @@ pub(crate) struct PortBuckets {
 }
 
 impl PortBuckets {
-    /// Each port may send `burst` at once and `rate` per second.
+    /// Creates buckets that allow each port `burst` at once and `rate` per second.
     pub fn new(rate: u32, burst: u32) -> Self {
         Self {
             rate: Rate::per_second(rate, burst),
@@ -22,15 +22,15 @@ impl PortBuckets {
         }
     }
 
-    /// Takes one of a port's tokens, if there is one. The caller has checked that the port exists, and
-    /// [forgets](Self::forget) a removed port, so that there are never more buckets than ports.
+    /// Takes one of a port's tokens, if it has one. The caller has checked that the port exists, and
+    /// [forgets](Self::forget) a removed port, so the number of buckets is limited by that of ports.
     pub fn take(&mut self, port: PortNo, now: Instant) -> bool {
         let new = || TokenBucket::new(now);
         let bucket = self.by_port.entry(port).or_insert_with(new);
         bucket.take(self.rate, now)
     }
 
-    /// A port was removed.
+    /// Removes the bucket of a removed port.
     pub fn forget(&mut self, port: PortNo) {
         self.by_port.remove(&port);
     }
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_port_has_its_own_until_it_is_removed() {
+    fn each_port_has_a_bucket_until_it_is_removed() {
         let now = Instant::now();
         let mut buckets = PortBuckets::new(1, 2);
         let mut take = |port| buckets.take(PortNo(port), now);

@@ -51,18 +51,18 @@ use urtica_topology::{DirectedLink, PortId, SpanningTree, Topology};
 use urtica_wire::packet::{ether_type, lldp};
 use urtica_wire::{Action, DatapathId, EntryOptions, Match, PacketIn, Port, PortStatus};
 
-/// The minimum pause between two publications, per port of the network: about ten times what building the topology takes, so
+/// The minimum pause between two publications, per port of the network: about ten times the time to build the topology, so
 /// that publishing never uses more than a tenth of a core.
 pub const PUBLISH_PAUSE_PER_PORT: Duration = Duration::from_micros(1);
 
 /// The upper limit of every duration in the configuration.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How many LLDP frames per second are examined from each port, in addition to the probes from the port at the other end of
-/// its link. An excess affects no other port.
+/// Maximum number of LLDP frames per second that are examined from each port, in addition to the probes from the port
+/// at the other end of its link. An excess affects no other port.
 const LLDP_RATE_PER_PORT: u32 = 100;
 
-/// How many LLDP frames are examined from each port in a burst.
+/// Maximum number of LLDP frames that are examined from each port in a burst.
 const LLDP_BURST_PER_PORT: u32 = 200;
 
 /// Higher than any entry that a program installs, so that none of them hides links.
@@ -71,15 +71,15 @@ const ENTRY_PRIORITY: u16 = u16::MAX;
 /// Settings of link discovery. The defaults suit most networks. Durations longer than a day count as a day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiscoveryConfig {
-    /// The key of the authenticator in probes. `None`, the default, takes a random key from the system at start, which
-    /// nobody else knows. A fixed key is for simulations that must be reproducible to the byte.
+    /// The key of the authenticator in probes. `None`, the default, obtains a random secret key from the system at
+    /// start. A fixed key is for simulations that must be reproducible to the byte.
     pub secret: Option<[u8; 32]>,
     /// The interval between a port's probes while nothing happens. 5 s by default; at least a millisecond.
     pub probe_interval: Duration,
     /// The number of consecutive missed probes after which a link is down. 3 by default; 1 to 1,000. The links of a port or
     /// switch that goes down are removed at once.
     pub missed_probes: u32,
-    /// How long a new port must be quiet before it is classified as a host port and flooded to. 0.3 s by default.
+    /// Time for which a new port must be quiet before it is classified as a host port and flooded to. 0.3 s by default.
     pub settle_time: Duration,
     /// When a link counts as flapping, and for how long it is then held down.
     pub damping: DampingConfig,
@@ -87,18 +87,18 @@ pub struct DiscoveryConfig {
     /// that connects late would not be found behind such a port. If on, a host cannot fake a link by relaying probes unless
     /// it does so from the moment it is plugged in; a port where a link was refused is [blocked](PortRole::Blocked).
     pub refuse_late_links: bool,
-    /// What to do with LLDP frames of other stations.
+    /// The treatment of LLDP frames of other stations.
     pub host_lldp: HostLldp,
     /// Whether each switch gets an entry of the highest priority that sends LLDP to the controller. On by default: without
     /// it, another program's entry that matches LLDP hides links.
     pub installs_entry: bool,
 }
 
-/// What happens to LLDP frames that are not ours, once they are counted. In neither case do they create a link.
+/// The treatment of other stations' LLDP frames, after they are counted. In neither case do they create a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HostLldp {
-    /// Later programs see them, for instance to read what hosts announce about themselves.
+    /// Later programs receive them, for instance to read the information that hosts announce.
     #[default]
     Pass,
     /// They are dropped.
@@ -121,13 +121,14 @@ impl Default for DiscoveryConfig {
 }
 
 impl DiscoveryConfig {
-    /// How long after the last probe a link is down: the last of the probes that may be missed may be late by half an
-    /// interval.
+    /// Returns the time after the last probe at which a link is down: the last of the probes that may be missed may be
+    /// late by half an interval.
     fn timeout(&self) -> Duration {
         self.probe_interval * self.missed_probes + self.probe_interval / 2
     }
 
-    /// How many LLDP frames per second are examined from each port: with short intervals, a neighbour sends many.
+    /// Returns the maximum number of LLDP frames per second that are examined from each port: with short intervals, a
+    /// neighbour sends many.
     fn lldp_rate_per_port(&self) -> u32 {
         let probes = 1.0 / self.probe_interval.as_secs_f64();
         LLDP_RATE_PER_PORT + 2 * probes.ceil() as u32
@@ -162,9 +163,9 @@ impl DiscoveryConfig {
 pub enum DiscoveryEvent {
     /// A switch joined; events for its links follow.
     SwitchUp(DatapathId),
-    /// A switch left; events for its links came before.
+    /// A switch left; events for its links were published before.
     SwitchDown(DatapathId),
-    /// A link came up. Each direction has an event of its own; the two always come together.
+    /// A link came up. Each direction has its own event; the two are always published together.
     LinkUp(DirectedLink),
     /// A link went down, and its reverse direction with it.
     LinkDown {
@@ -179,21 +180,21 @@ pub enum DiscoveryEvent {
     Flapping {
         /// The link.
         link: DirectedLink,
-        /// For how long.
+        /// The time for which it is held down.
         held_for: Duration,
     },
     /// A frame that would have created a link was refused. At most one event per second and port.
     Refused {
-        /// Where it arrived.
+        /// The port where it arrived.
         at: PortId,
         /// The port that it claims to come from, if that could be parsed.
         claimed: Option<PortId>,
         /// The reason.
         refusal: Refusal,
-        /// How many frames were refused at this port since it came up.
+        /// The number of frames refused at this port since it came up.
         count: u64,
     },
-    /// This reader was too slow and missed so many events: read the topology again to resynchronise.
+    /// This reader was too slow and missed this number of events: read the topology again to resynchronise.
     Missed(u64),
 }
 
@@ -308,7 +309,7 @@ struct Shared {
     counters: DiscoveryCounters,
     wakeup: Notify,
     last_owner: AtomicU64,
-    /// What settles probes that confirm a link, where there is such.
+    /// The offload that settles probes of known links, if any.
     offload: Offload,
     /// Available from the start.
     active: OnceLock<Active>,
@@ -349,19 +350,19 @@ impl Discovery {
         let _ = self.0.offload.set(offload);
     }
 
-    /// The switches and links; a link is included once both its ends have heard each other.
+    /// Returns the switches and links; a link is included once both its ends have received each other's probes.
     pub fn topology(&self) -> &Snapshot<Topology> {
         &self.0.topology
     }
 
-    /// Where flooded packets go, and the role of each port.
+    /// Returns the ports to which each switch floods, and the role of each port.
     pub fn flood_tree(&self) -> &Snapshot<FloodTree> {
         &self.0.flood_tree
     }
 
-    /// Floods a frame without using any link: sends it out of the host ports of all these switches except the ingress port.
-    /// This costs one packet-out per switch and no packet-in. Does nothing if flooded packets are not accepted at the
-    /// ingress port ([`FloodTree::is_open`]).
+    /// Floods a frame without using any link: sends it by the host ports of all these switches except the ingress port.
+    /// This costs one packet-out per switch and no packet-in. Does nothing if the ingress port does not accept flooded
+    /// packets ([`FloodTree::is_open`]).
     pub fn flood(
         &self,
         network: &Network,
@@ -375,7 +376,7 @@ impl Discovery {
         }
     }
 
-    /// Returns `true` if both are the same service, of which one is a clone.
+    /// Returns `true` if both are clones of one service.
     pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -406,7 +407,8 @@ impl Discovery {
         )
     }
 
-    /// Whether a port has been classified as having no switch behind it. `false` for a port that came up just now.
+    /// Returns whether a port has been classified as having no switch behind it. `false` for a port that has just come
+    /// up.
     pub fn is_host_port(&self, port: PortId) -> bool {
         self.port_role(port) == Some(PortRole::Host)
     }
@@ -454,7 +456,7 @@ impl Program for Discovery {
                 .flood_by(Arc::new(LatestTree(shared.flood_tree.clone())))
         {
             return tracing::error!(
-                "a controller takes one Discovery, and a Discovery serves one controller; this one does not run"
+                "a controller can have one Discovery, and a Discovery one controller; not running this one"
             );
         }
         let links = Links::new(shared.config.clone(), background.now())
@@ -559,9 +561,9 @@ impl Handler {
         }
     }
 
-    /// Reports what happened at the switch, and sends the resulting probes.
+    /// Reports a change at the switch, and sends the resulting probes.
     ///
-    /// If no connection represents the switch although it is up, this one does from now on: of two connections with the same
+    /// If no connection represents the switch although it is up, this one does from now on: of two connections with one
     /// datapath id that come up together, the one that is closed may report last.
     fn tell(&self, switch: &mut Switch, what: impl FnOnce(&mut Links, Instant)) {
         let (id, owner) = (self.switch, self.owner);
@@ -595,7 +597,7 @@ fn install_entry(switch: &mut Switch) {
 }
 
 impl Shared {
-    /// Reports what happened; returns the resulting probes, all of them for the switch where it happened.
+    /// Reports a change; returns the resulting probes, all of them for the switch where it happened.
     fn tell(&self, what: impl FnOnce(&mut Links, Instant)) -> Vec<Probe> {
         let Some(active) = self.active.get() else {
             return Vec::new();
@@ -636,7 +638,7 @@ impl Shared {
         }
     }
 
-    /// Does everything that is due; returns when there is more to do.
+    /// Handles everything that is due; returns when there is more to do.
     fn take_turn(
         &self,
         background: &Background,
@@ -675,7 +677,7 @@ impl Shared {
         }
     }
 
-    /// Publishes what is known, then the events.
+    /// Publishes the findings, then the events.
     fn publish(&self, findings: Option<Findings>, events: VecDeque<DiscoveryEvent>) {
         if let Some(findings) = findings {
             count(&self.counters.publications, 1);
@@ -695,8 +697,8 @@ impl Shared {
 }
 
 impl Active {
-    /// After a panic the guarded state may be half changed. It is used all the same: probes and time-outs correct what is
-    /// wrong in it.
+    /// Locks the state. After a panic it may be half changed, and is used nevertheless: probes and time-outs correct
+    /// it.
     fn with_links<R>(&self, work: impl FnOnce(&mut Links) -> R) -> R {
         work(&mut self.links.lock())
     }
@@ -711,10 +713,10 @@ fn log(event: &DiscoveryEvent) {
             urtica_log::debug!(about: link, %link, ?reason, "link down")
         }
         DiscoveryEvent::OneWay(link) => {
-            urtica_log::warn!(about: link, %link, "probes come through this way only; it is not used until they come through both ways");
+            urtica_log::warn!(about: link, %link, "probes arrive in this direction only; not using the link until they arrive in both");
         }
         DiscoveryEvent::Flapping { link, held_for } => {
-            urtica_log::warn!(about: link, %link, ?held_for, "a link comes and goes; it is held down for a while");
+            urtica_log::warn!(about: link, %link, ?held_for, "link is flapping; holding it down");
         }
         DiscoveryEvent::Refused {
             at,
@@ -722,7 +724,7 @@ fn log(event: &DiscoveryEvent) {
             refusal,
             count,
         } => {
-            urtica_log::warn!(about: at, %at, ?claimed, ?refusal, count, "a frame was refused that would have made a link");
+            urtica_log::warn!(about: at, %at, ?claimed, ?refusal, count, "refused a frame that would have created a link");
         }
     }
 }

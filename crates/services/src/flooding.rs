@@ -8,8 +8,8 @@
 //! behind it. This corresponds to 802.1D's listening state, which takes 15 s. Users notice that a host's broadcasts are lost
 //! in the first 0.3 s after its port comes up, as with any careful switch.
 //!
-//! **What this cannot make safe.** Flow entries with an output to FLOOD, and packet-outs to ALL: the switch executes them by
-//! itself. And loops through switches that are not connected to this controller.
+//! **What this cannot make safe.** Flow entries with an output to FLOOD, and packet-outs to ALL: the switch executes
+//! them without the controller. And loops through switches that are not connected to this controller.
 //!
 //! **Cost.** Without a Discovery, one comparison. With one, a flooded packet costs a look-up by datapath id and one action
 //! per port. Building the tree costs some tens of nanoseconds per port.
@@ -24,7 +24,7 @@ use urtica_wire::{Action, BufferId, DatapathId, List, Message, PacketOut, PortNo
 /// The number of outputs per packet-out, so that it always fits into a message.
 const OUTPUTS: usize = 1024;
 
-/// What is behind a port, as far as discovery knows.
+/// The kind of device behind a port, according to discovery.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum PortRole {
@@ -47,7 +47,7 @@ pub(crate) struct SeenPort {
     pub takes_floods: bool,
 }
 
-/// Where each switch floods to. Contains only ports that are up.
+/// The ports to which each switch floods. Contains only ports that are up.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FloodTree {
     /// Each switch's ports, by number.
@@ -102,8 +102,8 @@ impl FloodTree {
         self.find(port).is_some_and(|port| port.is_open)
     }
 
-    /// The ports of a switch to which a packet from `in_port` is flooded, in order; none if it must be dropped. A packet
-    /// from the controller itself goes to all open ports.
+    /// Returns the ports of a switch to which a packet from `in_port` is flooded, in order; empty if it must be
+    /// dropped. A packet from the controller itself is flooded to all open ports.
     pub fn flood_ports(
         &self,
         switch: DatapathId,
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_go_along_the_tree_and_to_hosts() {
+    fn packets_are_flooded_along_the_tree_and_to_hosts() {
         assert_eq!(flooded(PortNo(3)), [1]);
         assert_eq!(flooded(PortNo(1)), [3]);
         assert_eq!(flooded(PortNo(6)), [1, 3]);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_that_is_not_known_floods_nowhere() {
+    fn an_unknown_switch_has_no_flood_ports() {
         let tree = tree();
         assert_eq!(
             tree.flood_ports(DatapathId(9), PortNo::CONTROLLER).count(),

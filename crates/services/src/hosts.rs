@@ -4,22 +4,24 @@
 //! **What.** [`Hosts`] learns from packet-ins, publishes changes ([`HostEvent`]), and finds hosts by MAC, IPv4 and IPv6
 //! address. [docs/services.md](../../../../docs/services.md) describes it for users.
 //!
-//! **What is learnt from what.** Only from frames that arrive at an edge port: where another switch is behind the port
-//! ([`Discovery`]), frames come from hosts elsewhere. Until a port is known to be a link port, wrong locations may be learnt
-//! there; they are corrected as soon as it is: a host that had another location before returns to it, any other is removed.
+//! **What is learnt.** Only frames that arrive at an edge port are used: if another switch is behind the port
+//! ([`Discovery`]), frames come from hosts elsewhere. Until a port is known to be a link port, invalid locations may be
+//! learnt there; they are corrected as soon as it is: a host that had another location before returns to it, any other
+//! is removed.
 //!
 //! - Every frame gives the location of its source MAC address, except group addresses and frames addressed to bridges
 //!   (01:80:c2:00:00:0x).
-//! - ARP and neighbour discovery give IP addresses if the MAC address in the message is the frame's source and, in IPv6, hop limit and
-//!   checksum are right. Other packets give addresses only if enabled ([`HostsConfig::learns_from_data`]), and only addresses that no
-//!   host has claimed: a router forwards packets of remote hosts.
+//! - ARP and neighbour discovery give IP addresses if the MAC address in the message is the frame's source and, in
+//!   IPv6, hop limit and checksum are valid. Other packets give addresses only if enabled
+//!   ([`HostsConfig::learns_from_data`]), and only addresses that no host has claimed: a router forwards packets of
+//!   remote hosts.
 //!
 //! **Conflicts.** By default the first host wins ([`ConflictPolicy::OwnerWhileAlive`]). When a host is seen at a second
 //! port, or a second host claims an address, the first is probed at its port. If it does not answer within
-//! [`HostsConfig::probe_timeout`], the newer claim is accepted; if it answers, nothing changes. An event is published in
-//! either case. So nobody can take over a live host's location or address by claiming it, and a host that moved without its
-//! port going down is found within a second. When a port goes down or a switch disconnects, its hosts are removed at once,
-//! and a move is free.
+//! [`HostsConfig::probe_timeout`], the newer claim is accepted; if it answers, nothing changes. An event is published
+//! in either case. So no host can take over a live host's location or address by claiming it, and a host that moved
+//! without its port going down is found within a second. When a port goes down or a switch disconnects, its hosts are
+//! removed at once, and a move is free.
 //!
 //! **Bounds.** On hosts in total and per port, and on addresses of each family per host. A flood of forged sources fills only
 //! its own port's share, and ages out. If many ports together fill the table, a new host elsewhere displaces one of the switch
@@ -62,8 +64,8 @@ use urtica_wire::{
     PortStatus,
 };
 
-/// How many sightings with news per second are examined from each port, beyond a burst large enough for all hosts that a
-/// port may have. An excess affects no other port.
+/// Maximum number of sightings with news per second that are examined from each port, beyond a burst large enough for
+/// all hosts that a port may have. An excess affects no other port.
 const NEWS_RATE_PER_PORT: u32 = 1000;
 
 /// The upper limit of every duration in the configuration: a hundred years, which clocks can still represent.
@@ -81,17 +83,17 @@ pub struct HostsConfig {
     pub max_hosts_per_port: usize,
     /// The maximum number of IPv4 and of IPv6 addresses per host; the oldest is dropped. 16.
     pub max_addresses: usize,
-    /// How long a host may be silent before it is probed. 300 s.
+    /// Silence after which a host is probed. 300 s.
     pub max_age: Duration,
-    /// How long a host has to answer a probe. 1 s.
+    /// Time in which a host must answer a probe. 1 s.
     pub probe_timeout: Duration,
     /// Which host wins a conflict over a location or address.
     pub on_conflict: ConflictPolicy,
-    /// How many times a host may move within `flap_window` before it is held in place for `hold`. 5.
+    /// Maximum number of times that a host may move within `flap_window` before it is held in place for `hold`. 5.
     pub max_moves: usize,
     /// The period in which moves are counted. 10 s.
     pub flap_window: Duration,
-    /// How long a host that moved too often is held in place. 30 s.
+    /// Time for which a host that moved too often is held in place. 30 s.
     pub hold: Duration,
     /// Whether the source address of any IP packet is learnt, if no other host has it. Off: a router forwards packets of
     /// remote hosts.
@@ -152,15 +154,15 @@ impl HostsConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConflictPolicy {
-    /// The current owner, as long as it answers. Safe: nobody can take over what a live host has.
+    /// The current owner, as long as it answers. Safe: no host can take over a live host's location or address.
     #[default]
     OwnerWhileAlive,
-    /// The latest claim. Faster by [`HostsConfig::probe_timeout`] if hosts move without their ports going down, but anybody
-    /// can take over anything. A host that moves too often is held in place.
+    /// The latest claim. Faster by [`HostsConfig::probe_timeout`] if hosts move without their ports going down, but any
+    /// host can take over any location or address. A host that moves too often is held in place.
     NewestWins,
 }
 
-/// The hosts of the network: a program, and a handle to what it knows. Cheap to clone. See the module's documentation.
+/// The hosts of the network: a program, and a handle to its results. Cheap to clone. See the module's documentation.
 ///
 /// ```
 /// use urtica_controller::Controller;
@@ -180,30 +182,31 @@ pub enum ConflictPolicy {
 pub struct Hosts(Arc<Shared>);
 
 struct Shared {
-    /// What is wrong with the settings; `table` uses corrected ones.
+    /// The first invalid setting, if any; `table` uses corrected ones.
     is_sound: Result<(), SettingError>,
     table: HostTable,
     discovery: Discovery,
-    /// Held only to look.
+    /// Locked only for a look-up.
     flooded: Mutex<Flooded>,
     events: Broadcast<HostEvent>,
-    /// Told of changes at once, if something keeps copies.
+    /// The watcher that is notified of changes at once, if any.
     watcher: OnceLock<Arc<dyn HostsWatcher>>,
     /// Available from the start.
     background: OnceLock<Background>,
 }
 
-/// Keeps copies of where hosts are, to answer for the controller.
+/// Keeps copies of hosts' locations, to answer for the controller.
 ///
-/// Events ([`Hosts::events`]) come later than the change; a watcher is told by the thread that makes it, before it goes on.
+/// Events ([`Hosts::events`]) are published after the change; a watcher is notified by the thread that makes it, before
+/// it continues.
 pub trait HostsWatcher: Send + Sync {
-    /// Where a host at this port is, or what addresses it has, has changed or is in doubt: copies are not to be used any more. Is not
-    /// called for hosts that join. It must not call back, nor wait.
+    /// Called when the location or the addresses of a host at this port have changed or are in doubt: copies must no
+    /// longer be used. Not called for hosts that join. It must neither call back nor wait.
     fn changed(&self, port: PortId);
 }
 
 impl Hosts {
-    /// No hosts yet. `discovery`, in the same controller, says which ports can have hosts.
+    /// Creates the service without hosts. `discovery`, in the same controller, decides which ports can have hosts.
     pub fn new(discovery: &Discovery, config: HostsConfig) -> Self {
         Self(Arc::new(Shared {
             is_sound: config.check(),
@@ -258,7 +261,7 @@ impl Hosts {
         self.0.table.find_address_in(vlan, address)
     }
 
-    /// All hosts, by MAC address and VLAN. Takes time proportional to their number.
+    /// Returns all hosts, by MAC address and VLAN. Takes time proportional to their number.
     pub fn all(&self) -> Vec<Arc<Host>> {
         self.0.table.all()
     }
@@ -268,12 +271,13 @@ impl Hosts {
         self.0.table.count()
     }
 
-    /// How many times a host was not learnt because there were too many, or its port had too much news.
+    /// Returns the number of times that a host was not learnt because there were too many, or its port had too much
+    /// news.
     pub fn refused(&self) -> u64 {
         self.0.table.refused()
     }
 
-    /// Returns `true` if both are the same service, of which one is a clone.
+    /// Returns `true` if both are clones of one service.
     pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -283,13 +287,14 @@ impl Hosts {
         self.0.events.subscribe()
     }
 
-    /// Has `watcher` told of changes from now on. Returns `false`, and changes nothing, where another one is told.
+    /// Notifies `watcher` of changes from now on. Returns `false`, without effect, if there is a watcher already.
     pub fn watch(&self, watcher: Arc<dyn HostsWatcher>) -> bool {
         self.0.watcher.set(watcher).is_ok()
     }
 
-    /// An untagged frame of this host came in at this port and was handled without the controller: it was heard at this time, if it
-    /// still is there. That is no answer to a probe: where something is in doubt, the controller has to see frames itself.
+    /// Notes that an untagged frame of this host arrived at this port and was handled without the controller: the host
+    /// was heard at this time, if it is still there. That does not answer a probe: if something is in doubt, the
+    /// controller has to see frames itself.
     pub fn note_heard(&self, mac: MacAddr, port: PortId, now: Instant) {
         let host = self.find_in(None, mac);
         if let Some(host) = host.filter(|host| host.attached == port) {
@@ -297,9 +302,9 @@ impl Hosts {
         }
     }
 
-    /// An untagged host was at this port with this address when an earlier program ended, which left what it knew. Does nothing where
-    /// something else is known by now, and before the controller starts. Once the switch has told its ports, hosts at those that are
-    /// not there, or are down, are given up.
+    /// Restores an untagged host that was at this port with this address when an earlier program ended. Does nothing if
+    /// newer information exists, or before the controller starts. Once the switch has described its ports, hosts at
+    /// ports that do not exist, or are down, are removed.
     pub fn restore(&self, mac: MacAddr, port: PortId, address: Ipv4Addr) {
         let is_host = !mac.is_multicast() && mac != MacAddr::ZERO;
         let Some(background) = self.0.background.get().filter(|_| is_host) else {
@@ -310,9 +315,9 @@ impl Hosts {
         self.0.learn(effects, port, background.network(), now);
     }
 
-    /// Floods a frame without using any link: sends it out of the host ports of all these switches except the ingress port.
-    /// This costs one packet-out per switch and no packet-in. Does nothing if flooded packets are not accepted at the
-    /// ingress port ([`FloodTree::is_open`]), or if the same frame was flooded less than 100 ms ago: then it has come back.
+    /// Floods a frame without using any link: sends it by the host ports of all these switches except the ingress port.
+    /// This costs one packet-out per switch and no packet-in. Does nothing if the ingress port does not accept flooded
+    /// packets ([`FloodTree::is_open`]), or if an equal frame was flooded less than 100 ms ago: then it has returned.
     pub fn flood(
         &self,
         network: &Network,
@@ -388,7 +393,8 @@ impl Program for Hosts {
     }
 }
 
-/// Which ports may have hosts, as a handler asks for each packet-in: reloaded only when it has changed.
+/// The ports that may have hosts, for a handler that needs them for each packet-in: reloaded only when they have
+/// changed.
 pub(crate) struct Edges {
     discovery: Discovery,
     tree: Arc<FloodTree>,
@@ -434,7 +440,7 @@ struct Handler {
 }
 
 impl SwitchHandler for Handler {
-    /// Hosts are known already where they were [restored](Hosts::restore), or the controller may write again.
+    /// Hosts may be known already if they were [restored](Hosts::restore), or if the controller may write again.
     fn switch_up(&mut self, switch: &mut Switch) {
         for port in self.hosts.table.ports_of(self.switch) {
             let described = switch.info().port(port.port_no);
@@ -451,7 +457,7 @@ impl SwitchHandler for Handler {
         };
         let our_mac = self.hosts.table.config().our_mac;
         if frame.eth_dst == our_mac || frame.eth_src == our_mac {
-            // An answer to a probe of ours, or a probe that came back.
+            // An answer to one of our probes, or a probe that was returned.
             switch.consume();
         }
         if frame.eth_src == our_mac
@@ -492,7 +498,7 @@ impl SwitchHandler for Handler {
     }
 }
 
-/// Whether nothing can come in there.
+/// Returns whether no frames can arrive there.
 fn is_down(port: &Port) -> bool {
     port.config.contains(PortConfig::PORT_DOWN) || port.state.contains(PortState::LINK_DOWN)
 }
@@ -523,13 +529,14 @@ impl Shared {
         self.learn(effects, sighting.port, network, now);
     }
 
-    /// Carries out what follows from something that was learnt at a port.
+    /// Carries out the effects of a sighting at a port.
     fn learn(&self, effects: Effects, port: PortId, network: &Network, now: Instant) {
         if effects.is_empty() {
             return;
         }
         self.carry_out(effects, network);
-        // The port may have been classified as a link port after we looked, and the correction may have come before this.
+        // The port may have been classified as a link port after the check above, and the correction may have been made
+        // before this.
         if self.discovery.is_link_port(port) {
             self.correct(network, now);
         }
@@ -585,7 +592,7 @@ impl Shared {
         let tree = self.discovery.flood_tree();
         let mut seen = tree.version();
         loop {
-            // Claims made meanwhile are decided after `probe_timeout` at the earliest.
+            // Claims made from now on are decided after `probe_timeout` at the earliest.
             let latest = background.now() + self.table.config().probe_timeout;
             let due = self
                 .table
@@ -619,19 +626,19 @@ fn log(event: &HostEvent) {
             owner,
             claimant,
         } => {
-            urtica_log::warn!(about: claimant.attached, %address, owner = %owner.mac, at = %owner.attached, claimant = %claimant.mac, claimant_at = %claimant.attached, "two hosts say that they have one address");
+            urtica_log::warn!(about: claimant.attached, %address, owner = %owner.mac, at = %owner.attached, claimant = %claimant.mac, claimant_at = %claimant.attached, "two hosts claim one address");
         }
         HostEvent::AddressMoved { address, from, to } => {
-            urtica_log::warn!(about: to.attached, %address, from = %from.mac, to = %to.mac, to_at = %to.attached, "an address has another owner");
+            urtica_log::warn!(about: to.attached, %address, from = %from.mac, to = %to.mac, to_at = %to.attached, "an address has a new owner");
         }
         HostEvent::Contested { host, port } => {
-            urtica_log::warn!(about: port, mac = %host.mac, at = %host.attached, %port, "a host is seen at a second port and answers at the first: two hosts with one MAC address, a loop, or a forged sender");
+            urtica_log::warn!(about: port, mac = %host.mac, at = %host.attached, %port, "a host is seen at a second port while it answers at the first: two hosts with one MAC address, a loop, or a forged sender");
         }
         HostEvent::Flapping { host, .. } => {
-            urtica_log::warn!(about: host.attached, mac = %host.mac, at = %host.attached, "a host moves to and fro; it stays where it is for a while");
+            urtica_log::warn!(about: host.attached, mac = %host.mac, at = %host.attached, "host is flapping between ports; holding it in place");
         }
         HostEvent::Refused { port, known } => {
-            urtica_log::warn!(about: port, %port, known, "too many hosts; new ones are not learnt");
+            urtica_log::warn!(about: port, %port, known, "too many hosts; not learning new ones");
         }
     }
 }

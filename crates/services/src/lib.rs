@@ -1,15 +1,15 @@
-//! Services: control programs that other programs build on, for those that see the whole network (Shalimov and
+//! Services: control programs that other programs build on, for programs that need the whole network (Shalimov and
 //! Ivashchenko, section III, "service layer").
 //!
-//! **Why it exists apart.** The controller's core knows none of them: it states interfaces, such as
+//! **Why it exists apart.** The controller's core depends on none of them: it defines interfaces, such as
 //! [`FloodPorts`](urtica_controller::FloodPorts), and services implement them. A program that only has handlers does
-//! without this crate.
+//! not need this crate.
 //!
-//! A service is a [`Program`] like any other, in [`Stage::Observe`]: it sees messages before the programs that filter
-//! and forward. It is also a handle, cheap to clone, that is given to the programs that build on it.
+//! A service is a [`Program`] like any other, in [`Stage::Observe`]: it receives messages before the programs that
+//! filter and forward. It is also a handle, cheap to clone, that is passed to the programs that build on it.
 //!
 //! - [`Discovery`] finds links between switches by LLDP, and makes flooding safe where they form loops.
-//! - [`Hosts`] knows which end stations there are, where, and with which addresses.
+//! - [`Hosts`] tracks the end stations, their locations and their addresses.
 //! - [`NeighbourProxy`] answers ARP and neighbour solicitations on their behalf.
 //! - [`Routes`] keeps next hops between all switches up to date.
 //! - [`Provisioner`] sets up flow paths across switches, whole or not at all.

@@ -1,42 +1,42 @@
 //! A proxy for ARP (RFC 826) and neighbour discovery (RFC 4861) that answers on behalf of hosts ("working with dataplane
 //! control protocols like ARP", Shalimov and Ivashchenko, section IV).
 //!
-//! **What.** Requests that a host broadcasts or multicasts come here, and no further:
+//! **What.** Requests that a host broadcasts or multicasts are sent to the controller, and no further:
 //!
-//! | the request | what happens |
+//! | request | action |
 //! | --- | --- |
 //! | for the address of a known host | answered on that host's behalf, out of the requester's port, with the request's VLAN tag |
 //! | for an unknown address | *relayed*: sent, unchanged, out of every other host port of the network |
 //! | whether an address is free (RFC 5227, RFC 4862), which another host has | answered: it is not |
-//! | whether an address is free, which the requester has, or nobody | relayed; the owner, if any, answers |
+//! | whether an address is free, which the requester or no host has | relayed; the owner, if any, answers |
 //! | for the requester's own address: a gratuitous ARP | relayed, so that all receive it |
-//! | … which another host has | answered, which tells the requester about the conflict; not relayed |
+//! | … which another host has | answered, which shows the requester the conflict; not relayed |
 //! | whose sender claims another host's address | never relayed; answered if its target is known |
 //!
-//! Unicast requests pass: hosts use them to find out whether others are still there, so they must arrive. So do replies, and
-//! everything from ports with a switch behind them.
+//! Unicast requests pass: hosts use them to check whether others are still present, so they must arrive. So do replies,
+//! and everything from ports with a switch behind them.
 //!
-//! **What contradicts the table of hosts is dropped.** Hosts believe what they read in any ARP packet and in any neighbour
-//! discovery message, so one that is forwarded could replace a live host's address in everybody's cache. Every frame that
-//! maps a host's address to another MAC address is dropped here: requests, replies, announcements and redirects, multicast
-//! or unicast, credible or not ([`Hosts`] probes the owner meanwhile). When an address gets a new owner, it is announced to
-//! all on the new owner's behalf, since the owner's own announcement may have come while the old one was being probed.
+//! **Frames that contradict the table of hosts are dropped.** Hosts believe any ARP packet and any neighbour discovery
+//! message, so one that is forwarded could replace a live host's address in all caches. Every frame that maps a host's
+//! address to another MAC address is dropped here: requests, replies, announcements and redirects, multicast or
+//! unicast, credible or not ([`Hosts`] then probes the owner). When an address gets a new owner, it is announced to all
+//! on the new owner's behalf, since the owner's own announcement may have arrived while the old one was being probed.
 //!
 //! **Why out of every host port, and not flooded.** A flooded packet visits every switch, and causes a packet-in at each.
 //! Sent out of the host ports, it costs one packet-out per switch and no packet-in, and uses no link: no loop can multiply
 //! it.
 //!
-//! **Bounds.** A host that scans a network asks for thousands of addresses that nobody has. The number of relayed requests
-//! is limited per port and in total ([`NeighbourProxyConfig`]); excess ones are dropped and counted. Replies cost the
-//! network nothing and are not limited. Announcements of new owners count towards the total.
+//! **Bounds.** A host that scans a network requests thousands of addresses that no host has. The number of relayed
+//! requests is limited per port and in total ([`NeighbourProxyConfig`]); excess ones are dropped and counted. Replies
+//! cost the network nothing and are not limited. Announcements of new owners count towards the total.
 //!
-//! **Routers.** An IPv6 host treats a neighbour as a router only while its advertisements say so. Replies sent here do, if
-//! the router's own advertisements have been seen ([`Host::is_router`]).
+//! **Routers.** An IPv6 host treats a neighbour as a router only while its advertisements claim it. Replies sent here
+//! do, if the router's own advertisements have been seen ([`Host::is_router`]).
 //!
 //! **Cost.** A packet-in that is neither ARP nor IPv6: parsing an Ethernet header. A reply: a look-up, and one packet-out.
 //!
-//! **Thread-safety.** Each switch's handler counts for its own ports; the total is behind a lock that is taken only to
-//! relay.
+//! **Thread-safety.** Each switch's handler has the counts of its own ports; the total is behind a lock that is taken
+//! only to relay.
 
 mod answer;
 
@@ -122,7 +122,7 @@ struct Shared {
     contradicted: AtomicU64,
     announced: AtomicU64,
     is_started: AtomicBool,
-    /// What answers on its behalf, where there is such.
+    /// The offload that answers on the proxy's behalf, if any.
     offload: Offload,
 }
 
@@ -148,8 +148,8 @@ impl NeighbourProxy {
         }))
     }
 
-    /// Has this answer requests, where it can, that would be answered here; to be called before the controller starts. The first one is
-    /// used.
+    /// Sets an offload, which answers requests instead of the proxy if it can. Must be called before the controller
+    /// starts. The first one is used.
     pub fn offload(&self, offload: Arc<dyn ServiceOffload>) {
         let _ = self.0.offload.set(offload);
     }
@@ -216,11 +216,11 @@ struct Handler {
     proxy: Arc<Shared>,
     switch: DatapathId,
     edges: Edges,
-    /// Limits what each port may have relayed.
+    /// Limits each port's relayed requests.
     questions: PortBuckets,
 }
 
-/// What to do with a frame.
+/// The treatment of a frame.
 enum Verdict {
     /// Not for us, or harmless: later programs see it.
     Pass,
@@ -259,7 +259,7 @@ impl SwitchHandler for Handler {
                 owner,
             } => {
                 let answer = answer::answer(&frame, sender, target, &owner);
-                // Fails if the port has no number in 1.0, and then no packet came from it.
+                // Fails if the port has no number in 1.0, but then no packet came from it.
                 let _ = switch.send(&packet_out(&answer, &[Action::output(packet.in_port)]));
                 count(&self.proxy.answered);
             }
@@ -276,7 +276,7 @@ impl SwitchHandler for Handler {
 }
 
 impl Handler {
-    /// Sends a request out of every host port but its ingress port. A request that has just been relayed has come back and
+    /// Sends a request by every host port but its ingress port. A request that has just been relayed has returned and
     /// is dropped. The shared limit is checked last, so that a port above its own limit does not use it up for others.
     fn relay(&mut self, switch: &Switch, packet: &PacketIn) {
         let (proxy, now) = (&self.proxy, switch.now());
@@ -322,8 +322,8 @@ impl Shared {
         }
     }
 
-    /// The background program: announces new owners of addresses. If events were missed, hosts find out by themselves,
-    /// later.
+    /// The background program: announces new owners of addresses. If events were missed, hosts learn of the new owners
+    /// later, without it.
     async fn run(&self, background: Background) {
         let mut events = self.hosts.events();
         while let Some(event) = events.next().await {

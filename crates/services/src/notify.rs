@@ -1,4 +1,4 @@
-//! How a service wakes its background program when there is work to do.
+//! Wake-ups of a service's background program when there is work to do.
 
 use futures_util::task::AtomicWaker;
 use std::future::poll_fn;
@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{AcqRel, Release};
 use std::task::{Context, Poll};
 
-/// Wakes one task. Notifications that come before the task waits count as one.
+/// Wakes one task. Notifications before the task waits count as one.
 ///
 /// Thread-safety: any thread notifies; one task waits.
 #[derive(Default)]
@@ -27,7 +27,7 @@ impl Notify {
         poll_fn(|context| self.poll_notified(context)).await;
     }
 
-    /// Whether there was a notification since this was last ready; if not, the next one wakes the task.
+    /// Returns whether there was a notification since this was last ready; if not, the next one wakes the task.
     pub fn poll_notified(&self, context: &Context<'_>) -> Poll<()> {
         // Checked again afterwards: a notification in between found no waker.
         if self.take() {
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_wake_the_task_once_and_none_is_lost() {
+    fn notifications_wake_the_task_once_and_are_not_lost() {
         let (notify, wakes) = (Notify::default(), Arc::new(Counting::default()));
         let waker = Waker::from(Arc::clone(&wakes));
         let poll = || notify.poll_notified(&Context::from_waker(&waker));

@@ -1,14 +1,15 @@
-//! Where services meet what settles packets on their behalf before these reach the program.
+//! The interface between services and an offload, which settles packets on their behalf before these reach the program.
 //!
-//! **What.** What services are asked over and over has the same answer until something changes: a probe says that a known link is
-//! still there, a host that it is where it was, a request for an address that its owner still has it. A [`ServiceOffload`] settles
-//! these by tables that the services keep up to date. A packet that tells something new reaches the services' handlers as ever, or
-//! by [`SwitchHandler::settled`](urtica_controller::SwitchHandler::settled) where its answer does not depend on it.
+//! **What.** Services receive many packets whose answer stays constant until something changes: a probe confirms a
+//! known link, a host is seen at its known port, a request for an address finds its known owner. A [`ServiceOffload`]
+//! settles these by tables that the services keep up to date. A packet with news reaches the services' handlers as
+//! usual, or by [`SwitchHandler::settled`](urtica_controller::SwitchHandler::settled) if its answer does not depend on
+//! it.
 //!
-//! **How.** Services write the tables as they change their own, under the same locks, and ask when a host or link was heard only
-//! where that matters: before it would be given up. So what stays the same costs the program nothing.
+//! **How.** Services write the tables as they change their own, under the same locks, and query when a host or link was
+//! last heard only when necessary: before it would be removed. So a constant state costs the program nothing.
 //!
-//! **Cost.** Without one, a look at an empty cell for each change.
+//! **Cost.** Without an offload, a check of an empty cell for each change.
 
 use crate::Host;
 use std::net::IpAddr;
@@ -21,81 +22,84 @@ use urtica_wire::{DatapathId, MacAddr};
 #[cfg(doc)]
 use crate::{Discovery, NeighbourProxy};
 
-/// Settles packets on behalf of services. This crate states what it needs; `urtica-offload` has one.
+/// Settles packets on behalf of services. This crate defines the interface; `urtica-offload` implements it.
 ///
-/// A table that is full takes no more, and the packets that it would settle reach the program: none of these functions fails.
+/// If a table is full, the packets that it would settle reach the program: none of these functions fails.
 ///
-/// **Laws.** What is settled has the effect that it would have in the program, and packets of a switch that are not settled reach the
-/// program in order, after the events of those before them. Settled are at most
+/// **Laws.** A settled packet has the effect that it would have in the program, and packets of a switch that are not
+/// settled reach the program in order, after the events of the packets before them. Only the following may be settled:
 /// - frames that are equal to the probe expected at their port;
 /// - well-formed probes, which are events;
-/// - requests for the addresses of hosts, at host ports, whose sender contradicts nothing: answered as [`NeighbourProxy`] does, and
-///   events where they tell something new about their sender;
-/// - replies to the probes of [`Hosts`](crate::Hosts) that tell nothing new;
-/// - IPv4 packets from one known host to another that come in where their sender is: sent on by the next hop, and events.
+/// - requests for the addresses of hosts, at host ports, whose sender contradicts nothing: answered as by
+///   [`NeighbourProxy`], and events if they have news about their sender;
+/// - replies to the probes of [`Hosts`](crate::Hosts) without news;
+/// - IPv4 packets from one known host to another that arrive at the sender's port: forwarded by the next hop, and
+///   events.
 pub trait ServiceOffload: Send + Sync {
-    /// This frame is about to be sent out of the port `probe.from`, and confirms a link if it arrives at `at`. Replaces what was
-    /// expected there.
+    /// Sets the probe expected at `at`: this frame is about to be sent by the port `probe.from`, and confirms a link if
+    /// it arrives there. Replaces the earlier one.
     fn expect_probe(&self, at: PortId, probe: LinkProbe, frame: &[u8]);
 
-    /// Nothing is expected at this port any more.
+    /// Removes the probe expected at this port.
     fn forget_probe(&self, at: PortId);
 
-    /// The last expected probe that was settled at this port, and when; `None` before the first.
+    /// Returns the last expected probe that was settled at this port, and when; `None` before the first.
     fn settled_probe(&self, at: PortId) -> Option<(LinkProbe, Instant)>;
 
-    /// These are all ports that may have hosts. To other ports nothing is answered.
+    /// Sets all ports that may have hosts. Requests from other ports are not answered.
     fn set_host_ports(&self, ports: &[PortId]);
 
-    /// Hosts are probed from this address.
+    /// Sets the address from which hosts are probed.
     fn set_our_mac(&self, mac: MacAddr);
 
-    /// A host is known and at this port, with these addresses and no others that were not [taken away](Self::remove_address).
-    /// Replaces what was known of it.
+    /// Sets a host that is known and at this port, with these addresses and no others that were not
+    /// [removed](Self::remove_address). Replaces earlier information on it.
     fn set_host(&self, host: &Host);
 
-    /// A host is not known any more.
+    /// Removes a host.
     fn remove_host(&self, vlan: Option<u16>, mac: MacAddr);
 
-    /// An address in this VLAN belongs to nobody, or is about to get another owner.
+    /// Removes an address of this VLAN, which belongs to no host, or will get another owner.
     fn remove_address(&self, vlan: Option<u16>, address: IpAddr);
 
-    /// How many packets of a host were settled since it became known, and when the last was; `None` if none was.
+    /// Returns the number of a host's packets that were settled since it became known, and when the last was; `None` if
+    /// there were none.
     fn settled_of(&self, vlan: Option<u16>, mac: MacAddr) -> Option<(u64, Instant)>;
 
-    /// Requests for addresses are answered from now on, on behalf of this program.
+    /// Answers requests for addresses from now on, on behalf of this program.
     fn answer_as(&self, program: ProgramId);
 
-    /// For each pair of switches between which all shortest paths begin with the same link, that link's port and the other
-    /// switch. Replaces what was set before.
+    /// Sets the next hops: for each pair of switches whose shortest paths all start with one link, that link's port and
+    /// the other switch. Replaces earlier ones.
     fn set_next_hops(&self, next_hops: &[(PortId, DatapathId)]);
 
-    /// First packets of flows are sent on from now on, on behalf of this program, which installs their paths when it hears of them.
+    /// Forwards first packets of flows from now on, on behalf of this program, which installs their paths when it
+    /// receives the events.
     fn forward_as(&self, program: ProgramId);
 
-    /// What was settled so far, on all switches.
+    /// Returns the numbers of settled packets so far, on all switches.
     fn counts(&self) -> SettledCounts;
 }
 
-/// What identifies a probe of [`Discovery`].
+/// The identity of a probe of [`Discovery`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkProbe {
     /// The port that sends it.
     pub from: PortId,
-    /// Higher in each probe.
+    /// Increases with each probe.
     pub stamp: u64,
 }
 
-/// How many packets were settled.
+/// Numbers of settled packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SettledCounts {
-    /// Expected probes. Those that were not expected are events, and count there.
+    /// Expected probes. Other probes are events, and are counted there.
     pub probes: u64,
     /// Requests for addresses that were answered.
     pub requests: u64,
 }
 
-/// What settles packets for a service, once it is set.
+/// The offload of a service, once it is set.
 pub(crate) type Offload = std::sync::OnceLock<Arc<dyn ServiceOffload>>;
 
 #[cfg(test)]

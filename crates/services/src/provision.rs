@@ -10,14 +10,14 @@
 //! If a switch refuses its entry, does not confirm it in time, or disconnects before the last confirmation, everything is
 //! rolled back, starting at the ingress switch, and [`ProvisionError`] names the switch and the reason.
 //!
-//! **Cookies.** The top 16 of the bits that a program may choose are [`COOKIE_TAG`]; the others number paths from 1. When a
-//! switch joins, its entries with this tag are requested and compared with what should be there: those of paths that are
-//! gone, or of an earlier run of the controller, are deleted one by one, and missing permanent entries, as on a restarted
-//! switch, are installed again. Provisioning waits until that is done. So a switch that disconnects leaves nothing behind
-//! for ever.
+//! **Cookies.** The top 16 of the bits that a program may choose are [`COOKIE_TAG`]; the others number paths from 1.
+//! When a switch joins, its entries with this tag are requested and compared with the expected ones: entries of removed
+//! paths, or of an earlier run of the controller, are deleted one by one, and missing permanent entries, as on a
+//! restarted switch, are installed again. Provisioning waits until that is done. So a switch that disconnects does not
+//! keep stale entries forever.
 //!
-//! **Paths that expire.** Entries with a time-out ask for a flow-removed message. The first one removed takes the rest of
-//! its path along: half a path is never left. Only switches on the path are believed, and only once.
+//! **Paths that expire.** Entries with a time-out request a flow-removed message. When the first one is removed, the
+//! rest of its path is removed too: half a path never stays. Only switches on the path are believed, and only once.
 //!
 //! **Cost.** A path of *n* switches takes *n* round trips. Jobs wait for different switches concurrently; at most
 //! [`ProvisionConfig::max_jobs`] are accepted at a time. An installed path costs about 500 bytes per switch.
@@ -58,8 +58,8 @@ pub const COOKIE_TAG: u64 = 0x7572 << 40;
 /// The bits of a cookie that hold [`COOKIE_TAG`].
 pub const COOKIE_TAG_MASK: u64 = 0xffff << 40;
 
-/// Whether a cookie is a [`Provisioner`]'s. It deletes entries with such a cookie that belong to none of its paths, so a
-/// program that chooses its own cookies must choose others.
+/// Returns whether a cookie is a [`Provisioner`]'s. It deletes entries with such a cookie that belong to none of its
+/// paths, so a program that chooses its own cookies must choose others.
 pub const fn is_provisioned(cookie: u64) -> bool {
     // 1.0 uses all ones for "no cookie", which have another tag.
     cookie & COOKIE_TAG_MASK == COOKIE_TAG
@@ -68,7 +68,7 @@ pub const fn is_provisioned(cookie: u64) -> bool {
 /// Settings of a [`Provisioner`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProvisionConfig {
-    /// How long a switch has to confirm an entry. 5 s.
+    /// Time in which a switch must confirm an entry. 5 s.
     pub timeout: Duration,
     /// The maximum number of jobs that wait or are in progress. 4096.
     pub max_jobs: usize,
@@ -99,7 +99,7 @@ impl Default for ProvisionConfig {
 /// let provisioner = Provisioner::new(ProvisionConfig::default());
 /// let controller = Controller::new().program(provisioner.clone());
 ///
-/// /// A background program's part: the path is there when this returns.
+/// /// Part of a background program: the path is installed when this returns.
 /// async fn connect(provisioner: &Provisioner, path: Path, match_: Match<'static>) {
 ///     match provisioner.provision(Flow::new(path, match_)).await {
 ///         Ok(provisioned) => println!("path {:#x} is there", provisioned.cookie()),
@@ -118,12 +118,12 @@ pub struct Provisioned {
 }
 
 impl Provisioned {
-    /// The cookie of its entries.
+    /// Returns the cookie of its entries.
     pub fn cookie(&self) -> u64 {
         self.cookie
     }
 
-    /// The path that packets take.
+    /// Returns the path that packets follow.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -167,7 +167,7 @@ struct Queue {
 }
 
 impl Provisioner {
-    /// A provisioner without paths.
+    /// Creates a provisioner without paths.
     pub fn new(config: ProvisionConfig) -> Self {
         Self(Arc::new(Shared {
             config,
@@ -179,22 +179,22 @@ impl Provisioner {
         }))
     }
 
-    /// Sets up a path. The job is accepted at once and continues if the future is dropped: then nobody learns its outcome,
-    /// which suits a handler that only [releases](Flow::releasing) a packet.
+    /// Sets up a path. The job is accepted at once and continues if the future is dropped: then its outcome is
+    /// discarded, which suits a handler that only [releases](Flow::releasing) a packet.
     pub fn provision(&self, flow: Flow) -> Provisioning {
         let (reply, receiver) = oneshot::channel();
         self.0.accept(receiver, Job::set_up(flow, None, reply))
     }
 
     /// Sets up a path in place of another, which may have the same match: no packet is lost in between. If it fails, the old
-    /// path stays. If the old path is gone, this is [`Provisioner::provision`].
+    /// path stays. If the old path was removed, this equals [`Provisioner::provision`].
     pub fn replace(&self, old: &Provisioned, flow: Flow) -> Provisioning {
         let (reply, receiver) = oneshot::channel();
         self.0
             .accept(receiver, Job::set_up(flow, Some(old.cookie), reply))
     }
 
-    /// Removes a path. Removing one that is gone is not an error.
+    /// Removes a path. Removing one twice is not an error.
     ///
     /// On a switch that is disconnected, its entry is deleted when the switch returns.
     pub fn remove(&self, provisioned: &Provisioned) -> Removing {
@@ -203,12 +203,12 @@ impl Provisioner {
             .accept(receiver, Job::remove(provisioned.cookie, reply))
     }
 
-    /// Whether a path is installed: provisioned, and neither removed nor expired.
+    /// Returns whether a path is installed: provisioned, and neither removed nor expired.
     pub fn is_live(&self, provisioned: &Provisioned) -> bool {
         self.0.ledger().is_live(provisioned.cookie)
     }
 
-    /// The counters.
+    /// Returns the counters.
     pub fn counts(&self) -> ProvisionCounts {
         let paths = self.0.ledger().live_paths();
         let queue = self.0.queue();
@@ -268,7 +268,7 @@ impl Program for Provisioner {
     }
 }
 
-/// Works on all jobs concurrently, each continuing when what it waits for has happened.
+/// Works on all jobs concurrently, each continuing when the event that it waits for has happened.
 async fn run(shared: Arc<Shared>, worker: job::Worker) {
     let mut jobs = FuturesUnordered::new();
     poll_fn(|context| {
@@ -282,7 +282,7 @@ async fn run(shared: Arc<Shared>, worker: job::Worker) {
 }
 
 impl Shared {
-    /// Accepts a requested job if there is room.
+    /// Accepts a requested job if the queue is not full.
     fn accept<T>(
         &self,
         receiver: oneshot::Receiver<Result<T, ProvisionError>>,
@@ -325,12 +325,12 @@ impl Shared {
     }
 }
 
-/// The handler of one switch: reports to the program what happens there.
+/// The handler of one switch: reports events there to the program.
 struct Handler(Arc<Shared>);
 
 impl SwitchHandler for Handler {
     fn switch_up(&mut self, switch: &mut Switch) {
-        self.0.ask_to_clean(switch.datapath_id());
+        self.0.request_cleaning(switch.datapath_id());
     }
 
     fn flow_removed(&mut self, switch: &mut Switch, removed: &FlowRemoved) {
@@ -359,15 +359,15 @@ impl Shared {
         self.cleaned.publish(());
     }
 
-    /// Compares a switch with what it should have; several requests at once count as one.
-    fn ask_to_clean(&self, switch: DatapathId) {
-        let is_asked_first = self.ledger().ask_to_clean(switch);
+    /// Requests that a switch is compared with its expected entries; several requests at once count as one.
+    fn request_cleaning(&self, switch: DatapathId) {
+        let is_asked_first = self.ledger().request_cleaning(switch);
         if is_asked_first {
             self.push(Job::Clean(switch));
         }
     }
 
-    /// A switch reports that an entry is gone: its path is removed, if there is one over this switch.
+    /// Handles a switch's report that an entry is gone: removes its path, if there is one over this switch.
     fn lose_entry(&self, switch: DatapathId, cookie: u64) {
         let is_half = self.ledger().lose_entry(switch, cookie);
         if is_half {

@@ -5,13 +5,13 @@
 //! Changes during a computation are handled together by the next one, so a burst costs one or two computations, not one per
 //! change. Only destinations that a change affects are recomputed, in parallel if the network is large.
 //!
-//! **How far behind.** The next hops are for some earlier topology; [`NextHops::topology`] says which, and
+//! **How far behind.** The next hops are for some earlier topology; [`NextHops::topology`] returns it, and
 //! [`Routes::is_current`] whether it is the latest. A path may therefore use a link that has just gone down; programs
 //! correct their entries when [`Routes::changed`] reports it.
 //!
 //! **Cost.** A path: a reference to the snapshot, and one step per switch on it.
 //!
-//! **Thread-safety.** Everything may be used from any thread. Nobody waits for the computation.
+//! **Thread-safety.** Everything may be used from any thread. No caller waits for the computation.
 
 use crate::Discovery;
 use crate::offload::{Offload, ServiceOffload};
@@ -47,11 +47,11 @@ struct Shared {
     /// The version of the topology that the next hops are for, or an older one.
     topology_version: AtomicU64,
     is_started: AtomicBool,
-    /// What sends first packets on, where there is such.
+    /// The offload that forwards first packets, if any.
     offload: Offload,
 }
 
-/// For more switches no next hops are [given away](Routes::offload): there is one for each pair.
+/// Maximum number of switches for which next hops are [offloaded](Routes::offload): there is one for each pair.
 const MAX_OFFLOADED_SWITCHES: usize = 256;
 
 /// Why there is no path.
@@ -72,7 +72,7 @@ pub enum NoPath {
 }
 
 impl Routes {
-    /// Next hops for the topology of `discovery`, in the same controller.
+    /// Creates a service with next hops for the topology of `discovery`, in the same controller.
     pub fn new(discovery: &Discovery) -> Self {
         Self(Arc::new(Shared {
             discovery: discovery.clone(),
@@ -83,28 +83,29 @@ impl Routes {
         }))
     }
 
-    /// Has this send first packets of flows on, where shortest paths leave no choice, once a program [asks](Routes::forward_as) for
-    /// it; to be called before the controller starts. The first one is used. Up to 256 switches.
+    /// Sets an offload that forwards first packets of flows if there is only one shortest path, once a program
+    /// [requests](Routes::forward_as) it. Must be called before the controller starts. The first one is used. Up to 256
+    /// switches.
     ///
-    /// Only where no program has to see these packets before that one.
+    /// Use it only if no other program has to see these packets before that one.
     pub fn offload(&self, offload: Arc<dyn ServiceOffload>) {
         let _ = self.0.offload.set(offload);
     }
 
-    /// From now on, the first packets of flows are sent on by what was given to [`Routes::offload`], if something was, on behalf of
-    /// this program: it hears of each by [`SwitchHandler::settled`], and installs the path that it would otherwise.
+    /// Lets the offload set by [`Routes::offload`], if any, forward the first packets of flows from now on, on behalf
+    /// of this program: it receives each by [`SwitchHandler::settled`], and installs the path as it would otherwise.
     pub fn forward_as(&self, program: ProgramId) {
         if let Some(offload) = self.0.offload.get() {
             offload.forward_as(program);
         }
     }
 
-    /// The next hops.
+    /// Returns the next hops.
     pub fn next_hops(&self) -> &Snapshot<NextHops> {
         &self.0.next_hops
     }
 
-    /// A shortest path between two ports; if there are several, always the same for the same `flow_hash`.
+    /// Returns a shortest path between two ports; if there are several, `flow_hash` chooses one.
     ///
     /// # Errors
     /// [`NoPath`].
@@ -121,7 +122,7 @@ impl Routes {
         })
     }
 
-    /// The number of computations.
+    /// Returns the number of computations.
     pub fn version(&self) -> u64 {
         self.0.next_hops.version()
     }
@@ -131,7 +132,7 @@ impl Routes {
         self.0.next_hops.changed(since)
     }
 
-    /// Whether the next hops are for the current topology.
+    /// Returns whether the next hops are for the current topology.
     pub fn is_current(&self) -> bool {
         self.0.topology_version.load(Ordering::Acquire) >= self.0.discovery.topology().version()
     }
@@ -155,7 +156,7 @@ impl Program for Routes {
     }
 }
 
-/// Switches report nothing that discovery does not know.
+/// An empty handler: discovery handles all reports of switches.
 struct Handler;
 
 impl SwitchHandler for Handler {}
@@ -166,7 +167,7 @@ impl Shared {
         let topologies = self.discovery.topology();
         let mut seen = 0;
         loop {
-            // Read before the topology: it may be newer than its version says, never older.
+            // Read before the topology: it may be newer than its version, never older.
             seen = topologies.changed(seen).await;
             let topology = topologies.load();
             let updated = self.next_hops.load().updated(topology);
@@ -179,7 +180,7 @@ impl Shared {
     }
 }
 
-/// Where one switch has exactly one next hop towards another: its port, and the other.
+/// Returns the port and the other switch for each pair of switches with exactly one next hop.
 fn only_next_hops(next_hops: &NextHops) -> Vec<(PortId, DatapathId)> {
     let switches = next_hops.topology().switches();
     if switches.len() > MAX_OFFLOADED_SWITCHES {
@@ -217,13 +218,13 @@ mod tests {
     }
 
     #[test]
-    fn a_next_hop_is_given_away_where_there_is_no_choice() {
+    fn only_unique_next_hops_are_offloaded() {
         let given: Vec<_> = only_next_hops(&ring_and_tail())
             .into_iter()
             .filter(|(at, _)| at.switch == DatapathId(1) || at.switch == DatapathId(5))
             .map(|(at, to)| (at.switch.0, at.port_no.0, to.0))
             .collect();
-        // From 1 to 3 there are two ways.
+        // From 1 to 3 there are two paths.
         let expected = [
             (1, 2, 2),
             (1, 4, 4),

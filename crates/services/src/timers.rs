@@ -1,7 +1,7 @@
 //! Timers: at most one deadline per key. No clock; time is an argument.
 //!
-//! **Why one per key.** A timer that is set again and again, for instance by a port that goes up and down as fast as its
-//! switch can report it, takes no more room than one.
+//! **Why one per key.** A timer that is set again and again, for instance by a port that goes up and down as fast as
+//! its switch can report it, needs no more space than one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -38,7 +38,7 @@ impl<K: Copy + Ord> Timers<K> {
         }
     }
 
-    /// Takes out the first key that is due, in the order of deadlines, then of keys.
+    /// Returns and removes the first key that is due, in the order of deadlines, then of keys.
     pub fn pop_due(&mut self, now: Instant) -> Option<K> {
         let (due, key) = *self.by_time.first()?;
         if due > now {
@@ -48,7 +48,7 @@ impl<K: Copy + Ord> Timers<K> {
         Some(key)
     }
 
-    /// The next deadline.
+    /// Returns the next deadline.
     pub fn next(&self) -> Option<Instant> {
         self.by_time.first().map(|(due, _)| *due)
     }
@@ -72,7 +72,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn keys_come_when_they_are_due_in_order() {
+    fn keys_are_due_in_order() {
         let start = Instant::now();
         let mut timers = Timers::default();
         timers.set('c', start + SECOND);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_again_is_due_once() {
+    fn a_timer_set_again_is_due_once() {
         let start = Instant::now();
         let mut timers = Timers::default();
         for count in (0..1_000).rev() {

@@ -1,10 +1,11 @@
-//! Against holders that read late, or not at all.
+//! Tests against holders that read late, or not at all.
 
 use super::*;
 use std::fs::File;
 use std::os::unix::net::UnixDatagram;
 
-/// More descriptors than a manager's socket queues messages: `net.unix.max_dgram_qlen` is 10, or 512 where systemd has set it.
+/// More descriptors than a manager's socket queues messages: `net.unix.max_dgram_qlen` is 10, or 512 if systemd has set
+/// it.
 const MANY: usize = 1000;
 
 /// A manager's socket, and a link to it that knows `count` stored descriptors of an earlier program.
@@ -26,7 +27,7 @@ fn link(count: usize) -> (UnixDatagram, Link, tempfile::TempDir) {
     (manager, link, folder)
 }
 
-/// Reads messages until the manager's socket has been quiet after `has_ended` said so.
+/// Reads messages until the manager's socket has been quiet after `has_ended` returned `true`.
 fn read_all(manager: &UnixDatagram, has_ended: impl Fn() -> bool) -> Vec<String> {
     let timeout = Duration::from_millis(5);
     manager.set_read_timeout(Some(timeout)).unwrap();
@@ -43,7 +44,7 @@ fn read_all(manager: &UnixDatagram, has_ended: impl Fn() -> bool) -> Vec<String>
 
 /// A program that ends must not leave descriptors in the store because the manager was slow.
 #[test]
-fn dropping_a_link_waits_until_the_manager_was_told_everything() {
+fn dropping_a_link_waits_for_a_slow_manager() {
     let (manager, link, _folder) = link(MANY);
     link.end();
     assert!(link.has_waiting(), "the manager has read nothing");
@@ -53,9 +54,9 @@ fn dropping_a_link_waits_until_the_manager_was_told_everything() {
     assert_eq!(told.iter().filter(is_removal).count(), MANY);
 }
 
-/// Whatever is stored after the end was announced is removed when its connection ends.
+/// A descriptor that is stored after the end was announced is removed when its connection ends.
 #[test]
-fn what_is_stored_by_another_thread_after_the_end_is_removed_too() {
+fn descriptors_stored_after_the_end_are_removed_too() {
     let (manager, link, _folder) = link(MANY);
     link.end();
     let fd = File::open("/dev/null").unwrap();

@@ -1,4 +1,5 @@
-//! Programs that die at every step of their work, over real sockets: whatever the step, the peer reads what it would have read.
+//! Programs that die at every step of their work, over real sockets: whatever the step, the peer reads the bytes that
+//! it would have read without it.
 
 use super::*;
 use crate::discard;
@@ -17,7 +18,7 @@ fn pair() -> (TcpStream, TcpStream) {
     (peer, socket)
 }
 
-/// Waits until so many bytes can be seen in the socket's queue.
+/// Waits until `count` bytes can be seen in the socket's queue.
 fn look(socket: &TcpStream, count: usize) -> Vec<u8> {
     let mut seen = vec![0; count];
     while !matches!(socket.peek(&mut seen), Ok(seen) if seen == count) {
@@ -39,22 +40,22 @@ fn copy(file: &OwnedFd) -> Vec<u8> {
     bytes
 }
 
-/// How a program that takes one request of 8 bytes, and answers it, dies.
+/// The moment at which a program that answers one request of 8 bytes dies.
 #[derive(Clone, Copy, Debug)]
 enum Death {
-    /// With so many bytes of its note written, of the header and the output.
+    /// With this number of bytes of its note written, of the header and the output.
     Noting(usize),
     /// Before it discards the request.
     Noted,
     /// Before it sends the reply.
     Discarded,
-    /// With so many bytes of the reply sent.
+    /// With this number of bytes of the reply sent.
     Sent(usize),
-    /// It does not.
+    /// It does not die.
     None,
 }
 
-/// A program: takes requests of 8 bytes, and answers each with its bytes so many times.
+/// A program that reads requests of 8 bytes, and answers each with its bytes, repeated.
 struct Program {
     journal: Journal,
     unsent: Vec<u8>,
@@ -72,12 +73,12 @@ impl Program {
     }
 
     fn flush(&mut self, mut socket: &TcpStream) {
-        // Sockets on loopback take this much at once.
+        // Sockets on loopback accept this many bytes at once.
         socket.write_all(&self.unsent).unwrap();
         self.unsent.clear();
     }
 
-    /// Returns what its successor finds.
+    /// Answers a request, and returns the journal for a successor.
     fn answer(mut self, mut socket: &TcpStream, length: usize, death: Death) -> OwnedFd {
         let request = look(socket, 8);
         let reply = request.repeat(length);
@@ -93,7 +94,7 @@ impl Program {
         if let Death::Noting(written) = death {
             let after = copy(&self.journal.file);
             write_at(&self.journal.file, &before, 0).unwrap();
-            // In the order in which they are written.
+            // In the order of writing.
             let header = HEADER_AT as usize..OUTPUT_AT as usize;
             let output = OUTPUT_AT as usize..after.len();
             let parts = match at_front {
@@ -169,7 +170,7 @@ proptest! {
                 program.flush(&socket);
             }
             file = program.answer(&socket, length, death);
-            // Its successor: answers what is left to be answered.
+            // Its successor answers the remaining requests.
             let program = Program::recover(file, &socket);
             file = match program.answered {
                 answered if answered == number => program.answer(&socket, length, Death::None),
@@ -189,9 +190,9 @@ proptest! {
     }
 }
 
-/// What waits for a peer that reads slowly may be noted for ever without the file growing for ever.
+/// Output can be noted forever for a peer that reads slowly without the file growing forever.
 #[test]
-fn what_has_been_sent_leaves_the_file() {
+fn sent_output_leaves_the_file() {
     let (mut peer, mut socket) = pair();
     let mut journal = Journal::create(socket.as_fd()).unwrap();
     let mut unsent = Vec::new();
@@ -206,7 +207,7 @@ fn what_has_been_sent_leaves_the_file() {
         };
         journal.note(note).unwrap();
         unsent.extend(piece);
-        // All but a bit is sent, so that it never begins anew.
+        // All but a few bytes are sent, so that the output never starts again at the front.
         let sent = unsent.len() - 100;
         socket.write_all(&unsent[..sent]).unwrap();
         unsent.drain(..sent);
@@ -216,7 +217,7 @@ fn what_has_been_sent_leaves_the_file() {
     assert!(longest < OUTPUT_AT + 2 * SPARE_BYTES, "{longest}");
     let recovered = Journal::recover(journal.file, socket.as_fd()).unwrap();
     assert_eq!((recovered.unsent.len(), recovered.words[0]), (100, 199));
-    // When all is sent, the memory is given back.
+    // When all is sent, the memory is released.
     let mut journal = recovered.journal;
     socket.write_all(&recovered.unsent).unwrap();
     let big = vec![1; 3 << 20];
@@ -253,7 +254,7 @@ fn damage_is_noticed() {
     assert_eq!(recover(&sound, &socket), Ok(b"12345678".to_vec()));
     assert_contradiction(recover(b"", &socket));
     assert_contradiction(recover(&sound[..sound.len() - 1], &socket));
-    // A program that has sent all of a long output cuts the file before it writes the next header.
+    // A program that has sent all of a long output truncates the file before it writes the next header.
     socket.write_all(b"12345678").unwrap();
     assert_eq!(recover(&sound[..OUTPUT_AT as usize], &socket), Ok(vec![]));
     let mut other = sound.clone();
@@ -290,15 +291,15 @@ fn a_record_has_a_bound() {
     assert_eq!(journal.set_record(&[0; RECORD_BYTES]), Ok(()));
 }
 
-/// Somebody else takes input and writes: what is subtracted before, and what nobody subtracts any more.
+/// Another process reads input and writes: its counts are subtracted first, and later no longer.
 #[test]
-fn what_others_have_taken_and_written_is_not_the_programs() {
+fn other_readers_and_writers_are_not_counted_as_the_program() {
     let (mut peer, socket) = pair();
     let mut journal = Journal::create(socket.as_fd()).unwrap();
     assert_eq!(Journal::mark_in(&journal.file), Ok(0));
     journal.set_mark(7, Progress::default()).unwrap();
     assert_eq!(Journal::mark_in(&journal.file), Ok(7));
-    // The program takes 8 bytes and owes 5; of the next 8 and the 3 written, somebody else knows.
+    // The program reads 8 bytes and owes 5; another process has read the next 8 and written 3.
     peer.write_all(&[1; 16]).unwrap();
     look(&socket, 16);
     let note = Note {

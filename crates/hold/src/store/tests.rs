@@ -1,4 +1,4 @@
-//! Against a manager's socket.
+//! Tests against a manager's socket.
 
 use super::*;
 use std::fs::File;
@@ -18,7 +18,7 @@ fn descriptor() -> OwnedFd {
     File::open("/dev/null").unwrap().into()
 }
 
-/// A store, and what its manager is told.
+/// Creates a store, and the socket of its manager.
 fn store() -> (Store, UnixDatagram, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("notify");
@@ -132,9 +132,9 @@ fn each_descriptor_is_stored_and_removed_by_its_name() {
     assert_eq!(told(&manager), [""; 0], "it is gone");
 }
 
-/// A program that dies while it stores something leaves a part of it.
+/// A program that dies while it stores an item leaves a part of it.
 #[test]
-fn what_is_not_whole_is_removed() {
+fn incomplete_items_are_removed() {
     let (store, manager, _folder) = store();
     let all = [
         name(LISTENER, 1, 0, 1, "ptcp:6653"),
@@ -171,7 +171,7 @@ fn what_is_not_whole_is_removed() {
             "FDSTOREREMOVE=1\nFDNAME=urtica.T.5.0.1.of%20nobody",
         ]
     );
-    // Those of the earlier program are known by name.
+    // Descriptors of the earlier program are known by name.
     store.send(&Message::Forget { id: 1 }, &[]).unwrap();
     assert_eq!(
         told(&manager),
@@ -180,7 +180,7 @@ fn what_is_not_whole_is_removed() {
 }
 
 #[test]
-fn a_manager_that_does_not_read_is_told_later() {
+fn messages_for_a_slow_manager_are_sent_later() {
     let (store, manager, _folder) = store();
     let fd = descriptor();
     let message = |id| Message::Listener {

@@ -1,28 +1,28 @@
 //! Flap damping: a link that goes up and down too often is held down for a while.
 //!
-//! **Why.** Whenever a link goes up or down, the topology changes, paths are recomputed and entries are rewritten. A faulty
-//! transceiver causes this many times a second, and everybody behind the link loses packets each time. A link that is held
-//! down costs nothing, and traffic stays on links that work.
+//! **Why.** Whenever a link goes up or down, the topology changes, paths are recomputed and entries are rewritten. A
+//! faulty transceiver causes this many times a second, and all hosts behind the link lose packets each time. A link
+//! that is held down costs nothing, and traffic stays on links that work.
 //!
 //! **How.** The times at which a link came up are remembered for [`DampingConfig::window`]. If there are more than
-//! [`DampingConfig::max_ups`], the link is held down: for [`DampingConfig::first_hold`] at first, then twice as long each
-//! time, up to [`DampingConfig::max_hold`]. A link that has been quiet for `max_hold` starts over. (RFC 2439 does the same
-//! for routes with decaying penalties; counting needs fewer parameters.)
+//! [`DampingConfig::max_ups`], the link is held down: for [`DampingConfig::first_hold`] at first, then twice as long
+//! each time, up to [`DampingConfig::max_hold`]. A link that has been quiet for `max_hold` starts over. (RFC 2439 damps
+//! routes by decaying penalties; counting needs fewer parameters.)
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// When a link counts as flapping, and for how long it is then held down.
+/// The limits at which a link counts as flapping, and the times for which it is then held down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DampingConfig {
-    /// How many times a link may come up within `window` before it is held down. 5 by default.
+    /// Maximum number of times that a link may come up within `window` before it is held down. 5 by default.
     pub max_ups: usize,
     /// The period in which links are counted. 10 s by default.
     pub window: Duration,
-    /// How long a link is held down the first time. 1 s by default.
+    /// Time for which a link is held down at first. 1 s by default.
     pub first_hold: Duration,
-    /// The longest time that a link is held down, and how long it must be quiet before its history is forgotten. 60 s by
-    /// default.
+    /// Maximum time for which a link is held down, and time after which the history of a quiet link is forgotten. 60 s
+    /// by default.
     pub max_hold: Duration,
 }
 
@@ -40,9 +40,9 @@ impl Default for DampingConfig {
 /// The history of one link.
 #[derive(Debug, Default)]
 pub(super) struct Damping {
-    /// When it came up recently, in order.
+    /// The recent times at which it came up, in order.
     ups: VecDeque<Instant>,
-    /// How many times it was held down.
+    /// Number of times it was held down.
     holds: u32,
     held_until: Option<Instant>,
 }
@@ -53,7 +53,7 @@ impl Damping {
         self.held_until.is_some_and(|until| now < until)
     }
 
-    /// The link is about to come up. Returns the time for which to hold it down instead, if any.
+    /// Notes that the link is about to come up. Returns the time for which to hold it down instead, if any.
     pub fn note_up(&mut self, config: &DampingConfig, now: Instant) -> Option<Duration> {
         let is_recent = |up: &Instant| now.saturating_duration_since(*up) < config.window;
         self.ups.retain(is_recent);
@@ -69,7 +69,7 @@ impl Damping {
         Some(hold)
     }
 
-    /// When this history may be forgotten if nothing happens until then.
+    /// Returns when this history may be forgotten if nothing happens until then.
     pub fn expires_at(&self, config: &DampingConfig) -> Option<Instant> {
         let latest = self.ups.back().copied().max(self.held_until)?;
         Some(latest + config.max_hold.max(config.window))
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_comes_up_now_and_then_is_left_alone() {
+    fn a_link_that_rarely_comes_up_is_not_damped() {
         let config = DampingConfig::default();
         let mut damping = Damping::default();
         let start = Instant::now();

@@ -1,18 +1,18 @@
-//! The state of link discovery: switches, ports, which port heard whose probes, and the links that follow.
+//! The state of link discovery: switches, ports, which port received whose probes, and the resulting links.
 //!
-//! **What.** [`Links`] has no socket, lock or clock: events go in with their time (`handle_…`), and probes to send, events
-//! and [`Findings`] come out (`poll_…`).
+//! **What.** [`Links`] has no socket, lock or clock: it receives events with their time (`handle_…`), and returns
+//! probes to send, events and [`Findings`] (`poll_…`).
 //!
-//! **How.** Each port that is up records whose probe it heard last ([`PortState::heard`]) and who heard its own
-//! ([`PortState::heard_by`]); the two are kept consistent, so that a port has at most one neighbour in each direction. A
-//! link is up when both ports have heard each other. A link that works in one direction only is therefore not accepted, nor
-//! is a single forged or relayed frame.
+//! **How.** Each port that is up records the origin of the last probe it heard ([`PortState::heard`]) and the port that
+//! heard its own ([`PortState::heard_by`]); the two are kept consistent, so that a port has at most one neighbour in
+//! each direction. A link is up when both ports have heard each other. A link that works in one direction only is
+//! therefore not accepted, nor is a single forged or relayed frame.
 //!
 //! ```text
 //!             a probe heard, or its own was                    both heard each other, and not flapping
 //!  unclassified ───────────────────────────► link port, blocked ◄───────────────────────────► link
 //!   │   ▲ ▲                                      │
-//!   │   │ └──────────────────────────────────────┘ neither any more: port or switch down, or time-out
+//!   │   │ └──────────────────────────────────────┘ neither any longer: port or switch down, or time-out
 //!   │   │ port up
 //!   ▼   │
 //!  host port: quiet for the settle time
@@ -42,16 +42,16 @@ use urtica_wire::{DatapathId, MacAddr, Port, PortConfig, PortNo, PortState as Po
 /// events.
 const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
 
-/// After which shares of the settle time an unclassified port gets another probe: 9 ms, 38 ms and 150 ms where that is 0.3 s. A
-/// switch that has just joined may lose the first ones: a cache of its own may go on dropping what was dropped before there
-/// were entries, until it is looked through.
+/// Times at which an unclassified port gets another probe, as fractions of the settle time: 9 ms, 38 ms and 150 ms if
+/// that is 0.3 s. A switch that has just joined may lose the first ones: its own cache may keep dropping frames that
+/// were dropped before it had entries, until the cache is revalidated.
 const ASK_AGAIN_AT: [u32; 3] = [32, 8, 2];
 
 /// The minimum time between two probes of a host port that is in doubt.
 const DOUBT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The number of other ports whose flap history is kept for one port. A link has one other end; more are for links that are
-/// moved, or forged.
+/// The number of other ports whose flap history is kept for one port. A link has one other end; further ones are for
+/// links that are moved, or forged.
 const MAX_DAMPINGS_PER_PORT: usize = 16;
 
 /// Identifies a connection of a switch: of two with the same datapath id, the one that came up last represents it.
@@ -68,7 +68,7 @@ pub(super) struct Findings {
     pub ports: Vec<SeenPort>,
 }
 
-/// Who hears whom. See the module's documentation.
+/// Which ports hear which others. See the module's documentation.
 pub(super) struct Links {
     config: DiscoveryConfig,
     /// The origin of stamps.
@@ -85,7 +85,7 @@ pub(super) struct Links {
     events: VecDeque<DiscoveryEvent>,
     has_new_links: bool,
     has_new_ports: bool,
-    /// What settles probes that confirm a link, where there is such.
+    /// The offload that settles probes of known links, if any.
     offload: Option<Arc<dyn ServiceOffload>>,
 }
 
@@ -96,18 +96,18 @@ struct PortState {
     takes_floods: bool,
     /// Its offset in the probe interval.
     place: u32,
-    /// Lower stamps were sent before the port came up.
+    /// Probes with lower stamps were sent before the port came up.
     first_stamp: u64,
     /// When it will be classified; `None` once it has been.
     classify_at: Option<Instant>,
     /// Whether it was ever classified as a host port.
     was_host: bool,
-    /// Whether it may be neither a link port nor a host port until it goes down.
+    /// Whether the port may be neither a link port nor a host port until it goes down.
     is_blocked: bool,
     heard: Option<Heard>,
-    /// The port where its own probes arrive.
+    /// The port where this port's probes arrive.
     heard_by: Option<PortId>,
-    /// The highest stamp of its own probes that arrived anywhere.
+    /// The highest stamp of this port's probes that arrived anywhere.
     heard_stamp: u64,
     /// The other end of the link that is up.
     link: Option<PortId>,
@@ -134,7 +134,7 @@ enum Timer {
     AskAgain(PortId, usize),
     /// Classify the port if it was quiet, or if the link works in one direction only.
     Classify(PortId),
-    /// Check whether what the port heard is too old.
+    /// Check whether the last probe that the port heard is too old.
     Expire(PortId),
     /// The hold-down of a link ends, or its history can be forgotten.
     Damping(PortId, PortId),
@@ -201,12 +201,12 @@ impl Links {
         }
     }
 
-    /// The same; this settles probes that confirm a link.
+    /// Sets the offload that settles probes of known links.
     pub fn with_offload(self, offload: Option<Arc<dyn ServiceOffload>>) -> Self {
         Self { offload, ..self }
     }
 
-    /// A switch connected, with these ports. If there was one with this id, it is replaced.
+    /// Adds a switch that connected, with these ports. It replaces an earlier one with this id.
     pub fn handle_switch_up(
         &mut self,
         switch: DatapathId,
@@ -359,7 +359,7 @@ impl Links {
         self.timers.next()
     }
 
-    /// The probes to send now, in order. Those that result from a call about a switch are for that switch.
+    /// Returns the probes to send now, in order. Probes that result from a call about a switch are for that switch.
     pub fn poll_probes(&mut self) -> Vec<Probe> {
         std::mem::take(&mut self.probes)
     }
@@ -433,7 +433,7 @@ impl Links {
         let state = PortState::new(port, self.last_place, first_stamp);
         self.ports.insert(id, state);
         self.has_new_ports = true;
-        // The switch's own network stack is a host, and nothing else can be behind it.
+        // The switch's own network stack is a host, and no switch can be behind it.
         if !is_local(id) {
             self.settle(id, now);
             self.send_probe(id, now);
@@ -465,7 +465,7 @@ impl Links {
         }
     }
 
-    /// Forgets what `at` heard: the link goes down, and the neighbour is no longer heard by it.
+    /// Forgets the origin that `at` heard: the link goes down, and the neighbour is no longer heard by it.
     fn forget_heard(&mut self, at: PortId, reason: DownReason, now: Instant) {
         self.take_down(at, reason);
         let heard = self.ports.get_mut(&at).and_then(|port| port.heard.take());
@@ -479,7 +479,7 @@ impl Links {
         }
     }
 
-    /// Forgets where the probes of `from` arrive.
+    /// Forgets the port where the probes of `from` arrive.
     fn forget_heard_by(&mut self, from: PortId, reason: DownReason, now: Instant) {
         let heard_by = self.ports.get(&from).and_then(|port| port.heard_by);
         if let Some(port) = heard_by {
@@ -582,13 +582,13 @@ impl Links {
         }
     }
 
-    /// Whether `from` is what `at` heard last.
+    /// Returns whether `from` is the port that `at` heard last.
     fn hears(&self, at: PortId, from: PortId) -> bool {
         let heard = self.ports.get(&at).and_then(|port| port.heard);
         heard.is_some_and(|heard| heard.from == from)
     }
 
-    /// Catches up with the probes that were settled at a port without coming here: all confirmed what it had heard.
+    /// Notes probes that were settled at a port by the offload: all of them confirmed its known origin.
     fn note_settled(&mut self, at: PortId) {
         let settled = self.offload.as_ref();
         let Some((probe, heard_at)) = settled.and_then(|offload| offload.settled_probe(at)) else {
@@ -604,13 +604,13 @@ impl Links {
         }
     }
 
-    /// Both ports have heard each other: the link comes up, unless it is up already or is held down.
+    /// Brings a link up when both ports have heard each other, unless it is up already or is held down.
     fn bring_up(&mut self, a: PortId, b: PortId, now: Instant) {
         if self.is_up(a, b) {
             return;
         }
         let ends = (a.min(b), a.max(b));
-        self.make_room_for_damping(ends);
+        self.evict_damping(ends);
         let damping = self.dampings.entry(ends).or_default();
         if damping.is_holding(now) {
             return;
@@ -631,7 +631,7 @@ impl Links {
     }
 
     /// Forgets the history of one of the lower end's other links if there are too many.
-    fn make_room_for_damping(&mut self, ends: (PortId, PortId)) {
+    fn evict_damping(&mut self, ends: (PortId, PortId)) {
         if self.dampings.contains_key(&ends) {
             return;
         }
@@ -780,7 +780,7 @@ impl Links {
     }
 }
 
-/// What to do with a probe.
+/// The verdict on a probe.
 enum Check {
     Good,
     /// It contains nothing new.

@@ -1,4 +1,4 @@
-//! Probes: the LLDP frames that find links, and how ours are told from others.
+//! Probes: the LLDP frames that find links, and the distinction between ours and others.
 //!
 //! **What.** A probe names the port that sends it. It is an ordinary LLDP frame (IEEE 802.1AB), readable in any capture,
 //! with one organisation-specific TLV at the end: a stamp, and an authenticator over datapath id, port and stamp.
@@ -6,11 +6,11 @@
 //! ```text
 //! chassis id, locally assigned   "dpid:0000000000000001"
 //! port id, locally assigned      "3"
-//! time to live                   seconds until the link would be taken for dead
+//! time to live                   seconds until the link is considered dead
 //! organisation-specific          02:75:72, subtype 1: stamp (8 bytes), authenticator (16 bytes)
 //! ```
 //!
-//! **Why an authenticator.** Any host can send LLDP, and nothing in an ordinary frame proves who wrote it: one forged frame
+//! **Why an authenticator.** Any host can send LLDP, and nothing in an ordinary frame proves its origin: one forged frame
 //! would add a link and divert other users' packets to the forger. The authenticator is HMAC-SHA-256 (RFC 2104), truncated
 //! to 16 bytes, with a key that never leaves the controller.
 //!
@@ -23,7 +23,7 @@ use urtica_wire::packet::lldp::{self, Lldp, LldpId, LldpTlv, LldpView};
 use urtica_wire::packet::{EthernetView, ether_type};
 use urtica_wire::{DatapathId, MacAddr, PortNo};
 
-/// In the place of an OUI. Urtica has none; this one is locally administered (IEEE 802c), so that it belongs to nobody.
+/// Used as an OUI. Urtica has none; this one is locally administered (IEEE 802c), so it belongs to no organisation.
 const OUI: [u8; 3] = [0x02, b'u', b'r'];
 const SUBTYPE: u8 = 1;
 
@@ -45,7 +45,7 @@ pub(super) struct Probe {
     pub hw_addr: MacAddr,
     /// Higher in each probe: nanoseconds since discovery started.
     pub stamp: u64,
-    /// Where it arrives if its link is still up.
+    /// The port where it arrives if its link is still up.
     pub confirms_at: Option<PortId>,
 }
 
@@ -59,12 +59,12 @@ pub(super) enum Sighting {
         /// Its stamp.
         stamp: u64,
     },
-    /// It looks like one of our probes but is not: forged.
+    /// The frame looks like one of our probes but is forged.
     Forged {
         /// The port that it claims to come from, if that could be parsed.
         claimed: Option<PortId>,
     },
-    /// Another station's LLDP, which says nothing about links between switches.
+    /// Another station's LLDP, which is no evidence of links between switches.
     Foreign,
 }
 
@@ -154,7 +154,7 @@ fn locally_assigned(subtype: u8, text: &str) -> LldpId<'_> {
     }
 }
 
-/// The port that a frame claims to come from, if it is written as in our probes.
+/// Returns the port that a frame claims to come from, if it is encoded as in our probes.
 fn claimed_port(lldp: &LldpView) -> Option<PortId> {
     let (chassis, port) = (lldp.chassis_id(), lldp.port_id());
     if chassis.subtype != lldp::chassis_id::LOCALLY_ASSIGNED
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_other_stations_send_is_foreign_or_not_lldp() {
+    fn frames_of_other_stations_are_foreign_or_not_lldp() {
         let other = Lldp {
             chassis_id: LldpId {
                 subtype: lldp::chassis_id::MAC_ADDRESS,

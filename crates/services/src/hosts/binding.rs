@@ -1,8 +1,8 @@
 //! The address bindings that a frame may put into its receivers' caches.
 //!
-//! **Why beside [`Frame::neighbour`].** That returns what *we* believe, and ignores much: a MAC address that is not the
-//! frame's source, a wrong checksum, a message type that says nothing about hosts. Receivers may believe more. So this finds
-//! everything that any host could believe, wherever it is in the frame.
+//! **Why in addition to [`Frame::neighbour`].** That returns the binding that *we* believe, and ignores much: a MAC
+//! address that is not the frame's source, an invalid checksum, a message type without information on hosts. Receivers
+//! may believe more. So this finds everything that any host could believe, wherever it is in the frame.
 
 use super::frame::Frame;
 use std::net::{IpAddr, Ipv6Addr};
@@ -27,7 +27,7 @@ pub(crate) struct Binding {
 }
 
 impl Frame<'_> {
-    /// All bindings in the frame. Usually none; one or two in ARP and neighbour discovery.
+    /// Returns all bindings in the frame. Usually empty; one or two in ARP and neighbour discovery.
     pub fn bindings(&self) -> Vec<Binding> {
         let bindings = match self.ether_type {
             ether_type::ARP => self.arp_binding(),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn arp_binds_its_sender_whoever_sent_the_frame() {
+    fn arp_binds_its_sender_whatever_the_frames_source() {
         let mut out = frame(ether_type::ARP);
         let sender = std::net::Ipv4Addr::new(10, 0, 0, 1);
         Arp::request(OTHER, sender, [10, 0, 0, 2].into()).write(&mut out);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_something_else_binds_nothing() {
+    fn truncated_and_other_frames_bind_nothing() {
         let body = [&[0; 4][..], &TOLD_OF.octets(), &option(1, OTHER)].concat();
         let whole = nd(135, &body, &[]);
         for len in 14..whole.len() {

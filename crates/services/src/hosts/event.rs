@@ -49,7 +49,7 @@ pub enum HostEvent {
     /// A host is seen at two ports and answers at the first: a duplicate MAC address, a loop, or a forged source. At most
     /// one event per [`EVENT_INTERVAL`](super::EVENT_INTERVAL) and host.
     Contested {
-        /// The host, which stays in place.
+        /// The host, which keeps its location.
         host: Arc<Host>,
         /// The other port where it is seen.
         port: PortId,
@@ -66,15 +66,17 @@ pub enum HostEvent {
     Refused {
         /// The port.
         port: PortId,
-        /// How many hosts are known there.
+        /// The number of hosts known there.
         known: usize,
     },
-    /// This reader was too slow and missed so many events: read [`Hosts::all`](super::Hosts::all) to resynchronise.
+    /// This reader was too slow and missed this number of events: read [`Hosts::all`](super::Hosts::all) to
+    /// resynchronise.
     Missed(u64),
 }
 
 impl HostEvent {
-    /// The ports of hosts that are not what or where they were; none for hosts that join, which nobody had copied.
+    /// Returns the ports of hosts whose location or addresses have changed; empty for hosts that join, of which there
+    /// are no copies.
     pub(super) fn changed_ports(&self) -> impl Iterator<Item = PortId> + use<> {
         let ports = match self {
             Self::Joined(_) | Self::Refused { .. } | Self::Missed(_) => [None, None],

@@ -1,20 +1,20 @@
 //! The frames that were flooded recently.
 //!
-//! There may be a switch behind what looks like a host port: one without a controller, whose tables lead the frame back, or
-//! one whose links are not discovered yet. So that a frame neither loops nor multiplies, it is flooded once, wherever it
-//! comes up again.
+//! A switch may be behind an apparent host port: one without a controller, whose tables return the frame, or one whose
+//! links are not discovered yet. So that a frame neither loops nor multiplies, it is flooded once, wherever it arrives
+//! again.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
-/// How long a frame is remembered. Hosts repeat a request after a second, and number their pings.
+/// Time for which a frame is remembered. Hosts repeat a request after a second, and number their pings.
 const WINDOW: Duration = Duration::from_millis(100);
 
 /// The maximum number of frames remembered; the oldest are dropped.
 const CAPACITY: usize = 1024;
 
-/// The frames, by keyed hash: without the key, nobody can make up a frame with the hash of another.
+/// The frames, by keyed hash: without the key, no host can construct a frame with the hash of another.
 #[derive(Default)]
 pub struct Flooded {
     hasher: RandomState,
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_are_known_than_there_is_room_for() {
+    fn remembered_frames_are_bounded() {
         let mut flooded = Flooded::default();
         let now = Instant::now();
         for number in 0..=CAPACITY {

@@ -1,4 +1,4 @@
-//! What a frame says about its sender and its target: ARP (RFC 826) and neighbour discovery (RFC 4861) in one form.
+//! A frame's information on its sender and its target: ARP (RFC 826) and neighbour discovery (RFC 4861) in one form.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use urtica_wire::MacAddr;
@@ -18,7 +18,7 @@ pub(crate) const ND_HOP_LIMIT: u8 = 255;
 pub(crate) struct Frame<'a> {
     pub eth_src: MacAddr,
     pub eth_dst: MacAddr,
-    /// The outermost tag, if there is one.
+    /// The outermost tag, if any.
     pub tag: Option<Vlan>,
     /// The EtherType of the payload, after an 802.1Q tag. Neither a second tag nor the payload of an 802.1ad tag is parsed,
     /// because we would not answer with such a tag.
@@ -26,7 +26,7 @@ pub(crate) struct Frame<'a> {
     pub(super) payload: &'a [u8],
 }
 
-/// What a frame says about addresses.
+/// A frame's information on addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Neighbour {
     /// Who has `target`? The sender claims `sender` for itself, unless it only checks whether the target is free.
@@ -34,7 +34,7 @@ pub(crate) enum Neighbour {
         sender: Option<IpAddr>,
         target: IpAddr,
     },
-    /// The sender claims `address`. In IPv6 it also says whether it is a router.
+    /// The sender claims `address`. In IPv6 it also reports whether it is a router.
     Announcement {
         address: IpAddr,
         is_router: Option<bool>,
@@ -59,7 +59,7 @@ impl Neighbour {
 }
 
 impl<'a> Frame<'a> {
-    /// `None` if there is no complete Ethernet header.
+    /// Parses a frame; returns `None` if it has no complete Ethernet header.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Option<Self> {
         let ethernet = EthernetView::new(bytes).ok()?;
@@ -83,8 +83,8 @@ impl<'a> Frame<'a> {
         Some(frame)
     }
 
-    /// The VLAN, as [`Headers::vlan_id`](urtica_wire::packet::Headers::vlan_id) reads it for all programs; `None` where the
-    /// frame is not tagged, or only with a priority.
+    /// Returns the VLAN, as [`Headers::vlan_id`](urtica_wire::packet::Headers::vlan_id) reads it for all programs;
+    /// `None` if the frame is not tagged, or only with a priority.
     #[inline]
     pub fn vlan(&self) -> Option<u16> {
         self.tag.map(|tag| tag.vid).filter(|&vid| vid != 0)
@@ -96,8 +96,8 @@ impl<'a> Frame<'a> {
         matches!(self.ether_type, ether_type::ARP | ether_type::IPV6)
     }
 
-    /// What the frame says about addresses, if it is credible: not if it gives another MAC address than the frame's source,
-    /// or is neighbour discovery that a router has forwarded or that is damaged.
+    /// Returns the frame's information on addresses, if it is credible: not if it gives another MAC address than the
+    /// frame's source, or is neighbour discovery that a router has forwarded or that is damaged.
     #[inline]
     pub fn neighbour(&self) -> Option<Neighbour> {
         let neighbour = match self.ether_type {

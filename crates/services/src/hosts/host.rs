@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use urtica_topology::PortId;
 use urtica_wire::MacAddr;
 
-/// A host at one moment. Only [`Host::last_seen`] changes: to see later changes, look the host up again.
+/// A host at one moment. Only [`Host::last_seen`] changes: to see later changes, get the host again.
 #[derive(Debug)]
 pub struct Host {
     /// Its MAC address.
@@ -23,9 +23,10 @@ pub struct Host {
     pub is_router: bool,
     /// Its previous location.
     pub(super) came_from: Option<PortId>,
-    /// How many times it was heard where it is. This shows whether it answers, since time stands still within a batch.
+    /// Number of times that it was heard at its location. This shows whether it answers, since time does not advance
+    /// within a batch.
     heard: AtomicU64,
-    /// How many of its packets were settled before they came here, as far as was asked.
+    /// Number of its packets that were settled elsewhere, as of the last query.
     settled: AtomicU64,
     /// Nanoseconds since `base`.
     last_seen: AtomicU64,
@@ -52,8 +53,8 @@ impl Host {
         }
     }
 
-    /// When it was last heard, at its current port. Packets that are [settled elsewhere](crate::Hosts::offload) are looked for when
-    /// the host would be given up otherwise.
+    /// Returns when the host was last heard, at its current port. Packets that are [settled
+    /// elsewhere](crate::Hosts::offload) are only included when the host would be removed otherwise.
     pub fn last_seen(&self) -> Instant {
         self.base + Duration::from_nanos(self.last_seen.load(Ordering::Relaxed))
     }
@@ -76,20 +77,20 @@ impl Host {
         (self.vlan, self.mac)
     }
 
-    /// Heard again. The time never decreases: threads may have read their clocks in another order.
+    /// Notes that the host was heard. The time never decreases: threads may have read their clocks in another order.
     pub(super) fn touch(&self, now: Instant) {
         self.note_seen(now);
         let heard = self.heard.load(Ordering::Relaxed);
         self.heard.store(heard + 1, Ordering::Relaxed);
     }
 
-    /// So many of its packets were settled elsewhere since it became known, the last at this time.
+    /// Notes that `count` of its packets were settled elsewhere since it became known, the last at this time.
     pub(super) fn note_settled(&self, count: u64, last: Instant) {
         self.note_seen(last);
         self.settled.store(count, Ordering::Relaxed);
     }
 
-    /// Heard by something that is no answer to a probe.
+    /// Notes that the host was heard by a frame that does not answer a probe.
     pub(super) fn note_seen(&self, now: Instant) {
         let elapsed = now.saturating_duration_since(self.base).as_nanos() as u64;
         if elapsed > self.last_seen.load(Ordering::Relaxed) {

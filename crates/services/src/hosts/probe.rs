@@ -1,4 +1,4 @@
-//! The frames that ask a host whether it is there.
+//! The frames that check whether a host is present.
 
 use super::frame::{ND_HOP_LIMIT, solicited_node};
 use super::table::HostProbe;
@@ -8,8 +8,8 @@ use urtica_wire::packet::{
     Arp, Ethernet, Icmpv6, Ipv6, Nd, Vlan, ether_type, ethernet, icmpv6, ip_proto,
 };
 
-/// Asks one host, by unicast, for an address that it should have. In IPv4 this is an ARP probe (RFC 5227 section 2.1.1),
-/// since we have no address ourselves; in IPv6 we use the link-local address of our MAC address.
+/// Requests from one host, by unicast, an address that it should have. In IPv4 this is an ARP probe (RFC 5227 section
+/// 2.1.1), since we have no address ourselves; in IPv6 we use the link-local address of our MAC address.
 pub(super) fn frame(probe: &HostProbe, our_mac: MacAddr) -> Vec<u8> {
     let mut out = Vec::with_capacity(96);
     let ether_type = match probe.address {
@@ -33,7 +33,7 @@ pub(super) fn frame(probe: &HostProbe, our_mac: MacAddr) -> Vec<u8> {
     out
 }
 
-/// The Ethernet header, with `tag` before `ether_type` if there is one.
+/// Writes the Ethernet header, with `tag` before `ether_type` if any.
 pub(crate) fn write_ethernet(
     out: &mut Vec<u8>,
     dst: MacAddr,

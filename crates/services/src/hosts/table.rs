@@ -1,8 +1,7 @@
 //! The table of known hosts: no network and no clock; times are arguments.
 //!
 //! **How.** Two concurrent maps lead from MAC and IP addresses to hosts, and are read without a lock. Changes take the
-//! writer's lock, which guards everything that only changes need: which hosts a port has, who claims what, and what is due
-//! when.
+//! writer's lock, which guards all state that only changes need: the hosts of each port, the claims, and the timers.
 //!
 //! A sighting without news, which is nearly every one, only updates the host's time.
 
@@ -22,7 +21,7 @@ use std::time::Instant;
 use urtica_topology::PortId;
 use urtica_wire::{DatapathId, MacAddr};
 
-/// How many times a silent host is probed before it is removed.
+/// Number of times that a silent host is probed before it is removed.
 const AGE_PROBES: u8 = 3;
 
 /// A frame that arrived at a port that may have hosts.
@@ -31,9 +30,9 @@ pub(super) struct Sighting {
     pub port: PortId,
     pub mac: MacAddr,
     pub vlan: Option<u16>,
-    /// What it says about addresses.
+    /// Its information on addresses.
     pub neighbour: Option<Neighbour>,
-    /// The source address of its IP packet, if that is to be learnt.
+    /// The source address of its IP packet, if that may be learnt.
     pub ip_src: Option<IpAddr>,
 }
 
@@ -69,11 +68,11 @@ pub(super) struct HostTable {
     writer: Mutex<Writer>,
     /// Sightings with news that were not examined.
     unread: AtomicU64,
-    /// What settles packets of known hosts, where there is such; it knows what the maps say.
+    /// The offload that settles packets of known hosts, if any; it has the content of the maps.
     offload: Offload,
 }
 
-/// What only changes need.
+/// State that only changes need.
 #[derive(Default)]
 struct Writer {
     at_port: BTreeMap<PortId, BTreeSet<HostId>>,
@@ -83,7 +82,7 @@ struct Writer {
     moves: BTreeMap<HostId, Claim<PortId>>,
     /// Addresses that are claimed by another host than their owner.
     claims: BTreeMap<(Option<u16>, IpAddr), Claim<HostId>>,
-    /// How many times silent hosts have been probed.
+    /// Number of times that silent hosts have been probed.
     asked: BTreeMap<HostId, u8>,
     /// When hosts moved recently.
     moved: BTreeMap<HostId, VecDeque<Instant>>,
@@ -94,17 +93,17 @@ struct Writer {
     refused: u64,
 }
 
-/// A claim to what a host has.
+/// A claim to a location or address of another host.
 #[derive(Clone, Copy)]
 struct Claim<T> {
     by: T,
     /// When it is decided.
     due: Instant,
-    /// How many times the host had been heard at that time.
+    /// The number of times the host had been heard at that time.
     heard: u64,
 }
 
-/// What to check when its time has come.
+/// A check that becomes due.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
     Age(HostId),
@@ -175,7 +174,8 @@ impl HostTable {
         self.lock().refused + self.unread.load(Ordering::Relaxed)
     }
 
-    /// Whether a sighting has news, for [`HostTable::see`]. One without shows that its host is alive, and takes no lock.
+    /// Returns whether a sighting has news, for [`HostTable::see`]. One without news shows that its host is alive, and
+    /// takes no lock.
     pub fn is_news(&self, sighting: &Sighting, now: Instant) -> bool {
         if sighting.mac.is_multicast() || sighting.mac == MacAddr::ZERO {
             return false;
@@ -200,7 +200,7 @@ impl HostTable {
         self.change(now, |change| change.restore(id, port, address))
     }
 
-    /// A sighting is ignored: there were too many.
+    /// Notes that a sighting was ignored because there were too many.
     pub fn refuse_unread(&self) {
         self.unread.fetch_add(1, Ordering::Relaxed);
     }
@@ -215,7 +215,7 @@ impl HostTable {
         self.lock().timers.next()
     }
 
-    /// A port went down or was removed.
+    /// Removes the hosts of a port that went down or was removed.
     pub fn port_down(&self, port: PortId, now: Instant) -> Effects {
         self.change(now, |change| change.clear(port, LeftReason::PortDown))
     }
@@ -241,8 +241,8 @@ impl HostTable {
         })
     }
 
-    /// The topology has changed: corrects what was learnt at ports that turned out to be link ports. A host that had another
-    /// location before returns to it.
+    /// Corrects locations learnt at ports that turned out to be link ports, after a change of the topology. A host that
+    /// had another location before returns to it.
     pub fn correct(&self, is_link_port: impl Fn(PortId) -> bool, now: Instant) -> Effects {
         self.change(now, |change| {
             for port in change.ports() {
@@ -312,7 +312,7 @@ impl Change<'_> {
         self.learn_addresses(id, sighting);
     }
 
-    /// Does nothing where something else is known by now.
+    /// Restores a host, unless newer information exists.
     fn restore(&mut self, id: HostId, port: PortId, address: IpAddr) {
         if self.owner(id.0, address).is_some() {
             return;
@@ -378,7 +378,7 @@ impl Change<'_> {
         is_larger.then_some(port)
     }
 
-    /// The host of a port that was heard the fewest times; one without an address, if there is one.
+    /// Returns the host of a port that was heard the fewest times; one without an address, if any.
     fn least_heard_at(&self, port: PortId) -> Option<Arc<Host>> {
         let hosts = self.writer.at_port.get(&port)?.iter();
         hosts
@@ -441,7 +441,7 @@ impl Change<'_> {
                 self.set_router(id, is_router);
             }
         }
-        // A packet's sender may be far away: what a router forwards counts only if nobody claims the address.
+        // A packet's sender may be far away: a packet that a router forwards counts only if no host claims the address.
         if let Some(address) = sighting.ip_src {
             if self.owner(id.0, address).is_none() {
                 self.add_address(id, address);
@@ -531,7 +531,7 @@ impl Change<'_> {
         self.probe(&host);
     }
 
-    /// Catches up with the packets of a host that were settled without coming here.
+    /// Notes packets of a host that were settled by the offload.
     fn note_settled(&self, host: &Host) {
         let settled = self.table.offload.get();
         if let Some((count, last)) =
@@ -792,7 +792,7 @@ fn within<K: Hash + Eq>(map: &HashMap<K, Shelf>, key: &K, vlan: Option<u16>) -> 
     map.get(key)?.iter().find(|host| host.vlan == vlan).cloned()
 }
 
-/// Puts a host on a shelf, replacing one with the same identity or VLAN. For writers.
+/// Adds a host to a shelf, replacing one with an equal identity or VLAN. For writers.
 fn put_on<K: Hash + Eq>(map: &HashMap<K, Shelf>, key: K, host: &Arc<Host>) {
     let map = map.pin();
     let shelf = map.get(&key).map_or(&[][..], |shelf| shelf);
@@ -802,7 +802,7 @@ fn put_on<K: Hash + Eq>(map: &HashMap<K, Shelf>, key: K, host: &Arc<Host>) {
     map.insert(key, hosts.into());
 }
 
-/// Takes a host off a shelf. For writers.
+/// Removes a host from a shelf. For writers.
 fn take_off<K: Hash + Eq + Copy>(map: &HashMap<K, Shelf>, key: &K, id: HostId) {
     let map = map.pin();
     let Some(shelf) = map.get(key) else {

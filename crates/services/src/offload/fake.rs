@@ -1,4 +1,4 @@
-//! A table in memory, in which a test settles what it likes.
+//! A table in memory, which a test controls.
 
 use super::{LinkProbe, ServiceOffload, SettledCounts};
 use crate::Host;
@@ -24,19 +24,19 @@ struct State {
 }
 
 impl Fake {
-    /// A probe has come and confirmed its link.
+    /// Reports that a probe has arrived and confirmed its link.
     pub fn settle_probe(&self, at: PortId, probe: LinkProbe, now: Instant) {
         self.0.lock().probes.insert(at, (probe, now));
     }
 
-    /// A host was heard where it is.
+    /// Reports that a host was heard at its port.
     pub fn settle_of(&self, host: MacAddr, now: Instant) {
         let mut state = self.0.lock();
         let heard = state.heard.entry((None, host)).or_insert((0, now));
         *heard = (heard.0 + 1, now);
     }
 
-    /// Where hosts are, and whose addresses are.
+    /// Returns the locations of hosts.
     pub fn hosts(&self) -> Vec<(MacAddr, PortId)> {
         let state = self.0.lock();
         let hosts = state.hosts.iter();

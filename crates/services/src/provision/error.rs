@@ -30,19 +30,21 @@ pub enum ProvisionError {
         /// The port.
         port: PortId,
     },
-    /// Another path's entry is where one of this path would be.
+    /// Another path has an entry with this match, priority and table.
     #[error(
         "switch {switch} has an entry with the same match, priority and table for the path of cookie {cookie:#018x}; remove or \
          replace that path first"
     )]
     Taken {
-        /// The place of the entry.
+        /// The switch of the entry.
         switch: DatapathId,
         /// The owner of the entry.
         cookie: u64,
     },
     /// The path to replace or remove is already being replaced or removed.
-    #[error("the path of cookie {cookie:#018x} is being changed already; wait for that to end")]
+    #[error(
+        "the path of cookie {cookie:#018x} is already being changed; wait until that has ended"
+    )]
     Changing {
         /// The path.
         cookie: u64,
@@ -56,7 +58,7 @@ pub enum ProvisionError {
         code: ErrorCode,
     },
     /// A switch's protocol version cannot express its entry.
-    #[error("switch {switch} cannot be told its entry: {error}")]
+    #[error("cannot encode the entry for switch {switch}: {error}")]
     Encode {
         /// The switch.
         switch: DatapathId,
@@ -78,7 +80,7 @@ pub enum ProvisionError {
         after: Duration,
     },
     /// Too many messages already wait for a switch.
-    #[error("switch {switch} does not keep up: too many messages wait to be sent to it")]
+    #[error("the send queue of switch {switch} is full")]
     Busy {
         /// The switch.
         switch: DatapathId,
@@ -91,9 +93,9 @@ pub enum ProvisionError {
         /// The limit.
         max_jobs: usize,
     },
-    /// There are too many paths.
+    /// The provisioner has too many paths.
     #[error(
-        "{max_flows} paths are provisioned already; remove some, or allow for more in ProvisionConfig::max_flows"
+        "{max_flows} paths are provisioned already; remove some, or increase ProvisionConfig::max_flows"
     )]
     TooManyFlows {
         /// The limit.
@@ -101,24 +103,24 @@ pub enum ProvisionError {
     },
     /// Called inside a transaction, which may run again or fail, while its effects would stay.
     #[error(
-        "paths cannot be provisioned inside a transaction; have it return the flow, and provision that afterwards"
+        "paths cannot be provisioned inside a transaction; return the flow from the transaction, and provision it afterwards"
     )]
     InTransaction,
     /// The provisioner is not running.
     #[error(
-        "the provisioner does not run; expected it to be given to Controller::program(), and the controller to run"
+        "the provisioner is not running; expected it to be passed to Controller::program(), and the controller to run"
     )]
     NotRunning,
 }
 
 impl ProvisionError {
-    /// The outcome of something that was sent to a switch.
+    /// Converts the outcome of a message to a switch.
     pub(super) fn of_request(switch: DatapathId, error: RequestError, limit: Duration) -> Self {
         match error {
             RequestError::UnknownSwitch(_) => Self::NotConnected { switch },
             RequestError::Encode(error) => Self::Encode { switch, error },
             RequestError::Refused(code) => Self::Refused { switch, code },
-            // What the switch would answer.
+            // The error that the switch would return.
             RequestError::Secondary(_) => Self::Refused {
                 switch,
                 code: ErrorCode::BadRequestIsSlave,

@@ -1,4 +1,4 @@
-//! What to provision: a path, the packets that take it, and the properties of its entries.
+//! A flow to provision: a path, the packets that follow it, and the properties of its entries.
 
 use super::ProvisionError;
 use std::collections::BTreeSet;
@@ -9,8 +9,8 @@ use urtica_wire::{
     Version,
 };
 
-/// Packets that are to take a path: [`Provisioner::provision`](super::Provisioner::provision) installs an entry for them in
-/// every switch of the path.
+/// Packets that will follow a path: [`Provisioner::provision`](super::Provisioner::provision) installs an entry for
+/// them in every switch of the path.
 ///
 /// ```
 /// use urtica_services::Flow;
@@ -45,7 +45,8 @@ struct WaitingPacket {
 }
 
 impl Flow {
-    /// Packets that match `match_` take `path`. The entries stay until they are removed, at the middle priority, in table 0.
+    /// Creates a flow of packets that match `match_` and follow `path`. The entries stay until they are removed, at the
+    /// middle priority, in table 0.
     pub fn new(path: Path, match_: Match<'static>) -> Self {
         Self {
             path,
@@ -59,19 +60,19 @@ impl Flow {
         }
     }
 
-    /// The entries' priority, time-outs and flags. The cookie given here is replaced by the provisioner's.
+    /// Sets the entries' priority, time-outs and flags. The cookie given here is replaced by the provisioner's.
     ///
     /// With a time-out, the whole path is removed when its first entry expires.
     pub fn options(self, options: EntryOptions) -> Self {
         Self { options, ..self }
     }
 
-    /// The table for the entries. 1.0 has only table 0.
+    /// Sets the table for the entries. 1.0 has only table 0.
     pub fn table(self, table_id: u8) -> Self {
         Self { table_id, ..self }
     }
 
-    /// Each entry also matches the ingress port of its switch.
+    /// Makes each entry also match the ingress port of its switch.
     pub fn matching_in_ports(self) -> Self {
         Self {
             matches_in_port: true,
@@ -79,8 +80,8 @@ impl Flow {
         }
     }
 
-    /// What each switch does before it forwards a packet. If this changes a field of the match, the next switch's entry does
-    /// not match.
+    /// Sets the actions of each switch before it forwards a packet. If they change a field of the match, the next
+    /// switch's entry does not match.
     pub fn at_each_switch(self, actions: Vec<Action<'static>>) -> Self {
         Self {
             at_each_switch: actions,
@@ -88,7 +89,7 @@ impl Flow {
         }
     }
 
-    /// What the last switch does in addition, before it sends a packet out: the place to rewrite headers.
+    /// Sets the actions of the last switch in addition, before it sends a packet out, for instance to rewrite headers.
     pub fn at_egress(self, actions: Vec<Action<'static>>) -> Self {
         Self {
             at_egress: actions,
@@ -118,7 +119,7 @@ impl Flow {
         }
     }
 
-    /// Checks what can be checked without the network.
+    /// Checks everything that does not need the network.
     pub(super) fn check(&self) -> Result<(), ProvisionError> {
         if self.path.hops.is_empty() {
             return Err(ProvisionError::EmptyPath);
@@ -130,13 +131,13 @@ impl Flow {
         }
     }
 
-    /// The ports of the path.
+    /// Returns the ports of the path.
     pub(super) fn ports(&self) -> impl Iterator<Item = PortId> + '_ {
         let hops = self.path.hops.iter();
         hops.flat_map(|hop| [hop.comes_in(), hop.goes_out()])
     }
 
-    /// The entries, from the ingress to the egress switch.
+    /// Returns the entries, from the ingress to the egress switch.
     pub(super) fn entries(&self, cookie: u64) -> Vec<PathEntry> {
         let last = self.path.hops.len().saturating_sub(1);
         let hops = self.path.hops.iter().enumerate();
@@ -173,7 +174,7 @@ impl Flow {
         }
     }
 
-    /// The packet-out that sends the waiting packet through the ingress switch's actions.
+    /// Returns the packet-out that sends the waiting packet through the ingress switch's actions.
     pub(super) fn release(&self) -> Option<(DatapathId, Message<'_>)> {
         let (waiting, hop) = (self.waiting.as_ref()?, self.path.hops.first()?);
         let entry = self.entry(hop, self.path.hops.len() == 1, 0);
@@ -187,7 +188,8 @@ impl Flow {
     }
 }
 
-/// A packet may leave by its ingress port only if that is explicit (1.3.5 section 4.5, `OFPP_IN_PORT`).
+/// Returns the output port. A packet may leave by its ingress port only if that is explicit (1.3.5 section 4.5,
+/// `OFPP_IN_PORT`).
 fn out_port(hop: &Hop) -> PortNo {
     if hop.out_port == hop.in_port {
         PortNo::IN_PORT
@@ -250,7 +252,7 @@ impl PathEntry {
         Place::new(self.switch, *table_id, *priority, match_)
     }
 
-    /// Whether it stays until it is deleted.
+    /// Returns whether the entry stays until it is deleted.
     pub fn is_permanent(&self) -> bool {
         self.flow_mod.idle_timeout == 0 && self.flow_mod.hard_timeout == 0
     }

@@ -11,16 +11,16 @@ use urtica_controller::{
 };
 use urtica_wire::{DatapathId, FlowStats, FlowStatsRequest, Message, Version};
 
-/// After so many attempts to clean a switch, new paths no longer wait for it.
+/// Number of attempts to clean a switch after which new paths no longer wait for it.
 const ATTEMPTS_WAITED_FOR: u32 = 3;
 
-/// The pause before a switch that refused, or did not answer, is asked for its entries again; doubled each time.
+/// The pause before the entries of a switch that refused, or did not answer, are requested again; doubled each time.
 const CLEANING_PAUSE: Duration = Duration::from_secs(1);
 
 /// The longest pause.
 const LONGEST_CLEANING_PAUSE: Duration = Duration::from_secs(3);
 
-/// How many messages are sent to a switch between barriers while it is cleaned: few enough for its backlog.
+/// Maximum number of messages to a switch between barriers while it is cleaned: few enough for its backlog.
 const CLEANING_BATCH: usize = 1024;
 
 type Answer<T> = oneshot::Sender<Result<T, ProvisionError>>;
@@ -67,7 +67,7 @@ impl Job {
 pub(super) struct Worker {
     shared: Arc<Shared>,
     background: Background,
-    /// For entries that forward: they only see what filtering programs let through.
+    /// For entries that forward: they only receive packets that filtering programs pass.
     network: Network,
 }
 
@@ -81,7 +81,7 @@ impl Worker {
         }
     }
 
-    /// Does a job, and reports its outcome to whoever still waits for it.
+    /// Carries out a job, and reports its outcome if the caller still waits for it.
     pub async fn work(&self, job: Job) {
         match job {
             Job::SetUp(job) => {
@@ -133,7 +133,7 @@ impl Worker {
             let switch = port.switch;
             let info = self.network.info(switch);
             let info = info.ok_or(ProvisionError::NotConnected { switch })?;
-            // A 1.3 switch that has not described its ports yet has none; the job waits for it.
+            // A 1.3 switch that has not described its ports yet has no ports; the job waits for it.
             if !info.ports.is_empty() && info.port(port.port_no).is_none() {
                 return Err(ProvisionError::NoSuchPort { port });
             }
@@ -194,12 +194,12 @@ impl Worker {
         }
         if let ProvisionError::Left { switch } = error {
             // If it is back already, the switch was cleaned while the replaced path was not installed.
-            self.shared.ask_to_clean(switch);
+            self.shared.request_cleaning(switch);
         }
         error
     }
 
-    /// A path that was just completed may have lost an entry meanwhile.
+    /// Removes a path that was just completed if it has lost an entry before.
     fn take_down_if_half(&self, cookie: u64) {
         let is_half = self.shared.ledger().is_half(cookie);
         if is_half {
@@ -235,12 +235,12 @@ impl Worker {
         }
     }
 
-    /// Sends messages that must not be lost. If the switch does not confirm them, it is compared with what it should have;
-    /// if it has disconnected, that happens when it joins again.
+    /// Sends messages that must not be lost. If the switch does not confirm them, it is compared with its expected
+    /// entries; if it has disconnected, that happens when it joins again.
     async fn put_right(&self, switch: DatapathId, message: Message<'_>) {
         let sent = self.confirm(switch, &[message]).await;
         if sent.is_err() && self.network.info(switch).is_some() {
-            self.shared.ask_to_clean(switch);
+            self.shared.request_cleaning(switch);
         }
     }
 
@@ -256,7 +256,7 @@ impl Worker {
         confirmed.map_err(|error| ProvisionError::of_request(switch, error, limit))
     }
 
-    /// Sends as soon as the switch can take it, and returns the reply if it comes in time.
+    /// Sends as soon as the switch can accept the message, and returns the reply if it arrives in time.
     async fn reply(
         &self,
         switch: DatapathId,
@@ -280,7 +280,7 @@ impl Worker {
         let after = self.shared.config.timeout;
         let clean = async {
             loop {
-                // Read before looking, so that whoever cleans it meanwhile wakes us.
+                // Read before the check, so that a cleaning in between wakes us.
                 let seen = self.shared.cleaned.version();
                 if self.shared.ledger().is_clean(switch) {
                     return Ok(());
@@ -295,7 +295,7 @@ impl Worker {
         outcome.unwrap_or(Err(ProvisionError::Timeout { switch, after }))
     }
 
-    /// Makes a switch have the entries that it should, and again if that is requested meanwhile.
+    /// Makes a switch have its expected entries, and again if that is requested during the cleaning.
     async fn clean(&self, switch: DatapathId) {
         loop {
             self.shared.ledger().begin_cleaning(switch);
@@ -309,16 +309,16 @@ impl Worker {
         self.shared.cleaned.publish(());
     }
 
-    /// Compares a switch with what it should have until it is clean, must be cleaned again, or has disconnected.
+    /// Compares a switch with its expected entries until it is clean, must be cleaned again, or has disconnected.
     async fn try_to_clean(&self, switch: DatapathId) {
         let (mut attempt, mut pause) = (1, CLEANING_PAUSE);
         while let Err(error) = self.compare(switch).await {
-            let is_asked_again = self.shared.ledger().is_asked_again(switch);
-            if is_asked_again || self.network.info(switch).is_none() {
+            let is_requested_again = self.shared.ledger().is_requested_again(switch);
+            if is_requested_again || self.network.info(switch).is_none() {
                 return;
             }
             if attempt == ATTEMPTS_WAITED_FOR {
-                urtica_log::warn!(about: switch, dp_id = %switch, %error, "old entries of provisioned paths may be left on a switch; it is asked again every 3 s");
+                urtica_log::warn!(about: switch, dp_id = %switch, %error, "cannot clean a switch of old entries of provisioned paths; retrying every 3 s");
                 self.shared.ledger().use_unclean(switch);
                 self.shared.cleaned.publish(());
             }
@@ -328,7 +328,7 @@ impl Worker {
         }
     }
 
-    /// Asks a switch for its entries, deletes stale ones, and installs missing ones.
+    /// Requests a switch's entries, deletes stale ones, and installs missing ones.
     async fn compare(&self, switch: DatapathId) -> Result<(), ProvisionError> {
         let limit = self.shared.config.timeout;
         let of_request = |error| ProvisionError::of_request(switch, error, limit);
@@ -423,7 +423,7 @@ mod tests {
     use std::task::{Context, Wake, Waker};
     use urtica_controller::{Controller, Program, SwitchHandler, SwitchInfo};
 
-    /// Hands out what programs run with.
+    /// Stores the background that programs run with.
     #[derive(Clone, Default)]
     struct Catch(Arc<OnceLock<Background>>);
 
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_switch_to_be_clean_leaves_nothing_behind() {
+    fn waiting_for_a_clean_switch_leaves_no_state() {
         let (provisioner, catch) = (
             Provisioner::new(ProvisionConfig::default()),
             Catch::default(),
@@ -474,13 +474,13 @@ mod tests {
     }
 
     #[test]
-    fn switches_that_come_and_go_are_forgotten() {
+    fn switches_that_disconnect_are_forgotten() {
         let provisioner = Provisioner::new(ProvisionConfig::default());
         let mut ledger = provisioner.0.ledger();
         for id in (1..=10_000).map(DatapathId) {
             ledger.mark_unclean(id);
-            assert!(ledger.ask_to_clean(id));
-            assert!(!ledger.ask_to_clean(id), "one is enough");
+            assert!(ledger.request_cleaning(id));
+            assert!(!ledger.request_cleaning(id), "one is enough");
             ledger.begin_cleaning(id);
             assert!(ledger.end_cleaning(id, true));
             assert!(ledger.is_clean(id));

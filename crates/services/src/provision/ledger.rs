@@ -1,4 +1,4 @@
-//! What is provisioned, and on which switches: no network, no clock.
+//! The provisioned paths and their switches, without network and clock.
 
 use super::flow::{Flow, PathEntry, Place};
 use super::{COOKIE_TAG, ProvisionError, is_provisioned};
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use urtica_wire::DatapathId;
 
-/// All paths by cookie, and where their entries are.
+/// All paths by cookie, and the places of their entries.
 ///
 /// A place belongs to at most one path. While one path replaces another, places of both belong to the new one.
 #[derive(Default)]
@@ -18,7 +18,8 @@ pub(super) struct Ledger {
     /// The switches that have been cleaned of stale entries since they were first seen, and whether they have been since
     /// they last joined.
     ///
-    /// A switch that has disconnected is remembered while a path uses it: there are no more of these than entries of paths.
+    /// A switch that has disconnected is remembered while a path uses it, so their number is limited by that of paths'
+    /// entries.
     cleaned: BTreeMap<DatapathId, bool>,
     /// The switches that are being cleaned, or will be, and whether they must be cleaned once more afterwards.
     cleanings: BTreeMap<DatapathId, bool>,
@@ -55,14 +56,14 @@ pub(super) struct Reserved {
 }
 
 impl Reserved {
-    /// The old path's entry in the same place.
+    /// Returns the old path's entry in the place of this one.
     pub fn replaced_by(&self, entry: &PathEntry) -> Option<&PathEntry> {
         let place = entry.place();
         let (_, entries) = self.replaced.as_ref()?;
         entries.iter().find(|old| old.place() == place)
     }
 
-    /// The old path's entries that the new path does not replace.
+    /// Returns the old path's entries that the new path does not replace.
     pub fn leftovers(&self) -> Vec<PathEntry> {
         let Some((_, old)) = &self.replaced else {
             return Vec::new();
@@ -140,7 +141,7 @@ impl Ledger {
         self.paths.insert(cookie, record);
     }
 
-    /// Whether all switches have been connected since the path was reserved.
+    /// Checks that all switches have been connected since the path was reserved.
     pub fn check_complete(&self, cookie: u64) -> Result<(), ProvisionError> {
         match self.paths.get(&cookie).and_then(|path| path.lost) {
             Some(switch) => Err(ProvisionError::Left { switch }),
@@ -148,7 +149,7 @@ impl Ledger {
         }
     }
 
-    /// The path is installed, unless a switch disconnected meanwhile; the path that it replaces is gone.
+    /// Marks the path as installed, unless a switch has disconnected; the path that it replaces is removed.
     pub fn complete(&mut self, reserved: &Reserved) -> Result<(), ProvisionError> {
         self.check_complete(reserved.cookie)?;
         self.set_stage(reserved.cookie, PathStage::Live);
@@ -158,12 +159,12 @@ impl Ledger {
         Ok(())
     }
 
-    /// The path was given up: its entries are removed.
+    /// Marks the path as abandoned: its entries are being removed.
     pub fn begin_undoing(&mut self, cookie: u64) {
         self.set_stage(cookie, PathStage::Removed);
     }
 
-    /// The path is not installed; the one that it would have replaced is valid again.
+    /// Removes a path that was not installed; the one that it would have replaced is valid again.
     pub fn give_up(&mut self, reserved: &Reserved) {
         self.forget(reserved.cookie);
         if let Some((old, entries)) = &reserved.replaced {
@@ -174,7 +175,7 @@ impl Ledger {
         }
     }
 
-    /// A path is about to be removed: returns its entries. `None` if it is gone.
+    /// Starts removing a path: returns its entries, or `None` if it was removed before.
     pub fn begin_removal(
         &mut self,
         cookie: u64,
@@ -189,7 +190,7 @@ impl Ledger {
         Ok(Some(Arc::clone(&path.entries)))
     }
 
-    /// A path is gone.
+    /// Forgets a removed path.
     pub fn forget(&mut self, cookie: u64) {
         let Some(path) = self.paths.remove(&cookie) else {
             return;
@@ -203,7 +204,7 @@ impl Ledger {
                 paths.remove(&cookie);
                 if paths.is_empty() {
                     self.on_switch.remove(&entry.switch);
-                    // It has disconnected, or is being cleaned, which also starts over with nothing on it.
+                    // The switch has disconnected, or is being cleaned, which also starts over without paths.
                     if self.cleaned.get(&entry.switch) == Some(&false) {
                         self.cleaned.remove(&entry.switch);
                     }
@@ -212,8 +213,8 @@ impl Ledger {
         }
     }
 
-    /// A switch reports that its entry of a path is gone. Returns whether that leaves half a path: not if the switch has
-    /// none, the path is not complete yet, or it is being removed already.
+    /// Notes a switch's report that its entry of a path is gone. Returns whether that leaves half a path: not if the
+    /// switch has none, the path is not complete yet, or it is being removed already.
     pub fn lose_entry(&mut self, switch: DatapathId, cookie: u64) -> bool {
         let paths = self.on_switch.get(&switch);
         if !paths.is_some_and(|paths| paths.contains(&cookie)) {
@@ -225,7 +226,7 @@ impl Ledger {
         self.is_half(cookie)
     }
 
-    /// Whether a path has lost an entry.
+    /// Returns whether a path has lost an entry.
     pub fn is_half(&self, cookie: u64) -> bool {
         let path = self.paths.get(&cookie);
         path.is_some_and(|path| path.has_lost_entry && path.stage == PathStage::Live)
@@ -237,7 +238,7 @@ impl Ledger {
         }
     }
 
-    /// A switch has disconnected: paths over it that are being set up will fail.
+    /// Notes that a switch has disconnected: paths over it that are being set up will fail.
     pub fn switch_left(&mut self, switch: DatapathId) {
         let cookies = self.on_switch.get(&switch).into_iter().flatten();
         for cookie in cookies {
@@ -249,14 +250,14 @@ impl Ledger {
         }
     }
 
-    /// A switch has joined: until it is clean, no path is set up over it.
+    /// Notes that a switch has joined: until it is clean, no path is set up over it.
     pub fn mark_unclean(&mut self, switch: DatapathId) {
         if let Some(is_clean) = self.cleaned.get_mut(&switch) {
             *is_clean = false;
         }
     }
 
-    /// A switch has disconnected, and no other connection represents it.
+    /// Notes that a switch has disconnected, and no other connection represents it.
     pub fn forget_switch(&mut self, switch: DatapathId) {
         match self.on_switch.contains_key(&switch) {
             true => self.mark_unclean(switch),
@@ -264,9 +265,9 @@ impl Ledger {
         }
     }
 
-    /// A switch must be cleaned. Returns whether the caller should do it; if somebody already does, they will do it once
-    /// more.
-    pub fn ask_to_clean(&mut self, switch: DatapathId) -> bool {
+    /// Notes that a switch must be cleaned. Returns whether the caller should do it; if another caller already does, it
+    /// will clean once more.
+    pub fn request_cleaning(&mut self, switch: DatapathId) -> bool {
         let is_first = !self.cleanings.contains_key(&switch);
         self.cleanings.insert(switch, !is_first);
         is_first
@@ -276,15 +277,15 @@ impl Ledger {
         self.cleanings.insert(switch, false);
     }
 
-    /// Whether a switch must be cleaned once more.
-    pub fn is_asked_again(&self, switch: DatapathId) -> bool {
+    /// Returns whether a switch must be cleaned once more.
+    pub fn is_requested_again(&self, switch: DatapathId) -> bool {
         self.cleanings.get(&switch) == Some(&true)
     }
 
-    /// A switch has only entries that belong there, or has disconnected. Returns whether it is done: not if it must be
-    /// cleaned once more.
+    /// Notes that a switch has only expected entries, or has disconnected. Returns whether the cleaning is done: not if
+    /// the switch must be cleaned once more.
     pub fn end_cleaning(&mut self, switch: DatapathId, is_there: bool) -> bool {
-        if self.is_asked_again(switch) {
+        if self.is_requested_again(switch) {
             return false;
         }
         self.cleanings.remove(&switch);
@@ -294,7 +295,7 @@ impl Ledger {
         true
     }
 
-    /// A switch that cannot be cleaned for now: paths need not wait for it.
+    /// Notes that a switch cannot be cleaned for now: paths need not wait for it.
     pub fn use_unclean(&mut self, switch: DatapathId) {
         self.cleaned.insert(switch, true);
     }
@@ -308,7 +309,7 @@ impl Ledger {
         self.cleaned.len() + self.cleanings.len()
     }
 
-    /// Whether an entry with this cookie, in this place, is stale: it has our tag, and its path is gone.
+    /// Returns whether an entry with this cookie, in this place, is stale: it has our tag, and its path was removed.
     ///
     /// `is_by_place` is for switches whose entries cannot be deleted by cookie: there, an entry is left alone if a path is
     /// about to replace it.
@@ -326,13 +327,13 @@ impl Ledger {
         !(is_of_this_run && is_its_own && self.is_wanted(cookie))
     }
 
-    /// Whether a path is installed or being set up.
+    /// Returns whether a path is installed or being set up.
     fn is_wanted(&self, cookie: u64) -> bool {
         let path = self.paths.get(&cookie);
         path.is_some_and(|path| path.stage != PathStage::Removed)
     }
 
-    /// The entries that a switch should have and does not: those of permanent live paths.
+    /// Returns the expected entries that a switch lacks: those of permanent live paths.
     pub fn missing(&self, switch: DatapathId, found: &BTreeSet<u64>) -> Vec<PathEntry> {
         let cookies = self.on_switch.get(&switch).into_iter().flatten();
         let paths = cookies

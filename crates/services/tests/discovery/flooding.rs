@@ -1,4 +1,4 @@
-//! What is flooded comes to each host once, however many loops there are.
+//! Flooded frames reach each host once, however many loops the network has.
 
 use crate::mesh::*;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ impl SwitchHandler for Hub {
     }
 }
 
-/// The same with messages of its own.
+/// A program like the above that has its own messages.
 struct Outspoken;
 
 impl SwitchHandler for Outspoken {
@@ -44,7 +44,7 @@ fn broadcast() -> Vec<u8> {
     frame
 }
 
-/// How often each host gets what the host of switch 1 broadcasts.
+/// Returns the number of copies that each host receives of a broadcast from the host of switch 1.
 fn flood(mesh: &mut Mesh) -> Vec<usize> {
     mesh.host_sends(port(1, 3), &broadcast());
     assert!(mesh.settle(), "the network comes to rest");
@@ -61,7 +61,7 @@ fn in_a_ring_each_other_host_gets_one_copy() {
 }
 
 #[test]
-fn packet_outs_of_a_programs_own_are_as_safe() {
+fn a_programs_own_packet_outs_are_safe() {
     let outspoken = |controller: Controller| controller.program(|_: &SwitchInfo| Outspoken);
     let mut mesh = Mesh::new(config(), Version::Of13, outspoken).ring(3);
     mesh.pass(SECOND);
@@ -69,7 +69,7 @@ fn packet_outs_of_a_programs_own_are_as_safe() {
 }
 
 #[test]
-fn packet_outs_from_beside_the_handlers_are_as_safe() {
+fn packet_outs_from_outside_handlers_are_safe() {
     let mut mesh = Mesh::new(config(), Version::Of13, hub).ring(3);
     mesh.pass(SECOND);
     let flood = [Action::output(PortNo::FLOOD)];
@@ -96,7 +96,7 @@ fn without_discovery_the_same_ring_floods_in_circles() {
 }
 
 #[test]
-fn after_a_cut_what_is_left_of_the_ring_is_used() {
+fn after_a_cut_the_rest_of_the_ring_is_used() {
     let mut mesh = Mesh::new(config(), Version::Of13, hub).ring(4);
     mesh.pass(SECOND);
     mesh.remove_port(port(1, 1));
@@ -133,7 +133,7 @@ fn a_switch_that_joins_late_closes_no_loop() {
 }
 
 #[test]
-fn roles_say_what_is_behind_ports() {
+fn roles_describe_ports() {
     let mut mesh = Mesh::new(config(), Version::Of13, hub).ring(3);
     let role = |mesh: &Mesh, port_no| mesh.discovery.port_role(port(1, port_no));
     assert_eq!(role(&mesh, 3), Some(PortRole::Unclassified));
@@ -162,7 +162,7 @@ fn reachable(count: u64, links: &[(u64, u64)]) -> Vec<bool> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Links from a switch to itself and several between the same two included.
+    /// Includes links from a switch to itself and several between two switches.
     #[test]
     fn in_any_network_each_host_that_can_be_reached_gets_one_copy(
         links in prop::collection::vec((1..6u64, 1..6u64), 0..12),

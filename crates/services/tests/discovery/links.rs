@@ -1,4 +1,4 @@
-//! Links between real switches come and go.
+//! Links between real switches that go up and down.
 
 use crate::mesh::*;
 use urtica_controller::{Controller, EntryOptions, Switch, SwitchHandler, SwitchInfo};
@@ -28,7 +28,7 @@ fn all_links_are_known_within_a_millisecond() {
 }
 
 #[test]
-fn events_come_after_the_topology_that_shows_them() {
+fn events_follow_the_topology_that_shows_them() {
     let mut mesh = ring(3, Version::Of13);
     mesh.pass(MS);
     let topology = mesh.discovery.topology().load();
@@ -44,7 +44,7 @@ fn events_come_after_the_topology_that_shows_them() {
 }
 
 #[test]
-fn a_cut_link_takes_both_directions_along_at_once() {
+fn a_cut_link_loses_both_directions_at_once() {
     let mut mesh = ring(3, Version::Of13);
     mesh.pass(MS);
     mesh.take_events();
@@ -62,7 +62,7 @@ fn a_cut_link_takes_both_directions_along_at_once() {
 }
 
 #[test]
-fn a_switch_takes_its_links_along_and_brings_them_back() {
+fn a_reconnected_switch_has_its_links_again() {
     let mut mesh = ring(3, Version::Of13);
     mesh.disconnect(2);
     mesh.pass(MS);
@@ -75,7 +75,7 @@ fn a_switch_takes_its_links_along_and_brings_them_back() {
 }
 
 #[test]
-fn a_switch_that_connects_anew_before_it_is_missed_keeps_its_links() {
+fn a_switch_that_reconnects_in_time_keeps_its_links() {
     let mut mesh = ring(3, Version::Of13);
     let ids = mesh.connect_anew(2);
     mesh.pass(MS);
@@ -132,7 +132,7 @@ fn of_two_discoveries_in_one_controller_the_first_runs() {
 }
 
 #[test]
-fn links_live_on_while_nothing_happens() {
+fn idle_links_stay_up() {
     let mut mesh = ring(3, Version::Of13);
     mesh.pass(3 * SECOND);
     mesh.take_events();
@@ -143,7 +143,7 @@ fn links_live_on_while_nothing_happens() {
 }
 
 #[test]
-fn the_same_run_says_the_same_to_the_byte() {
+fn equal_runs_are_equal_to_the_byte() {
     let run = || {
         let mut mesh = ring(4, Version::Of13);
         mesh.pass(SECOND);

@@ -1,4 +1,4 @@
-//! Discovery and flooding with switches and links, an embedded controller, and time that only passes when a test says so.
+//! Discovery and flooding with switches and links, an embedded controller, and time that the tests control.
 
 mod flooding;
 mod links;

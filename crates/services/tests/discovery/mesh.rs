@@ -12,10 +12,10 @@ use urtica_wire::{DatapathId, MacAddr, PortNo, Version};
 pub const MS: Duration = Duration::from_millis(1);
 pub const SECOND: Duration = Duration::from_secs(1);
 
-/// How often [`Mesh::settle`] moves everything at most: a network that floods in circles never comes to rest.
+/// Maximum number of rounds of [`Mesh::settle`]: a network that floods in loops never settles.
 const MAX_TURNS: usize = 10_000;
 
-/// How far time goes at once.
+/// The step by which time advances.
 const STEP: Duration = Duration::from_millis(10);
 
 const LINK_FRAMES: usize = 4096;
@@ -25,7 +25,7 @@ pub struct Mesh {
     pub discovery: Discovery,
     pub events: Events<DiscoveryEvent>,
     pub now: Duration,
-    /// All that switches and controller have said to each other, in order.
+    /// All bytes that switches and controller have exchanged, in order.
     pub said: Vec<u8>,
     version: Version,
     nodes: BTreeMap<u64, Node>,
@@ -50,7 +50,7 @@ pub fn both_ways(a: PortId, b: PortId) -> [DirectedLink; 2] {
     [link, link.reversed()]
 }
 
-/// A configuration whose runs are the same every time.
+/// Returns a configuration whose runs are reproducible.
 pub fn config() -> DiscoveryConfig {
     DiscoveryConfig {
         secret: Some([7; 32]),
@@ -68,7 +68,7 @@ impl Mesh {
         Self::around(Discovery::new(config), version, add)
     }
 
-    /// The same for programs that were made for this discovery.
+    /// Creates a network for programs that were created for this discovery.
     pub fn around(
         discovery: Discovery,
         version: Version,
@@ -87,8 +87,8 @@ impl Mesh {
         }
     }
 
-    /// Switches 1 to `count`, each with a host at port 1, and these links between them, each with ports of its own; all
-    /// connected.
+    /// Creates switches 1 to `count`, each with a host at port 1, and these links between them, each with separate
+    /// ports; all connected.
     pub fn random(mut self, count: u64, links: &[(u64, u64)]) -> Self {
         for id in 1..=count {
             self.add_switch(id);
@@ -137,7 +137,7 @@ impl Mesh {
         self.hosts.insert(at, at_host);
     }
 
-    /// Takes a port away; the other end of its link goes down.
+    /// Removes a port; the other end of its link goes down.
     pub fn remove_port(&mut self, port: PortId) {
         let now = self.now;
         self.switch(port.switch.0).remove_port(port.port_no, now);
@@ -160,7 +160,7 @@ impl Mesh {
         self.nodes.get_mut(&id).unwrap().connection = Some((at_switch, at_controller));
     }
 
-    /// Connects a switch a second time, whose first connection nobody has ended; returns the controller's end of that.
+    /// Connects a switch a second time while its first connection is still open; returns the controller's end of that.
     pub fn connect_anew(&mut self, id: u64) -> ConnectionId {
         let (at_switch, at_controller) = self.nodes[&id].connection.unwrap();
         let now = self.now;
@@ -185,7 +185,7 @@ impl Mesh {
         self.switch(id).disconnect(older.0, now);
     }
 
-    /// What a switch has to say goes to the controller, and the answer comes back.
+    /// Passes a switch's messages to the controller, and the replies back.
     fn exchange(&mut self, id: u64, (at_switch, at_controller): (SwitchEnd, ConnectionId)) {
         let now = self.now;
         let node = self.nodes.get_mut(&id).unwrap();
@@ -205,7 +205,7 @@ impl Mesh {
         self.controller.disconnect(at_controller, now);
     }
 
-    /// Moves frames and bytes until nothing moves any more. Returns whether that came to be.
+    /// Moves frames and bytes until none move any longer. Returns whether that happened.
     pub fn settle(&mut self) -> bool {
         (0..MAX_TURNS).any(|_| !self.take_turn())
     }
@@ -224,7 +224,7 @@ impl Mesh {
         }
     }
 
-    /// Each switch and the controller do once what they can. Returns whether anything moved.
+    /// Lets each switch and the controller do one step. Returns whether anything moved.
     fn take_turn(&mut self) -> bool {
         let now = self.now;
         let mut moved = false;
@@ -255,7 +255,7 @@ impl Mesh {
         host.flush();
     }
 
-    /// What has come to a host since this was last asked.
+    /// Returns the frames that a host has received since the last call.
     pub fn host_receives(&mut self, at: PortId) -> Vec<Vec<u8>> {
         let mut frames = Vec::new();
         let host = self.hosts.get_mut(&at).unwrap();
@@ -264,7 +264,7 @@ impl Mesh {
         frames
     }
 
-    /// How often `frame` has come to each host since this was last asked, in their order.
+    /// Returns the number of copies of `frame` that each host has received since the last call, in order.
     pub fn copies(&mut self, frame: &[u8]) -> Vec<usize> {
         let hosts: Vec<_> = self.hosts.keys().copied().collect();
         let copies = |at| {

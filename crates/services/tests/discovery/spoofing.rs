@@ -52,7 +52,7 @@ fn hosts_own() -> Vec<u8> {
     frame
 }
 
-/// The probes that have come to a host.
+/// Returns the probes that a host has received.
 fn probes(mesh: &mut Mesh, at: PortId) -> Vec<Vec<u8>> {
     let mut frames = mesh.host_receives(at);
     frames.retain(|frame| frame[12..14] == [0x88, 0xcc]);
@@ -93,7 +93,7 @@ fn a_host_that_speaks_lldp_is_a_host() {
 }
 
 #[test]
-fn made_up_probes_are_refused_and_told() {
+fn forged_probes_are_refused_and_reported() {
     let (mut mesh, seen) = ring(config());
     let genuine = probes(&mut mesh, port(2, 3)).pop().unwrap();
     let mut forged = genuine.clone();
@@ -109,7 +109,8 @@ fn made_up_probes_are_refused_and_told() {
     assert!(seen.lock().unwrap().is_empty());
 }
 
-/// So many that each would cost all other switches time: they are looked at by the hundred, and cost the others nothing.
+/// So many frames that examining each would cost all other switches time: only some hundred are examined, and other
+/// ports are not affected.
 #[test]
 fn a_flood_of_lldp_is_read_in_part_and_disturbs_no_other_port() {
     let (mut mesh, _) = ring(config());
@@ -131,7 +132,7 @@ fn a_flood_of_lldp_is_read_in_part_and_disturbs_no_other_port() {
 }
 
 #[test]
-fn a_probe_that_comes_back_is_refused() {
+fn a_returned_probe_is_refused() {
     let (mut mesh, _) = ring(config());
     let at = port(1, 3);
     let genuine = probes(&mut mesh, at).pop().unwrap();
@@ -151,7 +152,7 @@ fn a_probe_that_was_kept_is_refused() {
     assert_eq!(refusals(&mut mesh), [expected]);
 }
 
-/// The limit of what can be detected: to the switches, two hosts that pass on all frames at once are a link.
+/// The limit of detection: for the switches, two hosts that relay all frames at once are a link.
 #[test]
 fn hosts_that_relay_both_ways_are_a_link_unless_late_links_are_refused() {
     for refuse_late_links in [false, true] {

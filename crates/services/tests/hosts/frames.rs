@@ -49,13 +49,13 @@ fn ethernet(src: u8, dst: MacAddr, vlan: Option<u16>, of: u16) -> Vec<u8> {
     frame
 }
 
-/// Host `src`, which has the address of the same number, asks everybody for that of `target`.
+/// Host `src`, which has the address with its number, requests that of `target` from all.
 pub fn arp_request(src: u8, target: u8, vlan: Option<u16>) -> Vec<u8> {
     let request = Arp::request(mac(src), ip(src), ip(target));
     arp(src, MacAddr::BROADCAST, vlan, request)
 }
 
-/// Host `src` answers the question that it was asked by `to`.
+/// Host `src` answers a request from `to`.
 pub fn arp_reply(src: u8, to: MacAddr) -> Vec<u8> {
     let request = Arp::request(to, Ipv4Addr::UNSPECIFIED, ip(src));
     arp(src, to, None, request.reply(mac(src)))
@@ -72,7 +72,7 @@ pub struct NdFrame {
 }
 
 impl NdFrame {
-    /// Host `src` asks everybody for the address of `target`.
+    /// Host `src` requests the address of `target` from all.
     pub fn solicitation(src: u8, target: u8) -> Self {
         Self {
             src,
@@ -90,7 +90,7 @@ impl NdFrame {
         }
     }
 
-    /// Host `src` looks whether the address of `target` is free (RFC 4862 section 5.4).
+    /// Host `src` checks whether the address of `target` is free (RFC 4862 section 5.4).
     pub fn detection(src: u8, target: u8) -> Self {
         let mut frame = Self::solicitation(src, target);
         frame.from = Ipv6Addr::UNSPECIFIED;
@@ -98,7 +98,7 @@ impl NdFrame {
         frame
     }
 
-    /// Host `src` tells everybody of its address.
+    /// Host `src` announces its address to all.
     pub fn advertisement(src: u8, flags: u8) -> Self {
         Self {
             dst_mac: MacAddr::new([0x33, 0x33, 0, 0, 0, 1]),
@@ -132,8 +132,8 @@ impl NdFrame {
     }
 }
 
-/// The advertisement in an untagged frame, whose hop limit and checksum must be right: who sends it to whom, and what
-/// it says.
+/// Reads the advertisement in an untagged frame, whose hop limit and checksum must be valid: source, destination and
+/// content.
 pub fn read_advertisement(frame: &[u8]) -> (Ipv6Addr, Ipv6Addr, Nd) {
     let ip = Ipv6View::new(&frame[14..]).unwrap();
     let icmp = Icmpv6View::new(ip.payload()).unwrap();

@@ -1,4 +1,4 @@
-//! Hosts as a service: what it makes of frames, ports, switches and links.
+//! Hosts as a service: its reaction to frames, ports, switches and links.
 
 use crate::frames::{NdFrame, arp, arp_reply, arp_request, ip, ip6, mac};
 use crate::net::{Net, port};
@@ -13,7 +13,7 @@ use urtica_topology::PortId;
 use urtica_wire::packet::{Arp, ether_type, icmpv6::nd_flags};
 use urtica_wire::{MacAddr, PacketIn, Version};
 
-/// Longer than a port needs to be taken for a host's.
+/// Longer than a port needs to be classified as a host port.
 const SETTLED: Duration = Duration::from_secs(1);
 
 pub fn discovery() -> Discovery {
@@ -55,7 +55,7 @@ fn frames_at_an_edge_port_teach_hosts_and_addresses() {
 }
 
 #[test]
-fn frames_at_a_link_port_teach_nothing() {
+fn frames_at_a_link_port_are_not_learnt() {
     let (mut net, hosts) = line(2);
     net.packet_in(port(1, 2), &arp_request(1, 9, None));
     net.packet_in(port(2, 1), &arp_request(1, 9, None));
@@ -63,7 +63,7 @@ fn frames_at_a_link_port_teach_nothing() {
 }
 
 #[test]
-fn what_was_learnt_before_the_link_was_known_is_corrected() {
+fn hosts_learnt_before_the_link_are_corrected() {
     let discovery = discovery();
     let hosts = Hosts::new(&discovery, HostsConfig::default());
     let controller = Controller::new().program(discovery).program(hosts.clone());
@@ -108,7 +108,7 @@ fn hosts_leave_with_their_port_and_with_their_switch() {
 }
 
 #[test]
-fn an_address_is_defended_by_its_owner_and_given_up_in_silence() {
+fn only_an_owner_that_answers_keeps_its_address() {
     let (mut net, hosts) = line(2);
     net.packet_in(port(1, 3), &arp_request(1, 9, None));
     let mut events = hosts.events();
@@ -140,12 +140,12 @@ fn an_address_is_defended_by_its_owner_and_given_up_in_silence() {
 }
 
 #[test]
-fn a_host_is_asked_in_its_vlan_and_in_ipv6() {
+fn a_host_is_probed_in_its_vlan_and_in_ipv6() {
     let (mut net, hosts) = line(1);
     net.packet_in(port(1, 3), &arp_request(1, 9, Some(30)));
     net.packet_in(port(1, 2), &NdFrame::solicitation(2, 9).bytes());
     net.delivered.clear();
-    // Seen elsewhere, each is asked where it is.
+    // Seen elsewhere, each is probed at its port.
     net.packet_in(port(1, 1), &arp_request(1, 9, Some(30)));
     net.packet_in(port(1, 1), &NdFrame::solicitation(2, 9).bytes());
     let at = |wanted| {
@@ -192,7 +192,7 @@ fn forged_neighbour_discovery_teaches_no_address() {
 }
 
 #[test]
-fn a_router_says_that_it_is_one() {
+fn router_advertisements_mark_a_router() {
     let (mut net, hosts) = line(1);
     net.packet_in(
         port(1, 3),
@@ -228,7 +228,7 @@ fn answers_to_our_questions_stay_with_us_and_other_frames_pass() {
 }
 
 #[test]
-fn a_flood_of_made_up_senders_disturbs_nobody_else() {
+fn a_flood_of_forged_senders_affects_no_other_port() {
     let (mut net, hosts) = line(2);
     net.packet_in(port(2, 3), &arp_request(1, 9, None));
     for number in 0..10_000_u32 {
@@ -243,13 +243,13 @@ fn a_flood_of_made_up_senders_disturbs_nobody_else() {
     assert_eq!(hosts.find_ipv4(ip(1)).unwrap().attached, port(2, 3));
     net.packet_in(port(2, 3), &arp_request(2, 9, None));
     assert!(hosts.find_ipv4(ip(2)).is_some());
-    // They never answer, so they go.
+    // They never answer, so they are removed.
     net.advance(HostsConfig::default().max_age + Duration::from_secs(10));
     assert!(hosts.count() <= 2, "{}", hosts.count());
 }
 
 #[test]
-fn frames_from_ports_that_do_not_exist_teach_nothing() {
+fn frames_from_unknown_ports_are_not_learnt() {
     let (mut net, hosts) = line(1);
     for port_no in (4..1_000).chain([0, u32::MAX / 2]) {
         net.packet_in(port(1, port_no), &arp_request(1, 9, None));
@@ -260,7 +260,7 @@ fn frames_from_ports_that_do_not_exist_teach_nothing() {
 }
 
 #[test]
-fn times_without_end_are_taken() {
+fn endless_durations_are_accepted() {
     let config = HostsConfig {
         max_age: Duration::MAX,
         probe_timeout: Duration::MAX,
@@ -270,7 +270,7 @@ fn times_without_end_are_taken() {
     };
     let (mut net, hosts) = line_with(config.clone(), 2);
     net.packet_in(port(1, 3), &arp_request(1, 9, None));
-    // Somebody else wants its place, and its address.
+    // Another host claims its location, and its address.
     net.packet_in(port(2, 3), &arp_request(1, 9, None));
     let forged = Arp::request(mac(2), ip(1), ip(9));
     net.packet_in(port(2, 3), &arp(2, MacAddr::BROADCAST, None, forged));
@@ -310,7 +310,7 @@ impl ChangedPorts {
 }
 
 #[test]
-fn a_watcher_is_told_at_once_of_what_is_not_so_any_more() {
+fn a_watcher_is_notified_of_outdated_ports_at_once() {
     let (mut net, hosts) = line(2);
     let told = Arc::new(ChangedPorts::default());
     assert!(hosts.watch(told.clone()));
@@ -322,7 +322,7 @@ fn a_watcher_is_told_at_once_of_what_is_not_so_any_more() {
     assert!(told.names(port(1, 3)), "it has an address now");
     net.packet_in(port(1, 3), &arp_request(1, 9, None));
     assert!(told.0.lock().unwrap().is_empty(), "there is no news");
-    // Another host says that it has the address; its owner is asked.
+    // Another host claims the address; its owner is probed.
     let forged = Arp::request(mac(2), ip(1), ip(9));
     net.packet_in(port(2, 3), &arp(2, MacAddr::BROADCAST, None, forged));
     assert!(told.names(port(1, 3)), "the address is in doubt");
@@ -340,7 +340,7 @@ fn a_watcher_is_told_at_once_of_what_is_not_so_any_more() {
 }
 
 #[test]
-fn a_host_that_others_hear_is_not_silent() {
+fn a_host_heard_elsewhere_is_not_silent() {
     let config = HostsConfig::default();
     let (max_age, discovery) = (config.max_age, discovery());
     let hosts = Hosts::new(&discovery, config);
@@ -355,7 +355,7 @@ fn a_host_that_others_hear_is_not_silent() {
     net.packet_in(port(1, 3), &arp_request(1, 9, None));
     for _ in 0..3 {
         net.advance(max_age * 2 / 3);
-        // Some other frame tells the time.
+        // Another frame gives the time.
         net.packet_in(port(1, 3), &arp_request(2, 9, None));
         let now = now.lock().unwrap().unwrap();
         hosts.note_heard(mac(1), port(1, 1), now);
@@ -367,9 +367,9 @@ fn a_host_that_others_hear_is_not_silent() {
     assert!(hosts.find(mac(1)).is_none());
 }
 
-/// Where an earlier program has left hosts: unless something else is known by now, and until a port turns out to be down.
+/// Restores hosts of an earlier program, unless newer information exists, and until a port turns out to be down.
 #[test]
-fn hosts_of_an_earlier_program_are_known_again() {
+fn hosts_of_an_earlier_program_are_restored() {
     let (mut net, hosts) = line(2);
     let told = Arc::new(ChangedPorts::default());
     assert!(hosts.watch(told.clone()));
@@ -378,7 +378,7 @@ fn hosts_of_an_earlier_program_are_known_again() {
     let host = hosts.find_ipv4(ip(1)).unwrap();
     assert_eq!((host.mac, host.attached), (mac(1), port(1, 3)));
     assert_eq!(hosts.find_ipv4(ip(5)).unwrap().mac, mac(1));
-    // What is known is not changed by what was.
+    // Restoring does not change present information.
     hosts.restore(mac(2), port(1, 3), ip(1));
     assert!(hosts.find(mac(2)).is_none());
     hosts.restore(mac(1), port(2, 3), ip(7));
@@ -388,7 +388,7 @@ fn hosts_of_an_earlier_program_are_known_again() {
     hosts.restore(MacAddr::ZERO, port(1, 3), ip(8));
     assert_eq!(hosts.count(), 1);
     told.names(port(1, 3));
-    // It is there: nothing is new.
+    // The host is at this port: there is no news.
     net.packet_in(port(1, 3), &arp_request(1, 9, None));
     assert!(told.0.lock().unwrap().is_empty());
     // A switch that joins has no such port, or it is down.
@@ -404,7 +404,7 @@ fn hosts_of_an_earlier_program_are_known_again() {
     assert!(hosts.find(mac(1)).is_none());
 }
 
-/// Notes when packets come.
+/// Notes when packets arrive.
 struct Clock(Arc<Mutex<Option<std::time::Instant>>>);
 
 impl SwitchHandler for Clock {

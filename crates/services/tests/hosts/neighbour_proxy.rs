@@ -15,7 +15,7 @@ use urtica_wire::packet::icmpv6::nd_flags;
 use urtica_wire::packet::{Arp, ArpView};
 use urtica_wire::{MacAddr, PacketIn, Version};
 
-/// A line with a proxy, and what it left to others.
+/// A line of switches with a proxy, and the packets that it passed to later programs.
 struct Bench {
     net: Net,
     proxy: NeighbourProxy,
@@ -48,7 +48,7 @@ impl Bench {
         Self { net, proxy, passed }
     }
 
-    /// What hosts get when one sends this.
+    /// Returns the frames that hosts receive when one sends this frame.
     fn send(&mut self, at: PortId, frame: &[u8]) -> Vec<(PortId, Vec<u8>)> {
         self.net.delivered.clear();
         self.net.packet_in(at, frame);
@@ -103,7 +103,7 @@ fn a_host_in_another_vlan_is_not_answered_for() {
 }
 
 #[test]
-fn an_unknown_host_is_asked_for_at_every_other_host_port_and_over_no_link() {
+fn requests_for_an_unknown_host_are_relayed_to_other_host_ports() {
     let mut bench = Bench::new(Version::Of13, 3);
     bench.net.told.clear();
     let question = arp_request(1, 2, None);
@@ -144,7 +144,7 @@ fn a_scan_does_not_melt_the_network() {
     let counts = bench.proxy.counts();
     assert_eq!(counts.relayed, u64::from(burst_per_port));
     assert_eq!(counts.dropped, 1_000 - counts.relayed);
-    // Others ask as before.
+    // Other hosts' requests are relayed as before.
     assert_eq!(
         ports(&bench.send(port(2, 3), &arp_request(2, 8, None))),
         others(port(2, 3))
@@ -158,7 +158,7 @@ fn a_scan_does_not_melt_the_network() {
 }
 
 #[test]
-fn questions_from_ports_that_do_not_exist_are_left_alone() {
+fn requests_from_unknown_ports_are_ignored() {
     let mut bench = Bench::new(Version::Of13, 3);
     for port_no in 4..1_000 {
         assert_eq!(bench.send(port(1, port_no), &arp_request(1, 2, None)), []);
@@ -167,7 +167,7 @@ fn questions_from_ports_that_do_not_exist_are_left_alone() {
 }
 
 #[test]
-fn a_gratuitous_arp_is_heard_by_all_and_one_for_anothers_address_is_answered() {
+fn a_gratuitous_arp_is_relayed_unless_another_owns_the_address() {
     let mut bench = Bench::new(Version::Of13, 3);
     let gratuitous = |host| {
         let announcement = Arp::request(mac(host), ip(1), ip(1));
@@ -183,13 +183,13 @@ fn a_gratuitous_arp_is_heard_by_all_and_one_for_anothers_address_is_answered() {
     assert_eq!(answered.len(), 1);
     let answer = ArpView::new(&answered[0].1[14..]).unwrap();
     assert_eq!((answer.sha(), answer.spa()), (mac(1), ip(1)));
-    // Beside it, only the owner was asked whether it is there.
+    // In addition, only the owner was probed.
     assert_eq!(delivered.len(), 2);
     assert!(ports(&delivered).contains(&port(1, 3)));
 }
 
-/// What host 3 would send to have the others believe that it is host 1: to all and to host 2, in ARP and in neighbour
-/// discovery, as itself and as somebody else who says so of it.
+/// Frames that host 3 would send to impersonate host 1: to all and to host 2, in ARP and in neighbour discovery, as
+/// itself and as a third host.
 fn forged() -> Vec<Vec<u8>> {
     let all = MacAddr::BROADCAST;
     let request = Arp::request(mac(3), ip(1), ip(9));
@@ -221,7 +221,7 @@ fn forged() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn what_would_take_a_hosts_address_goes_nowhere() {
+fn frames_that_would_take_over_an_address_are_dropped() {
     for version in [Version::Of10, Version::Of13] {
         let mut bench = Bench::new(version, 3);
         for host in [1, 2, 3] {
@@ -233,14 +233,14 @@ fn what_would_take_a_hosts_address_goes_nowhere() {
         let forged = forged();
         for frame in &forged {
             let delivered = bench.send(port(3, 3), frame);
-            // The asker may be answered; the owner may be asked.
+            // The requester may be answered; the owner may be probed.
             let others = ports(&delivered);
             assert!(
                 !others.contains(&port(2, 3)),
                 "{frame:02x?}: {delivered:02x?}"
             );
             assert!(!delivered.iter().any(|(_, delivered)| delivered == frame));
-            // The owner is there, and keeps what is its own.
+            // The owner answers, and keeps its address.
             bench.send(port(1, 3), &arp_reply(1, HostsConfig::default().our_mac));
             bench.net.advance(Duration::from_secs(2));
         }
@@ -268,9 +268,9 @@ fn the_same_address_in_another_vlan_is_another() {
     );
 }
 
-/// The new owner's own announcement came while the old one was asked, and went nowhere.
+/// The new owner's own announcement arrived while the old one was probed, and was dropped.
 #[test]
-fn an_address_that_goes_over_to_another_host_is_told_to_all() {
+fn a_new_owner_of_an_address_is_announced_to_all() {
     for vlan in [None, Some(30)] {
         let mut bench = Bench::new(Version::Of13, 3);
         bench.send(port(1, 3), &arp_request(1, 9, vlan));
@@ -303,7 +303,7 @@ fn an_address_that_goes_over_to_another_host_is_told_to_all() {
 }
 
 #[test]
-fn an_ipv6_address_that_goes_over_is_told_to_all_nodes() {
+fn a_new_owner_of_an_ipv6_address_is_announced_to_all_nodes() {
     let mut bench = Bench::new(Version::Of13, 3);
     bench.send(port(1, 3), &NdFrame::advertisement(1, 0).bytes());
     let mut taking = NdFrame::advertisement(3, nd_flags::OVERRIDE);
@@ -321,7 +321,7 @@ fn an_ipv6_address_that_goes_over_is_told_to_all_nodes() {
 }
 
 #[test]
-fn who_looks_whether_an_address_is_free_learns_that_another_has_it() {
+fn a_check_for_a_used_address_is_answered() {
     let mut bench = Bench::new(Version::Of13, 3);
     bench.send(port(3, 3), &arp_request(2, 9, None));
     let look = |target| {
@@ -340,7 +340,7 @@ fn who_looks_whether_an_address_is_free_learns_that_another_has_it() {
 }
 
 #[test]
-fn solicitations_are_answered_with_what_the_target_is() {
+fn solicitations_are_answered_with_the_targets_flags() {
     let mut bench = Bench::new(Version::Of13, 3);
     for (flags, expected) in [(nd_flags::ROUTER, nd_flags::ROUTER), (0, 0)] {
         let advertisement = NdFrame::advertisement(2, flags).bytes();

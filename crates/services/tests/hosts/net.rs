@@ -1,4 +1,4 @@
-//! An embedded controller and switches that are nothing but a table, ports and links, in simulated time.
+//! An embedded controller and switches that consist of a table, ports and links only, in simulated time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub enum ToSwitch {
     EchoReply { xid: u32 },
 }
 
-/// How many bytes the whole messages at the front have.
+/// Returns the length of the complete messages at the front.
 fn whole_messages(bytes: &[u8]) -> usize {
     let mut rest = bytes;
     while let Ok(Some((_, after))) = split_frame(rest) {
@@ -30,7 +30,7 @@ fn whole_messages(bytes: &[u8]) -> usize {
     bytes.len() - rest.len()
 }
 
-/// What goes wrong at a switch.
+/// A fault of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It refuses an add.
@@ -68,7 +68,7 @@ pub struct Net {
     pub controller: Embedded,
     pub now: Duration,
     pub told: Vec<(u64, ToSwitch)>,
-    /// Frames that came out of ports without a link.
+    /// Frames sent by ports without a link.
     pub delivered: Vec<(PortId, Vec<u8>)>,
     switches: BTreeMap<u64, FakeSwitch>,
     links: BTreeMap<PortId, PortId>,
@@ -160,12 +160,12 @@ impl Net {
         self.switches.get_mut(&id).unwrap().refuses_deletes = refuses;
     }
 
-    /// From now on, a switch does what it is told and answers no barrier.
+    /// Makes a switch carry out messages without answering barriers from now on.
     pub fn silence(&mut self, id: u64) {
         self.switches.get_mut(&id).unwrap().silent_until = Some(Duration::MAX);
     }
 
-    /// A switch answers again, first what it has left unanswered.
+    /// Lets a switch answer again, unanswered barriers first.
     pub fn speak(&mut self, id: u64) {
         let switch = self.switches.get_mut(&id).unwrap();
         switch.silent_until = None;
@@ -184,7 +184,7 @@ impl Net {
         self.switches.get_mut(&id).unwrap().table.push(entry);
     }
 
-    /// The entries that somebody put there beside the session and discovery.
+    /// Returns the entries other than those of the session and of discovery.
     pub fn table(&self, id: u64) -> Vec<Entry> {
         let table = self.switches[&id].table.iter();
         table.filter(|entry| entry.cookie != 0).cloned().collect()
@@ -244,7 +244,7 @@ impl Net {
         self.settle();
     }
 
-    /// Moves bytes until nothing moves.
+    /// Moves bytes until none move any longer.
     pub fn settle(&mut self) {
         loop {
             self.controller.poll(self.now);
@@ -488,12 +488,13 @@ fn is_same(a: &Entry, b: &Entry) -> bool {
     (a.priority, &a.match_) == (b.priority, &b.match_)
 }
 
-/// The cookie as the switch tells it: with the number of the program that installed the entry, which the table leaves out.
+/// Returns the cookie as the switch reports it: with the number of the program that installed the entry, which the
+/// table omits.
 fn of_a_program(cookie: u64) -> u64 {
     cookie | 1 << 56
 }
 
-/// Whether all that `wide` asks for is in the other, word for word.
+/// Returns whether `other` has all fields of `wide`.
 fn includes(wide: &Entry, other: &Entry) -> bool {
     let is_there = |field| other.match_.fields().any(|there| there == field);
     wide.match_.fields().all(is_there)

@@ -104,7 +104,7 @@ const FAULTS: [Fault; 4] = [
     Fault::FallSilent,
 ];
 
-/// The error that names the switch and what it did.
+/// Returns the error that names the switch and its fault.
 fn is_about(error: &ProvisionError, switch: DatapathId, fault: Fault) -> bool {
     let expected = match fault {
         Fault::Refuse => ProvisionError::Refused {
@@ -124,10 +124,10 @@ fn is_about(error: &ProvisionError, switch: DatapathId, fault: Fault) -> bool {
 const LONG: Duration = Duration::from_secs(300);
 
 proptest! {
-    /// Whichever switch fails in whichever way, and whether or not another path was to be replaced: afterwards there is
-    /// nothing of the new path anywhere, and everything of the old one.
+    /// Whichever switch fails, in whichever way, and whether or not another path is replaced: afterwards no entry of
+    /// the new path is left, and every entry of the old one.
     #[test]
-    fn wherever_a_switch_fails_nothing_is_left(
+    fn a_failure_at_any_switch_leaves_no_entries(
         length in 1_u64..6,
         at in 0_u64..6,
         fault in proptest::sample::select(&FAULTS[..]),
@@ -191,7 +191,7 @@ fn a_switch_that_leaves_between_its_entry_and_the_last_undoes_the_path() {
 }
 
 #[test]
-fn a_switch_that_returns_while_its_path_is_taken_back_keeps_nothing_of_it() {
+fn a_switch_that_returns_during_a_rollback_is_cleaned() {
     for version in VERSIONS {
         let (mut net, provisioner) = line(version, 3);
         net.silence(1);
@@ -200,7 +200,7 @@ fn a_switch_that_returns_while_its_path_is_taken_back_keeps_nothing_of_it() {
         net.silence(3);
         net.disconnect(2);
         net.speak(1);
-        // Taking back has passed switch 2, and waits for switch 3.
+        // The rollback has passed switch 2, and waits for switch 3.
         net.connect(2);
         net.speak(3);
         assert!(outcome(job).is_err());
@@ -269,7 +269,7 @@ fn bad_paths_are_refused_in_words() {
 }
 
 #[test]
-fn a_provisioner_that_does_not_run_says_so() {
+fn a_provisioner_that_does_not_run_is_an_error() {
     let provisioner = Provisioner::new(ProvisionConfig::default());
     let job = provisioner.provision(Flow::new(line_path(1), to_host(1)));
     assert_eq!(outcome(job), Err(ProvisionError::NotRunning));
@@ -350,7 +350,7 @@ fn one_path_replaces_another_without_a_gap() {
 }
 
 #[test]
-fn a_path_that_is_changed_already_is_left_alone() {
+fn a_path_that_is_being_changed_is_refused() {
     let (mut net, provisioner) = line(Version::Of13, 1);
     let old = provisioned(&mut net, &provisioner, Flow::new(line_path(1), to_host(1)));
     let replacing = provisioner.replace(&old, Flow::new(line_path(1), to_host(1)));
@@ -365,7 +365,7 @@ fn a_path_that_is_changed_already_is_left_alone() {
 }
 
 #[test]
-fn the_first_entry_that_expires_takes_its_path_along() {
+fn the_first_expired_entry_removes_its_path() {
     for version in VERSIONS {
         let (mut net, provisioner) = line(version, 3);
         let flow = Flow::new(line_path(3), to_host(1)).options(EntryOptions::idle(1));
@@ -376,7 +376,7 @@ fn the_first_entry_that_expires_takes_its_path_along() {
     }
 }
 
-/// What a switch sends when an entry of a path has timed out.
+/// Returns the message that a switch sends when an entry of a path has timed out.
 fn flow_removed(cookie: u64) -> Message<'static> {
     Message::FlowRemoved(FlowRemoved {
         cookie,
@@ -411,7 +411,7 @@ fn word_from_a_switch_that_a_path_is_not_on_is_not_believed() {
 }
 
 #[test]
-fn a_path_goes_once_however_often_its_switch_says_that_it_lost_an_entry() {
+fn repeated_reports_of_a_lost_entry_remove_a_path_once() {
     for version in VERSIONS {
         let (mut net, provisioner) = line(version, 3);
         let flow = Flow::new(line_path(3), to_host(1)).options(EntryOptions::idle(1));
@@ -432,7 +432,7 @@ fn a_path_goes_once_however_often_its_switch_says_that_it_lost_an_entry() {
 }
 
 #[test]
-fn an_entry_that_expires_before_its_path_is_there_takes_it_along() {
+fn an_entry_that_expires_early_removes_its_path() {
     for version in VERSIONS {
         for replaces in [false, true] {
             let (mut net, provisioner) = line(version, 3);
@@ -456,7 +456,7 @@ fn an_entry_that_expires_before_its_path_is_there_takes_it_along() {
 }
 
 #[test]
-fn a_path_that_lost_an_entry_while_it_was_to_be_replaced_goes() {
+fn a_path_that_lost_an_entry_during_its_replacement_is_removed() {
     for version in VERSIONS {
         let (mut net, provisioner) = line(version, 3);
         let flow = |length| Flow::new(line_path(length), to_host(1)).options(EntryOptions::idle(1));
@@ -465,7 +465,7 @@ fn a_path_that_lost_an_entry_while_it_was_to_be_replaced_goes() {
         let job = provisioner.replace(&old, flow(2));
         net.settle();
         net.expire(3, old.cookie());
-        // The new path comes to nothing.
+        // The new path fails.
         net.disconnect(2);
         net.connect(2);
         net.speak(1);
@@ -529,7 +529,7 @@ fn a_switch_that_refuses_deletions_for_long_is_cleaned_in_the_end() {
 }
 
 #[test]
-fn a_switch_that_joins_again_and_again_is_asked_once_at_a_time() {
+fn a_switch_that_joins_repeatedly_is_cleaned_once_at_a_time() {
     let (mut net, provisioner) = line(Version::Of13, 2);
     let path = provisioned(&mut net, &provisioner, Flow::new(line_path(2), to_host(1)));
     for _ in 0..100 {
@@ -544,7 +544,7 @@ fn a_switch_that_joins_again_and_again_is_asked_once_at_a_time() {
 }
 
 #[test]
-fn a_switch_that_joins_is_cleaned_of_what_is_not_wanted_and_keeps_what_is() {
+fn a_joining_switch_loses_stale_entries_and_keeps_others() {
     for version in VERSIONS {
         let (mut net, provisioner) = line(version, 2);
         let path = provisioned(&mut net, &provisioner, Flow::new(line_path(2), to_host(1)));
@@ -568,7 +568,7 @@ fn a_switch_that_joins_is_cleaned_of_what_is_not_wanted_and_keeps_what_is() {
 }
 
 #[test]
-fn a_new_run_of_the_controller_takes_no_old_entry_for_its_own() {
+fn a_new_run_does_not_adopt_old_entries() {
     for version in VERSIONS {
         let provisioner = Provisioner::new(ProvisionConfig::default());
         let controller = Controller::new().program(provisioner.clone());

@@ -1,4 +1,4 @@
-//! Routes as a service: as new as the topology, and honest where they are not.
+//! Routes as a service: as current as the topology, and explicit about being behind.
 
 use crate::hosts::discovery;
 use crate::net::{Net, port};
@@ -42,7 +42,7 @@ fn routes_follow_the_topology() {
 }
 
 #[test]
-fn a_burst_costs_one_computation_and_routes_that_lag_say_so() {
+fn a_burst_costs_one_computation_and_lag_is_reported() {
     let discovery = discovery();
     let routes = Routes::new(&discovery);
     let controller = Controller::new()

@@ -7,14 +7,14 @@ use urtica_services::{
     ProvisionConfig, Provisioner,
 };
 
-/// What a controller with this program says.
+/// Returns the error of a controller with this program.
 fn refusal(program: impl Program + 'static) -> String {
     let embedded = Controller::new().program(program).embed();
     embedded.err().expect("it is refused").to_string()
 }
 
 #[test]
-fn services_need_room_and_time() {
+fn settings_must_allow_space_and_time() {
     let hosts = |config| {
         let discovery = Discovery::new(DiscoveryConfig::default());
         Hosts::new(&discovery, config)

@@ -1,4 +1,4 @@
-//! The provisioner in a controller with threads and sockets, where nothing happens at once.
+//! The provisioner in a controller with threads and sockets, where messages take time.
 
 use crate::support::{FakeSwitch, controller};
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Carries out what it is told until the controller closes the connection; tells which adds it got, by cookie.
+/// Carries out messages until the controller closes the connection; reports the added entries by cookie.
 fn serve(mut switch: FakeSwitch, id: u64, adds: Sender<(u64, u64)>) {
     while let Some(frame) = switch.try_receive() {
         let xid = frame.header().xid;

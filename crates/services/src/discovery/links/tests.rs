@@ -1,4 +1,4 @@
-//! A world of switches and wires around [`Links`], in which time passes only when a test says so.
+//! A simulation of switches and wires around [`Links`], with time that the tests control.
 
 use super::*;
 use crate::offload::LinkProbe;
@@ -10,7 +10,7 @@ use urtica_topology::Topology;
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// How many ports each switch of a [`World`] has.
+/// Number of ports of each switch of a [`World`].
 const PORTS: u32 = 4;
 
 struct World {
@@ -18,13 +18,13 @@ struct World {
     now: Instant,
     owners: BTreeMap<DatapathId, Owner>,
     last_owner: u64,
-    /// Where what leaves a port comes in.
+    /// The port at which frames from each port arrive.
     wires: BTreeMap<PortId, PortId>,
-    /// Ports of which the switch says that they are down.
+    /// Ports that the switch reports as down.
     down: BTreeSet<PortId>,
     sent: Vec<(Instant, Probe)>,
     events: Vec<DiscoveryEvent>,
-    /// What settles the probes that confirm a link, where something does.
+    /// The offload that settles probes of known links, if any.
     offload: Option<Arc<Fake>>,
 }
 
@@ -64,7 +64,7 @@ impl World {
         offload
     }
 
-    /// Whether a probe comes in where it was expected, and so need not be seen here.
+    /// Returns whether a probe is settled, since it arrives at the expected port.
     fn is_settled(&self, probe: &Probe) -> bool {
         let (Some(offload), Some(at)) = (&self.offload, probe.confirms_at) else {
             return false;
@@ -77,7 +77,7 @@ impl World {
         is_there
     }
 
-    /// Two switches whose first ports a wire joins; the link is up, and its events have been read.
+    /// Creates two switches whose first ports are connected; the link is up, and its events have been read.
     fn pair(config: DiscoveryConfig) -> (Self, PortId, PortId) {
         let (a, b) = (port_id(1, 1), port_id(2, 1));
         let mut world = Self::with(config);
@@ -90,7 +90,7 @@ impl World {
         (world, a, b)
     }
 
-    /// Carries probes until there are none, and notes what happened.
+    /// Delivers probes until there are none, and notes the events.
     fn settle(&mut self) {
         loop {
             let probes = self.links.poll_probes();
@@ -113,7 +113,7 @@ impl World {
         }
     }
 
-    /// A probe comes in, if the switch is there to tell of it.
+    /// Delivers a probe, if the switch is connected to report it.
     fn deliver(&mut self, at: PortId, from: PortId, stamp: u64) {
         if let Some(&owner) = self.owners.get(&at.switch) {
             if !self.down.contains(&at) {
@@ -133,7 +133,7 @@ impl World {
         self.now = end;
     }
 
-    /// A switch connects: anew, or in place of its older connection.
+    /// Connects a switch for the first time, or in place of its older connection.
     fn join(&mut self, switch: u64) -> Owner {
         self.last_owner += 1;
         let owner = Owner(self.last_owner);
@@ -155,7 +155,7 @@ impl World {
         self.settle();
     }
 
-    /// A wire both ways, in place of those that were in its ports.
+    /// Connects a wire in both directions, in place of earlier ones of its ports.
     fn plug(&mut self, a: PortId, b: PortId) {
         self.unplug(a);
         self.unplug(b);
@@ -170,7 +170,7 @@ impl World {
         is_due
     }
 
-    /// Without a word from the switches, as where a media converter is between them.
+    /// Removes a wire without a report from the switches, as with a media converter between them.
     fn unplug(&mut self, port: PortId) {
         self.wires.remove(&port);
         self.wires.retain(|_, to| *to != port);
@@ -204,7 +204,7 @@ impl World {
         self.links.ports.get(&port).map(PortState::role)
     }
 
-    /// What is to be found: wires both ways between ports that are up, of switches that are there.
+    /// Returns the links that must be found: wires in both directions between ports that are up, of connected switches.
     fn truth(&self) -> Vec<DirectedLink> {
         let is_up =
             |port: &PortId| self.owners.contains_key(&port.switch) && !self.down.contains(port);
@@ -244,7 +244,7 @@ fn a_link_is_known_before_any_time_passes() {
 }
 
 #[test]
-fn a_link_goes_with_its_port() {
+fn a_link_goes_down_with_its_port() {
     let (mut world, a, b) = World::pair(DiscoveryConfig::default());
     world.set_port(b, false);
     assert_eq!(world.events, downs(b, a, DownReason::Port));
@@ -254,7 +254,7 @@ fn a_link_goes_with_its_port() {
 }
 
 #[test]
-fn a_link_goes_with_a_port_that_is_removed() {
+fn a_link_goes_down_with_a_removed_port() {
     let (mut world, a, b) = World::pair(DiscoveryConfig::default());
     let owner = world.owners[&a.switch];
     world
@@ -266,7 +266,7 @@ fn a_link_goes_with_a_port_that_is_removed() {
 }
 
 #[test]
-fn a_link_goes_with_its_switch() {
+fn a_link_goes_down_with_its_switch() {
     let (mut world, a, b) = World::pair(DiscoveryConfig::default());
     world.part(1);
     let [first, second] = downs(a, b, DownReason::Switch);
@@ -275,7 +275,7 @@ fn a_link_goes_with_its_switch() {
 }
 
 #[test]
-fn a_silent_link_goes_after_three_missed_probes() {
+fn a_silent_link_goes_down_after_three_missed_probes() {
     let (mut world, a, b) = World::pair(DiscoveryConfig::default());
     world.unplug(a);
     world.pass(Duration::from_millis(11_500));
@@ -285,7 +285,7 @@ fn a_silent_link_goes_after_three_missed_probes() {
 }
 
 #[test]
-fn a_link_stays_while_probes_come() {
+fn a_link_stays_up_while_probes_arrive() {
     let (mut world, ..) = World::pair(DiscoveryConfig::default());
     world.pass(Duration::from_secs(600));
     assert_eq!(world.events, []);
@@ -293,7 +293,7 @@ fn a_link_stays_while_probes_come() {
 }
 
 #[test]
-fn a_wire_that_moves_takes_the_link_along() {
+fn a_moved_wire_moves_the_link() {
     let (mut world, a, b) = World::pair(DiscoveryConfig::default());
     let c = port_id(2, 2);
     world.plug(a, c);
@@ -313,7 +313,7 @@ fn a_wire_that_moves_takes_the_link_along() {
 }
 
 #[test]
-fn one_way_is_no_link_and_is_told() {
+fn a_one_way_wire_is_reported_and_no_link() {
     let mut world = World::new();
     let (a, b) = (port_id(1, 1), port_id(2, 1));
     world.wires.insert(a, b);
@@ -347,7 +347,7 @@ fn one_way_wires_in_a_circle_do_not_keep_probes_going() {
 }
 
 #[test]
-fn a_link_that_becomes_one_way_goes_and_comes_back() {
+fn a_link_goes_down_while_it_is_one_way() {
     let (mut world, a, b) = World::pair(DiscoveryConfig::default());
     world.wires.remove(&a);
     world.pass(Duration::from_secs(30));
@@ -359,7 +359,7 @@ fn a_link_that_becomes_one_way_goes_and_comes_back() {
 }
 
 #[test]
-fn a_quiet_port_becomes_a_hosts_after_the_settle_time() {
+fn a_quiet_port_becomes_a_host_port_after_the_settle_time() {
     let mut world = World::new();
     let port = port_id(1, 1);
     world.join(1);
@@ -375,7 +375,7 @@ fn a_quiet_port_becomes_a_hosts_after_the_settle_time() {
 }
 
 #[test]
-fn the_switchs_own_port_is_a_hosts_at_once_and_gets_no_probes() {
+fn the_local_port_is_a_host_port_without_probes() {
     let mut world = World::new();
     let local = Port::new(PortNo::LOCAL, MacAddr::ZERO, "br0");
     let owner = world.join(1);
@@ -436,7 +436,7 @@ fn a_flapping_link_is_held_down_for_longer_and_longer() {
 }
 
 #[test]
-fn what_is_remembered_of_flaps_is_forgotten() {
+fn the_history_of_flaps_expires() {
     let (mut world, a, _) = World::pair(DiscoveryConfig::default());
     for _ in 0..4 {
         world.set_port(a, false);
@@ -448,14 +448,14 @@ fn what_is_remembered_of_flaps_is_forgotten() {
 }
 
 #[test]
-fn a_port_that_never_rests_takes_no_more_room_than_another() {
+fn a_flapping_port_needs_no_more_memory() {
     let (mut world, a, _) = World::pair(DiscoveryConfig::default());
     let before = world.links.timers.len();
     for _ in 0..10_000 {
         world.set_port(a, false);
         world.set_port(a, true);
     }
-    // Those of two ports at most, and that of the flaps of their link.
+    // The timers of at most two ports, and that of the flaps of their link.
     let after = world.links.timers.len();
     assert!(after <= before + 13, "{before} timers became {after}");
     for id in 1..=2 {
@@ -465,7 +465,7 @@ fn a_port_that_never_rests_takes_no_more_room_than_another() {
 }
 
 #[test]
-fn flaps_are_remembered_of_so_many_wires_a_port() {
+fn flap_histories_per_port_are_bounded() {
     let mut world = World::new();
     for switch in 1..=40 {
         world.join(switch);
@@ -483,7 +483,7 @@ fn flaps_are_remembered_of_so_many_wires_a_port() {
 }
 
 #[test]
-fn made_up_frames_change_nothing_and_are_told_once_a_second() {
+fn forged_frames_change_nothing_and_are_reported_once_a_second() {
     let (mut world, a, b) = World::pair(DiscoveryConfig::default());
     let at = port_id(2, 3);
     let owner = world.owners[&at.switch];
@@ -501,7 +501,7 @@ fn made_up_frames_change_nothing_and_are_told_once_a_second() {
     assert_eq!(world.found(), [link(a, b), link(b, a)]);
 }
 
-/// What comes of bringing a probe of `from`, sent `age` ago, in at `at`.
+/// Returns the refusal of a probe of `from`, sent `age` ago, that arrives at `at`.
 fn refusal_of(world: &mut World, at: PortId, from: PortId, age: Duration) -> Option<Refusal> {
     world.events.clear();
     let stamp = world.links.elapsed_ns(world.now - age);
@@ -514,7 +514,7 @@ fn refusal_of(world: &mut World, at: PortId, from: PortId, age: Duration) -> Opt
 }
 
 #[test]
-fn genuine_frames_in_the_wrong_place_are_refused() {
+fn genuine_frames_at_other_ports_are_refused() {
     let (mut world, a, b) = World::pair(DiscoveryConfig::default());
     world.pass(Duration::from_secs(60));
     let (host, other) = (port_id(1, 3), port_id(2, 3));
@@ -542,7 +542,7 @@ fn a_host_that_relays_one_way_makes_no_link() {
 }
 
 #[test]
-fn a_hosts_port_becomes_no_link_where_late_links_are_refused() {
+fn a_host_port_becomes_no_link_if_late_links_are_refused() {
     let mut world = World::with(DiscoveryConfig {
         refuse_late_links: true,
         ..DiscoveryConfig::default()
@@ -596,7 +596,7 @@ fn the_newer_of_two_connections_speaks_for_the_switch() {
 }
 
 #[test]
-fn findings_are_told_once() {
+fn findings_are_returned_once() {
     let (mut world, ..) = World::pair(DiscoveryConfig::default());
     let findings = world.links.poll_findings().unwrap();
     assert_eq!(findings.switches, [DatapathId(1), DatapathId(2)]);
@@ -615,7 +615,7 @@ fn findings_are_told_once() {
 enum Happening {
     Join(u64),
     Part(u64),
-    /// A newer connection comes before the older one's end is noticed.
+    /// A newer connection comes up before the older one's end is noticed.
     Replace(u64),
     Plug(PortId, PortId),
     PlugOneWay(PortId, PortId),
@@ -676,7 +676,7 @@ impl World {
         self.check();
     }
 
-    /// What must hold at any moment.
+    /// Checks the invariants.
     fn check(&self) {
         for (&id, port) in &self.links.ports {
             if let Some(heard) = port.heard {
@@ -696,14 +696,14 @@ impl World {
 
 proptest! {
     #[test]
-    fn whatever_happens_the_truth_is_found_in_the_end(
+    fn all_links_are_finally_found(
         happenings in prop::collection::vec(happening(), 1..80),
     ) {
         let mut world = World::new();
         happenings.into_iter().for_each(|happening| world.happen(happening));
         world.pass(Duration::from_secs(120));
         prop_assert_eq!(world.found(), world.truth());
-        // The events alone tell the same.
+        // The events alone give an equal result.
         let mut told = BTreeSet::new();
         for event in &world.events {
             match event {
@@ -713,7 +713,7 @@ proptest! {
             }
         }
         prop_assert_eq!(told.into_iter().collect::<Vec<_>>(), world.found());
-        // Every port that is no link's, nor hears anything, is a host's.
+        // Every port that is neither a link port nor hears a probe is a host port.
         let topology = Topology::new(world.owners.keys().copied(), world.found());
         for (&id, port) in &world.links.ports {
             let expected = match (topology.is_link_port(id), port.is_link_port()) {
@@ -727,18 +727,18 @@ proptest! {
 }
 
 #[test]
-fn a_hosts_port_that_is_in_doubt_is_probed_at_once_and_not_again_and_again() {
+fn a_doubted_host_port_is_probed_at_a_limited_rate() {
     let mut world = World::new();
     let (a, b) = (port_id(1, 1), port_id(2, 1));
     world.join(1);
     world.join(2);
     world.pass(SECOND);
     assert_eq!(world.found(), []);
-    // It has carried nothing until now, and no switch says a word of it.
+    // The wire has carried no frames until now, and no switch has reported it.
     world.plug(a, b);
     assert!(world.doubt(a));
     assert_eq!(world.found(), [link(a, b), link(b, a)]);
-    // What is a link's is in no doubt.
+    // A link port is not in doubt.
     assert!(!world.doubt(a));
     let hosts = port_id(1, 2);
     assert!(world.doubt(hosts));
@@ -749,13 +749,13 @@ fn a_hosts_port_that_is_in_doubt_is_probed_at_once_and_not_again_and_again() {
 }
 
 #[test]
-fn a_port_that_carries_one_way_is_no_hosts_as_soon_as_the_switch_that_it_leads_to_has_joined() {
+fn a_one_way_port_is_no_host_port_once_its_peer_has_joined() {
     let mut world = World::new();
     let (a, b) = (port_id(1, 1), port_id(2, 1));
     let role = |world: &World| world.links.ports[&a].role();
     world.join(1);
     world.plug(a, b);
-    // What the second switch sends to the first is lost.
+    // Frames from the second switch to the first are lost.
     world.wires.remove(&b);
     world.pass(SECOND);
     assert_eq!(role(&world), PortRole::Host);
@@ -766,7 +766,7 @@ fn a_port_that_carries_one_way_is_no_hosts_as_soon_as_the_switch_that_it_leads_t
 }
 
 #[test]
-fn a_link_stays_up_by_probes_that_are_settled_elsewhere_and_goes_down_without() {
+fn settled_probes_keep_a_link_up() {
     let (mut world, a, b) = World::pair(DiscoveryConfig::default());
     world.offload();
     world.pass(600 * SECOND);
@@ -785,14 +785,14 @@ fn a_link_stays_up_by_probes_that_are_settled_elsewhere_and_goes_down_without() 
         )
     };
     assert_eq!(world.events.iter().filter(lost).count(), 2);
-    // What was settled for the old link says nothing about the new one.
+    // Probes settled for the old link do not affect the new one.
     world.plug(a, b);
     world.pass(60 * SECOND);
     assert_eq!(world.found(), [link(a, b), link(b, a)]);
 }
 
 #[test]
-fn a_probe_that_was_settled_elsewhere_is_refused_at_another_port() {
+fn a_settled_probe_is_refused_at_another_port() {
     let (mut world, a, b) = World::pair(DiscoveryConfig::default());
     world.offload();
     world.pass(60 * SECOND);

@@ -9,7 +9,7 @@ use urtica_wire::{DatapathId, PortNo};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A table, the time, and what follows.
+/// A table, the time, and the effects.
 struct Bench {
     table: HostTable,
     now: Instant,
@@ -40,12 +40,12 @@ impl Bench {
         self.table.handle_timeout(self.now)
     }
 
-    /// A frame that tells of no address.
+    /// Reports a frame without an address.
     fn frame(&self, host: u8, at: PortId) -> Effects {
         self.see(sighting(host, at))
     }
 
-    /// A host says that it has an address.
+    /// Reports that a host claims an address.
     fn claim(&self, host: u8, at: PortId, address: IpAddr) -> Effects {
         self.see(Sighting {
             neighbour: Some(Neighbour::Announcement {
@@ -158,7 +158,7 @@ fn a_host_whose_port_went_down_moves_at_once() {
 }
 
 #[test]
-fn a_silent_host_moves_after_it_was_asked() {
+fn a_silent_host_moves_after_a_probe() {
     let mut bench = Bench::new(HostsConfig::default());
     bench.claim(1, port(1, 1), ip(1));
     let asked = bench.frame(1, port(2, 1));
@@ -177,12 +177,12 @@ fn a_silent_host_moves_after_it_was_asked() {
 }
 
 #[test]
-fn a_host_that_answers_stays_where_it_is() {
+fn a_host_that_answers_keeps_its_location() {
     let mut bench = Bench::new(HostsConfig::default());
     bench.claim(1, port(1, 1), ip(1));
     for round in 0..3 {
         bench.frame(1, port(2, 1));
-        // In the same batch, in which time stands still.
+        // Within one batch time does not advance.
         bench.frame(1, port(1, 1));
         let told = names(&bench.wait(SECOND));
         let expected: &[_] = if round == 0 { &[("contested", 1)] } else { &[] };
@@ -214,7 +214,7 @@ fn an_address_stays_with_an_owner_that_answers() {
 }
 
 #[test]
-fn an_address_goes_to_the_claimant_of_a_silent_owner_and_an_event_tells() {
+fn a_silent_owners_address_is_taken_over_with_an_event() {
     let mut bench = Bench::new(HostsConfig::default());
     bench.claim(1, port(1, 1), ip(1));
     bench.claim(2, port(1, 2), ip(1));
@@ -248,10 +248,10 @@ fn with_newest_wins_claims_are_granted_at_once_and_flapping_ends() {
 }
 
 #[test]
-fn a_port_that_turns_out_to_be_a_link_gives_hosts_back() {
+fn a_late_link_port_returns_its_hosts() {
     let mut bench = Bench::new(HostsConfig::default());
     bench.frame(1, port(1, 1));
-    // What it sends is flooded to the next switch, whose port is not known to be a link yet.
+    // Its frames are flooded to the next switch, whose port is not known to be a link port yet.
     bench.frame(1, port(2, 1));
     bench.frame(2, port(2, 1));
     assert_eq!(names(&bench.wait(SECOND)), [("moved", 1)]);
@@ -262,7 +262,7 @@ fn a_port_that_turns_out_to_be_a_link_gives_hosts_back() {
 }
 
 #[test]
-fn a_claim_of_a_port_that_turns_out_to_be_a_link_comes_to_nothing() {
+fn claims_at_a_late_link_port_are_dropped() {
     let mut bench = Bench::new(HostsConfig::default());
     bench.frame(1, port(1, 1));
     bench.frame(1, port(2, 1));
@@ -272,7 +272,7 @@ fn a_claim_of_a_port_that_turns_out_to_be_a_link_comes_to_nothing() {
 }
 
 #[test]
-fn a_flood_of_made_up_hosts_fills_its_port_and_nothing_else() {
+fn a_flood_of_forged_hosts_fills_only_its_port() {
     let config = HostsConfig {
         max_hosts_per_port: 10,
         max_hosts: 25,
@@ -357,7 +357,7 @@ fn a_host_with_an_address_is_displaced_last() {
 }
 
 #[test]
-fn a_host_has_so_many_addresses_and_then_the_oldest_goes() {
+fn a_host_beyond_its_limit_loses_its_oldest_address() {
     let bench = Bench::new(HostsConfig {
         max_addresses: 2,
         ..HostsConfig::default()
@@ -371,7 +371,7 @@ fn a_host_has_so_many_addresses_and_then_the_oldest_goes() {
 }
 
 #[test]
-fn a_silent_host_is_asked_and_then_gone() {
+fn a_silent_host_is_probed_and_then_removed() {
     let mut bench = Bench::new(HostsConfig::default());
     bench.claim(1, port(1, 1), ip(1));
     bench.frame(2, port(1, 2));
@@ -404,7 +404,7 @@ fn a_host_that_answers_does_not_age() {
 }
 
 #[test]
-fn addresses_of_data_are_learnt_only_where_nobody_has_them() {
+fn addresses_of_data_are_learnt_only_if_unclaimed() {
     let bench = Bench::new(HostsConfig::default());
     bench.claim(1, port(1, 1), ip(1));
     for address in [ip(1), ip(9)] {
@@ -443,7 +443,7 @@ fn port_of(number: u8) -> PortId {
     port(u64::from(number / 2), u32::from(number % 2) + 1)
 }
 
-/// Whatever the maps say, they say the same, and within the bounds.
+/// Checks that the maps are consistent, and within the bounds.
 fn check(bench: &Bench) {
     let HostsConfig {
         max_hosts,
@@ -487,7 +487,7 @@ fn check(bench: &Bench) {
 
 proptest! {
     #[test]
-    fn whatever_happens_the_maps_agree(steps in steps(), newest_wins: bool) {
+    fn the_maps_always_agree(steps in steps(), newest_wins: bool) {
         let mut bench = Bench::new(HostsConfig {
             max_hosts: 5,
             max_hosts_per_port: 3,
@@ -509,9 +509,9 @@ proptest! {
         }
     }
 
-    /// A host that answers whenever it is asked loses neither its place nor its address, whatever others say.
+    /// A host that answers all probes keeps its location and address, whatever others claim.
     #[test]
-    fn who_answers_keeps_what_is_his(steps in steps()) {
+    fn a_host_that_answers_keeps_its_location_and_address(steps in steps()) {
         let mut bench = Bench::new(HostsConfig::default());
         let (victim, home, address) = (99, port(9, 9), ip(200));
         bench.claim(victim, home, address);
@@ -533,7 +533,7 @@ proptest! {
     }
 }
 
-/// A table whose hosts' packets may be settled elsewhere.
+/// Creates a table whose hosts' packets may be settled elsewhere.
 fn offloaded(config: HostsConfig) -> (Bench, Arc<Fake>) {
     let bench = Bench::new(config);
     let fake = Arc::new(Fake::default());
@@ -542,7 +542,7 @@ fn offloaded(config: HostsConfig) -> (Bench, Arc<Fake>) {
 }
 
 #[test]
-fn a_host_that_is_heard_elsewhere_alone_is_not_given_up() {
+fn a_host_that_only_the_offload_hears_is_kept() {
     let (mut bench, fake) = offloaded(HostsConfig::default());
     bench.claim(1, port(1, 1), ip(1));
     for _ in 0..100 {
@@ -561,11 +561,11 @@ fn a_host_that_is_heard_elsewhere_alone_is_not_given_up() {
 }
 
 #[test]
-fn a_host_that_answers_elsewhere_keeps_its_place_and_address() {
+fn a_host_that_answers_the_offload_keeps_its_location_and_address() {
     for answers in [true, false] {
         let (mut bench, fake) = offloaded(HostsConfig::default());
         bench.claim(1, port(1, 1), ip(1));
-        // Heard before: that counts for nothing.
+        // The host was heard before the claim, which does not count.
         fake.settle_of(mac(1), bench.now);
         assert_eq!(bench.claim(2, port(1, 3), ip(1)).probes.len(), 1);
         if answers {
@@ -589,9 +589,9 @@ fn a_host_that_answers_elsewhere_keeps_its_place_and_address() {
 }
 
 proptest! {
-    /// Whatever happens, what is written down elsewhere is what the table knows.
+    /// The offload's copies always equal the table.
     #[test]
-    fn what_is_settled_elsewhere_is_settled_by_what_is_known(
+    fn the_offload_equals_the_table(
         steps in prop::collection::vec((0..5_u8, 1..6_u8, 1..4_u32, 1..8_u8), 1..60),
         newest_wins in any::<bool>(),
     ) {
