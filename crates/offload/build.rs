@@ -1,11 +1,11 @@
-//! Compiles the BPF programs in `bpf/` with clang, for the crate to carry in itself.
+//! Compiles the BPF programs in `bpf/` with clang, and embeds them in the crate.
 //!
-//! Where there is no clang that can do so, the crate is built without them, and says so at run time.
+//! Without a suitable clang, the crate is built without them, and reports that at run time.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The sources with the programs, and what they are compiled to; the headers beside them belong to them.
+/// The sources with the programs, and their object files; the headers next to them belong to them.
 const SOURCES: [(&str, &str); 4] = [
     ("bpf/learning_switch.bpf.c", "learning_switch.o"),
     ("bpf/l3.bpf.c", "l3.o"),
@@ -26,7 +26,7 @@ fn main() {
     }
 }
 
-/// Whether the programs are to be built at all.
+/// Returns whether the programs must be built.
 fn is_wanted() -> bool {
     std::env::var_os("CARGO_FEATURE_LIBBPF").is_some()
 }
@@ -58,7 +58,8 @@ fn compile_source(source: &str, object: &str, headers: &str) -> Result<(), Strin
         ])
         .arg(format!("-D__TARGET_ARCH_{}", target_arch()))
         .arg(format!("-I{headers}"));
-    // Debian's headers for C programs are in a folder for each architecture, which a BPF target does not look into.
+    // Debian's headers for C programs are in a folder for each architecture, which clang does not search for a BPF
+    // target.
     for folder in ["x86_64-linux-gnu", "aarch64-linux-gnu"] {
         let include = Path::new("/usr/include").join(folder);
         if include.exists() {
@@ -74,18 +75,18 @@ fn compile_source(source: &str, object: &str, headers: &str) -> Result<(), Strin
     }
     eprintln!("{}", String::from_utf8_lossy(&output.stderr));
     if is_our_fault(&output.stderr) {
-        // The compiler works and refuses our source: that is a mistake of ours, and not to be passed over.
+        // The compiler works and refuses our source: that is our mistake, and must not be ignored.
         panic!("{clang} refuses {source}; see above");
     }
     Err(format!("{clang} cannot compile for BPF"))
 }
 
-/// Whether the compiler names our source rather than itself.
+/// Returns whether the compiler names our source rather than itself.
 fn is_our_fault(stderr: &[u8]) -> bool {
     String::from_utf8_lossy(stderr).contains("bpf/")
 }
 
-/// Where libbpf-sys has put libbpf's headers.
+/// Returns the folder where libbpf-sys has put libbpf's headers.
 fn libbpf_headers() -> Result<String, String> {
     std::env::var("DEP_BPF_INCLUDE").map_err(|_| "libbpf's headers were not found".into())
 }

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
-/* What every application that answers in the kernel is built on: it sees whole messages and writes replies, and all else is done here.
+/* The base of every application that answers in the kernel: an application handles whole messages and writes replies, and this file does the rest.
  *
- *   switch ══► its socket ──► from_switch() ──► program: what is not answered here, in order
+ *   switch ══► its socket ──► from_switch() ──► program: input not answered here, in order
  *                                  │ the replies are in `session.replies`
- *                                  ▼ the input itself goes on, as a signal
+ *                                  ▼ the input itself is passed on, as a signal
  *                             relay: one end of a pair of Unix sockets ──► the other end
  *                                                                               │
  *   switch ◄══ its socket ◄── as much output as there are replies ◄── to_switch()
  *
- * Why the relay: the kernel counts what was read from a TCP socket (`copied_seq`) by the length that the data has when
- * the verdict is in. A reply that is longer than its request would count as more read than came, and the socket would not
- * be woken any more. Unix sockets count nothing, so that the data can be given any length on the second half of the way.
+ * Why the relay: the kernel counts what was read from a TCP socket (`copied_seq`) by the length of the data after
+ * the verdict. A reply that is longer than its request would count more bytes than arrived, and the socket would no longer
+ * wake its reader. Unix sockets count nothing, so the data can get any length on the second half of the way.
  *
- * All or nothing: a piece of input is answered here if all of it can be, or passed to the program as it is. It is looked at
- * first, changing nothing, and answered then.
+ * All or nothing: a piece of input is answered here if all of it can be, or passed to the program unchanged. It is read
+ * first, without any change, and answered then.
  *
  * An application is a file that defines, in this order,
- *   - `struct application`, which session.h puts behind the session: its tables and settings, which the program has mapped;
+ *   - `struct application`, which session.h appends to the session: its tables and settings, which the program has mapped;
  *   - after it has included this file, longest_reply() and answer_message(), which are declared below;
  *   - its licence.
- * src/loaded.rs loads it, given its object and the size of its `struct application`.
+ * src/loaded.rs loads it by its object and the size of its `struct application`.
  */
 #pragma once
 
@@ -27,22 +27,22 @@
 #include "session.h"
 #include "sessions.h"
 
-/* How many replies may be on their way to the socket's send queue, in bytes. */
+/* Maximum number of bytes of replies on their way to the socket's send queue. */
 #define MAX_UNWRITTEN_BYTES (128 << 10)
 
-/* How much may wait in the send queue for a switch to read, in bytes of kernel memory. */
+/* Maximum size of the send queue for a switch, in bytes of kernel memory. */
 #define MAX_QUEUED_BYTES (1 << 20)
 
-/* The least that a ring can have: a page. */
+/* Minimum size of a ring: a page. */
 #define WAKER_BYTES 4096
 
 /* More messages than fit into a piece of input. */
 #define MAX_MESSAGES ((INPUT_BYTES + CARRY_BYTES) / HEADER_BYTES)
 
-/* The most that bpf_skb_adjust_room() adds or takes away at once. */
+/* Maximum number of bytes that bpf_skb_adjust_room() adds or removes at once. */
 #define ROOM_STEP 4095
 
-/* What is looked at of the kernel's own. */
+/* Fields of the kernel's structures that are read. */
 struct sock {
 	int sk_sndbuf;
 	int sk_wmem_queued;
@@ -62,7 +62,7 @@ struct tcp_sock {
 } __attribute__((preserve_access_index));
 
 /* Each slot's ring wakes the program when it becomes the owner. Without it the program would have to be woken for all input, since
- * a socket wakes who waits for input also when that is answered here. */
+ * a socket also wakes its readers for input that is answered here. */
 struct waker_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, WAKER_BYTES);
@@ -75,8 +75,8 @@ struct {
 	__array(values, struct waker_map);
 } wakers SEC(".maps");
 
-/* The sockets of `switches`, also while they are out of it. Nothing runs here: it keeps what was passed to the program and not
- * read yet, which the kernel throws away when a socket leaves its last map. */
+/* The sockets of `switches`, also while they are out of it. Nothing runs here: it keeps input that was passed to the program and not
+ * read yet, which the kernel discards when a socket leaves its last map. */
 struct {
 	__uint(type, BPF_MAP_TYPE_SOCKMAP);
 	__uint(max_entries, MAX_SESSIONS);
@@ -92,7 +92,7 @@ struct {
 	__type(value, u64);
 } relays SEC(".maps");
 
-/* The other ends: what comes out goes through to_switch(). */
+/* The other ends: their output passes through to_switch(). */
 struct {
 	__uint(type, BPF_MAP_TYPE_SOCKMAP);
 	__uint(max_entries, MAX_SESSIONS);
@@ -100,7 +100,7 @@ struct {
 	__type(value, u64);
 } exits SEC(".maps");
 
-/* Wakes the program, which finds input or, for the moment that it takes to get there, that it is the owner. */
+/* Wakes the program, which finds input or, until that arrives, that it is the owner. */
 INLINE void wake_program(u32 slot)
 {
 	void *waker = bpf_map_lookup_elem(&wakers, &slot);
@@ -110,7 +110,7 @@ INLINE void wake_program(u32 slot)
 		bpf_ringbuf_output(waker, &nothing, sizeof(nothing), BPF_RB_FORCE_WAKEUP);
 }
 
-/* Replies that have not left the session: where they begin and end. */
+/* Replies that have not left the session: their start and end. */
 struct span {
 	u32 begin, end;
 };
@@ -122,7 +122,7 @@ INLINE struct span span_of(u64 word)
 	return span;
 }
 
-/* Where the next reply goes: at the front when all have left and none is being copied. */
+/* Returns the offset of the next reply: the front when all have left and none is being copied. */
 INLINE u32 free_from(struct session *session)
 {
 	/* In this order: a sender that begins later sees that all have left. */
@@ -132,17 +132,17 @@ INLINE u32 free_from(struct session *session)
 	return span.begin == span.end && senders == 0 ? 0 : span.end;
 }
 
-/* ---- What an application defines ---- */
+/* ---- Defined by an application ---- */
 
 /* The answers to a piece of input. */
 struct answer {
 	struct session *session;
-	u32 at;           /* where the next message begins */
-	u32 end;          /* where the last one ends */
-	u32 to;           /* where the next reply goes: see reply_at() */
+	u32 at;           /* start of the next message */
+	u32 end;          /* end of the last one */
+	u32 to;           /* offset of the next reply: see reply_at() */
 	u32 now_s;
 	u32 messages;
-	u32 replies;      /* how many were written */
+	u32 replies;      /* number of replies written */
 };
 
 INLINE u8 *input_at(struct session *session, u32 at) { return session->input + (at & (INPUT_ROOM - 1)); }
@@ -154,21 +154,21 @@ INLINE u32 next_xid(struct session *session)
 	return XID_SENDER | (session->xid & XID_COUNTER);
 }
 
-/* The most bytes that the replies to this message can take, which is whole and of the session's version. Returns a negative number
- * where it is not answered here. Changes nothing. SLACK bytes can be read from `message` on. */
+/* Returns the maximum size of the replies to this message, which is whole and of the session's version; a negative number
+ * if it is not answered here. Changes nothing. SLACK bytes can be read from `message` on. */
 INLINE s32 longest_reply(struct session *session, const u8 *message, u32 bytes);
 
 /* Writes the replies to a message that is answered here, and moves `to` and counts `replies`. */
 INLINE void answer_message(struct answer *answer, const u8 *message, u32 bytes);
 
-/* ---- Looking at the input ---- */
+/* ---- Reading the input ---- */
 
 struct look {
 	struct session *session;
-	u32 at;           /* where the next message begins */
-	u32 end;          /* where the input ends */
-	u32 longest;      /* the most bytes that the replies can take */
-	u32 is_other;     /* something is there that is not answered here */
+	u32 at;           /* start of the next message */
+	u32 end;          /* end of the input */
+	u32 longest;      /* maximum size of the replies */
+	u32 is_other;     /* it has a message that is not answered here */
 };
 
 static long look_at_next(u32 index, void *context)
@@ -217,8 +217,8 @@ static long answer_next(u32 index, void *context)
 
 /* ---- The two ends of the way ---- */
 
-/* Whether the switch reads its replies about as fast as they come, so that so many bytes more, from this place on, can be sent to
- * it from here. What is on its way there does not push back, and so must be held back before. */
+/* Returns whether the switch reads its replies about as fast as they are sent, so that this number of bytes, from this offset on,
+ * can be sent from here. Replies on their way have no back-pressure, and so must be held back before. */
 INLINE int has_room(struct __sk_buff *skb, struct session *session, u32 from, u32 bytes)
 {
 	struct bpf_sock *sk = skb->sk;
@@ -235,7 +235,7 @@ INLINE int has_room(struct __sk_buff *skb, struct session *session, u32 from, u3
 		session->write_seq = tcp->write_seq;
 		session->unwritten_base = session->reply_bytes;
 	}
-	/* Only replies from here are written while the kernel is the owner: what was sent less what was written. */
+	/* Only replies from here are written while the kernel is the owner: the bytes sent less those written. */
 	unwritten = ((u32)session->reply_bytes - session->unwritten_base) - (tcp->write_seq - session->write_seq);
 	queued = tcp->inet_conn.icsk_inet.sk.sk_wmem_queued;
 	limit = (u32)tcp->inet_conn.icsk_inet.sk.sk_sndbuf / 2;
@@ -245,7 +245,7 @@ INLINE int has_room(struct __sk_buff *skb, struct session *session, u32 from, u3
 	       from + bytes <= REPLY_ROOM;
 }
 
-/* Lets to_switch() see replies that were written from `from` to `to`. It may take what was there before meanwhile. */
+/* Lets to_switch() see replies that were written from `from` to `to`. It may send earlier ones concurrently. */
 INLINE void publish(struct session *session, u32 from, u32 to)
 {
 	if (from == to)
@@ -260,8 +260,8 @@ INLINE void publish(struct session *session, u32 from, u32 to)
 	}
 }
 
-/* Answers the input, if all of it can be. Returns where it ends, the beginning of a message at its end not counted, or a
- * negative number where it is for the program. */
+/* Answers the input, if all of it can be. Returns its end, without the start of a message there, or a
+ * negative number if it is for the program. */
 INLINE s32 answer_input(struct __sk_buff *skb, struct session *session, u32 carried, u32 bytes)
 {
 	struct look look = {.session = session, .end = carried + bytes};
@@ -294,7 +294,7 @@ INLINE s32 answer_input(struct __sk_buff *skb, struct session *session, u32 carr
 	return look.at;
 }
 
-/* Keeps the beginning of a message that is not whole. */
+/* Keeps the start of an incomplete message. */
 INLINE void carry(struct session *session, u32 at, u32 end)
 {
 	u32 bytes = end - at;
@@ -334,7 +334,7 @@ int from_switch(struct __sk_buff *skb)
 	return before ? bpf_sk_redirect_map(skb, &relays, slot, 0) : SK_DROP;
 }
 
-/* Gives the data so many bytes, at its front. */
+/* Sets the length of the data, at its front. */
 struct resize {
 	struct __sk_buff *skb;
 	u32 bytes;
@@ -354,14 +354,14 @@ static long resize_step(u32 index, void *context)
 	return bpf_skb_adjust_room(resize->skb, missing, 0, 0) != 0;
 }
 
-/* A call of to_switch(). Several may be at work: the program signals as well, when replies stay here for long. */
+/* A call of to_switch(). Several can run concurrently: the program also signals, if replies wait here for long. */
 struct sender {
 	struct __sk_buff *skb;
 	struct session *session;
 	u32 has_taken;
 };
 
-/* Takes replies out, if no other sender has done so since it saw where they begin. from_switch() only adds at the end meanwhile. */
+/* Removes replies from the session, unless another sender has since. from_switch() only appends at the end concurrently. */
 INLINE int take(struct session *session, u32 begin, u32 bytes)
 {
 #pragma unroll
@@ -376,7 +376,7 @@ INLINE int take(struct session *session, u32 begin, u32 bytes)
 	return 0;
 }
 
-/* Copies the replies there are, and takes them. Ends when that is done, or cannot be. */
+/* Copies the waiting replies and takes them. Returns 1 when that is done or cannot be. */
 static long take_replies(u32 index, void *context)
 {
 	struct sender *sender = context;
@@ -386,11 +386,11 @@ static long take_replies(u32 index, void *context)
 	struct resize resize = {.skb = skb, .bytes = span.end - span.begin};
 	u32 bytes, begin;
 
-	/* One signal may come in several pieces, the first of which has taken all. */
+	/* A signal may arrive in several pieces, the first of which has sent all replies. */
 	if (span.begin >= span.end)
 		return 1;
 	bpf_loop(REPLY_ROOM / ROOM_STEP + 2, resize_step, &resize, 0);
-	/* Where memory is short, what does not fit leaves with the next signal. */
+	/* If memory is short, the rest leaves with the next signal. */
 	bytes = skb->len < resize.bytes ? skb->len : resize.bytes;
 	begin = span.begin & (REPLY_ROOM - 1);
 	if (bytes == 0 || bytes > REPLY_ROOM)
@@ -401,7 +401,7 @@ static long take_replies(u32 index, void *context)
 	return sender->has_taken;
 }
 
-/* More than there are senders: each time that a sender has to begin anew, another one has taken replies. */
+/* More than there are senders: a sender starts again only after another has taken replies. */
 #define MAX_TURNS 16
 
 SEC("sk_skb/verdict")

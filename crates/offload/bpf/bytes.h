@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
-/* Numbers in bytes that lie anywhere, in either order. The kernel lets programs read and write unaligned memory on the
+/* Numbers at any address, in either byte order. The kernel lets programs read and write unaligned memory on the
  * processors that this is built for. */
 #pragma once
 
@@ -23,7 +23,7 @@ INLINE u64 get64(const u8 *at) { return (u64)get32(at) << 32 | get32(at + 4); }
 INLINE void put16(u8 *at, u16 value) { *(u16 *)at = bpf_htons(value); }
 INLINE void put32(u8 *at, u32 value) { *(u32 *)at = bpf_htonl(value); }
 
-/* As they lie there. */
+/* The memory's order. */
 INLINE void copy2(u8 *to, const u8 *from) { *(u16 *)to = *(const u16 *)from; }
 INLINE void copy4(u8 *to, const u8 *from) { *(u32 *)to = *(const u32 *)from; }
 INLINE void copy6(u8 *to, const u8 *from)

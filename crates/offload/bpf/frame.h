@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
-/* The frame of a packet-in, and the questions in it: ARP (RFC 826) and neighbour discovery (RFC 4861), as
- * services/src/hosts/frame.rs reads them. What that refuses, and what is rare, is not read here. */
+/* The frame of a packet-in, and the requests in it: ARP (RFC 826) and neighbour discovery (RFC 4861), as
+ * services/src/hosts/frame.rs reads them. Frames that it refuses, and rare ones, are not read here. */
 #pragma once
 
 #include "packet_in.h"
@@ -32,8 +32,8 @@ struct frame {
 	const u8 *at;
 	u32 bytes;
 	u32 payload_at;
-	u32 type;        /* the EtherType, behind a tag */
-	u32 vlan;        /* 0 where there is none */
+	u32 type;        /* the EtherType, after a tag */
+	u32 vlan;        /* 0 if there is none */
 	u64 dst, src;
 };
 
@@ -53,7 +53,7 @@ INLINE void read_frame(const u8 *at, u32 bytes, struct frame *frame)
 	}
 }
 
-/* Who has `target`? Or, in an ARP reply, `sender` says that it is there. */
+/* Who has `target`? Or, in an ARP reply, `sender` confirms its presence. */
 struct neighbour {
 	struct address_key target;
 	struct address_key sender;
@@ -77,7 +77,7 @@ INLINE void set_ipv6(struct address_key *key, const u8 *address, u32 vlan)
 	key->zero = 0;
 }
 
-/* Whether a host can have it: it is not multicast, loopback or broadcast, and not unspecified. */
+/* Returns whether a host can have it: it is not multicast, loopback or broadcast, and not unspecified. */
 INLINE int is_host_ipv4(u32 address)
 {
 	return address != 0 && address >> 28 != 0xe && address >> 24 != 127 && address != 0xffffffff;
@@ -130,14 +130,14 @@ INLINE u16 folded(u32 sum)
 	return sum;
 }
 
-/* Whether this is the solicited-node address of `target` (RFC 4291 section 2.7.1). */
+/* Returns whether this is the solicited-node address of `target` (RFC 4291 section 2.7.1). */
 INLINE int is_solicited_node(const u8 *address, const u8 *target)
 {
 	return get64(address) == 0xff02000000000000ULL && get32(address + 8) == 1 && address[12] == 0xff &&
 	       address[13] == target[13] && get16(address + 14) == get16(target + 14);
 }
 
-/* A solicitation without options, or with the sender's MAC address alone. */
+/* A solicitation without options, or only with the sender's MAC address. */
 INLINE int read_solicitation(const struct frame *frame, struct neighbour *neighbour)
 {
 	const u8 *ip = frame->at + frame->payload_at, *icmp = ip + IPV6_BYTES;
@@ -174,7 +174,7 @@ INLINE int read_solicitation(const struct frame *frame, struct neighbour *neighb
 
 /* ---- Answers: services/src/neighbour_proxy/answer.rs ---- */
 
-/* Frames are not shorter, their check sequence not counted. */
+/* Minimum length of frames, without their check sequence. */
 #define MIN_FRAME_BYTES 60
 
 #define MAX_ANSWER_BYTES (ETH_BYTES + VLAN_BYTES + IPV6_BYTES + SOLICITATION_BYTES + LINK_LAYER_BYTES)
@@ -200,7 +200,7 @@ INLINE u32 write_ethernet(u8 *to, const u8 *dst, const u8 *src, const struct fra
 	return ETH_BYTES;
 }
 
-/* `mac` tells the sender of a request that it has the target. */
+/* Writes the reply with which `mac` claims the target of a request. */
 INLINE u32 write_arp_reply(u8 *to, const struct frame *request, const u8 *mac)
 {
 	const u8 *asked = request->at + request->payload_at;
@@ -220,7 +220,7 @@ INLINE u32 write_arp_reply(u8 *to, const struct frame *request, const u8 *mac)
 	return MIN_FRAME_BYTES;
 }
 
-/* The same for a solicitation; one that only checks whether the address is free is answered to all. */
+/* Writes the reply to a solicitation; one that only checks whether the address is free is answered to all. */
 INLINE u32 write_advertisement(u8 *to, const struct frame *request, const u8 *mac, u32 is_router)
 {
 	const u8 *asked = request->at + request->payload_at, *target = asked + IPV6_BYTES + 8;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT
-/* The router `l3` in the kernel: what apps/src/l3.rs and its frames.rs do with packets of hosts that it knows, byte by byte. Packets that
+/* The router `l3` in the kernel: it treats packets of known hosts as apps/src/l3.rs and its frames.rs do, byte by byte. Packets that
  * the switches of a path forward from the second on (OpenFlow 1.3) are answered here once the program has sent the path's entries.
  */
 #include "l3.h"
@@ -27,13 +27,13 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define ARP_REQUEST 0x06040001
 #define ARP_REPLY 0x06040002
 
-/* What is sent in answer to a packet-in: one packet-out. */
+/* The answer to a packet-in: one packet-out. */
 struct reply {
 	struct host *host;         /* the sender, which was heard */
-	struct next_hop *hop;      /* where a packet goes; of a question, the gateway */
+	struct next_hop *hop;      /* the next hop of a packet; for a request, the gateway */
 	u32 in_port;
-	u32 data_at;               /* the packet, from the message's beginning on */
-	u32 ip_bytes;              /* 0 for a question */
+	u32 data_at;               /* offset of the packet in the message */
+	u32 ip_bytes;              /* 0 for a request */
 };
 
 INLINE void put_mac(u8 *at, u64 mac)
@@ -42,7 +42,7 @@ INLINE void put_mac(u8 *at, u64 mac)
 	put16(at + 4, mac);
 }
 
-/* The sum of an IPv4 header without options, without the checksum in it: as it is to be, complemented. */
+/* The sum of an IPv4 header without options, without the checksum in it: as it must be, complemented. */
 INLINE u32 sum_header(const u8 *ip)
 {
 	u32 sum = 0;
@@ -55,7 +55,7 @@ INLINE u32 sum_header(const u8 *ip)
 	return (sum & 0xffff) + (sum >> 16);
 }
 
-/* A host's question for a gateway's address. What it says of itself is known already. */
+/* A host's request for a gateway's address. Its information on itself is known already. */
 INLINE int read_question(struct application *tables, const u8 *frame, u32 bytes, struct reply *reply)
 {
 	u64 dst = get_mac(frame), src = get_mac(frame + 6);
@@ -74,7 +74,7 @@ INLINE int read_question(struct application *tables, const u8 *frame, u32 bytes,
 	return reply->hop && reply->hop->kind == HOP_GATEWAY;
 }
 
-/* A packet that a host hands to a gateway, whole and without options, to be forwarded to a port of this switch. */
+/* A packet that a host sends to a gateway, whole and without options, to be forwarded to a port of this switch. */
 INLINE int read_packet(struct session *session, const u8 *frame, u32 bytes, struct reply *reply)
 {
 	struct application *tables = &session->application;
@@ -84,7 +84,7 @@ INLINE int read_packet(struct session *session, const u8 *frame, u32 bytes, stru
 
 	if (bytes < IPV4_END || ip[0] != 0x45 || total < IPV4_BYTES || total > bytes - ETH_BYTES)
 		return 0;
-	/* A flag that nobody has is not forwarded (RFC 791); and the program tells of what has no hops left. */
+	/* The reserved flag is not forwarded (RFC 791); and the program reports packets without hops left. */
 	if (ip[6] & 0x80 || ip[8] <= 1 || (u16)~sum_header(ip) != get16(ip + 10))
 		return 0;
 	if (!find_host(tables, gateway | MAC_IS_GATEWAY))
@@ -96,7 +96,7 @@ INLINE int read_packet(struct session *session, const u8 *frame, u32 bytes, stru
 	return session->version == OF10 || has_flow(tables, src, gateway, dst);
 }
 
-/* Returns 0 where a message is not answered here. */
+/* Returns 0 if a message is not answered here. */
 INLINE int find_reply(struct session *session, const u8 *message, u32 bytes, struct reply *reply)
 {
 	struct application *tables = &session->application;
@@ -134,7 +134,7 @@ INLINE s32 longest_reply(struct session *session, const u8 *message, u32 bytes)
 {
 	struct reply reply;
 
-	/* Another thread may say so at any time: what was looked at before that is still answered. */
+	/* Another thread may set it at any time: messages read before are still answered. */
 	if (*(volatile u32 *)&session->application.is_stale || !find_reply(session, message, bytes, &reply))
 		return -1;
 	return MAX_PACKET_OUT_BYTES + frame_bytes(&reply);
@@ -180,7 +180,7 @@ INLINE void answer_message(struct answer *answer, const u8 *message, u32 bytes)
 	const u8 *frame;
 	u8 *to;
 
-	/* What was looked at before is still so. */
+	/* The facts read before are still valid. */
 	if (!find_reply(session, message, bytes, &reply))
 		return;
 	note_heard(tables, reply.host);

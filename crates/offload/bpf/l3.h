@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
-/* What the router in the kernel goes by: facts that the program has told (L3Fact of apps/src/l3/kernel.rs). src/l3_tables.rs has the same in
+/* The data of the router in the kernel: facts that the program has stored (L3Fact of apps/src/l3/kernel.rs). src/l3_tables.rs is its equal in
  * Rust, and fills the tables while the program is the owner.
  *
- * Each table is made of buckets of four places. What there is no place for is not known here, and is the program's to answer. All is
+ * Each table consists of buckets of four slots. The program answers for keys that do not fit. All facts are
  * forgotten at once: by another generation, where the program is the owner, or for the moment by `is_stale`, from any thread.
  */
 #pragma once
 
 #include "bytes.h"
 
-/* The places of each table; powers of two. */
+/* Number of slots of each table; powers of two. */
 #define MAX_HOSTS 2048
 #define MAX_NEXT_HOPS 4096
 #define MAX_FLOWS 4096
 
 #define PLACES_IN_BUCKET 4
 
-/* Above the 48 bits of a MAC address: the gateways', and hosts that were heard since the program has last looked. */
+/* Above the 48 bits of a MAC address: the gateways', and hosts that were heard since the program's last check. */
 #define MAC_IS_GATEWAY (1ULL << 62)
 #define MAC_IS_HEARD (1ULL << 63)
 
@@ -27,14 +27,14 @@ struct host {
 };
 
 enum next_hop_kind {
-	HOP_ROUTED,     /* a router at the port knows the way */
+	HOP_ROUTED,     /* the next hop is a router at the port */
 	HOP_OWNER,      /* the host at the port has the address */
 	HOP_GATEWAY,    /* it is a gateway's own address */
 };
 
 struct next_hop {
 	u64 dst;        /* the host's or gateway's MAC address */
-	u64 src;        /* that of the gateway that packets leave from */
+	u64 src;        /* the gateway's, from which packets leave */
 	u32 address;
 	u32 port;
 	u32 kind;
@@ -50,22 +50,22 @@ struct flow {
 
 struct application {
 	u32 is_stale;
-	u32 generation;      /* of what is known; never 0 */
+	u32 generation;      /* of valid facts; never 0 */
 	u32 xid;             /* of all packet-outs */
 	u32 heard_count;
 	u32 padding[12];
 	struct host hosts[MAX_HOSTS];
 	struct next_hop next_hops[MAX_NEXT_HOPS];
 	struct flow flows[MAX_FLOWS];
-	u32 heard[MAX_HOSTS];  /* the places of hosts that were heard since the program has last looked */
+	u32 heard[MAX_HOSTS];  /* the slots of hosts that were heard since the program's last check */
 };
 
-/* The first place of a key's bucket, before it is masked. */
+/* The first slot of a key's bucket, before it is masked. */
 INLINE u32 bucket_of(u64 key) { return (u32)(key * 0x9e3779b97f4a7c15ULL >> 32) * PLACES_IN_BUCKET; }
 
 INLINE u64 flow_key(u64 src, u64 gateway, u32 dst) { return src << 16 ^ gateway ^ (u64)dst << 20; }
 
-/* The place of a MAC address, which is a gateway's or a host's. Returns NULL where it is not known. */
+/* Returns the slot of a MAC address, which is a gateway's or a host's; NULL if it is unknown. */
 static __noinline struct host *find_host(struct application *tables, u64 mac)
 {
 	u32 first = bucket_of(mac);
@@ -79,7 +79,7 @@ static __noinline struct host *find_host(struct application *tables, u64 mac)
 	return NULL;
 }
 
-/* Where packets for an address go. Returns NULL where that is not known. */
+/* Returns the next hop of an address; NULL if it is unknown. */
 static __noinline struct next_hop *find_next_hop(struct application *tables, u32 address)
 {
 	u32 first = bucket_of(address);
@@ -93,7 +93,7 @@ static __noinline struct next_hop *find_next_hop(struct application *tables, u32
 	return NULL;
 }
 
-/* Whether the entries of a flow were sent to the switch. */
+/* Returns whether the entries of a flow were sent to the switch. */
 static __noinline int has_flow(struct application *tables, u64 src, u64 gateway, u32 dst)
 {
 	u32 first = bucket_of(flow_key(src, gateway, dst));

@@ -8,7 +8,7 @@
 #define MAX_PROBE_DIGITS 9
 #define PROBE_TAIL_BYTES 36
 
-/* Whether a frame is the one that was expected, to the last byte. */
+/* Returns whether a frame equals the expected one, to the last byte. */
 INLINE int is_expected(const u8 *frame, u32 bytes, const struct expected_probe *expected)
 {
 	if (bytes != expected->probe.frame_bytes || bytes > MAX_PROBE_BYTES)
@@ -33,7 +33,7 @@ INLINE int is_expected(const u8 *frame, u32 bytes, const struct expected_probe *
 INLINE int is_digit(u8 byte) { return byte >= '0' && byte <= '9'; }
 INLINE int is_hex_digit(u8 byte) { return is_digit(byte) || (byte >= 'a' && byte <= 'f'); }
 
-/* Whether a frame has the form of our probes, whoever wrote it. Its authenticator is the program's to check. */
+/* Returns whether a frame has the form of our probes, whatever its origin. The program checks its authenticator. */
 INLINE int is_probe(const u8 *frame, u32 bytes)
 {
 	const u8 *tail;

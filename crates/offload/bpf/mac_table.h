@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
-/* Which port each host is behind: the table of apps/src/mac_table.rs, entry by entry and decision by decision, except that
- * it has its full size from the beginning, and that the program alone answers once it is crowded. That file says how it works and why. */
+/* The port of each host: the table of apps/src/mac_table.rs, entry by entry and decision by decision, except that
+ * it has its full size from the start, and that the program alone answers once it is crowded. That file explains how it works and why. */
 #pragma once
 
 #include "bytes.h"
 
-/* The most places that a table of hosts has; a power of two. */
+/* Maximum number of slots of a table of hosts; a power of two. */
 #define MAX_PLACES 8192
 
-/* A place in the table of hosts: `Entry` of mac_table.rs. */
+/* A slot in the table of hosts: `Entry` of mac_table.rs. */
 struct place {
 	u64 mac;
 	u32 port;
 	u32 seen;
 };
 
-/* src/learning_switch.rs has the same in Rust. */
+/* src/learning_switch.rs is its equal in Rust. */
 struct application {
 	u32 max_age_s;
-	u32 place_mask;      /* the number of places less one */
+	u32 place_mask;      /* the number of slots less one */
 	u32 places_taken;
-	u32 max_taken;       /* with more places taken, the program answers */
+	u32 max_taken;       /* with more slots used, the program answers */
 	u32 padding[12];
 	struct place places[MAX_PLACES];
 };
@@ -33,7 +33,7 @@ struct application {
 #define MULTICAST (1ULL << 40)
 
 enum learned {
-	LEARNED_SAME,  /* new, known or nobody's: nothing follows from it */
+	LEARNED_SAME,  /* new, known or invalid: no consequences */
 	LEARNED_MOVED,
 };
 
@@ -64,7 +64,7 @@ INLINE struct place *place_at(struct application *table, u64 place)
 	return &table->places[place & (MAX_PLACES - 1)];
 }
 
-/* Looks at all places that an address may have. */
+/* Checks all slots that an address may have. */
 static __noinline int search(struct application *table, u64 mac, struct search *result)
 {
 	u64 wish = first_place(mac);
@@ -108,7 +108,7 @@ static __noinline int search(struct application *table, u64 mac, struct search *
 	return 0;
 }
 
-/* All that an address might have displaced must be looked up again before places are short the next time. */
+/* Addresses that may have been displaced must be looked up again before slots are short the next time. */
 static __noinline int forget_looks(struct application *table, u64 mac)
 {
 	u64 wish = first_place(mac);
@@ -158,7 +158,7 @@ INLINE enum learned learn(struct application *table, u64 mac, u32 port, u32 now_
 	return LEARNED_SAME;
 }
 
-/* The port that `mac` is behind. Returns 0 where that is not known. */
+/* Returns the port that `mac` is behind; 0 if it is unknown. */
 INLINE int port_of(struct application *table, u64 mac, u32 now_s, u32 *port)
 {
 	struct place *place = place_at(table, first_place(mac) & table->place_mask);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
-/* Who deals with what comes next on a connection, the kernel or the program: the low two bits of a word that both see. Above
- * them is how many bytes were passed to the program, so that it can hand over only if it has seen them all: one
+/* The owner of a connection's next input, the kernel or the program: the low two bits of a word that both share. Above
+ * them is the number of bytes passed to the program, so that it can hand over only if it has seen them all: one
  * compare-and-exchange decides. src/owner.rs is the program's side.
  *
  *                begin_turn()                    end_turn(0)
@@ -22,7 +22,7 @@ enum owner {
 #define OWNER_MASK 3
 #define PASSED_SHIFT 2
 
-/* Tries to make the kernel the owner. Returns 0 where the program is: the bytes are counted as passed then. */
+/* Tries to make the kernel the owner. Returns 0 if the program is: the bytes are then counted as passed. */
 INLINE int begin_turn(u64 *word, u32 bytes)
 {
 #pragma unroll

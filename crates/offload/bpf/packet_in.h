@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
-/* A packet-in of either version, and the packet in it, as far as applications look at them. */
+/* A packet-in of either version, and the packet in it, with the fields that applications read. */
 #pragma once
 
 #include "bytes.h"
@@ -10,7 +10,7 @@
 #define OFP_NO_BUFFER 0xffffffffU
 #define HEADER_BYTES 8
 
-/* Packet-ins up to the packet. In 1.3 only those whose match is `in_port` alone, as most switches send it. */
+/* Packet-ins up to the packet. In 1.3 only those whose match is only `in_port`, as most switches send it. */
 #define OF10_PACKET_IN_BYTES 18
 #define OF13_PACKET_IN_BYTES 42
 
@@ -27,12 +27,12 @@
 struct packet_in {
 	u32 buffer_id;
 	u32 in_port;
-	u32 data_at;     /* where the packet begins, from the message's beginning on */
+	u32 data_at;     /* offset of the packet in the message */
 	u32 data_bytes;
 	u32 total_bytes;
 };
 
-/* What a match tells of an IPv4 packet beyond its IPv4 header. */
+/* The headers after an IPv4 packet's IPv4 header for a match. */
 enum upper {
 	UPPER_NOT_PLAIN,  /* the packet is not an untagged, unfragmented IPv4 packet without options, or cut short */
 	UPPER_PORTS,
@@ -40,7 +40,7 @@ enum upper {
 	UPPER_NOTHING,
 };
 
-/* Reads the message of `bytes` bytes at `message`, of which at least OF13_PACKET_IN_BYTES can be read. Returns 0 where it
+/* Reads the message of `bytes` bytes at `message`, of which at least OF13_PACKET_IN_BYTES can be read. Returns 0 if it
  * is none that is answered here. */
 INLINE int read_packet_in(const u8 *message, u32 bytes, u32 version, struct packet_in *packet)
 {
@@ -65,7 +65,7 @@ INLINE int read_packet_in(const u8 *message, u32 bytes, u32 version, struct pack
 /* Spanning tree, LLDP and their like end at the first bridge. */
 INLINE int is_link_local(u64 mac) { return mac >> 4 == 0x0180c2000000ULL >> 4; }
 
-/* What kind of packet this is; `frame` can be read up to its 50th byte. */
+/* Returns the kind of the packet; `frame` can be read up to its 50th byte. */
 INLINE enum upper upper_of(const u8 *frame, u32 bytes)
 {
 	u32 payload, total;

@@ -4,7 +4,7 @@
 
 #include "packet_in.h"
 
-/* The longest, its packet not counted. */
+/* Maximum length, without its packet. */
 #define MAX_PACKET_OUT_BYTES 40
 
 #define TEMPLATE static const u8 __attribute__((aligned(8)))
@@ -21,7 +21,7 @@ TEMPLATE OF13_PACKET_OUT[40] = {
 	0, 0,  0, 16,  0, 0, 0, 0,  0, 0,  0, 0, 0, 0, 0, 0,                   /* output: port, max_len */
 };
 
-/* What precedes the packet in a packet-out; the length in its header counts `data_bytes` of packet. */
+/* Writes the part of a packet-out before the packet; the length in its header counts `data_bytes` of packet. */
 INLINE u32 write_packet_out(u8 *to, u32 version, u32 xid, const struct packet_in *packet, u32 port, u32 data_bytes)
 {
 	if (version == OF10) {

@@ -8,7 +8,7 @@
 #define OFPP_FLOOD_OF10 0xfffb
 #define OFPP_FLOOD_OF13 0xfffffffbU
 
-/* The longest of each. */
+/* Maximum length of each. */
 #define MAX_DELETE_BYTES 72
 #define MAX_FLOW_MOD_BYTES 160
 
@@ -38,7 +38,7 @@ TEMPLATE OF13_DELETE[64] = {
 	0, 1,  0, 14,  0x80, 0, 6, 6,  0, 0, 0, 0, 0, 0,  0, 0,                /* match: eth_dst, pad */
 };
 
-/* What every flow mod of 1.3 begins with. */
+/* The start of every flow mod of 1.3. */
 TEMPLATE OF13_HEAD[118] = {
 	0x04, 14, 0, 0,  0, 0, 0, 0,
 	1, 0, 0, 0, 0, 0, 0, 0,  0, 0, 0, 0, 0, 0, 0, 0,                       /* cookie: program 1, cookie_mask */
@@ -56,7 +56,7 @@ TEMPLATE OF13_HEAD[118] = {
 	0x80, 0, 12 << 1, 4,  0, 0, 0, 0,                                      /* 110 ipv4_dst */
 };
 
-/* What it ends with where there are ports. */
+/* Its end for protocols with ports. */
 TEMPLATE OF13_TAIL_PORTS[42] = {
 	0x80, 0, 0, 2,  0, 0,                                                  /*   0 tcp_src or udp_src */
 	0x80, 0, 0, 2,  0, 0,                                                  /*   6 tcp_dst or udp_dst */
@@ -65,7 +65,7 @@ TEMPLATE OF13_TAIL_PORTS[42] = {
 	0, 0,  0, 16,  0, 0, 0, 0,  0, 0,  0, 0, 0, 0, 0, 0,                   /*  26 output: port, max_len */
 };
 
-/* What it ends with for ICMP. */
+/* Its end for ICMP. */
 TEMPLATE OF13_TAIL_ICMP[34] = {
 	0x80, 0, 19 << 1, 1,  0,                                               /*   0 icmpv4_type */
 	0x80, 0, 20 << 1, 1,  0,                                               /*   5 icmpv4_code */
@@ -73,7 +73,7 @@ TEMPLATE OF13_TAIL_ICMP[34] = {
 	0, 0,  0, 16,  0, 0, 0, 0,  0, 0,  0, 0, 0, 0, 0, 0,                   /*  18 output: port, max_len */
 };
 
-/* What it ends with where there is nothing above IP to match on. */
+/* Its end without fields above IP. */
 TEMPLATE OF13_TAIL[26] = {
 	0, 0,                                                                  /*   0 pad of the match */
 	0, 4,  0, 24,  0, 0, 0, 0,                                             /*   2 apply-actions */
@@ -161,7 +161,7 @@ INLINE u32 write_flow_mod_of13(u8 *to, u32 xid, const struct packet_in *packet, 
 	return sizeof(OF13_HEAD) + sizeof(OF13_TAIL);
 }
 
-/* An entry for packets like this one. */
+/* Writes an entry for packets like this one. */
 INLINE u32 write_flow_mod(u8 *to, u32 version, u32 xid, const struct packet_in *packet, const u8 *frame, enum upper upper,
 			  u32 port)
 {

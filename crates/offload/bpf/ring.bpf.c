@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT
 /* Pass-through: the messages of many switches reach the program in memory, parsed.
  *
- *   switch ══► its socket ──► to_ring() ══► ring: entries of several messages, and where in them things are
+ *   switch ══► its socket ──► to_ring() ══► ring: entries of several messages, and the locations of their fields
  *                                 │           │
  *                                 │           ▼
  *                                 │         program
  *                                 ▼           ▲
- *                              the socket's queue: what does not go to the ring, in order
+ *                              the socket's queue: input that is not for the ring, in order
  *
- * All or nothing: a piece of input goes to the ring if all of it can, or is passed to the program as it is. From then on
- * everything is passed, until the program has read all that was passed and hands over again (owner.h): so order is kept.
- * The entry that says so is in the same ring, behind all that was put there before.
+ * All or nothing: a piece of input is put into the ring if all of it can be, or passed to the program unchanged. From then on
+ * everything is passed, until the program has read all passed input and hands over again (owner.h): so order is kept.
+ * An entry of this ring reports that, after all earlier messages.
  *
- * What the program does not take from the ring stays there; then the ring is full, input is passed, the socket's queue grows,
- * and TCP tells the switch to stop.
+ * Messages that the program does not read stay in the ring; then the ring is full, input is passed, the socket's queue grows,
+ * and TCP stops the switch.
  */
 #include "packet_in.h"
 #include "ring_session.h"
@@ -23,7 +23,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 #define MAX_RINGS 1024
 
-/* The least that a ring can have: a page. The program makes them larger. */
+/* Minimum size of a ring: a page. The program creates larger ones. */
 #define LEAST_RING_BYTES 4096
 
 struct ring_map {
@@ -38,7 +38,7 @@ struct {
 	__array(values, struct ring_map);
 } rings SEC(".maps");
 
-/* Of each ring, whether it was too full to tell the program what was passed: it looks for itself once the ring is empty. */
+/* Of each ring, whether it was too full to report passed input: the program checks for that once the ring is empty. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -47,19 +47,19 @@ struct {
 	__type(value, u64);
 } untold SEC(".maps");
 
-/* ---- Looking at the input ---- */
+/* ---- Reading the input ---- */
 
 struct look {
 	struct session *session;
-	u32 at;           /* where the next message begins */
-	u32 end;          /* where the input ends */
+	u32 at;           /* start of the next message */
+	u32 end;          /* end of the input */
 	u32 messages;
-	u32 is_other;     /* something is there that does not go to the ring */
+	u32 is_other;     /* it has a message that is not for the ring */
 };
 
 INLINE u8 *input_at(struct session *session, u32 at) { return session->input + (at & (RING_INPUT_ROOM - 1)); }
 
-/* Describes the message. Returns 0 where that cannot be done here. */
+/* Describes the message. Returns 0 if that cannot be done here. */
 INLINE int describe(struct session *session, const u8 *message, u32 bytes, struct record *record)
 {
 	struct packet_in packet;
@@ -114,7 +114,7 @@ static long look_at_message(u32 index, void *context)
 
 /* ---- The ring ---- */
 
-/* Puts the messages up to `bytes` into the ring. Returns a negative number where it is full. */
+/* Puts the messages up to `bytes` into the ring. Returns a negative number if it is full. */
 INLINE s32 put_messages(struct session *session, u32 records, u32 bytes)
 {
 	struct entry head = {.connection = session->connection, .records = records, .bytes = bytes};
@@ -139,7 +139,7 @@ INLINE s32 put_messages(struct session *session, u32 records, u32 bytes)
 	return failed ? -1 : 0;
 }
 
-/* Tells the program that the connection's input is passed to it from now on. */
+/* Reports to the program that the connection's input is passed to it from now on. */
 INLINE void tell_passed(struct session *session)
 {
 	struct entry head = {.connection = session->connection};
@@ -150,12 +150,12 @@ INLINE void tell_passed(struct session *session)
 	if (!ring || !is_untold || !bpf_ringbuf_output(ring, &head, sizeof(head), 0))
 		return;
 	__sync_fetch_and_or(is_untold, 1);
-	/* The program looks there after it has emptied the ring. It may have done both in between: then there is room now. */
+	/* The program checks that after it has emptied the ring. It may have done both in between: then there is space now. */
 	bpf_ringbuf_output(ring, &head, sizeof(head), 0);
 }
 
-/* Puts the input into the ring, if all of it can be. Returns where it ends, the beginning of a message at its end not counted,
- * or a negative number where it is passed. */
+/* Puts the input into the ring, if all of it can be. Returns its end, without the start of a message there,
+ * or a negative number if it is passed. */
 INLINE s32 put_input(struct __sk_buff *skb, struct session *session, u32 carried, u32 bytes)
 {
 	struct look look = {.session = session, .end = carried + bytes};
@@ -175,7 +175,7 @@ INLINE s32 put_input(struct __sk_buff *skb, struct session *session, u32 carried
 		session->passed_other++;
 		return -1;
 	}
-	/* A long message has begun, or there are too many. */
+	/* A long message has started, or there are too many. */
 	if (look.end - at >= RING_CARRY_BYTES || look.messages == MAX_RECORDS) {
 		session->passed_long++;
 		return -1;
@@ -188,7 +188,7 @@ INLINE s32 put_input(struct __sk_buff *skb, struct session *session, u32 carried
 	return at;
 }
 
-/* Keeps the beginning of a message that is not whole. */
+/* Keeps the start of an incomplete message. */
 INLINE void carry(struct session *session, u32 at, u32 end)
 {
 	u32 bytes = end - at;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT
-/* The program's services in the kernel: what they are asked over and over is settled by their tables.
+/* The program's services in the kernel: frequent packets for them are settled by their tables.
  *
  *   echo requests and replies           answered, as the session does (controller/src/session.rs)
  *   probes of known links               noted (services/src/discovery)
  *   requests for addresses of hosts     answered (services/src/neighbour_proxy)
  *   answers of hosts to our probes      noted (services/src/hosts)
- *   first packets of flows              sent on by the next hop; the program installs the path (apps/src/routing.rs)
+ *   first packets of flows              forwarded by the next hop; the program installs the path (apps/src/routing.rs)
  *
- * A packet-in that is settled and says something new is put into `events`, whole: the control queue. The program hears of it before
- * anything that it is passed later.
+ * A packet-in that is settled and has news is put into `events`, whole: the control queue. The program receives it before
+ * any later passed input.
  */
 #include "service_tables.h"
 #include "answering.h"
@@ -17,7 +17,7 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-/* to_switch() reads as much behind the beginning of any reply, as far as the kernel's verifier can tell. */
+/* to_switch() may read this number of bytes after the start of any reply, according to the kernel's verifier. */
 _Static_assert(sizeof(struct application) + SLACK >= REPLY_ROOM, "nothing is read beyond the session");
 
 #define OFPT_ECHO_REQUEST 2
@@ -29,9 +29,9 @@ _Static_assert(sizeof(struct application) + SLACK >= REPLY_ROOM, "nothing is rea
 /* Of an xid: the session's own have 0 there. */
 #define XID_SENDER_SHIFT 24
 
-/* ---- What is to be done with a message ---- */
+/* ---- The treatment of a message ---- */
 
-/* Where a packet came in, and what the program has set. */
+/* The ingress port of a packet, and the program's settings. */
 struct place {
 	struct port_key port;
 	const struct settings *settings;
@@ -48,7 +48,7 @@ INLINE void set_host(struct host_key *key, const struct frame *frame)
 	key->vlan = frame->vlan;
 }
 
-/* Whether what a frame says of its sender contradicts what is known; `is_new` is set where it says something new. */
+/* Returns whether a frame's information on its sender contradicts the tables; `is_new` is set if it has news. */
 INLINE int is_contradiction(const struct frame *frame, const struct neighbour *neighbour, const struct place *place, u8 *is_new)
 {
 	struct port_key *known;
@@ -66,7 +66,7 @@ INLINE int is_contradiction(const struct frame *frame, const struct neighbour *n
 	return owner && get_mac(owner->mac) != frame->src;
 }
 
-/* A request for an address, or a host's answer to a probe of ours. */
+/* A request for an address, or a host's answer to one of our probes. */
 INLINE int look_at_neighbour(const struct frame *frame, const struct neighbour *neighbour, const struct place *place,
 			     struct verdict *verdict)
 {
@@ -107,7 +107,7 @@ INLINE int look_at_lldp(const struct frame *frame, const struct place *place, st
 	return is_probe(frame->at, frame->bytes);
 }
 
-/* The port by which packets leave this switch for a host; 0 where that is not certain. */
+/* Returns the port by which packets leave this switch for a host; 0 if that is not certain. */
 INLINE u32 port_towards(const struct port_key *host, const struct place *place)
 {
 	struct pair pair = {.at = place->port.datapath_id, .to = host->datapath_id};
@@ -119,7 +119,7 @@ INLINE u32 port_towards(const struct port_key *host, const struct place *place)
 	return port ? *port : 0;
 }
 
-/* A packet from one known host to another, where its sender is. */
+/* A packet from one known host to another, at the sender's port. */
 INLINE int look_at_flow(const struct frame *frame, const struct place *place, struct verdict *verdict)
 {
 	u64 our_mac = place->settings->our_mac;
@@ -171,13 +171,13 @@ INLINE int look_at_packet_in(struct session *session, const u8 *message, u32 byt
 	return 0;
 }
 
-/* How much the event of a message has. */
+/* Returns the length of a message's event. */
 INLINE u32 told_bytes(const struct verdict *verdict, u32 bytes)
 {
 	return verdict->what == SETTLED_FLOW && bytes > FLOW_EVENT_BYTES ? FLOW_EVENT_BYTES : bytes;
 }
 
-/* Keeps a verdict until it is carried out. Returns 0 where there is no room for it, or for its event. */
+/* Keeps a verdict until it is carried out. Returns 0 if there is no space for it, or for its event. */
 INLINE int keep(struct application *services, const struct verdict *verdict, u32 bytes)
 {
 	u32 at = services->looked_at;
@@ -213,14 +213,14 @@ INLINE s32 longest_reply(struct session *session, const u8 *message, u32 bytes)
 	case OFPT_PACKET_IN:
 		if (!look_at_packet_in(session, message, bytes, &verdict) || !keep(&session->application, &verdict, bytes))
 			return -1;
-		/* A packet that is sent on is as long as it was. */
+		/* A forwarded packet keeps its length. */
 		return MAX_PACKET_OUT_BYTES + (verdict.what == SETTLED_FLOW ? bytes : MAX_ANSWER_BYTES);
 	default:
 		return -1;
 	}
 }
 
-/* ---- Doing it ---- */
+/* ---- Carrying it out ---- */
 
 INLINE void count(u32 requests, u32 probes)
 {
@@ -267,7 +267,7 @@ INLINE void note_probe(const struct session *session, u32 in_port)
 	struct link_probe probe;
 
 	count(0, 1);
-	/* The program has given up the link meanwhile, or expects the next one. */
+	/* The program has removed the link, or expects the next one. */
 	if (!come)
 		return;
 	probe = come->probe;
@@ -275,7 +275,7 @@ INLINE void note_probe(const struct session *session, u32 in_port)
 	bpf_map_update_elem(&confirmed, &port, &probe, BPF_ANY);
 }
 
-/* Puts a packet-in, or its beginning, into the events. There is room, as was looked at. */
+/* Puts a packet-in, or its start, into the events. There is space, as was checked. */
 INLINE void tell(struct session *session, const u8 *message, u32 bytes)
 {
 	struct application *services = &session->application;
@@ -288,7 +288,7 @@ INLINE void tell(struct session *session, const u8 *message, u32 bytes)
 	put16(event + 2, bytes);
 	services->event_bytes = at + bytes;
 	services->events_due -= bytes;
-	/* The program takes them all at once. */
+	/* The program reads them all at once. */
 	if (at == 0)
 		wake_program(session->slot);
 }
@@ -314,7 +314,7 @@ INLINE void send_on(struct answer *answer, const struct packet_in *packet, const
 	answer->to += bytes;
 }
 
-/* Sends an answer out of the port where the request came in. */
+/* Sends an answer by the ingress port of the request. */
 INLINE void answer_request(struct answer *answer, const struct frame *frame, u32 in_port, const struct verdict *verdict)
 {
 	struct session *session = answer->session;

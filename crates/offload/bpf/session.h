@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
-/* What the kernel and the program share of one switch's connection. src/session.rs has the same in Rust.
+/* State of one switch's connection that the kernel and the program share. src/session.rs is its equal in Rust.
  *
- * The owner alone may touch the rest: see owner.h. Before this file an application defines `struct application`, its own part.
- * Up to the end of `input` this is the same in all versions, since a program may find what an earlier one left; what changes
- * behind it changes LAYOUT in src/session.rs.
+ * Only the owner may access the rest: see owner.h. Before this file an application defines `struct application`, its own part.
+ * Up to the end of `input` this is identical in all versions, since a program may find a session of an earlier one; a change
+ * after it changes LAYOUT in src/session.rs.
  */
 #pragma once
 
 #include "owner.h"
 
-/* No longer message is kept while only its beginning is there. */
+/* Maximum length of the start of a message that is kept. */
 #define CARRY_BYTES 2048
 
-/* Longer input is the program's in any case: it comes in such pieces when queues are long, and batches are faster there. The
+/* Longer input is always passed to the program: it arrives in such pieces when queues are long, and batches are then faster. The
  * program may set a lower limit (`max_input_bytes`). */
 #define INPUT_BYTES 16384
 
-/* Room for the input and what was carried before it; a power of two. */
+/* Space for the input and the kept start before it; a power of two. */
 #define INPUT_ROOM 32768
 
-/* Room for replies on their way; a power of two. */
+/* Space for replies on their way; a power of two. */
 #define REPLY_ROOM 65536
 
-/* Nothing that is read or written as a whole at any place of a buffer is longer. */
+/* Maximum length of a part of a buffer that is read or written as a whole. */
 #define SLACK (CARRY_BYTES + 256)
 
 /* The program's sender in an xid: that of the first program. */
@@ -40,33 +40,33 @@ struct session {
 
 	/* The owner reads and writes these. */
 	u32 xid;             /* the last one used, without its sender */
-	u32 carried;         /* so many bytes of a message that is not whole are at the front of `input` */
+	u32 carried;         /* number of bytes of an incomplete message at the front of `input` */
 	u32 is_fresh;        /* the kernel has answered nothing since it became the owner */
-	u32 is_retired;      /* the program's: something came that only it can ever answer rightly, and it stays the owner */
+	u32 is_retired;      /* the program's: a message arrived after which only it can answer correctly, and it stays the owner */
 
 	/* The kernel's alone. */
-	u32 write_seq;       /* where the socket's output stood at the hand-over */
+	u32 write_seq;       /* the position of the socket's output at the hand-over */
 	u32 unwritten_base;  /* low bits of `reply_bytes` at that time */
 
-	/* Where replies that have not left `replies` begin (low 32 bits) and end. */
+	/* Start (low 32 bits) and end of the replies that have not left `replies`. */
 	u64 span;
 
-	/* What was done, since the beginning. The kernel adds, the program reads. */
+	/* Counts since the start. The kernel adds, the program reads. */
 	u64 reply_bytes;
 	u64 replies_sent;
 	u64 answered;        /* packet-ins */
 	u64 taken_bytes;     /* of input that was not passed */
-	u64 passed_other;    /* input passed since it held something else than packet-ins of the kind that is answered here */
+	u64 passed_other;    /* input passed since it contained other messages than packet-ins that are answered here */
 	u64 passed_long;     /* input passed since it was long: the queue is */
-	u64 passed_full;     /* input passed since the switch does not read its replies as fast */
+	u64 passed_full;     /* input passed since the switch does not read its replies fast enough */
 
-	/* What the program after this one has to know. The kernel touches none of it. */
+	/* State for the next program. The kernel does not access it. */
 	u64 is_attached;
-	u64 written;         /* so many bytes the programs have written at least */
-	u64 unpassed;        /* so many bytes of input have come without being passed, up to the last change-over */
-	u64 counted[5];      /* how much of `answered`, `replies_sent`, `reply_bytes` and the passed is in the program's counters */
+	u64 written;         /* minimum number of bytes that the programs have written */
+	u64 unpassed;        /* number of bytes of input received without being passed, up to the last change-over */
+	u64 counted[5];      /* the part of `answered`, `replies_sent`, `reply_bytes` and the passed counts that is in the program's counters */
 
-	/* The last quarter is the program's, which stores beginnings of messages there for the program after it. */
+	/* The last quarter is the program's, which stores starts of messages there for the next program. */
 	u8 input[INPUT_ROOM + SLACK];
 	u8 replies[REPLY_ROOM + SLACK];
 	u64 senders;         /* how many calls of to_switch() are at work */

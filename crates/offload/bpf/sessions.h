@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 OR MIT */
-/* Where the sessions of all connections are, and how a socket's is found. An object has one kind: `struct session`, which is defined
+/* The sessions of all connections, and the search for a socket's. An object has one kind: `struct session`, which is defined
  * before this file is included.
  */
 #pragma once
@@ -32,7 +32,7 @@ struct {
 	__array(values, struct session_map);
 } sessions SEC(".maps");
 
-/* Switches' sockets: what comes in goes through the object's program. */
+/* Switches' sockets: their input passes through the object's program. */
 struct {
 	__uint(type, BPF_MAP_TYPE_SOCKMAP);
 	__uint(max_entries, MAX_SESSIONS);

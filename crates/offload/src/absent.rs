@@ -1,4 +1,4 @@
-//! What stands in for the programs and maps where they were not built: there is never one.
+//! Substitutes for the programs and maps if they were not built; they are never instantiated.
 
 use crate::kernel::Application;
 use crate::maps::Maps;
@@ -6,21 +6,21 @@ use crate::pool::Maker;
 use std::convert::Infallible;
 use std::io;
 
-/// Nothing.
+/// Has no values.
 pub(crate) struct Loaded(Infallible);
 
-/// Tells one build of the programs from another.
+/// Identifies a build of the programs.
 pub(crate) fn code(_application: Application) -> u64 {
     0
 }
 
 impl Loaded {
-    /// There is nothing to load.
+    /// Fails, since there are no programs.
     pub fn load(_application: Application, _maps: Option<Maps>) -> io::Result<(Self, Maps)> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// There is no code that anything could be the same as.
+    /// Returns `None`, since there is no code to compare with.
     pub fn earlier(_application: Application, _earlier_code: u64) -> Option<Self> {
         None
     }

@@ -1,12 +1,14 @@
-//! What kernel halves leave with a holder, and how the next program goes on with it.
+//! Kernel halves that an earlier program left with a holder, and their continuation by the next program.
 //!
-//! **What.** A holder keeps the maps that all sessions have in common, and for each connection its session (a map), what wakes its
-//! program, and the two ends of its relay. With these descriptors everything in the kernel goes on while no program is there.
+//! **What.** A holder keeps the maps that all sessions share, and for each connection its session (a map), its waker,
+//! and the two ends of its relay. With these descriptors everything in the kernel keeps running while no program is
+//! attached.
 //!
-//! **How.** The next program goes on with the same maps. Where its own programs for the kernel are others, it loads them with these maps, so
-//! that they run for connections that enter the maps from then on. Of each session it reclaims the ownership, and finds by the counts in there and the kernel's own where the
-//! last program was ([`Link::resume`]); then it hands the connection over again. Maps of another layout are let go: once all that
-//! was passed has been read and all that was answered is written, the connection leaves them.
+//! **How.** The next program continues with these maps. If its own programs for the kernel differ, it loads them with
+//! these maps, so that they run for connections that enter the maps from then on. It reclaims the ownership of each
+//! session, finds by the session's counts and the kernel's own how far the last program was ([`Link::resume`]), and
+//! hands the connection over again. Maps of another layout are released: once all passed input has been read and all
+//! replies are written, the connection leaves them.
 
 use crate::kernel::{Application, Kernel, Unavailable};
 use crate::link::Link;
@@ -22,35 +24,35 @@ use std::sync::atomic::Ordering::Relaxed;
 use urtica_controller::hold::{Attachment, Held, HeldConnection, Id, Link as HolderLink};
 use urtica_controller::{HeldHalves, Resumed};
 
-/// What labels begin with.
+/// The start of labels.
 const LABEL: &str = "urtica kernel half";
 
-/// The kernel halves that an earlier program left with a holder: none, where there was no such program.
+/// The kernel halves that an earlier program left with a holder; empty, if there was no such program.
 pub struct Halves {
     sets: Vec<Set>,
     mode: Mode,
-    /// Whether it was said that some are let go.
-    has_said: AtomicBool,
+    /// Whether a release was logged.
+    has_logged: AtomicBool,
 }
 
 /// Maps, and the sessions in them.
 struct Set {
     /// The maps' id at the holder.
     id: Id,
-    /// Whose they are, and of which layout.
+    /// Their application, and its layout.
     form: String,
-    /// Tells which programs were loaded for them.
+    /// Identifies the programs that were loaded for them.
     code: u64,
     kernel: Kernel,
     maps: Option<Maps>,
     /// The slots of its sessions, in order.
     used: Vec<u32>,
-    /// What goes on with them.
+    /// The application that continues with them.
     application: Option<Application>,
 }
 
 impl Halves {
-    /// What is in there of kernel halves. What is of no use to anybody any more is forgotten.
+    /// Finds the kernel halves in the kept descriptors. Those that are no longer useful are forgotten.
     pub fn of(held: &mut Held) -> Self {
         let mut sets = Vec::new();
         for common in std::mem::take(&mut held.commons) {
@@ -79,28 +81,28 @@ impl Halves {
         Self {
             sets,
             mode: Mode::default(),
-            has_said: AtomicBool::new(false),
+            has_logged: AtomicBool::new(false),
         }
     }
 
-    /// The same in this mode: see [`LearningSwitch::mode`](crate::LearningSwitch::mode).
+    /// Sets the mode: see [`LearningSwitch::mode`](crate::LearningSwitch::mode).
     pub fn mode(self, mode: Mode) -> Self {
         Self { mode, ..self }
     }
 
-    /// Loads the programs of the learning switch, for the maps of the earlier program where there are such and they are of the same
-    /// layout, and has the holder keep them.
+    /// Loads the programs of the learning switch, with the maps of an earlier program if they exist and have this
+    /// layout, and lets the holder keep the maps.
     ///
     /// # Errors
-    /// As [`Kernel::start`]. What the earlier program left is let go then.
+    /// Those of [`Kernel::start`]. The maps of the earlier program are then released.
     pub fn start(&mut self, holder: &HolderLink) -> Result<Kernel, Unavailable> {
         self.start_application(Application::LearningSwitch, holder)
     }
 
-    /// The same for the router.
+    /// Loads the programs of the router, like [`Halves::start`].
     ///
     /// # Errors
-    /// As [`RouterKernel::start`]. What the earlier program left is let go then.
+    /// Those of [`RouterKernel::start`]. The maps of the earlier program are then released.
     pub fn start_router(&mut self, holder: &HolderLink) -> Result<RouterKernel, Unavailable> {
         let kernel = self.start_application(Application::L3, holder)?;
         Ok(RouterKernel::of(kernel).mode(self.mode))
@@ -127,29 +129,29 @@ impl Halves {
             Ok(label(&form, id))
         };
         if let Err(error) = kernel.hold(keep) {
-            tracing::warn!(%error, "the holder cannot keep the kernel half's tables: switches are answered by the program alone");
+            tracing::warn!(%error, "the holder cannot keep the kernel half's tables; the program answers switches alone");
         }
         Ok(kernel)
     }
 
-    /// How many connections have tables that go on.
+    /// Returns the number of connections whose tables are continued.
     pub fn going_on(&self) -> usize {
         let going_on = self.sets.iter().filter(|set| set.application.is_some());
         going_on.map(|set| set.used.len()).sum()
     }
 
-    /// Says once that tables are let go, and why.
-    fn say_let_go(&self, set: &Set) {
-        if self.has_said.swap(true, Relaxed) {
+    /// Logs once that tables are released, and why.
+    fn log_release(&self, set: &Set) {
+        if self.has_logged.swap(true, Relaxed) {
             return;
         }
         match Application::HELD.map(Application::form).contains(&set.form) {
             true => tracing::info!(
-                "this program does not go on with the tables that an earlier one left in the kernel: they are let go, and it answers alone"
+                "this program does not use the tables that an earlier one left in the kernel; releasing them and answering alone"
             ),
             false => tracing::warn!(
                 found = set.form,
-                "the tables that an earlier program left in the kernel are of another version: they are let go, and hosts are learnt anew"
+                "the tables that an earlier program left in the kernel have another version; releasing them and learning hosts again"
             ),
         }
     }
@@ -159,7 +161,8 @@ impl HeldHalves for Halves {
     fn resume(&self, id: Id, kept: &Attachment, socket: BorrowedFd) -> io::Result<Resumed> {
         let named = parse(&kept.label);
         let set = named.and_then(|(_, maps)| self.sets.iter().find(|set| set.id == maps));
-        let set = set.ok_or_else(|| io::Error::other("the holder does not have its maps"))?;
+        let set =
+            set.ok_or_else(|| io::Error::other("the holder does not have the kernel half's maps"))?;
         let kernel = set.kernel.clone();
         let (link, session) = Link::resume(kernel, kept, socket, set.application, self.mode)?;
         let mut resumed = link.into_resumed(socket)?;
@@ -167,26 +170,26 @@ impl HeldHalves for Halves {
             Some(_) => set.kernel.put_resumed(id, session),
             None => {
                 resumed.is_let_go = true;
-                self.say_let_go(set);
+                self.log_release(set);
             }
         }
         Ok(resumed)
     }
 }
 
-/// What a session of this form is labelled with, of which the holder has the maps under this id; and maps, with what tells the
-/// programs that were loaded for them.
+/// Returns the label of a session of this form, whose maps the holder has under this id; or of maps, with the number
+/// that identifies the programs loaded for them.
 fn label(form: &str, number: u64) -> String {
     format!("{LABEL} {form} {number}")
 }
 
-/// The form and the number in a label.
+/// Returns the form and the number in a label.
 fn parse(label: &str) -> Option<(&str, u64)> {
     let (form, number) = label.strip_prefix(LABEL)?.trim_start().split_once(' ')?;
     Some((form, number.parse().ok()?))
 }
 
-/// The slots of the sessions that are in these maps, in order.
+/// Returns the slots of the sessions in these maps, in order.
 fn used_slots(connections: &[HeldConnection], maps: Id) -> Vec<u32> {
     let attachments = connections
         .iter()

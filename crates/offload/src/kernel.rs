@@ -1,4 +1,4 @@
-//! The programs in the kernel: whether it takes them, and what of it connections share.
+//! The programs in the kernel: whether it accepts them, and the state that connections share.
 
 use crate::l3_tables::Tables;
 use crate::link::LateTurns;
@@ -18,17 +18,17 @@ use std::path::Path;
 use std::sync::Arc;
 use urtica_controller::hold::Id;
 
-/// The oldest kernel whose sockmaps pass, redirect and count as the programs need it.
+/// The oldest kernel whose sockmaps pass, redirect and count as the programs need.
 const OLDEST: (u32, u32) = (6, 6);
 
 /// Why there is no kernel half.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unavailable {
-    /// It was not built.
+    /// The programs were not built.
     #[error("it was built without the kernel's programs, since {0}")]
     NotBuilt(&'static str),
-    /// The system is too old.
+    /// The kernel is too old.
     #[error("Linux {found} is too old: expected {}.{} or later", OLDEST.0, OLDEST.1)]
     TooOld {
         /// The kernel's release.
@@ -40,12 +40,12 @@ pub enum Unavailable {
     /// The kernel has no BPF at all.
     #[error("the kernel was built without BPF: expected CONFIG_BPF_SYSCALL=y")]
     NoBpf,
-    /// The process may not.
+    /// The process lacks the privileges.
     #[error(
         "the process may not load programs: expected root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON"
     )]
     NotPermitted,
-    /// The process may, and what is around it forbids it.
+    /// The process has the privileges, but its environment forbids loading.
     #[error(
         "the system forbids the process to load programs, in spite of its privileges: expected no container or user namespace \
          around it, or one that allows the system call bpf()"
@@ -57,7 +57,7 @@ pub enum Unavailable {
 }
 
 impl Unavailable {
-    /// What an error while loading means, for a process that has the privileges that it takes.
+    /// Converts an error of loading, for a process that has the necessary privileges.
     pub(crate) fn because(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::PermissionDenied if is_forbidden(&error) => Self::Confined,
@@ -67,12 +67,13 @@ impl Unavailable {
     }
 }
 
-/// Whether loading is forbidden, and not these programs: EPERM and not EACCES. The text is all that libbpf leaves of it.
+/// Returns whether loading is forbidden in general, and not only for these programs: EPERM instead of EACCES. libbpf
+/// keeps only the text of the error.
 fn is_forbidden(error: &io::Error) -> bool {
     error.to_string().contains("os error 1)")
 }
 
-/// Whether this thread has what loading takes.
+/// Returns whether this thread has the privileges for loading.
 fn is_privileged() -> bool {
     let enough = CapabilitySet::BPF | CapabilitySet::NET_ADMIN | CapabilitySet::PERFMON;
     rustix::thread::capabilities(None).is_ok_and(|sets| {
@@ -80,22 +81,22 @@ fn is_privileged() -> bool {
     })
 }
 
-/// What can answer in the kernel.
+/// The applications that can answer in the kernel.
 #[derive(Clone, Copy)]
 pub(crate) enum Application {
     LearningSwitch,
     L3,
-    /// With tables for so many hosts.
+    /// With tables for this number of hosts.
     Services {
         hosts: u32,
     },
 }
 
 impl Application {
-    /// Those of which a holder can keep the maps.
+    /// The applications whose maps a holder can keep.
     pub const HELD: [Self; 2] = [Self::LearningSwitch, Self::L3];
 
-    /// The size of its part of a session: that of its `struct application`.
+    /// Returns the size of its part of a session: that of its `struct application`.
     pub fn bytes(self) -> usize {
         match self {
             Self::LearningSwitch => size_of::<Table>(),
@@ -104,7 +105,7 @@ impl Application {
         }
     }
 
-    /// What its maps and sessions are called where a holder keeps them: another name for each layout of them.
+    /// Returns the name of its maps and sessions at a holder, which differs for each layout of them.
     pub fn form(self) -> String {
         let name = match self {
             Self::LearningSwitch => "l2",
@@ -115,29 +116,29 @@ impl Application {
     }
 }
 
-/// The programs, loaded, and the tables that they share. They are in the kernel until the last copy of this is dropped or the
-/// process ends.
+/// The loaded programs, and the tables that they share. They stay in the kernel until the last copy of this is dropped
+/// or the process ends.
 #[derive(Clone)]
 pub struct Kernel {
     shared: Arc<Mutex<Slots>>,
     sessions: Pool,
-    /// The size of the application's part of a session.
+    /// Size of the application's part of a session.
     application_bytes: usize,
 }
 
-/// The maps, and what is known of their sessions.
+/// The maps, and the state of their sessions.
 struct Slots {
-    /// Keeps the programs in the kernel: nothing where the maps are an earlier program's, and to be let go.
+    /// Keeps the programs in the kernel; `None` if the maps are an earlier program's, and must be released.
     loaded: Option<Loaded>,
     maps: Maps,
-    /// What sessions are labelled with at a holder that keeps the maps.
+    /// The label of sessions at a holder that keeps the maps.
     label: Option<String>,
-    /// The sessions of an earlier program whose handlers have not been made anew, by their connections' ids at the holder.
+    /// The sessions of an earlier program without new handlers, by their connections' ids at the holder.
     resumed: HashMap<Id, ResumedSession>,
 }
 
-/// The sockets that a switch's bytes go through, and the cookies by which programs know whose input they see: data between
-/// Unix sockets belongs to the one that sent it.
+/// The sockets that a switch's bytes pass through, and the cookies by which programs identify the source of input: data
+/// between Unix sockets belongs to the sending one.
 pub(crate) struct Way<'a> {
     pub switch: BorrowedFd<'a>,
     pub switch_cookie: u64,
@@ -149,11 +150,11 @@ pub(crate) struct Way<'a> {
 /// A session of an earlier program, for its new handler.
 pub(crate) struct ResumedSession {
     pub memory: Arc<Memory>,
-    /// Where the handler says what it does when the owner changes.
+    /// Receives the actions for changes of the owner from the handler.
     pub turns: LateTurns,
 }
 
-/// A session that a switch has just been given.
+/// A session for a new switch.
 pub(crate) struct Opened {
     pub lease: Arc<Lease>,
     pub memory: Arc<Memory>,
@@ -161,15 +162,15 @@ pub(crate) struct Opened {
 }
 
 impl Kernel {
-    /// Why the programs were left out of this build; `None` if it has them.
+    /// Returns why the programs were left out of this build; `None` if it has them.
     pub fn not_built() -> Option<&'static str> {
         option_env!("URTICA_WITHOUT_PROGRAMS")
     }
 
-    /// Checks what is clear before the programs are loaded, which takes long.
+    /// Checks everything that can be checked before the programs are loaded, which takes long.
     ///
     /// # Errors
-    /// [`Unavailable`] where there are none, or the system does not allow them.
+    /// [`Unavailable`] if there are no programs, or the system does not allow them.
     pub fn check() -> Result<(), Unavailable> {
         check_system()
     }
@@ -177,7 +178,7 @@ impl Kernel {
     /// Loads the programs.
     ///
     /// # Errors
-    /// [`Unavailable`] where there are none, or the kernel does not take them.
+    /// [`Unavailable`] if there are no programs, or the kernel does not accept them.
     pub fn start() -> Result<Self, Unavailable> {
         Self::load(Application::LearningSwitch)
     }
@@ -188,9 +189,9 @@ impl Kernel {
         Self::with(Some(loaded), maps, &[], None).map_err(Unavailable::because)
     }
 
-    /// Goes on with these maps of the same application in an earlier program, which the holder has under this id, and in which these
-    /// slots are used. Loads the programs, unless `code` says that those that are there are the same: the kernel takes long to check
-    /// them.
+    /// Continues with these maps of an earlier program with this application, which the holder has under this id, and
+    /// in which these slots are used. Loads the programs, unless `code` shows that the present ones are identical: the
+    /// kernel's checks take long.
     pub(crate) fn start_again(
         application: Application,
         maps: Maps,
@@ -208,7 +209,7 @@ impl Kernel {
             .map_err(Unavailable::because)
     }
 
-    /// Maps of an earlier program with these slots, in which no new sessions are made.
+    /// Wraps maps of an earlier program with these slots, in which no new sessions are created.
     pub(crate) fn of_earlier(maps: Maps, used: &[u32]) -> io::Result<Self> {
         Self::with(None, maps, used, None)
     }
@@ -232,17 +233,17 @@ impl Kernel {
         })
     }
 
-    /// What sessions are labelled with at a holder that keeps the maps; `None` where none does.
+    /// Returns the label of sessions at a holder that keeps the maps; `None` without a holder.
     pub(crate) fn label(&self) -> Option<String> {
         self.lock().label.clone()
     }
 
-    /// Whether a holder keeps the maps.
+    /// Returns whether a holder keeps the maps.
     pub(crate) fn is_held(&self) -> bool {
         self.lock().label.is_some()
     }
 
-    /// Has a holder keep the maps, by this function, which is given their descriptors and returns what sessions are labelled with.
+    /// Lets a holder keep the maps, by a function that receives their descriptors and returns the label of sessions.
     pub(crate) fn hold(
         &self,
         keep: impl FnOnce(&[BorrowedFd]) -> io::Result<String>,
@@ -253,18 +254,19 @@ impl Kernel {
         Ok(())
     }
 
-    /// Notes a session of an earlier program, until its handler is made.
+    /// Stores a session of an earlier program until its handler is created.
     pub(crate) fn put_resumed(&self, connection: Id, session: ResumedSession) {
         self.lock().resumed.insert(connection, session);
     }
 
-    /// A session of an earlier program, for its new handler.
+    /// Returns a session of an earlier program, for its new handler.
     pub(crate) fn take_resumed(&self, connection: Id) -> Option<ResumedSession> {
         self.lock().resumed.remove(&connection)
     }
 
-    /// The same for at most so many connections at a time: up to 4,096, and [`DEFAULT_MAX_SWITCHES`](crate::DEFAULT_MAX_SWITCHES) if it
-    /// is not called. Each takes about 0.25 MB of the kernel's memory, 0.4 MB for the router; the program serves the others alone.
+    /// Limits the number of connections at a time: up to 4,096, and
+    /// [`DEFAULT_MAX_SWITCHES`](crate::DEFAULT_MAX_SWITCHES) by default. Each needs about 0.25 MB of the kernel's
+    /// memory, 0.4 MB for the router; the program serves further connections alone.
     pub fn max_switches(self, count: u32) -> Self {
         self.limit(count);
         self
@@ -274,7 +276,7 @@ impl Kernel {
         self.sessions.limit(count);
     }
 
-    /// A session, which nobody has used; `None` where none is ready, or there are too many.
+    /// Returns an unused session; `None` if none is ready, or there are too many.
     pub(crate) fn open_session(&self) -> Option<Opened> {
         let lease = Arc::new(self.sessions.take()?);
         let waker = lease.waker()?;
@@ -285,13 +287,13 @@ impl Kernel {
                 waker,
             }),
             Err(error) => {
-                tracing::warn!(%error, "the kernel half cannot take one more switch; the program answers it alone");
+                tracing::warn!(%error, "cannot add a switch to the kernel half; the program answers it alone");
                 None
             }
         }
     }
 
-    /// The session that an earlier program left in this slot: this map, and what wakes the program.
+    /// Resumes the session that an earlier program left in this slot: its map, and the program's waker.
     pub(crate) fn resume_session(&self, slot: u32, session: OwnedFd, waker: Arc<Waker>) -> Lease {
         let waker = Some(waker);
         self.sessions.resume(Made {
@@ -301,7 +303,7 @@ impl Kernel {
         })
     }
 
-    /// A table of the application's own.
+    /// Returns a table of the application.
     #[cfg(not(without_programs))]
     pub(crate) fn table(&self, name: &str) -> io::Result<libbpf_rs::MapHandle> {
         let slots = self.lock();
@@ -312,46 +314,47 @@ impl Kernel {
             .table(name)
     }
 
-    /// Has what comes from a switch's socket go through the programs.
+    /// Passes input of a switch's socket to the programs from now on.
     pub(crate) fn attach(&self, slot: u32, way: &Way) -> io::Result<()> {
         self.lock().maps.attach(slot, way)
     }
 
-    /// Puts into the maps what an earlier program had not, but for the switch's socket itself; returns whether that is there.
+    /// Completes the maps for a session of an earlier program, except for the switch's socket itself; returns whether
+    /// that is in the map.
     pub(crate) fn attach_rest(&self, slot: u32, way: &Way) -> io::Result<bool> {
         let slots = self.lock();
         slots.maps.attach_way(slot, way)?;
         Ok(slots.maps.is_in(slot, way.switch_cookie))
     }
 
-    /// Has what comes from a switch's socket go through the programs again.
+    /// Passes input of a switch's socket to the programs again.
     pub(crate) fn step_in(&self, slot: u32, switch: BorrowedFd) -> io::Result<()> {
         self.lock().maps.step_in(slot, switch)
     }
 
-    /// Has what comes from a switch's socket go straight to the program.
+    /// Passes input of a switch's socket directly to the program.
     pub(crate) fn step_aside(&self, slot: u32) -> io::Result<()> {
         self.lock().maps.step_aside(slot)
     }
 
-    /// Has signals of a session lead nowhere.
+    /// Drops the signals of a session from now on.
     #[cfg(test)]
     pub(crate) fn empty_relay(&self, slot: u32) -> io::Result<()> {
         self.lock().maps.empty_relay(slot)
     }
 
-    /// Takes a session's sockets out of the maps; the switch's is about to be closed.
+    /// Removes a session's sockets from the maps; the switch's is about to be closed.
     pub(crate) fn close_session(&self, slot: u32, cookies: &[u64]) {
         self.lock().maps.forget(slot, cookies);
     }
 
     fn lock(&self) -> MutexGuard<'_, Slots> {
-        // What it guards is whole between any two statements.
+        // The guarded state is consistent between any two statements.
         self.shared.lock()
     }
 }
 
-/// What is clear before anything is loaded: a service manager's system call filter may end who tries.
+/// Checks everything that needs no loading: a service manager's system call filter may kill a process that tries it.
 pub(crate) fn check_system() -> Result<(), Unavailable> {
     check_kernel(Path::new("/proc/sys"))?;
     match is_privileged() {
@@ -360,7 +363,7 @@ pub(crate) fn check_system() -> Result<(), Unavailable> {
     }
 }
 
-/// What is clear by the system's settings in this folder.
+/// Checks the system's settings in this folder.
 #[cfg(not(without_programs))]
 fn check_kernel(settings: &Path) -> Result<(), Unavailable> {
     let release = std::fs::read_to_string(settings.join("kernel/osrelease")).unwrap_or_default();
@@ -379,7 +382,7 @@ fn check_kernel(_: &Path) -> Result<(), Unavailable> {
     Kernel::not_built().map_or(Ok(()), |reason| Err(Unavailable::NotBuilt(reason)))
 }
 
-/// The first two numbers of a release such as `6.18.44-amd64`.
+/// Returns the first two numbers of a release such as `6.18.44-amd64`.
 fn version_of(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|char: char| !char.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))

@@ -1,7 +1,8 @@
 //! The router's part of a session: `struct application` of `bpf/l3.h`, field by field.
 //!
-//! While the program is the owner it writes facts into the tables; the kernel looks them up, and notes which hosts it has heard. Any
-//! thread may say that the facts are stale: the kernel answers nothing then until the program has forgotten them all.
+//! While the program is the owner it writes facts into the tables; the kernel looks them up, and notes the hosts that
+//! it has heard. Any thread may mark the facts as stale: the kernel then does not answer until the program has
+//! forgotten all of them.
 
 use crate::session::Memory;
 use std::cell::UnsafeCell;
@@ -17,7 +18,7 @@ const MAX_HOSTS: usize = 2048;
 const MAX_NEXT_HOPS: usize = 4096;
 const MAX_FLOWS: usize = 4096;
 
-/// How many places a key may have.
+/// Number of slots for a key.
 const PLACES_IN_BUCKET: usize = 4;
 
 const MAC_IS_GATEWAY: u64 = 1 << 62;
@@ -55,7 +56,7 @@ struct Flow {
     generation: u32,
 }
 
-/// All of it, as it is in the memory that the kernel sees.
+/// The whole part, as in the memory that the kernel uses.
 #[repr(C)]
 pub struct Tables {
     is_stale: AtomicU32,
@@ -66,7 +67,7 @@ pub struct Tables {
     known: UnsafeCell<Known>,
 }
 
-/// The owner's alone.
+/// State of the owner only.
 #[repr(C)]
 struct Known {
     hosts: [Host; MAX_HOSTS],
@@ -75,15 +76,15 @@ struct Known {
     heard: [u32; MAX_HOSTS],
 }
 
-/// A place in a table.
+/// A slot of a table.
 trait Entry: Copy {
     fn key(&self) -> u64;
     fn generation(&self) -> u32;
 
-    /// Of generation 0 is what is free.
+    /// Sets the generation; 0 marks a free slot.
     fn set_generation(&mut self, generation: u32);
 
-    /// Whether it is about the same as another.
+    /// Returns whether it has the subject of another.
     fn is_about(&self, other: &Self) -> bool;
 }
 
@@ -106,7 +107,7 @@ impl Entry for Host {
 }
 
 impl NextHop {
-    /// What the program told.
+    /// Returns the fact that the program stored.
     fn fact(&self) -> L3Fact {
         let address = Ipv4Addr::from_bits(self.address);
         let dst = MacAddr::from_u64(self.dst);
@@ -142,7 +143,7 @@ impl Entry for NextHop {
 }
 
 impl Flow {
-    /// What the program told.
+    /// Returns the fact that the program stored.
     fn fact(&self) -> L3Fact {
         L3Fact::Flow {
             src: MacAddr::from_u64(self.src),
@@ -170,7 +171,7 @@ impl Entry for Flow {
     }
 }
 
-/// Puts an entry where the kernel looks for it, if there is room.
+/// Puts an entry into a slot where the kernel searches for it, if one is free.
 fn put<E: Entry>(table: &mut [E], entry: E) {
     let hash = (entry.key().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize;
     let first = (hash * PLACES_IN_BUCKET) & (table.len() - 1);
@@ -185,7 +186,7 @@ fn put<E: Entry>(table: &mut [E], entry: E) {
     }
 }
 
-/// Whenever the program dies, the next one finds the entry there as a whole, or a free place.
+/// Writes an entry such that the next program finds it complete, or a free slot, whenever this one dies.
 fn write<E: Entry>(place: &mut E, mut entry: E) {
     let generation = entry.generation();
     place.set_generation(0);
@@ -196,7 +197,7 @@ fn write<E: Entry>(place: &mut E, mut entry: E) {
     place.set_generation(generation);
 }
 
-/// Frees the places of what is known and is not to be kept.
+/// Frees the slots of valid entries that `keep` rejects.
 fn retain<E: Entry>(table: &mut [E], generation: u32, mut keep: impl FnMut(&E) -> bool) {
     let known = table.iter_mut();
     let known = known.filter(|place| place.generation() == generation);
@@ -207,12 +208,12 @@ fn retain<E: Entry>(table: &mut [E], generation: u32, mut keep: impl FnMut(&E) -
     }
 }
 
-/// The tables of one session, for the thread that its connection belongs to. Everything but [`SharedTables::forget`] is to be called while
-/// the program is the owner.
+/// The tables of one session, for the thread that its connection belongs to. All methods but [`SharedTables::forget`]
+/// must be called while the program is the owner.
 pub struct SharedTables(Arc<Memory>);
 
 impl SharedTables {
-    /// Those of a session, to which the kernel has not been let yet, and whose packet-outs have this xid.
+    /// Creates the tables of a session that was never handed over, and whose packet-outs have this xid.
     pub fn new(memory: Arc<Memory>, xid: u32) -> Self {
         let shared = Self(memory);
         shared.tables().xid.store(xid, Relaxed);
@@ -220,7 +221,7 @@ impl SharedTables {
         shared
     }
 
-    /// Those that an earlier program left; `None` where they make no sense.
+    /// Resumes tables that an earlier program left; returns `None` if they are invalid.
     pub fn resume(memory: Arc<Memory>, xid: u32) -> Option<Self> {
         let shared = Self(memory);
         shared.tables().xid.store(xid, Relaxed);
@@ -232,12 +233,13 @@ impl SharedTables {
     }
 
     fn known(&mut self) -> &mut Known {
-        // SAFETY: the kernel uses it only while it is the owner, and the program calls this only while it is, in the thread that the
-        // connection belongs to: the exchange of the owner orders the one after the other. There is nothing in it but numbers.
+        // SAFETY: the kernel uses it only while it is the owner, and the program calls this only while it is, in the
+        // thread that the connection belongs to: the exchange of the owner orders the accesses. It contains only
+        // numbers.
         unsafe { &mut *self.tables().known.get() }
     }
 
-    /// Adds a fact, where there is room.
+    /// Adds a fact, if there is space.
     pub fn tell(&mut self, fact: L3Fact) {
         let generation = self.tables().generation.load(Relaxed);
         let known = self.known();
@@ -296,7 +298,7 @@ impl SharedTables {
         }
     }
 
-    /// Where packets for the addresses go that are known.
+    /// Returns the next hops of known addresses.
     pub fn next_hops(&mut self) -> Vec<L3Fact> {
         let generation = self.tables().generation.load(Relaxed);
         let hops = self.known().next_hops.iter();
@@ -304,7 +306,7 @@ impl SharedTables {
         known.map(NextHop::fact).collect()
     }
 
-    /// Forgets what is not so.
+    /// Forgets facts that no longer hold.
     pub fn retain(&mut self, is_so: &mut dyn FnMut(L3Fact) -> bool) {
         let generation = self.tables().generation.load(Relaxed);
         let known = self.known();
@@ -326,7 +328,7 @@ impl SharedTables {
         retain(&mut known.flows, generation, |flow| is_so(flow.fact()));
     }
 
-    /// Calls `hear` with each host that the kernel has heard since the last time.
+    /// Calls `hear` with each host that the kernel has heard since the last call.
     pub fn take_heard(&mut self, mut hear: impl FnMut(MacAddr, PortNo)) {
         let count = self.tables().heard_count.swap(0, Relaxed) as usize;
         let known = self.known();
@@ -337,9 +339,9 @@ impl SharedTables {
         }
     }
 
-    /// Forgets all, if something has become stale since the last time.
+    /// Forgets all facts, if any have become stale since the last call.
     pub fn forget_stale(&mut self) {
-        // Most of the time there is nothing to write.
+        // Usually, there is nothing to write.
         let is_stale = &self.tables().is_stale;
         if is_stale.load(Relaxed) == 0 || is_stale.swap(0, AcqRel) == 0 {
             return;
@@ -351,7 +353,7 @@ impl SharedTables {
         self.tables().generation.store(next.max(1), Relaxed);
     }
 
-    /// Frees all places, before generations begin anew.
+    /// Frees all slots, before generations start again.
     fn clear(&mut self) {
         let known = self.known();
         known.hosts.iter_mut().for_each(|host| host.generation = 0);
@@ -361,8 +363,8 @@ impl SharedTables {
     }
 }
 
-/// What was told of the session may be wrong from now on. From any thread. Does nothing where the session is left to the next program,
-/// which checks what was told.
+/// Marks the session's facts as stale. From any thread. Does nothing if the session is left to the next program, which
+/// checks the facts.
 pub fn forget(memory: &Memory) {
     if !memory.is_left.load(Relaxed) {
         tables_of(memory).is_stale.store(1, Release);
@@ -370,7 +372,8 @@ pub fn forget(memory: &Memory) {
 }
 
 fn tables_of(memory: &Memory) -> &Tables {
-    // SAFETY: the mapping lives as long as `memory`. Tables are made of atomics and a cell alone, for which any bytes are values.
+    // SAFETY: the mapping lives as long as `memory`. Tables consists of atomics and a cell, for which all bytes are
+    // valid.
     unsafe { &*memory.application::<Tables>() }
 }
 
@@ -388,7 +391,7 @@ mod tests {
         }
     }
 
-    /// Where the kernel would find it.
+    /// Finds a flow as the kernel would.
     fn find(table: &[Flow], src: u64, generation: u32) -> Option<Flow> {
         let wanted = flow(src, generation);
         let mut places = table
@@ -400,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_has_what_there_was_room_for_and_nothing_else() {
+    fn a_table_has_exactly_the_entries_that_fit() {
         let mut table = [flow(0, 0); 64];
         for generation in 1..4 {
             let mut refused = 0;
@@ -419,12 +422,12 @@ mod tests {
         }
     }
     #[test]
-    fn what_is_not_kept_frees_its_place() {
+    fn dropped_entries_free_their_slots() {
         let mut table = [flow(0, 0); 64];
         for src in 0..40 {
             put(&mut table, flow(src, 2));
         }
-        // Of an older generation, which nobody is asked about.
+        // Of an older generation, which is never searched for.
         put(&mut table, flow(100, 1));
         let known = |table: &[Flow]| table.iter().filter(|place| place.generation == 2).count();
         let before = known(&table);

@@ -1,30 +1,30 @@
-//! Programs for the kernel that are loaded while the controller already serves switches: the kernel checks them for seconds on a busy
-//! machine.
+//! Programs for the kernel that are loaded while the controller already serves switches: the kernel's checks take
+//! seconds on a busy machine.
 
 use crate::kernel::{Application, Kernel, Unavailable};
 use std::sync::{Arc, OnceLock};
 
-/// A kernel half that may be there later. Clones are the same one.
+/// A kernel half that may become available later. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct Late(Arc<OnceLock<Option<Kernel>>>);
 
 impl Late {
-    /// One that is there.
+    /// Wraps an available kernel half.
     pub fn of(kernel: Kernel) -> Self {
         Self(Arc::new(OnceLock::from(Some(kernel))))
     }
 
-    /// The kernel half, if it is there.
+    /// Returns the kernel half, if available.
     pub fn get(&self) -> Option<&Kernel> {
         self.0.get()?.as_ref()
     }
 
-    /// Whether it is there, or may be later.
+    /// Returns whether it is available, or may be later.
     pub fn may_be(&self) -> bool {
         self.0.get().is_none_or(Option::is_some)
     }
 
-    /// Loads an application's programs, for at most so many switches. The first call decides.
+    /// Loads an application's programs, for at most this number of switches. The first call decides.
     pub fn load(&self, application: Application, max_switches: u32) -> Result<(), Unavailable> {
         let loaded = Kernel::load(application).map(|kernel| kernel.max_switches(max_switches));
         let _ = self.0.set(loaded.as_ref().ok().cloned());

@@ -14,10 +14,11 @@ use urtica_controller::hold::Id;
 use urtica_controller::{KernelHalf, Program, Switch, SwitchHandler, SwitchInfo};
 use urtica_wire::{PacketIn, PortNo, Version};
 
-/// The learning switch, answering in the kernel as far as it can: `l2`'s replies, byte for byte.
+/// The learning switch, which answers in the kernel when it can: with `l2`'s replies, byte for byte.
 ///
-/// Each switch has a table of 8,192 places, in memory that kernel and program share. Once three quarters of them are taken, the program
-/// answers that switch alone, by a table of its own, which grows. While there is no room in the kernel for a switch, it has `l2` alone.
+/// Each switch has a table of 8,192 slots, in memory that kernel and program share. Once three quarters of them are
+/// used, the program answers that switch alone, with its own table, which grows. While the kernel has no session for a
+/// switch, it is served by `l2` alone.
 #[derive(Clone)]
 pub struct LearningSwitch {
     kernel: Late,
@@ -26,7 +27,7 @@ pub struct LearningSwitch {
 }
 
 impl LearningSwitch {
-    /// The program, in [`Mode::Auto`].
+    /// Creates the program, in [`Mode::Auto`].
     pub fn new(kernel: Kernel) -> Self {
         Self {
             kernel: Late::of(kernel),
@@ -35,7 +36,8 @@ impl LearningSwitch {
         }
     }
 
-    /// The same before anything is loaded: `l2` alone until [`LearningSwitch::load`] has been called, on another thread.
+    /// Creates the program before anything is loaded: it is `l2` alone until [`LearningSwitch::load`] has been called,
+    /// on another thread.
     pub fn later() -> Self {
         Self {
             kernel: Late::default(),
@@ -44,16 +46,16 @@ impl LearningSwitch {
         }
     }
 
-    /// Loads the programs, for at most so many switches ([`Kernel::max_switches`]): those that are connected have kernel halves from
-    /// then on. To be called once.
+    /// Loads the programs, for at most this number of switches ([`Kernel::max_switches`]): connected switches have
+    /// kernel halves from then on. Must be called once.
     ///
     /// # Errors
-    /// As [`Kernel::start`]. Switches have `l2` alone then.
+    /// Those of [`Kernel::start`]. Switches are then served by `l2` alone.
     pub fn load(&self, max_switches: u32) -> Result<(), Unavailable> {
         self.kernel.load(Application::LearningSwitch, max_switches)
     }
 
-    /// The same for at most so many switches, if it is loaded: see [`Kernel::max_switches`].
+    /// Limits the number of switches, if it is loaded: see [`Kernel::max_switches`].
     pub fn max_switches(self, count: u32) -> Self {
         if let Some(kernel) = self.kernel.get() {
             kernel.limit(count);
@@ -61,13 +63,13 @@ impl LearningSwitch {
         self
     }
 
-    /// The same in this mode.
+    /// Sets the mode.
     pub fn mode(self, mode: Mode) -> Self {
         Self { mode, ..self }
     }
 
-    /// The same with tables of so many places, rounded up to a power of two: 64 to 8,192. They stay in the kernel when they are full,
-    /// and new hosts displace others.
+    /// Sets the number of slots of tables, rounded up to a power of two: 64 to 8,192. They stay in the kernel when they
+    /// are full, and new hosts displace others.
     pub fn places(self, places: usize) -> Self {
         let size = Size::fixed(places);
         Self { size, ..self }
@@ -94,7 +96,7 @@ impl Program for LearningSwitch {
         Box::new(self.offloaded(info, Table::Own(L2::default())))
     }
 
-    /// Its table is that of the earlier program.
+    /// Resumes a switch whose table is an earlier program's.
     fn resume(
         &self,
         info: &SwitchInfo,
@@ -112,7 +114,7 @@ impl Program for LearningSwitch {
     }
 }
 
-/// Of 1.0's ports, the kernel writes those below: others may be reserved, and mean something else then.
+/// The kernel writes 1.0's ports below this: others may be reserved, with another meaning.
 const FIRST_UNANSWERED_PORT: u32 = 0x8000;
 
 /// One switch's learning switch.
@@ -121,12 +123,12 @@ struct Offloaded {
     version: Version,
     table: Table,
     first_unanswered_port: PortNo,
-    /// Whether the program answers alone from now on: its table may lead to a port that the kernel does not answer for, or has become
-    /// too large for the kernel.
+    /// Whether the program answers alone from now on: its table may contain a port that the kernel cannot answer for,
+    /// or has become too large for the kernel.
     is_retired: bool,
 }
 
-/// Where a switch's table is.
+/// The location of a switch's table.
 enum Table {
     /// The program's, until the switch has a session in the kernel.
     Own(L2),
@@ -201,13 +203,13 @@ impl SwitchHandler for Offloaded {
 }
 
 impl Offloaded {
-    /// Whether the kernel may have this table, which does not grow there.
+    /// Returns whether the kernel may have this table, which does not grow there.
     fn fits_in_kernel(&self, l2: &L2) -> bool {
         let (kernel, size) = (&self.program.kernel, &self.program.size);
         kernel.may_be() && !self.is_retired && l2.table().len() <= size.places / 2
     }
 
-    /// The program answers alone from now on.
+    /// Makes the program answer alone from now on.
     #[cold]
     fn retire(&mut self) {
         self.is_retired = true;
@@ -216,7 +218,7 @@ impl Offloaded {
         }
     }
 
-    /// Has the program answer alone from now on, by a table that grows.
+    /// Makes the program answer alone from now on, with a table that grows.
     #[cold]
     fn leave_crowded_table(&mut self) {
         self.retire();
@@ -225,17 +227,17 @@ impl Offloaded {
         };
         let (own, memory) = (l2.table().to_growing(), Arc::clone(memory));
         self.table = Table::Own(L2::with_table(own));
-        // The next program finds an empty table, and not one that nobody keeps up to date.
+        // The next program finds an empty table instead of an outdated one.
         clear(memory);
     }
 }
 
-/// What stays for the time of a session.
+/// Sets the values that are constant during a session.
 pub(crate) fn prepare(memory: &Memory, version: Version, size: Size) {
     let shared = memory.shared();
     shared.version.store(version.to_wire().into(), Relaxed);
     set_up(memory, size, MAX_AGE_S);
 }
 
-/// After how long a silence a host is forgotten: as in [`MacTable::in_places`].
+/// Silence after which a host is forgotten: as in [`MacTable::in_places`].
 const MAX_AGE_S: u32 = 300;

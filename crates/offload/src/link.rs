@@ -1,6 +1,6 @@
-//! One connection's kernel half: its session, and the pair of sockets that its replies go through.
+//! One connection's kernel half: its session, and the pair of sockets that its replies pass through.
 //!
-//! **Held connections.** Whenever the program dies, the next one finds where it was: see [`takeover`](crate::takeover).
+//! **Held connections.** Whenever the program dies, the next one finds its state: see [`takeover`](crate::takeover).
 
 use crate::kernel::{Application, Kernel, Opened, ResumedSession, Way};
 use crate::mode::{Mode, Pace};
@@ -24,24 +24,24 @@ use std::time::{Duration, Instant};
 use urtica_controller::hold::{Attachment, Progress};
 use urtica_controller::{Handover, HeldHalf, Keeper, KernelHalf, Reclaimed, Resumed, Taken};
 
-/// What an application does when the owner of its tables changes.
+/// An application's actions when the owner of its tables changes.
 pub(crate) trait Turns: Send + Sync {
-    /// The program is about to hand the connection over.
+    /// Called before the program hands the connection over.
     fn before_kernel(&self) {}
 
-    /// The program has the connection back.
+    /// Called after the program has reclaimed the connection.
     fn after_kernel(&self) {}
 }
 
-/// Tables that kernel and program use alike.
+/// No actions, for tables that kernel and program use alike.
 impl Turns for () {}
 
-/// Those of a session of an earlier program: what is to be done is said when its handler is made.
+/// The actions for a session of an earlier program, which are set when its handler is created.
 #[derive(Clone, Default)]
 pub(crate) struct LateTurns(Arc<OnceLock<Box<dyn Turns>>>);
 
 impl LateTurns {
-    /// Says what is to be done, once.
+    /// Sets the actions, once.
     pub fn set(&self, turns: impl Turns + 'static) {
         let _ = self.0.set(Box::new(turns));
     }
@@ -71,15 +71,15 @@ pub(crate) struct Link {
     waker: Arc<Waker>,
     attached: Option<Attached>,
     pace: Pace,
-    /// What had been done in the kernel when the program last became the owner.
+    /// The work done in the kernel when the program last became the owner.
     before: Done,
     /// The pair of sockets, until it is attached.
     relay: Option<Relay>,
     /// Whether a holder keeps it.
     is_kept: bool,
-    /// Whether it is left in the kernel when this is dropped.
+    /// Whether it stays in the kernel when this is dropped.
     is_left: bool,
-    /// Where the newest beginning of a message is stored, and what the kernel had taken at that time.
+    /// The slot of the newest start of a message, and the bytes that the kernel had answered at that time.
     place: usize,
     taken_before: u64,
 }
@@ -97,7 +97,7 @@ impl Relay {
         Ok(Self { relay, exit })
     }
 
-    /// The way of a switch's bytes through this pair.
+    /// Returns the way of a switch's bytes through this pair.
     fn way<'a>(&'a self, switch: BorrowedFd<'a>) -> io::Result<Way<'a>> {
         Ok(Way {
             switch,
@@ -109,33 +109,33 @@ impl Relay {
     }
 }
 
-/// What there is once the switch's socket is attached.
+/// State while the switch's socket is attached.
 struct Attached {
     /// Keeps the way of the replies open.
     relay: Relay,
     cookies: [u64; 2],
-    /// Whether input goes through the kernel's programs, and not straight to the program.
+    /// Whether input passes through the kernel's programs instead of directly to the program.
     is_in: bool,
-    /// Whether the kernel's part was found to be gone: somebody has taken the socket out of the maps.
+    /// Whether the kernel's part was found to be lost: another process has removed the socket from the maps.
     is_gone: bool,
-    /// Bytes that had been read before.
+    /// Number of bytes that had been read before.
     before: u64,
-    /// Bytes that came straight to the program since, and that it has read.
+    /// Number of bytes that the program has received directly since, and read.
     read_aside: u64,
-    /// Bytes that were passed to the program and that it has read.
+    /// Number of bytes that were passed to the program and that it has read.
     read: u64,
-    /// Bytes that were written before, and that the program has written since.
+    /// Number of bytes that were written before, and that the program has written since.
     written: u64,
-    /// How many bytes of the kernel's replies are known to be written.
+    /// Number of bytes of the kernel's replies that are known to be written.
     drained: u64,
-    /// Since when the same replies have waited in the session, and how many bytes had left it before them.
+    /// The time since when the same replies have waited in the session, and the number of bytes that left it before them.
     unsent_since: Option<(Instant, u64)>,
 }
 
 impl Attached {
-    /// Signals replies to the kernel's programs once more where they do not leave the session. Input that is answered is their signal, and
-    /// the kernel drops it, for instance, when it is short of memory. Called while the program owns the connection: no reply is added
-    /// then, so that two signals at a time find the same replies and cannot reverse them.
+    /// Signals replies to the kernel's programs again if they do not leave the session. Answered input is their normal
+    /// signal, which the kernel drops, for instance, if memory is short. Called while the program owns the connection: no
+    /// reply is added then, so that two concurrent signals find the same replies and cannot reorder them.
     fn signal_if_late(&mut self, replied: u64, unsent: u32) {
         if unsent == 0 {
             self.unsent_since = None;
@@ -146,7 +146,7 @@ impl Attached {
             Some((since, before)) if before == left => {
                 if since.elapsed() >= SIGNAL_AFTER {
                     self.unsent_since = None;
-                    // Fails where the relay is full of signals already.
+                    // Fails if the relay is full of signals already.
                     let _ = send(&self.relay.relay, &[0], SendFlags::DONTWAIT);
                 }
             }
@@ -155,10 +155,10 @@ impl Attached {
     }
 }
 
-/// Replies leave the session within microseconds, or, on a busy machine, milliseconds. A signal too many finds no replies.
+/// Replies leave the session within microseconds, or, on a busy machine, milliseconds. An unnecessary signal finds no replies.
 const SIGNAL_AFTER: Duration = Duration::from_millis(200);
 
-/// What has been done in the kernel since the beginning.
+/// Counts of the work done in the kernel.
 #[derive(Clone, Copy, Default)]
 struct Done {
     answered: u64,
@@ -180,7 +180,7 @@ impl Done {
         }
     }
 
-    /// What an earlier program had counted.
+    /// Returns the counts of an earlier program.
     fn counted(shared: &Shared) -> Self {
         let [answered, replies, reply_bytes, passed, fell_back] =
             shared.counted.each_ref().map(|count| count.load(Relaxed));
@@ -193,7 +193,7 @@ impl Done {
         }
     }
 
-    /// What is counted from now on, for the next program.
+    /// Stores the counts for the next program.
     fn count(self, shared: &Shared) {
         let counts = [
             self.answered,
@@ -207,7 +207,7 @@ impl Done {
         }
     }
 
-    /// What was done since then.
+    /// Returns the work done since `before`.
     fn since(self, before: Self, xid: u32) -> Reclaimed {
         Reclaimed {
             xid,
@@ -226,7 +226,7 @@ impl Link {
         Self::with_turns(kernel, opened, mode, ())
     }
 
-    /// That of an application with something to do when the owner changes.
+    /// Creates a link for an application with actions for changes of the owner.
     pub fn with_turns(
         kernel: Kernel,
         opened: Opened,
@@ -251,14 +251,14 @@ impl Link {
         }
     }
 
-    /// The same with one limit for all switches: see [`Pace::without_local_limit`].
+    /// Uses one limit for all switches: see [`Pace::without_local_limit`].
     pub fn without_local_limit(mut self) -> Self {
         self.pace.without_local_limit();
         self
     }
 
-    /// Takes back a connection from what an earlier program left of its kernel half, in these maps. Returns the session as well, for
-    /// the handler, with this application's part; without one, it can only be let go.
+    /// Resumes a connection from the kernel half that an earlier program left in these maps. Returns the session as
+    /// well, for the handler, with this application's part; without one, the connection can only be released.
     pub fn resume(
         kernel: Kernel,
         kept: &Attachment,
@@ -284,7 +284,9 @@ impl Link {
         });
         let shared = memory.shared();
         if !shared.owner.is_sound() {
-            return Err(io::Error::other("what it left makes no sense"));
+            return Err(io::Error::other(
+                "the session left by the earlier program is invalid",
+            ));
         }
         shared.owner.reclaim();
         waker.clear();
@@ -312,7 +314,7 @@ impl Link {
         Ok((link, ResumedSession { memory, turns }))
     }
 
-    /// Finds out where the earlier program was with a connection that it had begun to attach.
+    /// Finds the state of a connection that the earlier program had started to attach.
     fn attach_again(&mut self, socket: BorrowedFd) -> io::Result<()> {
         let Some(relay) = self.relay.take() else {
             return Ok(());
@@ -323,13 +325,14 @@ impl Link {
         let_input_in(socket)?;
         let is_in = self.kernel.attach_rest(self.slot, &way)?;
         if is_in {
-            // It may have died before it looked at what had come before the socket entered the map.
-            have_queue_looked_at(socket);
+            // It may have died before it checked the queue for input that had arrived before the socket entered the
+            // map.
+            have_queue_checked(socket);
         }
         let shared = self.memory.shared();
         let position = Counts {
             is_in,
-            // What was passed and waits behind replies is not read yet, although FIONREAD may not count it.
+            // Passed input behind replies is unread, although FIONREAD may not count it.
             consumed: read_bytes(socket)?,
             written: Progress::of(socket)?.written,
             taken: shared.taken_bytes.load(Relaxed),
@@ -341,7 +344,7 @@ impl Link {
         .position();
         if position.enters {
             self.kernel.step_in(self.slot, socket)?;
-            have_queue_looked_at(socket);
+            have_queue_checked(socket);
         }
         self.attached = Some(Attached {
             relay,
@@ -358,7 +361,7 @@ impl Link {
         Ok(())
     }
 
-    /// What the controller goes on with.
+    /// Returns the state with which the controller continues.
     pub fn into_resumed(mut self, socket: BorrowedFd) -> io::Result<Resumed> {
         let progress = match &self.attached {
             None => Progress::of(socket)?,
@@ -384,7 +387,8 @@ impl Link {
         self.memory.shared()
     }
 
-    /// Tells the kernel how long a segment it answers, which depends on where the switch is.
+    /// Sets the maximum length of a segment that the kernel answers, which depends on whether the switch is on this
+    /// machine.
     fn limit_input(&mut self, socket: BorrowedFd) {
         if is_peer_local(socket) {
             self.pace.expect_local_switch();
@@ -393,20 +397,20 @@ impl Link {
         self.shared().max_input_bytes.store(limit, Relaxed);
     }
 
-    /// How many bytes of input the kernel has answered so far.
+    /// Returns the number of input bytes that the kernel has answered so far.
     fn taken_bytes(&self) -> u64 {
         self.shared().taken_bytes.load(Relaxed)
     }
 
-    /// Has input go through the kernel's programs, where it does not. Returns whether it does: not while something may be left of
-    /// what came before.
+    /// Passes input through the kernel's programs, if it does not already. Returns whether it does: not while earlier
+    /// input may be left.
     fn step_in(&mut self, socket: BorrowedFd, is_drained: bool) -> io::Result<bool> {
         let Some(attached) = &mut self.attached else {
             return Ok(false);
         };
         if !attached.is_in && !attached.is_gone && is_drained {
             if self.is_kept {
-                // The programs see whole segments: one of which a part was taken off the queue must not be there any more.
+                // The programs need whole segments: a segment of which a part was read must no longer be in the queue.
                 if has_unread(socket)? {
                     return Ok(false);
                 }
@@ -415,13 +419,13 @@ impl Link {
             }
             self.kernel.step_in(self.slot, socket)?;
             attached.is_in = true;
-            have_queue_looked_at(socket);
+            have_queue_checked(socket);
         }
         Ok(attached.is_in)
     }
 
-    /// Has input go straight to the program, if it has read all that was passed to it. All replies of the kernel's are written.
-    /// Returns whether that was not so before and is so now.
+    /// Passes input directly to the program, if that has read all passed input. All replies of the kernel are written.
+    /// Returns whether this is a change.
     fn step_aside(&mut self, socket: BorrowedFd) -> io::Result<bool> {
         let Some(attached) = &mut self.attached else {
             return Ok(false);
@@ -430,36 +434,36 @@ impl Link {
         if !attached.is_in || shared.owner.passed_bytes() != attached.read {
             return Ok(false);
         }
-        // A segment that meets the programs while they are taken away would be lost: the kernel drops it.
+        // A segment that arrives while the programs are removed would be lost: the kernel drops it.
         hold_back_input(socket)?;
         let left = self.kernel.step_aside(self.slot);
         let_input_in(socket)?;
         left?;
-        // What was passed meanwhile is before what comes now, and can be read in order only while the programs are there.
+        // Input passed in between precedes later input, and can be read in order only while the programs are attached.
         if shared.owner.passed_bytes() != attached.read {
             self.kernel.step_in(self.slot, socket)?;
-            have_queue_looked_at(socket);
+            have_queue_checked(socket);
             return Ok(false);
         }
         attached.is_in = false;
-        self.check_that_all_was_seen(socket)?;
+        self.check_nothing_was_lost(socket)?;
         Ok(true)
     }
 
-    /// That nothing was lost while the programs were taken away: a switch that fills its whole window meanwhile can bring that
-    /// about. All that was passed has been read.
-    fn check_that_all_was_seen(&self, socket: BorrowedFd) -> io::Result<()> {
+    /// Checks that no input was lost while the programs were removed, which a switch can cause that fills its whole
+    /// window in that time. All passed input has been read.
+    fn check_nothing_was_lost(&self, socket: BorrowedFd) -> io::Result<()> {
         let seen = self.seen_bytes();
         // The end of the stream counts as a byte.
         match read_bytes(socket)? > seen + 1 {
             true => Err(io::Error::other(
-                "the kernel has dropped a part of what the switch sent; it has to connect again",
+                "the kernel has dropped a part of the switch's input; the switch must reconnect",
             )),
             false => Ok(()),
         }
     }
 
-    /// How many bytes the kernel's programs and the program have seen since the switch connected.
+    /// Returns the number of bytes that the kernel's programs and the program have seen since the switch connected.
     fn seen_bytes(&self) -> u64 {
         let attached = self.attached.as_ref();
         let ours = attached.map_or(0, |attached| {
@@ -468,24 +472,24 @@ impl Link {
         ours + self.taken_bytes()
     }
 
-    /// Whether something has come that neither the kernel's programs nor the program have seen, although all that was passed has
-    /// been read: then the programs are not there any more. The program owns the connection.
+    /// Returns whether input has arrived that neither the kernel's programs nor the program have seen, although all
+    /// passed input has been read: then the programs are no longer attached. The program owns the connection.
     fn is_gone(&self, socket: BorrowedFd) -> bool {
         let Some(attached) = &self.attached else {
             return false;
         };
         let seen = self.seen_bytes();
-        // In this order: what comes and is passed in between is counted as passed.
+        // In this order: input that arrives and is passed in between is counted as passed.
         let has_more = received_bytes(socket).is_ok_and(|received| received > seen);
         let passed = self.shared().owner.passed_bytes();
         has_more && attached.is_in && passed == attached.read
     }
 
     /// Leaves the connection to the program for good.
-    fn go_on_alone(&mut self, socket: BorrowedFd) -> Taken {
+    fn continue_alone(&mut self, socket: BorrowedFd) -> Taken {
         if let Some(attached) = &mut self.attached {
             let peer = peer(socket);
-            tracing::warn!(%peer, "somebody has taken a switch's socket out of the kernel half's maps; the program answers it alone");
+            tracing::warn!(%peer, "another process has removed a switch's socket from the kernel half's maps; the program answers it alone");
             (attached.is_in, attached.is_gone) = (false, true);
         }
         Taken::SteppedAside
@@ -494,7 +498,7 @@ impl Link {
 
 impl KernelHalf for Link {
     fn attach(&mut self, socket: BorrowedFd) -> io::Result<()> {
-        // The programs see whole segments: one of which a part was taken off the queue must not be there any more.
+        // The programs need whole segments: a segment of which a part was read must no longer be in the queue.
         if self.is_kept && has_unread(socket)? {
             return Err(io::ErrorKind::WouldBlock.into());
         }
@@ -532,7 +536,7 @@ impl KernelHalf for Link {
             unsent_since: None,
         });
         entered?;
-        have_queue_looked_at(socket);
+        have_queue_checked(socket);
         Ok(())
     }
 
@@ -546,7 +550,7 @@ impl KernelHalf for Link {
 
     fn hand_over(&mut self, socket: BorrowedFd, handover: Handover) -> io::Result<Taken> {
         if self.pace.is_idle() && self.is_gone(socket) {
-            return Ok(self.go_on_alone(socket));
+            return Ok(self.continue_alone(socket));
         }
         let is_retired = self.shared().is_retired.load(Relaxed) != 0;
         if is_retired || !self.pace.wants_kernel(self.taken_bytes()) {
@@ -583,7 +587,7 @@ impl KernelHalf for Link {
         self.waker.clear();
         shared.read_fragment(input);
         if shared.taken_bytes.load(Relaxed) != self.taken_before {
-            // It is the kernel's.
+            // The slot that the kernel continues with.
             self.place = 0;
         }
         let now = Done::of(shared);
@@ -605,7 +609,7 @@ impl KernelHalf for Link {
         if attached.drained == replied {
             return true;
         }
-        // A socket that tells nothing any more is about to be found broken: by writing to it.
+        // If the socket has no counts, it will be found broken by writing to it.
         let waits = written_bytes(socket).is_ok_and(|now| now < attached.written + replied);
         match waits {
             true => attached.signal_if_late(replied, unsent),
@@ -643,7 +647,7 @@ impl KernelHalf for Link {
             return String::new();
         };
         let (shared, done) = (self.shared(), Done::of(self.shared()));
-        // A socket that is broken has no counts.
+        // A broken socket has no counts.
         let [written, received, read] =
             [written_bytes, received_bytes, read_bytes].map(|count| count(socket).unwrap_or(0));
         format!(
@@ -731,18 +735,18 @@ impl HeldHalf for Link {
             consumed: self.shared().taken_bytes.load(Relaxed),
             written: self.shared().reply_bytes.load(Relaxed),
         };
-        // Whoever waits for its waker goes on waiting for it.
+        // Threads that wait for this waker keep waiting for it.
         self.lease.remove();
         self.end();
         Ok(Some(progress))
     }
 }
 
-/// In a word that names the beginning of a message, its place is above its length.
+/// In a word that describes the start of a message, its slot is above its length.
 const PLACE_SHIFT: u32 = 32;
 
 impl Link {
-    /// Gives the session back, once.
+    /// Returns the session, once.
     fn end(&mut self) {
         if std::mem::replace(&mut self.is_left, true) {
             return;
@@ -759,20 +763,20 @@ impl Drop for Link {
     }
 }
 
-/// Has the kernel pass what came after the last read and before the socket was attached: it does so when somebody looks for
-/// input, or when more comes, which may be never.
-pub(crate) fn have_queue_looked_at(socket: BorrowedFd) {
-    // What is found stays there, and is seen when it is read.
+/// Makes the kernel pass input that arrived after the last read and before the socket was attached: it does so when a
+/// reader checks for input, or when more arrives, which may never happen.
+pub(crate) fn have_queue_checked(socket: BorrowedFd) {
+    // The input stays there, and is found when it is read.
     let _ = has_input(socket);
 }
 
-/// Whether there is something to read.
+/// Returns whether there is input to read.
 pub(crate) fn has_input(socket: BorrowedFd) -> bool {
     let found = recv(socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
     found.is_ok_and(|(_, count)| count > 0)
 }
 
-/// What the kernel's monotonic clock showed at a time in the past, in nanoseconds.
+/// Returns the kernel's monotonic clock at a time in the past, in nanoseconds.
 pub(crate) fn clock_ns_at(time: Instant) -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;

@@ -1,4 +1,4 @@
-//! The programs and maps of `bpf/`, by way of libbpf.
+//! The programs and maps of `bpf/`, loaded by libbpf.
 
 use crate::kernel::Application;
 use crate::maps::Maps;
@@ -11,7 +11,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-/// An application's programs, as clang has compiled them.
+/// Returns an application's programs, as compiled by clang.
 fn object_of(application: Application) -> &'static [u8] {
     match application {
         Application::LearningSwitch => {
@@ -29,19 +29,20 @@ pub(crate) struct Loaded {
     application: Application,
 }
 
-/// Tells one build of an application's programs from another.
+/// Identifies a build of an application's programs.
 pub(crate) fn code(application: Application) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(object_of(application));
     hasher.finish()
 }
 
-// SAFETY: what is in here are file descriptors and memory of libbpf's, which is used under the mutex alone, and bound to no
+// SAFETY: this contains file descriptors and memory of libbpf, which is used only under the mutex, and bound to no
 // thread.
 unsafe impl Send for Loaded {}
 
 impl Loaded {
-    /// What an earlier process has loaded for the application, and its maps keep in the kernel, where that is this code.
+    /// Uses the programs that an earlier process has loaded for the application, and that its maps keep in the kernel,
+    /// if they are this code.
     pub fn earlier(application: Application, earlier_code: u64) -> Option<Self> {
         (earlier_code == code(application)).then_some(Self {
             object: None,
@@ -49,13 +50,13 @@ impl Loaded {
         })
     }
 
-    /// Loads an application's programs and attaches them to their maps: to these of an earlier process, where there are any.
+    /// Loads an application's programs and attaches them to their maps: those of an earlier process, if any.
     pub fn load(application: Application, maps: Option<Maps>) -> io::Result<(Self, Maps)> {
         Self::try_load(application, maps).map_err(to_io)
     }
 
     fn try_load(application: Application, maps: Option<Maps>) -> libbpf_rs::Result<(Self, Maps)> {
-        // What it says of programs that are refused is pages long, and goes to standard error otherwise.
+        // Its messages on refused programs are pages long, and would be printed to standard error otherwise.
         libbpf_rs::set_print(Some((PrintLevel::Debug, |_, text| {
             tracing::debug!("libbpf: {}", text.trim_end());
         })));
@@ -86,21 +87,21 @@ impl Loaded {
         Ok((loaded, maps.expect("there is one for each name")))
     }
 
-    /// A table of the application's own.
+    /// Returns a table of the application.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Unsupported`] where another process has loaded the programs.
+    /// [`io::ErrorKind::Unsupported`] if another process has loaded the programs.
     pub fn table(&self, name: &str) -> io::Result<MapHandle> {
         let object = self.object.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         find_map(object, name).map_err(to_io)
     }
 
-    /// The size of the application's part of a session.
+    /// Returns the size of the application's part of a session.
     pub fn application_bytes(&self) -> usize {
         self.application.bytes()
     }
 
-    /// How its sessions are made.
+    /// Returns the constructor of its sessions.
     pub fn maker(&self) -> Maker {
         let bytes = session_bytes(self.application_bytes());
         let make = move || {
@@ -117,7 +118,7 @@ impl Loaded {
     }
 }
 
-/// The map of a session of so many bytes.
+/// Creates the map of a session of this size.
 pub(crate) fn new_session(bytes: usize) -> io::Result<OwnedFd> {
     new_fd(&Kind {
         value_bytes: bytes as u32,
@@ -130,7 +131,7 @@ fn new_fd(kind: &Kind) -> io::Result<OwnedFd> {
     map.as_fd().try_clone_to_owned()
 }
 
-/// Has the programs use these maps, and not make any.
+/// Makes the programs use these maps instead of creating maps.
 fn reuse(object: &mut OpenObject, maps: &Maps) -> libbpf_rs::Result<()> {
     for mut map in object.maps_mut() {
         let mut named = Maps::NAMES.iter().zip(maps.fds());
@@ -141,7 +142,7 @@ fn reuse(object: &mut OpenObject, maps: &Maps) -> libbpf_rs::Result<()> {
     Ok(())
 }
 
-/// Gives the services' tables room for so many hosts, each with two addresses.
+/// Sets the services' tables to the size for this number of hosts, each with two addresses.
 fn size_tables(object: &mut OpenObject, hosts: u32) -> libbpf_rs::Result<()> {
     for mut map in object.maps_mut() {
         match map.name().to_str() {
@@ -153,13 +154,13 @@ fn size_tables(object: &mut OpenObject, hosts: u32) -> libbpf_rs::Result<()> {
     Ok(())
 }
 
-/// The map of this name.
+/// Returns the map with this name.
 fn find_map(object: &Object, name: &str) -> libbpf_rs::Result<MapHandle> {
     let map = object.maps().find(|map| map.name() == name);
     MapHandle::try_from(&map.expect("the programs have this map"))
 }
 
-/// A map of this kind.
+/// Creates a map of this kind.
 fn new_map(kind: &Kind) -> libbpf_rs::Result<MapHandle> {
     let options = bpf_map_create_opts {
         sz: size_of::<bpf_map_create_opts>() as _,
@@ -176,7 +177,7 @@ fn new_map(kind: &Kind) -> libbpf_rs::Result<MapHandle> {
     )
 }
 
-/// A kind of map that each session has one of.
+/// A kind of map of which each session has one.
 struct Kind {
     map_type: MapType,
     name: &'static str,
@@ -190,7 +191,7 @@ const SESSION: Kind = Kind {
     map_type: MapType::Array,
     name: "session",
     key_bytes: size_of::<u32>() as u32,
-    value_bytes: 0, // as many as the application's sessions have
+    value_bytes: 0, // the size of the application's sessions
     entries: 1,
     flags: BPF_F_MMAPABLE,
 };
@@ -200,11 +201,11 @@ const WAKER: Kind = Kind {
     name: "waker",
     key_bytes: 0,
     value_bytes: 0,
-    entries: 0, // as many bytes as a page has
+    entries: 0, // the size of a page
     flags: 0,
 };
 
-/// An error of libbpf's, with all that it tells.
+/// Converts an error of libbpf, with its whole text.
 pub(crate) fn to_io(error: libbpf_rs::Error) -> io::Error {
     let kind = match error.kind() {
         libbpf_rs::ErrorKind::PermissionDenied => io::ErrorKind::PermissionDenied,

@@ -1,15 +1,15 @@
-//! The maps that all sessions have in common, by their descriptors: also where another process loaded them, and where this one
-//! could not load any.
+//! The maps that all sessions share, by their descriptors: also if another process has loaded them, or this one could
+//! not load any.
 
 use crate::kernel::Way;
 use crate::pool::Made;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// The most sessions at a time: `MAX_SESSIONS` of `bpf/sessions.h`.
+/// Maximum number of sessions at a time: `MAX_SESSIONS` of `bpf/sessions.h`.
 pub(crate) const MAX_SESSIONS: u32 = 4096;
 
-/// How many there are.
+/// Number of maps.
 const COUNT: usize = 7;
 
 /// The maps of `bpf/answering.h`.
@@ -29,7 +29,7 @@ impl Maps {
         "slots", "sessions", "wakers", "switches", "keepers", "relays", "exits",
     ];
 
-    /// Of their descriptors in the order of their names; `None` where these are more or less.
+    /// Creates it from descriptors in the order of the names; returns `None` if their number is invalid.
     pub fn from_fds(fds: Vec<OwnedFd>) -> Option<Self> {
         let [slots, sessions, wakers, switches, keepers, relays, exits]: [OwnedFd; COUNT] =
             fds.try_into().ok()?;
@@ -44,7 +44,7 @@ impl Maps {
         })
     }
 
-    /// Their descriptors, in the order of their names.
+    /// Returns their descriptors, in the order of their names.
     pub fn fds(&self) -> [BorrowedFd<'_>; COUNT] {
         [
             &self.slots,
@@ -58,7 +58,7 @@ impl Maps {
         .map(AsFd::as_fd)
     }
 
-    /// The maps of maps.
+    /// Returns the maps of maps.
     pub fn entries(&self) -> io::Result<Entries> {
         Ok(Entries {
             sessions: self.sessions.try_clone()?,
@@ -66,14 +66,15 @@ impl Maps {
         })
     }
 
-    /// Puts the sockets into the maps, so that what comes from the switch's goes through the programs.
+    /// Puts the sockets into the maps, so that input of the switch's socket passes through the programs.
     pub fn attach(&self, slot: u32, way: &Way) -> io::Result<()> {
         self.attach_way(slot, way)?;
-        // Last: from here on the switch's input takes this way.
+        // The last step: from here on the switch's input is redirected.
         self.step_in(slot, way.switch)
     }
 
-    /// The same without the last step, for sockets that may be there already: a socket must not enter the same place twice.
+    /// Attaches without the last step, for sockets that may be in the maps already: a socket must not enter one slot
+    /// twice.
     pub fn attach_way(&self, slot: u32, way: &Way) -> io::Result<()> {
         for cookie in [way.switch_cookie, way.relay_cookie] {
             update(&self.slots, &cookie.to_ne_bytes(), &slot.to_ne_bytes())?;
@@ -91,22 +92,22 @@ impl Maps {
         Ok(())
     }
 
-    /// Whether what comes from the switch's socket goes through the programs.
+    /// Returns whether input of the switch's socket passes through the programs.
     pub fn is_in(&self, slot: u32, switch_cookie: u64) -> bool {
         cookie_at(&self.switches, slot) == Some(switch_cookie)
     }
 
-    /// Has what comes from a switch's socket go through the programs again.
+    /// Passes input of a switch's socket through the programs again.
     pub fn step_in(&self, slot: u32, switch: BorrowedFd) -> io::Result<()> {
         enter(&self.switches, slot, switch)
     }
 
-    /// Has what comes from a switch's socket go straight to the program.
+    /// Removes the switch's socket from the map: its input goes directly to the program.
     pub fn step_aside(&self, slot: u32) -> io::Result<()> {
         delete(&self.switches, &slot.to_ne_bytes())
     }
 
-    /// Takes a session's sockets out of the maps. What is not there any more is as it should be.
+    /// Removes a session's sockets from the maps. Missing ones are ignored.
     pub fn forget(&self, slot: u32, cookies: &[u64]) {
         for cookie in cookies {
             let _ = delete(&self.slots, &cookie.to_ne_bytes());
@@ -117,14 +118,14 @@ impl Maps {
         }
     }
 
-    /// Has signals of a session lead nowhere.
+    /// Drops the signals of a session from now on.
     #[cfg(test)]
     pub fn empty_relay(&self, slot: u32) -> io::Result<()> {
         delete(&self.relays, &slot.to_ne_bytes())
     }
 
-    /// Takes out of the maps what belongs to none of these slots, which are in order: it is of connections that ended while nobody
-    /// was there, and of sessions that no connection had.
+    /// Removes everything from the maps that belongs to none of these slots, which are sorted: connections that ended
+    /// while no program was running, and sessions without connections.
     pub fn forget_others(&self, used: &[u32]) -> io::Result<()> {
         let is_used = |slot: &u32| used.binary_search(slot).is_ok();
         for cookie in self.cookies() {
@@ -142,7 +143,7 @@ impl Maps {
         Ok(())
     }
 
-    /// The cookies of all sockets that have a slot.
+    /// Returns the cookies of all sockets that have a slot.
     fn cookies(&self) -> Vec<[u8; 8]> {
         let mut cookies = Vec::new();
         while let Some(next) = next_key(&self.slots, cookies.last()) {
@@ -152,15 +153,15 @@ impl Maps {
     }
 }
 
-/// The maps of maps in which sessions are found. Each change waits until no program has what was there before: 10 to 20 ms. So the
-/// [`Pool`](crate::pool::Pool)'s thread alone has these, once switches are served.
+/// The maps of maps that contain the sessions. Each change waits until no program uses the previous entry: 10 to 20 ms.
+/// So only the [`Pool`](crate::pool::Pool)'s thread has these, once switches are served.
 pub(crate) struct Entries {
     pub sessions: OwnedFd,
     pub wakers: Option<OwnedFd>,
 }
 
 impl Entries {
-    /// Enters sessions, and what wakes their programs, in place of those that were in their slots.
+    /// Enters sessions and their programs' wakers, in place of earlier ones in their slots.
     pub fn enter<'a>(&self, made: impl Iterator<Item = &'a Made>) -> io::Result<()> {
         let (mut slots, mut sessions, mut wakers) = (Vec::new(), Vec::new(), Vec::new());
         for made in made {
@@ -176,14 +177,14 @@ impl Entries {
         }
     }
 
-    /// Removes the sessions in these slots, which have them.
+    /// Removes the sessions in these slots, all of which must have one.
     pub fn remove(&self, slots: &[u32]) {
         for map in std::iter::once(&self.sessions).chain(&self.wakers) {
             let _ = delete_all(map, slots);
         }
     }
 
-    /// The slots that have sessions, in order.
+    /// Returns the slots that have sessions, in order.
     fn slots(&self) -> Vec<u32> {
         let has_one = |slot: &u32| lookup::<4>(&self.sessions, &slot.to_ne_bytes()).is_some();
         (0..MAX_SESSIONS).filter(has_one).collect()
@@ -196,7 +197,7 @@ fn enter(map: &OwnedFd, slot: u32, socket: BorrowedFd) -> io::Result<()> {
     update(map, &slot.to_ne_bytes(), &value)
 }
 
-/// The cookie of the socket at this place of a map of sockets.
+/// Returns the cookie of the socket in this slot of a map of sockets.
 fn cookie_at(map: &OwnedFd, slot: u32) -> Option<u64> {
     lookup::<8>(map, &slot.to_ne_bytes()).map(u64::from_ne_bytes)
 }
@@ -244,7 +245,7 @@ fn delete_all(map: &OwnedFd, slots: &[u32]) -> io::Result<()> {
     call_all(DELETE_BATCH, map, slots, 0)
 }
 
-/// Calls bpf(2) for slots of a map of maps, and as many descriptors at `values` where the command takes such.
+/// Calls bpf(2) for slots of a map of maps, and as many descriptors at `values` if the command uses them.
 fn call_all(command: libc::c_int, map: &OwnedFd, slots: &[u32], values: u64) -> io::Result<()> {
     if slots.is_empty() {
         return Ok(());
@@ -259,8 +260,8 @@ fn call_all(command: libc::c_int, map: &OwnedFd, slots: &[u32], values: u64) -> 
         element_flags: 0,
         flags: 0,
     };
-    // SAFETY: the kernel reads `count` keys and values of 4 bytes each at addresses that are valid for as long as this call, and
-    // writes to `elements` how many it has handled.
+    // SAFETY: the kernel reads `count` keys and values of 4 bytes each at addresses that are valid for as long as this
+    // call, and writes their number to `elements`.
     unsafe {
         bpf(
             command,
@@ -274,7 +275,7 @@ fn call_all(command: libc::c_int, map: &OwnedFd, slots: &[u32], values: u64) -> 
 /// Calls bpf(2) for a map.
 ///
 /// # Safety
-/// At `attributes` are so many bytes, which are what the command takes.
+/// `attributes` must point to this number of bytes, in the command's format.
 unsafe fn bpf(
     command: libc::c_int,
     map: &OwnedFd,
@@ -285,7 +286,7 @@ unsafe fn bpf(
     tests::note(command, map);
     #[cfg(not(test))]
     let _ = map;
-    // SAFETY: as the caller says.
+    // SAFETY: promised by the caller.
     match unsafe { libc::syscall(libc::SYS_bpf, command, attributes, bytes) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -306,7 +307,7 @@ fn lookup<const BYTES: usize>(map: &OwnedFd, key: &[u8]) -> Option<[u8; BYTES]> 
     Some(value)
 }
 
-/// The key after this one, or the first.
+/// Returns the key after this one, or the first.
 fn next_key(map: &OwnedFd, key: Option<&[u8; 8]>) -> Option<[u8; 8]> {
     let mut next = [0; 8];
     let key = key.map_or(std::ptr::null(), |key| key.as_ptr());
@@ -314,7 +315,7 @@ fn next_key(map: &OwnedFd, key: Option<&[u8; 8]>) -> Option<[u8; 8]> {
     Some(next)
 }
 
-/// Calls bpf(2) for an element. The callers' keys and values have the sizes that their map has.
+/// Calls bpf(2) for an element. The callers' keys and values have the sizes of their map.
 fn call(command: libc::c_int, map: &OwnedFd, key: *const u8, value: *mut u8) -> io::Result<()> {
     let element = Element {
         map: map.as_raw_fd() as u32,

@@ -1,65 +1,66 @@
-//! When the kernel answers: always, or while queues are short.
+//! The choice of when the kernel answers: always, or while queues are short.
 
-/// When the kernel answers what it can.
+/// When the kernel answers the messages that it can answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mode {
-    /// While a switch's queue is short. While it stays long, the switch's input goes straight to the program, which handles it in
-    /// large batches, as if there were no kernel half.
+    /// While a switch's queue is short. While it stays long, the switch's input is passed directly to the program,
+    /// which handles it in large batches, as without a kernel half.
     #[default]
     Auto,
     /// Always.
     Kernel,
 }
 
-/// The kernel answers no longer segment of input than this: `INPUT_BYTES` of `bpf/session.h`. What comes in longer ones the
-/// program answers faster, in one batch, although it has to be woken.
+/// Maximum length of a segment of input that the kernel answers: `INPUT_BYTES` of `bpf/session.h`. The program answers
+/// longer ones faster, in one batch, although it has to be woken.
 const MAX_INPUT_BYTES: usize = 16 << 10;
 
-/// The same, in [`Mode::Auto`], for a switch on this machine. There the processor that sends a segment runs the kernel's
-/// programs on it as well, and the program's own is idle meanwhile, so that answering in the kernel pays for a few messages at a
-/// time only: four of OpenFlow 1.0, three of 1.3.
+/// The maximum in [`Mode::Auto`] for a switch on this machine. There the processor that sends a segment also runs the
+/// kernel's programs on it, while the program's own processor is idle, so answering in the kernel is worth it only for
+/// a few messages at a time: four of OpenFlow 1.0, three of 1.3.
 const MAX_LOCAL_INPUT_BYTES: usize = 384;
 
-/// The kernel half steps aside after so many consecutive reads of a long queue: of more than the kernel answers at once.
+/// Number of consecutive reads of a long queue after which the kernel half steps aside; a queue is long if it exceeds
+/// the length that the kernel answers at once.
 const LONG_READS: u32 = 4;
 
-/// The kernel half comes back after so many reads of a short queue, which is half of what the kernel answers at once, and none of a
-/// long one among them: initially, and at most if it had to step aside soon again and again.
+/// Number of reads of a short queue, which is half the length that the kernel answers at once, without a long one among
+/// them, after which the kernel half returns: initially, and at most if it had to step aside soon again and again.
 const SHORT_READS: u32 = 16;
 const MAX_SHORT_READS: u32 = 1024;
 
-/// The kernel half comes back in any case after so many checks of a connection without a read.
+/// Number of checks of a connection without a read after which the kernel half returns in any case.
 const IDLE_LOOKS: u32 = 3;
 
-/// The kernel half was useful if it answered so many bytes of packet-ins before it stepped aside.
+/// Number of bytes of packet-ins that the kernel half must answer before it steps aside to have been useful.
 const WORTHWHILE_BYTES: u64 = 384 << 10;
 
-/// How busy one connection is, and whether its input should go through the kernel's programs.
+/// The load of one connection, and whether its input should pass through the kernel's programs.
 ///
-/// Switching over has a cost, so for a connection that alternates between a long and a short queue, the wait is doubled each
-/// time before the kernel half comes back.
+/// Switching over has a cost, so for a connection that alternates between a long and a short queue, the wait is doubled
+/// each time before the kernel half returns.
 #[derive(Debug)]
 pub(crate) struct Pace {
     mode: Mode,
     max_input_bytes: usize,
-    /// Whether the kernel is to answer less of what a switch on the same machine sends.
+    /// Whether a lower limit applies to switches on this machine.
     has_local_limit: bool,
     wants_kernel: bool,
     /// Reads in favour of switching over, since one against it.
     reads: u32,
     /// Consecutive checks since the last read.
     looks: u32,
-    /// How many short reads bring the kernel half back.
+    /// Number of short reads after which the kernel half returns.
     short_reads: u32,
-    /// How many bytes the kernel had answered at the last read.
+    /// Number of bytes that the kernel had answered at the last read.
     taken_at_read: u64,
-    /// How many bytes the kernel had answered when it last came back.
+    /// Number of bytes that the kernel had answered when it last returned.
     taken_at_return: u64,
 }
 
 impl Pace {
-    /// For a connection that is about to be attached, to a switch on another machine.
+    /// Creates the state for a connection that is about to be attached, to a switch on another machine.
     pub fn new(mode: Mode) -> Self {
         Self {
             mode,
@@ -74,30 +75,30 @@ impl Pace {
         }
     }
 
-    /// The same limit for switches on this machine as for others: where the program has more work with a message than the kernel.
+    /// Uses one limit for all switches, for programs with more work per message than the kernel.
     pub fn without_local_limit(&mut self) {
         self.has_local_limit = false;
     }
 
-    /// The switch is on this machine.
+    /// Notes that the switch is on this machine.
     pub fn expect_local_switch(&mut self) {
         if self.has_local_limit {
             self.max_input_bytes = MAX_LOCAL_INPUT_BYTES;
         }
     }
 
-    /// The longest segment of input that the kernel is to answer, in bytes.
+    /// Returns the maximum length of a segment of input that the kernel answers, in bytes.
     pub fn max_input_bytes(&self) -> usize {
         self.max_input_bytes
     }
 
-    /// The program has read so many bytes, and the kernel has answered `taken` so far.
+    /// Notes that the program has read this number of bytes, and that the kernel has answered `taken` so far.
     pub fn note_read(&mut self, bytes: usize, taken: u64) {
         self.looks = 0;
         let taken_since = taken - std::mem::replace(&mut self.taken_at_read, taken);
         let is_long = bytes > self.max_input_bytes;
         let is_short = bytes < self.max_input_bytes / 2;
-        // A burst among many short segments, which is for the program once and no reason to step aside.
+        // A single burst among many short segments is handled by the program, and no reason to step aside.
         let is_burst = taken_since > bytes as u64;
         self.reads = match self.wants_kernel {
             true if is_long && is_burst => 1,
@@ -109,12 +110,13 @@ impl Pace {
         };
     }
 
-    /// Whether nothing was read since the last check.
+    /// Returns whether nothing was read since the last check.
     pub fn is_idle(&self) -> bool {
         self.looks > 0
     }
 
-    /// Whether input should go through the kernel's programs, given how many bytes the kernel has answered so far.
+    /// Returns whether input should pass through the kernel's programs, given the number of bytes that the kernel has
+    /// answered so far.
     pub fn wants_kernel(&mut self, taken: u64) -> bool {
         self.looks += 1;
         if self.mode == Mode::Kernel {

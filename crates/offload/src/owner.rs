@@ -1,4 +1,4 @@
-//! Who deals with what comes next on a connection, the kernel or the program: `bpf/owner.h` tells, and is the kernel's side.
+//! The owner of a connection's next input, the kernel or the program: see `bpf/owner.h`, the kernel's side.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
@@ -9,10 +9,10 @@ const BUSY: u64 = 2;
 const OWNER_MASK: u64 = 3;
 const PASSED_SHIFT: u32 = 2;
 
-/// How many times the owner is read while the kernel is busy, before the thread yields.
+/// Number of times that the owner is read while the kernel is busy, before the thread yields.
 const SPINS: u32 = 1000;
 
-/// The owner, and how many bytes the kernel has passed to the program: a word that both see.
+/// The owner, and the number of bytes that the kernel has passed to the program: a word that both share.
 #[repr(transparent)]
 pub struct Owner(AtomicU64);
 
@@ -23,7 +23,7 @@ impl Owner {
             let owner = self.0.load(Acquire);
             match owner & OWNER_MASK {
                 PROGRAM => return,
-                // It is at work on another core, or was interrupted there; that takes some microseconds.
+                // The kernel is at work on another core, or was interrupted there; that takes some microseconds.
                 BUSY if attempt < SPINS => std::hint::spin_loop(),
                 BUSY => std::thread::yield_now(),
                 _ => {
@@ -34,22 +34,22 @@ impl Owner {
         }
     }
 
-    /// Whether it is one of the three.
+    /// Returns whether it has one of the three valid values.
     pub fn is_sound(&self) -> bool {
         self.0.load(Acquire) & OWNER_MASK <= BUSY
     }
 
-    /// How many bytes the kernel has passed so far. While the program is the owner.
+    /// Returns the number of bytes that the kernel has passed so far. Valid while the program is the owner.
     pub fn passed_bytes(&self) -> u64 {
         self.0.load(Acquire) >> PASSED_SHIFT
     }
 
-    /// Whether the program is the owner.
+    /// Returns whether the program is the owner.
     pub fn is_program(&self) -> bool {
         self.0.load(Acquire) & OWNER_MASK == PROGRAM
     }
 
-    /// Makes the kernel the owner, if it has passed `seen` bytes and not more. Returns whether it did.
+    /// Makes the kernel the owner, if it has passed exactly `seen` bytes. Returns whether it did.
     pub fn hand_over(&self, seen: u64) -> bool {
         let ours = seen << PASSED_SHIFT | PROGRAM;
         let theirs = seen << PASSED_SHIFT | KERNEL;

@@ -9,10 +9,10 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 use urtica_apps::{MacEntry, Places};
 
-/// The most places that a table of hosts has.
+/// Maximum number of slots of a table of hosts.
 pub const MAX_PLACES: usize = 1 << 13;
 
-/// The settings of a table, and its places.
+/// The settings of a table, and its slots.
 #[repr(C)]
 pub struct Table {
     max_age_s: AtomicU32,
@@ -24,30 +24,31 @@ pub struct Table {
 }
 
 impl Table {
-    /// That of a session.
+    /// Returns the table of a session.
     fn of(memory: &Memory) -> &Self {
-        // SAFETY: the mapping lives as long as `memory`. A Table is made of atomics and cells alone, for which any bytes are values.
+        // SAFETY: the mapping lives as long as `memory`. A Table consists of atomics and cells, for which all bytes are
+        // valid.
         unsafe { &*memory.application::<Self>() }
     }
 }
 
-/// The settings of a table, which stay for the time of a session.
+/// The settings of a table, which are constant during a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// A power of two.
+    /// Number of slots; a power of two.
     pub places: usize,
-    /// How many of them may be taken; with more, the program answers alone, by a table of its own that grows.
+    /// Maximum number of used slots; beyond it, the program answers alone, with its own table that grows.
     pub max_taken: usize,
 }
 
 impl Size {
-    /// As many places as there can be, until three quarters of them are taken.
+    /// The maximum number of slots, until three quarters of them are used.
     pub const GROWING: Self = Self {
         places: MAX_PLACES,
         max_taken: MAX_PLACES / 4 * 3,
     };
 
-    /// So many places, which new hosts share with others when they are all taken.
+    /// Returns a fixed number of slots, in which new hosts displace others when all are used.
     pub fn fixed(places: usize) -> Self {
         let places = places.clamp(64, MAX_PLACES).next_power_of_two();
         Self {
@@ -57,7 +58,7 @@ impl Size {
     }
 }
 
-/// The settings, which stay for the time of a session.
+/// Writes the settings, which are constant during a session.
 pub fn set_up(memory: &Memory, size: Size, max_age_s: u32) {
     let table = Table::of(memory);
     table.max_age_s.store(max_age_s, Relaxed);
@@ -65,23 +66,23 @@ pub fn set_up(memory: &Memory, size: Size, max_age_s: u32) {
     table.max_taken.store(size.max_taken as u32, Relaxed);
 }
 
-/// Notes that so many more places are taken. While the program is the owner.
+/// Notes that `count` more slots are used. Must be called while the program is the owner.
 pub fn note_taken(memory: &Memory, count: usize) {
     let table = Table::of(memory);
     let taken = table.places_taken.load(Relaxed);
     table.places_taken.store(taken + count as u32, Relaxed);
 }
 
-/// Whether more places are taken than the kernel answers with. While the program is the owner.
+/// Returns whether more slots are used than the kernel answers with. Must be called while the program is the owner.
 pub fn is_crowded(memory: &Memory) -> bool {
     let table = Table::of(memory);
     table.places_taken.load(Relaxed) > table.max_taken.load(Relaxed)
 }
 
-/// Has no place taken any more. While the program is the owner, and nothing else has the places.
+/// Frees all slots. Must be called while the program is the owner, and nothing else uses the slots.
 pub fn clear(memory: Arc<Memory>) {
     let places = Table::of(&memory).place_mask.load(Relaxed) as usize + 1;
-    // Last: a program that dies before leaves a table that is crowded still, and is left by the next.
+    // The last step: a program that dies before leaves a crowded table, which the next one leaves, too.
     drop(SharedPlaces::new(
         Arc::clone(&memory),
         places.min(MAX_PLACES),
@@ -89,14 +90,14 @@ pub fn clear(memory: Arc<Memory>) {
     Table::of(&memory).places_taken.store(0, Relaxed);
 }
 
-/// The places of a table that the kernel sees as well. It is used only while the program is the owner.
+/// The slots of a table that the kernel also uses. Used only while the program is the owner.
 pub struct SharedPlaces {
     memory: Arc<Memory>,
     count: usize,
 }
 
 impl SharedPlaces {
-    /// So many places, all free, of this session, to which the kernel has not been let yet. To be made once for each.
+    /// Creates `count` slots, all free, of a session that was never handed over. Must be called once for each.
     pub fn new(memory: Arc<Memory>, count: usize) -> Self {
         assert!(count <= MAX_PLACES);
         let mut places = Self { memory, count };
@@ -104,8 +105,8 @@ impl SharedPlaces {
         places
     }
 
-    /// The places of a session that an earlier program left, which is mapped with its table. `None` where they make no sense. To be
-    /// made once for each, with when the program's clock was 0 on the kernel's.
+    /// Resumes the slots of a session that an earlier program left, which is mapped with its table. Returns `None` if
+    /// they are invalid. Must be called once for each, with the kernel's time when the program's clock was 0.
     pub fn resume(memory: Arc<Memory>, started_ns: u64) -> Option<Self> {
         let count = Table::of(&memory).place_mask.load(Relaxed) as usize;
         let count = count.checked_add(1)?;
@@ -114,7 +115,7 @@ impl SharedPlaces {
         }
         let clock_ns = memory.shared().clock_ns.load(Relaxed);
         if clock_ns == 0 {
-            // It was never handed over, and nobody knows the clock of what is in there.
+            // The session was never handed over, and the clock of its contents is unknown.
             return Some(Self::new(memory, count));
         }
         let ahead_s = started_ns.saturating_sub(clock_ns) / 1_000_000_000;
@@ -123,7 +124,7 @@ impl SharedPlaces {
         Some(Self { memory, count })
     }
 
-    /// Where they begin.
+    /// Returns the first slot.
     fn first(&self) -> *mut MacEntry {
         let table = self.memory.application::<Table>();
         table.wrapping_byte_add(offset_of!(Table, places)).cast()
@@ -134,9 +135,10 @@ impl Deref for SharedPlaces {
     type Target = [MacEntry];
 
     fn deref(&self) -> &[MacEntry] {
-        // SAFETY: the mapping has MAX_PLACES from here on, aligned to 64 bytes, and lives as long as self; `count` is not more.
-        // Any bytes are a MacEntry. The kernel writes there only while it is the owner, and a handler, which is all that
-        // holds this, runs only while the program is: the exchange of the owner orders the one after the other.
+        // SAFETY: the mapping has MAX_PLACES slots from here on, aligned to 64 bytes, and lives as long as self;
+        // `count` is not more. All bytes are valid for a MacEntry. The kernel writes there only while it is the owner,
+        // and a handler, which alone holds this, runs only while the program is: the exchange of the owner orders the
+        // accesses.
         unsafe { std::slice::from_raw_parts(self.first(), self.count) }
     }
 }
@@ -149,7 +151,7 @@ impl DerefMut for SharedPlaces {
 }
 
 impl Places for SharedPlaces {
-    /// The memory has one size: all of its places are free afterwards.
+    /// Frees all slots; the memory has a fixed size.
     fn renew(&mut self, _places: usize) -> Vec<MacEntry> {
         let before = self.to_vec();
         self.fill(MacEntry::FREE);

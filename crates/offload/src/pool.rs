@@ -1,9 +1,9 @@
-//! Sessions that are made before there are switches for them.
+//! Sessions that are created before there are switches for them.
 //!
-//! A session is found in a map of maps, and each change of such a map waits until all processors have left the programs that may be
-//! using it: 10 to 20 ms, or more on a busy machine. So no thread that serves switches changes one. A thread of the pool's own makes
-//! sessions beforehand, many at a time; a switch that joins takes one that is ready, and one that leaves gives it back. Where none is
-//! ready, the program answers the switch alone until one is.
+//! A session is an entry of a map of maps, and each change of such a map waits until all processors have left the
+//! programs that may be using it: 10 to 20 ms, or more on a busy machine. So no thread that serves switches changes
+//! one. The pool's own thread creates sessions in advance, many at a time; a switch that joins uses one that is ready,
+//! and a switch that leaves returns it. If none is ready, the program answers the switch alone until one is.
 
 use crate::maps::{Entries, MAX_SESSIONS};
 use crate::waker::{Waker, ring_bytes};
@@ -16,19 +16,20 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU8};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// The number of sessions that are made at first, and the least that are made at once. With each more the number doubles.
+/// The number of sessions that are created at first, and the least that are created at once. Each time, the number
+/// doubles.
 const FIRST: u32 = 8;
 
-/// The most sessions, unless another number is set: the memory that peers can have the system use.
+/// Maximum number of sessions, unless another number is set: it limits the memory that peers can make the system use.
 pub const DEFAULT_MAX_SWITCHES: u32 = 1024;
 
-/// Makes the map of a session, and the ring that wakes its program, where sessions have one.
+/// Creates the map of a session, and the ring that wakes its program, if its kind has one.
 pub(crate) type Make = Box<dyn Fn() -> io::Result<(OwnedFd, Option<OwnedFd>)> + Send>;
 
-/// How a pool makes its sessions.
+/// The way to create a pool's sessions.
 pub(crate) struct Maker {
     pub make: Make,
-    /// The size of a session.
+    /// Size of a session.
     pub bytes: usize,
 }
 
@@ -39,14 +40,15 @@ pub(crate) struct Made {
     pub waker: Option<Arc<Waker>>,
 }
 
-/// A switch's right to a session, which is given back when this is dropped.
+/// A switch's right to a session, which is returned when this is dropped.
 pub(crate) struct Lease {
     made: Arc<Made>,
     pool: Pool,
     then: AtomicU8,
 }
 
-/// What becomes of a session when its lease ends: it is cleared for another switch, removed, or left to the next program.
+/// What happens to a session when its lease ends: it is cleared for another switch, removed, or left to the next
+/// program.
 const RENEW: u8 = 0;
 const REMOVE: u8 = 1;
 const LEAVE: u8 = 2;
@@ -56,22 +58,22 @@ impl Lease {
         self.made.slot
     }
 
-    /// The map that the session is.
+    /// Returns the session's map.
     pub fn session(&self) -> BorrowedFd<'_> {
         self.made.session.as_fd()
     }
 
-    /// What wakes the program.
+    /// Returns the program's waker.
     pub fn waker(&self) -> Option<Arc<Waker>> {
         self.made.waker.clone()
     }
 
-    /// No other switch is to have the session.
+    /// Excludes the session from use by other switches.
     pub fn remove(&self) {
         self.then.store(REMOVE, Relaxed);
     }
 
-    /// The session is the next program's.
+    /// Leaves the session to the next program.
     pub fn leave(&self) {
         self.then.store(LEAVE, Relaxed);
     }
@@ -95,25 +97,25 @@ pub(crate) struct Pool {
 }
 
 struct State {
-    /// Sessions that no switch has.
+    /// Sessions without a switch.
     ready: Vec<Arc<Made>>,
     /// Slots that were used and have no session.
     free: Vec<u32>,
-    /// Slots from here on were never used.
+    /// The first slot that was never used.
     unused: u32,
     /// The number of sessions that switches have.
     leased: u32,
-    /// The number of slots with a session, or one that is being made.
+    /// The number of slots with a session, or one that is being created.
     made: u32,
-    /// The most sessions.
+    /// Maximum number of sessions.
     limit: u32,
-    /// Whether more have been ordered.
+    /// Whether more sessions have been ordered.
     is_making: bool,
-    /// Whether it was said that there are no more.
-    has_said: bool,
+    /// Whether the limit was logged.
+    has_logged: bool,
 }
 
-/// What the pool's thread is to do.
+/// An order for the pool's thread.
 enum Order {
     Make,
     Renew(Arc<Made>),
@@ -121,8 +123,8 @@ enum Order {
 }
 
 impl Pool {
-    /// A pool of sessions in these maps of maps, in which these slots, in order, are an earlier program's connections'. Without a
-    /// maker it only takes sessions back.
+    /// Starts a pool of sessions in these maps of maps, in which these slots, in order, belong to an earlier program's
+    /// connections. Without a maker it only takes sessions back.
     pub fn start(entries: Entries, maker: Option<Maker>, used: &[u32]) -> io::Result<Self> {
         let unused = used.last().map_or(0, |last| last + 1);
         let free = (0..unused).filter(|slot| used.binary_search(slot).is_err());
@@ -134,7 +136,7 @@ impl Pool {
             made: used.len() as u32,
             limit: DEFAULT_MAX_SWITCHES,
             is_making: false,
-            has_said: false,
+            has_logged: false,
         }));
         let (orders, received) = channel();
         let worker = Worker {
@@ -149,7 +151,7 @@ impl Pool {
         Ok(Self { state, orders })
     }
 
-    /// Bounds the number of sessions; those beyond that are removed as soon as no switch has them.
+    /// Limits the number of sessions; further ones are removed as soon as no switch has them.
     pub fn limit(&self, count: u32) {
         let mut state = self.state.lock();
         state.limit = count.min(MAX_SESSIONS);
@@ -162,7 +164,7 @@ impl Pool {
         }
     }
 
-    /// A session that is ready; `None` where there is none now.
+    /// Returns a session that is ready; `None` if none is ready now.
     pub fn take(&self) -> Option<Lease> {
         let mut state = self.state.lock();
         let made = state.ready.pop();
@@ -172,11 +174,11 @@ impl Pool {
         }
         if made.is_none()
             && state.leased >= state.limit
-            && !std::mem::replace(&mut state.has_said, true)
+            && !std::mem::replace(&mut state.has_logged, true)
         {
             tracing::warn!(
                 limit = state.limit,
-                "all switches that may have a kernel half have one; the program answers the others alone"
+                "reached the limit of switches with a kernel half; the program answers further switches alone"
             );
         }
         let made = made?;
@@ -184,7 +186,7 @@ impl Pool {
         Some(self.lease(made))
     }
 
-    /// The lease of a session that an earlier program left, in one of the slots that are used.
+    /// Leases a session that an earlier program left, in one of the used slots.
     pub fn resume(&self, made: Made) -> Lease {
         self.lease(Arc::new(made))
     }
@@ -211,7 +213,7 @@ impl Pool {
     }
 
     fn order(&self, order: Order) {
-        // Fails only where the thread has ended by a panic: no session is renewed or made then.
+        // Fails only if the thread has ended by a panic: then no session is renewed or created.
         let _ = self.orders.send(order);
     }
 }
@@ -225,7 +227,7 @@ struct Worker {
 }
 
 impl Worker {
-    /// Carries out orders, all that there are at a time, until nobody can give any more.
+    /// Carries out orders, all that are queued at a time, until the last sender is dropped.
     fn run(&self, orders: &Receiver<Order>) {
         while let Ok(first) = orders.recv() {
             let (mut renewed, mut removed, mut is_more_wanted) = (Vec::new(), Vec::new(), false);
@@ -244,7 +246,7 @@ impl Worker {
         }
     }
 
-    /// Makes as many sessions as there are, up to the limit.
+    /// Creates as many sessions as exist, up to the limit.
     fn make_more(&self) {
         let count = {
             let state = self.state.lock();
@@ -252,24 +254,24 @@ impl Worker {
             state.made.max(FIRST).min(room)
         };
         match self.make(count) {
-            Ok(()) => self.say_made(),
+            Ok(()) => self.log_size(),
             Err(error) if !self.has_warned.swap(true, Relaxed) => {
-                tracing::warn!(%error, "cannot make more sessions of the kernel half; the program answers further switches alone");
+                tracing::warn!(%error, "cannot create more sessions of the kernel half; the program answers further switches alone");
             }
             _ => {}
         }
         self.state.lock().is_making = false;
     }
 
-    /// Tells how much memory of the system all sessions need.
-    fn say_made(&self) {
+    /// Logs how much memory all sessions need.
+    fn log_size(&self) {
         let Some(maker) = &self.maker else {
             return;
         };
         let waker_bytes = self.entries.wakers.as_ref().map_or(0, |_| ring_bytes());
         let sessions = self.state.lock().made;
         let bytes = sessions as usize * (maker.bytes + waker_bytes);
-        tracing::info!(sessions, bytes, "the kernel half has made more sessions");
+        tracing::info!(sessions, bytes, "created more sessions of the kernel half");
     }
 
     fn make(&self, count: u32) -> io::Result<()> {
@@ -299,7 +301,7 @@ impl Worker {
         if made.is_empty() {
             return;
         }
-        // Waits until no program has one of them that it found before its switch left.
+        // Waits until no program uses one of them that it found before its switch left.
         let is_left = self.entries.enter(made.iter().map(Arc::as_ref)).is_ok();
         let maker = self.maker.as_ref().filter(|_| is_left);
         for made in made {
@@ -322,7 +324,7 @@ impl Worker {
 }
 
 impl State {
-    /// So many slots that nobody has, or fewer if there are not as many.
+    /// Returns `count` unused slots, or fewer if there are not as many.
     fn take_slots(&mut self, count: u32) -> Vec<u32> {
         let mut slots = Vec::new();
         while slots.len() < count as usize {
@@ -351,12 +353,12 @@ impl Maker {
         })
     }
 
-    /// Makes a session as it was when it was made. No program uses it, here or in the kernel.
+    /// Resets a session to its initial state. No program uses it, here or in the kernel.
     fn clear(&self, made: &Made) -> io::Result<()> {
         let session = MmapOptions::new()
             .len(self.bytes)
             .map_raw(made.session.as_raw_fd())?;
-        // SAFETY: so many bytes are mapped there, and nobody else uses them.
+        // SAFETY: this number of bytes is mapped there, and nothing else uses them.
         unsafe { session.as_mut_ptr().write_bytes(0, self.bytes) };
         if let Some(waker) = &made.waker {
             waker.clear();

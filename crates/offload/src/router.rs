@@ -19,12 +19,12 @@ use urtica_services::Hosts;
 use urtica_topology::PortId;
 use urtica_wire::{DatapathId, PortNo, Version};
 
-/// Answers in the kernel for [`L3`](urtica_apps::L3), as far as it can: `l3`'s replies, byte for byte. See
+/// Answers in the kernel for [`L3`](urtica_apps::L3) when it can: with `l3`'s replies, byte for byte. See
 /// [`L3::in_kernel`](urtica_apps::L3::in_kernel).
 ///
-/// It answers by facts that the program has told: packets of a host to an address are answered from the second on, and questions for a
-/// gateway likewise. Each switch has its own tables, in memory that kernel and program share: 2,048 hosts, 4,096 addresses and, in
-/// OpenFlow 1.3, 4,096 flows. What there is no room for the program answers.
+/// It answers by facts that the program has stored: packets of a host to an address are answered from the second on,
+/// and so are requests for a gateway. Each switch has its own tables, in memory that kernel and program share: 2,048
+/// hosts, 4,096 addresses and, in OpenFlow 1.3, 4,096 flows. If a table is full, the program answers.
 ///
 /// ```no_run
 /// use std::sync::Arc;
@@ -53,7 +53,7 @@ use urtica_wire::{DatapathId, PortNo, Version};
 /// }
 /// ```
 ///
-/// Thread-safety: one lock guards which sessions a switch has. It is taken last.
+/// Thread-safety: one lock guards the sessions of each switch. It is taken last.
 #[derive(Clone)]
 pub struct RouterKernel {
     kernel: Late,
@@ -65,12 +65,12 @@ impl RouterKernel {
     /// Loads the programs, for [`Mode::Auto`].
     ///
     /// # Errors
-    /// [`Unavailable`] where there are none, or the kernel does not take them.
+    /// [`Unavailable`] if there are no programs, or the kernel does not accept them.
     pub fn start() -> Result<Self, Unavailable> {
         Ok(Self::of(Kernel::load(Application::L3)?))
     }
 
-    /// With the programs loaded.
+    /// Creates it with the programs loaded.
     pub(crate) fn of(kernel: Kernel) -> Self {
         Self {
             kernel: Late::of(kernel),
@@ -78,7 +78,8 @@ impl RouterKernel {
         }
     }
 
-    /// The same before anything is loaded: the program answers alone until [`RouterKernel::load`] has been called, on another thread.
+    /// Creates it before anything is loaded: the program answers alone until [`RouterKernel::load`] has been called, on
+    /// another thread.
     pub fn later() -> Self {
         Self {
             kernel: Late::default(),
@@ -87,21 +88,21 @@ impl RouterKernel {
         }
     }
 
-    /// Loads the programs, for at most so many switches ([`Kernel::max_switches`]): those that are connected have kernel halves from
-    /// then on. To be called once.
+    /// Loads the programs, for at most this number of switches ([`Kernel::max_switches`]): connected switches have
+    /// kernel halves from then on. Must be called once.
     ///
     /// # Errors
-    /// As [`RouterKernel::start`]. The program answers alone then.
+    /// Those of [`RouterKernel::start`]. The program then answers alone.
     pub fn load(&self, max_switches: u32) -> Result<(), Unavailable> {
         self.kernel.load(Application::L3, max_switches)
     }
 
-    /// The same in this mode.
+    /// Sets the mode.
     pub fn mode(self, mode: Mode) -> Self {
         Self { mode, ..self }
     }
 
-    /// The same for at most so many connections at a time: see [`Kernel::max_switches`].
+    /// Limits the number of connections at a time: see [`Kernel::max_switches`].
     pub fn max_switches(self, count: u32) -> Self {
         if let Some(kernel) = self.kernel.get() {
             kernel.limit(count);
@@ -152,7 +153,7 @@ impl L3Kernel for RouterKernel {
         let mut tables = SharedTables::resume(Arc::clone(&memory), xid_of(program))?;
         tables.forget_stale();
         restore_hosts(&mut tables, switch.datapath_id, hosts);
-        // After that, since what is restored counts as a change.
+        // After restoring hosts, which counts as a change.
         self.add_session(switch.datapath_id, &memory);
         let mut session = Session::new(self, switch, program, hosts);
         turns.set(session.share(tables));
@@ -169,7 +170,7 @@ impl L3Kernel for RouterKernel {
     }
 }
 
-/// Has hosts known of which the tables tell an address.
+/// Restores hosts whose addresses are in the tables.
 fn restore_hosts(tables: &mut SharedTables, switch: DatapathId, hosts: &Hosts) {
     for hop in tables.next_hops() {
         if let L3Fact::NextHop {
@@ -185,12 +186,12 @@ fn restore_hosts(tables: &mut SharedTables, switch: DatapathId, hosts: &Hosts) {
     }
 }
 
-/// The xid of what a program sends through its network.
+/// Returns the xid of messages that a program sends through its network.
 fn xid_of(program: ProgramId) -> u32 {
     u32::from(program.number()) << 24
 }
 
-/// Of 1.0's ports, the kernel writes those up to this: others may be reserved, and mean something else then.
+/// The last of 1.0's ports that the kernel writes: others may be reserved, with another meaning.
 const LAST_PORT_OF10: PortNo = PortNo(0x7fff);
 
 /// One switch's session, for its handler.
@@ -200,13 +201,13 @@ struct Session {
     version: Version,
     hosts: Hosts,
     xid: u32,
-    /// Locked by the thread alone that the connection belongs to. None until there is a session in the kernel.
+    /// Locked only by the thread that the connection belongs to. `None` until there is a session in the kernel.
     tables: Option<Arc<Mutex<SharedTables>>>,
     last_port: PortNo,
 }
 
 impl Session {
-    /// Without tables.
+    /// Creates a session without tables.
     fn new(router: &RouterKernel, switch: &SwitchInfo, program: ProgramId, hosts: &Hosts) -> Self {
         Self {
             router: router.clone(),
@@ -222,7 +223,7 @@ impl Session {
         }
     }
 
-    /// Uses these tables from now on. Returns what is done when their owner changes.
+    /// Uses these tables from now on. Returns the actions for changes of their owner.
     fn share(&mut self, tables: SharedTables) -> RouterTurns {
         let tables = Arc::new(Mutex::new(tables));
         self.tables = Some(Arc::clone(&tables));
@@ -274,7 +275,7 @@ impl L3Session for Session {
     }
 }
 
-/// What is done when the owner of the tables changes.
+/// The actions when the owner of the tables changes.
 struct RouterTurns {
     tables: Arc<Mutex<SharedTables>>,
     hosts: Hosts,

@@ -1,5 +1,5 @@
-//! What the kernel and the program share of one switch's connection: `struct session` of `bpf/session.h`, field by field. Behind it is
-//! the application's part.
+//! State of one switch's connection that the kernel and the program share: `struct session` of `bpf/session.h`, field
+//! by field. It is followed by the application's part.
 
 use crate::owner::Owner;
 use crate::pool::Lease;
@@ -10,15 +10,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
 
-/// The longest beginning of a message that is carried over.
+/// Maximum length of the start of a message that is kept.
 pub const CARRY_BYTES: usize = 2048;
 
-/// The number of this layout of sessions, with the applications' parts, and of maps: to be changed with them. Up to the end of
-/// `input` a session is the same in all layouts, so that a program can let go what another one left.
+/// The number of this layout of sessions, with the applications' parts, and of maps: it must be changed with them. Up
+/// to the end of `input` a session is identical in all layouts, so that a program can release one of another version.
 pub const LAYOUT: u32 = 5;
 
-/// How many beginnings of messages can be stored beside the one that the kernel goes on with, where the program alone writes, and
-/// where they begin: behind all that the kernel uses of `input`.
+/// Number of starts of messages that the program can store in addition to the kernel's, and their offset: after the
+/// part of `input` that the kernel uses.
 const STORED: usize = 2;
 const STORED_AT: usize = 24576;
 
@@ -26,7 +26,7 @@ const INPUT_ROOM: usize = 32768;
 const REPLY_ROOM: usize = 65536;
 const SLACK: usize = CARRY_BYTES + 256;
 
-/// All but the application's part, which is behind it.
+/// The session without the application's part, which follows it.
 #[repr(C)]
 pub struct Shared {
     pub owner: Owner,
@@ -57,24 +57,24 @@ pub struct Shared {
     senders: AtomicU64,
 }
 
-/// Where the application's part begins.
+/// Offset of the application's part.
 const APPLICATION_AT: usize = size_of::<Shared>().next_multiple_of(ALIGNMENT);
 
 const ALIGNMENT: usize = 64;
 
-/// The size of a session with an application's part of so many bytes, which is that of the map's value.
+/// Returns the size of a session with an application's part of this size, which is that of the map's value.
 pub const fn session_bytes(application_bytes: usize) -> usize {
     (APPLICATION_AT + application_bytes).next_multiple_of(ALIGNMENT)
 }
 
 impl Shared {
-    /// How many bytes of replies have not been taken out of the session to be sent.
+    /// Returns the number of bytes of replies that are still in the session to be sent.
     pub fn unsent_bytes(&self) -> u32 {
         let span = self.span.load(Relaxed);
         ((span >> 32) as u32).saturating_sub(span as u32)
     }
 
-    /// Puts the beginning of a message where the kernel goes on with it. While the program is the owner.
+    /// Puts the start of a message where the kernel continues with it. Must be called while the program is the owner.
     pub fn set_fragment(&self, fragment: &[u8]) {
         for (byte, value) in self.input.iter().zip(fragment) {
             byte.store(*value, Relaxed);
@@ -82,13 +82,13 @@ impl Shared {
         self.carried.store(fragment.len() as u32, Relaxed);
     }
 
-    /// Appends the beginning of a message that the kernel has kept. While the program is the owner.
+    /// Appends the start of a message that the kernel has kept. Must be called while the program is the owner.
     pub fn read_fragment(&self, to: &mut Vec<u8>) {
         let carried = self.carried.load(Relaxed) as usize;
         self.read_stored(0, carried, to);
     }
 
-    /// Stores the beginning of a message at a place of its own: 0 is the kernel's. While the program is the owner.
+    /// Stores the start of a message in a slot; 0 is the kernel's. Must be called while the program is the owner.
     pub fn store(&self, place: usize, fragment: &[u8]) {
         let input = self.input.iter().skip(stored_at(place));
         for (byte, value) in input.zip(fragment) {
@@ -96,7 +96,7 @@ impl Shared {
         }
     }
 
-    /// Appends so many bytes of what is stored there.
+    /// Appends this number of bytes stored in a slot.
     pub fn read_stored(&self, place: usize, bytes: usize, to: &mut Vec<u8>) {
         let input = self.input.iter().skip(stored_at(place));
         let input = input.take(bytes.min(CARRY_BYTES));
@@ -104,12 +104,12 @@ impl Shared {
     }
 }
 
-/// The place for the next beginning of a message, which is not that of the last.
+/// Returns the slot for the next start of a message, which differs from the last one.
 pub fn next_place(last: usize) -> usize {
     last % STORED + 1
 }
 
-/// Where in `input` a place is.
+/// Returns the offset of a slot in `input`.
 fn stored_at(place: usize) -> usize {
     match place {
         1..=STORED => STORED_AT + (place - 1) * CARRY_BYTES,
@@ -121,16 +121,17 @@ fn stored_at(place: usize) -> usize {
 pub struct Memory {
     mapping: MmapRaw,
     application_bytes: usize,
-    /// The application's clock less the program's, in seconds: what had passed when an earlier program ended.
+    /// The application's clock less the program's, in seconds: the time that had passed when an earlier program ended.
     pub clock_ahead_s: AtomicU32,
-    /// Whether it is the next program's: what this one forgets as its connections end stays so there.
+    /// Whether it belongs to the next program: forgetting at the end of this one's connections then has no effect on
+    /// it.
     pub is_left: AtomicBool,
     /// Keeps the session from other switches.
     _lease: Option<Arc<Lease>>,
 }
 
 impl Memory {
-    /// Maps the only element of a map, which has an application's part of so many bytes.
+    /// Maps the only element of a map, which has an application's part of this size.
     pub fn map(map: BorrowedFd, application_bytes: usize) -> io::Result<Self> {
         Self::map_bytes(map, session_bytes(application_bytes), application_bytes)
     }
@@ -144,7 +145,7 @@ impl Memory {
         })
     }
 
-    /// The same without the application's part, for a session of any layout.
+    /// Maps the session without the application's part, for any layout.
     pub fn map_front(map: BorrowedFd) -> io::Result<Self> {
         Self::map_bytes(map, size_of::<Shared>(), 0)
     }
@@ -160,20 +161,20 @@ impl Memory {
         })
     }
 
-    /// How many bytes are mapped.
+    /// Returns the number of mapped bytes.
     pub fn bytes(&self) -> usize {
         self.mapping.len()
     }
 
-    /// All but the application's part.
+    /// Returns the session without the application's part.
     pub fn shared(&self) -> &Shared {
         let shared = self.mapping.as_ptr().cast::<Shared>();
-        // SAFETY: the mapping has at least a Shared's bytes, begins at a page, and lives as long as self. A Shared is made
-        // of atomics alone, for which any bytes are values and which the kernel may change meanwhile.
+        // SAFETY: the mapping has at least a Shared's bytes, starts at a page, and lives as long as self. A Shared
+        // consists of atomics, for which all bytes are valid and which the kernel may change at any time.
         unsafe { &*shared }
     }
 
-    /// Where the application's part is, which is aligned to 64 bytes and lives as long as self.
+    /// Returns a pointer to the application's part, which is aligned to 64 bytes and lives as long as self.
     ///
     /// # Panics
     /// If it does not have the size of a `T`.

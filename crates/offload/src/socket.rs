@@ -1,4 +1,4 @@
-//! What is asked of sockets beyond what libraries have.
+//! Socket queries that libraries lack.
 
 use crate::unread;
 use rustix::io::Errno;
@@ -6,15 +6,15 @@ use rustix::net::{RecvFlags, recv};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// How many bytes were written to a TCP socket since it was connected, those that have not left included. May be less than
-/// that while acknowledgements come in, but never more.
+/// Returns the number of bytes written to a TCP socket since it was connected, including those that have not left. May
+/// be too small while acknowledgements arrive, but never too large.
 pub fn written_bytes(socket: BorrowedFd) -> io::Result<u64> {
-    // In this order: what is acknowledged in between is missed, and not counted twice.
+    // In this order: bytes acknowledged in between are missed instead of counted twice.
     let acknowledged = tcp_info(socket)?.bytes_acked;
     Ok(acknowledged + unacknowledged_bytes(socket)?)
 }
 
-/// `struct tcp_info` of linux/tcp.h, as far as it is read; libc's ends before this.
+/// `struct tcp_info` of linux/tcp.h, up to the last field that is read; libc's is shorter.
 #[repr(C)]
 #[derive(Default)]
 struct TcpInfo {
@@ -26,7 +26,7 @@ struct TcpInfo {
 fn tcp_info(socket: BorrowedFd) -> io::Result<TcpInfo> {
     let mut info = TcpInfo::default();
     let mut length = size_of::<TcpInfo>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes to `info`, which has as many and is made of numbers.
+    // SAFETY: the kernel writes at most `length` bytes to `info`, which has that length and consists of numbers.
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -44,15 +44,15 @@ fn tcp_info(socket: BorrowedFd) -> io::Result<TcpInfo> {
 
 /// The request is called SIOCOUTQ for sockets.
 fn unacknowledged_bytes(socket: BorrowedFd) -> io::Result<u64> {
-    ask_count(socket, libc::TIOCOUTQ)
+    query_count(socket, libc::TIOCOUTQ)
 }
 
-/// How many bytes have come to a TCP socket since it was connected, those that nobody has read yet included.
+/// Returns the number of bytes received by a TCP socket since it was connected, including unread ones.
 pub fn received_bytes(socket: BorrowedFd) -> io::Result<u64> {
     Ok(tcp_info(socket)?.bytes_received)
 }
 
-/// How many of them were read or taken by programs.
+/// Returns the number of received bytes that were read, or taken by programs.
 pub fn read_bytes(socket: BorrowedFd) -> io::Result<u64> {
     loop {
         let received = received_bytes(socket)?;
@@ -63,31 +63,31 @@ pub fn read_bytes(socket: BorrowedFd) -> io::Result<u64> {
     }
 }
 
-/// Whether something has come that was not read.
+/// Returns whether there is unread input.
 pub fn has_unread(socket: BorrowedFd) -> io::Result<bool> {
     Ok(unread_bytes(socket)? > 0)
 }
 
-/// How many bytes have come that were not read. Without NETLINK_SOCK_DIAG, FIONREAD and what is found by looking are the next best.
+/// Returns the number of unread bytes. Without NETLINK_SOCK_DIAG, FIONREAD and peeking are the next best.
 fn unread_bytes(socket: BorrowedFd) -> io::Result<u64> {
     if let Ok(count) = unread::unread_bytes(socket) {
         return Ok(count);
     }
-    let counted = ask_count(socket, libc::FIONREAD)?;
+    let counted = query_count(socket, libc::FIONREAD)?;
     if counted > 0 {
         return Ok(counted);
     }
     // No queue is longer. Nothing is copied there.
     let mut room = vec![0; RECEIVE_BYTES as usize];
     let flags = RecvFlags::PEEK | RecvFlags::TRUNC | RecvFlags::DONTWAIT;
-    // What is wrong with the connection is found when it is read.
+    // Errors of the connection are found when it is read.
     Ok(recv(socket, &mut room[..], flags).map_or(0, |(_, count)| count as u64))
 }
 
-/// The answer to a request that is answered with a number of bytes.
-fn ask_count(socket: BorrowedFd, request: libc::c_ulong) -> io::Result<u64> {
+/// Sends a request that is answered with a number of bytes.
+fn query_count(socket: BorrowedFd, request: libc::c_ulong) -> io::Result<u64> {
     let mut count: libc::c_int = 0;
-    // SAFETY: the requests that this is called with write one int.
+    // SAFETY: the requests of the callers write one int.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), request, &mut count) };
     match result {
         0 => Ok(u64::try_from(count).unwrap_or(0)),
@@ -95,26 +95,26 @@ fn ask_count(socket: BorrowedFd, request: libc::c_ulong) -> io::Result<u64> {
     }
 }
 
-/// Has what comes to a TCP socket stay in its queue, unseen by programs and by whoever waits for it, and waits until nobody is in
-/// the middle of taking it: the option is set between two segments.
+/// Holds input of a TCP socket back in its queue, unseen by programs and waiting readers, and waits until nobody is in
+/// the middle of reading it: the option is set between two segments.
 pub fn hold_back_input(socket: BorrowedFd) -> io::Result<()> {
     // The system limits it to half of the queue.
     set_option(socket, libc::SO_RCVLOWAT, libc::c_int::MAX)
 }
 
-/// The opposite. Tells whoever waits what has come meanwhile.
+/// Ends holding back, and notifies waiting readers of input that arrived during it.
 pub fn let_input_in(socket: BorrowedFd) -> io::Result<()> {
     set_option(socket, libc::SO_RCVLOWAT, 1)
 }
 
-/// How much the kernel may keep of what came from a switch and of what goes to it, in bytes of its memory. Queues that are
-/// longer make nothing faster, and a switch that does not read costs as much.
+/// Maximum size of the kernel's queues of input from a switch and output to it, in bytes of its memory. Longer queues
+/// do not increase the speed, and a switch that does not read occupies them.
 const RECEIVE_BYTES: libc::c_int = 4 << 20;
 const SEND_BYTES: libc::c_int = 2 << 20;
 
 /// Bounds a switch's queues in the kernel, whatever the system's settings allow.
 pub fn bound_queues(socket: BorrowedFd) -> io::Result<()> {
-    // The system doubles what it is asked for.
+    // The system doubles the requested size.
     set_option(socket, libc::SO_RCVBUFFORCE, RECEIVE_BYTES / 2)?;
     set_option(socket, libc::SO_SNDBUFFORCE, SEND_BYTES / 2)
 }
@@ -136,14 +136,14 @@ fn set_option(socket: BorrowedFd, option: libc::c_int, value: libc::c_int) -> io
     }
 }
 
-/// The address at the other end, for the log.
+/// Returns the address at the other end, for the log.
 pub fn peer(socket: BorrowedFd) -> String {
     let address = rustix::net::getpeername(socket).ok().flatten();
     let address = address.and_then(|any| std::net::SocketAddr::try_from(any).ok());
     address.map_or_else(|| "unknown".into(), |address| address.to_string())
 }
 
-/// Whether the other end is on this machine, so that the processor that sends a segment is also the one that receives it.
+/// Returns whether the other end is on this machine, so that the processor that sends a segment also receives it.
 pub fn is_peer_local(socket: BorrowedFd) -> bool {
     let ip = |address: rustix::io::Result<rustix::net::SocketAddrAny>| {
         let address = std::net::SocketAddr::try_from(address.ok()?).ok()?;
@@ -154,7 +154,7 @@ pub fn is_peer_local(socket: BorrowedFd) -> bool {
     peer.is_some_and(|ip| ip.is_loopback()) || peer == ip(rustix::net::getsockname(socket))
 }
 
-/// The kernel's number for a socket, which no other has.
+/// Returns the kernel's unique number for a socket.
 pub fn cookie(socket: BorrowedFd) -> io::Result<u64> {
     Ok(rustix::net::sockopt::socket_cookie(socket)?)
 }
@@ -166,14 +166,14 @@ mod tests {
     use std::os::fd::AsFd;
 
     #[test]
-    fn peers_of_the_same_machine_are_told() {
+    fn local_peers_are_recognized() {
         for address in [
             "127.0.0.1:0",
             "127.9.8.7:0",
             "[::1]:0",
             "[::ffff:127.0.0.1]:0",
         ] {
-            // A machine may be without IPv6.
+            // The machine may have no IPv6.
             let Ok(listener) = TcpListener::bind(address) else {
                 continue;
             };

@@ -1,4 +1,4 @@
-//! Where the next program goes on with a connection, whenever the earlier one died.
+//! The state from which the next program continues a connection, whenever the earlier one died.
 //!
 //! **States** of a connection that is attached. The program dies in any of them, and between any two steps:
 //!
@@ -6,59 +6,61 @@
 //!             attach              hand_over
 //!   not attached ──► in, program's ──────► in, kernel's
 //!                      ▲   ▲ │  ▲            │
-//!                      │   │ │  └────────────┘ something is passed, or reclaim
+//!                      │   │ │  └────────────┘ input is passed, or reclaim
 //!              step_in │   │ │ step_aside
-//!                      │   └─┼── where something was passed meanwhile
+//!                      │   └─┼── if input was passed in between
 //!                      └─ aside ◄┘
 //! ```
 //!
-//! **Steps**, in this order. After each, the counts tell where the program was:
+//! **Steps**, in this order. After each, the counts show how far the program was:
 //!
-//! - *attach* stores `written` and `unpassed`, then that it is attached, then enters the maps. Before it has entered them, nothing
-//!   has been passed.
-//! - *hand over*, once all replies are written, stores `written`, then makes the kernel the owner. While replies are on their way, the
-//!   program writes nothing: what it has written is what is stored, or all that was written less the replies, whichever is more.
-//! - *step aside*, once all replies are written and all that was passed is read, holds input back, leaves the map, and lets input in.
-//!   Where something was passed before input was held back, it enters the map again. The next program lets input in, and enters the map
-//!   where not all that was passed has been read.
-//! - *step in*, with an empty queue, stores in `unpassed` all that came straight to the program, then enters the map. What it has read
-//!   beyond `unpassed` was passed before, or came straight after the program last stepped aside.
-//! - *let go* steps aside, notes in the journal what the kernel has done, and gives the session back. Before the note, the next program
-//!   finds the connection aside; after it, it has none to take over.
+//! - *attach* stores `written` and `unpassed`, then that it is attached, then enters the maps. Before it has entered
+//!   them, no input has been passed.
+//! - *hand over*, once all replies are written, stores `written`, then makes the kernel the owner. While replies are on
+//!   their way, the program does not write: the number of bytes that it has written is the stored one, or all bytes
+//!   written less the replies, whichever is more.
+//! - *step aside*, once all replies are written and all passed input is read, holds input back, leaves the map, and
+//!   lets input in. If input was passed before it was held back, it enters the map again. The next program lets input
+//!   in, and enters the map if not all passed input has been read.
+//! - *step in*, with an empty queue, stores the number of bytes received directly in `unpassed`, then enters the map.
+//!   The bytes that the program has read beyond `unpassed` were passed before, or received directly after it last
+//!   stepped aside.
+//! - *let go* steps aside, stores the kernel's work in the journal, and returns the session. Before the journal is
+//!   written, the next program finds the connection aside; after it, there is none to take over.
 //! - *leave* changes nothing: it is a death between two steps.
 
-/// What the kernel and the session have counted, in bytes. The program owns the connection.
+/// Byte counts of the kernel and the session. The program owns the connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Counts {
-    /// Whether input goes through the kernel's programs.
+    /// Whether input passes through the kernel's programs.
     pub is_in: bool,
-    /// What has left the socket's queue, also what the kernel has answered.
+    /// Bytes that have left the socket's queue, including those that the kernel has answered.
     pub consumed: u64,
-    /// What was written to the socket, replies of the kernel's included.
+    /// Bytes written to the socket, including the kernel's replies.
     pub written: u64,
     /// The input that the kernel has answered.
     pub taken: u64,
     /// Its replies, written or not.
     pub replied: u64,
-    /// What was passed to programs.
+    /// Input passed to programs.
     pub passed: u64,
-    /// What came straight to programs, as far as that is stored.
+    /// Input received directly by programs, as stored.
     pub unpassed: u64,
-    /// What programs had written when the connection was last handed over.
+    /// Bytes that programs had written when the connection was last handed over.
     pub handed_over: u64,
 }
 
-/// Where programs were with the connection.
+/// The position of programs in the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// Whether the socket must enter the map again: what was passed can be read in order only while it is there.
+    /// Whether the socket must enter the map again: passed input can be read in order only while it is in the map.
     pub enters: bool,
-    /// What was read of what had come straight to programs before `unpassed` was stored, and since.
+    /// Bytes received directly and read, before `unpassed` was stored and since.
     pub before: u64,
     pub read_aside: u64,
-    /// What was read of what was passed.
+    /// Passed bytes that were read.
     pub read: u64,
-    /// What programs have written.
+    /// Bytes that programs have written.
     pub written: u64,
 }
 

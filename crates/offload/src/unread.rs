@@ -1,8 +1,9 @@
-//! How many bytes of a TCP socket's input are unread, also while the kernel's programs take its input.
+//! The number of unread bytes of a TCP socket's input, also while the kernel's programs read its input.
 //!
-//! Bytes that the programs pass wait in the socket's queue in the map. Before that, they may wait behind replies that are on their
-//! way to the switch, in another queue. FIONREAD counts all queues in earlier kernels; Linux 7.0, and later releases of 6.18, count the
-//! map's alone. NETLINK_SOCK_DIAG reports all received bytes less all that were read, in every version.
+//! Bytes that the programs pass wait in the socket's queue in the map. Before that, they may wait behind replies that
+//! are on their way to the switch, in another queue. FIONREAD counts all queues in earlier kernels; Linux 7.0, and
+//! later releases of 6.18, count only the map's. NETLINK_SOCK_DIAG reports all received bytes less all that were read,
+//! in every version.
 
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
@@ -37,12 +38,12 @@ pub fn unread_bytes(socket: BorrowedFd) -> Result<u64, Errno> {
     )?;
     send(&kernel, &request, SendFlags::empty())?;
     let mut answer = [0; 4096];
-    // The kernel answers within the call that asks.
+    // The kernel answers within the call that sends the request.
     let (_, length) = recv(&kernel, &mut answer[..], RecvFlags::DONTWAIT)?;
     read(answer.get(..length).unwrap_or_default())
 }
 
-/// Asks for the socket with its addresses and cookie.
+/// Requests the socket with its addresses and cookie.
 fn request(socket: BorrowedFd) -> Result<Vec<u8>, Errno> {
     let (local, peer) = (address(getsockname(socket)?)?, getpeername(socket)?);
     let peer = address(peer.ok_or(Errno::NOTCONN)?)?;
@@ -121,7 +122,7 @@ mod tests {
             ("[::]:0", "127.0.0.1"),
             ("[::1]:0", "::1"),
         ] {
-            // A machine may be without IPv6.
+            // The machine may have no IPv6.
             let Ok(listener) = TcpListener::bind(listens) else {
                 continue;
             };

@@ -1,4 +1,4 @@
-//! What wakes a program when it becomes the owner: a ring of the kernel's, of which only the positions are read.
+//! The waker of a program that becomes the owner: a ring of the kernel, of which only the positions are read.
 
 use memmap2::{MmapOptions, MmapRaw};
 use std::io;
@@ -6,14 +6,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
-/// The size of a ring: a page, which is the least.
+/// Returns the size of a ring: a page, which is the minimum.
 pub fn ring_bytes() -> usize {
-    // SAFETY: it only asks.
+    // SAFETY: it only returns a value.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(page).expect("every system has pages")
 }
 
-/// A ring, which can be read from, as `epoll` has it, after something was put into it.
+/// A ring, which becomes readable, for `epoll`, after something was put into it.
 pub struct Waker {
     ring: OwnedFd,
     consumer: MmapRaw,
@@ -36,7 +36,7 @@ impl Waker {
         })
     }
 
-    /// Takes all that is in it.
+    /// Empties the ring.
     pub fn clear(&self) {
         let last = position(&self.producer).load(Acquire);
         position(&self.consumer).store(last, Release);
@@ -49,9 +49,9 @@ impl AsFd for Waker {
     }
 }
 
-/// The position at the front of a page.
+/// Returns the position at the front of a page.
 fn position(page: &MmapRaw) -> &AtomicU64 {
-    // SAFETY: a page is mapped there for as long as `page` lives, which begins with a number that the kernel reads and writes
-    // atomically. The producer's, which is mapped for reading, is only read.
+    // SAFETY: a page is mapped there for as long as `page` lives, which starts with a number that the kernel reads and
+    // writes atomically. The producer's, which is mapped for reading, is only read.
     unsafe { &*page.as_ptr().cast() }
 }

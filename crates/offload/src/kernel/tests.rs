@@ -1,4 +1,4 @@
-//! Each reason for which there is no kernel half is told.
+//! Tests of each reason for which there is no kernel half.
 
 use super::*;
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
@@ -13,9 +13,9 @@ fn a_release_begins_with_its_version() {
     assert!(version_of("6.10.1").is_some_and(|version| version > OLDEST));
 }
 
-/// What is said of a system with these settings.
+/// Returns the message for a system with these settings.
 #[cfg(not(without_programs))]
-fn said_of(release: &str, jit: Option<&str>) -> Option<String> {
+fn message_of(release: &str, jit: Option<&str>) -> Option<String> {
     let settings = tempfile::tempdir().unwrap();
     for folder in ["kernel", "net/core"] {
         fs::create_dir_all(settings.path().join(folder)).unwrap();
@@ -30,22 +30,22 @@ fn said_of(release: &str, jit: Option<&str>) -> Option<String> {
 
 #[cfg(not(without_programs))]
 #[test]
-fn an_old_kernel_and_one_without_jit_are_told() {
+fn an_old_kernel_and_one_without_jit_are_reported() {
     assert_eq!(
-        said_of("6.1.0-28-amd64\n", Some("1\n")).as_deref(),
+        message_of("6.1.0-28-amd64\n", Some("1\n")).as_deref(),
         Some("Linux 6.1.0-28-amd64 is too old: expected 6.6 or later")
     );
     assert_eq!(
-        said_of("6.12.9\n", Some("0\n")).as_deref(),
+        message_of("6.12.9\n", Some("0\n")).as_deref(),
         Some("the kernel's JIT compiler is off: type `sysctl net.core.bpf_jit_enable=1`")
     );
-    assert_eq!(said_of("6.6.0\n", Some("1\n")), None);
-    // A kernel that cannot but compile has no such setting, and a container may hide it.
-    assert_eq!(said_of("6.6.0\n", None), None);
+    assert_eq!(message_of("6.6.0\n", Some("1\n")), None);
+    // A kernel that always compiles has no such setting, and a container may hide it.
+    assert_eq!(message_of("6.6.0\n", None), None);
 }
 
 #[test]
-fn errors_while_loading_say_what_is_missing() {
+fn errors_while_loading_name_the_missing_part() {
     let because = |error: rustix::io::Errno| {
         let error = io::Error::from(error);
         let error = io::Error::new(error.kind(), error.to_string());
@@ -57,10 +57,10 @@ fn errors_while_loading_say_what_is_missing() {
     assert!(because(rustix::io::Errno::INVAL).contains("refuses its programs"));
 }
 
-/// A thread of root's without capabilities may load nothing; one with the three that are asked for may.
+/// A thread of root without capabilities may not load programs; one with the three that the error names may.
 #[cfg(not(without_programs))]
 #[test]
-fn privileges_are_asked_for_and_suffice() {
+fn the_required_privileges_suffice() {
     let asked_for = CapabilitySet::BPF | CapabilitySet::NET_ADMIN | CapabilitySet::PERFMON;
     let has_all = capabilities(None).is_ok_and(|sets| sets.effective.contains(asked_for));
     let start_with = |effective| {
@@ -97,24 +97,24 @@ fn privileges_are_asked_for_and_suffice() {
     }
 }
 
-/// Set in a process that tells whether the kernel half is available to it.
+/// Set in a process that reports whether the kernel half is available to it.
 #[cfg(not(without_programs))]
 const ASKED: &str = "URTICA_TEST_IS_AVAILABLE";
 
-/// Not a test by itself.
+/// Run only as a child of the test below.
 #[cfg(not(without_programs))]
 #[test]
-fn tell_whether_it_is_available() {
+fn report_availability() {
     if std::env::var_os(ASKED).is_some() {
         let told = Kernel::start().map_or_else(|reason| reason.to_string(), |_| "it is".into());
         println!("available: {told}");
     }
 }
 
-/// Root of a user namespace has all capabilities, and may load nothing.
+/// Root of a user namespace has all capabilities, and still may not load programs.
 #[cfg(not(without_programs))]
 #[test]
-fn the_root_of_a_container_is_told_what_is_in_the_way() {
+fn the_root_of_a_container_gets_the_reason() {
     if Kernel::start().is_err() {
         return;
     }
@@ -124,7 +124,7 @@ fn the_root_of_a_container_is_told_what_is_in_the_way() {
         .arg(test)
         .args([
             "--exact",
-            "kernel::tests::tell_whether_it_is_available",
+            "kernel::tests::report_availability",
             "--nocapture",
         ])
         .env(ASKED, "1")
@@ -134,7 +134,7 @@ fn the_root_of_a_container_is_told_what_is_in_the_way() {
         Ok(said) if said.contains("available:") => {
             assert!(said.contains("container or user namespace"), "{said}");
         }
-        // No `unshare`, or no user namespaces here.
+        // No `unshare`, or no user namespaces on this machine.
         said => println!("skipped: needs user namespaces ({said:?})"),
     }
 }

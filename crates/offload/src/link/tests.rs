@@ -1,5 +1,5 @@
-//! A link between two sockets, with the test in the place of the controller: what takes a clock of one's own, or a hand in the
-//! kernel's maps.
+//! Tests of a link between two sockets, with the test instead of the controller, which need control of the clock or of
+//! the kernel's maps.
 
 use super::*;
 use crate::learning_switch::prepare;
@@ -15,10 +15,10 @@ const FLOW_MOD: u8 = 14;
 const PACKET_OUT: u8 = 13;
 const PLACES: usize = 64;
 
-/// How long the system may take to do what it was asked.
+/// Maximum time for the system's reaction.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The programs in the kernel; without, a line that says so, or a failure with CI=true.
+/// Loads the programs; if that fails, prints a line, or fails with CI=true.
 fn kernel() -> Option<Kernel> {
     match Kernel::start() {
         Ok(kernel) => Some(kernel),
@@ -30,18 +30,18 @@ fn kernel() -> Option<Kernel> {
     }
 }
 
-/// A switch, and what answers it in the kernel.
+/// A switch, and its kernel half.
 struct Bench {
     switch: TcpStream,
     socket: TcpStream,
     link: Link,
     version: Version,
-    /// The program's table, which stays alive.
+    /// The program's table, which must stay alive.
     _places: SharedPlaces,
 }
 
 impl Bench {
-    /// The kernel owns the connection, and knows no host.
+    /// Creates a connection that the kernel owns, without known hosts.
     fn new(kernel: &Kernel, version: Version) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let switch = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -69,7 +69,7 @@ impl Bench {
         self.link.hand_over(self.socket.as_fd(), handover).unwrap()
     }
 
-    /// A packet from one host to another comes to the switch; host N is behind port N.
+    /// Sends a packet-in for a packet from one host to another; host N is behind port N.
     fn send(&mut self, src: u8, dst: u8) {
         let mut frame = [0; 64];
         (frame[5], frame[11]) = (dst, src);
@@ -92,7 +92,7 @@ impl Bench {
         self.switch.write_all(&message).unwrap();
     }
 
-    /// The header of the kernel's answer.
+    /// Returns the header of the kernel's answer.
     fn answer_header(&mut self) -> Header {
         let mut reply = [0; 200];
         let count = self.switch.read(&mut reply).expect("an answer in time");
@@ -111,7 +111,7 @@ impl Bench {
         self.answer()
     }
 
-    /// So much time passes, by the clock that the kernel compares ages with.
+    /// Advances the clock that the kernel compares ages with.
     fn pass(&mut self, seconds: u64) {
         let clock = &self.link.shared().clock_ns;
         let started = clock.load(Relaxed);
@@ -119,7 +119,7 @@ impl Bench {
     }
 }
 
-/// As `l2` forgets them: after more than 300 s of silence.
+/// Like `l2`: after more than 300 s of silence.
 #[test]
 fn a_host_is_forgotten_after_a_silence() {
     let Some(kernel) = kernel() else { return };
@@ -136,9 +136,9 @@ fn a_host_is_forgotten_after_a_silence() {
     }
 }
 
-/// The next program's clock begins anew, and hosts are as old as they were.
+/// The next program's clock starts again, and hosts keep their age.
 #[test]
-fn hosts_do_not_become_younger_with_the_next_program() {
+fn hosts_keep_their_age_in_the_next_program() {
     let Some(kernel) = kernel() else { return };
     let mut bench = Bench::new(&kernel, Version::Of13);
     assert_eq!(bench.ask(1, 2), PACKET_OUT);
@@ -157,9 +157,9 @@ fn hosts_do_not_become_younger_with_the_next_program() {
     assert_eq!(bench.ask(3, 1), PACKET_OUT, "host 1 is forgotten");
 }
 
-/// Somebody takes the socket out of the kernel's maps: the program finds what comes from then on, and goes on alone.
+/// The socket is removed from the kernel's maps: the program finds later input, and continues alone.
 #[test]
-fn the_program_goes_on_alone_where_the_kernels_part_is_gone() {
+fn the_program_continues_alone_without_the_kernels_part() {
     let Some(kernel) = kernel() else { return };
     let mut bench = Bench::new(&kernel, Version::Of13);
     assert_eq!(bench.ask(1, 2), PACKET_OUT);
@@ -183,9 +183,9 @@ fn the_program_goes_on_alone_where_the_kernels_part_is_gone() {
     assert!(bench.link.may_write(bench.socket.as_fd()));
 }
 
-/// A connection with nothing to do is not taken for one that the kernel has lost.
+/// An idle connection is not considered lost.
 #[test]
-fn silence_is_no_loss() {
+fn an_idle_connection_is_not_lost() {
     let Some(kernel) = kernel() else { return };
     let mut bench = Bench::new(&kernel, Version::Of10);
     for round in 0..100_u8 {
@@ -198,7 +198,7 @@ fn silence_is_no_loss() {
     }
 }
 
-/// The kernel drops input that signals a reply: it leaves some ticks later.
+/// If the kernel drops the signal of a reply, the reply leaves some ticks later.
 #[test]
 fn a_reply_whose_signal_was_lost_is_signalled_again() {
     let Some(kernel) = kernel() else { return };
@@ -219,7 +219,7 @@ fn a_reply_whose_signal_was_lost_is_signalled_again() {
     }
 }
 
-/// Signals that come beside those of the kernel send nothing twice and lose nothing.
+/// Signals concurrent with the kernel's own neither duplicate nor lose replies.
 #[test]
 fn more_signals_than_replies_do_no_harm() {
     const ROUNDS: u32 = 50_000;
@@ -248,9 +248,9 @@ fn more_signals_than_replies_do_no_harm() {
     });
 }
 
-/// Bytes that nobody has seen are missing for good.
+/// Bytes that were never seen are missing for good.
 #[test]
-fn a_connection_that_has_lost_something_ends() {
+fn a_connection_that_lost_input_ends() {
     let Some(kernel) = kernel() else { return };
     let mut bench = Bench::new(&kernel, Version::Of13);
     assert_eq!(bench.ask(1, 2), PACKET_OUT);
@@ -266,7 +266,7 @@ fn a_connection_that_has_lost_something_ends() {
     bench.socket.set_nonblocking(false).unwrap();
     let mut bytes = [0; 106];
     bench.socket.read_exact(&mut bytes).unwrap();
-    // Whoever has read that keeps it to himself.
+    // Simulates another reader of the socket.
     let Bench { socket, link, .. } = &mut bench;
     assert!(link.step_in(socket.as_fd(), true).unwrap());
     let error = link.step_aside(socket.as_fd()).unwrap_err().to_string();

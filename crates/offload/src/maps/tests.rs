@@ -5,11 +5,11 @@ use crate::kernel::Kernel;
 use std::cell::Cell;
 use std::os::fd::AsRawFd;
 
-/// `BPF_MAP_TYPE_ARRAY_OF_MAPS`, as `/proc` has it.
+/// `BPF_MAP_TYPE_ARRAY_OF_MAPS`, as in `/proc`.
 const OF_MAPS: &str = "map_type:\t12\n";
 
 thread_local! {
-    /// How many times this thread has changed a map of maps.
+    /// Number of changes of maps of maps by this thread.
     static CHANGES: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -22,7 +22,7 @@ pub fn note(command: libc::c_int, map: &OwnedFd) {
     }
 }
 
-/// Many more sessions than are made at first, several times, so that each is used by more than one switch.
+/// Uses many more sessions than are created at first, several times, so that each is used by more than one switch.
 #[test]
 fn joining_and_leaving_change_no_map_of_maps() {
     let Ok(kernel) = Kernel::start() else {

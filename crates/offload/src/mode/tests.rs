@@ -1,4 +1,4 @@
-//! When the kernel half steps aside and comes back: single cases, and properties of any load.
+//! Tests of when the kernel half steps aside and returns: single cases, and properties of any load.
 
 use super::*;
 use proptest::prelude::*;
@@ -12,8 +12,7 @@ fn local() -> Pace {
     pace
 }
 
-/// A connection of which each read brings so many bytes, until the kernel half wants to change over. Returns the number of
-/// reads.
+/// Simulates reads of this number of bytes each, until the kernel half would change over. Returns the number of reads.
 fn reads_until_change(pace: &mut Pace, bytes: usize, taken: u64) -> u32 {
     let before = pace.wants_kernel;
     (1..=5000)
@@ -25,7 +24,7 @@ fn reads_until_change(pace: &mut Pace, bytes: usize, taken: u64) -> u32 {
 }
 
 #[test]
-fn a_long_queue_drives_it_away_and_a_short_one_brings_it_back() {
+fn it_leaves_at_a_long_queue_and_returns_at_a_short_one() {
     for (mut pace, long) in [
         (Pace::new(Mode::Auto), LONG_READ),
         (local(), LOCAL_LONG_READ),
@@ -37,7 +36,7 @@ fn a_long_queue_drives_it_away_and_a_short_one_brings_it_back() {
 }
 
 #[test]
-fn what_lies_between_changes_nothing() {
+fn reads_of_medium_length_change_nothing() {
     for mut pace in [Pace::new(Mode::Auto), local()] {
         let limit = pace.max_input_bytes();
         let look = |pace: &mut Pace, bytes| {
@@ -50,9 +49,9 @@ fn what_lies_between_changes_nothing() {
     }
 }
 
-/// Two packet-ins that came at the same time neither bring it back nor keep it away.
+/// Two packet-ins that arrive together neither bring the kernel half back nor keep it away.
 #[test]
-fn among_short_reads_some_may_lie_between() {
+fn some_medium_reads_may_be_among_short_ones() {
     let mut pace = local();
     reads_until_change(&mut pace, LOCAL_LONG_READ, 0);
     let reads = (1..=5000).find(|at| {
@@ -74,7 +73,7 @@ fn single_bursts_do_not_drive_it_away() {
     }
 }
 
-/// The program reads bursts alone then: the kernel answers what is between them.
+/// The program then reads only bursts: the kernel answers the messages between them.
 #[test]
 fn bursts_among_many_short_segments_do_not_drive_it_away() {
     let mut pace = local();
@@ -82,7 +81,7 @@ fn bursts_among_many_short_segments_do_not_drive_it_away() {
         pace.note_read(2624, burst * 10_000);
         assert!(pace.wants_kernel(burst * 10_000));
     }
-    // Segments of 32 packet-ins, of which one is cut in two now and then.
+    // Segments of 32 packet-ins, some of which are split in two.
     let taken = 10_000_000;
     let stays = (1..=LONG_READS).all(|at| {
         let taken = taken + u64::from(at) * 500;
@@ -93,7 +92,7 @@ fn bursts_among_many_short_segments_do_not_drive_it_away() {
 }
 
 #[test]
-fn who_swings_waits_longer_each_time_up_to_a_bound() {
+fn alternating_loads_double_the_wait_up_to_a_bound() {
     let mut pace = Pace::new(Mode::Auto);
     let mut waits = Vec::new();
     for _ in 0..12 {
@@ -102,7 +101,7 @@ fn who_swings_waits_longer_each_time_up_to_a_bound() {
     }
     assert!(waits.windows(2).all(|pair| pair[0] <= pair[1]), "{waits:?}");
     assert_eq!(waits.last(), Some(&MAX_SHORT_READS));
-    // A stay that was worthwhile makes good for it.
+    // A worthwhile period resets the wait.
     reads_until_change(&mut pace, LONG_READ, WORTHWHILE_BYTES);
     assert_eq!(
         reads_until_change(&mut pace, 100, WORTHWHILE_BYTES),
@@ -111,16 +110,16 @@ fn who_swings_waits_longer_each_time_up_to_a_bound() {
 }
 
 #[test]
-fn silence_brings_it_back() {
+fn it_returns_after_silence() {
     let mut pace = Pace::new(Mode::Auto);
     reads_until_change(&mut pace, LONG_READ, 0);
-    // The first look came right after the last read.
+    // The first check followed right after the last read.
     assert!(!(2..IDLE_LOOKS).any(|_| pace.wants_kernel(0)));
     assert!(pace.wants_kernel(0));
 }
 
 #[test]
-fn it_stays_where_it_always_answers() {
+fn it_stays_in_kernel_mode() {
     let mut pace = Pace::new(Mode::Kernel);
     pace.expect_local_switch();
     assert_eq!(pace.max_input_bytes(), MAX_INPUT_BYTES);
@@ -130,15 +129,14 @@ fn it_stays_where_it_always_answers() {
     }
 }
 
-/// What happens to a connection: the kernel answers so many bytes, then the program reads as many as it says, or looks at it
-/// without a read.
+/// An event of a connection: the kernel answers `taken` bytes, then the program reads, or checks without a read.
 #[derive(Clone, Debug)]
 struct Event {
     taken: u64,
     read: Option<usize>,
 }
 
-/// Loads that swing: stretches of events of one kind.
+/// Alternating loads: sequences of events of one kind.
 fn loads() -> impl Strategy<Value = Vec<Event>> {
     let taken = prop_oneof![4 => Just(0), 1 => 0..3000_u64, 1 => Just(1 << 20)];
     let read = prop_oneof![
@@ -151,11 +149,11 @@ fn loads() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(stretch, 1..20).prop_map(|stretches| stretches.concat())
 }
 
-/// The rules as they are told, from the whole history since the last change.
+/// The documented rules, evaluated on the whole history since the last change.
 struct Rules {
     limit: usize,
     is_in: bool,
-    /// The reads since the last change: their bytes, and what the kernel answered before each.
+    /// The reads since the last change: their bytes, and the bytes answered by the kernel before each.
     reads: Vec<(usize, u64)>,
     looks_since_read: u32,
     wait: u32,
@@ -199,7 +197,8 @@ impl Rules {
         self.is_in
     }
 
-    /// The last long reads in a row between which the kernel answered no more than they brought.
+    /// Returns the number of the last consecutive long reads between which the kernel answered no more bytes than they
+    /// had.
     fn long_reads(&self) -> usize {
         let long = self.reads.iter().rev();
         let long = long.take_while(|(bytes, _)| *bytes > self.limit);
@@ -227,11 +226,11 @@ impl Rules {
     }
 }
 
-/// Has a connection go through a load. Returns how often it changed over.
+/// Simulates a load on a connection. Returns the number of changes.
 fn go_through(pace: &mut Pace, load: &[Event], mut each: impl FnMut(&Event, bool)) -> usize {
     let (mut taken, mut changes) = (0, 0);
     for event in load {
-        // The kernel answers nothing while it is out.
+        // The kernel does not answer while it is out.
         taken += if pace.wants_kernel { event.taken } else { 0 };
         if let Some(bytes) = event.read {
             pace.note_read(bytes, taken);
@@ -258,9 +257,9 @@ proptest! {
         });
     }
 
-    /// What changing over costs is bounded, whatever the load: it is rare where the kernel is of little use.
+    /// The cost of changing over is bounded, whatever the load: changes are rare if the kernel is not useful.
     #[test]
-    fn a_useless_kernel_half_comes_back_ever_more_rarely(reads in prop::collection::vec(1..1200_usize, 1..200)) {
+    fn a_useless_kernel_half_returns_ever_more_rarely(reads in prop::collection::vec(1..1200_usize, 1..200)) {
         let mut pace = local();
         let reads = reads.iter().cycle().take(50_000);
         let load: Vec<_> = reads.map(|&bytes| Event { taken: 0, read: Some(bytes) }).collect();
@@ -269,7 +268,7 @@ proptest! {
         prop_assert!(changes <= 2 * (doublings + 1 + load.len() / MAX_SHORT_READS as usize));
     }
 
-    /// A switch whose segments are always long is left to the program, and stays there.
+    /// A switch whose segments are always long is left to the program.
     #[test]
     fn long_segments_stay_with_the_program(reads in prop::collection::vec(LOCAL_LONG_READ..40_000, 100..5000)) {
         let mut pace = local();
@@ -277,9 +276,9 @@ proptest! {
         prop_assert_eq!(go_through(&mut pace, &load, |_, _| ()), 1);
     }
 
-    /// Whatever was before: once all reads are short, the kernel answers.
+    /// Whatever the previous load: once all reads are short, the kernel answers.
     #[test]
-    fn short_segments_come_back_to_the_kernel(load in loads(), bytes in 1..MAX_LOCAL_INPUT_BYTES / 2) {
+    fn short_segments_return_to_the_kernel(load in loads(), bytes in 1..MAX_LOCAL_INPUT_BYTES / 2) {
         let mut pace = local();
         go_through(&mut pace, &load, |_, _| ());
         let short = vec![Event { taken: 0, read: Some(bytes) }; MAX_SHORT_READS as usize];

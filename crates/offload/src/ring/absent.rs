@@ -1,4 +1,4 @@
-//! What stands in for the program and its maps where they were not built: there is never one.
+//! Substitutes for the program and its maps if they were not built; they are never instantiated.
 
 use super::queue::Untold;
 use crate::maps::Entries;
@@ -7,11 +7,11 @@ use std::convert::Infallible;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-/// Nothing.
+/// Has no values.
 pub(crate) struct Programs(Infallible);
 
 impl Programs {
-    /// There is nothing to load.
+    /// Fails, since there is no program.
     pub fn load() -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())
     }

@@ -1,4 +1,4 @@
-//! One ring and who reads it: the paper's application thread.
+//! One ring and its reader: the paper's application thread.
 
 use super::link::KernelCounts;
 use super::peer::{Peer, Read};
@@ -18,40 +18,41 @@ use std::time::{Duration, Instant};
 use urtica_controller::ConnectionId;
 use urtica_wire::split_frame;
 
-/// Replies to one switch are sent when there are so many bytes, also where nobody flushes them.
+/// Number of bytes at which replies to one switch are sent, even without a flush.
 const FLUSH_BYTES: usize = 64 << 10;
 
-/// How often sessions handle the passing of time.
+/// Interval at which sessions handle the passage of time.
 const TICK: Duration = Duration::from_millis(250);
 
-/// How many sockets one wait can report.
+/// Maximum number of sockets that one wait can report.
 const EVENTS: usize = 256;
 
-/// The epoll data that stand for something else than a connection.
+/// Epoll data that do not identify a connection.
 const RING: u64 = u64::MAX;
 const INBOX: u64 = u64::MAX - 1;
 const LISTENERS: u64 = u64::MAX - 2;
 
-/// Why [`Ring::poll`] has returned. Where nothing is set, time is up.
+/// Why [`Ring::poll`] has returned. If nothing is set, the time-out has expired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ready {
     /// There is input: [`Ring::next_record`] (the paper's POLLRDNORM).
     pub input: bool,
-    /// Switches have come or gone: [`Ring::next_event`] (POLLRDBAND). Never without [`Ring::subscribe_events`].
+    /// Switches have connected or left: [`Ring::next_event`] (POLLRDBAND). Never without [`Ring::subscribe_events`].
     pub control: bool,
-    /// The kernel has lost sockets, which are read directly from now on (POLLERR). Told once, and waited for by nobody.
+    /// The kernel has lost sockets, which are read directly from now on (POLLERR). Reported once; no one waits for it.
     pub error: bool,
-    /// All input has been handled, and there are replies to be flushed: [`Ring::flush`] (POLLOUT).
+    /// All input has been handled, and there are replies to flush: [`Ring::flush`] (POLLOUT).
     pub output: bool,
 }
 
-/// A registration for a ring, and what comes through it.
+/// A registration for a ring, and its input.
 ///
-/// One invariant: **what a switch sends reaches the program in order**, whether through the ring or, where it does not fit in
-/// there, from the socket; and nothing of a switch is handled while it does not take its replies.
+/// One invariant: **a switch's messages reach the program in order**, through the ring or, if they do not fit into it,
+/// from the socket; and no message of a switch is handled while it does not accept its replies.
 ///
-/// Registering and subscribing: [`Rings::register`](super::Rings::register), [`Ring::subscribe`], [`Ring::flush_every`]. What comes:
-/// [`Ring::poll`], [`Ring::next_record`], [`Ring::next_event`]. What goes: [`Replies`], [`Ring::flush`].
+/// Registering and subscribing: [`Rings::register`](super::Rings::register), [`Ring::subscribe`],
+/// [`Ring::flush_every`]. Input: [`Ring::poll`], [`Ring::next_record`], [`Ring::next_event`]. Output: [`Replies`],
+/// [`Ring::flush`].
 ///
 /// Thread-safety: one thread at a time; it may be sent to another, and shared behind a lock.
 pub struct Ring {
@@ -59,48 +60,48 @@ pub struct Ring {
     reader: Reader,
     registration: Registration,
     sessions: Sessions,
-    /// Switches that have come and gone, where they are subscribed to.
+    /// Events of switches that have connected and left, if subscribed to.
     events: Option<VecDeque<RingEvent>>,
     epoll: OwnedFd,
     /// Bit N: messages of type N are subscribed to.
     types: u64,
-    /// The next record of the entry at the front.
+    /// Index of the next record of the entry at the front.
     record: usize,
-    /// Connections whose sockets are to be read, by number.
+    /// Connections whose sockets must be read, by number.
     ready: VecDeque<u64>,
-    /// What is handled of the connection that was last read.
+    /// The progress of handling the connection that was last read.
     reading: Option<Reading>,
-    /// What was last read.
+    /// The bytes that were last read.
     buffer: Vec<u8>,
     /// Connections with replies that are not flushed.
     unflushed: Vec<u64>,
-    /// The connection that a record was last taken from.
+    /// The connection of the last record.
     last: u64,
     flush_interval: Option<Duration>,
     flush_due: Option<Instant>,
     next_tick: Instant,
-    /// Whether the tick has been put off until the input is handled.
+    /// Whether the tick has been delayed until the input is handled.
     is_tick_late: bool,
-    /// Whether the kernel has lost sockets, and the program has not been told.
+    /// Whether the kernel has lost sockets, and the program has not been notified.
     has_lost: bool,
 }
 
-/// How far what was read has been handled.
+/// Progress of handling bytes that were read.
 struct Reading {
     number: u64,
     at: usize,
     is_drained: bool,
 }
 
-/// Where a record is.
+/// Location of a record.
 enum Place {
     /// In the ring's first entry.
     Ring(usize),
-    /// In what was read.
+    /// In the bytes that were read.
     Buffer(Range<usize>),
 }
 
-/// Connections by number: 32 bits that no other has, and the place in the slab.
+/// Connections by number: 32 unique bits, and the index in the slab.
 #[derive(Default)]
 struct Peers {
     slab: Slab<Peer>,
@@ -121,7 +122,7 @@ impl Peers {
         peer.filter(|peer| peer.number == number)
     }
 
-    /// A switch is up. Of two connections that say they are this one, it is the newer.
+    /// Notes that a switch is up. Of two connections with its id, it is the newer.
     fn bring_up(&mut self, switch: RingSwitch) {
         let peers = self.slab.iter_mut().map(|(_, peer)| peer);
         let joined = peers.filter(|peer| peer.joined == Some(switch));
@@ -169,10 +170,10 @@ impl Ring {
         })
     }
 
-    /// Has messages of this type come through this ring. All others are handled by the session, as by any controller.
+    /// Passes messages of this type through this ring. All others are handled by the session, as in any controller.
     ///
     /// # Errors
-    /// [`RingError::Subscribed`] where they do already: each message has one consumer.
+    /// [`RingError::Subscribed`] if they do already: each message has one consumer.
     pub fn subscribe(&mut self, message_type: MessageType) -> Result<(), RingError> {
         if self.types & message_type.bit() != 0 {
             return Err(RingError::Subscribed);
@@ -183,28 +184,28 @@ impl Ring {
                 link.set_types(self.types);
             }
         }
-        // Those that had nothing to put into the ring.
+        // Connections that had no messages for the ring.
         for number in self.peers.numbers() {
             self.make_ready(number);
         }
         Ok(())
     }
 
-    /// Has this ring tell which switches come and go: the paper's control queue.
+    /// Makes this ring report switches that connect and leave: the paper's control queue.
     pub fn subscribe_events(&mut self) {
         self.events.get_or_insert_default();
     }
 
-    /// Has replies flushed by themselves so long after the first was written, while the program polls or takes records.
-    /// [`Ring::poll`] does not wait for [`Ring::flush`] then.
+    /// Flushes replies automatically `interval` after the first was written, while the program polls or reads records.
+    /// [`Ring::poll`] then does not wait for [`Ring::flush`].
     pub fn flush_every(&mut self, interval: Duration) {
         self.flush_interval = Some(interval);
     }
 
-    /// Waits until there is something to do, for so long at most.
+    /// Waits until there is something to do, at most until the time-out.
     ///
     /// # Errors
-    /// Of the system.
+    /// The system's.
     pub fn poll(&mut self, timeout: Duration) -> io::Result<Ready> {
         let until = Instant::now().checked_add(timeout);
         loop {
@@ -227,7 +228,7 @@ impl Ring {
         }
     }
 
-    /// The next message, and what to write replies to. `None` where all that had come at the last [`Ring::poll`] is handled.
+    /// Returns the next message, and where to write replies. `None` if all input of the last [`Ring::poll`] is handled.
     pub fn next_record(&mut self) -> Option<(Record<'_>, Replies<'_>)> {
         let (number, place) = self.find()?;
         self.note_unflushed(number);
@@ -244,12 +245,12 @@ impl Ring {
         Some((record, Replies::new(switch, &mut peer.output)))
     }
 
-    /// The next switch that has come or gone.
+    /// Returns the next event of a switch that has connected or left.
     pub fn next_event(&mut self) -> Option<RingEvent> {
         self.events.as_mut()?.pop_front()
     }
 
-    /// Sends all replies. What a switch does not take waits, and so does what it says.
+    /// Sends all replies. Replies that a switch does not accept wait, and so does its input.
     pub fn flush(&mut self) {
         self.flush_due = None;
         for number in std::mem::take(&mut self.unflushed) {
@@ -260,7 +261,7 @@ impl Ring {
         }
     }
 
-    /// What the kernel has done with the input of the switches that are connected.
+    /// Returns the kernel's counts for the switches that are connected.
     pub fn counts(&self) -> KernelCounts {
         let links = self
             .peers
@@ -270,7 +271,7 @@ impl Ring {
         links.fold(KernelCounts::default(), |sum, link| sum + link.counts())
     }
 
-    /// How many switches are connected to this ring.
+    /// Returns the number of switches that are connected to this ring.
     pub fn connections(&self) -> usize {
         self.peers.slab.len()
     }
@@ -289,7 +290,7 @@ impl Ring {
         }
     }
 
-    /// The next message of the ring that is for the program.
+    /// Returns the next message of the ring that is for the program.
     fn find_in_ring(&mut self) -> Option<(u64, Place)> {
         loop {
             if let Next::Passed(number) = self.reader.next()? {
@@ -318,7 +319,7 @@ impl Ring {
         }
     }
 
-    /// Takes the next record of the first entry: for the program, or else for the session.
+    /// Reads the next record of the first entry, for the program or for the session.
     fn take_record(&mut self) -> Option<(u64, Place)> {
         let entry = self.reader.entry();
         let number = entry.connection;
@@ -329,7 +330,7 @@ impl Ring {
             return Some((number, Place::Ring(index)));
         }
         let message = entry.messages[raw.at as usize..][..raw.bytes.into()].to_vec();
-        self.tell_session(number, &message);
+        self.pass_to_session(number, &message);
         None
     }
 
@@ -338,7 +339,7 @@ impl Ring {
         self.record = 0;
     }
 
-    /// The kernel has passed a connection, and all that it had put into the ring before has been handled.
+    /// Handles a connection that the kernel has passed, after all its earlier messages in the ring.
     fn take_back(&mut self, number: u64) {
         let Some(peer) = self.peers.get_mut(number) else {
             return;
@@ -352,7 +353,7 @@ impl Ring {
         }
     }
 
-    /// The next message of what was read that is for the program. All others go to the session.
+    /// Returns the next message of the buffer that is for the program. All others are passed to the session.
     fn find_in_buffer(&mut self) -> Option<(u64, Place)> {
         loop {
             let Reading { number, at, .. } = *self.reading.as_ref()?;
@@ -372,7 +373,7 @@ impl Ring {
                     self.end_reading();
                     return None;
                 }
-                // The session says what is wrong with it, and ends.
+                // The session reports the error, and ends.
                 Err(_) => rest.len(),
             };
             let range = at..at + length;
@@ -383,11 +384,11 @@ impl Ring {
                 return Some((number, Place::Buffer(range)));
             }
             let told = std::mem::take(&mut peer.told);
-            self.tell_session_of_buffer(number, range.start + told..range.end);
+            self.pass_buffer_to_session(number, range.start + told..range.end);
         }
     }
 
-    /// Reads a connection, or handles what was kept of it.
+    /// Reads a connection, or handles its kept input.
     fn begin_reading(&mut self, number: u64) {
         let Some(peer) = self.peers.get_mut(number) else {
             return;
@@ -419,7 +420,7 @@ impl Ring {
         }
     }
 
-    /// What is left of what was read is the beginning of a message, if anything.
+    /// Ends reading: the rest of the buffer, if any, is the start of a message.
     fn end_reading(&mut self) {
         let Some(reading) = self.reading.take() else {
             return;
@@ -431,16 +432,16 @@ impl Ring {
         peer.input.clear();
         peer.input.extend_from_slice(&self.buffer[fragment.clone()]);
         if peer.switch.is_none() {
-            // It may be no switch, and send what looks like a long message that never ends.
+            // The peer may be no switch, and send an apparently long message that never ends.
             let told = std::mem::replace(&mut peer.told, fragment.len());
-            self.tell_session_of_buffer(number, fragment.start + told..fragment.end);
+            self.pass_buffer_to_session(number, fragment.start + told..fragment.end);
         }
         if reading.is_drained {
             self.hand_over(number);
         }
     }
 
-    /// All that has come has been handled: has the kernel put what comes next into the ring.
+    /// All input has been handled: makes the kernel put further input into the ring.
     fn hand_over(&mut self, number: u64) {
         let types = self.types;
         let Some(peer) = self.peers.get_mut(number) else {
@@ -458,11 +459,11 @@ impl Ring {
                 .attach(number, peer.socket(), switch.version, types, true);
             match attached {
                 Ok(link) => peer.link = Some(link),
-                // It is read from its socket meanwhile.
+                // It is read from its socket in the meantime.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) => {
                     peer.is_refused = true;
-                    tracing::warn!(dp_id = %switch.datapath_id, %error, "a switch's messages do not go through the ring; they are read from its socket");
+                    tracing::warn!(dp_id = %switch.datapath_id, %error, "cannot pass a switch's messages through the ring; reading them from its socket");
                     return;
                 }
             }
@@ -477,28 +478,28 @@ impl Ring {
 
     // ---- Sessions ----
 
-    fn tell_session_of_buffer(&mut self, number: u64, range: Range<usize>) {
+    fn pass_buffer_to_session(&mut self, number: u64, range: Range<usize>) {
         let buffer = std::mem::take(&mut self.buffer);
-        self.tell_session(number, &buffer[range]);
+        self.pass_to_session(number, &buffer[range]);
         self.buffer = buffer;
     }
 
-    /// Has the session handle a message, and sends what it says.
-    fn tell_session(&mut self, number: u64, bytes: &[u8]) {
+    /// Passes a message to the session, and sends its output.
+    fn pass_to_session(&mut self, number: u64, bytes: &[u8]) {
         let Some(peer) = self.peers.get_mut(number) else {
             return;
         };
         let result = self.sessions.handle(peer.session, bytes);
         self.sessions.take_output(peer.session, &mut peer.output);
-        self.note_told(Some(number));
+        self.note_reports(Some(number));
         self.flush_peer(number);
         if result.is_err() {
             self.close(number);
         }
     }
 
-    /// Notes what the sessions have told, this one last.
-    fn note_told(&mut self, number: Option<u64>) {
+    /// Handles the sessions' reports, those of this one last.
+    fn note_reports(&mut self, number: Option<u64>) {
         for told in self.sessions.take_reports() {
             let event = match told {
                 SwitchReport::Joined(switch) => {
@@ -520,29 +521,30 @@ impl Ring {
         }
     }
 
-    /// Does what is due.
+    /// Handles everything that is due.
     fn handle_time(&mut self) {
         self.flush_if_due();
         if Instant::now() < self.next_tick {
             return;
         }
-        // What has come meanwhile is handled before: it may be a sign of life, where the program was late.
+        // Input that has arrived is handled before: it may be a sign of life, if the program was late.
         if self.has_input() && !std::mem::replace(&mut self.is_tick_late, true) {
             return;
         }
         self.is_tick_late = false;
         self.next_tick = Instant::now() + TICK;
-        self.look_for_lost();
+        self.check_for_lost();
         let ended = self.sessions.handle_timeout();
-        self.note_told(None);
+        self.note_reports(None);
         for number in self.peers.numbers() {
             let Some(peer) = self.peers.get_mut(number) else {
                 continue;
             };
             let before = peer.output.len();
             self.sessions.take_output(peer.session, &mut peer.output);
-            let (has_said, has_ended) = (peer.output.len() > before, ended.contains(&peer.session));
-            if has_said {
+            let (has_logged, has_ended) =
+                (peer.output.len() > before, ended.contains(&peer.session));
+            if has_logged {
                 self.flush_peer(number);
             }
             if has_ended {
@@ -553,14 +555,14 @@ impl Ring {
 
     // ---- Connections ----
 
-    /// Looks whether the kernel has lost sockets: nobody would ever say that there is something to read.
-    fn look_for_lost(&mut self) {
+    /// Checks whether the kernel has lost sockets, whose input would never be reported.
+    fn check_for_lost(&mut self) {
         let mut has_lost = false;
         for (_, peer) in &mut self.peers.slab {
             has_lost |= peer.is_found_lost();
         }
         if has_lost {
-            tracing::warn!("the kernel does not fill rings any more; sockets are read instead");
+            tracing::warn!("the kernel no longer fills rings; reading sockets instead");
             self.has_lost = true;
             self.reader.find_passed();
         }
@@ -574,22 +576,22 @@ impl Ring {
         };
         let data = epoll::EventData::new_u64(number);
         if let Err(error) = epoll::add(&self.epoll, peer.socket(), data, peer.watched) {
-            tracing::warn!(%error, "a connection cannot be watched; it is closed");
+            tracing::warn!(%error, "cannot watch a connection; closing it");
             self.close(number);
         }
     }
 
     fn close(&mut self, number: u64) {
         if let Some(mut peer) = self.peers.remove(number) {
-            // A switch that has closed its own end still hears what it has asked for.
+            // A switch that has closed its own end still receives requested replies.
             let _ = peer.flush();
             self.sessions.disconnect(peer.session);
-            self.note_told(None);
+            self.note_reports(None);
             let _ = epoll::delete(&self.epoll, peer.socket());
         }
     }
 
-    /// Updates what a connection is watched for.
+    /// Updates the events that a connection is watched for.
     fn watch(&mut self, number: u64) {
         let Some(peer) = self.peers.get_mut(number) else {
             return;
@@ -670,7 +672,7 @@ impl Ring {
         }
     }
 
-    /// How long until something is due.
+    /// Returns the time until something is due.
     fn next_due(&self, now: Instant) -> Duration {
         let due = self
             .flush_due
@@ -721,13 +723,14 @@ impl Ring {
 }
 
 impl AsFd for Ring {
-    /// Readable while [`Ring::poll`] has something to do, timers excepted: for a thread that waits for several rings.
+    /// Returns a descriptor that is readable while [`Ring::poll`] has something to do, timers excepted: for a thread
+    /// that waits for several rings.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
 }
 
-/// Whether a message goes to the program rather than to the session.
+/// Returns whether a message is for the program rather than for the session.
 fn is_for_program(peer: &Peer, message: &[u8], types: u64) -> bool {
     let is_subscribed = message
         .get(1)

@@ -1,4 +1,4 @@
-//! The program in the kernel, and which rings and connections it has.
+//! The program in the kernel, and its rings and connections.
 
 use super::programs::Programs;
 use super::queue::{Queue, Untold};
@@ -12,10 +12,11 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-/// How many rings there can be: `MAX_RINGS` of `bpf/ring.bpf.c`.
+/// Maximum number of rings: `MAX_RINGS` of `bpf/ring.bpf.c`.
 const MAX_RINGS: usize = 1024;
 
-/// The kernel's half of ring mode, loaded. It is in the kernel until the last copy of this is dropped or the process ends.
+/// The kernel's half of ring mode, loaded. It stays in the kernel until the last copy of this is dropped or the process
+/// ends.
 #[derive(Clone)]
 pub struct RingKernel(Arc<Shared>);
 
@@ -25,7 +26,7 @@ struct Shared {
     slots: Mutex<Slots>,
 }
 
-/// The program, and what of its maps is in use.
+/// The program, and the used slots of its maps.
 struct Slots {
     programs: Programs,
     rings: Slab<()>,
@@ -35,21 +36,21 @@ impl RingKernel {
     /// Loads the program.
     ///
     /// # Errors
-    /// [`Unavailable`] where there is none, or the kernel does not take it.
+    /// [`Unavailable`] if there is no program, or the kernel does not accept it.
     pub fn start() -> Result<Self, Unavailable> {
         check_system()?;
         let shared = load().map_err(Unavailable::because)?;
         Ok(Self(Arc::new(shared)))
     }
 
-    /// The same for at most so many connections at a time: see [`Kernel::max_switches`](crate::Kernel::max_switches). Each takes about
-    /// 50 KB of the kernel's memory; the program reads from the others' sockets.
+    /// Limits the number of connections at a time: see [`Kernel::max_switches`](crate::Kernel::max_switches). Each
+    /// needs about 50 KB of the kernel's memory; the program reads the others' sockets.
     pub fn max_switches(self, count: u32) -> Self {
         self.0.sessions.limit(count);
         self
     }
 
-    /// A ring of at least so many bytes.
+    /// Creates a ring of at least this number of bytes.
     pub(crate) fn open_ring(&self, bytes: usize) -> io::Result<RingHandle> {
         let bytes = bytes.clamp(ring_bytes(), 1 << 30);
         let bytes = bytes.next_power_of_two();
@@ -71,29 +72,29 @@ impl RingKernel {
         }
     }
 
-    /// A session, which nobody has used.
+    /// Returns an unused session.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] where none is ready now, or there are too many.
+    /// [`io::ErrorKind::WouldBlock`] if none is ready now, or there are too many.
     pub(crate) fn open_session(&self) -> io::Result<(Lease, Memory)> {
         let lease = self.0.sessions.take().ok_or(io::ErrorKind::WouldBlock)?;
         let memory = Memory::map(lease.session())?;
         Ok((lease, memory))
     }
 
-    /// Has what comes from a switch's socket go through the program.
+    /// Passes input of a switch's socket through the program from now on.
     pub(crate) fn attach(&self, slot: u32, cookie: u64, socket: BorrowedFd) -> io::Result<()> {
         self.0.slots.lock().programs.attach(slot, cookie, socket)
     }
 
-    /// Takes a session's socket out of the maps.
+    /// Removes a session's socket from the maps.
     pub(crate) fn close_session(&self, slot: u32, cookie: u64) {
         let slots = self.0.slots.lock();
         slots.programs.forget_session(slot, cookie);
     }
 }
 
-/// A ring of the kernel's; it is given back when this is dropped.
+/// A ring of the kernel, which is returned when this is dropped.
 pub(crate) struct RingHandle {
     kernel: RingKernel,
     pub queue: Queue,
@@ -126,14 +127,12 @@ fn load() -> io::Result<Shared> {
     })
 }
 
-/// A number below `limit` that nobody has.
+/// Returns an unused number below `limit`.
 fn take(used: &mut Slab<()>, limit: usize) -> io::Result<u32> {
     let number = used.insert(());
     if number < limit {
         return Ok(number as u32);
     }
     used.remove(number);
-    Err(io::Error::other(format!(
-        "there are {limit} already, and no more are possible"
-    )))
+    Err(io::Error::other(format!("the limit of {limit} is reached")))
 }

@@ -1,8 +1,8 @@
-//! One connection's way into a ring.
+//! One connection's link to a ring.
 
 use super::kernel::RingKernel;
 use super::session::{CARRY_BYTES, Memory, Shared};
-use crate::link::{has_input, have_queue_looked_at};
+use crate::link::{has_input, have_queue_checked};
 use crate::pool::Lease;
 use crate::socket::{bound_queues, cookie};
 use std::io;
@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use urtica_wire::Version;
 
-/// What the kernel is told of a connection.
+/// A connection's parameters for the kernel.
 pub(crate) struct Setup {
     /// Its number in entries, which no other connection of the ring has or had.
     pub connection: u64,
@@ -20,20 +20,21 @@ pub(crate) struct Setup {
     pub version: Version,
     /// Whether entries have records.
     pub wants_records: bool,
-    /// Bit N: messages of type N go to the ring.
+    /// Bit N: messages of type N are sent to the ring.
     pub types: u64,
 }
 
-/// What has been done in the kernel since the connection was attached.
+/// Counts of the kernel's work since the connection was attached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelCounts {
     /// Bytes of messages that were put into the ring.
     pub delivered_bytes: u64,
-    /// How many times input was passed since it held something that does not go to the ring, or since the switch did not read.
+    /// Number of times that input was passed because it contained a message that is not for the ring, or because the
+    /// switch did not read.
     pub passed: u64,
-    /// How many times input was passed since it was long: the queue is, and large reads are faster then.
+    /// Number of times that input was passed because it was long: then the queue is, too, and large reads are faster.
     pub fell_back: u64,
-    /// How many times input was passed since the ring was full.
+    /// Number of times that input was passed because the ring was full.
     pub ring_full: u64,
 }
 
@@ -50,13 +51,13 @@ impl std::ops::Add for KernelCounts {
     }
 }
 
-/// One connection's way into a ring. Either the kernel puts its input there, or the program reads it from the socket.
+/// One connection's link to a ring. Either the kernel puts its input there, or the program reads it from the socket.
 pub(crate) struct Link {
     kernel: RingKernel,
     lease: Lease,
     cookie: u64,
     memory: Arc<Memory>,
-    /// Bytes that the program has read from the socket since it was attached.
+    /// Number of bytes that the program has read from the socket since it was attached.
     read: u64,
     is_read_by_kernel: bool,
     /// Whether the kernel has lost the socket.
@@ -64,11 +65,11 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Puts the program's kernel half between this socket and the program, which goes on reading until it hands over. All that has
-    /// come so far has been read.
+    /// Puts the program's kernel half between this socket and the program, which continues reading until it hands over.
+    /// All earlier input has been read.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] where there is no session for it now.
+    /// [`io::ErrorKind::WouldBlock`] if there is no session for it now.
     pub fn attach(kernel: &RingKernel, socket: BorrowedFd, setup: &Setup) -> io::Result<Self> {
         let cookie = cookie(socket)?;
         bound_queues(socket)?;
@@ -85,7 +86,7 @@ impl Link {
         };
         link.set_up(setup);
         kernel.attach(slot, cookie, socket)?;
-        have_queue_looked_at(socket);
+        have_queue_checked(socket);
         Ok(link)
     }
 
@@ -106,28 +107,28 @@ impl Link {
         self.memory.shared()
     }
 
-    /// What the kernel and the program share of it.
+    /// Returns the memory that kernel and program share for it.
     pub fn memory(&self) -> Weak<Memory> {
         Arc::downgrade(&self.memory)
     }
 
-    /// Messages of these types go to the ring from now on.
+    /// Sends messages of these types to the ring from now on.
     pub fn set_types(&self, types: u64) {
         self.shared().types.store(types, Relaxed);
     }
 
-    /// Whether the kernel puts the input into the ring, as far as the program has been told.
+    /// Returns whether the kernel puts the input into the ring, according to the program's last information.
     pub fn is_read_by_kernel(&self) -> bool {
         self.is_read_by_kernel
     }
 
-    /// The program has read so many bytes from the socket.
+    /// Notes that the program has read this number of bytes from the socket.
     pub fn note_read(&mut self, count: usize) {
         self.read += count as u64;
     }
 
-    /// Hands the input over to the kernel, with the beginning of a message. Returns `false` where that cannot be now, for instance
-    /// because more was passed.
+    /// Hands the input over to the kernel, with the start of a message. Returns `false` if that is impossible now, for
+    /// instance because more was passed.
     pub fn hand_over(&mut self, fragment: &[u8]) -> bool {
         let shared = self.memory.shared();
         if self.is_read_by_kernel || self.is_lost || fragment.len() >= CARRY_BYTES {
@@ -139,8 +140,8 @@ impl Link {
         self.is_read_by_kernel
     }
 
-    /// Takes the input back where the kernel has passed some: appends the beginning of a message that it had kept. All that it has put
-    /// into the ring has been read. Returns whether it has.
+    /// Takes the input back if the kernel has passed some: appends the start of a message that it had kept. All earlier
+    /// messages in the ring have been read. Returns whether it has.
     pub fn take_back(&mut self, input: &mut Vec<u8>) -> bool {
         let shared = self.memory.shared();
         if !self.is_read_by_kernel || !shared.owner.is_program() {
@@ -151,8 +152,8 @@ impl Link {
         true
     }
 
-    /// Whether something waits in the socket though the kernel has passed nothing: somebody has taken the socket out of its map. The
-    /// program is the owner then, and stays that.
+    /// Returns whether input waits in the socket although the kernel has passed nothing: another process has removed
+    /// the socket from its map. The program then is the owner, and stays it.
     pub fn is_found_lost(&mut self, socket: BorrowedFd) -> bool {
         let owner = &self.memory.shared().owner;
         if !self.is_read_by_kernel || !has_input(socket) || owner.is_program() {
@@ -163,12 +164,12 @@ impl Link {
         true
     }
 
-    /// Asks the kernel to pass what comes next, behind what it has put into the ring.
-    pub fn ask_back(&self) {
+    /// Requests that the kernel passes further input, after its messages in the ring.
+    pub fn request_back(&self) {
         self.shared().is_wanted.store(1, Relaxed);
     }
 
-    /// What has been done in the kernel.
+    /// Returns the kernel's counts.
     pub fn counts(&self) -> KernelCounts {
         let (shared, get) = (self.shared(), |counter: &AtomicU64| counter.load(Relaxed));
         KernelCounts {

@@ -1,29 +1,32 @@
-//! Messages through rings: the kernel receives, cuts the stream into messages and describes them; the program reads memory.
+//! Messages through rings: the kernel receives, splits the stream into messages and describes them; the program reads
+//! memory.
 //!
 //! **What.** This is the *pass-through mode* of Shalimov and Ivashchenko, "In-kernel offloading of an SDN/OpenFlow controller", with an
 //! eBPF program on the controller's own sockets in place of a kernel module. There are two ways to use it:
 //!
 //! - A program written for `urtica-controller` runs unchanged: [`RingKernel`] is an argument of
 //!   [`Controller::input_rings`](urtica_controller::Controller::input_rings), and each shard then has a ring.
-//! - A program written as the paper's own loop: [`Rings`] listens, [`Ring`] is polled and read. This is the paper's example:
+//! - A program written as the paper's own loop: [`Rings`] listens, [`Ring`] is polled and read. This is the paper's
+//!   example:
 //!
 //! ```no_run
 #![doc = include_str!("../../examples/ring.rs")]
 //! ```
 //!
-//! | the paper's | is here |
+//! | in the paper | here |
 //! | --- | --- |
 //! | `open("/dev/ctrl")` | [`Rings::start`] |
 //! | `ioctl` to register, `mmap` | [`Rings::register`] |
 //! | `subscribe_packet_in()` | [`Ring::subscribe`]: one consumer for each type of message; other types are handled by the session |
 //! | `poll`: POLLRDNORM, POLLRDBAND, POLLOUT | [`Ring::poll`]: [`Ready::input`], [`Ready::control`], [`Ready::output`] |
-//! | the data queue | [`Ring::next_record`]: a [`Record`] tells port, xid, buffer id, switch, and where the frame lies |
+//! | the data queue | [`Ring::next_record`]: a [`Record`] has port, xid, buffer id, switch, and the frame's location |
 //! | the control queue | [`Ring::next_event`] |
 //! | the output buffer, and `write` | [`Replies`], [`Ring::flush`], and [`Ring::flush_every`] |
 //! | threads in the kernel | [`RingSettings::rings`] |
 //!
-//! **Threads.** Best are as many as rings, each with its own. One thread can wait for several rings (they are
-//! [`AsFd`](std::os::fd::AsFd)), and several threads can share one behind a lock; both cost, as in the paper.
+//! **Threads.** The best number is that of the rings, each with its own. One thread can wait for several rings (they
+//! are [`AsFd`](std::os::fd::AsFd)), and several threads can share one behind a lock; both have a cost, as in the
+//! paper.
 //!
 //! # One packet-in, through a ring
 //!
@@ -40,22 +43,24 @@
 //!  switch ◄══ socket ◄── one send(2) for many ◄── Ring::flush, or the shard's batch
 //! ```
 //!
-//! 1. **`to_ring`** runs for every segment of a switch's input, on whichever processor receives it. A segment goes to the ring as a
-//!    whole or not at all. The beginning of a message at its end is kept, so that all messages in the ring are whole.
-//! 2. **Ownership** (`bpf/owner.h`). A segment that does not go to the ring is passed to the socket's queue, and all that follows it too,
-//!    until the program has read all that was passed and hands over again. The ring itself says so, behind all that was put there
-//!    before. So order is kept, whatever is passed for whatever reason.
-//! 3. **Back-pressure.** The ring has a bound; beyond that the socket's queue grows, which has one, too; then TCP stops the switch. Of a
-//!    switch that does not take its replies, the program asks for the input back, and does not read it.
-//! 4. **No copy after the kernel's.** A [`Record`] borrows the ring. What came from the socket's queue is described here in the same
-//!    way ([`Record`] cannot be told apart), from a buffer.
+//! 1. **`to_ring`** runs for every segment of a switch's input, on the processor that receives it. A segment is put
+//!    into the ring as a whole or not at all. The start of a message at its end is kept, so that all messages in the
+//!    ring are complete.
+//! 2. **Ownership** (`bpf/owner.h`). A segment that is not for the ring is passed to the socket's queue, and so are all
+//!    later ones, until the program has read all passed input and hands over again. An entry of the ring reports this,
+//!    after all earlier messages. So the order is kept, whatever is passed and why.
+//! 3. **Back-pressure.** The ring has a bound; beyond that the socket's queue grows, which has one, too; then TCP stops
+//!    the switch. If a switch does not accept its replies, the program requests the input back, and does not read it.
+//! 4. **No copy after the kernel's.** A [`Record`] borrows the ring. Messages from the socket's queue are described
+//!    here in an identical way (a [`Record`] does not show its origin), from a buffer.
 //!
-//! **Cost.** Two copies in the kernel, where a read has one, and a program's run for each segment; in return no system call for each
-//! switch. That gains where many switches send little at a time. Under flood nearly all input comes in segments longer than 16 KiB, is
-//! passed and read as without rings, and the program's runs come on top: the mode loses there.
+//! **Cost.** Two copies in the kernel instead of a read's one, and a program's run for each segment; in return no
+//! system call for each switch. That pays if many switches send little at a time. Under flood nearly all input arrives
+//! in segments longer than 16 KiB, is passed and read as without rings, and the program's runs are an additional cost:
+//! the mode loses there.
 //!
-//! **Errors.** Messages that are malformed, and streams that cannot be cut into messages, are passed, and answered by the session as
-//! without rings.
+//! **Errors.** Malformed messages, and streams that cannot be split into messages, are passed, and answered by the
+//! session as without rings.
 
 mod consumer;
 mod kernel;

@@ -1,4 +1,4 @@
-//! One switch's connection, as a ring's program has it.
+//! One switch's connection in a program with a ring.
 
 use super::link::Link;
 use super::record::RingSwitch;
@@ -8,44 +8,45 @@ use rustix::net::{SendFlags, send};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use urtica_controller::ConnectionId;
 
-/// The most that is read at once.
+/// Maximum number of bytes read at once.
 const READ_BYTES: usize = 64 << 10;
 
-/// A connection. Its input comes through the ring while the kernel has it (`link`), and from the socket otherwise.
+/// A connection. Its input arrives through the ring while the kernel has it (`link`), and from the socket otherwise.
 pub(crate) struct Peer {
-    /// Its number in the ring: no other connection has or had it.
+    /// Its number in the ring, which no other connection has or had.
     pub number: u64,
     socket: OwnedFd,
     pub session: ConnectionId,
-    /// Who it is, once it has said so.
+    /// The switch, once it is identified.
     pub joined: Option<RingSwitch>,
     /// The switch, once it is up.
     pub switch: Option<RingSwitch>,
     pub link: Option<Link>,
     /// Whether the kernel has refused it: it is read from its socket for good.
     pub is_refused: bool,
-    /// What was received and not handled: the beginning of a message, or, where `has_kept`, more.
+    /// Input that was received and not handled: the start of a message, or, if `has_kept`, more.
     pub input: Vec<u8>,
     pub has_kept: bool,
-    /// How many bytes of the message at the front of `input` the session has seen already: while it may be no switch at all.
+    /// Number of bytes of the message at the front of `input` that the session has seen already, while the peer may be
+    /// no switch at all.
     pub told: usize,
     /// Replies that have not been sent.
     pub output: Vec<u8>,
-    /// Whether the socket has not taken all replies: nothing is handled until it has.
+    /// Whether the socket has not accepted all replies: nothing is handled until it has.
     pub is_stalled: bool,
-    /// Whether it is in the list of those that have replies to be flushed.
+    /// Whether it is in the list of connections with replies to flush.
     pub is_unflushed: bool,
-    /// Whether it is in the list of those that are to be read.
+    /// Whether it is in the list of connections to read.
     pub is_ready: bool,
     /// Whether the switch has closed its end.
     pub is_closing: bool,
-    /// What it is watched for.
+    /// The events that it is watched for.
     pub watched: EventFlags,
 }
 
-/// What a read has brought.
+/// Result of a read.
 pub(crate) enum Read {
-    /// Some bytes, or none for now; all there were, where `is_drained`.
+    /// Some bytes, or none for now; all that were there, if `is_drained`.
     Bytes { is_drained: bool },
     /// The end of the stream, or of the connection.
     End,
@@ -77,23 +78,23 @@ impl Peer {
         self.socket.as_fd()
     }
 
-    /// Whether its input comes through the ring.
+    /// Returns whether its input arrives through the ring.
     pub fn is_read_by_kernel(&self) -> bool {
         self.link.as_ref().is_some_and(Link::is_read_by_kernel)
     }
 
-    /// Whether the kernel has lost its socket: see [`Link::is_found_lost`].
+    /// Returns whether the kernel has lost its socket: see [`Link::is_found_lost`].
     pub fn is_found_lost(&mut self) -> bool {
         let (link, socket) = (&mut self.link, self.socket.as_fd());
         link.as_mut().is_some_and(|link| link.is_found_lost(socket))
     }
 
-    /// Whether messages from the ring can be handled, and need not wait behind others.
+    /// Returns whether messages from the ring can be handled now, and need not wait behind others.
     pub fn takes_messages(&self) -> bool {
         !self.is_stalled && !self.has_kept
     }
 
-    /// What to watch it for. The kernel wakes who waits for input also for what it has put into the ring.
+    /// Returns the events to watch it for. The kernel also wakes readers for input that it has put into the ring.
     pub fn interest(&self) -> EventFlags {
         if self.is_stalled {
             EventFlags::OUT
@@ -104,10 +105,10 @@ impl Peer {
         }
     }
 
-    /// Moves the beginning of a message that came before to `to`, and appends what is received.
+    /// Moves the start of an earlier message to `to`, and appends received bytes.
     pub fn read(&mut self, to: &mut Vec<u8>) -> Read {
         if let Some(link) = &mut self.link {
-            // Where the switch has closed its end, nobody has told yet that the kernel had passed something.
+            // If the switch has closed its end, it is not known yet that the kernel had passed something.
             link.take_back(&mut self.input);
         }
         to.append(&mut self.input);
@@ -129,16 +130,16 @@ impl Peer {
         }
     }
 
-    /// Keeps messages until those before them have been handled.
+    /// Keeps messages until earlier ones have been handled.
     pub fn keep(&mut self, messages: &[u8]) {
         self.input.extend_from_slice(messages);
         self.has_kept |= !messages.is_empty();
     }
 
-    /// Sends what it can of the replies.
+    /// Sends as many replies as possible.
     ///
     /// # Errors
-    /// Where the connection has ended.
+    /// If the connection has ended.
     pub fn flush(&mut self) -> Result<(), Errno> {
         let mut sent = 0;
         let result = loop {
@@ -155,7 +156,7 @@ impl Peer {
         self.output.drain(..sent);
         self.is_stalled = !self.output.is_empty();
         if let (true, Some(link)) = (self.is_stalled, &self.link) {
-            link.ask_back();
+            link.request_back();
         }
         result
     }

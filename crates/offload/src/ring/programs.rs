@@ -1,4 +1,4 @@
-//! The program and maps of `bpf/ring.bpf.c`, by way of libbpf.
+//! The program and maps of `bpf/ring.bpf.c`, loaded by libbpf.
 
 use super::queue::Untold;
 use super::session::SESSION_BYTES;
@@ -10,7 +10,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// The program, as clang has compiled it.
+/// The program, as compiled by clang.
 const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ring.o"));
 
 /// The program, loaded, and its maps.
@@ -24,7 +24,7 @@ pub(crate) struct Programs {
     switches: MapHandle,
 }
 
-// SAFETY: what is in here are file descriptors and memory of libbpf's, which is used under the mutex alone, and bound to no
+// SAFETY: this contains file descriptors and memory of libbpf, which is used only under the mutex, and bound to no
 // thread.
 unsafe impl Send for Programs {}
 
@@ -59,12 +59,12 @@ impl Programs {
         })
     }
 
-    /// The words that tell of passed input that rings had no room for.
+    /// Returns the words that report passed input for which rings had no space.
     pub fn untold(&self, rings: usize) -> io::Result<Untold> {
         Untold::map(self.untold.as_fd(), rings)
     }
 
-    /// A ring of so many bytes, a power of two and at least a page.
+    /// Creates a ring of this number of bytes, a power of two and at least a page.
     pub fn new_ring(&self, number: u32, bytes: u32) -> io::Result<OwnedFd> {
         let options = bpf_map_create_opts {
             sz: size_of::<bpf_map_create_opts>() as _,
@@ -76,12 +76,12 @@ impl Programs {
         ring.as_fd().try_clone_to_owned()
     }
 
-    /// Takes a ring out of the map.
+    /// Removes a ring from the map.
     pub fn forget_ring(&self, number: u32) {
         let _ = self.rings.delete(&number.to_ne_bytes());
     }
 
-    /// The sessions' map of maps, and how they are made.
+    /// Returns the sessions' map of maps, and their constructor.
     pub fn sessions(&self) -> io::Result<(Entries, Maker)> {
         let entries = Entries {
             sessions: self.sessions.as_fd().try_clone_to_owned()?,
@@ -94,7 +94,7 @@ impl Programs {
         Ok((entries, maker))
     }
 
-    /// Has what comes from a switch's socket go through the program.
+    /// Passes input of a switch's socket through the program from now on.
     pub fn attach(&self, slot: u32, cookie: u64, socket: BorrowedFd) -> io::Result<()> {
         let (key, value) = (cookie.to_ne_bytes(), slot.to_ne_bytes());
         self.slots
@@ -107,7 +107,7 @@ impl Programs {
         entered.map_err(to_io)
     }
 
-    /// Takes a session's socket out of the maps. What is not there any more is as it should be.
+    /// Removes a session's socket from the maps. A missing one is ignored.
     pub fn forget_session(&self, slot: u32, cookie: u64) {
         let _ = self.slots.delete(&cookie.to_ne_bytes());
         let _ = self.switches.delete(&slot.to_ne_bytes());

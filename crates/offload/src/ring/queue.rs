@@ -1,8 +1,8 @@
-//! The program's end of a ring: entries of messages that the kernel has put there, read where they lie.
+//! The program's end of a ring: entries of messages that the kernel has put there, read in place.
 //!
-//! A ring is a `BPF_MAP_TYPE_RINGBUF` (the kernel's Documentation/bpf/ringbuf.rst): a page with the consumer's position, a page with
-//! the producer's, and the data, mapped twice in a row so that nothing is cut at the end. Each entry follows a header of 8 bytes,
-//! whose first four are its length and two flags.
+//! A ring is a `BPF_MAP_TYPE_RINGBUF` (the kernel's Documentation/bpf/ringbuf.rst): a page with the consumer's
+//! position, a page with the producer's, and the data, mapped twice in a row so that nothing is split at the end. Each
+//! entry follows a header of 8 bytes, whose first four are its length and two flags.
 
 use crate::waker::ring_bytes;
 use memmap2::{MmapOptions, MmapRaw};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64, fence};
 
-/// What stands in front of each entry.
+/// Length of the header of each entry.
 const HEADER_BYTES: usize = 8;
 /// `struct entry` of `bpf/ring_session.h`.
 const HEAD_BYTES: usize = 16;
@@ -24,7 +24,7 @@ const DISCARDED: u32 = 1 << 30;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RawRecord {
-    /// Where it begins, from the first message of the entry on.
+    /// The start of the message, relative to the first message of the entry.
     pub at: u32,
     pub bytes: u16,
     pub message_type: u8,
@@ -37,21 +37,21 @@ pub struct RawRecord {
     padding: u32,
 }
 
-/// An entry: some messages of one connection, all whole. One without messages says that its input is passed to the program from
-/// here on.
+/// An entry: some messages of one connection, all complete. An entry without messages reports that further input is
+/// passed to the program.
 #[derive(Clone, Copy)]
 pub struct Entry<'q> {
     pub connection: u64,
-    /// One for each message, or none where none were asked for.
+    /// One for each message, or empty if records were not requested.
     pub records: &'q [RawRecord],
     pub messages: &'q [u8],
 }
 
-/// Of each ring, whether it was too full to tell the program what was passed.
+/// For each ring, whether it was too full to report passed input.
 pub struct Untold(MmapRaw);
 
 impl Untold {
-    /// Maps the words of this many rings.
+    /// Maps the words of this number of rings.
     pub fn map(map: BorrowedFd, rings: usize) -> io::Result<Self> {
         let memory = MmapOptions::new()
             .len(rings * size_of::<u64>())
@@ -62,13 +62,15 @@ impl Untold {
     fn take(&self, ring: u32) -> bool {
         let index = ring as usize;
         assert!((index + 1) * size_of::<u64>() <= self.0.len());
-        // SAFETY: the mapping has a word for each ring, as was just seen, and lives as long as self; the kernel changes it atomically.
+        // SAFETY: the mapping has a word for each ring, as was just checked, and lives as long as self; the kernel
+        // changes it atomically.
         let word = unsafe { &*self.0.as_ptr().cast::<AtomicU64>().add(index) };
         word.swap(0, AcqRel) != 0
     }
 }
 
-/// One ring's end. What is read stays until it is [passed over](Queue::pass_over), and until then the kernel leaves it alone.
+/// One ring's end. An entry stays until it is [released](Queue::pass_over), and until then the kernel does not change
+/// it.
 pub struct Queue {
     ring: OwnedFd,
     number: u32,
@@ -78,12 +80,12 @@ pub struct Queue {
     data: MmapRaw,
     page: usize,
     data_bytes: usize,
-    /// The position of what is read next.
+    /// The position of the next entry.
     at: u64,
 }
 
 impl Queue {
-    /// Maps a ring of so many bytes.
+    /// Maps a ring of this number of bytes.
     pub fn map(
         ring: OwnedFd,
         number: u32,
@@ -108,17 +110,17 @@ impl Queue {
         })
     }
 
-    /// The ring's number in its kernel's table.
+    /// Returns the ring's number in its kernel's table.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Where the kernel goes on writing: what is before it, and is read up to there, leaves others their turn.
+    /// Returns the position at which the kernel continues writing: reading only up to there leaves time for others.
     pub fn end(&self) -> u64 {
         position(&self.data).load(Acquire)
     }
 
-    /// Whether there is an entry before this position.
+    /// Returns whether there is an entry before this position.
     pub fn has_next(&mut self, end: u64) -> bool {
         while self.at < end {
             let length = self.header().load(Acquire);
@@ -133,7 +135,7 @@ impl Queue {
         false
     }
 
-    /// The next entry. To be called where [`Queue::has_next`].
+    /// Returns the next entry. Must be called only if [`Queue::has_next`] returned `true`.
     pub fn entry(&self) -> Entry<'_> {
         let length = (self.header().load(Acquire) & !(BUSY | DISCARDED)) as usize;
         let offset = self.offset() + HEADER_BYTES;
@@ -142,25 +144,26 @@ impl Queue {
                 && offset + length <= 2 * self.data_bytes,
             "the kernel's ring is broken"
         );
-        // SAFETY: the data are mapped twice in a row, and the entry lies in them, as was just seen. It was complete when its header
-        // lost BUSY, and the kernel does not touch it until the consumer's position is behind it, which takes `&mut self`.
+        // SAFETY: the data are mapped twice in a row, and the entry lies in them, as was just checked. It was complete
+        // when its header lost BUSY, and the kernel does not touch it until the consumer's position is after it, which
+        // needs `&mut self`.
         let entry = unsafe {
             std::slice::from_raw_parts(self.data.as_ptr().add(self.page + offset), length)
         };
         Entry::read(entry)
     }
 
-    /// Leaves the entry to the kernel.
+    /// Releases the entry to the kernel.
     pub fn pass_over(&mut self) {
         let length = self.header().load(Acquire) & !(BUSY | DISCARDED);
         self.at += (HEADER_BYTES as u64 + u64::from(length)).next_multiple_of(8);
         position(&self.consumer).store(self.at, Release);
-        // The kernel wakes only a program that has read everything, and compares positions for that: what is looked for from here
-        // on is looked for after it can see this one.
+        // The kernel wakes only a program that has read everything, and compares positions for that: checks from here
+        // on are made after it can see this one.
         fence(SeqCst);
     }
 
-    /// Whether something was passed that the ring had no room to tell of. To be called when the ring is empty.
+    /// Returns whether input was passed that the ring had no space to report. Must be called when the ring is empty.
     pub fn take_untold(&self) -> bool {
         self.untold.take(self.number)
     }
@@ -178,7 +181,7 @@ impl Queue {
 }
 
 impl AsFd for Queue {
-    /// Readable while there is something in the ring.
+    /// Readable while the ring has entries.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.ring.as_fd()
     }
@@ -194,8 +197,8 @@ impl<'q> Entry<'q> {
         let connection = head.first_chunk().expect("the head has it");
         let (count, bytes) = (word(8), word(12));
         let (records, messages) = rest.split_at(count * size_of::<RawRecord>());
-        // SAFETY: a RawRecord is made of numbers, for which any bytes are values. The records have their size, and lie at a
-        // multiple of 8: entries begin at one, and the head's size is one.
+        // SAFETY: a RawRecord consists of numbers, for which all bytes are valid. The records have their size, and lie
+        // at a multiple of 8: entries start at one, and the head's size is one.
         let records = unsafe { std::slice::from_raw_parts(records.as_ptr().cast(), count) };
         Self {
             connection: u64::from_ne_bytes(*connection),
@@ -205,12 +208,12 @@ impl<'q> Entry<'q> {
     }
 }
 
-/// The position at the front of a page.
+/// Returns the position at the front of a page.
 fn position(page: &MmapRaw) -> &AtomicU64 {
-    // SAFETY: a page is mapped there for as long as `page` lives, which begins with a number that the kernel reads and writes
-    // atomically. The producer's, which is mapped for reading, is only read.
+    // SAFETY: a page is mapped there for as long as `page` lives, which starts with a number that the kernel reads and
+    // writes atomically. The producer's, which is mapped for reading, is only read.
     unsafe { &*page.as_ptr().cast() }
 }
 
-// SAFETY: what is mapped is bound to no thread.
+// SAFETY: the mappings are bound to no thread.
 unsafe impl Send for Queue {}

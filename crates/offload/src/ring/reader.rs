@@ -1,4 +1,4 @@
-//! A ring in order: its entries, and, behind what they have put there, the connections that the kernel has passed to the program.
+//! A ring in order: its entries, and, after them, the connections that the kernel has passed to the program.
 
 use super::kernel::{RingHandle, RingKernel};
 use super::link::{Link, Setup};
@@ -10,28 +10,28 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Weak;
 use urtica_wire::Version;
 
-/// What comes next.
+/// The next item of a ring.
 pub(crate) enum Next {
     /// Messages: see [`Reader::entry`]. They stay until [`Reader::pass_over`].
     Messages,
-    /// The kernel may have passed the input of this connection to the program. All that it had put into the ring before has been
-    /// read.
+    /// The kernel may have passed the input of this connection to the program. All its earlier messages in the ring
+    /// have been read.
     Passed(u64),
 }
 
-/// A ring, as far as it was filled when the program last [looked](Reader::look).
+/// A ring, up to the position that it had when the program last [looked](Reader::look).
 pub(crate) struct Reader {
     kernel: RingKernel,
     ring: RingHandle,
-    /// Where the kernel's writing had got to.
+    /// The kernel's position at that time.
     end: u64,
-    /// Connections that were passed when the ring had no room to tell: due once `end` is reached.
+    /// Connections that were passed when the ring had no space to report it: due once `end` is reached.
     untold: Vec<u64>,
     sessions: HashMap<u64, Weak<Memory>>,
 }
 
 impl Reader {
-    /// A new ring of at least so many bytes.
+    /// Opens a new ring of at least this number of bytes.
     pub fn open(kernel: &RingKernel, bytes: usize) -> io::Result<Self> {
         Ok(Self {
             kernel: kernel.clone(),
@@ -42,8 +42,8 @@ impl Reader {
         })
     }
 
-    /// Prepares a connection's way into this ring. `connection` is a number that no other of this ring has or had; bit N of `types` says that
-    /// messages of type N go there.
+    /// Prepares a connection's link to this ring. `connection` is a number that no other of this ring has or had; bit N
+    /// of `types` sends messages of type N there.
     pub fn attach(
         &mut self,
         connection: u64,
@@ -60,25 +60,25 @@ impl Reader {
             types,
         };
         let link = Link::attach(&self.kernel, socket, &setup)?;
-        // Those of connections that have ended.
+        // Removes sessions of connections that have ended.
         self.sessions
             .retain(|_, session| session.strong_count() > 0);
         self.sessions.insert(connection, link.memory());
         Ok(link)
     }
 
-    /// Has [`Reader::next`] go on to what there is now.
+    /// Makes [`Reader::next`] continue up to the present position.
     pub fn look(&mut self) {
         self.end = self.ring.queue.end();
     }
 
-    /// Whether there is something in the ring.
+    /// Returns whether the ring has input.
     pub fn has_input(&mut self) -> bool {
         let end = self.ring.queue.end();
         !self.untold.is_empty() || self.ring.queue.has_next(end)
     }
 
-    /// What comes next; `None` where all is read that there was at the last look.
+    /// Returns the next item; `None` if everything up to the last position was read.
     pub fn next(&mut self) -> Option<Next> {
         loop {
             if self.ring.queue.has_next(self.end) {
@@ -98,17 +98,17 @@ impl Reader {
         }
     }
 
-    /// The messages that come next.
+    /// Returns the next messages.
     pub fn entry(&self) -> Entry<'_> {
         self.ring.queue.entry()
     }
 
-    /// Leaves them to the kernel, which writes others there.
+    /// Releases the messages to the kernel, which overwrites them.
     pub fn pass_over(&mut self) {
         self.ring.queue.pass_over();
     }
 
-    /// Finds connections that are passed to the program without an entry that says so.
+    /// Finds connections that are passed to the program without an entry that reports it.
     pub fn find_passed(&mut self) {
         let is_passed = |session: &Weak<Memory>| {
             let memory = session.upgrade();
@@ -119,13 +119,13 @@ impl Reader {
             .iter()
             .filter(|(_, session)| is_passed(session));
         self.untold = passed.map(|(&connection, _)| connection).collect();
-        // What they have put into the ring before is read before.
+        // Their earlier messages in the ring are read first.
         self.look();
     }
 }
 
 impl AsFd for Reader {
-    /// Readable while there is something in the ring.
+    /// Readable while the ring has entries.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.ring.queue.as_fd()
     }

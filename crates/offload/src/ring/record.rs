@@ -1,4 +1,4 @@
-//! A message as the program sees it, wherever it came from.
+//! A message as seen by the program, independent of its origin.
 
 use super::queue::RawRecord;
 use std::ops::Range;
@@ -6,8 +6,8 @@ use urtica_wire::{
     BufferId, DatapathId, DecodeError, Header, MacAddr, Message, PacketIn, PortNo, Version,
 };
 
-/// A kind of messages that a program can subscribe to: those that a switch sends unasked. Their numbers are the same in both
-/// versions.
+/// A kind of messages that a program can subscribe to: asynchronous messages of a switch. Their numbers are equal in
+/// both versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MessageType {
@@ -22,7 +22,7 @@ pub enum MessageType {
 impl MessageType {
     const ALL: [Self; 3] = [Self::PacketIn, Self::FlowRemoved, Self::PortStatus];
 
-    /// The bit that stands for it.
+    /// Returns the bit that represents it.
     pub(crate) fn bit(self) -> u64 {
         1 << self as u32
     }
@@ -42,7 +42,8 @@ pub struct RingSwitch {
     pub version: Version,
 }
 
-/// A message, and where in it things are. It borrows the ring, or what was read from the socket: nothing has been copied.
+/// A message, and the locations of its fields. It borrows the ring, or a buffer read from the socket: nothing has been
+/// copied.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'r> {
     switch: RingSwitch,
@@ -55,8 +56,8 @@ pub struct Record<'r> {
 }
 
 impl<'r> Record<'r> {
-    /// As the kernel has described it. `None` where it is of a type that it does not describe, or not well-formed: then it has told
-    /// where the message is and not more.
+    /// Creates a record from the kernel's description. Returns `None` if the message is of a type that the kernel does
+    /// not describe, or not well-formed: then the kernel has only given its location.
     pub(crate) fn of_kernel(
         switch: RingSwitch,
         raw: &RawRecord,
@@ -77,7 +78,7 @@ impl<'r> Record<'r> {
         }
     }
 
-    /// The same, read from the message here. `None` where it is of another type, or not well-formed.
+    /// Creates a record by reading the message here. Returns `None` if it is of another type, or not well-formed.
     pub(crate) fn of_message(switch: RingSwitch, message: &'r [u8]) -> Option<Self> {
         let header = Header::peek(message)?;
         let message_type = MessageType::from_wire(header.message_type)?;
@@ -100,47 +101,47 @@ impl<'r> Record<'r> {
         })
     }
 
-    /// The switch that it came from.
+    /// Returns the switch that sent the message.
     pub fn switch(&self) -> RingSwitch {
         self.switch
     }
 
-    /// The switch's datapath id.
+    /// Returns the switch's datapath id.
     pub fn datapath_id(&self) -> DatapathId {
         self.switch.datapath_id
     }
 
-    /// Its type.
+    /// Returns the type.
     pub fn message_type(&self) -> MessageType {
         self.message_type
     }
 
-    /// Its transaction id.
+    /// Returns the transaction id.
     pub fn xid(&self) -> u32 {
         self.xid
     }
 
-    /// Of a packet-in: under which id the switch keeps the packet, if it does.
+    /// Returns the id under which the switch keeps the packet of a packet-in, if it does.
     pub fn buffer_id(&self) -> BufferId {
         self.buffer_id
     }
 
-    /// Of a packet-in: the port that the packet came in by; [`PortNo::ANY`] where a 1.3 switch left that out.
+    /// Returns the ingress port of the packet of a packet-in; [`PortNo::ANY`] if a 1.3 switch omitted it.
     pub fn in_port(&self) -> PortNo {
         self.in_port
     }
 
-    /// Of a packet-in: the packet from its Ethernet header on, as far as it was sent. Otherwise empty.
+    /// Returns the packet of a packet-in from its Ethernet header on, as much as was sent. Otherwise empty.
     pub fn frame(&self) -> &'r [u8] {
         self.frame
     }
 
-    /// Of a packet-in: the Ethernet destination; all zeros where less than an Ethernet header was sent.
+    /// Returns the Ethernet destination of a packet-in; all zeros if less than an Ethernet header was sent.
     pub fn eth_dst(&self) -> MacAddr {
         self.mac_at(0)
     }
 
-    /// Of a packet-in: the Ethernet source; all zeros where less than an Ethernet header was sent.
+    /// Returns the Ethernet source of a packet-in; all zeros if less than an Ethernet header was sent.
     pub fn eth_src(&self) -> MacAddr {
         self.mac_at(6)
     }
@@ -151,21 +152,21 @@ impl<'r> Record<'r> {
         bytes.map_or(MacAddr::ZERO, |&bytes| MacAddr::new(bytes))
     }
 
-    /// Where in the message the packet is.
+    /// Returns the packet's location in the message.
     pub fn frame_range(&self) -> Range<usize> {
         let start = self.frame.as_ptr() as usize - self.message.as_ptr() as usize;
         start..start + self.frame.len()
     }
 
-    /// The whole message, from its OpenFlow header on.
+    /// Returns the whole message, from its OpenFlow header on.
     pub fn message(&self) -> &'r [u8] {
         self.message
     }
 
-    /// The packet-in with all its fields.
+    /// Returns the packet-in with all its fields.
     ///
     /// # Errors
-    /// [`DecodeError`] where it is none.
+    /// [`DecodeError`] if it is none.
     pub fn packet_in(&self) -> Result<PacketIn<'r>, DecodeError> {
         PacketIn::decode(self.switch.version, &self.message[Header::SIZE..])
     }

@@ -1,4 +1,4 @@
-//! What a program writes to a switch.
+//! A program's messages to a switch.
 
 use super::record::{Record, RingSwitch};
 use urtica_controller::EntryOptions;
@@ -15,10 +15,10 @@ impl<'r> Replies<'r> {
         Self { switch, output }
     }
 
-    /// Sends the packet of a packet-in out of a port. The reply has the packet-in's xid.
+    /// Sends the packet of a packet-in by a port. The reply has the packet-in's xid.
     ///
     /// # Errors
-    /// [`EncodeError`] where the switch's version cannot express it; nothing is written then.
+    /// [`EncodeError`] if the switch's version cannot express it; nothing is written then.
     pub fn forward(&mut self, record: &Record, port: PortNo) -> Result<(), EncodeError> {
         let packet = OutputPacket {
             buffer_id: record.buffer_id(),
@@ -32,10 +32,10 @@ impl<'r> Replies<'r> {
         packet.write(self.switch.version, record.xid(), self.output)
     }
 
-    /// Adds a flow entry for packets like that of the packet-in, and sends the packet itself the same way.
+    /// Adds a flow entry for packets like that of the packet-in, and sends the packet itself by this port.
     ///
     /// # Errors
-    /// [`EncodeError`] where the switch's version cannot express it; nothing is written then.
+    /// [`EncodeError`] if the switch's version cannot express it; nothing is written then.
     pub fn forward_with_rule(
         &mut self,
         record: &Record,
@@ -62,7 +62,7 @@ impl<'r> Replies<'r> {
     /// Writes any message.
     ///
     /// # Errors
-    /// [`EncodeError`] where the switch's version cannot express it; nothing is written then.
+    /// [`EncodeError`] if the switch's version cannot express it; nothing is written then.
     pub fn write(&mut self, xid: u32, message: &Message) -> Result<(), EncodeError> {
         message.encode(self.switch.version, xid, self.output)
     }

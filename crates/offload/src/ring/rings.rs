@@ -1,4 +1,4 @@
-//! The rings that share listeners: who accepts connections, and which ring gets which.
+//! Rings that share listeners, and the distribution of connections to them.
 
 use super::consumer::Ring;
 use super::kernel::RingKernel;
@@ -13,47 +13,47 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use urtica_controller::{Address, ListenError, SessionConfig};
 use urtica_socket::Listener;
 
-/// What can go wrong with rings.
+/// Errors of rings.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RingError {
-    /// There is no kernel half.
+    /// The kernel half is unavailable.
     #[error("there are no rings, since {0}")]
     Unavailable(#[from] Unavailable),
-    /// An address cannot be listened at.
+    /// Listening at an address failed.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// The settings of sessions cannot work.
+    /// The settings of sessions are invalid.
     #[error(transparent)]
     Session(#[from] urtica_controller::Error),
-    /// There is no ring of this number.
+    /// There is no ring with this number.
     #[error("there is no ring {number}; expected a number below {count}")]
     NoSuchRing {
         /// The number.
         number: usize,
-        /// How many there are.
+        /// The number of rings.
         count: usize,
     },
-    /// Somebody has registered for the ring, and still has it.
+    /// The ring has a registration already.
     #[error(
-        "ring {0} is registered already; expected one registration for each, which threads may share with a lock"
+        "ring {0} is registered already; expected one registration per ring, which threads may share with a lock"
     )]
     Registered(usize),
-    /// A type has a consumer.
-    #[error("messages of this type are subscribed to already; expected one consumer each")]
+    /// The type has a consumer already.
+    #[error("messages of this type have a subscriber already; expected one for each type")]
     Subscribed,
-    /// The system refuses something.
+    /// An operation of the system failed.
     #[error("cannot {what}: {error}")]
     Io {
-        /// What was to be done.
+        /// The failed operation.
         what: &'static str,
-        /// Why it was not.
+        /// The system's error.
         error: io::Error,
     },
 }
 
 impl RingError {
-    /// Of the system, when this was to be done.
+    /// Returns a conversion for the error of a failed operation.
     pub(crate) fn io(what: &'static str) -> impl Fn(io::Error) -> Self {
         move |error| Self::Io { what, error }
     }
@@ -62,16 +62,16 @@ impl RingError {
 /// Settings of [`Rings`].
 #[derive(Clone, Debug)]
 pub struct RingSettings {
-    /// How many rings there are: the paper's number of kernel threads. 1 to 1,024.
+    /// Number of rings: the paper's number of kernel threads. 1 to 1,024.
     pub rings: usize,
-    /// How many bytes of messages and records each ring holds; rounded up to a power of two.
+    /// Number of bytes of messages and records that each ring holds; rounded up to a power of two.
     pub ring_bytes: usize,
     /// Versions, time-outs and keep-alive of the sessions with switches.
     pub session: SessionConfig,
 }
 
 impl Default for RingSettings {
-    /// One ring of 4 MiB.
+    /// Returns the settings of one ring of 4 MiB.
     fn default() -> Self {
         Self {
             rings: 1,
@@ -81,12 +81,12 @@ impl Default for RingSettings {
     }
 }
 
-/// Rings that share listeners. Connections are distributed over them in turn.
+/// Rings that share listeners. Connections are distributed round-robin.
 ///
-/// Thread-safety: any thread may register; a [`Ring`] then belongs to who registered for it.
+/// Thread-safety: any thread may register; a [`Ring`] then belongs to that thread.
 pub struct Rings(Arc<Shared>);
 
-/// What the rings have in common.
+/// State that the rings share.
 pub(crate) struct Shared {
     pub kernel: RingKernel,
     pub settings: RingSettings,
@@ -109,10 +109,10 @@ pub(crate) struct NewConnection {
 }
 
 impl Rings {
-    /// Loads the kernel's half and listens. Switches are served from when there are registrations.
+    /// Loads the kernel's half and listens. Switches are served once there are registrations.
     ///
     /// # Errors
-    /// [`RingError`] where the kernel half is not available, or an address not free.
+    /// [`RingError`] if the kernel half is unavailable, or an address is in use.
     pub fn start(addresses: &[Address], settings: RingSettings) -> Result<Self, RingError> {
         let kernel = RingKernel::start()?;
         let listeners = addresses.iter().map(Listener::bind);
@@ -128,7 +128,7 @@ impl Rings {
         })))
     }
 
-    /// Where it listens, with the ports that the system chose.
+    /// Returns the addresses at which it listens, with the ports that the system chose.
     pub fn addresses(&self) -> Vec<Address> {
         let listeners = self.0.listeners.iter();
         listeners
@@ -136,15 +136,16 @@ impl Rings {
             .collect()
     }
 
-    /// How many rings there are.
+    /// Returns the number of rings.
     pub fn count(&self) -> usize {
         self.0.inboxes.len()
     }
 
-    /// Registers for a ring and maps it. The ring is free again when the registration is dropped, which closes its connections.
+    /// Registers for a ring and maps it. The ring is free again when the registration is dropped, which closes its
+    /// connections.
     ///
     /// # Errors
-    /// [`RingError`] where there is no such ring, or somebody else has it.
+    /// [`RingError`] if there is no such ring, or it has a registration already.
     pub fn register(&self, number: usize) -> Result<Ring, RingError> {
         let count = self.count();
         let inbox = self.0.inboxes.get(number);
@@ -182,20 +183,20 @@ impl Registration {
         &self.shared
     }
 
-    /// Becomes readable when there are connections.
+    /// Becomes readable when there are new connections.
     pub fn wakeup(&self) -> BorrowedFd<'_> {
         self.inbox().wakeup.as_fd()
     }
 
-    /// Takes the connections that have come for this ring.
+    /// Returns the new connections for this ring.
     pub fn take_connections(&self) -> Vec<NewConnection> {
         let mut count = [0; 8];
-        // It is empty where another thread has been faster.
+        // It is empty if another thread has been faster.
         let _ = rustix::io::read(&self.inbox().wakeup, &mut count);
         std::mem::take(&mut *self.inbox().connections.lock())
     }
 
-    /// Accepts all connections that wait, for whichever ring is next.
+    /// Accepts all waiting connections, and distributes them to the rings.
     pub fn accept_all(&self) {
         for listener in &self.shared.listeners {
             while let Ok((socket, peer)) = listener.accept() {
@@ -214,7 +215,7 @@ impl Shared {
         let next = self.accepted.fetch_add(1, Relaxed) % self.inboxes.len();
         let inbox = &self.inboxes[next];
         inbox.connections.lock().push(connection);
-        // It fails only where 2^64 - 1 connections wait.
+        // Fails only if 2^64 - 1 connections wait.
         let _ = rustix::io::write(&inbox.wakeup, &1_u64.to_ne_bytes());
     }
 }

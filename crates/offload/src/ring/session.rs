@@ -1,5 +1,5 @@
-//! What the kernel and the program share of one switch's connection: `struct session` of `bpf/ring_session.h`, field by
-//! field.
+//! State of one switch's connection that the kernel and the program share: `struct session` of `bpf/ring_session.h`,
+//! field by field.
 
 use crate::owner::Owner;
 use memmap2::{MmapOptions, MmapRaw};
@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
-/// The longest beginning of a message that the kernel keeps is one byte shorter.
+/// The kernel keeps at most one byte less of the start of a message.
 pub const CARRY_BYTES: usize = 16384;
 
 const INPUT_ROOM: usize = 32768;
@@ -36,11 +36,11 @@ pub struct Shared {
     input: [AtomicU8; INPUT_ROOM + SLACK],
 }
 
-/// The size of the map's value.
+/// Size of the map's value.
 pub const SESSION_BYTES: usize = size_of::<Shared>();
 
 impl Shared {
-    /// Puts the beginning of a message where the kernel goes on with it. While the program is the owner.
+    /// Puts the start of a message where the kernel continues with it. Must be called while the program is the owner.
     pub fn set_fragment(&self, fragment: &[u8]) {
         for (byte, value) in self.input.iter().zip(fragment) {
             byte.store(*value, Relaxed);
@@ -48,7 +48,7 @@ impl Shared {
         self.carried.store(fragment.len() as u32, Relaxed);
     }
 
-    /// Appends the beginning of a message that the kernel has kept. While the program is the owner.
+    /// Appends the start of a message that the kernel has kept. Must be called while the program is the owner.
     pub fn take_fragment(&self, to: &mut Vec<u8>) {
         let carried = self.carried.swap(0, Relaxed) as usize;
         let bytes = self.input.iter().take(carried);
@@ -68,11 +68,11 @@ impl Memory {
         Ok(Self(memory))
     }
 
-    /// The session.
+    /// Returns the session.
     pub fn shared(&self) -> &Shared {
         let shared = self.0.as_ptr().cast::<Shared>();
-        // SAFETY: the mapping has SESSION_BYTES, begins at a page, and lives as long as self. A Shared is made of atomics
-        // alone, for which any bytes are values and which the kernel may change meanwhile.
+        // SAFETY: the mapping has SESSION_BYTES, starts at a page, and lives as long as self. A Shared consists of
+        // atomics, for which all bytes are valid and which the kernel may change at any time.
         unsafe { &*shared }
     }
 }

@@ -9,7 +9,7 @@ use urtica_controller::{
     SwitchInfo,
 };
 
-/// A switch comes or goes: an entry of the paper's control queue.
+/// A switch that connects or leaves: an entry of the paper's control queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RingEvent {
@@ -21,7 +21,7 @@ pub enum RingEvent {
 
 /// A report of a session.
 pub(crate) enum SwitchReport {
-    /// A switch has said who it is.
+    /// The switch is identified.
     Joined(RingSwitch),
     /// It is up.
     Up(RingSwitch),
@@ -29,7 +29,7 @@ pub(crate) enum SwitchReport {
     Down(RingSwitch),
 }
 
-/// A controller without programs of its own, which only reports.
+/// A controller without its own programs, which only reports.
 pub(crate) struct Sessions {
     embedded: Embedded,
     told: Reports,
@@ -38,7 +38,7 @@ pub(crate) struct Sessions {
 
 type Reports = Arc<Mutex<Vec<SwitchReport>>>;
 
-/// Reports that a switch comes and goes.
+/// Reports switches that connect and leave.
 struct Reporter(Reports);
 
 impl SwitchHandler for Reporter {
@@ -61,7 +61,7 @@ fn identity(info: &SwitchInfo) -> RingSwitch {
 }
 
 impl Sessions {
-    /// No sessions yet.
+    /// Creates it without sessions.
     pub fn new(config: SessionConfig) -> Result<Self, urtica_controller::Error> {
         let told = Reports::default();
         let reports = Arc::clone(&told);
@@ -76,32 +76,32 @@ impl Sessions {
         })
     }
 
-    /// Begins a session.
+    /// Starts a session.
     pub fn connect(&mut self, peer: String) -> ConnectionId {
         let now = self.now();
         self.embedded.connect(peer, now)
     }
 
-    /// Handles a message, or the beginning of one.
+    /// Handles a message, or the start of one.
     pub fn handle(&mut self, session: ConnectionId, bytes: &[u8]) -> Result<(), ConnectionError> {
         let now = self.now();
         self.embedded.handle_input(session, bytes, now)
     }
 
-    /// Something has come from a switch that is handled elsewhere.
+    /// Notes that input of a switch was received and handled elsewhere.
     pub fn note_received(&mut self, session: ConnectionId) {
         let now = self.now();
         self.embedded.note_received(session, now);
     }
 
-    /// Handles the passing of time. Returns the sessions that have ended.
+    /// Handles the passage of time. Returns the sessions that have ended.
     pub fn handle_timeout(&mut self) -> Vec<ConnectionId> {
         let now = self.now();
         let ended = self.embedded.handle_timeout(now);
         ended.into_iter().map(|(session, _)| session).collect()
     }
 
-    /// Appends what a session has to say.
+    /// Appends a session's output.
     pub fn take_output(&mut self, session: ConnectionId, to: &mut Vec<u8>) {
         if let Some(output) = self.embedded.output(session) {
             to.append(output);

@@ -1,4 +1,4 @@
-//! Rings for the shards of a controller, whose programs do not notice: [`RingKernel`] as its
+//! Rings for the shards of a controller, transparent to its programs: [`RingKernel`] as its
 //! [`InputRings`](urtica_controller::InputRings).
 
 use super::kernel::RingKernel;
@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use urtica_controller::{InputRing, InputRings, RingCounts, RingEntry, RingInput};
 use urtica_wire::Version;
 
-/// How many bytes of messages a shard's ring holds.
+/// Number of bytes of messages that a shard's ring holds.
 const RING_BYTES: usize = 4 << 20;
 
 impl InputRings for RingKernel {
@@ -24,7 +24,7 @@ impl InputRings for RingKernel {
 /// One shard's ring.
 struct ShardRing {
     reader: Reader,
-    /// Whether the shard is at the messages that come first.
+    /// Whether the shard is handling the messages at the front.
     is_at_messages: bool,
 }
 
@@ -39,7 +39,7 @@ impl InputRing for ShardRing {
         socket: BorrowedFd,
         version: Version,
     ) -> io::Result<Box<dyn RingInput>> {
-        // The connection reads messages by itself, and answers what is wrong with them.
+        // The connection parses messages itself, and answers malformed ones.
         let (types, wants_records) = (u64::MAX, false);
         let link = self
             .reader
@@ -73,10 +73,10 @@ impl InputRing for ShardRing {
     }
 }
 
-/// One connection's way into its shard's ring.
+/// One connection's link to its shard's ring.
 struct ShardLink {
     link: Link,
-    /// What the shard has been told of.
+    /// The counts that the shard has received.
     before: KernelCounts,
 }
 
@@ -102,7 +102,7 @@ impl RingInput for ShardLink {
     }
 
     fn ask_back(&self) {
-        self.link.ask_back();
+        self.link.request_back();
     }
 
     fn take_counts(&mut self) -> RingCounts {

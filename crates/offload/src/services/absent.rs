@@ -1,4 +1,4 @@
-//! What stands in for the tables where the programs were not built: there are never any.
+//! Substitutes for the tables if the programs were not built; they are never instantiated.
 
 use crate::kernel::Kernel;
 use std::convert::Infallible;
@@ -10,11 +10,11 @@ use urtica_services::{Host, LinkProbe, ServiceOffload, SettledCounts};
 use urtica_topology::PortId;
 use urtica_wire::{DatapathId, MacAddr};
 
-/// Nothing.
+/// Has no values.
 pub(super) struct Tables(Infallible);
 
 impl Tables {
-    /// There are none to open.
+    /// Fails, since there are no tables.
     pub fn open(_: &Kernel) -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())
     }

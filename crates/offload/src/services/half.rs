@@ -12,14 +12,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use urtica_controller::{Handover, KernelHalf, Reclaimed, SwitchInfo, Taken};
 use urtica_wire::split_frame;
 
-/// A link, and the events that came with it.
+/// A link, and its events.
 pub(super) struct Half {
     link: Link,
     memory: Arc<Memory>,
-    /// What the kernel had counted when the program last became the owner.
+    /// The kernel's count when the program last became the owner.
     others: u64,
     events_full: u64,
-    /// Those that were taken from the kernel, and that handlers have not seen.
+    /// Events that were read from the kernel, and not yet passed to handlers.
     events: Vec<u8>,
 }
 
@@ -64,7 +64,7 @@ impl KernelHalf for Half {
         part.take_events(&mut self.events);
         let (others, full) = (part.others.load(Relaxed), part.events_full.load(Relaxed));
         reclaimed.others = others - self.others;
-        // They are among those that the kernel has counted alike.
+        // They are part of the kernel's count of answered messages.
         reclaimed.answered -= reclaimed.others;
         let fell_back = (full - self.events_full).min(reclaimed.passed);
         reclaimed.passed -= fell_back;

@@ -1,16 +1,17 @@
-//! Services in the kernel, the paper's driven mode: what a program's services are asked over and over is settled before it reaches
-//! them, by tables that they keep up to date.
+//! Services in the kernel, the paper's driven mode: frequent packets for a program's services are settled before they
+//! reach it, by tables that the services keep up to date.
 //!
-//! **What.** Echo requests and replies, probes of known links, requests for the addresses of known hosts, and the answers of hosts to
-//! our probes. `bpf/services.bpf.c` settles them as the session and `urtica-services` do, byte by byte; tests compare both.
+//! **What.** Echo requests and replies, probes of known links, requests for the addresses of known hosts, and hosts'
+//! answers to our probes. `bpf/services.bpf.c` settles them as the session and `urtica-services` do, byte by byte;
+//! tests compare both.
 //!
-//! **The control queue.** Down go the services' tables, which are BPF maps ([`ServiceOffload`]): one set for all switches. Up come
-//! *events*: packet-ins that are settled and say something new, such as an unknown sender whose request was answered. They are in the
-//! session's memory, of which either the kernel or the program is the owner. So they need no ring of their own, and the program has them
-//! before anything that was passed after them.
+//! **The control queue.** The services' tables, which are BPF maps ([`ServiceOffload`]), one set for all switches, pass
+//! information down. *Events* pass it up: packet-ins that are settled but have news, such as an unknown sender whose
+//! request was answered. They are in the session's memory, of which either the kernel or the program is the owner. So
+//! they need no separate ring, and the program receives them before any input that was passed after them.
 //!
-//! **What is left to the program.** All that begins without input: hello, features request, echo requests, probes. A program for the
-//! kernel's sockets runs when something comes in, and only then.
+//! **Left to the program.** Everything that starts without input: hello, features request, echo requests, probes. A
+//! program on the kernel's sockets runs only for input.
 
 mod half;
 mod part;
@@ -50,33 +51,34 @@ use urtica_services::ServiceOffload;
 /// # }
 /// ```
 ///
-/// A service that is not given [`Driven::offload`] does its work alone. Programs in front of the services do not see the packets that
-/// are settled: do not use it with one that has to see all.
+/// A service without [`Driven::offload`] does its work alone. Programs before the services do not receive the packets
+/// that are settled: do not use it with a program that has to see all packets.
 ///
-/// A switch whose queue stays long is left to the program meanwhile, as in [`Mode::Auto`].
+/// A switch whose queue stays long is left to the program during that time, as in [`Mode::Auto`].
 #[derive(Clone)]
 pub struct Driven {
     kernel: Kernel,
     tables: Arc<Tables>,
 }
 
-/// As many as [`HostsConfig::max_hosts`](urtica_services::HostsConfig::max_hosts) has by default.
+/// The default of [`HostsConfig::max_hosts`](urtica_services::HostsConfig::max_hosts).
 const HOSTS: u32 = 1 << 17;
 
 impl Driven {
-    /// Loads the programs for the kernel, with room for 131,072 hosts, as [`Hosts`](urtica_services::Hosts) has it.
+    /// Loads the programs for the kernel, with space for 131,072 hosts, the default of
+    /// [`Hosts`](urtica_services::Hosts).
     ///
     /// # Errors
-    /// [`Unavailable`] where there are none, or the kernel does not take them.
+    /// [`Unavailable`] if there are no programs, or the kernel does not accept them.
     pub fn start() -> Result<Self, Unavailable> {
         Self::start_for(HOSTS)
     }
 
-    /// The same with room for so many hosts, at least one, and twice as many addresses. Memory is taken as they come; the program
-    /// deals with those that there is no room for.
+    /// Loads the programs with space for this number of hosts, at least one, and twice as many addresses. Memory is
+    /// allocated on demand; the program handles the packets of further hosts.
     ///
     /// # Errors
-    /// As [`Driven::start`].
+    /// Those of [`Driven::start`].
     pub fn start_for(hosts: u32) -> Result<Self, Unavailable> {
         let hosts = hosts.max(1);
         let kernel = Kernel::load(Application::Services { hosts })?;
@@ -87,13 +89,14 @@ impl Driven {
         })
     }
 
-    /// The same for at most so many switches at a time: see [`Kernel::max_switches`]. Each takes about 0.2 MB of the kernel's memory.
+    /// Limits the number of switches at a time: see [`Kernel::max_switches`]. Each needs about 0.2 MB of the kernel's
+    /// memory.
     pub fn max_switches(self, count: u32) -> Self {
         let kernel = self.kernel.max_switches(count);
         Self { kernel, ..self }
     }
 
-    /// What services write their tables to.
+    /// Returns the interface to the tables, for the services.
     pub fn offload(&self) -> Arc<dyn ServiceOffload> {
         self.tables.clone()
     }

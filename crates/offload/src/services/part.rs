@@ -23,20 +23,21 @@ pub struct Part {
 }
 
 impl Part {
-    /// That of a session.
+    /// Returns the part of a session.
     pub fn of(memory: &Memory) -> &Self {
-        // SAFETY: the mapping lives as long as `memory`, and has the size of a Part there, aligned, as `application` asserts. A Part is
-        // made of atomics alone, for which any bytes are values and which the kernel may change meanwhile.
+        // SAFETY: the mapping lives as long as `memory`, and has the size of a Part there, aligned, as `application`
+        // asserts. A Part consists of atomics, for which all bytes are valid and which the kernel may change at any
+        // time.
         unsafe { &*memory.application::<Self>() }
     }
 
-    /// Whether there are events, whoever is the owner.
+    /// Returns whether there are events, whoever is the owner.
     pub fn has_events(&self) -> bool {
         self.event_bytes.load(Acquire) != 0
     }
 
-    /// Appends the events, which are whole messages, and forgets verdicts that were not carried out. While the program is the owner,
-    /// which it has just become.
+    /// Appends the events, which are complete messages, and discards verdicts that were not carried out. Must be called
+    /// when the program has just become the owner.
     pub fn take_events(&self, to: &mut Vec<u8>) {
         self.events_due.store(0, Relaxed);
         self.looked_at.store(0, Relaxed);

@@ -1,5 +1,5 @@
-//! The services' tables, as BPF maps: those of `bpf/service_tables.h`. Keys and values are written field by field, so that no padding
-//! is left to chance.
+//! The services' tables, as BPF maps: those of `bpf/service_tables.h`. Keys and values are written field by field, so
+//! that no padding is left uninitialised.
 
 use crate::kernel::Kernel;
 use crate::link::clock_ns_at;
@@ -16,7 +16,7 @@ use urtica_services::{Host, LinkProbe, ServiceOffload, SettledCounts};
 use urtica_topology::PortId;
 use urtica_wire::{DatapathId, MacAddr, PortNo};
 
-/// The longest frame of a probe that is expected.
+/// Maximum length of the frame of an expected probe.
 const MAX_PROBE_BYTES: usize = 128;
 
 const FAMILY_IPV4: u16 = 4;
@@ -25,7 +25,7 @@ const FAMILY_IPV6: u16 = 6;
 /// The only key of a table of one element.
 const ONLY: [u8; 4] = [0; 4];
 
-/// See the module's documentation.
+/// The tables. See the module's documentation.
 pub(super) struct Tables {
     settings: MapHandle,
     counts: MapHandle,
@@ -37,11 +37,11 @@ pub(super) struct Tables {
     confirmed: MapHandle,
     next_hops: MapHandle,
     set: Mutex<Set>,
-    /// Whether it was told that something has no room.
-    is_told: AtomicBool,
+    /// Whether a full table was logged.
+    has_warned: AtomicBool,
 }
 
-/// What was last written where a part is changed at a time.
+/// The last written values of entries whose parts change separately.
 #[derive(Default)]
 struct Set {
     our_mac: u64,
@@ -60,7 +60,7 @@ impl Set {
 }
 
 impl Tables {
-    /// Those of the programs in the kernel.
+    /// Opens the tables of the programs in the kernel.
     pub fn open(kernel: &Kernel) -> io::Result<Self> {
         Ok(Self {
             settings: kernel.table("settings")?,
@@ -73,35 +73,35 @@ impl Tables {
             confirmed: kernel.table("confirmed")?,
             next_hops: kernel.table("next_hops")?,
             set: Mutex::default(),
-            is_told: AtomicBool::new(false),
+            has_warned: AtomicBool::new(false),
         })
     }
 
-    /// Replaces an entry. Returns whether it is there now.
+    /// Replaces an entry. Returns whether it is in the table now.
     fn put(&self, table: &MapHandle, key: &[u8], value: &[u8]) -> bool {
         let put = table.update(key, value, MapFlags::ANY);
-        put.map_err(|error| self.tell(&error)).is_ok()
+        put.map_err(|error| self.warn_once(&error)).is_ok()
     }
 
-    /// Makes an entry, unless there is one. Returns whether there is one now.
+    /// Creates an entry, unless it exists. Returns whether it exists now.
     fn make(&self, table: &MapHandle, key: &[u8], value: &[u8]) -> bool {
         match table.update(key, value, MapFlags::NO_EXIST) {
             Err(error) if error.kind() != libbpf_rs::ErrorKind::AlreadyExists => {
-                self.tell(&error);
+                self.warn_once(&error);
                 false
             }
             _ => true,
         }
     }
 
-    fn tell(&self, error: &libbpf_rs::Error) {
-        if !self.is_told.swap(true, Relaxed) {
-            tracing::warn!(%error, "a table of the kernel half takes no more; the program deals with what is not in there");
+    fn warn_once(&self, error: &libbpf_rs::Error) {
+        if !self.has_warned.swap(true, Relaxed) {
+            tracing::warn!(%error, "cannot add to a kernel-half table; the program handles the rest");
         }
     }
 }
 
-/// Takes an entry out, where there is one.
+/// Removes an entry, if it exists.
 fn remove(table: &MapHandle, key: &[u8]) {
     let _ = table.delete(key);
 }
@@ -110,7 +110,7 @@ fn find(table: &MapHandle, key: &[u8]) -> Option<Vec<u8>> {
     table.lookup(key, MapFlags::ANY).ok().flatten()
 }
 
-/// The 8 bytes at this place of a value, as the kernel has put them there.
+/// Returns the 8 bytes at this offset of a value, in the kernel's byte order.
 fn word(value: &[u8], at: usize) -> u64 {
     let bytes = value.get(at..).and_then(|rest| rest.first_chunk());
     bytes.map_or(0, |bytes| u64::from_ne_bytes(*bytes))
@@ -158,7 +158,7 @@ fn address_owner(host: &Host) -> [u8; 8] {
     value
 }
 
-/// `struct link_probe` of a probe that has not come.
+/// `struct link_probe` of a probe that has not arrived.
 fn link_probe(probe: LinkProbe, frame_bytes: usize) -> [u8; 32] {
     let mut value = [0; 32];
     value[..8].copy_from_slice(&probe.from.switch.0.to_ne_bytes());
@@ -176,7 +176,7 @@ fn pair(at: DatapathId, to: DatapathId) -> [u8; 16] {
     key
 }
 
-/// When the kernel's monotonic clock showed this.
+/// Returns the time at which the kernel's monotonic clock showed this value.
 fn instant_at(clock_ns: u64) -> Instant {
     let now = Instant::now();
     let ago = clock_ns_at(now).saturating_sub(clock_ns);
@@ -187,7 +187,7 @@ impl ServiceOffload for Tables {
     fn expect_probe(&self, at: PortId, probe: LinkProbe, frame: &[u8]) {
         let key = port_key(at);
         let mut value = link_probe(probe, frame.len()).to_vec();
-        // The kernel notes it where there is an entry already: that never lacks room.
+        // The kernel updates an existing entry, for which there is always space.
         if frame.len() > MAX_PROBE_BYTES || !self.make(&self.confirmed, &key, &value) {
             return self.forget_probe(at);
         }
@@ -236,7 +236,7 @@ impl ServiceOffload for Tables {
 
     fn set_host(&self, host: &Host) {
         let key = host_key(host.vlan, host.mac);
-        // One that cannot be counted is unknown there, and so are all its packets news.
+        // A host that cannot be counted is unknown there, so all its packets are news.
         let is_there = self.make(&self.heard, &key, &[0; 16])
             && self.put(&self.hosts, &key, &port_key(host.attached));
         if !is_there {

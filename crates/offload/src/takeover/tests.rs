@@ -1,4 +1,5 @@
-//! All orders of a program's steps, of input and of deaths, in a model of the kernel in which each message has one byte.
+//! All orders of a program's steps, of input and of deaths, in a model of the kernel in which each message has one
+//! byte.
 
 use super::*;
 use std::collections::HashSet;
@@ -10,7 +11,7 @@ enum Byte {
     Straight,
 }
 
-/// What the program does next, where that takes several steps.
+/// The program's next step, in an operation of several steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Step {
     Idle,
@@ -22,7 +23,7 @@ enum Step {
     UnpassedStored,
 }
 
-/// What a program has in memory.
+/// The state that a program has in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Program {
     step: Step,
@@ -48,7 +49,7 @@ struct World {
     is_attached: bool,
     unpassed: u64,
     handed_over: u64,
-    /// What programs have truly read and written.
+    /// The bytes that programs have actually read and written.
     read_in_all: u64,
     written_in_all: u64,
     program: Option<Program>,
@@ -67,7 +68,7 @@ impl World {
         }
     }
 
-    /// All that can happen next.
+    /// Returns all possible next states.
     fn next(&self) -> Vec<Self> {
         let mut next = self.kernels();
         match self.program {
@@ -120,7 +121,7 @@ impl World {
         !program.is_attached || self.written >= program.written + self.replied
     }
 
-    /// The socket enters the map, and its queue is looked at.
+    /// The socket enters the map, and its queue is checked.
     fn enter(&mut self) {
         self.is_in = true;
         for byte in &mut self.queue {
@@ -152,7 +153,7 @@ impl World {
         next
     }
 
-    /// What an idle program may begin.
+    /// Returns the operations that an idle program may start.
     fn begin(&self, program: Program) -> Vec<Self> {
         if self.is_owned_by_kernel {
             return vec![self.with(|world| world.is_owned_by_kernel = false)];
@@ -213,7 +214,7 @@ impl World {
         })
     }
 
-    /// The next step of what a program has begun.
+    /// Takes the next step of the program's operation.
     fn go_on(&self, program: Program) -> Self {
         match program.step {
             Step::Idle => self.clone(),
@@ -254,7 +255,7 @@ impl World {
         }
     }
 
-    /// The next program takes over.
+    /// Lets the next program take over.
     fn start(&mut self) {
         self.is_owned_by_kernel = false;
         self.is_held_back = false;
@@ -294,7 +295,7 @@ impl World {
         self.program = Some(program);
     }
 
-    /// What must hold whenever a program is there and idle.
+    /// Checks the invariants, which hold whenever the program is idle.
     fn check(&self) {
         let Some(program) = self.program.filter(|program| program.step == Step::Idle) else {
             return;
@@ -318,7 +319,7 @@ impl World {
 }
 
 #[test]
-fn the_next_program_goes_on_where_the_earlier_one_died() {
+fn the_next_program_continues_where_the_earlier_one_died() {
     let mut seen = HashSet::from([World::new()]);
     let mut left = vec![World::new()];
     while let Some(world) = left.pop() {

@@ -1,7 +1,7 @@
-//! Peers that do not behave, in every mode of `urtica run --offload`: each mode treats them as the program alone does, and their
-//! neighbours are answered meanwhile.
+//! Misbehaving peers, in every mode of `urtica run --offload`: each mode treats them as the program alone does, and
+//! their neighbours are still answered.
 //!
-//! Needs root and a kernel that takes the programs; without, each test says so in a line, and with CI=true it fails.
+//! Needs root and a kernel that accepts the programs; otherwise each test prints a line, and with CI=true it fails.
 
 mod modes;
 mod peers;
@@ -40,9 +40,9 @@ fn in_every_mode(test: impl Fn(&'static str, &Running, &mut Neighbour)) {
     }
 }
 
-/// The first mode, which is none, says what is right.
+/// The first mode, without a kernel half, gives the expected outcome.
 #[test]
-fn what_is_malformed_is_answered_as_by_the_program_alone() {
+fn malformed_messages_are_answered_as_by_the_program_alone() {
     let expected = std::cell::RefCell::new(Vec::<Outcome>::new());
     in_every_mode(|mode, controller, neighbour| {
         let outcomes = HOSTILE.iter().zip(2..).map(|(hostile, id)| {
@@ -62,9 +62,9 @@ fn what_is_malformed_is_answered_as_by_the_program_alone() {
     });
 }
 
-/// Each kind has the effect that its name tells, so that comparing modes means something.
+/// Checks that each kind has the effect in its name, so that comparing modes is meaningful.
 #[test]
-fn some_peers_are_told_of_errors_and_some_lose_their_connection() {
+fn some_peers_get_errors_and_some_lose_their_connection() {
     let Some(controller) = controller("none") else {
         return;
     };
@@ -111,7 +111,7 @@ fn a_peer_that_never_reads_is_not_read_from() {
 
 /// Many connect at once, some as switches with ids that they have made up.
 #[test]
-fn a_storm_of_connections_ends_and_leaves_nothing() {
+fn a_storm_of_connections_leaves_no_state() {
     const PEERS: u64 = 100;
     in_every_mode(|mode, controller, neighbour| {
         let silent: Vec<_> = (0..PEERS).map(|_| connect(controller)).collect();
@@ -128,7 +128,7 @@ fn a_storm_of_connections_ends_and_leaves_nothing() {
     });
 }
 
-/// One peer comes and goes for as long as its neighbour is served.
+/// One peer connects and disconnects for as long as its neighbour is served.
 #[test]
 fn a_peer_that_connects_and_leaves_in_a_loop() {
     in_every_mode(|mode, controller, neighbour| {

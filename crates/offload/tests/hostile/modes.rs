@@ -15,7 +15,7 @@ use urtica_wire::{DatapathId, Version};
 /// All modes; the default first.
 pub const MODES: [&str; 5] = ["none", "auto", "kernel", "ring", "driven"];
 
-/// A controller in this mode; where the machine does not take the programs, a line that says so, or a failure with CI=true.
+/// Starts a controller in this mode; if the machine does not accept the programs, prints a line, or fails with CI=true.
 pub fn controller(mode: &str) -> Option<Running> {
     let prepared = prepare(mode);
     let reason = match prepared {

@@ -1,4 +1,4 @@
-//! What peers do that do not behave.
+//! The behaviour of misbehaving peers.
 
 use crate::packets::Packet;
 use crate::switch::{PATIENCE, connect, headers, join};
@@ -28,7 +28,7 @@ const fn hostile(name: &'static str, bytes: &'static [u8]) -> Hostile {
     Hostile { name, bytes }
 }
 
-/// Messages with a fault each; those of a known type are of 1.3.
+/// Messages with one fault each; those of a known type are of 1.3.
 pub const HOSTILE: [Hostile; 14] = [
     hostile("a length of 0", &[4, 2, 0, 0, 0, 0, 0, 9]),
     hostile("a length of 7", &[4, 10, 0, 7, 0, 0, 0, 9]),
@@ -68,10 +68,10 @@ pub const HOSTILE: [Hostile; 14] = [
     hostile("no OpenFlow", &[b'G'; 0x4747]),
 ];
 
-/// What became of a peer.
+/// The outcome for a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The errors that it was told.
+    /// The errors that it received.
     pub errors: Vec<Vec<u8>>,
     pub is_closed: bool,
 }
@@ -81,7 +81,7 @@ impl Hostile {
         self.name
     }
 
-    /// A switch of this id that has been served, by the kernel where that answers.
+    /// Connects a switch with this id that has been served, by the kernel if that answers.
     pub fn earned(controller: &Running, id: u64) -> TcpStream {
         let mut socket = connect(controller);
         join(&mut socket, Version::Of13, id);
@@ -91,7 +91,7 @@ impl Hostile {
         socket
     }
 
-    /// What becomes of a switch of this id that sends it among messages that are well-formed.
+    /// Returns the outcome for a switch with this id that sends the message among well-formed ones.
     pub fn outcome(&self, controller: &Running, id: u64) -> Outcome {
         let mut socket = Self::earned(controller, id);
         let mut said = Vec::new();
@@ -99,7 +99,7 @@ impl Hostile {
         said.extend_from_slice(self.bytes);
         Packet::udp(4, 3).encode(Version::Of13, 2, &mut said);
         said.extend([4, 2, 0, 8, 0, 0, 0, LAST_XID]);
-        // Fails where the connection has ended by then.
+        // Fails if the connection has ended by then.
         let _ = socket.write_all(&said);
         let (heard, is_closed) = read_until(&mut socket, |kind, xid| {
             kind == ECHO_REPLY && xid == u32::from(LAST_XID)
@@ -143,7 +143,7 @@ pub fn ask(socket: &mut TcpStream, packet: &Packet) -> bool {
     !is_closed
 }
 
-/// Fails where a switch is not answered.
+/// Fails if a switch is not answered.
 pub fn assert_served(socket: &mut TcpStream) {
     assert!(ask(socket, &Packet::udp(5, 6)));
 }
@@ -163,7 +163,7 @@ pub fn read_to_end(socket: &mut TcpStream) {
     assert!(is_closed);
 }
 
-/// Sends packets, and reads nothing, until no more is taken for a while.
+/// Sends packets without reading, until the socket accepts no more for a while.
 pub fn fill(mut socket: &TcpStream) {
     socket
         .set_write_timeout(Some(Duration::from_millis(500)))

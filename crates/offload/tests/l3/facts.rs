@@ -1,4 +1,4 @@
-//! The kernel goes by what the program knows, and by nothing that is not so any more.
+//! The kernel uses the program's facts, and no outdated ones.
 
 use crate::pair::{Pair, packet_in};
 use crate::plan::{HOSTS, handed, header, ip_of, mac_of, port_of, question_for_gateway};
@@ -60,7 +60,7 @@ fn a_host_is_found_at_its_new_port() {
 
 /// Facts are forgotten at any time, from any thread.
 #[test]
-fn facts_may_be_forgotten_at_any_time() {
+fn facts_can_be_forgotten_at_any_time() {
     for version in Version::ALL {
         let Some(mut pair) = Pair::new(Mode::Kernel, version) else {
             return;
@@ -88,7 +88,7 @@ fn facts_may_be_forgotten_at_any_time() {
     }
 }
 
-/// A host of which only the kernel has heard is not taken for silent.
+/// A host that only the kernel has heard is not considered silent.
 #[test]
 fn hosts_are_heard_while_the_kernel_answers() {
     for version in Version::ALL {
@@ -122,9 +122,9 @@ fn hosts_are_heard_while_the_kernel_answers() {
     }
 }
 
-/// What there is no room for is answered by the program.
+/// Hosts beyond the tables' size are answered by the program.
 #[test]
-fn more_addresses_than_there_is_room_for() {
+fn more_addresses_than_fit() {
     let Some(mut pair) = Pair::new(Mode::Kernel, Version::Of10) else {
         return;
     };

@@ -1,4 +1,4 @@
-//! A router whose kernel half outlives its controller: what it went by stays true, or is not used.
+//! A router whose kernel half outlives its controller: its facts are still true, or are not used.
 
 use crate::pair::packet_in;
 use crate::plan::{
@@ -23,7 +23,7 @@ use urtica_wire::{
 const LONG: Duration = Duration::from_secs(600);
 const SWITCH: DatapathId = DatapathId(1);
 
-/// A holder on a thread, where a process would be.
+/// A holder on a thread instead of a process.
 struct Room {
     folder: tempfile::TempDir,
     holder: JoinHandle<std::io::Result<usize>>,
@@ -37,7 +37,7 @@ struct Router {
 }
 
 impl Room {
-    /// `None` where the machine has no kernel half.
+    /// Returns `None` if the machine has no kernel half.
     fn new() -> Option<Self> {
         router_kernel(Mode::Kernel)?;
         let folder = tempfile::tempdir().unwrap();
@@ -89,7 +89,7 @@ impl Router {
             if switch.is_forwarded_for(2, 3) {
                 return;
             }
-            // The router had asked something just before: what the switch says to that waits, and all after it.
+            // The router had just sent a request: the switch's reply waits, and so does all input after it.
             router = room.start();
             router.wait_until_up(switch);
         }
@@ -101,7 +101,7 @@ impl Router {
         counters.map_or(0, |counters| counters.answered_in_kernel.get())
     }
 
-    /// Waits until the switch has told its ports again.
+    /// Waits until the switch has described its ports again.
     fn wait_until_up(&self, switch: &mut Switch) {
         let mut events = self.running.network().events();
         while !matches!(events.try_next(), Some(NetworkEvent::Up(_))) {
@@ -110,16 +110,16 @@ impl Router {
     }
 }
 
-/// What the router sends to a host: a packet of that number, or the answer to a question.
+/// A message of the router to a host: a packet with this number, or the answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sent {
     Packet(u16),
     Answer,
-    /// A question: it does not know where to send something.
+    /// A request: the router does not know the destination of a packet.
     Question,
 }
 
-/// A switch that answers what it is asked.
+/// A switch that answers requests.
 struct Switch {
     socket: TcpStream,
     version: Version,
@@ -156,7 +156,7 @@ impl Switch {
         self.socket.send(&bytes);
     }
 
-    /// A host asks for an address. Returns whether it is answered, and not before the controller has handled the question.
+    /// Sends a host's request for an address. Returns whether it is answered, after the controller has handled it.
     fn asks(&mut self, host: u8, address: Ipv4Addr) -> bool {
         self.sent.clear();
         self.come(host, question(host, address));
@@ -164,7 +164,7 @@ impl Switch {
         self.sent.contains(&Sent::Answer)
     }
 
-    /// A packet comes from one host for another.
+    /// Sends a packet from one host to another.
     fn hands_over(&mut self, from: u8, to: u8) {
         self.number += 1;
         let header = Ipv4 {
@@ -174,7 +174,7 @@ impl Switch {
         self.come(from, handed(from, &header, b"a packet"));
     }
 
-    /// A packet comes from one host for another, and is forwarded.
+    /// Sends a packet from one host to another, which must be forwarded.
     fn forwards(&mut self, from: u8, to: u8) {
         self.hands_over(from, to);
         let packet = Sent::Packet(self.number);
@@ -185,7 +185,7 @@ impl Switch {
         assert_eq!(count, 1);
     }
 
-    /// A packet comes from one host for another, and there may be nobody who forwards it.
+    /// Sends a packet from one host to another, which may not be forwarded.
     fn is_forwarded_for(&mut self, from: u8, to: u8) -> bool {
         self.hands_over(from, to);
         let packet = Sent::Packet(self.number);
@@ -214,7 +214,7 @@ impl Switch {
         }
     }
 
-    /// All that came has been handled, and what handlers send elsewhere has come.
+    /// Waits until all input has been handled, and handlers' other messages have arrived.
     fn settle(&mut self) {
         for _ in 0..3 {
             let mut said = std::mem::take(&mut self.received);
@@ -231,7 +231,7 @@ impl Switch {
         }
     }
 
-    /// Handles the next message, if it is there.
+    /// Handles the next message, if it is complete.
     fn take_if_whole(&mut self) -> bool {
         let Some(header) = headers(&self.received).next() else {
             return false;
@@ -259,7 +259,7 @@ impl Switch {
         port
     }
 
-    /// Answers what services and the session ask.
+    /// Answers requests of the services and the session.
     fn answer(&mut self, xid: u32, message: &Message) {
         let reply = match message {
             Message::FeaturesRequest => Message::FeaturesReply(Features {
@@ -285,7 +285,7 @@ impl Switch {
         self.send(&reply, xid);
     }
 
-    /// Notes what the router sends.
+    /// Notes a message of the router.
     fn note(&mut self, data: &[u8]) {
         let frame = EthernetView::new(data).unwrap();
         if frame.ether_type() == ether_type::IPV4 {
@@ -301,7 +301,7 @@ impl Switch {
     }
 }
 
-/// A router with hosts 2 and 3, whose packets the kernel forwards.
+/// Starts a router with hosts 2 and 3, whose packets the kernel forwards.
 fn begin(room: &Room, version: Version) -> (Router, Switch) {
     let router = room.start();
     assert_eq!(router.going_on, 0);
@@ -314,10 +314,10 @@ fn begin(room: &Room, version: Version) -> (Router, Switch) {
     (router, switch)
 }
 
-/// The kernel forwards while there is no controller, and the next one goes on with the hosts that it is told of there: it asks for
-/// none.
+/// The kernel forwards while there is no controller, and the next one continues with the hosts in its tables: it
+/// requests none.
 #[test]
-fn tables_go_on() {
+fn tables_are_continued() {
     for version in Version::ALL {
         let Some(room) = Room::new() else { return };
         let (first, mut switch) = begin(&room, version);
@@ -332,7 +332,7 @@ fn tables_go_on() {
             );
             let mut held = room.attach();
             if round == 1 {
-                // Other programs of the same layout: these are loaded for the maps that are there.
+                // Other programs of this layout, which are loaded for the existing maps.
                 let label = &mut held.commons[0].attachment.label;
                 let code = label.rfind(' ').unwrap() + 1;
                 label.replace_range(code.., "0");
@@ -356,9 +356,9 @@ fn tables_go_on() {
     }
 }
 
-/// Maps of another version are let go: the connection stays, and hosts are learnt anew.
+/// Maps of another version are released: the connection stays, and hosts are learnt again.
 #[test]
-fn tables_of_another_version_are_let_go() {
+fn tables_of_another_version_are_released() {
     for version in Version::ALL {
         let Some(room) = Room::new() else { return };
         let (first, mut switch) = begin(&room, version);
@@ -378,9 +378,9 @@ fn tables_of_another_version_are_let_go() {
     }
 }
 
-/// Of what another plan of subnets says otherwise, nothing is used any more.
+/// Facts that contradict a new plan of subnets are no longer used.
 #[test]
-fn with_another_plan_nothing_of_the_old_one_is_answered() {
+fn facts_of_an_old_plan_are_not_used() {
     let plan = CONFIG.replace("02:00:00:00:02:fe", "02:00:00:00:02:fd");
     for version in Version::ALL {
         let Some(room) = Room::new() else { return };
@@ -406,9 +406,9 @@ fn with_another_plan_nothing_of_the_old_one_is_answered() {
     }
 }
 
-/// What happens to a port while there is no controller counts for the next one.
+/// A port's changes while there is no controller are noticed by the next one.
 #[test]
-fn a_host_that_went_away_meanwhile_is_not_sent_to() {
+fn a_host_whose_port_went_down_is_not_sent_to() {
     for version in Version::ALL {
         let Some(room) = Room::new() else { return };
         let (first, mut switch) = begin(&room, version);

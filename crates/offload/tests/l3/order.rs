@@ -1,4 +1,5 @@
-//! Nothing overtakes: what the program answers, and what waits there, leaves in its place among what the kernel answers.
+//! Packets stay in order: packets that the program answers, or that wait there, leave in their position among those
+//! that the kernel answers.
 
 use crate::packets::Draw;
 use crate::pair::{Pair, packet_in, take_routers};
@@ -23,7 +24,7 @@ fn numbered(version: Version, dst: u8, number: u16, options: &[u8], stream: &mut
 
 /// Packets with options are the program's.
 #[test]
-fn what_the_program_forwards_keeps_its_place() {
+fn packets_forwarded_by_the_program_stay_in_order() {
     for mode in [Mode::Kernel, Mode::Auto] {
         for version in Version::ALL {
             let Some(mut pair) = Pair::new(mode, version) else {
@@ -71,7 +72,7 @@ impl Receiver {
         }
     }
 
-    /// Waits until so many packets were forwarded to a host. Returns their numbers.
+    /// Waits until `count` packets were forwarded to a host. Returns their numbers.
     fn wait_for(&mut self, host: u8, count: usize) -> Vec<u16> {
         loop {
             let to = self.packets.iter().filter(|(dst, _)| *dst == ip_of(host));
@@ -103,9 +104,9 @@ impl Receiver {
     }
 }
 
-/// The first packets for a host wait until it is found; later ones, and those for others, go on.
+/// The first packets for a host wait until it is found; later ones, and those for others, are forwarded.
 #[test]
-fn what_waits_for_a_next_hop_leaves_in_order() {
+fn packets_waiting_for_a_next_hop_leave_in_order() {
     const MISSING: u8 = 4;
     for version in Version::ALL {
         let Some(kernel) = router_kernel(Mode::Kernel) else {
@@ -152,9 +153,9 @@ fn what_waits_for_a_next_hop_leaves_in_order() {
     }
 }
 
-/// What is for a host at another switch is the program's: it is sent to that switch.
+/// Packets for a host at another switch are left to the program, and are sent to that switch.
 #[test]
-fn hosts_at_another_switch_are_reached_by_way_of_the_program() {
+fn the_program_reaches_hosts_at_another_switch() {
     for version in Version::ALL {
         let Some(kernel) = router_kernel(Mode::Kernel) else {
             return;

@@ -1,4 +1,4 @@
-//! Two controllers that hear the same, and of which what the routers say is compared.
+//! Two controllers with equal input, whose routers' output is compared.
 
 use crate::packets::Packet;
 use crate::plan::{HOSTS, PORTS, XID, port_of, question_for_gateway, router, router_kernel};
@@ -12,7 +12,8 @@ use urtica_wire::{DatapathId, Version};
 
 const PACKET_OUT: u8 = 13;
 
-/// A switch whose controller answers in the kernel, and one whose controller is the program alone; both hear the same.
+/// A switch whose controller answers in the kernel, and one whose controller is the program alone; both receive equal
+/// input.
 pub struct Pair {
     controller: Arc<Running>,
     pub hosts: Hosts,
@@ -21,16 +22,16 @@ pub struct Pair {
     id: DatapathId,
     pub version: Version,
     reference: InMemory,
-    /// What the real one has said and nobody has looked at.
+    /// Unchecked output of the real one.
     said: Vec<u8>,
-    /// What the router in the reference model has said, and the real one is to say.
+    /// Output of the router in the reference model, which the real one must equal.
     expected: Vec<u8>,
-    /// How many bytes were the same.
+    /// Number of bytes that were equal.
     compared: usize,
 }
 
 impl Pair {
-    /// Both know all hosts. `None` where the machine has no kernel half.
+    /// Creates a pair that knows all hosts. Returns `None` if the machine has no kernel half.
     pub fn new(mode: Mode, version: Version) -> Option<Self> {
         Self::with_hosts(mode, version, 1..=HOSTS)
     }
@@ -46,7 +47,7 @@ impl Pair {
         Some(pair)
     }
 
-    /// Hosts ask for their gateways.
+    /// Sends hosts' requests for their gateways.
     pub fn introduce(&mut self, hosts: impl IntoIterator<Item = u8>) {
         for host in hosts {
             self.come(host, question_for_gateway(host));
@@ -62,7 +63,7 @@ impl Pair {
         Some(Self::join(controller, hosts, kernel, version, 1))
     }
 
-    /// Another switch of the same controller, whose hosts are not known yet.
+    /// Adds another switch to the controller, whose hosts are not known yet.
     pub fn beside(&self, id: u64) -> Self {
         let (hosts, kernel) = (self.hosts.clone(), self.kernel.clone());
         Self::join(self.controller.clone(), hosts, kernel, self.version, id)
@@ -92,25 +93,25 @@ impl Pair {
         }
     }
 
-    /// A frame of a host comes in.
+    /// Sends a frame of a host.
     pub fn come(&mut self, host: u8, frame: Vec<u8>) {
         self.come_in(port_of(host), frame);
     }
 
-    /// A frame comes in at a port.
+    /// Sends a frame at a port.
     pub fn come_in(&mut self, in_port: u32, frame: Vec<u8>) {
         let mut message = Vec::new();
         packet_in(in_port, frame).encode(self.version, 1, &mut message);
         self.send(&message);
     }
 
-    /// Both hear this; the real one in this piece.
+    /// Sends input to both, to the real one in this piece.
     pub fn send(&mut self, bytes: &[u8]) {
         self.expect(bytes);
         self.real.send(bytes);
     }
 
-    /// The reference hears this.
+    /// Sends input to the reference.
     pub fn expect(&mut self, bytes: &[u8]) {
         self.reference.send(bytes);
         loop {
@@ -122,7 +123,7 @@ impl Pair {
         }
     }
 
-    /// Waits until the router has said as much as is expected, and compares.
+    /// Waits until the router has sent as much as is expected, and compares.
     pub fn compare(&mut self) {
         let mut said = take_routers(&mut self.said);
         while said.len() < self.expected.len() {
@@ -134,7 +135,7 @@ impl Pair {
         self.expected.clear();
     }
 
-    /// Both hear this; the real one is read from meanwhile.
+    /// Sends input to both; reads from the real one in between.
     pub fn send_in_pieces<'s>(
         &mut self,
         stream: &'s [u8],
@@ -153,10 +154,10 @@ impl Pair {
         network.counters(self.id).expect("it is connected")
     }
 
-    /// Nothing more is said than was expected.
+    /// Checks that no further output follows.
     pub fn finish(mut self) {
         self.compare();
-        // What handlers send elsewhere follows an echo reply at the next occasion.
+        // Handlers' other messages follow an echo reply at the next opportunity.
         for _ in 0..3 {
             let mut said = Vec::new();
             settle(&mut self.real, &mut said, self.version);
@@ -172,7 +173,7 @@ impl Pair {
     }
 }
 
-/// A packet-in with a packet in it that nobody has kept.
+/// Creates a packet-in with a packet that the switch has not buffered.
 pub fn packet_in(in_port: u32, frame: Vec<u8>) -> Packet {
     Packet {
         buffer_id: u32::MAX,
@@ -181,7 +182,7 @@ pub fn packet_in(in_port: u32, frame: Vec<u8>) -> Packet {
     }
 }
 
-/// Takes the whole messages from the front. Returns the router's packet-outs.
+/// Removes the complete messages from the front. Returns the router's packet-outs.
 pub fn take_routers(bytes: &mut Vec<u8>) -> Vec<u8> {
     let (mut at, mut routers) = (0, Vec::new());
     for header in headers(bytes) {
@@ -195,7 +196,7 @@ pub fn take_routers(bytes: &mut Vec<u8>) -> Vec<u8> {
     routers
 }
 
-/// Fails where they differ, and shows the first message that does.
+/// Fails if they differ, and prints the first different message.
 pub fn assert_same(said: &[u8], expected: &[u8]) {
     let (mut at, mut number) = (0, 0);
     while at < said.len().max(expected.len()) {

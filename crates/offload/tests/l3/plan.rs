@@ -38,7 +38,7 @@ pub const PORTS: u32 = 8;
 /// The xid of all that the router sends: it is the fifth program.
 pub const XID: u32 = 5 << 24;
 
-/// The programs in the kernel; without, a line that says so, or a failure with CI=true.
+/// Loads the programs; if that fails, prints a line, or fails with CI=true.
 pub fn router_kernel(mode: Mode) -> Option<RouterKernel> {
     match RouterKernel::start() {
         Ok(kernel) => Some(kernel.mode(mode)),
@@ -50,12 +50,12 @@ pub fn router_kernel(mode: Mode) -> Option<RouterKernel> {
     }
 }
 
-/// A controller that runs the router with its services, and what it knows of hosts.
+/// Creates a controller that runs the router with its services, and the hosts service.
 pub fn router(kernel: Option<RouterKernel>) -> (Controller, Hosts) {
     router_of(CONFIG, kernel)
 }
 
-/// The same with another plan of subnets.
+/// Creates it with another plan of subnets.
 pub fn router_of(config: &str, kernel: Option<RouterKernel>) -> (Controller, Hosts) {
     let discovery = Discovery::new(DiscoveryConfig::default());
     let hosts = Hosts::new(&discovery, HostsConfig::default());
@@ -122,14 +122,14 @@ pub fn frame(src: MacAddr, dst: MacAddr, ether_type: u16, payload: &[u8]) -> Vec
     frame
 }
 
-/// A host asks for an address, and so tells its own.
+/// Returns a host's request for an address, which also announces its own.
 pub fn question(host: u8, address: Ipv4Addr) -> Vec<u8> {
     let mut request = Vec::new();
     Arp::request(mac_of(host), ip_of(host), address).write(&mut request);
     frame(mac_of(host), MacAddr::BROADCAST, ether_type::ARP, &request)
 }
 
-/// A host asks for its gateway.
+/// Returns a host's request for its gateway.
 pub fn question_for_gateway(host: u8) -> Vec<u8> {
     question(host, gateway_ip(ip_of(host).octets()[2]))
 }

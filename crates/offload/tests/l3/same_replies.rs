@@ -1,4 +1,4 @@
-//! The replies are those of the program, whatever comes and however it is cut.
+//! The replies equal the program's, whatever the input and its segmentation.
 
 use crate::packets::Draw;
 use crate::pair::{Pair, packet_in};
@@ -7,7 +7,7 @@ use crate::traffic::Traffic;
 use urtica_offload::Mode;
 use urtica_wire::{Message, Version};
 
-/// How many messages random streams have in each version and mode, if nothing else is asked for.
+/// Default number of messages of random streams in each version and mode.
 const MESSAGES: u64 = 5_000;
 
 /// Sets their number: `URTICA_TEST_MESSAGES=5000000 cargo test --release -p urtica-offload random_pieces`.
@@ -122,7 +122,7 @@ fn a_stream_cut_at_every_byte() {
     }
 }
 
-/// Two switches, each with hosts of its own, in two shards; what changes at one does not disturb the other.
+/// Two switches with separate hosts, in two shards; changes at one do not affect the other.
 #[test]
 fn switches_of_several_shards() {
     const HOSTS_OF_ONE: std::ops::RangeInclusive<u8> = 1..=12;

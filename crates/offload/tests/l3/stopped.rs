@@ -13,9 +13,9 @@ use std::time::Duration;
 use urtica_offload::Mode;
 use urtica_wire::Version;
 
-/// Not a test by itself.
+/// Run only as a child process.
 #[test]
-fn router_in_a_process_of_its_own() {
+fn router_in_a_child_process() {
     if !is_child() {
         return;
     }
@@ -32,7 +32,7 @@ fn a_stopped_router_forwards() {
     if router_kernel(Mode::Auto).is_none() {
         return;
     }
-    let controller = Other::start("stopped::router_in_a_process_of_its_own");
+    let controller = Other::start("stopped::router_in_a_child_process");
     for version in Version::ALL {
         let mut attempts = 0..20;
         // At the moment at which it is stopped the program may be the owner, for the time of a tick; another attempt will do.
@@ -87,7 +87,7 @@ fn forwards_while_stopped(controller: &Other, version: Version) -> bool {
     is_answered_by_kernel
 }
 
-/// Has a frame of a host come in, and returns whether the router sends one in `patience`.
+/// Sends a frame of a host, and returns whether the router sends one within `patience`.
 fn is_answered(
     socket: &mut TcpStream,
     version: Version,
@@ -106,7 +106,7 @@ fn is_answered(
             Ok(count) if count > 0 => said.extend_from_slice(&bytes[..count]),
             _ => return false,
         }
-        // Services say something, too.
+        // Services also send messages.
         if !take_routers(&mut said).is_empty() {
             return true;
         }

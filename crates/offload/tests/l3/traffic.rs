@@ -1,4 +1,4 @@
-//! What hosts of a router send, drawn from a seed.
+//! Traffic of a router's hosts, drawn from a seed.
 
 use crate::packets::Draw;
 use crate::pair::packet_in;
@@ -16,7 +16,7 @@ pub struct Traffic {
     pub draw: Draw,
     /// The hosts that send and receive it.
     hosts: RangeInclusive<u8>,
-    /// How many ICMP errors may still be asked for: what is sent in a second has a limit.
+    /// Number of ICMP errors that may still be caused: their rate is limited.
     errors: u32,
     /// Numbers packets, so that each differs from the one before it.
     number: u16,
@@ -44,7 +44,7 @@ impl Traffic {
         first + self.draw.below(u32::from(last - first) + 1) as u8
     }
 
-    /// So many messages; most are packet-ins. In a pure stream nearly all can be answered in the kernel.
+    /// Returns `messages` messages; most are packet-ins. In a pure stream nearly all can be answered in the kernel.
     pub fn stream(&mut self, version: Version, messages: u32) -> Vec<u8> {
         let mut stream = Vec::new();
         let is_pure = self.draw.below(2) == 0;
@@ -85,7 +85,7 @@ impl Traffic {
                 let port = [9_u16, 0x8001, 0xfffe, 0xffff][self.draw.below(4) as usize];
                 stream[start + port_at..start + port_at + 2].copy_from_slice(&port.to_be_bytes());
             }
-            // A match that begins with another field, or says that it is longer.
+            // A match that starts with another field, or that claims to be longer.
             _ => {
                 self.plain(version, xid, stream);
                 let at = match version {
@@ -97,7 +97,7 @@ impl Traffic {
         }
     }
 
-    /// What the kernel answers once it knows the hosts.
+    /// Appends a message that the kernel answers once it knows the hosts.
     pub fn plain(&mut self, version: Version, xid: u32, stream: &mut Vec<u8>) {
         let src = self.host();
         let frame = match self.draw.below(6) {
@@ -148,7 +148,7 @@ impl Traffic {
             packet.buffer_id = xid;
             let length = self.draw.below(packet.frame.len() as u32 + 1) as usize;
             if self.draw.below(3) == 0 {
-                // The switch keeps what is missing.
+                // The switch keeps the missing part.
                 packet.frame.truncate(length);
             }
         }
@@ -168,7 +168,7 @@ impl Traffic {
             6 => arp.sha = MacAddr::new([2, 0, 0, 0, 9, src]),
             7 => eth_src = MacAddr::new([2, 0, 0, 9, 0, src]),
             8 => arp.tha = mac_of(self.host()),
-            // Another address of the same host, of up to three.
+            // Another address of this host, of up to three.
             9 => arp.spa = Ipv4Addr::new(10, 0, 3, 100 + src + 40 * self.draw.below(3) as u8),
             10 => return question(src, Ipv4Addr::new(10, 0, 1, 200)),
             _ => {
@@ -191,7 +191,7 @@ impl Traffic {
             2 => bytes[..6].copy_from_slice(&mac_of(self.host()).octets()),
             3 => bytes[..6].copy_from_slice(&gateway_mac(self.draw.below(4) as u8).octets()),
             4 => bytes[..6].copy_from_slice(&[1, 0x80, 0xc2, 0, 0, 0xe]),
-            // Nobody has been heard by this address.
+            // An unknown sender at this address.
             5 => bytes[6..12].copy_from_slice(&[2, 0, 0, 8, 0, src]),
             6 => bytes.resize(bytes.len() + self.draw.below(80) as usize, 0xa5),
             _ => bytes.resize(2100, 0x5a),

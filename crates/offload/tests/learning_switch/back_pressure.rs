@@ -1,4 +1,4 @@
-//! A switch that never reads: what the kernel holds for it is bounded, and nothing is lost when it reads after all.
+//! A switch that never reads: the kernel's memory for it is bounded, and nothing is lost when it finally reads.
 
 use crate::packets::Packet;
 use crate::support::kernel;
@@ -14,20 +14,20 @@ use urtica_wire::{DatapathId, Header, Version};
 /// The most that the kernel may hold for a switch that does not read, in bytes of messages.
 const MOST_HELD: usize = 16 << 20;
 
-/// After so long a silence a socket that takes nothing is taken for full.
+/// Silence after which a socket that accepts nothing is considered full.
 const FULL_AFTER: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,
 };
 
-/// Sends packet-ins until the socket takes no more. Returns the whole and the bytes sent.
+/// Sends packet-ins until the socket is full. Returns the number of bytes sent.
 fn fill(socket: &mut TcpStream, version: Version) -> usize {
     let message = packet_in(version);
     let several = message.repeat(20);
     let mut sent = 0;
     socket.set_nonblocking(true).unwrap();
     loop {
-        // Goes on in the middle of a message where the last write ended there.
+        // Continues in the middle of a message if the last write ended there.
         match socket.write(&several[sent % message.len()..]) {
             Ok(count) => sent += count,
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -49,7 +49,7 @@ fn packet_in(version: Version) -> Vec<u8> {
     message
 }
 
-/// How many bytes the other side's kernel has not taken yet.
+/// Returns the number of bytes that the other side's kernel has not received yet.
 pub fn unacknowledged_bytes(socket: &TcpStream) -> usize {
     let mut count: libc::c_int = 0;
     // SAFETY: the system writes one int.
@@ -58,7 +58,7 @@ pub fn unacknowledged_bytes(socket: &TcpStream) -> usize {
     count as usize
 }
 
-/// Reads until so many messages came. Returns their headers.
+/// Reads until `count` messages arrived. Returns their headers.
 fn read_messages(socket: &mut TcpStream, count: usize) -> Vec<Header> {
     let mut said = Vec::new();
     let mut bytes = vec![0; 1 << 20];
@@ -76,7 +76,7 @@ fn a_switch_that_never_reads_costs_a_bounded_amount_of_memory() {
     let Some(kernel) = kernel() else { return };
     for version in Version::ALL {
         for mode in [Mode::Kernel, Mode::Auto] {
-            // Who is the owner when the flood begins is chance: until it was the kernel.
+            // Which side is the owner when the flood starts is random: repeated until it was the kernel.
             let mut runs = 0..50;
             while !falls_back(&kernel, mode, version) {
                 runs.next().expect("now and then the kernel is the owner");
@@ -85,8 +85,8 @@ fn a_switch_that_never_reads_costs_a_bounded_amount_of_memory() {
     }
 }
 
-/// Whether the kernel had begun to answer and then left the rest to the program. However that is, memory is bounded and nothing is
-/// lost.
+/// Returns whether the kernel had started to answer and then left the rest to the program. In either case, memory is
+/// bounded and nothing is lost.
 fn falls_back(kernel: &Kernel, mode: Mode, version: Version) -> bool {
     let controller = offloaded(kernel, mode, 1024);
     let mut socket = connect(&controller);
@@ -96,7 +96,7 @@ fn falls_back(kernel: &Kernel, mode: Mode, version: Version) -> bool {
     socket.write_all(&introduction).unwrap();
     read_messages(&mut socket, 1);
     let counters = controller.network().counters(DatapathId(1)).unwrap();
-    // The kernel becomes the owner once nothing is left to do for the program, and is asked what it did now and then.
+    // The kernel becomes the owner once the program has nothing to do, and its counts are read from time to time.
     let start = Instant::now();
     while counters.answered_in_kernel.get() == 0 {
         assert!(start.elapsed() < PATIENCE, "the kernel never was the owner");
@@ -105,7 +105,7 @@ fn falls_back(kernel: &Kernel, mode: Mode, version: Version) -> bool {
     }
     let sent = fill(&mut socket, version);
     let taken = sent - unacknowledged_bytes(&socket);
-    // Each is held as it came or as its answer, which is no longer than twice as long.
+    // Each is held as a message or as its reply, which is at most twice as long.
     assert!(
         2 * taken < MOST_HELD,
         "{taken} bytes of packet-ins were taken"

@@ -1,4 +1,4 @@
-//! The kernel half steps aside under load and comes back: no reply is lost, wrong or out of order.
+//! The kernel half steps aside under load and returns: no reply is lost, invalid or out of order.
 
 use crate::packets::{Draw, Packet};
 use crate::pair::Pair;
@@ -8,14 +8,14 @@ use std::time::Instant;
 use urtica_offload::{Kernel, Mode};
 use urtica_wire::Version;
 
-/// How often the kernel half is to step aside in a run.
+/// Number of times that the kernel half must step aside in a run.
 const TIMES: u64 = 4;
 
-/// A burst is longer than what is read at once, and read as it comes: whole, and in the middle of messages.
+/// A burst is longer than one read, and read as it arrives: complete, and in the middle of messages.
 const BURST_BYTES: usize = 1 << 20;
 
 #[test]
-fn a_load_that_comes_and_goes() {
+fn an_alternating_load() {
     let Some(kernel) = kernel() else { return };
     for version in Version::ALL {
         for seed in 0..2 {
@@ -24,7 +24,7 @@ fn a_load_that_comes_and_goes() {
     }
 }
 
-/// Bursts and single packets in turn, until the kernel half has come and gone.
+/// Alternates bursts and single packets until the kernel half has stepped aside and returned.
 fn swing(kernel: &Kernel, version: Version, seed: u64) {
     let mut draw = Draw::new(seed);
     let mut pair = Pair::new(kernel, Mode::Auto, version, 1 << 13);
@@ -40,7 +40,7 @@ fn swing(kernel: &Kernel, version: Version, seed: u64) {
         let stream = plain_stream(&mut draw, version);
         send_while_receiving(&mut pair, &stream);
         pair.compare();
-        // It comes back, each time after twice as many packets, and answers again.
+        // It returns, each time after twice as many packets, and answers again.
         answered = counters.answered_in_kernel.get();
         let start = Instant::now();
         while counters.answered_in_kernel.get() == answered {
@@ -55,7 +55,7 @@ fn swing(kernel: &Kernel, version: Version, seed: u64) {
     pair.finish();
 }
 
-/// A long queue, mostly of what the kernel would answer.
+/// A long queue, mostly of messages that the kernel would answer.
 fn plain_stream(draw: &mut Draw, version: Version) -> Vec<u8> {
     let mut stream = Vec::new();
     while stream.len() < BURST_BYTES {
@@ -67,8 +67,8 @@ fn plain_stream(draw: &mut Draw, version: Version) -> Vec<u8> {
     stream
 }
 
-/// A few packets, one of which the kernel does not answer. Each is sent when the one before it was answered, as where the queue
-/// is short.
+/// A few packets, one of which the kernel does not answer. Each is sent when the one before it was answered, as with a
+/// short queue.
 fn draw_few(draw: &mut Draw, version: Version) -> Vec<Vec<u8>> {
     let mut tagged = Packet::udp(3, 4);
     tagged.frame[12..14].copy_from_slice(&[0x81, 0]);

@@ -10,9 +10,9 @@ use std::net::{Shutdown, TcpStream};
 use urtica_offload::Mode;
 use urtica_wire::Version;
 
-/// Not a test by itself.
+/// Run only as a child process.
 #[test]
-fn controller_in_a_process_of_its_own() {
+fn controller_in_a_child_process() {
     if !is_child() {
         return;
     }
@@ -22,7 +22,7 @@ fn controller_in_a_process_of_its_own() {
 
 /// One that runs the learning switch.
 fn start() -> Other {
-    Other::start("dying::controller_in_a_process_of_its_own")
+    Other::start("dying::controller_in_a_child_process")
 }
 
 fn join_other(controller: &Other) -> TcpStream {
@@ -37,7 +37,7 @@ fn packet() -> Vec<u8> {
     packet
 }
 
-/// Asks once, and returns whether an answer comes in `patience`.
+/// Sends one request, and returns whether an answer arrives within `patience`.
 fn is_answered(socket: &mut TcpStream, patience: std::time::Duration) -> bool {
     socket.set_read_timeout(Some(patience)).unwrap();
     socket.write_all(&packet()).unwrap();
@@ -48,7 +48,7 @@ fn is_answered(socket: &mut TcpStream, patience: std::time::Duration) -> bool {
     }
 }
 
-/// While the process is stopped, the kernel answers all that it is asked.
+/// While the process is stopped, the kernel answers all requests.
 #[test]
 fn a_stopped_controller_answers() {
     if kernel().is_none() {
@@ -84,9 +84,9 @@ fn answers_while_stopped(controller: &Other) -> bool {
     is_answered_by_kernel
 }
 
-/// What a switch has received of a controller that is killed is in order, and then its connection ends; another can start.
+/// The output of a controller that is killed is in order, and then its connection ends; another controller can start.
 #[test]
-fn a_killed_controller_leaves_nothing_out() {
+fn output_of_a_killed_controller_is_in_order() {
     if kernel().is_none() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Kernel halves that outlive their controller: tables go on, and what nobody understands is let go.
+//! Kernel halves that outlive their controller: known tables are continued, unknown ones are released.
 
 use crate::back_pressure::unacknowledged_bytes;
 use crate::packets::Packet;
@@ -29,7 +29,7 @@ const PACKET_OUT: u8 = 13;
 const FLOW_MOD: u8 = 14;
 const MULTIPART_REQUEST: u8 = 18;
 
-/// A holder on a thread, where a process would be.
+/// A holder on a thread instead of a process.
 struct Room {
     folder: tempfile::TempDir,
     holder: JoinHandle<std::io::Result<usize>>,
@@ -49,7 +49,8 @@ impl Room {
         attach(&self.folder.path().join("hold.sock"), LONG).unwrap()
     }
 
-    /// A controller with the learning switch. Returns how many connections' tables go on in it as well.
+    /// Starts a controller with the learning switch. Returns also the number of connections whose tables continue in
+    /// it.
     fn start(&self, mut held: Held) -> (Running, usize) {
         let mut halves = Halves::of(&mut held).mode(Mode::Kernel);
         let kernel = halves.start(&held.link).unwrap();
@@ -66,7 +67,7 @@ fn controller() -> Controller {
     controller.listen(address).shards(1).pin(false)
 }
 
-/// A switch, which answers what it is asked.
+/// A switch that answers requests.
 struct Switch {
     socket: TcpStream,
     version: Version,
@@ -87,7 +88,7 @@ impl Switch {
         }
     }
 
-    /// A packet from one host to another comes to it. Returns the type of the controller's answer.
+    /// Sends a packet from one host to another. Returns the type of the controller's answer.
     fn ask(&mut self, src: u8, dst: u8) -> u8 {
         let mut packet = Vec::new();
         Packet::udp(src, dst).encode(self.version, 1, &mut packet);
@@ -119,7 +120,7 @@ impl Switch {
         }
     }
 
-    /// Tells its ports again.
+    /// Describes its ports again.
     fn answer(&mut self, xid: u32) {
         let message = match self.version {
             Version::Of10 => Message::FeaturesReply(Features {
@@ -144,7 +145,7 @@ impl Switch {
 
 /// Hosts that one controller has learnt are known to the kernel while there is none, and to the next one.
 #[test]
-fn tables_go_on() {
+fn tables_are_continued() {
     if kernel().is_none() {
         return;
     }
@@ -158,7 +159,7 @@ fn tables_go_on() {
         for round in 0..3 {
             let mut held = room.attach();
             if round == 1 {
-                // Other programs of the same layout: these are loaded for the maps that are there.
+                // Other programs of this layout, which are loaded for the existing maps.
                 let label = &mut held.commons[0].attachment.label;
                 let code = label.rfind(' ').unwrap() + 1;
                 label.replace_range(code.., "0");
@@ -176,9 +177,9 @@ fn tables_go_on() {
     }
 }
 
-/// Maps of another version are let go: the connection stays, and hosts are learnt anew, in the kernel too.
+/// Maps of another version are released: the connection stays, and hosts are learnt again, also in the kernel.
 #[test]
-fn tables_of_another_version_are_let_go() {
+fn tables_of_another_version_are_released() {
     if kernel().is_none() {
         return;
     }
@@ -209,7 +210,7 @@ fn tables_of_another_version_are_let_go() {
     }
 }
 
-/// Waits until the other side's kernel has taken all.
+/// Waits until the other side's kernel has received everything.
 fn wait_until_acknowledged(socket: &TcpStream) {
     let start = std::time::Instant::now();
     while unacknowledged_bytes(socket) > 0 {
@@ -218,16 +219,16 @@ fn wait_until_acknowledged(socket: &TcpStream) {
     }
 }
 
-/// Whether a read would find nothing.
+/// Returns whether there is nothing to read.
 fn is_empty(socket: BorrowedFd) -> bool {
     let found = recv(socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
     matches!(found, Err(Errno::AGAIN))
 }
 
-/// While no controller is there, the kernel answers, and passes a message that waits in the kernel behind replies that the switch does
-/// not read. The next controller must not count that message as read.
+/// While there is no controller, the kernel answers, and passes a message that waits in the kernel behind replies that
+/// the switch does not read. The next controller must not count that message as read.
 #[test]
-fn a_message_that_waits_behind_unread_replies_is_handled_once() {
+fn a_message_behind_unread_replies_is_handled_once() {
     const REQUESTS: usize = 150;
     if kernel().is_none() {
         return;
@@ -248,7 +249,7 @@ fn a_message_that_waits_behind_unread_replies_is_handled_once() {
             Packet::udp(1, 2).encode(version, 1, &mut requests);
         }
         switch.socket.send(&requests);
-        // The first of the replies are there, and there is no room for all.
+        // The first replies have arrived, and there is no space for all.
         switch.socket.peek(&mut [0]).unwrap();
         let mut echo = Vec::new();
         let request = Message::EchoRequest(&[]);
@@ -305,7 +306,7 @@ fn a_reply_whose_signal_was_lost_is_sent_by_the_next_controller() {
     }
 }
 
-/// Has signals of the only connection lead nowhere: takes its socket out of the map `relays`.
+/// Makes signals of the only connection ineffective: removes its socket from the map `relays`.
 fn empty_relay(held: &Held) {
     const RELAYS: usize = 5;
     let relays = held.commons[0].attachment.fds[RELAYS].as_raw_fd();
@@ -317,9 +318,9 @@ fn empty_relay(held: &Held) {
     assert_eq!((0..100).filter(is_emptied).count(), 1);
 }
 
-/// A controller that takes over no kernel halves closes their connections.
+/// A controller that does not take over kernel halves closes their connections.
 #[test]
-fn without_anybody_to_take_it_over_a_connection_is_closed() {
+fn a_connection_without_a_successor_is_closed() {
     if kernel().is_none() {
         return;
     }

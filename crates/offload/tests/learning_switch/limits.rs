@@ -1,4 +1,4 @@
-//! More switches than there is room for in the kernel, and more controllers than one.
+//! More switches than the kernel has space for, and several controllers.
 
 use crate::packets::{Draw, Packet};
 use crate::pair::Pair;
@@ -11,7 +11,7 @@ use urtica_controller::SwitchInfo;
 use urtica_offload::{LearningSwitch, Mode};
 use urtica_wire::{DatapathId, Version};
 
-/// The program answers the switch for which there is no room, and the kernel goes on with the others.
+/// The program answers the switch beyond the limit, and the kernel continues with the others.
 #[test]
 fn one_switch_too_many() {
     let Some(kernel) = kernel() else { return };
@@ -38,7 +38,7 @@ fn one_switch_too_many() {
     assert_eq!(counters[1].answered_in_kernel.get(), 0);
     assert!(counters[1].packet_ins.get() > 0);
 
-    // Once the first has left, there is room for another.
+    // Once the first has left, there is space for another.
     let [first, second] = sockets;
     drop(first);
     while controller.network().counters(DatapathId(1)).is_some() {
@@ -56,10 +56,10 @@ fn one_switch_too_many() {
     controller.stop().unwrap();
 }
 
-/// Many more switches than there are sessions at first join at once, three times, in sessions that others have left: the kernel answers
-/// each in the end, and none by what another switch has learnt.
+/// Many more switches than there are sessions at first join at once, three times, in sessions that others have left:
+/// the kernel finally answers each, and never with another switch's hosts.
 #[test]
-fn many_switches_come_and_go() {
+fn many_switches_join_and_leave() {
     let Some(kernel) = kernel() else { return };
     let controller = offloaded(&kernel, Mode::Kernel, 64);
     for round in 0..3 {
@@ -98,7 +98,8 @@ fn many_switches_come_and_go() {
     controller.stop().unwrap();
 }
 
-/// What takes long is loaded while switches are served; they have kernel halves from then on.
+/// The kernel half, whose loading takes long, is loaded while switches are served; they have kernel halves from then
+/// on.
 #[test]
 fn a_switch_is_answered_before_the_kernel_half_is_loaded() {
     if kernel().is_none() {
@@ -130,7 +131,7 @@ fn a_switch_is_answered_before_the_kernel_half_is_loaded() {
 
 /// The kernel's table does not grow: when it is crowded, the program answers that switch alone, and has forgotten no host.
 #[test]
-fn a_switch_with_many_hosts_goes_back_to_the_program() {
+fn a_switch_with_many_hosts_returns_to_the_program() {
     const HOSTS: u16 = 9000;
     let Some(kernel) = kernel() else { return };
     for version in Version::ALL {
@@ -140,7 +141,7 @@ fn a_switch_with_many_hosts_goes_back_to_the_program() {
         let mut learn_and_ask = |first: u16| {
             let mut stream = Vec::new();
             for host in first..first + 50 {
-                // To one that was heard long ago.
+                // To a host that was heard long ago.
                 packet_of(host, host / 2).encode(version, 1, &mut stream);
             }
             pair.send(&stream);
@@ -169,7 +170,8 @@ fn packet_of(from: u16, to: u16) -> Packet {
 const PACKET_OUT: u8 = 13;
 const FLOW_MOD: u8 = 14;
 
-/// Two controllers on one host, each with programs of its own in the kernel, do not meet; when one ends, the other goes on.
+/// Two controllers on one host, with separate programs in the kernel, do not affect each other; when one ends, the
+/// other continues.
 #[test]
 fn two_controllers_on_one_host() {
     let (Some(one), Some(other)) = (kernel(), kernel()) else {

@@ -1,6 +1,6 @@
-//! The learning switch in the kernel against the one in the program: the same bytes in, the same bytes out.
+//! The learning switch in the kernel compared with the one in the program: equal input gives equal output.
 //!
-//! Needs root and a kernel that takes the programs; without, each test says so in a line, and with CI=true it fails.
+//! Needs root and a kernel that accepts the programs; otherwise each test prints a line, and with CI=true it fails.
 
 mod back_pressure;
 mod changing_over;

@@ -11,9 +11,9 @@ use urtica_wire::{DatapathId, Message, Version};
 /// Packet-ins that are sent at a time.
 const WINDOW: usize = 32;
 
-/// What the program sends of its own comes between whole replies of the kernel's, and the xids of both are one series.
+/// The program's own messages are sent between complete replies of the kernel, and the xids of both are one series.
 #[test]
-fn what_the_program_sends_comes_between_replies_of_the_kernel() {
+fn messages_of_the_program_are_sent_between_kernel_replies() {
     let Some(kernel) = kernel() else { return };
     for version in Version::ALL {
         let controller = offloaded(&kernel, Mode::Kernel, 1024);
@@ -28,14 +28,14 @@ fn what_the_program_sends_comes_between_replies_of_the_kernel() {
         let mut said = Vec::new();
         let counters = controller.network().counters(DatapathId(1)).unwrap();
         let mut windows = 0..50_000;
-        // Until there was much of both.
+        // Until there was enough of both.
         while windows.start < 500 || counters.answered_in_kernel.get() < 100 {
             windows.next().expect("the kernel answers now and then");
             socket.write_all(&window).unwrap();
             let network = controller.network();
             let pending = network.request(DatapathId(1), &Message::BarrierRequest);
             drop(pending.expect("the switch is connected"));
-            // The last message of before is still there, to see what follows it.
+            // The last earlier message is kept, to check its successor.
             let before = headers(&said).count();
             read_until(&mut socket, &mut said, before + WINDOW + 1);
             let xids = headers(&said).map(|header| header.xid & 0xff_ffff);
@@ -52,7 +52,7 @@ fn what_the_program_sends_comes_between_replies_of_the_kernel() {
     }
 }
 
-/// Receives until there are so many messages.
+/// Receives until there are `count` messages.
 fn read_until(socket: &mut TcpStream, said: &mut Vec<u8>, count: usize) {
     let mut bytes = [0; 65536];
     while headers(said).count() < count {

@@ -1,4 +1,4 @@
-//! Packets, and what else a switch says, drawn from a seed.
+//! Packets and other messages of a switch, drawn from a seed.
 
 use rand_mt::Mt64;
 use urtica_wire::{BufferId, Match, Message, PacketIn, PacketInReason, PortNo, Version};
@@ -30,7 +30,7 @@ impl Packet {
     }
 
     pub fn encode(&self, version: Version, xid: u32, out: &mut Vec<u8>) {
-        // The general encoder refuses ports that 1.0 does not have: those are put in afterwards.
+        // The general encoder refuses ports that 1.0 does not have: they are inserted afterwards.
         let packet = PacketIn {
             buffer_id: BufferId(self.buffer_id),
             total_len: self.frame.len() as u16,
@@ -54,7 +54,7 @@ impl Packet {
     }
 }
 
-/// Packet-ins that the kernel answers, of so many bytes in all: at least 106.
+/// Returns packet-ins that the kernel answers, of `bytes` bytes in total: at least 106.
 pub fn segment_of(bytes: usize, version: Version) -> Vec<u8> {
     let mut packet = Packet::udp(1, 2);
     let mut message = Vec::new();
@@ -97,7 +97,7 @@ impl Draw {
         let mut packet = self.plain_packet();
         let frame = &mut packet.frame;
         frame.resize(60 + self.below(80) as usize, 0xa5);
-        // Hosts that would like the same place, and so displace each other.
+        // Hosts whose hashes collide, so that they displace each other.
         frame[6] = self.below(3) as u8 * 2;
         frame[10] = self.below(20) as u8;
         frame[0] = if self.one_in(3) { frame[6] } else { 0 };
@@ -144,7 +144,7 @@ impl Draw {
         }
     }
 
-    /// So many messages; most are packet-ins.
+    /// Returns `messages` messages; most are packet-ins.
     pub fn stream(&mut self, version: Version, messages: u32) -> Vec<u8> {
         let mut stream = Vec::new();
         let is_pure = self.one_in(2);

@@ -1,4 +1,4 @@
-//! Two controllers that hear the same, and whose replies are compared.
+//! Two controllers with equal input, whose replies are compared.
 
 use crate::switch::{Channel, InMemory, connect, join, offloaded, settle};
 use std::net::TcpStream;
@@ -7,13 +7,14 @@ use urtica_controller::{Running, SwitchCounters, SwitchInfo};
 use urtica_offload::{Kernel, Mode};
 use urtica_wire::{DatapathId, Version};
 
-/// A switch whose controller answers in the kernel, and one whose controller is the program alone; both hear the same.
+/// A switch whose controller answers in the kernel, and one whose controller is the program alone; both receive equal
+/// input.
 pub struct Pair {
     pub controller: Running,
     pub real: TcpStream,
     pub reference: InMemory,
     version: Version,
-    /// What the reference model has said and the real one is to say.
+    /// Output of the reference model, which the real one must equal.
     pub expected: Vec<u8>,
 }
 
@@ -42,17 +43,17 @@ impl Pair {
         }
     }
 
-    /// Both hear this; the real one in this piece.
+    /// Sends input to both, to the real one in this piece.
     pub fn send(&mut self, bytes: &[u8]) {
         self.expect(bytes);
         self.real.send(bytes);
     }
 
-    /// The reference hears this.
+    /// Sends input to the reference.
     pub fn expect(&mut self, bytes: &[u8]) {
         self.reference.send(bytes);
         loop {
-            // Where much is to be said, it waits until some of that is taken.
+            // If much output waits, more input waits until some of it was read.
             let said = self.reference.take();
             if said.is_empty() {
                 return;
@@ -61,7 +62,7 @@ impl Pair {
         }
     }
 
-    /// Waits until as much was said as is expected, and compares.
+    /// Waits until as much output as expected has arrived, and compares.
     pub fn compare(&mut self) {
         let mut said = Vec::new();
         while said.len() < self.expected.len() {
@@ -79,7 +80,7 @@ impl Pair {
             .expect("it is connected")
     }
 
-    /// Nothing more is said than was expected.
+    /// Checks that no further output follows.
     pub fn finish(mut self) {
         self.compare();
         let (mut said, mut expected) = (Vec::new(), Vec::new());
@@ -91,7 +92,7 @@ impl Pair {
     }
 }
 
-/// Fails where they differ, and shows where.
+/// Fails if they differ, and prints where.
 pub fn assert_same(said: &[u8], expected: &[u8]) {
     if said == expected {
         return;

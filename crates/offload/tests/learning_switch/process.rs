@@ -1,4 +1,4 @@
-//! A controller in a process of its own, which can be stopped and killed.
+//! A controller in a separate process, which can be stopped and killed.
 
 use crate::switch::PATIENCE;
 use rustix::process::{Pid, Signal, kill_process};
@@ -18,7 +18,7 @@ pub struct Other {
 }
 
 impl Other {
-    /// Runs this test in a process of its own, which calls [`serve`].
+    /// Runs this test in a separate process, which calls [`serve`].
     pub fn start(name: &str) -> Self {
         let test = std::env::current_exe().expect("the test has a file");
         let mut child = Command::new(test)
@@ -47,7 +47,7 @@ impl Other {
         kill_process(pid, signal).expect("it is running");
     }
 
-    /// Waits until it does not run any more, since it was stopped.
+    /// Waits until it no longer runs, since it was stopped.
     pub fn wait_until_stopped(&self) {
         let start = Instant::now();
         let path = format!("/proc/{}/stat", self.child.id());
@@ -65,12 +65,12 @@ impl Drop for Other {
     }
 }
 
-/// Whether this process is one that is to run a controller.
+/// Returns whether this process must run a controller.
 pub fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
-/// Tells where the controller listens, and stays until the process is ended.
+/// Prints the controller's address, and stays until the process is killed.
 pub fn serve(controller: &Running) {
     let address = controller.addresses()[0].to_string();
     let port = address.split(':').nth(1).expect("ptcp:PORT:HOST");

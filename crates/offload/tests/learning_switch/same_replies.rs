@@ -1,4 +1,4 @@
-//! The replies are those of the program, whatever comes and however it is cut.
+//! The replies equal the program's, whatever the input and its segmentation.
 
 use crate::packets::{Draw, Packet};
 use crate::pair::{Pair, assert_same};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use urtica_offload::{Kernel, Mode};
 use urtica_wire::Version;
 
-/// How many messages random streams have in each version and mode, if nothing else is asked for.
+/// Default number of messages of random streams in each version and mode.
 const MESSAGES: u64 = 10_000;
 
 /// Sets their number: `URTICA_TEST_MESSAGES=5000000 cargo test --release -p urtica-offload random_pieces`.
@@ -48,8 +48,8 @@ fn random_stream(kernel: &Kernel, mode: Mode, version: Version, seed: u64) {
     pair.finish();
 }
 
-/// Which host gives way in a full table depends on when hosts were heard, in seconds: a run that sees the clock move on is repeated,
-/// with fewer messages, which a busy machine answers in time.
+/// Which host is displaced in a full table depends on when hosts were heard, in seconds: a run during which the clock
+/// advances is repeated, with fewer messages, which a busy machine answers in time.
 #[test]
 fn hosts_that_displace_each_other() {
     let Some(kernel) = kernel() else { return };
@@ -63,7 +63,7 @@ fn hosts_that_displace_each_other() {
     }
 }
 
-/// Whether it took less than the first second of the controller's clock.
+/// Returns whether it ended within the first second of the controller's clock.
 fn displace(kernel: &Kernel, version: Version, seed: u64, messages: u32) -> bool {
     let before_all = Instant::now();
     let mut pair = Pair::new(kernel, Mode::Kernel, version, 64 << (seed % 2));
@@ -88,7 +88,7 @@ fn displace(kernel: &Kernel, version: Version, seed: u64, messages: u32) -> bool
 }
 
 #[test]
-fn packet_ins_alone_are_answered_in_the_kernel() {
+fn only_packet_ins_are_answered_in_the_kernel() {
     let Some(kernel) = kernel() else { return };
     for version in Version::ALL {
         let mut draw = Draw::new(7);
@@ -150,7 +150,7 @@ fn a_stream_cut_at_every_byte() {
 }
 
 #[test]
-fn a_port_that_may_be_reserved_is_the_programs_from_then_on() {
+fn a_possibly_reserved_port_retires_the_kernel_half() {
     let Some(kernel) = kernel() else { return };
     let mut pair = Pair::new(&kernel, Mode::Kernel, Version::Of10, 64);
     for (at, port) in [0xfffe, 1, 0x8000, 2, 0xff00]

@@ -1,4 +1,4 @@
-//! In `auto`, the kernel answers short segments alone of a switch on this machine; order and replies stay the same.
+//! In `auto`, the kernel answers only short segments of a switch on this machine; order and replies are unchanged.
 
 use crate::packets::{Draw, segment_of};
 use crate::pair::Pair;
@@ -14,25 +14,25 @@ const LIMIT: usize = 384;
 /// Segments of one kind that are sent at least.
 const SEGMENTS: usize = 100;
 
-/// How often the kernel is to have its turn.
+/// Number of rounds in which the kernel answers.
 const ROUNDS: usize = 4;
 
 #[test]
-fn segments_up_to_the_limit_are_the_kernels() {
+fn the_kernel_answers_segments_up_to_the_limit() {
     let Some(kernel) = kernel() else { return };
     for version in Version::ALL {
         let mut segments = Segments::new(&kernel, Mode::Auto, version);
         segments.send_until_answered_in_kernel(LIMIT);
         assert_eq!(segments.fell_back(), 0);
         segments.send_until_passed(LIMIT + 1);
-        // It has stepped aside meanwhile, perhaps; it comes back for short ones.
+        // The kernel half may have stepped aside; it returns for short segments.
         segments.send_until_answered_in_kernel(110);
         segments.pair.finish();
     }
 }
 
 #[test]
-fn in_kernel_mode_longer_segments_are_the_kernels_too() {
+fn in_kernel_mode_the_kernel_answers_longer_segments_too() {
     let Some(kernel) = kernel() else { return };
     for version in Version::ALL {
         let mut segments = Segments::new(&kernel, Mode::Kernel, version);
@@ -52,7 +52,7 @@ fn segments_around_the_limit_are_answered_in_order() {
         let mut segments = Segments::new(&kernel, Mode::Auto, version);
         let mut draw = Draw::new(12);
         for _ in 0..ROUNDS {
-            // The kernel is the owner when the first of them comes.
+            // The kernel is the owner when the first of them arrives.
             segments.send_until_answered_in_kernel(110);
             segments.send(LIMIT + 1);
             for _ in 0..SEGMENTS {
@@ -64,7 +64,7 @@ fn segments_around_the_limit_are_answered_in_order() {
     }
 }
 
-/// A connection on which segments are sent, and what was sent.
+/// A connection on which segments are sent, and its state.
 struct Segments {
     pair: Pair,
     version: Version,
@@ -80,7 +80,7 @@ impl Segments {
         }
     }
 
-    /// One segment of so many bytes, and its answer.
+    /// Sends one segment of this number of bytes, and reads its answer.
     fn send(&mut self, bytes: usize) {
         let segment = segment_of(bytes, self.version);
         assert_eq!(segment.len(), bytes);
@@ -89,7 +89,7 @@ impl Segments {
         self.pair.compare();
     }
 
-    /// Segments of so many bytes, until the kernel has answered some.
+    /// Sends segments of this number of bytes, until the kernel has answered some.
     fn send_until_answered_in_kernel(&mut self, bytes: usize) {
         let counters = self.pair.counters();
         let before = counters.answered_in_kernel.get();
@@ -102,8 +102,8 @@ impl Segments {
         }
     }
 
-    /// A segment of so many bytes, until the kernel has passed one: it is to be the owner when that comes, which takes a
-    /// moment after the program's last reply.
+    /// Sends segments of this number of bytes, until the kernel has passed one: it must be the owner when one arrives,
+    /// which takes a moment after the program's last reply.
     fn send_until_passed(&mut self, bytes: usize) {
         let before = self.fell_back();
         let start = Instant::now();
@@ -114,7 +114,8 @@ impl Segments {
         }
     }
 
-    /// How many segments were passed since they were long. Waits until all is counted: what the kernel does is now and then.
+    /// Returns the number of segments that were passed since they were long. Waits until all are counted: the kernel's
+    /// work is counted from time to time.
     fn fell_back(&self) -> u64 {
         let counters = self.pair.counters();
         let start = Instant::now();

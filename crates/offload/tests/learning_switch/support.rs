@@ -1,8 +1,8 @@
-//! The programs, where this machine takes them.
+//! The programs, if this machine accepts them.
 
 use urtica_offload::Kernel;
 
-/// The programs in the kernel; without, a line that says so, or a failure with CI=true.
+/// Loads the programs; if that fails, prints a line, or fails with CI=true.
 pub fn kernel() -> Option<Kernel> {
     match Kernel::start() {
         Ok(kernel) => Some(kernel),

@@ -1,4 +1,4 @@
-//! A switch as far as a controller sees it, on a socket or in memory.
+//! A switch as a controller sees it, on a socket or in memory.
 
 use socket2::{Domain, Socket, Type};
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use urtica_wire::{
     MultipartReply, MultipartReplyBody, Port, PortNo, Version,
 };
 
-/// How long anything may take on a busy machine.
+/// Maximum time of any step on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 const MULTIPART_REQUEST: u8 = 18;
@@ -40,7 +40,7 @@ fn controller(program: impl urtica_controller::Program + 'static) -> Controller 
     silent_controller().program(program)
 }
 
-/// One that asks no switch whether it is there: tests say all that is said.
+/// Creates a controller that sends no echo requests: tests control all messages.
 pub fn silent_controller() -> Controller {
     let mut session = SessionConfig::default();
     session.echo_interval = Duration::from_secs(3000);
@@ -49,7 +49,7 @@ pub fn silent_controller() -> Controller {
     controller.kernel_half_after(Duration::ZERO, 0)
 }
 
-/// What a switch and its controller say to each other.
+/// The messages between a switch and its controller.
 pub trait Channel {
     fn send(&mut self, bytes: &[u8]);
 
@@ -91,13 +91,13 @@ impl InMemory {
         }
     }
 
-    /// Sends what may end the connection.
+    /// Sends bytes that may end the connection.
     pub fn handle(&mut self, bytes: &[u8]) -> Result<(), ConnectionError> {
         let now = Duration::ZERO;
         self.controller.handle_input(self.connection, bytes, now)
     }
 
-    /// All that has come.
+    /// Returns all output.
     pub fn take(&mut self) -> Vec<u8> {
         self.controller.poll(Duration::ZERO);
         let output = self.controller.output(self.connection);
@@ -122,7 +122,7 @@ pub fn connect(controller: &Running) -> TcpStream {
     prepare(TcpStream::connect(address(controller)).unwrap())
 }
 
-/// Connects a switch whose kernel has room for so many bytes that it has not read.
+/// Connects a switch whose kernel has space for this number of unread bytes.
 pub fn connect_with_room(controller: &Running, bytes: usize) -> TcpStream {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     // Before it connects: an offered window does not shrink.
@@ -144,12 +144,12 @@ fn prepare(socket: TcpStream) -> TcpStream {
     socket
 }
 
-/// Joins as a switch of this version. Returns when the controller has told what it tells every switch.
+/// Joins as a switch of this version. Returns when the controller has sent the messages that every switch receives.
 pub fn join(channel: &mut impl Channel, version: Version, id: u64) {
     join_with_ports(channel, version, id, 0);
 }
 
-/// The same with ports from 1 on, so many.
+/// Joins with ports 1 to `count`.
 pub fn join_with_ports(channel: &mut impl Channel, version: Version, id: u64, count: u32) {
     let ports: Vec<_> = (1..=count).map(port).collect();
     let of = |wanted| match version == wanted {
@@ -206,7 +206,7 @@ pub fn settle(channel: &mut impl Channel, said: &mut Vec<u8>, version: Version) 
     });
 }
 
-/// Receives until a message like this has come; all that came goes to `said`.
+/// Receives until a message like this has arrived; all messages are appended to `said`.
 fn wait_for(
     channel: &mut impl Channel,
     said: &mut Vec<u8>,

@@ -1,4 +1,4 @@
-//! A program that reads a ring and answers each message with all that it was told of it.
+//! A program that reads a ring and answers each message with all fields of its record.
 
 use crate::support::skip;
 use crate::switch::PATIENCE;
@@ -13,7 +13,7 @@ use urtica_offload::ring::{
 };
 use urtica_wire::{BufferId, Message, PortNo, Version};
 
-/// What its threads and a test see of each other.
+/// State that its threads and a test share.
 #[derive(Default)]
 pub struct Shared {
     is_stopping: AtomicBool,
@@ -29,7 +29,7 @@ pub struct Application {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Rings of this size; `None` where there can be none here.
+/// Starts rings of this size; returns `None` if this machine does not support them.
 pub fn start(rings: usize, ring_bytes: usize) -> Option<Rings> {
     let settings = RingSettings {
         rings,
@@ -46,7 +46,7 @@ pub fn start(rings: usize, ring_bytes: usize) -> Option<Rings> {
     }
 }
 
-/// Sessions that ask no switch whether it is there: tests say all that is said.
+/// Settings of sessions that send no echo requests: tests control all messages.
 fn quiet_sessions() -> SessionConfig {
     let mut session = SessionConfig::default();
     session.echo_interval = Duration::from_secs(3000);
@@ -79,7 +79,7 @@ impl Application {
         connect(&self.rings)
     }
 
-    /// What the kernel has done, as of the last turn of each thread, which is awaited.
+    /// Returns the kernel's counts as of each thread's last turn, which is awaited.
     pub fn counts(&self) -> KernelCounts {
         *self.shared.counts.lock()
     }
@@ -131,7 +131,8 @@ fn answer(record: &Record, replies: &mut Replies) {
         .unwrap();
 }
 
-/// The same from the message alone, as a program without rings would see it; `None` where it is not for the program.
+/// Returns the answer computed from the message alone, as by a program without rings; `None` if the message is not for
+/// the program.
 pub fn expected_answer(message: &[u8], version: Version, types: &[MessageType]) -> Option<Vec<u8>> {
     let is_subscribed = types.iter().any(|&kind| kind as u8 == message[1]);
     if !is_subscribed || message[0] != version.to_wire() {

@@ -16,7 +16,7 @@ use urtica_wire::{DatapathId, Version};
 const PACKET_INS: [MessageType; 1] = [MessageType::PacketIn];
 const XIDS: std::ops::Range<u32> = 0..100;
 
-/// Ends threads, also where a test fails.
+/// Stops threads, also if a test fails.
 struct Stop<'s>(&'s AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -43,7 +43,7 @@ fn a_switch_that_closes_its_end_is_answered_before() {
             let mut socket = application.connect();
             join(&mut socket, version, 1);
             socket.write_all(&packet_ins(version)).unwrap();
-            // The beginning of one more, which never ends.
+            // The start of one more, which never ends.
             socket.write_all(&packet_ins(version)[..20]).unwrap();
             socket.shutdown(Shutdown::Write).unwrap();
             let mut said = Vec::new();
@@ -86,7 +86,7 @@ fn a_switch_that_resets_its_connection_leaves() {
     }
 }
 
-/// Switches that are served at the same time, each to be heard in order.
+/// Serves switches concurrently, each in order.
 fn exchange(application_connect: impl Fn() -> TcpStream, switches: u64) {
     let streams = (1..=switches).map(|id| {
         let mut socket = application_connect();
@@ -210,7 +210,7 @@ fn each_ring_and_each_type_has_one_consumer() {
 }
 
 #[test]
-fn switches_that_come_and_go_are_told() {
+fn events_report_switches_that_join_and_leave() {
     let Some(rings) = start(1, 1 << 18) else {
         return;
     };
@@ -239,9 +239,9 @@ fn switches_that_come_and_go_are_told() {
     });
 }
 
-/// Without a subscription for them, messages go to the session, in order.
+/// Without a subscription, messages are passed to the session, in order.
 #[test]
-fn messages_of_other_types_go_to_the_session() {
+fn messages_of_other_types_reach_the_session() {
     let types = [
         MessageType::PacketIn,
         MessageType::PortStatus,

@@ -1,4 +1,4 @@
-//! A program written for the controller, behind rings: the replies are those of the same program without, byte for byte.
+//! A program written for the controller, behind rings: its replies equal those without rings, byte for byte.
 
 use crate::flood::{MOST_HELD, fill};
 use crate::packets::{Draw, Packet};
@@ -37,7 +37,7 @@ fn counters(controller: &Running, id: u64) -> Arc<SwitchCounters> {
     controller.network().counters(DatapathId(id)).unwrap()
 }
 
-/// A switch of such a controller, and one whose controller has no rings; both hear the same.
+/// A switch of such a controller, and one whose controller has no rings; both receive equal input.
 struct Pair {
     real: TcpStream,
     reference: InMemory,
@@ -71,7 +71,7 @@ impl Pair {
         self.expected.clear();
     }
 
-    /// Nothing more is said than was expected.
+    /// Checks that no further output follows.
     fn finish(mut self, version: Version) {
         self.compare();
         let (mut said, mut expected) = (Vec::new(), Vec::new());
@@ -129,9 +129,9 @@ fn a_stream_cut_at_every_byte() {
     controller.stop().unwrap();
 }
 
-/// A stream that cannot be cut into messages ends the connection, with the same error as without rings.
+/// A stream that cannot be split into messages ends the connection, with the error that is also sent without rings.
 #[test]
-fn a_malformed_header_is_told_as_without_rings() {
+fn a_malformed_header_is_answered_as_without_rings() {
     let Some(controller) = behind_rings(l2, 1) else {
         return;
     };
@@ -153,7 +153,7 @@ fn a_malformed_header_is_told_as_without_rings() {
     controller.stop().unwrap();
 }
 
-/// Does nothing while it is held, and then answers each packet-in.
+/// Blocks while it is held, and then answers each packet-in.
 struct Held(Arc<AtomicBool>);
 
 impl SwitchHandler for Held {
@@ -165,9 +165,9 @@ impl SwitchHandler for Held {
     }
 }
 
-/// The program is busy for long: the ring fills, then the socket, and then the switch is told to stop.
+/// The program is busy for long: the ring fills, then the socket, and then TCP stops the switch.
 #[test]
-fn a_program_that_is_late_loses_nothing() {
+fn a_late_program_loses_no_messages() {
     let is_held = Arc::new(AtomicBool::new(false));
     let held = Arc::clone(&is_held);
     let program = move |_: &SwitchInfo| Held(Arc::clone(&held));
@@ -195,7 +195,7 @@ fn a_program_that_is_late_loses_nothing() {
     controller.stop().unwrap();
 }
 
-/// Receives so many messages, whose xids are one series.
+/// Receives `count` messages, whose xids are one series.
 fn read_in_order(socket: &mut TcpStream, count: usize) {
     let (mut said, mut received, mut last) = (Vec::new(), 0, None);
     while received < count {
@@ -224,7 +224,7 @@ fn a_switch_that_closes_its_end_is_answered_before() {
             let mut bytes = Vec::new();
             (0..100).for_each(|xid| Packet::udp(1, 2).encode(version, xid, &mut bytes));
             socket.write_all(&bytes).unwrap();
-            // The beginning of one more, which never ends.
+            // The start of one more, which never ends.
             socket.write_all(&bytes[..20]).unwrap();
             socket.shutdown(Shutdown::Write).unwrap();
             let mut said = Vec::new();
@@ -235,7 +235,7 @@ fn a_switch_that_closes_its_end_is_answered_before() {
     controller.stop().unwrap();
 }
 
-/// What other threads send goes out beside the replies, also while the ring has the input.
+/// Messages of other threads are sent among the replies, also while the ring has the input.
 #[test]
 fn requests_are_answered_through_the_ring() {
     let Some(controller) = behind_rings(l2, 2) else {

@@ -6,16 +6,16 @@ use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
 use urtica_wire::Version;
 
-/// The most that may be taken of a switch whose messages nobody reads, in bytes.
+/// Maximum number of bytes that may be accepted from a switch whose messages are not read.
 pub const MOST_HELD: usize = 16 << 20;
 
-/// After so long a silence a socket that takes nothing is taken for full.
+/// Silence after which a socket that accepts nothing is considered full.
 const FULL_AFTER: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,
 };
 
-/// Sends packet-ins until the socket takes no more. Returns what was sent, and the rest of the last one.
+/// Sends packet-ins until the socket is full. Returns the bytes sent, and the rest of the last message.
 pub fn fill(socket: &mut TcpStream, version: Version) -> (Vec<u8>, Vec<u8>) {
     let (mut sent, mut at, mut xid) = (Vec::new(), 0, 0);
     socket.set_nonblocking(true).unwrap();

@@ -1,4 +1,5 @@
-//! A program that does not read its ring, and a switch that does not read its replies: nothing is lost, and memory is bounded.
+//! A program that does not read its ring, and a switch that does not read its replies: nothing is lost, and memory is
+//! bounded.
 
 use crate::application::{Application, start};
 use crate::flood::{MOST_HELD, fill};
@@ -13,9 +14,9 @@ const PACKET_INS: [MessageType; 1] = [MessageType::PacketIn];
 /// The least that a ring has.
 const SMALL_RING: usize = 4096;
 
-/// The program stops reading for long, and goes on.
+/// The program stops reading for long, and continues.
 #[test]
-fn what_a_full_ring_cannot_take_comes_later_in_order() {
+fn messages_beyond_a_full_ring_arrive_later_in_order() {
     for ring_bytes in [SMALL_RING, 1 << 20] {
         let Some(rings) = start(1, ring_bytes) else {
             return;
@@ -23,7 +24,8 @@ fn what_a_full_ring_cannot_take_comes_later_in_order() {
         let application = Application::run(rings, &PACKET_INS);
         for version in Version::ALL {
             let mut pair = Pair::new(&application, version, 1, &PACKET_INS);
-            // Whoever reads when the flood begins: until it was the kernel, whose ring is full then.
+            // Which side reads when the flood starts is random: repeated until it was the kernel, whose ring is then
+            // full.
             for round in 0.. {
                 assert!(round < 50, "the ring is full now and then");
                 let before = application.counts().ring_full;
@@ -45,7 +47,7 @@ fn what_a_full_ring_cannot_take_comes_later_in_order() {
     }
 }
 
-/// The switch sends and does not read: it is not read from either, and all is there when it reads after all.
+/// The switch sends and does not read: it is not read from either, and all replies arrive when it finally reads.
 #[test]
 fn a_switch_that_does_not_read_is_not_read_from() {
     let Some(rings) = start(1, 1 << 20) else {
@@ -58,7 +60,7 @@ fn a_switch_that_does_not_read_is_not_read_from() {
         assert!(sent.len() < MOST_HELD, "{} bytes were taken", sent.len());
         pair.expect(&sent);
         pair.compare();
-        // What it sends from here on comes behind.
+        // Its further messages arrive after these.
         Packet::udp(3, 4).encode(version, 7, &mut rest);
         pair.send(&rest);
         pair.finish();

@@ -1,4 +1,4 @@
-//! The kernel's half goes away under connections that use it.
+//! The kernel's half is removed under connections that use it.
 
 use crate::application::{Application, start};
 use crate::controller::behind_rings;
@@ -14,8 +14,8 @@ use urtica_controller::SwitchInfo;
 use urtica_offload::ring::MessageType;
 use urtica_wire::Version;
 
-/// Takes the other end of this connection, which is in this process, out of the kernel's map, as another process with the
-/// privilege could. Returns whether it was there.
+/// Removes the other end of this connection, which is in this process, from the kernel's map, as another process with
+/// the privilege could. Returns whether it was in the map.
 fn take_out(socket: &TcpStream) -> bool {
     let cookie = cookie_of_other_end(socket).expect("the other end is in this process");
     let mut maps = MapInfoIter::default().filter(|map| map.ty == MapType::Sockmap);
@@ -33,7 +33,7 @@ fn take_out(socket: &TcpStream) -> bool {
 fn cookie_of_other_end(socket: &TcpStream) -> Option<u64> {
     let ours = socket.local_addr().unwrap();
     (3..4096).find_map(|number| {
-        // SAFETY: if nobody has this descriptor, the system says so; it is used for nothing but to ask.
+        // SAFETY: if the descriptor is not open, the system reports it; it is used only for this query.
         let other = unsafe { BorrowedFd::borrow_raw(number) };
         let peer = rustix::net::getpeername(other).ok()??;
         let peer = std::net::SocketAddr::try_from(peer).ok()?;
@@ -42,8 +42,8 @@ fn cookie_of_other_end(socket: &TcpStream) -> Option<u64> {
     })
 }
 
-/// One packet-in after the other, each answered, with the socket taken out in between: while nothing is on its way, for the
-/// system throws away what was passed and not read of a socket that leaves its map.
+/// Sends packet-ins one by one, each answered, and removes the socket in between: while nothing is on its way, since
+/// the system discards passed but unread input of a socket that leaves its map.
 fn exchange_while_lost(socket: &mut TcpStream) {
     for xid in 0..40 {
         if xid == 20 {
@@ -60,7 +60,7 @@ fn exchange_while_lost(socket: &mut TcpStream) {
 }
 
 #[test]
-fn a_ring_goes_on_without_the_kernel() {
+fn a_ring_continues_without_the_kernel() {
     let Some(rings) = start(1, 1 << 18) else {
         return;
     };
@@ -72,7 +72,7 @@ fn a_ring_goes_on_without_the_kernel() {
 }
 
 #[test]
-fn a_controller_goes_on_without_the_kernel() {
+fn a_controller_continues_without_the_kernel() {
     let Some(controller) = behind_rings(|_: &SwitchInfo| L2::default(), 1) else {
         return;
     };

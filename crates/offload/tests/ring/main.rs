@@ -1,6 +1,6 @@
-//! Messages through rings: the same messages, in the same order, as from sockets, whatever comes and however it is cut.
+//! Messages through rings: equal messages, in equal order, as from sockets, whatever the input and its segmentation.
 //!
-//! Needs root and a kernel that takes the programs; without, each test says so in a line, and with CI=true it fails.
+//! Needs root and a kernel that accepts the programs; otherwise each test prints a line, and with CI=true it fails.
 
 mod application;
 mod connections;

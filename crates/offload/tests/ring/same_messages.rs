@@ -13,13 +13,13 @@ struct Quiet;
 
 impl SwitchHandler for Quiet {}
 
-/// A switch, and what it is to hear: from a model that reads message by message.
+/// A switch, and its expected output: from a model that reads message by message.
 pub struct Pair {
     pub real: TcpStream,
     reference: InMemory,
     version: Version,
     types: Vec<MessageType>,
-    /// The beginning of a message that the model has not been told as a whole.
+    /// The start of a message that the model has not received completely.
     rest: Vec<u8>,
     pub expected: Vec<u8>,
 }
@@ -67,7 +67,7 @@ impl Pair {
         self.rest = rest.to_vec();
     }
 
-    /// Waits until as much was said as is expected, and compares.
+    /// Waits until as much output as expected has arrived, and compares.
     pub fn compare(&mut self) {
         let mut said = Vec::new();
         while said.len() < self.expected.len() {
@@ -81,7 +81,7 @@ impl Pair {
         self.expected.clear();
     }
 
-    /// Nothing more is said than was expected.
+    /// Checks that no further output follows.
     pub fn finish(mut self) {
         self.compare();
         let (mut said, mut expected) = (Vec::new(), Vec::new());

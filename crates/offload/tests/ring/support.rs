@@ -1,9 +1,9 @@
-//! The kernel's half, where this machine takes it.
+//! The kernel's half, if this machine accepts it.
 
 use urtica_offload::Unavailable;
 use urtica_offload::ring::RingKernel;
 
-/// The program in the kernel; without, a line that says so, or a failure with CI=true.
+/// Loads the program; if that fails, prints a line, or fails with CI=true.
 pub fn kernel_of_rings() -> Option<RingKernel> {
     match RingKernel::start() {
         Ok(kernel) => Some(kernel),
@@ -14,7 +14,7 @@ pub fn kernel_of_rings() -> Option<RingKernel> {
     }
 }
 
-/// Says why rings cannot be tested here.
+/// Prints why rings cannot be tested here.
 pub fn skip(reason: &Unavailable) {
     let is_ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
     assert!(!is_ci, "rings cannot be tested here: {reason}");

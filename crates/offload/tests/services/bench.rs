@@ -1,4 +1,4 @@
-//! A controller with services, and a switch as far as it sees one.
+//! A controller with services, and a switch as it sees one.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -17,24 +17,24 @@ use urtica_wire::{
     MultipartReply, MultipartReplyBody, PacketIn, Port, PortNo, Version,
 };
 
-/// How long anything may take on a busy machine.
+/// Maximum time of any step on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A switch has this many ports, all for hosts.
 pub const PORTS: u32 = 6;
 
-/// Where the program behind the services sends what reaches it.
+/// The port by which the program behind the services sends the packets that reach it.
 pub const BEHIND: PortNo = PortNo(5);
 
 const FEATURES_REQUEST: u8 = 5;
 const MULTIPART_REQUEST: u8 = 18;
 
-/// The programs in the kernel; without, a line that says so, or a failure with CI=true.
+/// Loads the programs; if that fails, prints a line, or fails with CI=true.
 pub fn driven() -> Option<Driven> {
     or_skip(Driven::start())
 }
 
-/// The same with room for so many hosts.
+/// Loads the programs with space for this number of hosts.
 pub fn driven_for(hosts: u32) -> Option<Driven> {
     or_skip(Driven::start_for(hosts))
 }
@@ -52,7 +52,7 @@ fn or_skip(started: Result<Driven, Unavailable>) -> Option<Driven> {
     }
 }
 
-/// Services whose timers do nothing within a test, unless the test sets others.
+/// Services whose timers have no effect within a test, unless the test sets others.
 pub struct Services {
     pub discovery: Discovery,
     pub hosts: Hosts,
@@ -96,7 +96,8 @@ impl Services {
         self.routes.offload(driven.offload());
     }
 
-    /// A controller with them and a program behind them, which asks no switch whether it is there: tests say all that is said.
+    /// Creates a controller with them and a program behind them, which sends no echo requests: tests control all
+    /// messages.
     pub fn controller(&self, behind: impl Program + 'static) -> Controller {
         let mut session = SessionConfig::default();
         session.echo_interval = Duration::from_secs(3000);
@@ -163,7 +164,7 @@ pub fn behind(_: &SwitchInfo) -> Behind {
     Behind
 }
 
-/// What a switch and its controller say to each other.
+/// The messages between a switch and its controller.
 pub trait Channel {
     fn send(&mut self, bytes: &[u8]);
 
@@ -196,7 +197,8 @@ pub fn connect(controller: &Running) -> TcpStream {
     socket
 }
 
-/// Joins as a switch of this version with all ports. Returns when the controller has told what it tells every switch.
+/// Joins as a switch of this version with all ports. Returns when the controller has sent the messages that every
+/// switch receives.
 pub fn join(channel: &mut impl Channel, version: Version, id: u64) {
     let ports: Vec<_> = (1..=PORTS)
         .map(|number| {
@@ -250,7 +252,7 @@ pub fn settle(channel: &mut impl Channel, said: &mut Vec<u8>, version: Version) 
     });
 }
 
-/// Receives until a message like this has come; all that came goes to `said`.
+/// Receives until a message like this has arrived; all messages are appended to `said`.
 fn wait_for_message(
     channel: &mut impl Channel,
     said: &mut Vec<u8>,

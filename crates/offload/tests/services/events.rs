@@ -1,4 +1,4 @@
-//! What packets say that the kernel has answered, while the program is busy and when it has time again.
+//! Events of packets that the kernel has answered, while the program is busy and afterwards.
 
 use crate::bench::{
     Behind, Channel, Services, connect, driven, join, messages, settle, start, wait_for,
@@ -95,7 +95,7 @@ fn asker(number: u16) -> MacAddr {
     MacAddr::new([2, 0, 0, 1, high, low])
 }
 
-/// To whom an answer is sent.
+/// Returns the receiver of an answer.
 fn receiver(message: &[u8]) -> MacAddr {
     match Message::decode(message) {
         Ok((_, Message::PacketOut(packet))) => {
@@ -119,7 +119,7 @@ fn unknown(number: u16, target: u8) -> Packet {
     packet
 }
 
-/// Waits until so many answers have come since `said` was empty.
+/// Waits until `count` answers have arrived since `said` was empty.
 fn receive_answers(switch: &mut TcpStream, said: &mut Vec<u8>, count: usize) {
     while messages(said).count() < count {
         said.extend(switch.receive());
@@ -156,7 +156,7 @@ fn a_new_host_is_answered_while_the_program_is_busy_and_known_afterwards() {
 }
 
 #[test]
-fn events_that_have_no_room_take_their_packets_to_the_program_in_order() {
+fn packets_of_events_without_space_reach_the_program_in_order() {
     const HOSTS: u16 = 1000;
     for version in Version::ALL {
         let Some(driven) = driven() else { return };
@@ -166,7 +166,7 @@ fn events_that_have_no_room_take_their_packets_to_the_program_in_order() {
         for number in 0..HOSTS {
             bench.second.send(&encode(version, &unknown(number, 2)));
         }
-        // Some while the program is busy, and the others, for whose events there is no room, afterwards.
+        // Some while the program is busy, and the others, for whose events there is no space, afterwards.
         let mut said = Vec::new();
         receive_answers(&mut bench.second, &mut said, 100);
         drop(guard);

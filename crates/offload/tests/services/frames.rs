@@ -1,4 +1,4 @@
-//! What hosts and switches say, some of it drawn from a seed.
+//! Messages of hosts and switches, some of them drawn from a seed.
 
 use rand_mt::Mt64;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -7,7 +7,7 @@ use urtica_wire::packet::{
 };
 use urtica_wire::{BufferId, MacAddr, Match, Message, PacketIn, PacketInReason, PortNo, Version};
 
-/// From where [`urtica_services::Hosts`] probes, unless set otherwise.
+/// The address from which [`urtica_services::Hosts`] probes by default.
 const OUR_MAC: MacAddr = MacAddr::new(*b"\x02urtic");
 
 /// A packet that a switch sends up.
@@ -71,13 +71,13 @@ fn write_arp(dst: MacAddr, src: MacAddr, arp: Arp, tag: Option<u16>) -> Vec<u8> 
     frame
 }
 
-/// A host tells everybody where it is.
+/// A host announces its address to all.
 pub fn announcement(host: u8) -> Packet {
     let arp = Arp::request(mac(host), ipv4(host), ipv4(host));
     from(host, write_arp(MacAddr::BROADCAST, mac(host), arp, None))
 }
 
-/// A host asks for another's address.
+/// A host requests another's address.
 pub fn request(host: u8, target: u8) -> Packet {
     let arp = Arp::request(mac(host), ipv4(host), ipv4(target));
     from(host, write_arp(MacAddr::BROADCAST, mac(host), arp, None))
@@ -112,7 +112,7 @@ fn foreign_lldp() -> Vec<u8> {
     frame
 }
 
-/// A neighbour solicitation, right unless told otherwise.
+/// A neighbour solicitation, valid by default.
 #[derive(Clone, Copy)]
 struct Solicitation {
     host: u8,
@@ -198,7 +198,7 @@ impl Draw {
         self.below(count) == 0
     }
 
-    /// One that is known from the beginning.
+    /// Returns a host that is known from the start.
     fn known(&mut self) -> u8 {
         self.below(8) as u8 + 1
     }
@@ -337,7 +337,7 @@ impl Draw {
         packet
     }
 
-    /// One that is settled without the program, if the host is where it was.
+    /// Returns a message that is settled without the program, if the host has not moved.
     pub fn plain_message(&mut self, version: Version) -> Vec<u8> {
         let (host, target) = (self.known(), self.known());
         if self.one_in(10) {
@@ -379,7 +379,7 @@ impl Draw {
         bytes
     }
 
-    /// Cuts at random places, some of them next to each other.
+    /// Splits at random positions, some of them adjacent.
     pub fn cut<'s>(&mut self, mut stream: &'s [u8]) -> Vec<&'s [u8]> {
         let mut pieces = Vec::new();
         while !stream.is_empty() {

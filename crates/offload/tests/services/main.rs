@@ -1,6 +1,6 @@
-//! The services in the kernel against those in the program: the same bytes in, the same bytes out, and the same state after it.
+//! The services in the kernel compared with those in the program: equal input gives equal output, and equal state.
 //!
-//! Needs root and a kernel that takes the programs; without, each test says so in a line, and with CI=true it fails.
+//! Needs root and a kernel that accepts the programs; otherwise each test prints a line, and with CI=true it fails.
 
 mod bench;
 mod events;

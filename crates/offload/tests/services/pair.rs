@@ -1,4 +1,4 @@
-//! Two controllers that hear the same, and whose answers and hosts are compared.
+//! Two controllers with equal input, whose answers and hosts are compared.
 
 use crate::bench::{
     Channel, PATIENCE, Services, behind, connect, join, messages, settle, start, wait_for,
@@ -15,7 +15,7 @@ use urtica_wire::{DatapathId, Version};
 /// When the second controller's ports are for hosts.
 const LATER: Duration = Duration::from_secs(10);
 
-/// A controller whose services are in the kernel, and one that has them in the program alone; both hear the same.
+/// A controller whose services are in the kernel, and one that has them in the program alone; both receive equal input.
 pub struct Pair {
     pub driven: Driven,
     pub services: Services,
@@ -24,9 +24,9 @@ pub struct Pair {
     reference: InMemory,
     references: Services,
     version: Version,
-    /// What the reference model has said and the real one is to say.
+    /// Output of the reference model, which the real one must equal.
     expected: Vec<u8>,
-    /// What the real one has said of it.
+    /// The real one's output so far.
     said: Vec<u8>,
     /// The flow mods of the reference model, and those of the real one.
     flow_mods: [Vec<Vec<u8>>; 2],
@@ -38,7 +38,7 @@ impl Pair {
         Self::with(driven, version, |services| services.controller(behind))
     }
 
-    /// The same with routing behind the services.
+    /// Creates a pair with routing behind the services.
     pub fn routing(driven: Driven, version: Version) -> Self {
         Self::with(driven, version, |services| {
             services.controller(services.routing())
@@ -89,19 +89,19 @@ impl Pair {
         }
     }
 
-    /// Both hear this; the real one in this piece.
+    /// Sends input to both, to the real one in this piece.
     pub fn send(&mut self, bytes: &[u8]) {
         self.expect(bytes);
         self.real.send(bytes);
     }
 
-    /// The reference hears this.
+    /// Sends input to the reference.
     pub fn expect(&mut self, bytes: &[u8]) {
         self.reference.send(bytes);
         self.expected.extend(self.reference.take());
     }
 
-    /// Waits until as much was said as is expected, and compares.
+    /// Waits until as much output as expected has arrived, and compares.
     pub fn compare(&mut self) {
         let expected = ordered(&self.expected);
         while ordered(&self.said).len() < expected.len() {
@@ -129,7 +129,7 @@ impl Pair {
         counters.expect("it is connected")
     }
 
-    /// Nothing more is said than was expected, and both know the same.
+    /// Checks that no further output follows, and that both know equal hosts.
     pub fn finish(mut self) {
         let mut end = Vec::new();
         settle(&mut self.reference, &mut end, self.version);
@@ -162,7 +162,7 @@ fn known(hosts: &Hosts) -> Vec<String> {
     hosts.collect()
 }
 
-/// The messages whose order is certain: not those that were sent outside of handlers, whose xids count nothing, and which pass
+/// Returns the messages whose order is certain: not those sent outside of handlers, whose xids are 0, and which pass
 /// through a mailbox.
 fn ordered(bytes: &[u8]) -> Vec<&[u8]> {
     let is_ordered = |message: &&[u8]| message[5..8] != [0; 3];

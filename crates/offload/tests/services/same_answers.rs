@@ -1,4 +1,4 @@
-//! The answers are those of the services in the program, whatever comes and however it is cut.
+//! The answers equal those of the services in the program, whatever the input and its segmentation.
 
 use crate::bench::{driven, driven_for};
 use crate::frames::{Draw, announcement, datagram, encode, request};
@@ -6,7 +6,7 @@ use crate::pair::Pair;
 use urtica_offload::Driven;
 use urtica_wire::{Message, Version};
 
-/// How many messages random streams have in each version, if nothing else is asked for.
+/// Default number of messages of random streams in each version.
 const MESSAGES: u64 = 10_000;
 
 /// Sets their number, as for the learning switch.
@@ -32,9 +32,9 @@ fn a_random_stream_in_random_pieces() {
     }
 }
 
-/// Some hosts and addresses have no room in the kernel.
+/// Some hosts and addresses do not fit into the kernel's tables.
 #[test]
-fn a_random_stream_where_tables_are_full() {
+fn a_random_stream_with_full_tables() {
     for version in Version::ALL {
         for hosts in [4, 9] {
             let Some(driven) = driven_for(hosts) else {
@@ -45,13 +45,13 @@ fn a_random_stream_where_tables_are_full() {
     }
 }
 
-/// What is left of it is to be finished.
+/// Sends a random stream; the caller finishes the pair.
 fn random_stream(driven: Driven, version: Version, seed: u64) -> Pair {
     const MESSAGES_A_ROUND: u64 = 50;
     let mut pair = Pair::new(driven, version);
     let mut draw = Draw::new(seed);
     for round in 0..MESSAGES_A_SEED / MESSAGES_A_ROUND {
-        // What reaches the program takes its whole piece with it, so some rounds have nothing for it.
+        // A message for the program takes its whole piece with it, so some rounds have none.
         let is_plain = round % 2 == 0;
         let mut sent = 0;
         while sent < MESSAGES_A_ROUND {
@@ -120,7 +120,7 @@ fn requests_of_known_hosts_do_not_reach_the_program() {
     }
 }
 
-/// More at once than there are verdicts, or than a piece of input may have.
+/// More messages at once than there are verdicts, or than a piece of input may have.
 #[test]
 fn long_pieces_are_left_to_the_program() {
     for version in Version::ALL {
@@ -145,9 +145,9 @@ fn long_pieces_are_left_to_the_program() {
     }
 }
 
-/// The first packet is sent on in the kernel, where it can be, and the path that the program installs is the same.
+/// The first packet is forwarded in the kernel, if possible, and the program installs an equal path.
 #[test]
-fn flows_are_sent_on_and_their_paths_installed_as_without_it() {
+fn flows_are_forwarded_and_their_paths_installed_as_without_it() {
     for version in Version::ALL {
         let Some(driven) = driven() else { return };
         let mut pair = Pair::routing(driven, version);
@@ -163,7 +163,7 @@ fn flows_are_sent_on_and_their_paths_installed_as_without_it() {
             }
             pair.compare();
         }
-        // Until there was much of both.
+        // Until there was enough of both.
         let counters = pair.counters();
         let mut rounds = 0..100_000_u32;
         while counters.answered_in_kernel.get() - before < 100 {
