@@ -285,7 +285,7 @@ fn what_cannot_be_done_is_refused_with_a_sentence() {
         (&["add-port", "dpdk:0"][..], "expected INTERFACE"),
         (
             &["add-port", "1=pcap:,two.pcap"],
-            "expected a number that no port has",
+            "expected an unused number",
         ),
         (&["add-port", "0=pcap:,two.pcap"], "expected 1 to"),
         (&["remove-port", "nine"], "no port 'nine'"),
@@ -293,7 +293,7 @@ fn what_cannot_be_done_is_refused_with_a_sentence() {
         (&["add-controller", "pssl:0"], "--private-key"),
         (
             &["remove-controller", "tcp:127.0.0.1"],
-            "not among the controllers",
+            "there is no controller",
         ),
     ] {
         let sentence = switch.refusal(arguments);
