@@ -137,7 +137,7 @@ fn a_program_without_a_kernel_half_lets_it_go_and_loses_nothing() {
         let without = room.start("without.log", &[]);
         check_taken_over(&without);
         let log = without.log();
-        assert!(log.contains("they are let go"), "{log}");
+        assert!(log.contains("releasing them"), "{log}");
         progress(10_000);
         without.kill();
         let next = room.start("next.log", &[]);

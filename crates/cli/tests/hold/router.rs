@@ -525,7 +525,7 @@ fn a_router_without_a_kernel_half_lets_it_go() {
     switch.send_packet();
     switch.catch_up();
     let log = without.log();
-    assert!(log.contains("they are let go"), "{log}");
+    assert!(log.contains("releasing them"), "{log}");
     switch.forward(500);
     without.interrupt(&scene.room);
 }

@@ -145,7 +145,7 @@ fn a_file_belongs_to_one_switch() {
     let (_folder, file) = folder();
     let first = StateFile::open(&file).unwrap();
     let refused = StateFile::open(&file).unwrap_err().to_string();
-    assert!(refused.contains("another switch's"), "{refused}");
+    assert!(refused.contains("used by another switch"), "{refused}");
     drop(first);
     StateFile::open(&file).unwrap();
 }
@@ -266,7 +266,7 @@ fn a_file_that_is_cut_off_anywhere_is_refused() {
     }
     let sentence = refusal(&whole[..whole.len() - 1]);
     assert!(
-        sentence.contains("is not whole") && sentence.contains("expected one that"),
+        sentence.contains("is not whole") && sentence.contains("expected a file written by"),
         "{sentence}"
     );
 }

@@ -198,7 +198,7 @@ fn a_controller_without_a_hello_times_out() {
     assert!(bench.pass(Duration::from_millis(9999)).is_empty());
     let ended = bench.pass(Duration::from_millis(1));
     assert_eq!(ended[0].0, controller);
-    assert!(ended[0].1.contains("no hello came"), "{ended:?}");
+    assert!(ended[0].1.contains("no hello received"), "{ended:?}");
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn requests_wait_for_a_controller_that_does_not_read() {
 #[test]
 fn a_controller_that_requests_without_reading_is_disconnected() {
     let (mut bench, controller, result) = unread(1000);
-    assert!(result.unwrap_err().contains("wait to be read"));
+    assert!(result.unwrap_err().contains("are unread"));
     assert!(bench.switch.output(controller).unwrap().len() < 17 << 20);
 }
 

@@ -131,7 +131,7 @@ fn invalid_requests_are_refused_without_effect() {
         let added = running.remote.add_port(number, Box::new(port));
         added.unwrap_err().to_string()
     };
-    assert!(add(None, "one").contains("'one' is port 1 already"));
+    assert!(add(None, "one").contains("'one' is already port 1"));
     assert!(add(Some(PortNo(2)), "new").contains("expected an unused number"));
     assert!(add(Some(PortNo(0)), "new").contains("expected 1 to"));
     assert!(add(Some(PortNo::LOCAL), "new").contains("expected 1 to"));
