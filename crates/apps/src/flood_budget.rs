@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use urtica_controller::{Switch, SwitchInfo};
 use urtica_log::{Rate, TokenBucket};
 use urtica_services::EVENT_INTERVAL;
@@ -38,6 +38,11 @@ impl FloodLimit {
     /// Floods `burst` packets at once, and `per_second` further ones a second.
     pub fn new(per_second: u32, burst: u32) -> Self {
         Self(Some(Rate::per_second(per_second, burst)))
+    }
+
+    /// Returns its burst, and the interval between further packets; `None` without a limit.
+    pub fn burst_and_interval(self) -> Option<(u32, Duration)> {
+        self.0.map(|rate| (rate.burst(), rate.interval()))
     }
 }
 
@@ -184,7 +189,6 @@ impl PortBudgets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     const RATE: u32 = 10;
     const BURST: u32 = 30;

@@ -39,6 +39,11 @@ impl FullTable {
         self.0.is_none_or(|back_off| back_off.until <= now)
     }
 
+    /// Returns the end of the current or last pause.
+    pub fn paused_until(&self) -> Option<Instant> {
+        self.0.map(|back_off| back_off.until)
+    }
+
     /// Handles a switch's refusal of a message.
     #[cold]
     pub fn handle_error(&mut self, switch: DatapathId, error: &ErrorMessage, now: Instant) {

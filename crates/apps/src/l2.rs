@@ -12,6 +12,7 @@ use crate::full_table::FullTable;
 use crate::host_table::LockFree;
 use crate::mac_table::{Learned, MacEntry, MacTable, Places};
 use crate::registry::{About, ProgramOptions, Row, Service, Setup};
+use std::time::Instant;
 use urtica_controller::{IDLE_5S, Switch, SwitchHandler, SwitchInfo};
 use urtica_wire::{ErrorMessage, MacAddr, Match, PacketIn, PortNo};
 
@@ -39,13 +40,18 @@ impl<P> L2<P> {
         }
     }
 
-    /// Limits the packets to unknown hosts that are flooded from each port. By default there is no limit, as in the
-    /// program's form in the kernel; `urtica run` sets one.
+    /// Limits the packets to unknown hosts that are flooded from each port. By default there is no limit; `urtica run`
+    /// sets one.
     pub fn flood_limit(self, limit: FloodLimit) -> Self {
         Self {
             floods: FloodBudget::new(limit).of_switch(),
             ..self
         }
+    }
+
+    /// Returns the time until which it adds no entries, or added none, since the switch's table was full.
+    pub fn paused_until(&self) -> Option<Instant> {
+        self.full.paused_until()
     }
 
     /// What it has learnt.

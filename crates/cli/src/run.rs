@@ -228,7 +228,7 @@ fn add_held(
     let started = match form {
         KernelForm::L2 => {
             let kernel = halves.start(&held.link);
-            kernel.map(|kernel| OffloadedForm::L2(LearningSwitch::new(kernel).mode(mode)))
+            kernel.map(|kernel| OffloadedForm::l2(LearningSwitch::new(kernel), args, mode))
         }
         KernelForm::L3 => halves.start_router(&held.link).map(OffloadedForm::L3),
     };
@@ -258,7 +258,7 @@ fn add_later(
         say_inactive(args.offload, &reason);
         return add_apps(controller, args, &args.options);
     }
-    let program = OffloadedForm::later(form, mode);
+    let program = OffloadedForm::later(form, args, mode);
     let prepared = program.clone().add_to(controller, args)?;
     let (offload, max_switches) = (args.offload, args.offload_switches);
     let load = move || match program.load(max_switches) {
@@ -278,10 +278,16 @@ enum OffloadedForm {
 }
 
 impl OffloadedForm {
+    /// The learning switch with its options.
+    fn l2(program: LearningSwitch, args: &RunArgs, mode: Mode) -> Self {
+        let limit = args.options.l2.l2_flood_limit.unwrap_or_default();
+        Self::L2(program.mode(mode).flood_limit(limit))
+    }
+
     /// Before anything is loaded.
-    fn later(form: KernelForm, mode: Mode) -> Self {
+    fn later(form: KernelForm, args: &RunArgs, mode: Mode) -> Self {
         match form {
-            KernelForm::L2 => Self::L2(LearningSwitch::later().mode(mode)),
+            KernelForm::L2 => Self::l2(LearningSwitch::later(), args, mode),
             KernelForm::L3 => Self::L3(RouterKernel::later().mode(mode)),
         }
     }

@@ -24,6 +24,16 @@ impl Rate {
         Self::new(burst, interval.unwrap_or(YEAR))
     }
 
+    /// Returns the number of tokens of a full bucket.
+    pub const fn burst(self) -> u32 {
+        self.burst
+    }
+
+    /// Returns the interval after which a bucket has one more token.
+    pub const fn interval(self) -> Duration {
+        self.interval
+    }
+
     /// Multiplies burst and rate by `factor`.
     pub fn times(self, factor: u32) -> Self {
         Self::new(self.burst * factor, self.interval / factor)

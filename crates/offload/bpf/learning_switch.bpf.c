@@ -59,8 +59,13 @@ INLINE void answer_packet_in(struct answer *answer, const struct packet_in *pack
 		answer->replies++;
 	}
 	if (!port_of(table, dst, answer->now_s, &port)) {
-		forward(answer, packet, frame, session->version == OF10 ? OFPP_FLOOD_OF10 : OFPP_FLOOD_OF13);
-	} else if (port != packet->in_port) {
+		if (dst & MULTICAST || may_flood(table, packet->in_port))
+			forward(answer, packet, frame, session->version == OF10 ? OFPP_FLOOD_OF10 : OFPP_FLOOD_OF13);
+	} else if (port == packet->in_port) {
+		return;
+	} else if (!may_add(table)) {
+		forward(answer, packet, frame, port);
+	} else {
 		enum upper upper = upper_of(frame, packet->data_bytes);
 		u32 xid = next_xid(session);
 

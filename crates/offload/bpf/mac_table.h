@@ -8,6 +8,9 @@
 /* Maximum number of slots of a table of hosts; a power of two. */
 #define MAX_PLACES 8192
 
+/* Number of token buckets for flooded packets; a power of two. Ports with the same remainder share one. */
+#define FLOOD_BUDGETS 256
+
 /* A slot in the table of hosts: `Entry` of mac_table.rs. */
 struct place {
 	u64 mac;
@@ -15,14 +18,19 @@ struct place {
 	u32 seen;
 };
 
-/* src/learning_switch.rs is its equal in Rust. */
+/* src/places.rs is its equal in Rust. */
 struct application {
 	u32 max_age_s;
 	u32 place_mask;      /* the number of slots less one */
 	u32 places_taken;
 	u32 max_taken;       /* with more slots used, the program answers */
-	u32 padding[12];
+	u64 full_until_ns;     /* until this time, no entries are added: the switch's table is full */
+	u64 flood_interval_ns; /* a port may flood one packet to an unknown host per interval; 0 without a limit */
+	u64 flood_burst_ns;    /* the interval times the burst */
+	u64 floods_dropped;
+	u32 padding[4];
 	struct place places[MAX_PLACES];
+	u64 flood_full_at_ns[FLOOD_BUDGETS]; /* the time at which each token bucket will be full */
 };
 
 #define BUCKET 4
@@ -174,4 +182,28 @@ INLINE int port_of(struct application *table, u64 mac, u32 now_s, u32 *port)
 		place->seen |= LOOKED_UP;
 	*port = place->port;
 	return (u64)now_s <= (u64)(place->seen & ~LOOKED_UP) + table->max_age_s;
+}
+
+/* Returns whether a packet from this port to an unknown host may be flooded: TokenBucket::take() of log/src/bucket.rs. */
+INLINE int may_flood(struct application *table, u32 in_port)
+{
+	u64 *full_at = &table->flood_full_at_ns[in_port & (FLOOD_BUDGETS - 1)];
+	u64 interval = table->flood_interval_ns, now, missing;
+
+	if (interval == 0)
+		return 1;
+	now = bpf_ktime_get_ns();
+	missing = *full_at > now ? *full_at - now : 0;
+	if (missing + interval > table->flood_burst_ns) {
+		table->floods_dropped++;
+		return 0;
+	}
+	*full_at = now + missing + interval;
+	return 1;
+}
+
+/* Returns whether entries may be added: FullTable::has_space() of apps/src/full_table.rs. */
+INLINE int may_add(struct application *table)
+{
+	return table->full_until_ns == 0 || bpf_ktime_get_ns() >= table->full_until_ns;
 }

@@ -4,15 +4,19 @@ use crate::kernel::{Application, Kernel, Unavailable};
 use crate::late::Late;
 use crate::link::{Link, clock_ns_at};
 use crate::mode::Mode;
-use crate::places::{SharedPlaces, Size, clear, is_crowded, note_taken, set_up};
+use crate::places::{
+    SharedPlaces, Size, clear, floods_dropped, is_crowded, limit_floods, note_taken, pause_entries,
+    set_up,
+};
 use crate::session::Memory;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
-use urtica_apps::{L2, MacTable};
+use std::time::{Duration, Instant};
+use urtica_apps::{FloodLimit, L2, MacTable};
 use urtica_controller::hold::Id;
 use urtica_controller::{KernelHalf, Program, Switch, SwitchHandler, SwitchInfo};
-use urtica_wire::{PacketIn, PortNo, Version};
+use urtica_services::EVENT_INTERVAL;
+use urtica_wire::{ErrorMessage, PacketIn, PortNo, Version};
 
 /// The learning switch, which answers in the kernel when it can: with `l2`'s replies, byte for byte.
 ///
@@ -24,6 +28,7 @@ pub struct LearningSwitch {
     kernel: Late,
     mode: Mode,
     size: Size,
+    flood_limit: FloodLimit,
 }
 
 impl LearningSwitch {
@@ -31,8 +36,7 @@ impl LearningSwitch {
     pub fn new(kernel: Kernel) -> Self {
         Self {
             kernel: Late::of(kernel),
-            mode: Mode::default(),
-            size: Size::GROWING,
+            ..Self::later()
         }
     }
 
@@ -43,6 +47,7 @@ impl LearningSwitch {
             kernel: Late::default(),
             mode: Mode::default(),
             size: Size::GROWING,
+            flood_limit: FloodLimit::NONE,
         }
     }
 
@@ -68,6 +73,16 @@ impl LearningSwitch {
         Self { mode, ..self }
     }
 
+    /// Limits the packets to unknown hosts that are flooded from each port: see [`L2::flood_limit`]. Kernel and program
+    /// each have a token bucket for a port, so that one that is answered by both in turn may flood twice as much. In the
+    /// kernel, ports whose numbers are equal modulo 256 share one.
+    pub fn flood_limit(self, flood_limit: FloodLimit) -> Self {
+        Self {
+            flood_limit,
+            ..self
+        }
+    }
+
     /// Sets the number of slots of tables, rounded up to a power of two: 64 to 8,192. They stay in the kernel when they
     /// are full, and new hosts displace others.
     pub fn places(self, places: usize) -> Self {
@@ -77,12 +92,17 @@ impl LearningSwitch {
 }
 
 impl LearningSwitch {
+    fn l2<P>(&self, table: MacTable<P>) -> L2<P> {
+        L2::with_table(table).flood_limit(self.flood_limit)
+    }
+
     fn offloaded(&self, info: &SwitchInfo, table: Table) -> Offloaded {
         Offloaded {
             program: self.clone(),
             version: info.version,
             table,
             is_retired: false,
+            dropped_floods: 0,
             first_unanswered_port: match info.version {
                 Version::Of10 => PortNo(FIRST_UNANSWERED_PORT),
                 Version::Of13 => PortNo::ANY,
@@ -93,7 +113,7 @@ impl LearningSwitch {
 
 impl Program for LearningSwitch {
     fn handler(&self, info: &SwitchInfo) -> Box<dyn SwitchHandler> {
-        Box::new(self.offloaded(info, Table::Own(L2::default())))
+        Box::new(self.offloaded(info, Table::Own(self.l2(MacTable::new()))))
     }
 
     /// Resumes a switch whose table is an earlier program's.
@@ -109,7 +129,8 @@ impl Program for LearningSwitch {
             return None;
         }
         let places = SharedPlaces::resume(Arc::clone(&memory), clock_ns_at(started))?;
-        let l2 = L2::with_table(MacTable::in_places(places));
+        let l2 = self.l2(MacTable::in_places(places));
+        limit_floods(&memory, self.flood_limit);
         Some(Box::new(self.offloaded(info, Table::Shared { l2, memory })))
     }
 }
@@ -126,6 +147,8 @@ struct Offloaded {
     /// Whether the program answers alone from now on: its table may contain a port that the kernel cannot answer for,
     /// or has become too large for the kernel.
     is_retired: bool,
+    /// The number of packets to unknown hosts that the kernel has dropped, as far as it has been logged.
+    dropped_floods: u64,
 }
 
 /// The location of a switch's table.
@@ -175,6 +198,33 @@ impl SwitchHandler for Offloaded {
         }
     }
 
+    fn error(&mut self, switch: &mut Switch, xid: u32, error: &ErrorMessage) {
+        match &mut self.table {
+            Table::Own(l2) => l2.error(switch, xid, error),
+            Table::Shared { l2, memory } => {
+                l2.error(switch, xid, error);
+                if let Some(until) = l2.paused_until() {
+                    pause_entries(memory, clock_ns_at(until));
+                }
+            }
+        }
+    }
+
+    fn tick_interval(&self) -> Option<Duration> {
+        Some(EVENT_INTERVAL)
+    }
+
+    fn tick(&mut self, switch: &mut Switch) {
+        if let Table::Shared { memory, .. } = &self.table {
+            let before = std::mem::replace(&mut self.dropped_floods, floods_dropped(memory));
+            let dropped = self.dropped_floods.saturating_sub(before);
+            if dropped > 0 {
+                let here = switch.datapath_id();
+                urtica_log::warn!(about: here, dp_id = %here, dropped, "too many packets to unknown hosts; the kernel half drops what exceeds the flood limit");
+            }
+        }
+    }
+
     fn kernel_half(&mut self) -> Option<Box<dyn KernelHalf>> {
         let Table::Own(l2) = &self.table else {
             return None;
@@ -182,16 +232,17 @@ impl SwitchHandler for Offloaded {
         if !self.fits_in_kernel(l2) {
             return None;
         }
-        let LearningSwitch { kernel, mode, size } = &self.program;
-        let kernel = kernel.get()?;
+        let program = &self.program;
+        let (kernel, size) = (program.kernel.get()?, program.size);
         let opened = kernel.open_session()?;
         let memory = Arc::clone(&opened.memory);
-        prepare(&memory, self.version, *size);
+        prepare(&memory, self.version, size);
+        limit_floods(&memory, program.flood_limit);
         note_taken(&memory, l2.table().len());
         let shared = SharedPlaces::new(Arc::clone(&memory), size.places);
-        let l2 = L2::with_table(l2.table().moved_to(shared));
+        let l2 = program.l2(l2.table().moved_to(shared));
         self.table = Table::Shared { l2, memory };
-        Some(Box::new(Link::new(kernel.clone(), opened, *mode)))
+        Some(Box::new(Link::new(kernel.clone(), opened, program.mode)))
     }
 
     fn may_have_kernel_half(&self) -> bool {
@@ -226,7 +277,7 @@ impl Offloaded {
             return;
         };
         let (own, memory) = (l2.table().to_growing(), Arc::clone(memory));
-        self.table = Table::Own(L2::with_table(own));
+        self.table = Table::Own(self.program.l2(own));
         // The next program finds an empty table instead of an outdated one.
         clear(memory);
     }

@@ -776,11 +776,13 @@ pub(crate) fn has_input(socket: BorrowedFd) -> bool {
     found.is_ok_and(|(_, count)| count > 0)
 }
 
-/// Returns the kernel's monotonic clock at a time in the past, in nanoseconds.
+/// Returns the kernel's monotonic clock at this time, in nanoseconds.
 pub(crate) fn clock_ns_at(time: Instant) -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
-    now_ns.saturating_sub(time.elapsed().as_nanos() as u64)
+    let ahead = time.saturating_duration_since(Instant::now());
+    let behind = time.elapsed();
+    (now_ns + ahead.as_nanos() as u64).saturating_sub(behind.as_nanos() as u64)
 }
 
 #[cfg(test)]

@@ -5,12 +5,15 @@ use std::cell::UnsafeCell;
 use std::mem::offset_of;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
-use urtica_apps::{MacEntry, Places};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use urtica_apps::{FloodLimit, MacEntry, Places};
 
 /// Maximum number of slots of a table of hosts.
 pub const MAX_PLACES: usize = 1 << 13;
+
+/// Number of token buckets for flooded packets.
+const FLOOD_BUDGETS: usize = 256;
 
 /// The settings of a table, and its slots.
 #[repr(C)]
@@ -19,8 +22,13 @@ pub struct Table {
     place_mask: AtomicU32,
     places_taken: AtomicU32,
     max_taken: AtomicU32,
-    padding: [AtomicU32; 12],
+    full_until_ns: AtomicU64,
+    flood_interval_ns: AtomicU64,
+    flood_burst_ns: AtomicU64,
+    floods_dropped: AtomicU64,
+    padding: [AtomicU32; 4],
     places: [UnsafeCell<MacEntry>; MAX_PLACES],
+    flood_full_at_ns: [AtomicU64; FLOOD_BUDGETS],
 }
 
 impl Table {
@@ -64,6 +72,32 @@ pub fn set_up(memory: &Memory, size: Size, max_age_s: u32) {
     table.max_age_s.store(max_age_s, Relaxed);
     table.place_mask.store(size.places as u32 - 1, Relaxed);
     table.max_taken.store(size.max_taken as u32, Relaxed);
+}
+
+/// Limits the packets to unknown hosts that the kernel floods from each port. Must be called while the program is the owner.
+pub fn limit_floods(memory: &Memory, limit: FloodLimit) {
+    let (interval_ns, burst_ns) = match limit.burst_and_interval() {
+        None => (0, 0),
+        Some((burst, interval)) => {
+            // Not 0, which would be no limit, and such that times with a whole burst added to them fit.
+            let longest = (1 << 62) / u64::from(burst.max(1));
+            let interval_ns = (interval.as_nanos() as u64).clamp(1, longest);
+            (interval_ns, interval_ns * u64::from(burst))
+        }
+    };
+    let table = Table::of(memory);
+    table.flood_interval_ns.store(interval_ns, Relaxed);
+    table.flood_burst_ns.store(burst_ns, Relaxed);
+}
+
+/// Makes the kernel add no entries until this time of its clock. Must be called while the program is the owner.
+pub fn pause_entries(memory: &Memory, until_ns: u64) {
+    Table::of(memory).full_until_ns.store(until_ns, Relaxed);
+}
+
+/// Returns the number of packets to unknown hosts that exceeded the kernel's limit.
+pub fn floods_dropped(memory: &Memory) -> u64 {
+    Table::of(memory).floods_dropped.load(Relaxed)
 }
 
 /// Notes that `count` more slots are used. Must be called while the program is the owner.

@@ -3,12 +3,13 @@
 
 use super::*;
 use crate::learning_switch::prepare;
-use crate::places::{SharedPlaces, Size};
+use crate::places::{SharedPlaces, Size, floods_dropped, limit_floods, pause_entries};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
+use urtica_apps::FloodLimit;
 use urtica_wire::{BufferId, Header, Match, Message, PacketIn, PacketInReason, PortNo, Version};
 
 const FLOW_MOD: u8 = 14;
@@ -195,6 +196,46 @@ fn an_idle_connection_is_not_lost() {
         bench.link.reclaim(&mut Vec::new());
         assert!(bench.link.may_write(bench.socket.as_fd()));
         assert_eq!(bench.hand_over(), Taken::Yes);
+    }
+}
+
+/// Each port has its burst, and none of the others'; packets to groups and to known hosts are not limited.
+#[test]
+fn packets_to_unknown_hosts_are_flooded_within_a_budget() {
+    const BURST: u32 = 10;
+    let Some(kernel) = kernel() else { return };
+    for version in Version::ALL {
+        let mut bench = Bench::new(&kernel, version);
+        limit_floods(&bench.link.memory, FloodLimit::new(0, BURST));
+        assert_eq!(bench.ask(2, 0xff), PACKET_OUT);
+        for src in [3, 4] {
+            for _ in 0..BURST {
+                assert_eq!(bench.ask(src, 0xfe), PACKET_OUT);
+            }
+            for _ in 0..100 {
+                bench.send(src, 0xfe);
+                assert_eq!(bench.ask(src, 2), FLOW_MOD, "the other is dropped");
+            }
+        }
+        assert_eq!(floods_dropped(&bench.link.memory), 200);
+        limit_floods(&bench.link.memory, FloodLimit::NONE);
+        assert_eq!(bench.ask(3, 0xfe), PACKET_OUT);
+    }
+}
+
+/// While a switch's table is full, packets are sent on without entries.
+#[test]
+fn no_entries_are_added_to_a_full_table() {
+    let Some(kernel) = kernel() else { return };
+    for version in Version::ALL {
+        let mut bench = Bench::new(&kernel, version);
+        assert_eq!(bench.ask(1, 2), PACKET_OUT);
+        assert_eq!(bench.ask(2, 1), FLOW_MOD);
+        let hour = Duration::from_secs(3600);
+        pause_entries(&bench.link.memory, clock_ns_at(Instant::now() + hour));
+        assert_eq!(bench.ask(2, 1), PACKET_OUT);
+        pause_entries(&bench.link.memory, clock_ns_at(Instant::now()));
+        assert_eq!(bench.ask(2, 1), FLOW_MOD);
     }
 }
 

@@ -3,10 +3,10 @@
 use crate::packets::{Draw, Packet};
 use crate::pair::Pair;
 use crate::support::kernel;
-use crate::switch::{InMemory, connect, headers, join, offloaded, start};
+use crate::switch::{Channel, InMemory, connect, headers, join, offloaded, settle, start};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use urtica_apps::L2;
+use urtica_apps::{FloodLimit, L2};
 use urtica_controller::SwitchInfo;
 use urtica_offload::{LearningSwitch, Mode};
 use urtica_wire::{DatapathId, Version};
@@ -95,6 +95,75 @@ fn many_switches_join_and_leave() {
             }
         }
     }
+    controller.stop().unwrap();
+}
+
+/// A host that sends to addresses that do not exist is flooded within the limit of kernel and program, which is set once.
+#[test]
+fn floods_are_limited_in_kernel_and_program() {
+    const BURST: u32 = 10;
+    let Some(kernel) = kernel() else { return };
+    let program = LearningSwitch::new(kernel).mode(Mode::Kernel);
+    let controller = start(program.flood_limit(FloodLimit::new(0, BURST)));
+    let mut socket = connect(&controller);
+    join(&mut socket, Version::Of13, 1);
+    let counters = controller.network().counters(DatapathId(1)).unwrap();
+    let packet = |src, dst| {
+        let mut packet = Vec::new();
+        Packet::udp(src, dst).encode(Version::Of13, 1, &mut packet);
+        packet
+    };
+    let (to_unknown, to_known) = (packet(1, 2), packet(1, 3));
+    let (mut said, mut rounds) = (Vec::new(), 0..100_000);
+    socket.write_all(&packet(3, 1)).unwrap();
+    while counters.answered_in_kernel.get() < 100 {
+        rounds.next().expect("the kernel answers");
+        socket.write_all(&to_unknown).unwrap();
+        socket.write_all(&to_known).unwrap();
+        let entries = |said: &[u8]| {
+            let added = headers(said).filter(|header| header.message_type == FLOW_MOD);
+            added.count()
+        };
+        let before = entries(&said);
+        while entries(&said) == before {
+            said.extend(socket.receive());
+        }
+    }
+    let floods = headers(&said).filter(|header| header.message_type == PACKET_OUT);
+    let floods = floods.count() as u32;
+    // Besides, the first packet, from host 3.
+    let expected = BURST..=2 * BURST + 1;
+    assert!(expected.contains(&floods), "{floods} flooded");
+    controller.stop().unwrap();
+}
+
+/// A switch that refuses an entry since its table is full gets none for a while, from the kernel neither.
+#[test]
+fn a_full_switch_gets_no_entries_from_the_kernel() {
+    let Some(kernel) = kernel() else { return };
+    let controller = offloaded(&kernel, Mode::Kernel, 64);
+    let mut socket = connect(&controller);
+    join(&mut socket, Version::Of13, 1);
+    let counters = controller.network().counters(DatapathId(1)).unwrap();
+    let mut packet = Vec::new();
+    Packet::udp(2, 1).encode(Version::Of13, 1, &mut packet);
+    socket.write_all(&packet).unwrap();
+    packet.clear();
+    Packet::udp(1, 2).encode(Version::Of13, 1, &mut packet);
+    let full = [&[4, 1, 0, 76, 0, 0, 0, 9, 0, 5, 0, 1][..], &[0; 64]].concat();
+    let (mut said, mut rounds) = (Vec::new(), 0..100_000);
+    let mut is_sent_on_by_the_kernel = || {
+        rounds.next().expect("the kernel sends it on");
+        socket.write_all(&full).unwrap();
+        settle(&mut socket, &mut said, Version::Of13);
+        said.clear();
+        let before = counters.answered_in_kernel.get();
+        socket.write_all(&packet).unwrap();
+        settle(&mut socket, &mut said, Version::Of13);
+        let answers: Vec<_> = headers(&said).map(|header| header.message_type).collect();
+        counters.answered_in_kernel.get() > before && !answers.contains(&FLOW_MOD)
+    };
+    while !is_sent_on_by_the_kernel() {}
     controller.stop().unwrap();
 }
 
