@@ -35,6 +35,7 @@ mod meter;
 mod multipart;
 mod outline;
 mod port;
+mod table;
 mod value;
 
 pub use action::Actions;

@@ -7,10 +7,11 @@ use super::matching::write_match;
 use super::meter::{self, write_meter, write_meter_id};
 use super::outline::write_foreign;
 use super::port::{write_bits, write_port};
+use super::table::{write_table_features, write_table_name};
 use crate::{
-    AggregateStats, Desc, Element, FixedName, FlowStatsRequest, GROUP_ANY, GroupFeatures,
-    GroupStats, List, MeterFeatures, MeterStats, MultipartReplyBody, MultipartRequestBody, PortNo,
-    PortStats, QUEUE_ALL, QueueStats, TABLE_ALL, TableFeatures, TableStats, Version,
+    AggregateStats, Desc, Element, FlowStatsRequest, GROUP_ANY, GroupFeatures, GroupStats, List,
+    MeterFeatures, MeterStats, MultipartReplyBody, MultipartRequestBody, PortNo, PortStats,
+    QUEUE_ALL, QueueStats, TABLE_ALL, TableFeatures, TableStats, Version,
 };
 use std::fmt::{self, Write};
 
@@ -235,12 +236,6 @@ fn write_table(out: &mut dyn Write, table: &TableStats, version: Version) -> fmt
     Ok(())
 }
 
-fn write_table_name(out: &mut dyn Write, name: &FixedName<32>) -> fmt::Result {
-    out.write_str(" (\"")?;
-    write_foreign(out, &name.to_str_lossy())?;
-    out.write_str("\")")
-}
-
 /// Writes a counter by its name, or `?` if the switch does not keep it.
 fn write_counter(out: &mut dyn Write, name: &str, count: u64) -> fmt::Result {
     match count {
@@ -377,19 +372,4 @@ fn write_tables_features<'a>(
     tables: &List<'a, TableFeatures<'a>>,
 ) -> fmt::Result {
     write_lines(out, tables, write_table_features)
-}
-
-fn write_table_features(out: &mut dyn Write, table: &TableFeatures<'_>) -> fmt::Result {
-    write!(out, "  table {}", table.table_id)?;
-    write_table_name(out, &table.name)?;
-    out.write_char(':')?;
-    write!(out, "\n    metadata: match={:#x}", table.metadata_match)?;
-    write!(out, " write={:#x}", table.metadata_write)?;
-    write!(out, "\n    config={:#x}", table.config)?;
-    write!(out, "\n    max_entries={}", table.max_entries)?;
-    for property in &table.properties {
-        write!(out, "\n    {:?}: ", property.kind)?;
-        super::matching::write_hex(out, property.ids)?;
-    }
-    Ok(())
 }
