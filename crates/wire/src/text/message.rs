@@ -1,6 +1,7 @@
 //! Writing whole messages like `ovs-ofctl ofp-print`.
 
 use super::action::{write_actions, write_experimenter};
+use super::experimenter::write_experimenter_message;
 use super::flow::{write_duration, write_flow_mod, write_rule};
 use super::group::write_group_mod;
 use super::matching::write_match;
@@ -41,13 +42,13 @@ impl fmt::Display for MessageText<'_, '_> {
 
 /// Whether payloads are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Detail {
+pub(super) enum Detail {
     Brief,
     Full,
 }
 
 impl MessageText<'_, '_> {
-    fn write(&self, out: &mut dyn Write, detail: Detail) -> fmt::Result {
+    pub(super) fn write(&self, out: &mut dyn Write, detail: Detail) -> fmt::Result {
         self.write_head(out)?;
         // A hello may have any version; its content is the same in all.
         let version = Version::from_wire(self.header.version).unwrap_or(Version::Of13);
@@ -58,10 +59,7 @@ impl MessageText<'_, '_> {
                 write!(out, " {} bytes of payload", payload.len())?;
                 write_payload(out, payload, detail)
             }
-            Message::Experimenter(body) => {
-                out.write_char(' ')?;
-                write_experimenter(out, body.experimenter, body.data)
-            }
+            Message::Experimenter(body) => write_experimenter_message(out, body, detail),
             Message::FeaturesReply(features) => write_features(out, features, version),
             Message::GetConfigReply(config) | Message::SetConfig(config) => {
                 write_config(out, *config)
@@ -435,20 +433,25 @@ fn write_queues(out: &mut dyn Write, config: &QueueConfig<'_>) -> fmt::Result {
 }
 
 fn write_role(out: &mut dyn Write, role: &Role) -> fmt::Result {
-    match role.role {
-        ControllerRole::NoChange => out.write_str(" role=nochange")?,
-        ControllerRole::Equal => out.write_str(" role=equal")?,
-        ControllerRole::Master => out.write_str(" role=master")?,
-        ControllerRole::Slave => out.write_str(" role=slave")?,
-        ControllerRole::Other(role) => write!(out, " role={role}")?,
-    }
+    out.write_str(" role=")?;
+    write_role_name(out, role.role)?;
     match role.generation_id {
         u64::MAX => Ok(()),
         generation_id => write!(out, " generation_id={generation_id}"),
     }
 }
 
-fn write_async(out: &mut dyn Write, config: &AsyncConfig) -> fmt::Result {
+pub(super) fn write_role_name(out: &mut dyn Write, role: ControllerRole) -> fmt::Result {
+    match role {
+        ControllerRole::NoChange => out.write_str("nochange"),
+        ControllerRole::Equal => out.write_str("equal"),
+        ControllerRole::Master => out.write_str("master"),
+        ControllerRole::Slave => out.write_str("slave"),
+        ControllerRole::Other(role) => write!(out, "{role}"),
+    }
+}
+
+pub(super) fn write_async(out: &mut dyn Write, config: &AsyncConfig) -> fmt::Result {
     for (index, role) in ["master", "slave"].iter().enumerate() {
         let blank = if index == 0 { "" } else { "\n" };
         write!(out, "{blank}\n {role}:")?;

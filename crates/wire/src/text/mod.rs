@@ -24,6 +24,7 @@
 
 mod action;
 mod error;
+mod experimenter;
 mod field;
 mod flow;
 mod group;

@@ -1,4 +1,4 @@
-//! Networks described in TOML.
+//! Networks described in files: in TOML, or in GraphML (see the module `graphml`).
 //!
 //! ```toml
 //! [[switches]]
@@ -26,6 +26,7 @@
 //! The four properties of a link may be left out: then it is ideal. A file is checked completely, and errors give the
 //! position.
 
+mod graphml;
 mod quantity;
 mod reader;
 mod sections;
@@ -77,7 +78,11 @@ pub(super) enum FileError {
 /// Reads the plan that a file describes.
 pub(super) fn read(path: &Path) -> Result<Plan, FileError> {
     let text = text_of(path).map_err(FileError::Read)?;
-    Plan::from_toml(&text).map_err(FileError::Content)
+    let plan = match graphml::is_xml(&text) {
+        true => Plan::from_graphml(&text),
+        false => Plan::from_toml(&text),
+    };
+    plan.map_err(FileError::Content)
 }
 
 fn text_of(path: &Path) -> io::Result<String> {
@@ -103,6 +108,14 @@ impl Plan {
         sections
             .and_then(|sections| Reader::new(text).plan(sections))
             .map_err(|wrong| wrong.within(text))
+    }
+
+    /// Reads a plan from GraphML: nodes are switches with a host each, and edges are links.
+    ///
+    /// # Errors
+    /// [`PlanError`]: the first error, its position, and what was expected.
+    pub fn from_graphml(text: &str) -> Result<Self, PlanError> {
+        graphml::plan(text).map_err(|wrong| wrong.within(text))
     }
 
     /// Writes the plan in TOML, so that [`Self::from_toml`] reads the same plan.

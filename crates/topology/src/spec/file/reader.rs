@@ -17,13 +17,13 @@ use toml::Spanned;
 use urtica_wire::{DatapathId, MacAddr, PortNo};
 
 /// The longest name of a switch or host.
-const MAX_NAME_BYTES: usize = 64;
+pub(super) const MAX_NAME_BYTES: usize = 64;
 
 /// The longest delay.
 const MAX_DELAY: Duration = Duration::from_secs(3600);
 
 /// The largest bandwidth: 10 Tbit/s.
-const MAX_BANDWIDTH_BPS: u64 = 10_000_000_000_000;
+pub(super) const MAX_BANDWIDTH_BPS: u64 = 10_000_000_000_000;
 
 /// The parts of a file read so far.
 pub(super) struct Reader<'a> {
@@ -180,7 +180,7 @@ impl<'a, T: Ord> Unique<'a, T> {
     }
 }
 
-fn check_count(what: &str, count: usize, most: usize) -> Checked<()> {
+pub(super) fn check_count(what: &str, count: usize, most: usize) -> Checked<()> {
     if count <= most {
         return Ok(());
     }
