@@ -72,8 +72,8 @@ impl Capture {
         controller_tls: Option<Tls>,
     ) -> Result<Self, CaptureError> {
         let mut acceptor = Acceptor::new()?;
-        if let Some(tls) = &tls {
-            acceptor.speak_tls(tls.clone())?;
+        if let Some(tls) = tls.clone() {
+            acceptor.speak_tls(tls)?;
         }
         for address in listen {
             acceptor.add(Listener::bind(address)?)?;
