@@ -1,4 +1,4 @@
-//! What all requests share.
+//! The state shared by all requests.
 
 use crate::conf_switches::ConfSwitches;
 use crate::config::NorthboundConfig;
@@ -25,10 +25,10 @@ use urtica_controller::{Background, Network, Reply, RequestError, SwitchInfo};
 use urtica_services::{Discovery, Hosts};
 use urtica_wire::{DatapathId, Message};
 
-/// How many replies of switches are held at once: each may have 64 MiB.
+/// Maximum number of switches' replies in memory; each may have 64 MiB.
 const MAX_REPLIES: usize = 4;
 
-/// What all requests share.
+/// The state shared by all requests.
 pub(crate) struct App {
     pub config: NorthboundConfig,
     pub network: Network,
@@ -105,12 +105,12 @@ impl App {
         self.live.sources().hosts.clone()
     }
 
-    /// What is known of a switch.
+    /// Returns a connected switch; an error if there is none with this id.
     pub fn switch(&self, id: DatapathId) -> Result<Arc<SwitchInfo>, ApiError> {
         self.network.info(id).ok_or_else(|| ApiError::no_switch(id))
     }
 
-    /// Asks a switch. The permit is to be held as long as the reply is.
+    /// Sends a request to a switch. The permit must be held as long as the reply.
     pub async fn ask(
         &self,
         id: DatapathId,

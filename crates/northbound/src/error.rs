@@ -1,4 +1,4 @@
-//! What a request gets that cannot be served: a status, and a sentence that says what was expected.
+//! The response to a request that cannot be served: a status, and a sentence that says what was expected.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -16,7 +16,7 @@ pub struct ApiError {
     #[serde(skip)]
     #[schema(ignore)]
     pub(crate) status: StatusCode,
-    /// What is wrong, and what was expected: a sentence.
+    /// A sentence about the problem and the expected input.
     error: String,
     /// The part of the request that it is about, such as `match.eth_type`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,7 +65,7 @@ impl ApiError {
         }
     }
 
-    /// The same with something valid to send instead.
+    /// Adds an example of valid input.
     pub fn example(self, example: impl Into<String>) -> Self {
         Self {
             example: Some(example.into()),
@@ -73,7 +73,7 @@ impl ApiError {
         }
     }
 
-    /// The same with another status.
+    /// Replaces the status.
     pub(crate) fn with_status(self, status: StatusCode) -> Self {
         Self { status, ..self }
     }
@@ -94,7 +94,7 @@ impl ApiError {
     }
 }
 
-/// What was sent, as far as it fits into a sentence.
+/// Shortens the received text so that it fits into a sentence.
 fn shortened(found: &str) -> String {
     const MOST: usize = 60;
     let mut text: String = found.chars().take(MOST).collect();

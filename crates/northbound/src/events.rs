@@ -1,4 +1,4 @@
-//! What happens to switches, links and hosts, for clients that watch: a WebSocket as Ryu's, and server-sent events.
+//! Events of switches, links and hosts for clients: a WebSocket like Ryu's, and server-sent events.
 //!
 //! **Bounds.** So many clients may watch; each is told how many events it missed when it is too slow, and let go when it reads
 //! nothing at all for a while.

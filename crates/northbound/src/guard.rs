@@ -1,4 +1,4 @@
-//! Who may send a request, and how many: checked before anything looks at one.
+//! Access and rate limits, which are checked before a request is handled.
 //!
 //! A page of another origin, open in the browser of somebody who can reach the interface, must not change anything, nor read
 //! anything after its name was made to point here (DNS rebinding). So a request that may change something, or that opens a

@@ -15,7 +15,7 @@ use urtica_topology::{DirectedLink, Topology};
 /// How long a lost link is kept.
 const KEPT: Duration = Duration::from_secs(600);
 
-/// How many lost links are kept. Further ones are not.
+/// Maximum number of lost links; further ones are not kept.
 const MOST: usize = 4_096;
 
 /// Lost links, and when each was lost. Each is there in one direction, from its lower end.

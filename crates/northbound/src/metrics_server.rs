@@ -42,7 +42,7 @@ impl MetricsServer {
         })
     }
 
-    /// Where it listens, with the port that the system chose where 0 was asked for.
+    /// Returns the address at which it listens, with the port that the system chose for port 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -38,10 +38,10 @@ pub struct Northbound {
 }
 
 impl Northbound {
-    /// Listens.
+    /// Starts to listen.
     ///
     /// # Errors
-    /// Where it cannot, and where other machines could use it without a token.
+    /// If that fails, or if other machines could use the interface without a token.
     pub fn bind(config: NorthboundConfig) -> Result<Self, NorthboundError> {
         let address = config.address;
         config.check()?;
@@ -57,15 +57,15 @@ impl Northbound {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address at which it listens.
     ///
     /// # Errors
-    /// Where the system does not tell.
+    /// If the system does not know it.
     pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Tells about links and paths. Without this there are none.
+    /// Adds links and paths. Without them, their lists are empty.
     pub fn discovery(self, discovery: &Discovery) -> Self {
         let discovery = Some(discovery.clone());
         self.live
@@ -73,20 +73,20 @@ impl Northbound {
         self
     }
 
-    /// Tells about hosts. Without this there are none.
+    /// Adds hosts. Without them, their list is empty.
     pub fn hosts(self, hosts: &Hosts) -> Self {
         let hosts = Some(hosts.clone());
         self.live.modify_sources(|sources| sources.hosts = hosts);
         self
     }
 
-    /// Has requests control what stands for Ryu's REST applications. Without this, no switch is connected to them.
+    /// Lets requests control the programs that replace Ryu's REST applications. Without them, these have no switches.
     pub fn ryu(mut self, ryu: &RyuApps) -> Self {
         self.ryu = ryu.clone();
         self
     }
 
-    /// The names of the programs that run.
+    /// Sets the names of the running programs.
     pub fn programs<S: Into<String>>(self, names: impl IntoIterator<Item = S>) -> Self {
         let programs = names.into_iter().map(Into::into).collect();
         self.live
@@ -99,7 +99,7 @@ impl Northbound {
         NorthboundHandle(Arc::clone(&self.live))
     }
 
-    /// Answers these paths, too: a program's own. Who may use the interface may use them; its limits are theirs.
+    /// Adds a program's own paths, with the tokens and limits of the interface.
     ///
     /// ```no_run
     /// use axum::{Router, routing::get};
@@ -112,7 +112,7 @@ impl Northbound {
     /// ```
     ///
     /// # Panics
-    /// Where a path is one that the interface has, or was merged before.
+    /// If the interface has one of the paths already.
     pub fn merge(mut self, router: Router) -> Self {
         self.router = self.router.merge(router);
         self
@@ -121,7 +121,7 @@ impl Northbound {
     /// Adds it to a controller, with which it starts and ends.
     ///
     /// # Panics
-    /// Where a path that was [merged](Self::merge) is one that the interface has.
+    /// If a [merged](Self::merge) path is one of the interface's own.
     pub fn add_to(self, controller: Controller) -> Controller {
         let controller = controller.time_packet_ins(true);
         controller.background(move |background| self.start(background))

@@ -11,7 +11,7 @@ pub(crate) fn integer(value: &Value) -> Option<u64> {
     }
 }
 
-/// What Python's `int(text, 0)` takes, but for negative numbers.
+/// Parses the forms of Python's `int(text, 0)`, without negative numbers.
 pub(crate) fn parse_integer(text: &str) -> Option<u64> {
     let text = text.trim();
     let radix = match text.get(..2).map(str::to_ascii_lowercase).as_deref() {
@@ -27,13 +27,13 @@ pub(crate) fn parse_integer(text: &str) -> Option<u64> {
 
 /// Numbers that have names: ports, tables, groups.
 pub(crate) struct Names {
-    /// What scripts may put in front of a name.
+    /// An optional prefix of names in scripts.
     prefix: &'static str,
     names: &'static [(&'static str, u32)],
 }
 
 impl Names {
-    /// The number that is meant by a number, a text of one, or a name.
+    /// Reads a number, a text that contains one, or a name.
     pub fn number(&self, value: &Value) -> Option<u32> {
         if let Some(number) = integer(value) {
             return number.try_into().ok();
@@ -44,7 +44,7 @@ impl Names {
         names.find_map(|(known, number)| (*known == name).then_some(*number))
     }
 
-    /// The number, or its name where it has one.
+    /// Returns the name of a number if it has one, and otherwise the number.
     pub fn value(&self, number: u32) -> Value {
         match self.name(number) {
             Some(name) => name.into(),
@@ -52,7 +52,7 @@ impl Names {
         }
     }
 
-    /// The same as text.
+    /// Returns the name or the number as text.
     pub fn text(&self, number: u32) -> String {
         self.name(number)
             .map_or_else(|| number.to_string(), str::to_owned)
@@ -63,7 +63,7 @@ impl Names {
         names.find_map(|(name, known)| (*known == number).then_some(*name))
     }
 
-    /// What to expect, in an error.
+    /// Returns the expected values, for error messages.
     pub fn expected(&self) -> String {
         let names: Vec<_> = self.names.iter().map(|(name, _)| *name).collect();
         format!("a number or one of {}", names.join(", "))

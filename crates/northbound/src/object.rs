@@ -20,7 +20,7 @@ fn likely<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {
     meant.or_else(nearest).copied()
 }
 
-/// How many letters have to be added, removed or replaced to make one word of the other (Levenshtein's distance).
+/// Returns the Levenshtein distance of two words.
 fn distance(from: &str, to: &str) -> usize {
     // Of what was read of `from`, to each beginning of `to`.
     let mut row: Vec<usize> = (0..=to.len()).collect();
@@ -60,7 +60,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// The whole name of a field.
+    /// Returns the name of a field with its path in the body.
     pub fn path(&self, key: &str) -> String {
         match self.path.is_empty() {
             true => key.to_owned(),
@@ -68,12 +68,12 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// What a field says.
+    /// Returns the value of a field.
     pub fn get(&self, key: &str) -> Option<&'a Value> {
         self.map.get(key)
     }
 
-    /// Refuses fields that are none of these: they would change nothing, and whoever wrote them means something.
+    /// Refuses fields other than these: ignoring them would hide typing errors.
     ///
     /// # Errors
     /// Names the first one, and the field that was probably meant.
@@ -98,12 +98,12 @@ impl<'a> Object<'a> {
         })
     }
 
-    /// All fields.
+    /// Iterates over the fields.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a Value)> {
         self.map.iter().map(|(key, value)| (key.as_str(), value))
     }
 
-    /// The error that a field is not what was expected.
+    /// Creates the error for a missing field, or for one with another value than expected.
     pub fn wrong(&self, key: &str, expected: &str) -> ApiError {
         let found = self.get(key).map(Value::to_string);
         match found {
@@ -112,7 +112,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// A number that fits into `T`.
+    /// Reads a number that fits into `T`; returns `or` if the field is missing.
     pub fn number<T: TryFrom<u64>>(&self, key: &str, or: T) -> Result<T, ApiError> {
         match self.get(key) {
             Some(_) => self.needed_number(key),
@@ -120,7 +120,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// The same for a field that has to be there.
+    /// Reads a number that fits into `T`; a missing field is an error.
     pub fn needed_number<T: TryFrom<u64>>(&self, key: &str) -> Result<T, ApiError> {
         let number = self.get(key).and_then(integer);
         number
@@ -137,7 +137,7 @@ impl<'a> Object<'a> {
             })
     }
 
-    /// A number that may have a name.
+    /// Reads a number that may be given by name; returns `or` if the field is missing.
     pub fn named(&self, key: &str, names: &Names, or: u32) -> Result<u32, ApiError> {
         match self.get(key) {
             Some(_) => self.needed_named(key, names),
@@ -145,13 +145,13 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// The same for a field that has to be there.
+    /// Reads a number that may be given by name; a missing field is an error.
     pub fn needed_named(&self, key: &str, names: &Names) -> Result<u32, ApiError> {
         let number = self.get(key).and_then(|value| names.number(value));
         number.ok_or_else(|| self.wrong(key, &names.expected()))
     }
 
-    /// A text that has to be there.
+    /// Reads a text; a missing field is an error.
     pub fn text(&self, key: &str, expected: &str) -> Result<&'a str, ApiError> {
         let text = self.get(key).and_then(Value::as_str);
         text.ok_or_else(|| self.wrong(key, expected))

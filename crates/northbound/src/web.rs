@@ -35,10 +35,10 @@ const FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 #[cfg(not(feature = "web"))]
 const FILES: &[File] = &[];
 
-/// Where files are whose names change with their contents.
+/// The path of files whose names change with their content.
 const ASSETS: &str = "/assets/";
 
-/// Where the files of a folder of the user's are.
+/// The path of the files in the user's folder.
 const STATIC: &str = "/static";
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \

@@ -24,7 +24,7 @@ pub(super) enum Happened {
     HostJoined(Arc<Host>),
     HostMoved(Arc<Host>, PortId),
     HostLeft(Arc<Host>),
-    /// So many events were lost, since this client was too slow.
+    /// Number of events lost because the client is too slow.
     Missed(u64),
 }
 
@@ -78,7 +78,7 @@ impl Feed {
         }
     }
 
-    /// The same without the switches that are up already.
+    /// Creates a feed without the switches that are already up.
     pub fn from_now_on(app: Arc<App>) -> Self {
         let mut feed = Self::new(app);
         while feed.network.try_next().is_some() {}
@@ -123,7 +123,7 @@ impl Feed {
         }
     }
 
-    /// What is told of an event.
+    /// Returns an event as JSON.
     pub fn json(&self, happened: &Happened) -> Value {
         let network = &self.app.network;
         match happened {

@@ -1,4 +1,4 @@
-//! What the controller's counters are called in Prometheus.
+//! The names of the controller's counters in Prometheus.
 
 use urtica_controller::SwitchInfo;
 use urtica_wire::PortNo;
@@ -80,7 +80,7 @@ pub(super) fn switch_metric(field: &'static str) -> (&'static str, &'static str)
     }
 }
 
-/// What a switch is called: as its local port is, which in Open vSwitch has the bridge's name, or by its id.
+/// Returns the name of a switch: that of its local port, which in Open vSwitch is the bridge's, or its datapath id.
 pub(super) fn dp_name(info: &SwitchInfo) -> String {
     let local = info.port(PortNo::LOCAL).map(|port| port.name.to_string());
     local.unwrap_or_else(|| info.datapath_id.to_string())

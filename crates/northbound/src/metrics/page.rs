@@ -265,7 +265,7 @@ mod tests {
         let classes: Vec<_> = (0..32).map(|class| (1 << class, 1)).collect();
         let buckets = buckets(&classes);
         assert_eq!(buckets.iter().map(|(_, count)| count).sum::<u64>(), 32);
-        // What is shorter than a microsecond is in the first.
+        // Times below a microsecond are in the first bucket.
         assert_eq!(buckets[0], (1024e-9, 11));
         assert_eq!(buckets.last(), Some(&(f64::INFINITY, 1)));
     }

@@ -30,7 +30,7 @@ pub(crate) struct PortCounters {
     last_round: Arc<tokio::sync::Mutex<Option<Instant>>>,
 }
 
-/// What is known of one switch.
+/// The counters of one switch.
 #[derive(Clone, Default)]
 pub(crate) struct Known {
     /// The counters of its last reply, and when it arrived.

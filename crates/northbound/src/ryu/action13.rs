@@ -113,7 +113,7 @@ fn parse_action<'a>(object: &Object<'a>, payloads: &'a Payloads) -> Result<Actio
     })
 }
 
-/// What kind of action or instruction an object is.
+/// The kind of an action or instruction.
 pub(super) fn kind<'a>(object: &Object<'a>) -> Result<&'a str, ApiError> {
     let kind = object.text("type", "the name of an action");
     kind.map_err(|error| error.example(EXAMPLE))

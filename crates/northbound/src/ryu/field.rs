@@ -36,7 +36,7 @@ impl Kind {
         }
     }
 
-    /// What to expect, in an error, and an example.
+    /// Returns the expected value for error messages, and an example.
     pub fn expected(self) -> (&'static str, &'static str) {
         match self {
             Self::Port => ("a port's number or name", "1"),

@@ -21,7 +21,7 @@ const OLD_NAMES: &[(&str, OxmField)] = &[
 /// Reads the match of a body.
 ///
 /// # Errors
-/// Where it names a field that there is not, or gives one a value that it cannot have.
+/// If it names an unknown field, or has an invalid value.
 pub(super) fn parse(object: Option<&Object>) -> Result<Match<'static>, ApiError> {
     let Some(object) = object else {
         return Ok(Match::any());
@@ -42,7 +42,7 @@ pub(super) fn parse(object: Option<&Object>) -> Result<Match<'static>, ApiError>
         require_type(object, name, field)?;
         fields.push(parsed);
     }
-    // What a field requires comes before it, as OXM wants it; a field that is named twice counts once.
+    // OXM requires a field's prerequisites before it. A field that is given by both of its names counts once.
     fields.sort_by_key(|field: &Field| field.oxm_field());
     fields.dedup_by_key(|field| field.oxm_field());
     Ok(Match::from(fields))

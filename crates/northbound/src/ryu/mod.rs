@@ -1,6 +1,6 @@
 //! The paths of Ryu's REST applications, answered as Ryu answered them.
 //!
-//! What Ryu took and printed for `ofctl_rest` was recorded by os-ken, which has Ryu's libraries: `recorded.rs` compares every body and
+//! The expected input and output of `ofctl_rest` was recorded with os-ken, which contains Ryu's libraries: `recorded.rs` compares every body and
 //! every answer with that. What the others answer is compared with Ryu's documentation in `tests/http`.
 
 mod action13;

@@ -30,7 +30,7 @@ pub(super) fn port(object: &Object, key: &str, or: PortNo) -> Result<PortNo, Api
 /// Reads the match of a body.
 ///
 /// # Errors
-/// Where it names a field that 1.0 does not have, gives one a value that it cannot have, or leaves out what a field requires.
+/// If it names a field that 1.0 lacks, has an invalid value, or lacks a field that another one requires.
 pub(super) fn parse_match(object: Option<&Object>) -> Result<Match<'static>, ApiError> {
     let Some(object) = object else {
         return Ok(Match::any());

@@ -7,11 +7,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// All data of a body that is in base64, decoded: messages borrow it while they are written.
+/// The decoded base64 data of a body, which messages borrow while they are encoded.
 pub(super) struct Payloads(HashMap<String, Vec<u8>>);
 
 impl Payloads {
-    /// Those of this body. What cannot be decoded is refused by [`Payloads::data`].
+    /// Decodes the data of a body. Invalid data is refused by [`Payloads::data`].
     pub fn of(body: &Value) -> Self {
         let mut payloads = Self(HashMap::new());
         payloads.find(body);
@@ -33,10 +33,10 @@ impl Payloads {
         }
     }
 
-    /// The data of an object.
+    /// Returns the data of an object.
     ///
     /// # Errors
-    /// Where it is not what its `data_type` says.
+    /// If it is not in the form that its `data_type` names.
     pub fn data<'a>(&'a self, object: &Object<'a>) -> Result<&'a [u8], ApiError> {
         let data = object.text_or("data", "")?;
         match object.text_or("data_type", "ascii")? {

@@ -292,7 +292,7 @@ fn check_parts(body: &Object) -> Result<(), ApiError> {
     }
 }
 
-/// What a rule does. Without actions its packets get queue 0, as with Ryu.
+/// The action of a rule. Without actions, packets use queue 0, as in Ryu.
 fn action(body: &Object) -> Result<QosAction, ApiError> {
     const EXPECTED: &str = "mark, meter or queue";
     let Some(actions) = body.object("actions")? else {

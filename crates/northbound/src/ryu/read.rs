@@ -1,4 +1,4 @@
-//! What switches answer, as Ryu prints it.
+//! Switches' replies as JSON, in Ryu's form.
 
 use super::{action13, match13, of10};
 use crate::number::{GROUPS, METERS, PORTS_10, PORTS_13, QUEUES, TABLES};
@@ -16,11 +16,11 @@ use urtica_wire::{
 #[derive(Clone, Copy)]
 pub(super) struct Printer {
     pub version: Version,
-    /// Whose number is left out of cookies: scripts know nothing of programs.
+    /// Cookies are shown without the program's number, which scripts do not know.
     pub program: ProgramId,
 }
 
-/// What a reply holds.
+/// The content of a reply.
 pub(super) enum Printed {
     /// The answer.
     One(Value),
@@ -233,10 +233,10 @@ pub(super) fn features_of_bits(version: Version, bits: u32) -> PortFeatures {
 /// The speeds that 1.0 has (`OFPPF_*`, 1.0 section 5.2.1).
 const OF10_SPEEDS: u32 = 0x7f;
 
-/// How many bytes a row has in a message of 1.3.
+/// Returns the length of a row in a message of 1.3, in bytes.
 fn wire_length<'a>(row: &impl Element<'a>) -> usize {
     let mut bytes = Vec::new();
-    // What was decoded from a message can be encoded.
+    // A decoded message can be encoded.
     let _ = row.encode(Version::Of13, &mut bytes);
     bytes.len()
 }

@@ -32,7 +32,7 @@ fn bytes(record: &Value) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(byte).collect()
 }
 
-/// What we send for a recorded body.
+/// Returns the message for a recorded body.
 fn sent(record: &Value) -> Vec<u8> {
     let version = version(record);
     let body = Object::body(&record["body"]).unwrap();

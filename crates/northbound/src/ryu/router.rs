@@ -1,6 +1,6 @@
-//! `/router/…`: what Ryu's `rest_router` answers.
+//! `/router/…`: the paths of Ryu's `rest_router`.
 //!
-//! What it refuses it tells by `result` and `details`, as Ryu did, and by the fields that errors have here.
+//! A refusal has `result` and `details`, as in Ryu, besides the fields of other errors of this interface.
 
 use super::rule::{self, result, with_vlan};
 use crate::app::App;
@@ -111,7 +111,7 @@ fn print(view: &RouterView) -> Map<String, Value> {
         .collect()
 }
 
-/// What a body adds.
+/// The change that a body requests.
 #[derive(Clone, Copy)]
 enum Added {
     Address(Ipv4Addr, Ipv4Prefix),
@@ -210,7 +210,7 @@ async fn add_one(
     }
 }
 
-/// What a body deletes: a number, or all.
+/// The entries that a body deletes: one by number, or all.
 #[derive(Clone, Copy)]
 enum Unwanted {
     Routes(Option<u16>),
@@ -231,7 +231,7 @@ fn number(body: &Object, key: &str) -> Result<Option<u16>, ApiError> {
         return Ok(None);
     }
     let number = body.get(key).and_then(integer);
-    // What cannot be one's number is nobody's.
+    // No entry has a number that does not fit.
     let number = number.map(|number| number.try_into().unwrap_or(0));
     number.map(Some).ok_or_else(|| {
         body.wrong(key, "a number, or all; or route_id instead")
@@ -269,7 +269,7 @@ async fn delete(State(app): State<Arc<App>>, params: Params, body: Body) -> Answ
     Ok(Json(rows))
 }
 
-/// What a delete tells, in Ryu's words; nothing where there was nothing to delete.
+/// Returns Ryu's text about a deletion; `None` if there was nothing to delete.
 fn tell_deleted(what: &str, deleted: &Deleted) -> Option<Map<String, Value>> {
     let list = |ids: &[u16]| {
         let ids: Vec<_> = ids.iter().map(u16::to_string).collect();

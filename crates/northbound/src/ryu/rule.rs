@@ -1,4 +1,4 @@
-//! What the bodies of rules have in common: switches, VLANs, and matches with Ryu's names for types and protocols.
+//! The common parts of the bodies of rules: switches, VLANs, and matches with Ryu's names of types and protocols.
 
 use super::match13;
 use crate::error::ApiError;
@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use urtica_apps::{RyuError, RyuRule};
 use urtica_wire::{DatapathId, Match};
 
-/// What a path says for all switches, or all VLANs, and a body for all rules.
+/// The word for all switches or all VLANs in a path, and for all rules in a body.
 pub(super) const ALL: &str = "all";
 
 /// The VLANs that Ryu takes.
@@ -126,7 +126,7 @@ pub(super) fn check_known(body: &Object, others: &[&str]) -> Result<(), ApiError
 /// Reads a rule's match, for packets of this VLAN unless it is 0.
 ///
 /// # Errors
-/// Where a field has a value that it cannot have, or fields contradict each other.
+/// If a field has an invalid value, or fields contradict each other.
 pub(super) fn parse_match(body: &Object, vlan_id: u16) -> Result<Match<'static>, ApiError> {
     let given = |name: &&str| {
         body.get(name)
@@ -247,7 +247,7 @@ pub(super) fn result(is_done: bool, details: impl Into<Value>) -> Map<String, Va
     ])
 }
 
-/// The same for the rules of a VLAN, which it names unless it is 0.
+/// Adds the VLAN to a result, unless it is 0.
 pub(super) fn with_vlan(mut result: Map<String, Value>, vlan_id: u16) -> Map<String, Value> {
     if vlan_id != 0 {
         result.insert("vlan_id".to_owned(), vlan_id.into());
@@ -255,12 +255,12 @@ pub(super) fn with_vlan(mut result: Map<String, Value>, vlan_id: u16) -> Map<Str
     result
 }
 
-/// What a switch answers to a command.
+/// Builds a switch's row in the answer to a command.
 pub(super) fn row(id: DatapathId, command_result: impl Into<Value>) -> Value {
     json!({ "switch_id": id.to_string(), "command_result": command_result.into() })
 }
 
-/// The rules of the VLAN that is wanted, or of all: a list for each, which is under this key.
+/// Returns the rules of one VLAN, or of all VLANs: one object for each, with a list under this key.
 pub(super) fn by_vlan<A>(
     rules: &[RyuRule<A>],
     wanted: Option<u16>,
@@ -279,7 +279,7 @@ pub(super) fn by_vlan<A>(
     lists.into_iter().map(list).collect()
 }
 
-/// What a delete tells, in Ryu's words: the numbers of the rules that are gone, for each VLAN; a failure where there were none.
+/// Builds Ryu's answer to a deletion: the numbers of the deleted rules for each VLAN, or a failure if there were none.
 pub(super) fn deleted(
     rules: impl Iterator<Item = (u16, u32)>,
     wanted: Option<u32>,

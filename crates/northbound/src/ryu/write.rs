@@ -31,7 +31,7 @@ const FLOW: [&str; 13] = [
     "actions",
 ];
 
-/// What is sent for a body of `/stats/flowentry/…`.
+/// Builds the message for a body of `/stats/flowentry/…`.
 pub(super) fn flow_mod<'a>(
     version: Version,
     command: FlowModCommand,
@@ -111,7 +111,7 @@ fn table_or(body: &Object, or: u8) -> Result<u8, ApiError> {
     }
 }
 
-/// What `DELETE /stats/flowentry/clear/…` sends: all entries of all tables go.
+/// Builds the message for `DELETE /stats/flowentry/clear/…`, which deletes all entries of all tables.
 pub(super) fn clear(version: Version) -> FlowMod<'static> {
     FlowMod {
         command: FlowModCommand::Delete,
@@ -172,7 +172,7 @@ pub(super) fn priority_filter(body: &Object) -> Result<Option<u16>, ApiError> {
     }
 }
 
-/// What is sent for a body of `/stats/groupentry/…`.
+/// Builds the message for a body of `/stats/groupentry/…`.
 pub(super) fn group_mod<'a>(
     command: GroupModCommand,
     body: &Object<'a>,
@@ -212,7 +212,7 @@ fn bucket<'a>(object: &Object<'a>, payloads: &'a Payloads) -> Result<Bucket<'a>,
     })
 }
 
-/// What is sent for a body of `/stats/meterentry/…`.
+/// Builds the message for a body of `/stats/meterentry/…`.
 pub(super) fn meter_mod<'a>(
     command: MeterModCommand,
     body: &Object<'a>,
@@ -272,7 +272,7 @@ fn meter_band<'a>(band: &Object<'a>) -> Result<MeterBand<'a>, ApiError> {
     }
 }
 
-/// Which port a body of `/stats/portdesc/modify` is about.
+/// Returns the port of a body of `/stats/portdesc/modify`.
 pub(super) fn port_no(version: Version, body: &Object) -> Result<PortNo, ApiError> {
     match version {
         Version::Of10 => of10::port(body, "port_no", PortNo(0)),
@@ -280,7 +280,7 @@ pub(super) fn port_no(version: Version, body: &Object) -> Result<PortNo, ApiErro
     }
 }
 
-/// What is sent for such a body, where `known` is the port as it is.
+/// Builds the message for a body of `/stats/portdesc/modify`; `known` is the port's current state.
 pub(super) fn port_mod(
     version: Version,
     body: &Object,
@@ -311,7 +311,7 @@ pub(super) fn port_mod(
     })
 }
 
-/// What is sent for a body of `/stats/role`.
+/// Builds the message for a body of `/stats/role`.
 pub(super) fn role(body: &Object) -> Result<Role, ApiError> {
     body.only(&["dpid", "role"])?;
     let role = match body.named("role", &ROLES, 1)? {
