@@ -571,7 +571,7 @@ fn forward_along(path: &Path, switch: &mut Switch, packet: &PacketIn, at: PortId
     }
 }
 
-/// What all ports that are up can send, in bits per second.
+/// Returns the bits per second that all ports that are up can send.
 pub(crate) fn capacities(network: &Network, default_bps: u64) -> BTreeMap<PortId, u64> {
     let mut capacities = BTreeMap::new();
     for switch in network.switches() {

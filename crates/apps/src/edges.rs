@@ -163,7 +163,7 @@ impl<T: HostTable> EdgeLearning<T> {
         self.floods.dropped()
     }
 
-    /// How many packets came from hosts that were not learnt, because their port has too many.
+    /// Returns the number of packets from hosts that were not learnt because their port has too many.
     pub fn refused(&self) -> u64 {
         self.shared.refused.load(Ordering::Relaxed)
     }

@@ -121,7 +121,7 @@ impl Numbers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Host(u64);
 
-/// How many bits an address has.
+/// Number of bits of an address.
 const MAC_BITS: u32 = 48;
 
 impl Host {
@@ -202,7 +202,7 @@ pub struct LockFree(Table<Host, Place>);
 impl HostTable for LockFree {
     #[inline(always)] // into the loop over packet-ins
     fn hear(&self, src: Host, place: Place, dst: Host) -> Heard {
-        // What is in the table is a host.
+        // Whatever is in the table is a host.
         let elsewhere = match self.0.has(src, place) {
             true => None,
             false => self.find_or_put(src, place),
@@ -516,7 +516,7 @@ mod tests {
         }
     }
 
-    /// What a table is used for.
+    /// The use of a table.
     #[derive(Clone, Debug)]
     enum Use {
         Hear(Host, Place, Host),

@@ -68,15 +68,15 @@ const WAIT_INTERVAL: Duration = Duration::from_millis(100);
 /// The interval at which flows are checked.
 const SETTLE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How many times a next hop is requested, and how long it has to answer each time.
+/// Number of requests for a next hop, and the time that it has to answer each.
 const ARP_ATTEMPTS: u32 = 3;
 const ARP_TIMEOUT: Duration = Duration::from_millis(333);
 
-/// How long a next hop that did not answer is not requested again.
+/// The time for which a next hop that did not answer is not requested again.
 const FAILURE_TIME: Duration = Duration::from_secs(3);
 
-/// How many next hops are being resolved, or did not answer; how many of them packets from one port wait for; and how many
-/// packets wait for each.
+/// Maximum number of next hops that are being resolved or did not answer, of those for which packets from one port wait, and
+/// of packets that wait for each.
 const MAX_UNRESOLVED: usize = 1024;
 const MAX_UNRESOLVED_PER_PORT: usize = 64;
 const MAX_WAITING: usize = 32;
@@ -119,7 +119,7 @@ pub enum L3Error {
     Config {
         /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The problem.
         error: L3ConfigError,
     },
 }
@@ -141,7 +141,7 @@ impl L3Config {
     }
 }
 
-/// What a host sends through a gateway to an address.
+/// A flow: packets of a host through a gateway to an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct FlowKey {
     src: MacAddr,
@@ -197,7 +197,7 @@ struct Shared {
     state: Mutex<State>,
     /// The table of the entries, the same on all switches: another one if a program filters.
     table_id: AtomicU8,
-    /// What answers in the kernel, where something does.
+    /// The kernel half, if there is one.
     kernel: OnceLock<Arc<dyn L3Kernel>>,
     /// Which of the controller's programs this is, once it has started.
     program: OnceLock<ProgramId>,
@@ -259,7 +259,7 @@ pub(crate) struct L3Options {
     pub kernel: Option<Arc<dyn L3Kernel>>,
 }
 
-/// What answers in the kernel is no setting of the user's.
+/// The kernel half is not a setting of the user's.
 impl PartialEq for L3Options {
     fn eq(&self, other: &Self) -> bool {
         self.args == other.args
@@ -344,7 +344,7 @@ struct L3Handler {
     shared: Arc<Shared>,
     /// The current second, and how many ICMP errors were sent in it.
     errors: (u32, u32),
-    /// What answers in the kernel, where something does.
+    /// The kernel half's session, if there is one.
     session: Option<Box<dyn L3Session>>,
 }
 
@@ -408,9 +408,9 @@ impl SwitchHandler for L3Handler {
     }
 }
 
-/// What the kernel half is told. It is looked up anew, whatever was done with the packet.
+/// Facts for the kernel half. They are looked up again, independently of what was done with the packet.
 impl L3Handler {
-    /// What a question for a gateway was answered by.
+    /// Tells the kernel half the facts by which a request for a gateway was answered.
     fn tell_of_question(&mut self, switch: &Switch, packet: &PacketIn, asked: &Arp) {
         let at = PortId::new(switch.datapath_id(), packet.in_port);
         let Some(session) = &mut self.session else {
@@ -428,7 +428,7 @@ impl L3Handler {
         }
     }
 
-    /// What a packet was forwarded by.
+    /// Tells the kernel half the facts by which a packet was forwarded.
     fn tell_of_packet(&mut self, handed: &Handed) {
         let (Some(session), Ok(packet)) = (&mut self.session, Ipv4View::new(handed.bytes)) else {
             return;
@@ -625,7 +625,7 @@ impl Shared {
         })
     }
 
-    /// Where packets for an address go, if that is a port of this switch and none waits for it.
+    /// Returns the next hop for an address, if it is at a port of this switch and no packet waits for it.
     fn next_hop_at(&self, switch: DatapathId, address: Ipv4Addr) -> Option<L3Fact> {
         if self.config.by_address(address).is_some() {
             return None;
@@ -667,7 +667,7 @@ impl Shared {
         }
     }
 
-    /// What was told of the first switch of a path may be wrong.
+    /// Makes the kernel half forget the facts of a path's first switch, which may be outdated.
     fn forget(&self, path: &Path) {
         if let (Some(kernel), Some(begin)) = (self.kernel.get(), path.begin()) {
             kernel.forget(begin.switch);

@@ -72,7 +72,7 @@ pub trait Places: DerefMut<Target = [MacEntry]> {
     /// Provides so many free places instead of the previous ones, which it returns.
     fn renew(&mut self, places: usize) -> Vec<MacEntry>;
 
-    /// What the clock of the entries shows at `now_s` of the caller's.
+    /// Returns the time of the entries' clock at `now_s` of the caller's clock.
     #[inline]
     fn clock_s(&self, now_s: u32) -> u32 {
         now_s

@@ -93,7 +93,7 @@ impl<K: Ord + Copy> Paths<K> {
         self.settle_each(|_| ())
     }
 
-    /// The same, which calls `lose` with each of these paths.
+    /// Like [`Self::settle`], and calls `lose` with each of these paths.
     pub fn settle_each(&mut self, mut lose: impl FnMut(&Path)) -> Vec<K> {
         let mut gone = Vec::new();
         for (key, (path, entries)) in &mut self.by_key {

@@ -48,7 +48,7 @@ struct Bound<O: 'static> {
 trait AnyRow: Sync {
     fn about(&self) -> &'static About;
 
-    /// What decides how the program works.
+    /// The settings that determine how the program works.
     fn settings(&self, options: &Options) -> Settings;
 
     /// Sets the program up with these options.
@@ -133,7 +133,7 @@ pub enum SetupError {
     Refused {
         /// Its name.
         name: &'static str,
-        /// What is wrong, and what was expected.
+        /// The problem, and what was expected.
         problem: String,
     },
 }
@@ -162,7 +162,7 @@ pub fn add_all(
     add_all_with_services(controller, names, options).map(|(controller, _)| controller)
 }
 
-/// The same; returns the services as well that are there then.
+/// Like [`add_all`], and also returns the services.
 ///
 /// # Errors
 /// As [`add_all`].

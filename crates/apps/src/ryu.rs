@@ -1,4 +1,4 @@
-//! What Ryu's REST applications were: programs that do what requests tell them, and nothing else.
+//! Replacements of Ryu's REST applications: programs that are controlled by requests alone.
 //!
 //! **What.** [`RestFirewall`] lets pass what its rules allow, [`RestQos`] gives packets queues, meters and marks, and
 //! [`RestRouter`] routes between subnets. What a request changes is kept here, and installed again

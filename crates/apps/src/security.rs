@@ -71,10 +71,10 @@ const TICK: Duration = Duration::from_millis(100);
 /// The time without a packet after which a flow is examined again.
 const FLOW_IDLE_S: u16 = 10;
 
-/// How long everything from a link passes, before it is checked whether it still is one.
+/// The time for which all packets from a link pass before it is checked again.
 const LINK_PASS_S: u16 = 10;
 
-/// How many begun flows, and how many provocations, are remembered in the whole network.
+/// Maximum number of started flows, and of provocations, that are remembered in the whole network.
 const MAX_BEGUN: usize = 1 << 18;
 
 /// Options of the program.
@@ -108,17 +108,17 @@ pub struct SecurityArgs {
 pub struct SecurityConfig {
     /// Hosts that are never blocked. None.
     pub allowed: BTreeSet<MacAddr>,
-    /// How many ports tried are a scan. 100.
+    /// Number of tried ports that is a scan. 100.
     pub max_ports: usize,
-    /// How many addresses tried are a sweep. 128.
+    /// Number of tried addresses that is a sweep. 128.
     pub max_destinations: usize,
-    /// How many flows begun are a flood. 1,000.
+    /// Number of started flows that is a flood. 1,000.
     pub max_flows: usize,
     /// More sources than this at one port are forged. 256.
     pub max_sources: usize,
     /// The window of time for these limits. 10 s.
     pub window: Duration,
-    /// How many seconds packets are dropped. 60.
+    /// Seconds for which packets are dropped. 60.
     pub drop_s: u16,
 }
 
@@ -196,7 +196,7 @@ impl Dropped {
     }
 }
 
-/// Who is blocked where.
+/// The blocked hosts and their ports.
 type DropList = BTreeMap<(PortId, Option<MacAddr>), Dropped>;
 
 /// The program: cheap to clone.

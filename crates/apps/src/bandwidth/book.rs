@@ -115,7 +115,7 @@ impl Book {
         let chosen = chosen.ok_or(BandwidthError::NoRoom { bps, paths })?;
         let (links, path) = candidates.swap_remove(chosen);
         let mut list = self.list();
-        // What was read without the lock may have changed by now.
+        // The state read without the lock may have changed.
         let refusal = if list.reservations.contains_key(&key) {
             Some(BandwidthError::ReservedAlready)
         } else if !self.links.load().are_there(&path, &links) || !is_in(&path, &topology.load()) {

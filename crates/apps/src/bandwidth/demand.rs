@@ -44,9 +44,9 @@ pub enum ParseDemandError {
     /// The match does not identify flows.
     #[error("the match {problem}; expected {expected}")]
     Unusable {
-        /// What is wrong with it.
+        /// The problem with it.
         problem: String,
-        /// What was expected.
+        /// The expected value.
         expected: &'static str,
     },
 }
@@ -86,7 +86,7 @@ pub(super) fn parse_rate(text: &str) -> Result<u64, ParseDemandError> {
     bps.ok_or_else(|| ParseDemandError::Rate(text.to_owned()))
 }
 
-/// What identifies a flow: the fields that its entries match.
+/// The key of a flow: the fields that its entries match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FlowKey {
     /// The id in the outermost tag, which entries match: 0 in a priority tag.

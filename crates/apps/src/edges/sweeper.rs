@@ -84,7 +84,7 @@ impl Sweeper {
         }
     }
 
-    /// What is due, except for switches that are being swept.
+    /// Takes the due switches, except for those that are being swept.
     fn take_due(&self, at_work: &BTreeSet<DatapathId>) -> BTreeSet<DatapathId> {
         let mut due = self.due.lock();
         let later = due.intersection(at_work).copied().collect();

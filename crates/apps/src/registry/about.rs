@@ -1,4 +1,4 @@
-//! What the registry says about a program.
+//! The registry's description of a program.
 
 /// A program that `urtica run` takes by name: what is to be known before it is set up.
 #[derive(Clone, Copy)]
@@ -45,7 +45,7 @@ impl About {
     }
 }
 
-/// What a program forwards.
+/// The packets that a program forwards.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Forwards {
     Nothing,

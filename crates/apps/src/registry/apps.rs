@@ -41,11 +41,11 @@ pub struct Apps {
     ids: BTreeMap<&'static str, Vec<ProgramId>>,
 }
 
-/// What happens to a program.
+/// A change of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AppChange {
-    /// It did not run.
+    /// It did not run before.
     Added(&'static str),
     /// It runs with other settings, or beside others.
     Restarted(&'static str),
@@ -63,11 +63,11 @@ impl fmt::Display for AppChange {
     }
 }
 
-/// What a controller is to run in the place of its [`Apps`].
+/// The programs that a controller will run instead of its [`Apps`].
 pub struct NextApps {
     apps: Apps,
     slots: Vec<ProgramSlot>,
-    /// Whose programs those are, in the same order.
+    /// The names of the slots' programs, in the same order.
     names: Vec<&'static str>,
     changes: Vec<AppChange>,
 }
@@ -117,11 +117,11 @@ impl Apps {
         for ((_, name), id) in in_order.into_iter().zip(ids) {
             self.ids.entry(name).or_default().push(*id);
         }
-        // What is only to be handed over once.
+        // They are handed over once.
         self.apps.iter_mut().for_each(|app| app.programs.clear());
     }
 
-    /// What the controller is to run in the place of these, where those named are to run. What does not change goes on as it is.
+    /// Returns the programs to run instead of these, so that those named run. Unchanged programs continue.
     ///
     /// # Errors
     /// [`SetupError`], which says what was expected.
@@ -189,7 +189,7 @@ impl Apps {
     }
 }
 
-/// What the controller is to do about one program of the registry, which had these programs so far.
+/// Returns the slots of one program of the registry, which had these programs before.
 fn slots_of(app: &App, before: &[ProgramId]) -> Vec<ProgramSlot> {
     if app.programs.is_empty() {
         return before.iter().copied().map(ProgramSlot::Keep).collect();
@@ -205,23 +205,23 @@ fn slots_of(app: &App, before: &[ProgramId]) -> Vec<ProgramSlot> {
 }
 
 impl NextApps {
-    /// What the controller is told: see [`Running::set_programs`](urtica_controller::Running::set_programs).
+    /// Returns the slots for the controller: see [`Running::set_programs`](urtica_controller::Running::set_programs).
     pub fn slots(&self) -> &[ProgramSlot] {
         &self.slots
     }
 
-    /// The name of each slot's program.
+    /// Returns the name of each slot's program.
     pub fn names(&self) -> &[&'static str] {
         &self.names
     }
 
-    /// What happens to programs; nothing to those that are not among them.
+    /// Returns the changes. Programs that are not among them do not change.
     pub fn changes(&self) -> &[AppChange] {
         &self.changes
     }
 
-    /// What can be [previewed](urtica_controller::Running::preview_programs) of the slots: programs for which a provisioner
-    /// sends stay as they are. Returns each slot with its program's name, and the names of those that cannot be previewed.
+    /// Returns the slots for a [preview](urtica_controller::Running::preview_programs), each with its program's name, and the names of
+    /// the programs that cannot be previewed, because a provisioner sends for them: these stay unchanged.
     pub fn preview(&self) -> (Vec<(&'static str, ProgramSlot)>, Vec<&'static str>) {
         let provisions = |name: &str| {
             let app = self.apps.apps.iter().find(|app| app.name == name);

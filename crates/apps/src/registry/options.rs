@@ -39,7 +39,7 @@ pub struct Options {
     /// Of `security`.
     #[command(flatten)]
     pub security: SecurityArgs,
-    /// What answers in the kernel for `l3`; not on the command line. Where it is set, [`is_l3_first`](crate::is_l3_first) has to hold.
+    /// The kernel half of `l3`; not on the command line. It requires [`is_l3_first`](crate::is_l3_first).
     #[arg(skip)]
     pub l3_kernel: Option<Arc<dyn L3Kernel>>,
     /// Of `discovery`; not on the command line.
@@ -51,7 +51,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// What concerns `l3`.
+    /// Options of `l3`.
     pub(super) fn l3_options(&self) -> L3Options {
         L3Options {
             args: self.l3.clone(),

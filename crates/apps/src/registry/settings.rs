@@ -4,7 +4,7 @@ use std::any::{Any, TypeId};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a program's user can set.
+/// The settings of a program.
 pub(crate) trait ProgramOptions: Any + Default + PartialEq + Send + Sync {
     /// The files that the program reads only when it starts: when one has changed, so have the settings.
     fn files(&self) -> Vec<&Path> {
@@ -15,7 +15,7 @@ pub(crate) trait ProgramOptions: Any + Default + PartialEq + Send + Sync {
 /// No options.
 impl ProgramOptions for () {}
 
-/// What decides how a program works: its options, and the content of the files that it reads when it starts.
+/// Everything that determines how a program works: its options, and the content of the files that it reads when it starts.
 #[derive(Clone)]
 pub(crate) struct Settings {
     options: Arc<dyn Comparable>,

@@ -16,15 +16,15 @@ use urtica_services::{
 pub struct Services {
     /// Links between switches.
     pub discovery: Option<Discovery>,
-    /// Where hosts are.
+    /// Hosts and their ports.
     pub hosts: Option<Hosts>,
-    /// Answers to those who ask for a host's address.
+    /// Answers to requests for hosts' addresses.
     pub neighbour_proxy: Option<NeighbourProxy>,
     /// Paths that are set up, all or nothing.
     pub provisioner: Option<Provisioner>,
     /// Shortest paths.
     pub routes: Option<Routes>,
-    /// What Ryu's REST applications were: they know themselves whether they run.
+    /// Replacements of Ryu's REST applications, which know themselves whether they run.
     pub ryu: RyuApps,
 }
 
@@ -32,15 +32,15 @@ pub struct Services {
 #[derive(Clone)]
 pub(super) struct App {
     pub name: &'static str,
-    /// What the controller runs for it; none where it runs already, and goes on.
+    /// The controller's programs for it; none if it already runs, and continues.
     pub programs: Vec<Arc<dyn Program>>,
     /// Why it is set up as it is.
     pub reasons: Reasons,
-    /// What its options and files were; none where the user did not name it.
+    /// Its options and files; `None` if the user did not name it.
     pub settings: Option<Settings>,
 }
 
-/// What decides how a program is set up, beside its options.
+/// Everything that determines how a program is set up, besides its options.
 #[derive(Clone, Default)]
 pub(super) struct Reasons {
     /// The services that it uses.
@@ -62,7 +62,7 @@ pub(super) struct ServiceConfigs {
 
 /// Programs being set up, and their services so far.
 pub(crate) struct Setup {
-    /// What the user requested.
+    /// The requested programs.
     named: Vec<About>,
     /// The program being added.
     current: &'static str,

@@ -10,7 +10,7 @@ use urtica_wire::{
     Instruction, Message, MultipartFlags, MultipartRequest, MultipartRequestBody, PortNo, Version,
 };
 
-/// What one switch does with a flow.
+/// A switch's entry for a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub out_port: PortNo,
@@ -18,10 +18,10 @@ pub(super) struct Entry {
     pub tells: bool,
 }
 
-/// What switches do with a flow.
+/// All switches' entries for a flow.
 pub(super) type Entries = BTreeMap<DatapathId, Entry>;
 
-/// A path's entries.
+/// Returns the entries of a path.
 pub(super) fn of_path(path: &Path) -> Entries {
     let entry = |(index, hop): (usize, &urtica_topology::Hop)| {
         let entry = Entry {

@@ -30,7 +30,7 @@ use urtica_wire::DatapathId;
 /// need that starts with an ARP request.
 const UNHEARD: Duration = Duration::from_secs(2);
 
-/// How many flows with unheard sources lose their entries at once, and the pause before the next ones do.
+/// Number of flows with unheard sources that lose their entries at once, and the pause before the next ones.
 pub(super) const UNHEARD_AT_ONCE: usize = 64;
 const UNHEARD_PAUSE: Duration = Duration::from_millis(100);
 

@@ -19,7 +19,7 @@ use urtica_wire::{
 /// Above all programs that forward, and below [`Security`](crate::Security), which drops whatever a blocked host sends.
 const PRIORITY: u16 = 0xa000;
 
-/// What is inspected. All messages of neighbour discovery can map an address to a MAC address (RFC 4861 section 4).
+/// The inspected packets. All messages of neighbour discovery can map an address to a MAC address (RFC 4861 section 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Inspected {
     Arp,

@@ -1,4 +1,4 @@
-//! What is known about the network, to check paths and entries.
+//! The known state of the network, by which paths and entries are checked.
 
 use super::absence::Absences;
 use std::collections::BTreeSet;

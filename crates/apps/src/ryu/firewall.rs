@@ -47,7 +47,7 @@ pub struct FirewallStatus {
     pub logs: bool,
 }
 
-/// What is kept for a switch.
+/// The state of a switch.
 struct Guarded {
     status: FirewallStatus,
     rules: Rules<Verdict>,
@@ -111,7 +111,7 @@ impl RestFirewall {
         self.0.switches()
     }
 
-    /// What a switch does.
+    /// Returns the status of a switch's firewall.
     ///
     /// # Errors
     /// [`RyuError::NotConnected`].
@@ -272,7 +272,7 @@ impl SwitchHandler for FirewallHandler {
     }
 
     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
-        // Whoever comes after the firewall must not forward it.
+        // Programs after the firewall must not forward it.
         switch.consume();
         let id = switch.datapath_id();
         let status = self.firewall.status(id);

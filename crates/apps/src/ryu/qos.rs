@@ -36,7 +36,7 @@ const MAX_METERS: usize = 4_096;
 #[derive(Clone, Default)]
 pub struct RestQos(Arc<Store<Shaped>>);
 
-/// What happens to the packets of a rule before they go on.
+/// The actions on the packets of a rule before they are forwarded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QosAction {
     /// They get this DSCP.
@@ -47,7 +47,7 @@ pub struct QosAction {
     pub queue: Option<u32>,
 }
 
-/// What is kept for a switch.
+/// The state of a switch.
 #[derive(Default)]
 struct Shaped {
     rules: Rules<QosAction>,

@@ -36,7 +36,7 @@ use vlan::VlanRouter;
 #[derive(Clone, Default)]
 pub struct RestRouter(Arc<Store<Routed>>);
 
-/// What the router of a VLAN has.
+/// The addresses and routes of a VLAN's router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RouterView {
@@ -46,19 +46,19 @@ pub struct RouterView {
     pub routes: Vec<RouterRoute>,
 }
 
-/// What was deleted, by numbers.
+/// The result of a deletion, by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Deleted {
-    /// These.
+    /// The deleted ones.
     pub ids: Vec<u16>,
-    /// Not these addresses: gateways of routes are in their subnets.
+    /// The addresses that were kept because the gateways of routes are in their subnets.
     pub skipped: Vec<u16>,
 }
 
-/// What is kept for a switch.
+/// The state of a switch.
 pub(super) struct Routed {
-    /// The routers of VLANs; 0 is that of packets whatever their VLAN.
+    /// The routers of VLANs; 0 is that of packets of any VLAN.
     vlans: BTreeMap<u16, VlanRouter>,
     waiting: Vec<Waiting>,
 }
@@ -136,7 +136,7 @@ impl RestRouter {
             .with(id, |routed, _| Ok(routed.vlans.keys().copied().collect()))
     }
 
-    /// What the router of a VLAN has; `None` where there is none.
+    /// Returns the addresses and routes of a VLAN's router; `None` if it has none.
     ///
     /// # Errors
     /// [`RyuError::NotConnected`].
@@ -290,7 +290,7 @@ impl RestRouter {
             let Some(router) = routed.vlans.get_mut(&vlan_id) else {
                 return Ok((Deleted::default(), None));
             };
-            // Where that cannot be sent, the connection is about to end or does not keep up: nothing is kept that was deleted.
+            // If this cannot be sent, the connection is about to end or does not keep up; the deletion stays.
             let (deleted, mut messages) = act(router, network);
             messages.extend(routed.close(vlan_id, network));
             Ok((deleted, Some(network.confirm(id, &messages)?)))

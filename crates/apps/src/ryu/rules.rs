@@ -22,7 +22,7 @@ pub struct RyuRule<A> {
     pub priority: u16,
     /// The packets that it is about.
     pub match_: Match<'static>,
-    /// What happens to them.
+    /// The action on them.
     pub action: A,
 }
 

@@ -1,4 +1,4 @@
-//! What a program keeps for switches, and the way to them.
+//! The state that a program keeps for switches, and the requests to them.
 
 use super::router::RouterError;
 use super::rules::{Full, Rules, RyuRule, deletion};
@@ -40,7 +40,7 @@ impl From<EncodeError> for RyuError {
     }
 }
 
-/// What is kept for each switch. What is kept for one stays when it disconnects.
+/// The state of all switches. It stays when they disconnect.
 pub(super) struct Store<S>(Mutex<State<S>>);
 
 struct State<S> {
@@ -123,9 +123,9 @@ impl<S: Default> Store<S> {
     }
 }
 
-/// What is kept for a switch, where that has rules.
+/// The state of a switch that contains rules.
 pub(super) trait Ruled: Default {
-    /// What rules do.
+    /// The action of a rule.
     type Action: Clone;
 
     /// How far the priority of an entry is above that of its rule.

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use std::thread;
 use urtica_state::atomically;
 
-/// What is done to a network of [`LINKS`] links.
+/// A change to a network of [`LINKS`] links.
 #[derive(Clone, Debug)]
 enum Step {
     Reserve(Vec<Vec<usize>>, u64),

@@ -48,7 +48,7 @@ impl VlanRouter {
             .collect()
     }
 
-    /// What deletes the entries of a router that has neither addresses nor routes any more.
+    /// Returns the message that deletes the entries of a router without addresses and routes.
     pub fn close(&self, program: ProgramId) -> Message<'static> {
         let (match_, priority) = self.default_place();
         Message::FlowMod(rules::deletion(program, priority, match_))
@@ -168,7 +168,7 @@ impl VlanRouter {
     }
 }
 
-/// What is done with packets for a neighbour. OpenFlow 1.0 cannot decrement a TTL, and Ryu left it as it was there.
+/// Returns the actions on packets for a neighbour. OpenFlow 1.0 cannot decrement a TTL, and Ryu left it unchanged there.
 fn forwarding(neighbour: Neighbour, version: Version) -> Vec<Action<'static>> {
     let ttl = (version != Version::Of10).then_some(Action::DecNwTtl);
     let rewrite = [

@@ -7,7 +7,7 @@ use urtica_controller::{Switch, SwitchInfo};
 use urtica_wire::packet::{Headers, ether_type};
 use urtica_wire::{Action, BufferId, List, MacAddr, Message, PacketIn, PacketOut, PortNo};
 
-/// Where the tag of a frame is.
+/// The offset of a frame's tag.
 pub(super) const TAG: std::ops::Range<usize> = 12..16;
 
 /// Whether a packet is one that routers are about: ARP or IPv4.

@@ -12,10 +12,10 @@ use urtica_controller::Switch;
 use urtica_wire::packet::{Arp, EthernetView, Headers, Ipv4View, VlanTags, arp, ip_proto};
 use urtica_wire::{MacAddr, PacketIn, PacketInReason, PortNo};
 
-/// How many packets of a switch wait at most.
+/// Maximum number of waiting packets of a switch.
 const MAX_WAITING: usize = 50;
 
-/// How long a packet waits.
+/// The time for which a packet waits.
 const WAITS_FOR: Duration = Duration::from_secs(2);
 
 /// A packet whose next hop has not been heard.
@@ -24,7 +24,7 @@ pub(super) struct Waiting {
     next_hop: Ipv4Addr,
     in_port: PortNo,
     since: Instant,
-    /// Who sent it.
+    /// Its sender.
     src: MacAddr,
     /// The IPv4 packet.
     bytes: Vec<u8>,

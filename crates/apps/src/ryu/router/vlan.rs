@@ -6,13 +6,13 @@ use std::net::Ipv4Addr;
 use urtica_controller::ProgramId;
 use urtica_wire::{Ipv4Prefix, MacAddr, Message, PortNo, Version};
 
-/// How many addresses the router of a VLAN has at most.
+/// Maximum number of addresses of a VLAN's router.
 pub(super) const MAX_ADDRESSES: usize = 256;
 
-/// How many routes it has at most.
+/// Maximum number of its routes.
 pub(super) const MAX_ROUTES: usize = 4_096;
 
-/// How many hosts it has entries for. The controller itself forwards packets to others.
+/// Maximum number of hosts with entries. The controller itself forwards packets to others.
 const MAX_HOSTS: usize = 4_096;
 
 /// An address of a router, which is the gateway of the hosts of a subnet.
@@ -27,21 +27,21 @@ pub struct RouterAddress {
     pub subnet: Ipv4Prefix,
 }
 
-/// Where packets go that are for no subnet of a router.
+/// A route for packets to addresses outside a router's subnets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RouterRoute {
     /// Its number, among the routes of its VLAN.
     pub id: u16,
-    /// What packets are for that take it.
+    /// The destinations of packets that take it.
     pub destination: Ipv4Prefix,
-    /// The router that they go to.
+    /// The router to which they are forwarded.
     pub gateway: Ipv4Addr,
     /// Whether that has been heard.
     pub is_resolved: bool,
 }
 
-/// Who has an address, and where.
+/// The host or router with an address, and its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Neighbour {
     pub mac: MacAddr,
@@ -144,7 +144,7 @@ impl VlanRouter {
         self.addresses.iter().any(|it| it.address == address)
     }
 
-    /// Where packets for an address go next, and the router's address in that subnet.
+    /// Returns the next hop for an address, and the router's address in that subnet.
     pub fn next_hop(&self, address: Ipv4Addr) -> Option<(RouterAddress, Ipv4Addr)> {
         if let Some(own) = self.subnet_of(address) {
             return Some((own, address));
@@ -273,7 +273,7 @@ impl VlanRouter {
         (gone.iter().map(|route| route.id).collect(), messages)
     }
 
-    /// What was heard at a port: the entries that follow from it.
+    /// Learns a neighbour at a port. Returns the entries for it.
     pub fn learn(
         &mut self,
         address: Ipv4Addr,
