@@ -530,7 +530,7 @@ impl LoadArgs {
     }
 }
 
-/// Where lines and progress go.
+/// The output of lines and progress.
 struct Screen {
     /// Standard output is JSON's alone, so lines go to standard error.
     json_alone: bool,

@@ -44,7 +44,7 @@ pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
 }
 
 impl NorthboundArgs {
-    /// Where it is served, if it is wanted.
+    /// The address at which it is served, if it is requested.
     pub fn address(&self) -> Option<SocketAddr> {
         self.northbound
     }

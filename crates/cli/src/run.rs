@@ -299,7 +299,7 @@ impl OffloadedForm {
         }
     }
 
-    /// The same for at most so many switches at a time, once it is loaded.
+    /// Limits the number of switches, once it is loaded.
     fn max_switches(self, count: u32) -> Self {
         match self {
             Self::L2(program) => Self::L2(program.max_switches(count)),
@@ -348,7 +348,7 @@ fn say_inactive(offload: Offload, reason: &Unavailable) {
     }
 }
 
-/// What becomes of tables that a holder keeps, with so many of an earlier program.
+/// Describes the tables that a holder keeps, with the number of an earlier program's.
 fn tables(going_on: usize) -> String {
     match going_on {
         0 => "; its tables are held".to_owned(),

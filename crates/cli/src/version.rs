@@ -1,4 +1,4 @@
-//! What `urtica --version` prints.
+//! The output of `urtica --version`.
 
 use std::sync::LazyLock;
 use urtica_offload::Kernel;

@@ -97,7 +97,7 @@ impl Capture {
     /// Starts the file, in pcapng form. An error of it that occurs later ends the recording, and not the connections.
     ///
     /// # Errors
-    /// Those of the file, and of the system if it has no thread left.
+    /// Errors of the file, and of the system if no thread can be created.
     pub fn start(self, out: Box<dyn Write + Send>) -> io::Result<Recording> {
         let (recorder, writing) = recorder::start(out)?;
         Ok(Recording {

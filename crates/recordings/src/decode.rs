@@ -32,7 +32,7 @@ pub enum HexError {
 /// Prints every message that can be decoded, and a line for everything else.
 ///
 /// # Errors
-/// Those of the output.
+/// Errors of the output.
 pub fn print_messages(bytes: &[u8], is_verbose: bool, out: &mut dyn Write) -> io::Result<Outcome> {
     let mut messages = MessageStream::new(String::new(), is_verbose);
     messages.push(bytes, out)?;

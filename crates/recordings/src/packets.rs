@@ -56,7 +56,7 @@ pub enum ReadError {
         read: usize,
         /// The bytes in the file.
         all: usize,
-        /// What is wrong.
+        /// The problem.
         error: String,
     },
 }

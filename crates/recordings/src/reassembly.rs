@@ -6,13 +6,13 @@
 use crate::segment::Segment;
 use std::collections::BTreeMap;
 
-/// How many bytes may wait for an earlier segment before that is considered lost.
+/// Maximum number of bytes that wait for an earlier segment before it is considered lost.
 const WAITING_BYTES_MAX: usize = 1 << 20;
 
 /// The overhead that a waiting segment counts besides its bytes, to limit the number of small ones.
 const WAITING_SEGMENT_BYTES: usize = 64;
 
-/// How many times bytes may be acknowledged before they arrive: packets from different receive queues are captured slightly
+/// Maximum number of times that bytes are acknowledged before they arrive: packets from different receive queues are captured slightly
 /// out of order.
 const ACKNOWLEDGED_TIMES: u32 = 16;
 
@@ -24,7 +24,7 @@ const FIRST: u64 = 1 << 32;
 pub enum Piece<'a> {
     /// The bytes of a segment, or the new part of them.
     Bytes(&'a [u8]),
-    /// So many bytes are missing.
+    /// This number of bytes is missing.
     Lost(u64),
 }
 
@@ -40,7 +40,7 @@ pub struct Reassembly {
     /// Segments that arrived early, by position. None is before `next`.
     waiting: BTreeMap<u64, Vec<u8>>,
     waiting_bytes: usize,
-    /// How many times the next byte was acknowledged without having arrived.
+    /// Number of times that the next byte was acknowledged without having arrived.
     missed: u32,
 }
 
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    /// What is given for these segments, and at the end: bytes as text, what is lost as its number.
+    /// Returns the output for these segments and at the end: bytes as text, lost ones as their number.
     fn given(segments: &[Segment<'_>]) -> String {
         let (mut reassembly, mut told) = (Reassembly::default(), String::new());
         let mut give = |piece: Piece<'_>| match piece {

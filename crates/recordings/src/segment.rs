@@ -43,7 +43,7 @@ pub struct Segment<'a> {
     pub ack: Option<u32>,
     /// Its captured payload.
     pub payload: &'a [u8],
-    /// How many bytes of it were not captured.
+    /// Number of its bytes that were not captured.
     pub cut: u32,
 }
 
@@ -88,7 +88,7 @@ struct Carried<'a> {
     src: IpAddr,
     dst: IpAddr,
     payload: &'a [u8],
-    /// How many bytes of the packet were not captured.
+    /// Number of the packet's bytes that were not captured.
     cut: u32,
 }
 

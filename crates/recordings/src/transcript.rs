@@ -9,7 +9,7 @@ const SEGMENT_BYTES: usize = 60_000;
 /// Spreads the initial sequence numbers, so that a connection is told from an earlier one between the same ports.
 const SPREAD: u32 = 0x9e37_79b1;
 
-/// Who has sent something.
+/// The sender of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The switch, which has opened the connection.
@@ -34,7 +34,7 @@ pub struct Transcript {
     controller: End,
 }
 
-/// Where one side is, and the number of its next byte.
+/// The address of one side, and the number of its next byte.
 struct End {
     at: SocketAddr,
     next: u32,
@@ -175,7 +175,7 @@ mod tests {
         Transcript::new(place(switch), place(controller), 7)
     }
 
-    /// What is in the packets by direction, as somebody who captured them would put it together.
+    /// Reassembles the packets by direction, as a reader of a capture does.
     fn reassembled(packets: &[Vec<u8>]) -> HashMap<Direction, Vec<u8>> {
         let mut directions: HashMap<Direction, (Reassembly, Vec<u8>)> = HashMap::new();
         for packet in packets {

@@ -60,12 +60,12 @@ struct Effort {
     is_quick: bool,
 }
 
-/// What one round found.
+/// The results of one round.
 #[derive(Clone, Debug, PartialEq)]
 struct Reading {
     /// The name of the figure, for programs.
     figure: String,
-    /// What it is, for people.
+    /// Its description for people.
     what: String,
     unit: &'static str,
     value: f64,
@@ -134,7 +134,7 @@ impl Effort {
     }
 }
 
-/// What a named topology is built of.
+/// The parts of a named topology.
 fn plan(spec: &str) -> Result<Plan, Error> {
     let plan = spec.parse::<TopologySpec>().and_then(|spec| spec.plan());
     plan.map_err(failed)

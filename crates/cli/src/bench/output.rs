@@ -68,7 +68,7 @@ impl Output {
 
 impl ResultFile {
     fn replace(&mut self, content: &str) -> io::Result<()> {
-        // What is no file, as /dev/null or a pipe, cannot be cut.
+        // Only files can be truncated, and not /dev/null or a pipe.
         if self.file.metadata()?.is_file() {
             self.file.set_len(0)?;
         }

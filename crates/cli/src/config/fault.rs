@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-/// What is wrong at a place, and what was expected.
+/// A problem at a position, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     text: String,

@@ -55,9 +55,9 @@ pub fn read(file: &Path) -> Result<String, FileError> {
 #[derive(Debug, Default)]
 pub struct Parsed {
     pub values: Values,
-    /// Where the value of each option is, by the option's name, if the file's value counts.
+    /// The position of each option's value, by the option's name, if the file's value counts.
     pub places: BTreeMap<String, Range<usize>>,
-    /// Where each program is named.
+    /// The position of each program's name.
     pub programs: BTreeMap<String, Range<usize>>,
 }
 

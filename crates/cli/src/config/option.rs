@@ -9,7 +9,7 @@ use std::error::Error;
 /// The key of the programs' names, which are arguments and no option.
 pub const PROGRAMS: &str = "programs";
 
-/// Where programs' options are in the file.
+/// The table of programs' options in the file.
 pub const PROGRAM: &str = "program";
 
 /// The id of the programs' names on the command line.

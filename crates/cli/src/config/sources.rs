@@ -56,7 +56,7 @@ pub struct Sources {
     /// The options that it gives, by id.
     given: BTreeSet<String>,
     file: Option<PathBuf>,
-    /// Where the file is, as it was found first: it is found again wherever the program is then.
+    /// The absolute path of the file, so that it is found again after a change of directory.
     variables: BTreeMap<String, String>,
 }
 
@@ -67,7 +67,7 @@ pub struct Effective {
     pub values: BTreeMap<String, Vec<String>>,
     /// The names of the options that programs have.
     pub program_options: BTreeSet<String>,
-    /// Where the file names programs.
+    /// The positions of the programs' names in the file.
     parsed: Parsed,
     text: String,
     file: Option<PathBuf>,

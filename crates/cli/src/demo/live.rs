@@ -19,10 +19,10 @@ const FRAME: Duration = Duration::from_millis(50);
 /// How long a finished scene stays on screen, so that it can be read.
 const HOLD: Duration = Duration::from_secs(3);
 
-/// How many lines of the log are kept.
+/// Number of kept lines of the log.
 const LOG_LINES: usize = 100;
 
-/// How many values the sparkline has.
+/// Number of values of the sparkline.
 const HISTORY: usize = 200;
 
 /// The number of events in one picture above which only their count is shown.

@@ -38,7 +38,7 @@ const CLEARANCE: f64 = 0.04;
 /// How far an arc deviates from the straight line.
 const BULGE: f64 = 0.13;
 
-/// How many straight segments an arc has.
+/// Number of straight segments of an arc.
 const ARC_PIECES: usize = 12;
 
 impl Map {

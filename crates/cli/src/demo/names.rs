@@ -80,7 +80,7 @@ impl Names {
             .map_or_else(|| mac.to_string(), Clone::clone)
     }
 
-    /// The same as [`Lab::link_name`](super::lab::Lab::link_name), in whichever direction the controller found it.
+    /// Like [`Lab::link_name`](super::lab::Lab::link_name), for a link found in either direction.
     fn link(&self, directed: &DirectedLink) -> String {
         let ends = [directed.from, directed.to];
         let link = self

@@ -96,7 +96,7 @@ impl PingRound {
         percentile(&mut round_trips.collect::<Vec<_>>(), 0.5)
     }
 
-    /// How many should have been sent by now.
+    /// Returns the number of pings that are due by now.
     fn due(&self, now: Duration) -> usize {
         let passed = now.saturating_sub(self.begun_at).as_secs_f64() / SPREAD.as_secs_f64();
         ((self.len() as f64 * passed) as usize).clamp(self.pings.len(), self.len())

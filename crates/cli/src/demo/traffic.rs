@@ -17,7 +17,7 @@ const FLOW: Datagrams = Datagrams {
 /// How often finished flows are removed.
 const CLEAR_AWAY: Duration = Duration::from_secs(20);
 
-/// What is sent, and when.
+/// The traffic, and its times.
 pub struct Traffic {
     draw: Draw,
     next: Duration,
@@ -44,7 +44,7 @@ impl Traffic {
     /// Starts the flows that are due.
     ///
     /// # Errors
-    /// What the network refuses.
+    /// If the network refuses a flow.
     pub fn advance(&mut self, net: &mut Net, hosts: &[HostId]) -> Result<(), NetError> {
         while self.next <= net.now() {
             let (from, to) = self.draw_pair(hosts);

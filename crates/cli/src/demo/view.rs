@@ -15,7 +15,7 @@ use ratatui::widgets::canvas::{Canvas, Context, Painter, Shape};
 use ratatui::widgets::{Block, Clear, Paragraph, Sparkline};
 use std::time::Duration;
 
-/// What to draw.
+/// The state to draw.
 pub struct Picture<'a> {
     /// The network's topology specification.
     pub spec: &'a str,
@@ -25,9 +25,9 @@ pub struct Picture<'a> {
     pub figures: &'a Figures,
     /// New flows per second, the latest last.
     pub history: Vec<u64>,
-    /// How many pings of the last round were answered, and how many there are.
+    /// Number of answered pings of the last round, and of all its pings.
     pub pings: (usize, usize),
-    /// How many packets were lost recently.
+    /// Number of packets lost recently.
     pub lost: usize,
     /// The log, the latest line last.
     pub log: Vec<&'a StoryLine>,
@@ -60,7 +60,7 @@ pub struct LinkLook {
 /// Smaller terminals get a message instead.
 const SMALLEST: (u16, u16) = (60, 20);
 
-/// How many lines of the log are shown.
+/// Number of shown lines of the log.
 const LOG_LINES: u16 = 5;
 
 /// Switches beyond this number are drawn without names.
@@ -69,7 +69,7 @@ const NAMED_SWITCHES: usize = 24;
 /// With fewer frames, a link has only the controller's probes.
 const IDLE_PER_S: u64 = 20;
 
-/// How many points a line has.
+/// Number of points of a line.
 const POINTS: usize = 400;
 
 /// The width of the column of figures.
@@ -226,7 +226,7 @@ fn middle(stroke: &Stroke) -> Place {
 /// The style of a line: which parts are drawn, and in which colour.
 struct Drawn<'a> {
     points: &'a [Place],
-    /// How many dashes fit across the picture; none for a solid line.
+    /// Number of dashes across the picture; `None` for a solid line.
     dashes: Option<f64>,
     colour: Color,
 }

@@ -5,7 +5,7 @@ use crate::config::{Fault, FileError, LoadError, Sources};
 use std::path::Path;
 use urtica_doctor::{Finding, quoted};
 
-/// What is wrong in options, file or environment, if that is known already; otherwise what is wrong in the file.
+/// Returns the faults in options, file and environment if they are already known, and otherwise those in the file.
 pub fn look(error: Option<&LoadError>, file: Option<&Path>) -> Vec<Finding> {
     if let Some(error) = error {
         return findings_of(error);
@@ -54,7 +54,7 @@ fn ended(sentence: &str) -> String {
     }
 }
 
-/// Where the fault says which word was meant, the command puts it there; otherwise it opens the file at the line.
+/// If the fault names the probable word, the command replaces it; otherwise it opens the file at the line.
 fn of_fault(file: &Path, fault: &Fault) -> Finding {
     let (shown, line) = (file.display().to_string(), fault.position().0);
     let command = match fault.correction() {

@@ -38,7 +38,7 @@ impl Done {
     }
 }
 
-/// What commands work on.
+/// The network on which commands work.
 struct Prompt<'n> {
     net: &'n mut Net,
     names: Names,

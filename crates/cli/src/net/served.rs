@@ -12,7 +12,7 @@ use urtica_socket::Address;
 pub(super) struct Outside {
     address: Address,
     _running: Running,
-    /// Where its socket is.
+    /// The path of its socket.
     _folder: TempDir,
 }
 
@@ -32,7 +32,7 @@ impl Outside {
         })
     }
 
-    /// Where its switches connect.
+    /// The address to which its switches connect.
     pub fn address(&self) -> &Address {
         &self.address
     }

@@ -130,7 +130,7 @@ fn read_request(stream: &UnixStream) -> Result<Request, String> {
     }
 }
 
-/// Where answers go.
+/// Answers to a client.
 pub struct Replies(BufWriter<Patient>);
 
 impl Replies {

@@ -81,7 +81,7 @@ impl QueueFile {
     /// Gives the switch's ports their queues.
     ///
     /// # Errors
-    /// What is wrong for these ports: one that there is not, is named twice, or is too slow for the minimum rates.
+    /// Returns the faults for these ports: one does not exist, is named twice, or is too slow for the minimum rates.
     pub fn apply(&self, switch: &mut Switch, now: Duration) -> Result<(), FileError> {
         let (mut faults, mut seen) = (Vec::new(), BTreeSet::new());
         for PortInFile {
@@ -152,7 +152,7 @@ impl Reader<'_> {
                 self.fault(place, problem);
             }
         }
-        // What follows from other faults would only distract from them.
+        // Consequences of other faults would only distract from them.
         if self.faults.len() == before {
             self.check(place.clone(), queues.check());
         }

@@ -12,7 +12,7 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 /// The maximum length of a response: thousands of switches, each with hundreds of ports.
 const BODY_BYTES_MAX: u64 = 512 << 20;
 
-/// Where HTTP is served.
+/// The address of the HTTP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place(String);
 

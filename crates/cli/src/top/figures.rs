@@ -171,7 +171,7 @@ impl Change<'_> {
         names.flat_map(|name| self.histograms(name)).collect()
     }
 
-    /// Those of one name, one for each set of labels.
+    /// Returns the samples with one name, one for each set of labels.
     fn histograms(&self, name: &str) -> Vec<Latency> {
         let mut by_labels: BTreeMap<Labels, Vec<(f64, f64)>> = BTreeMap::new();
         for (labels, rate) in self.rates(name) {

@@ -1,4 +1,4 @@
-//! The same packet through the compiled form, whose result must be the same.
+//! Traces the packet through the compiled form, whose result must be equal.
 
 use super::hex;
 use std::fmt;
@@ -56,7 +56,7 @@ impl fmt::Display for Outcome {
 pub struct Passage {
     /// Describes how each table is searched.
     pipeline: Pipeline,
-    /// Where the plain form takes over, and why; `None` if it does not.
+    /// Returns the point at which the plain form takes over, and the reason; `None` if it does not.
     pub plain: Option<PlainReason>,
 }
 

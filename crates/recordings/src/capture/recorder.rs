@@ -24,10 +24,10 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
-/// How many bytes may wait to be written.
+/// Maximum number of bytes that wait to be written.
 const QUEUE_BYTES_MAX: usize = 64 << 20;
 
-/// What a packet takes beside its bytes, so that many small ones have a bound, too.
+/// The size of a packet besides its bytes, so that many small ones are bounded, too.
 const PACKET_BYTES: usize = 64;
 
 /// Timestamps are powers of ten of a second: nanoseconds.
@@ -36,7 +36,7 @@ const NANOSECONDS: u8 = 9;
 /// Only the owner may read what switches and controllers say to each other.
 const OWNER_ONLY: u32 = 0o600;
 
-/// Where packets go: a handle for each thread.
+/// The destination of packets, with a handle for each thread.
 #[derive(Clone)]
 pub struct Recorder {
     queue: Sender<Packet>,
@@ -204,7 +204,7 @@ fn write(file: &mut Out, packet: Packet) -> io::Result<()> {
     written.map_err(reason).inspect_err(complain_once)
 }
 
-/// How many there were, and how many are missing, in the file itself.
+/// Writes the number of packets, and of missing ones, to the file itself.
 fn write_statistics(file: &mut Out, written: u64, dropped: u64) -> io::Result<()> {
     let statistics = InterfaceStatisticsBlock {
         interface_id: 0,

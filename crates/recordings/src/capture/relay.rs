@@ -18,7 +18,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Once so many bytes wait for a side, the other one is not read from: it gets to feel what TCP's window would tell it.
 const WAITING_BYTES_MAX: usize = 1 << 20;
 
-/// What is read at once.
+/// The size of a read.
 const READ_BYTES: usize = 256 << 10;
 
 /// How long a side has, after the other's end, to take what waits for it.
@@ -27,7 +27,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The first of the ports that peers on Unix sockets are given in the recording.
 const DYNAMIC_PORT: u16 = 49152;
 
-/// Where connections lead.
+/// The target of connections.
 #[derive(Clone)]
 pub struct Target {
     pub address: Address,
@@ -36,7 +36,7 @@ pub struct Target {
     pub has_own_files: bool,
 }
 
-/// What a connection's thread is given.
+/// The input of a connection's thread.
 pub struct Relay {
     /// The how-manieth connection it is.
     pub number: u32,
@@ -243,7 +243,7 @@ impl Half {
         !self.waiting.is_empty() || self.stream.has_unsent()
     }
 
-    /// What to wait for on this side, whose bytes the other one takes.
+    /// Returns the events to wait for on this side, whose bytes the other one receives.
     fn interest(&self, peer: &Self) -> PollFlags {
         let mut interest = PollFlags::empty();
         interest.set(PollFlags::IN, peer.has_room());

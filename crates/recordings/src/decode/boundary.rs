@@ -6,7 +6,7 @@
 
 use urtica_wire::{Header, Message, Version, split_frame};
 
-/// How many consecutive messages are required at an arbitrary position.
+/// Number of consecutive messages that are required at an arbitrary position.
 const ENOUGH: usize = 3;
 
 /// The input of a search.

@@ -11,7 +11,7 @@ use crate::segment::{Direction, Segment, tcp_segment};
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// How many ports are listed if none belongs to a controller.
+/// Number of listed ports if none belongs to a controller.
 const PORTS_TOLD: usize = 10;
 
 /// Why a capture could not be read completely, or has nothing to print.
@@ -92,7 +92,7 @@ pub fn print_capture(
             Err(error) => break Err(error),
         }
     };
-    // What was read before the error is reported all the same.
+    // Everything read before the error is still reported.
     let outcome = connections.finish(out)?;
     read?;
     connections.tally.check(ports, packets.count())?;
@@ -138,7 +138,7 @@ impl<'p> Connections<'p> {
     /// Handles a packet's segment, if it has one.
     ///
     /// # Errors
-    /// Those of the output.
+    /// Errors of the output.
     pub fn packet(
         &mut self,
         segment: Option<(Direction, Segment<'_>)>,
@@ -207,7 +207,7 @@ impl<'p> Connections<'p> {
     /// Prints what waits, at the end of the capture.
     ///
     /// # Errors
-    /// Those of the output.
+    /// Errors of the output.
     pub fn finish(&mut self, out: &mut dyn Write) -> io::Result<Outcome> {
         let mut directions: Vec<_> = self.directions.keys().copied().collect();
         directions.sort_unstable();

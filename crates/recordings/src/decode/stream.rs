@@ -16,7 +16,7 @@ pub(super) struct MessageStream {
     /// Whether all fields and payloads are printed.
     is_verbose: bool,
     bytes: Vec<u8>,
-    /// How many bytes came before these, or were lost.
+    /// Number of bytes before these, including lost ones.
     offset: u64,
     position: Position,
     /// The version of the last message.
@@ -37,7 +37,7 @@ enum Position {
 /// The state while no message boundary is known.
 #[derive(Default)]
 struct Unknown {
-    /// Where that started.
+    /// The position at which that started.
     since: u64,
     /// The positions at which segments start.
     starts: Vec<usize>,
@@ -246,7 +246,7 @@ impl MessageStream {
         }
     }
 
-    /// How many bytes of the incomplete message are missing; `None` if its header is incomplete.
+    /// Returns the number of missing bytes of the incomplete message; `None` if its header is incomplete.
     fn length_left(&self) -> Option<u64> {
         let header = Header::peek(&self.bytes)?;
         u64::from(header.length).checked_sub(self.bytes.len() as u64)

@@ -1,4 +1,4 @@
-//! What kind of message a frame has, without the rest of it.
+//! The kind of a message, without its content.
 
 use urtica_wire::text::message;
 use urtica_wire::{Header, Message, Version};
@@ -23,7 +23,7 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// That of a whole frame.
+    /// Returns the kind of a whole frame.
     pub fn of(version: Version, frame: &[u8]) -> Self {
         let message_type = frame.get(1).copied().unwrap_or_default();
         let body = frame.get(Header::SIZE..).unwrap_or_default();

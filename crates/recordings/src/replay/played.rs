@@ -1,4 +1,4 @@
-//! What has become of a session, in words.
+//! The result of a session, in words.
 
 use std::fmt;
 use std::io;
@@ -80,7 +80,7 @@ fn reason(text: &str) -> String {
     }
 }
 
-/// What has become of a session.
+/// The result of a session.
 #[derive(Debug, Default)]
 pub struct Played {
     /// Asynchronous messages that were sent.
@@ -91,11 +91,11 @@ pub struct Played {
     pub answered: u64,
     /// Requests that the recording has no answer to.
     pub unknown: u64,
-    /// How many times a message of the controller did not come.
+    /// Number of the controller's messages that did not arrive.
     pub missed: u64,
     /// From the first of these to the controller's end of it.
     pub taken: Duration,
-    /// Where the controller's messages differ first.
+    /// The first difference in the controller's messages.
     pub difference: Option<String>,
 }
 

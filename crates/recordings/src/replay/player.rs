@@ -43,7 +43,7 @@ pub enum Pace {
     AsAnswered,
     /// As fast as the controller reads.
     Load {
-        /// How many times the asynchronous messages are sent.
+        /// Number of times that the asynchronous messages are sent.
         loops: u64,
     },
 }
@@ -59,11 +59,11 @@ pub struct Player<'s> {
     timeout: Duration,
     has_hello: bool,
     is_fenced: bool,
-    /// How many of each kind have come.
+    /// Number of received messages of each kind.
     turns: HashMap<Kind, usize>,
-    /// How many of the controller's messages were given up.
+    /// Number of the controller's messages for which it no longer waits.
     skipped: usize,
-    /// How many asynchronous messages were to be sent, in all.
+    /// Number of asynchronous messages to send in all.
     all: u64,
     played: Played,
 }

@@ -14,17 +14,17 @@ use urtica_wire::{DatapathId, Header, Version, split_frame};
 /// The wire versions in which a hello may come: 1.0 to 1.5.
 const WIRE_VERSIONS: std::ops::RangeInclusive<u8> = 1..=6;
 
-/// What a capture has.
+/// The content of a capture.
 pub struct Recording {
     /// The connections that can be replayed, by their beginning.
     pub sessions: Vec<Session>,
-    /// What cannot be replayed, in sentences.
+    /// The parts that cannot be replayed, as sentences.
     pub problems: Vec<String>,
 }
 
 /// One connection.
 pub struct Session {
-    /// Where the switch was.
+    /// The address of the switch.
     pub switch: SocketAddr,
     /// The switch's identity.
     pub datapath_id: DatapathId,
@@ -39,7 +39,7 @@ pub struct Session {
 pub struct Step {
     /// When it was captured, since 1970.
     pub time: Duration,
-    /// Whose it is.
+    /// Its sender.
     pub from: Side,
     /// All of it.
     pub frame: Vec<u8>,

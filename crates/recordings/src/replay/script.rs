@@ -1,4 +1,4 @@
-//! What a recorded switch sends: asynchronous messages, and answers to what.
+//! The messages of a recorded switch: asynchronous ones, and answers with their requests.
 //!
 //! An answer belongs to the message that it has the xid of, in the recording. Another controller, or the same one on another day,
 //! has other xids: there it belongs to the message of the same kind that came as the same one in turn.
@@ -10,16 +10,16 @@ use std::collections::HashMap;
 use std::time::Duration;
 use urtica_wire::{Header, Version};
 
-/// What to say to a controller.
+/// The messages for a controller.
 pub struct Script {
     pub version: Version,
-    /// What it sends without being asked.
+    /// The asynchronous messages.
     pub asynchronous: Vec<Asynchronous>,
     /// The recorded controller's messages, without keep-alives.
     pub expected: Vec<Vec<u8>>,
-    /// What answered each of these.
+    /// The answers to each of the expected messages.
     answers: Vec<Vec<Vec<u8>>>,
-    /// Those of each kind, in their order.
+    /// The indices of the expected messages of each kind, in order.
     of_kind: HashMap<Kind, Vec<usize>>,
 }
 
@@ -27,7 +27,7 @@ pub struct Script {
 pub struct Asynchronous {
     /// Since the session's first message.
     pub offset: Duration,
-    /// How many of the controller's messages had come before it.
+    /// Number of the controller's messages before it.
     pub after: usize,
     pub frame: Vec<u8>,
 }

@@ -14,10 +14,10 @@ use std::time::Duration;
 use urtica_socket::Address;
 use urtica_wire::{Version, split_frame};
 
-/// What nobody waits for unless something is wrong.
+/// A timeout that only a failure reaches.
 const LONG: Duration = Duration::from_secs(60);
 
-/// What some tests have to wait for.
+/// A timeout that some tests wait for.
 const SHORT: Duration = Duration::from_secs(1);
 
 const SWITCH: &str = "192.0.2.1:40000";
@@ -364,7 +364,7 @@ fn a_controller_that_does_something_else_is_told_of() {
     let played = replay(Pace::AsAnswered, LONG, |controller| {
         controller.shake_hands();
         controller.expect(&packet_in(0));
-        // What nobody recorded: it is refused, and the message in question comes back.
+        // A message that was not recorded is refused, and returned in the error.
         let tables = message(18, 904, &[0, 3, 0, 0, 0, 0, 0, 0]);
         controller.send(&tables);
         let refused = [&[0, 1, 0, 2][..], &tables].concat();

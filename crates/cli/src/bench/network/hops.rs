@@ -1,4 +1,4 @@
-//! How many hops a second a simulated network makes on one core.
+//! Measures the hops per second of a simulated network on one core.
 
 use super::{Effort, Reading, failed, routed, timed};
 use std::time::Duration;

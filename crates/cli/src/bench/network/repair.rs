@@ -51,7 +51,7 @@ fn cut_and_wait(net: &mut Net) -> Result<Option<Duration>, NetError> {
     };
     let (cut, cut_at) = (Instant::now(), net.now());
     net.cut(link)?;
-    // What was beyond the cut arrives yet.
+    // Packets beyond the cut still arrive.
     net.run_for(INTERVAL);
     let before = received(net, flow)?;
     while net.now() - cut_at < BOUND {

@@ -20,7 +20,7 @@ const CAPACITY: u64 = 1 << 40;
 
 const HOPS: usize = 4;
 
-/// What a thread does between two looks at the clock.
+/// Number of operations of a thread between two readings of the clock.
 const BATCH: u64 = 256;
 
 /// On one thread, and on two at once; and how the same goes where links wander between the cores' caches, with
@@ -62,13 +62,13 @@ pub fn measure(effort: Effort) -> Result<Vec<Reading>, Error> {
     ])
 }
 
-/// How many times as many reservations two threads make as one.
+/// Measures the ratio of the reservations of two threads to those of one.
 fn two_over_one<L: Links>(links: usize, length: Duration) -> Result<f64, Error> {
     let alone = per_second::<L>(1, links, length)?;
     Ok(per_second::<L>(2, links, length)? / alone)
 }
 
-/// What is left of some links, in one form or another.
+/// The free bandwidth of links, in one of several forms.
 trait Links: Sync {
     fn new(count: usize) -> Self;
 
@@ -77,7 +77,7 @@ trait Links: Sync {
     /// Takes 1 from each link of the path, or from none; tells which.
     fn reserve(&self, path: [usize; HOPS]) -> bool;
 
-    /// What is left of all links together.
+    /// Returns the free bandwidth of all links together.
     fn left(&self) -> u64;
 }
 
@@ -132,7 +132,7 @@ impl Links for Plain {
     }
 }
 
-/// How many reservations a number of threads makes in a second. What they say they reserved has to be gone from the links.
+/// Measures the reservations per second of a number of threads. The links must have lost exactly what they reserved.
 fn per_second<L: Links>(threads: u64, links: usize, length: Duration) -> Result<f64, Error> {
     let links = L::new(links);
     let stop = AtomicBool::new(false);

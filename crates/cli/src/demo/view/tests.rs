@@ -3,7 +3,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 
-/// What `ring.txt` shows. `BLESS=1` in the environment writes it anew.
+/// The content of `ring.txt`. `BLESS=1` in the environment writes it again.
 const RING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/demo/view/ring.txt");
 
 fn map(spec: &str) -> Map {

@@ -20,7 +20,7 @@ const PROMPT: &str = "urtica> ";
 /// The history file, in the home directory.
 const HISTORY: &str = ".urtica_net_history";
 
-/// What has come.
+/// A line, or the end of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     Text(String),

@@ -156,12 +156,12 @@ fn is_datagram(frame: &[u8]) -> bool {
     (headers.ip_proto, headers.dst_port) == (Some(ip_proto::UDP), Some(5001))
 }
 
-/// How many entries programs keep in a switch permanently, besides those that every scenario permits.
+/// Returns the number of entries that programs keep in a switch permanently, besides those that every scenario permits.
 fn standing_entries(apps: &[String]) -> usize {
     let entries = apps.iter().map(|app| match &**app {
         // Packets that always pass, the rules, and the default.
         "firewall" => 8,
-        // What arrives at edge ports is examined first.
+        // Packets at edge ports are examined first.
         "security" => 6,
         // ARP, and five kinds of neighbour discovery.
         "routing" => 6,

@@ -1,4 +1,4 @@
-//! Where a switch's control socket is.
+//! The path of a switch's control socket.
 
 use std::path::{Path, PathBuf};
 

@@ -86,7 +86,7 @@ pub enum Request {
     },
 }
 
-/// What a queue is told to do.
+/// A change of a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::Args)]
 #[serde(default)]
 pub struct QueueSettings {

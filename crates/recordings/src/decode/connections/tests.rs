@@ -36,7 +36,7 @@ fn pcap(packets: &[Vec<u8>]) -> Vec<u8> {
     file.into_writer()
 }
 
-/// What is printed, and how it ends.
+/// Returns the output and the outcome.
 fn decoded(file: &[u8], port: u16) -> (String, Result<Outcome, String>) {
     let mut out = Vec::new();
     let outcome = print_capture(file, &[port], false, &mut out).map_err(|error| error.to_string());
