@@ -191,7 +191,7 @@ impl App {
     }
 }
 
-/// A response of JSON that is written while it is sent: what the client has not read takes next to no memory.
+/// A JSON response that is written while it is sent: its unread part takes almost no memory.
 pub(crate) fn stream_json<F>(write: impl FnOnce(mpsc::Sender<Bytes>) -> F) -> Response
 where
     F: Future<Output = ()> + Send + 'static,

@@ -1,4 +1,4 @@
-//! What Ryu's `rest_conf_switch` keeps: values by switch and key.
+//! The store of Ryu's `rest_conf_switch`: values by switch and key.
 
 use crate::error::ApiError;
 use axum::http::StatusCode;
@@ -10,7 +10,7 @@ use urtica_wire::DatapathId;
 /// How much is kept, in bytes: values as JSON, their keys, and [`OVERHEAD`] for each and for each switch.
 const MAX_BYTES: usize = 4 << 20;
 
-/// What a value or a switch takes beside what was sent.
+/// The size of a value or a switch besides the received bytes.
 const OVERHEAD: usize = 128;
 
 /// Values by switch and key. A switch need not be connected.
@@ -76,7 +76,7 @@ impl ConfSwitches {
         Some(())
     }
 
-    /// Deletes what is kept for a switch; `None` where that is nothing.
+    /// Deletes the values of a switch; `None` if it has none.
     pub fn delete_switch(&self, id: DatapathId) -> Option<()> {
         let mut kept = self.0.lock();
         let values = kept.switches.remove(&id)?;

@@ -129,10 +129,10 @@ pub enum NorthboundError {
 /// The shortest token that is taken from a file.
 const MIN_TOKEN_LENGTH: usize = 16;
 
-/// What is before a token in a file if it may only read.
+/// The word before a read-only token in a file.
 const READ_ONLY: &str = "read-only";
 
-/// What a token permits.
+/// The access that a token permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
     /// Requests that change nothing.
@@ -205,7 +205,7 @@ impl Tokens {
         self.0.is_empty()
     }
 
-    /// What this token permits; `None` if it is not one of them. The time that it takes tells nothing of the tokens, as it depends on
+    /// Returns the access that this token permits; `None` if it is not one of them. The time that it takes tells nothing of the tokens, as it depends on
     /// digests.
     pub(crate) fn access(&self, token: &str) -> Option<Access> {
         let digest = digest(token);
@@ -214,7 +214,7 @@ impl Tokens {
     }
 }
 
-/// The token of a line, and what it permits; `None` if it is too short to be a secret, or no token.
+/// Reads the token of a line, and its access; `None` if it is too short to be a secret, or not a token.
 fn token(line: &str) -> Option<([u8; 32], Access)> {
     let (token, access) = match line.split_once(char::is_whitespace) {
         Some((READ_ONLY, token)) => (token.trim_start(), Access::ReadOnly),

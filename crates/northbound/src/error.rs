@@ -37,7 +37,7 @@ impl ApiError {
         }
     }
 
-    /// A part of the request that is not what it should be; `expected` goes on after "expected".
+    /// An error about a part of the request; `expected` continues the sentence after "expected".
     pub fn field(field: impl Into<String>, found: &str, expected: &str) -> Self {
         let field = field.into();
         Self {
@@ -57,7 +57,7 @@ impl ApiError {
         }
     }
 
-    /// Something is wrong with a part of the request; `error` is the sentence that says what.
+    /// An error about a part of the request; `error` is the whole sentence.
     pub fn at(field: &str, error: impl Into<String>) -> Self {
         Self {
             field: Some(field.to_owned()),

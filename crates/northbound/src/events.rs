@@ -23,7 +23,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/api/v1/events", get(server_sent))
 }
 
-/// Server-sent events: first a `switch_up` for each switch that is up, then what happens.
+/// Server-sent events: first a `switch_up` for each switch that is up, then all further events.
 async fn server_sent(
     State(app): State<Arc<App>>,
 ) -> Result<Sse<impl Stream<Item = Result<Sent, Infallible>>>, ApiError> {

@@ -5,7 +5,7 @@
 //! WebSocket, is refused if its `Origin` is another one; and without tokens, `Host` has to be a name of this machine.
 //!
 //! A token may permit reading alone. Then a request that may change something is refused, and each response has the header
-//! [`ACCESS`], so that clients can leave out what would be refused.
+//! [`ACCESS`], so that clients can leave out requests that would be refused.
 
 use crate::app::App;
 use crate::config::{Access, Tokens};
@@ -52,7 +52,7 @@ pub(crate) async fn check(State(app): State<Arc<App>>, request: Request, next: N
 }
 
 impl App {
-    /// What a request may do.
+    /// The access of a request.
     fn admit(&self, request: &Request) -> Result<Access, ApiError> {
         let peer = request.extensions().get().copied();
         if let Some(Peer(address)) = peer {
@@ -120,7 +120,7 @@ fn is_safe(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
-/// Refuses what comes from a page of another origin, and could change something.
+/// Refuses requests from a page of another origin that could change something.
 fn check_origin(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
     let is_harmless = is_safe(method) && !headers.contains_key(header::UPGRADE);
     let host = text(headers, header::HOST).unwrap_or_default();

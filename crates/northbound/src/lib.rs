@@ -1,4 +1,4 @@
-//! The HTTP interface of a controller: what operators, scripts and dashboards use.
+//! The HTTP interface of a controller, for operators, scripts and dashboards.
 //!
 //! **What.** The paths of Ryu's REST applications, answered as Ryu answered them; an interface
 //! of its own below `/api/v1`, described by `/openapi.json`; events; metrics for Prometheus. `docs/northbound.md` is the guide.

@@ -1,4 +1,4 @@
-//! Bodies of requests: JSON, and what Ryu took besides: Python literals.
+//! Bodies of requests: JSON, and Python literals, which Ryu also accepted.
 //!
 //! Ryu read bodies with Python's `ast.literal_eval`, so scripts send `{'dpid': 1, 'match': {'dl_type': 0x800},}` as well as JSON.
 //! This reads both: strings in either quote, hexadecimal, octal and binary numbers, tuples, `True`, `False`, `None`, trailing
@@ -21,7 +21,7 @@ pub(crate) struct LiteralError {
 /// Reads a body.
 ///
 /// # Errors
-/// Where it is neither JSON nor a Python literal; says where, and what was expected.
+/// If it is neither JSON nor a Python literal; with the position, and what was expected.
 pub(crate) fn parse(text: &str) -> Result<Value, LiteralError> {
     let mut parser = Parser {
         text,

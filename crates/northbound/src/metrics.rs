@@ -1,4 +1,4 @@
-//! `GET /metrics`: what Prometheus scrapes.
+//! `GET /metrics`: the page for Prometheus.
 //!
 //! **What.** The controller's counters as they are, summed by nobody; gauges of what waits; and of each port what its switch
 //! counts. Names begin with `urtica_` and end in their unit, or in `_total`; labels are those of Faucet, `dp_id`, `dp_name`, `port`.
@@ -49,7 +49,7 @@ async fn metrics(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
     Format::accepted(&headers).respond(page)
 }
 
-/// What is known of the counters of each switch's ports.
+/// The known counters of each switch's ports.
 pub(crate) async fn request_ports(app: &App, switches: &[Arc<SwitchInfo>]) -> Vec<Known> {
     let ids: Vec<_> = switches.iter().map(|info| info.datapath_id).collect();
     // Waiting until a switch can take the request counts, too.
@@ -162,7 +162,7 @@ fn add_waiting(page: &mut Page, app: &App, switches: &[Arc<SwitchInfo>]) {
     }
 }
 
-/// What is known of ports without asking.
+/// The facts about ports that are known without a request.
 fn add_ports(page: &mut Page, switches: &[Arc<SwitchInfo>]) {
     let up = |info: &Arc<SwitchInfo>| -> Vec<_> {
         let row = |port: &urtica_wire::Port| {
@@ -181,7 +181,7 @@ fn add_ports(page: &mut Page, switches: &[Arc<SwitchInfo>]) {
     );
 }
 
-/// The name of a counter of ports, what it counts, and its value.
+/// The name of a counter of ports, its description, and its value.
 type PortMetric = (&'static str, &'static str, fn(&PortStats) -> u64);
 
 const PORT_METRICS: [PortMetric; 8] = [

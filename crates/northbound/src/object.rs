@@ -1,4 +1,4 @@
-//! Objects of a body, and what stands in them: each error names the field by its whole path.
+//! Objects in bodies, and their fields: each error names the field with its whole path.
 
 use crate::error::ApiError;
 use crate::number::{Names, integer};
@@ -22,7 +22,7 @@ fn likely<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {
 
 /// Returns the Levenshtein distance of two words.
 fn distance(from: &str, to: &str) -> usize {
-    // Of what was read of `from`, to each beginning of `to`.
+    // The distance of the part of `from` read so far to each prefix of `to`.
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (index, letter) in from.bytes().take(MAX_KEY).enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], index + 1);

@@ -46,7 +46,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
 )]
 struct Described;
 
-/// What a request has for a body.
+/// The body of a request.
 #[derive(Clone, Copy)]
 enum Asked {
     Nothing,
@@ -77,7 +77,7 @@ enum Answer {
     Other(&'static str),
 }
 
-/// A path: its method, what it is for, its body, and what it answers. `?` begins the parameters of a query.
+/// A path: its method, purpose, body and answer. `?` begins the parameters of a query.
 type Operation = (HttpMethod, &'static str, &'static str, Asked, Answer);
 
 use HttpMethod::{Delete, Get, Post, Put};

@@ -20,7 +20,7 @@ use crate::error::ApiError;
 use axum::http::StatusCode;
 use urtica_wire::DatapathId;
 
-/// Why the database did not do what was asked.
+/// The reason why a request to the database failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OvsdbError {
     /// Not an address.

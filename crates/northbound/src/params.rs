@@ -1,4 +1,4 @@
-//! What stands in a path.
+//! The parameters of a path.
 
 use crate::error::ApiError;
 use crate::number::parse_integer;

@@ -170,7 +170,7 @@ fn content_type(path: &str) -> &'static str {
     }
 }
 
-/// Whether a client takes what is compressed by gzip (RFC 9110 section 12.5.3).
+/// Returns whether a client accepts gzip (RFC 9110 section 12.5.3).
 fn takes_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT_ENCODING);
     let accepted = accepted.and_then(|accepted| accepted.to_str().ok());

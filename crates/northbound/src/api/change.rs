@@ -1,4 +1,4 @@
-//! What requests change: entries, groups, meters, roles.
+//! Requests that change something: entries, groups, meters, roles.
 
 use super::list::needs_13;
 use crate::app::App;

@@ -1,4 +1,4 @@
-//! What there is: switches, ports, tables, entries, groups, meters, hosts, links.
+//! Lists of switches, ports, tables, entries, groups, meters, hosts and links.
 
 use crate::app::{App, stream_json};
 use crate::error::ApiError;
@@ -230,7 +230,7 @@ pub(super) async fn meters(State(app): State<Arc<App>>, params: Params) -> Liste
     Ok(Json(meters.iter().map(row).collect()))
 }
 
-/// Refuses what 1.0 does not have.
+/// Refuses a list that 1.0 lacks.
 pub(super) fn needs_13(info: &SwitchInfo, what: &str) -> Result<(), ApiError> {
     if info.version == Version::Of13 {
         return Ok(());

@@ -107,7 +107,7 @@ impl Feed {
         }
     }
 
-    /// Subscribes to the services that run now, if they are others. What the old ones knew is gone, what the new ones know is news.
+    /// Subscribes to the current services, if they have changed. Facts of the old ones are reported as removed, and those of the new ones as added.
     fn follow(&mut self) {
         let new = Arc::clone(&self.changes.borrow_and_update());
         let old = std::mem::replace(&mut self.sources, Arc::clone(&new));

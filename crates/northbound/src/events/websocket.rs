@@ -38,7 +38,7 @@ pub(super) async fn watch(
     Ok(upgrade.on_upgrade(|socket| serve(feed, socket, place)))
 }
 
-/// Tells a client what happens until it goes, or does not keep up.
+/// Sends events to a client until it disconnects, or does not keep up.
 async fn serve(mut feed: Feed, mut socket: WebSocket, _place: OwnedSemaphorePermit) {
     let mut pings = interval(PING_INTERVAL);
     let (mut heard, mut id) = (Instant::now(), 0_u64);

@@ -131,7 +131,7 @@ impl BridgeQueues {
         Ok(queues.filter_map(queue).collect())
     }
 
-    /// Gives all ports, or the named one, these settings in the place of what they had.
+    /// Replaces the settings of all ports, or of the named one.
     ///
     /// # Errors
     /// [`OvsdbError::NoPort`] if the bridge has no port of this name; others if the database does not accept the settings.

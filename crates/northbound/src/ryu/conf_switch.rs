@@ -1,4 +1,4 @@
-//! `/v1.0/conf/switches/…`: what Ryu's `rest_conf_switch` answers. It keeps values by switch and key, and hands them back.
+//! `/v1.0/conf/switches/…`: the paths of Ryu's `rest_conf_switch`, which stores values by switch and key.
 
 use crate::app::App;
 use crate::error::ApiError;

@@ -1,4 +1,4 @@
-//! `/firewall/…`: what Ryu's `rest_firewall` answers.
+//! `/firewall/…`: the paths of Ryu's `rest_firewall`.
 
 use super::rule::{self, result, with_vlan};
 use crate::app::App;

@@ -1,4 +1,4 @@
-//! `/stats/…`: what Ryu's `ofctl_rest` answers.
+//! `/stats/…`: the paths of Ryu's `ofctl_rest`.
 
 use super::payload::Payloads;
 use super::read::{Printed, Printer};
@@ -223,7 +223,7 @@ async fn ask_multipart(app: &App, params: &Params, body: MultipartRequestBody<'_
     ask(app, &info, &multipart(body), None).await
 }
 
-/// Asks a switch, and answers `{"<dpid>": …}`. What the switch refuses is empty, as it was with Ryu.
+/// Sends a request to a switch, and answers `{"<dpid>": …}`. If the switch refuses it, the answer is empty, as in Ryu.
 async fn ask(app: &App, info: &SwitchInfo, message: &Message<'_>, priority: Option<u16>) -> Answer {
     let id = info.datapath_id;
     let printer = Printer {

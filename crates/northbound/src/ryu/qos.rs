@@ -1,4 +1,4 @@
-//! `/qos/…`: what Ryu's `rest_qos` answers.
+//! `/qos/…`: the paths of Ryu's `rest_qos`.
 //!
 //! Queues are rows of Open vSwitch's database. `PUT /v1.0/conf/switches/<switch>/ovsdb_addr` names the database of a switch;
 //! until then, the paths of queues answer that they do not know it, as Ryu did.
@@ -28,7 +28,7 @@ use urtica_wire::{
 
 type Answer = Result<Json<Vec<Value>>, ApiError>;
 
-/// The error without a database: Ryu's words, and what to do.
+/// The error without a database: Ryu's text, and a remedy.
 const NO_DATABASE: &str = "ovs_bridge is not exists: expected the database's address first, such as PUT \"tcp:127.0.0.1:6640\" to \
                            /v1.0/conf/switches/<switch>/ovsdb_addr";
 
@@ -180,7 +180,7 @@ async fn list_meters(State(app): State<Arc<App>>, params: Params) -> Answer {
     ask_each(&app, &params, MultipartRequestBody::Meter(METER_ALL)).await
 }
 
-/// Asks each switch that a path names. What a switch refuses is empty, as with `ofctl_rest`.
+/// Sends a request to each switch that a path names. If one refuses it, its answer is empty, as in `ofctl_rest`.
 async fn ask_each(app: &App, params: &Params, body: MultipartRequestBody<'static>) -> Answer {
     let request = Message::MultipartRequest(MultipartRequest {
         flags: MultipartFlags::empty(),

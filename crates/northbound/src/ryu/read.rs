@@ -491,10 +491,10 @@ fn table_property(property: &TableFeatureProperty) -> Value {
     printed
 }
 
-/// Prints what a property lists.
+/// Prints the list of a property.
 type Ids = fn(&[u8]) -> Vec<Value>;
 
-/// Instructions or actions: type, length, and what an experimenter adds.
+/// Instructions or actions: type, length, and the bytes of experimenters.
 fn type_ids(mut bytes: &[u8]) -> Vec<Value> {
     let mut ids = Vec::new();
     while let [t0, t1, l0, l1, ..] = *bytes {

@@ -1,4 +1,4 @@
-//! What bodies become, and how answers are printed, is what Ryu did: recorded by `tools/vectors/osken_ofctl.py`.
+//! Bodies become the same messages, and answers the same JSON, as in Ryu: recorded by `tools/vectors/osken_ofctl.py`.
 
 use super::payload::Payloads;
 use super::read::{Printed, Printer};

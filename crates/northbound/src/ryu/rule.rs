@@ -110,7 +110,7 @@ pub(super) fn priority(body: &Object, least: u16, most: u16) -> Result<u16, ApiE
     }
 }
 
-/// Refuses what a body says that nobody reads.
+/// Refuses fields of a body that have no effect.
 pub(super) fn check_known(body: &Object, others: &[&str]) -> Result<(), ApiError> {
     let is_known = |name: &str| FIELDS.contains(&name) || others.contains(&name);
     match body.iter().find(|(name, _)| !is_known(name)) {
@@ -158,7 +158,7 @@ fn named(body: &Object, key: &str, names: &[(&str, u16)]) -> Result<Option<u16>,
     })
 }
 
-/// The type of the packets that a match is about: what it says, or what its fields are of. None where it is about packets of all types.
+/// Returns the type of the packets of a match: the given one, or that of its fields. `None` if it matches packets of all types.
 fn dl_type(body: &Object) -> Result<Option<u16>, ApiError> {
     let said = named(body, "dl_type", &TYPES)?.map(|_| "dl_type");
     let nw_proto = body.get("nw_proto").and_then(Value::as_str);

@@ -1,4 +1,4 @@
-//! `/v1.0/topology/…`: what Ryu's `rest_topology` answers.
+//! `/v1.0/topology/…`: the paths of Ryu's `rest_topology`.
 
 use crate::app::App;
 use crate::error::ApiError;

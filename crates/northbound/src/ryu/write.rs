@@ -327,7 +327,7 @@ pub(super) fn role(body: &Object) -> Result<Role, ApiError> {
     })
 }
 
-/// The experimenter of a body of `/stats/experimenter/…`, and what is sent after that: in 1.3 its type, then its data.
+/// Returns the experimenter of a body of `/stats/experimenter/…`, and the bytes after it: in 1.3 its type, then its data.
 pub(super) fn experimenter(
     version: Version,
     body: &Object,

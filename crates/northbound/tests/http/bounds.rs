@@ -1,4 +1,4 @@
-//! Who may use the interface, and what hostile and slow clients get.
+//! Access to the interface, and its behaviour with hostile and slow clients.
 
 use crate::lab::{BOUND, Lab, Response, config, wait};
 use serde_json::json;

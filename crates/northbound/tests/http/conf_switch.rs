@@ -1,4 +1,4 @@
-//! Ryu's `rest_conf_switch`: what is kept for switches.
+//! Ryu's `rest_conf_switch`: stored values of switches.
 
 use crate::lab::Lab;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Ryu's `rest_firewall`: the requests of Ryu's book, in its order, and what is answered there.
+//! Ryu's `rest_firewall`: the requests of Ryu's book, in its order, and their answers there.
 
 use crate::lab::{Lab, Response, wait};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use urtica_wire::Version;
 
 const RULES: &str = "/firewall/rules/0000000000000001";
 
-/// What a switch answers to a command.
+/// A switch's row in the answer to a command.
 fn answered(command_result: Value) -> Value {
     json!([{"switch_id": "0000000000000001", "command_result": command_result}])
 }
@@ -279,7 +279,7 @@ fn bad_requests_get_ryus_status_and_a_sentence() {
     let listed = lab.json(&format!("{RULES}/all"));
     assert_eq!(listed[0]["access_control_list"], json!([]));
 
-    // What the switch's version cannot match.
+    // Fields that the switch's version cannot match.
     let of10 = self::lab("single,2", Version::Of10);
     let refused = of10.post(RULES, r#"{"ipv6_src": "::1"}"#);
     assert_eq!(refused.status, 400, "{refused:?}");

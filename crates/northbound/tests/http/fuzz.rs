@@ -1,4 +1,4 @@
-//! Schemathesis sends what the interface's own description allows, and what it does not.
+//! Schemathesis sends valid and invalid requests, by the interface's own description.
 
 use crate::lab::Lab;
 use crate::require;

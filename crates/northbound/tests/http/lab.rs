@@ -118,7 +118,7 @@ impl Lab {
         self.send("GET", path, "", "")
     }
 
-    /// What a GET answers that goes well.
+    /// Returns the answer to a GET, which must succeed.
     pub fn json(&self, path: &str) -> Value {
         let response = self.get(path);
         assert_eq!(response.status, 200, "{path}: {}", response.body);
@@ -181,7 +181,7 @@ pub fn wait(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// What the interface has answered.
+/// An answer of the interface.
 #[derive(Debug)]
 pub struct Response {
     pub status: u16,

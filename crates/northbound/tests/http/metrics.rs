@@ -1,4 +1,4 @@
-//! What Prometheus scrapes.
+//! The page for Prometheus.
 
 use crate::lab::{Lab, wait};
 use crate::require;

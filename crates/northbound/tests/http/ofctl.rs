@@ -1,4 +1,4 @@
-//! Scripts for Ryu's `ofctl_rest`: what its documentation shows works here.
+//! Scripts for Ryu's `ofctl_rest`: the examples of its documentation work here.
 
 use crate::lab::{Lab, wait};
 use serde_json::{Value, json};
@@ -112,7 +112,7 @@ fn groups_and_meters_are_set_up_and_read_back() {
         json!({"1": [{"meter_id": 3, "flags": ["KBPS", "BURST"], "bands": bands}]})
     );
     assert_eq!(lab.json("/stats/meter/1")["1"][0]["meter_id"], 3);
-    // What the switch refuses is empty.
+    // The answer to a refused request is empty.
     assert_eq!(lab.json("/stats/meter/1/99"), json!({"1": []}));
 
     assert_eq!(

@@ -45,7 +45,7 @@ impl Prometheus {
                 .then(|| line["address"].as_str()?.parse().ok())
                 .flatten()
         });
-        // Somebody has to read what it logs.
+        // Its log must be read, or it would block.
         std::thread::spawn(move || lines.for_each(drop));
         Self {
             address: address.expect("Prometheus says where it listens"),
@@ -54,7 +54,7 @@ impl Prometheus {
         }
     }
 
-    /// What a query finds.
+    /// Returns the result of a query.
     fn query(&self, query: &str) -> Result<Vec<Value>, Value> {
         let encoded: String = query.bytes().map(|byte| format!("%{byte:02x}")).collect();
         let mut socket = TcpStream::connect(self.address).unwrap();

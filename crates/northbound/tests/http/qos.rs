@@ -1,4 +1,4 @@
-//! Ryu's `rest_qos`: the requests of Ryu's book, in its order, and what is answered there.
+//! Ryu's `rest_qos`: the requests of Ryu's book, in its order, and their answers there.
 
 use crate::lab::{Lab, Response, wait};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use urtica_wire::Version;
 const RULES: &str = "/qos/rules/0000000000000001";
 const METER: &str = "/qos/meter/0000000000000001";
 
-/// What a switch answers to a command.
+/// A switch's row in the answer to a command.
 pub fn answered(command_result: Value) -> Value {
     json!([{"switch_id": "0000000000000001", "command_result": command_result}])
 }

@@ -1,4 +1,4 @@
-//! What a test needs from the machine, and what happens where it is missing.
+//! Requirements of tests, and the behaviour without them.
 
 use std::env;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! Ryu's `rest_router`: the requests of Ryu's book, in its order, and what is answered there.
+//! Ryu's `rest_router`: the requests of Ryu's book, in its order, and their answers there.
 
 use crate::lab::{Lab, Response, wait};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ fn path(switch: u32) -> String {
     format!("/router/{switch:016x}")
 }
 
-/// What a switch answers to a command.
+/// A switch's row in the answer to a command.
 fn answered(switch: u32, result: &str, details: &str) -> Value {
     json!([{"switch_id": format!("{switch:016x}"), "command_result": [{"result": result, "details": details}]}])
 }
@@ -149,7 +149,7 @@ fn tenants_that_vlans_part_as_in_the_book() {
     let none = json!([{"switch_id": "0000000000000001", "internal_network": [{"vlan_id": 3}]}]);
     assert_eq!(lab.json(&format!("{}/3", path(1))), none);
 
-    // What is empty goes.
+    // Empty routers are removed.
     let deleted = lab.delete(&format!("{}/2", path(1)), r#"{"address_id": "all"}"#);
     assert_eq!(deleted.json()[0]["command_result"][0]["vlan_id"], 2);
     let left = json!([{"switch_id": "0000000000000001", "internal_network": [{}, network(110)]}]);

@@ -1,4 +1,4 @@
-//! The page at `/`: who gets it, and what browsers may do with it.
+//! The page at `/`: its access, and its policy for browsers.
 
 use crate::lab::{Lab, Response, config};
 use urtica_northbound::{Northbound, NorthboundConfig, Tokens};
@@ -59,7 +59,7 @@ fn the_page_runs_nothing_of_others_and_is_in_no_frame() {
         !policy.contains("unsafe") && !policy.contains("http"),
         "{policy}"
     );
-    // What the policy forbids is not in the page.
+    // The page contains nothing that the policy forbids.
     assert!(!page.body.contains(" style=") && !page.body.contains("<style"));
     assert!(!page.body.contains("http:") && !page.body.contains("https:"));
 }
