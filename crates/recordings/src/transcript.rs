@@ -1,4 +1,4 @@
-//! A connection's bytes as TCP segments that were never sent: what Wireshark would have captured, had there been no TLS.
+//! A connection's bytes as TCP segments that were never sent, as Wireshark would have captured them without TLS.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use urtica_wire::packet::{Ipv4, Ipv6, PseudoHeader, Tcp, ip_proto, tcp::flags};

@@ -1,4 +1,4 @@
-//! What is measured: something that takes bursts of frames and forwards them. One file per form.
+//! The measured forms of the switch, which take bursts of frames and forward them. One file per form.
 //!
 //! A form has two sides, which may live on two threads: the [`Forwarder`] on the measured core, and, where its flow
 //! entries can be changed, the [`Control`] that does so. How they share a pipeline is theirs to know.
@@ -20,7 +20,7 @@ use std::time::Duration;
 use urtica_pipeline::Backend;
 use urtica_wire::{ErrorCode, FlowMod, PortNo};
 
-/// When entries are loaded and what is done about them in quiet times is done, by the switch's clock.
+/// The time at which entries are loaded and idle-time work on them is complete, by the switch's clock.
 pub const SETTLED_AT: Duration = Duration::from_secs(3);
 
 /// How often a switch is told the time.
@@ -28,10 +28,10 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// The side that forwards.
 pub trait Forwarder: Send {
-    /// Takes in one burst, takes it through the pipeline and sends what comes of it. `now` may be some bursts old.
+    /// Receives one burst, processes it and sends the results. `now` may be some bursts old.
     fn forward(&mut self, replay: &mut Replay, now: Duration) -> Sent;
 
-    /// The same, slowly: each frame that is sent, with its port, in order.
+    /// Like [`Self::forward`], slowly: returns each sent frame with its port, in order.
     fn departures(&mut self, replay: &mut Replay, now: Duration) -> Vec<Departure>;
 }
 
@@ -46,11 +46,11 @@ pub trait Control {
     /// The specification's error where it is refused, or where one before it has been since.
     fn flow_mod(&mut self, flow_mod: &FlowMod<'_>, now: Duration) -> Result<(), ErrorCode>;
 
-    /// How many packets the flow entries have matched, by cookie.
+    /// Returns the number of packets that the flow entries have matched, by cookie.
     fn matched(&self) -> BTreeMap<u64, u64>;
 }
 
-/// What became of the frames of a burst.
+/// The results for the frames of a burst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Sent by any port but [`PROBE_PORT`].
@@ -62,7 +62,7 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// What was sent since `before` was read; counters go round.
+    /// Returns the frames sent since `before` was read; counters wrap.
     fn since(self, before: Self) -> Self {
         Self {
             out: self.out.wrapping_sub(before.out),

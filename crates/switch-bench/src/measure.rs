@@ -9,14 +9,14 @@ use super::replay::{BURST, Replay};
 use hdrhistogram::Histogram;
 use std::time::{Duration, Instant};
 
-/// How many bursts are forwarded between two looks at the clock.
+/// Number of bursts between two readings of the clock.
 const BURSTS_PER_LOOK: u64 = 256;
 
 /// How long packets are forwarded before each reading, so that caches hold what this form needs and not what the one
 /// before it did.
 const LEAD_IN: Duration = Duration::from_millis(50);
 
-/// What one run of the loop did.
+/// The result of one run of the loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reading {
     /// Packets taken in.
@@ -27,7 +27,7 @@ pub struct Reading {
     pub plain: u64,
     /// How long it took.
     pub elapsed: Duration,
-    /// What the cycle counter counted meanwhile, where there is one.
+    /// The cycles of the run, if there is a cycle counter.
     pub cycles: Option<u64>,
 }
 
@@ -43,9 +43,9 @@ impl Reading {
     }
 }
 
-/// What runs: a forwarder, its packets, and the time that it is given.
+/// A run: a forwarder, its packets, and its time.
 pub struct Loop<'a> {
-    /// What forwards.
+    /// The forwarder.
     pub forwarder: &'a mut dyn Forwarder,
     /// Where packets come from.
     pub replay: &'a mut Replay,

@@ -1,4 +1,4 @@
-//! The measured core: who runs on it, and its cycle counter.
+//! The measured core: its threads, and its cycle counter.
 
 use crate::Error;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// How long the cycle counter is held against the clock.
 const CALIBRATION: Duration = Duration::from_millis(100);
 
-/// A core that runs what is measured, while everything else runs on the others.
+/// A core for the measured thread alone; all other threads run on the others.
 #[derive(Clone, Copy, Debug)]
 pub struct MeasuredCore {
     number: usize,

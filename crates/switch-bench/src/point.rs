@@ -18,7 +18,7 @@ use urtica_bench::analysis::Spread;
 /// How long updates are under way before a reading.
 const RAMP: Duration = Duration::from_millis(200);
 
-/// What to measure at a point, and for how long.
+/// The measurements at a point, and their times.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Plan {

@@ -5,7 +5,7 @@ use chrono::{SecondsFormat, Utc};
 use serde::{Serialize, Serializer};
 use urtica_bench::analysis::Spread;
 
-/// What was measured, where and when: the start of every record.
+/// The head of every record: the measurement, the machine and the time.
 #[derive(Clone, Debug, Serialize)]
 pub struct Setting {
     kind: &'static str,
@@ -42,7 +42,7 @@ pub trait Record: Serialize {
 #[derive(Clone, Debug, Serialize)]
 pub struct Rate {
     #[serde(flatten)]
-    /// What was measured, where and when.
+    /// The measurement, the machine and the time.
     pub setting: Setting,
     /// The case.
     pub pipeline: String,
@@ -159,7 +159,7 @@ pub struct Effects {
 #[derive(Clone, Debug, Serialize)]
 pub struct Load {
     #[serde(flatten)]
-    /// What was measured, where and when.
+    /// The measurement, the machine and the time.
     pub setting: Setting,
     /// The number of entries.
     pub entries: u32,

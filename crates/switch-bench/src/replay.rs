@@ -68,7 +68,7 @@ impl Cells {
     /// Lays out frames, of which there is at least one, of at most 65,535 bytes each.
     ///
     /// # Errors
-    /// What the system says where there is no memory for them.
+    /// If the system has no memory for them.
     pub fn new(frames: &[impl AsRef<[u8]>]) -> io::Result<Self> {
         let length = |frame: &dyn AsRef<[u8]>| frame.as_ref().len();
         let longest = frames.iter().map(|frame| length(frame)).max().unwrap_or(0);

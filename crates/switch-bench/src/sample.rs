@@ -1,4 +1,4 @@
-//! Whether what leaves is what should leave: ports and bytes of frames, held against the plain form's.
+//! Checks that the right frames are sent: their ports and bytes are compared with the plain form's.
 //!
 //! The plain form is the reference model of the pipeline's own differential tests. Where the entries were made of rules, a linear
 //! search over those says which of them each frame should have met, and the entries' counters say which it did. Forms
@@ -21,7 +21,7 @@ const BURSTS: usize = 32;
 /// A frame that is shorter leaves a port with zeros behind it; where there are no ports, it does not.
 const SHORTEST: usize = 60;
 
-/// Frames of a case, and what should become of them.
+/// Frames of a case, and their expected results.
 pub struct Sample {
     name: String,
     cells: Arc<Cells>,
@@ -32,7 +32,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// What the plain form makes of a case's frames: of the first, or of all.
+    /// Returns the plain form's results for a case's frames: for the first, or for all.
     ///
     /// # Errors
     /// A sentence where the pipeline does not take an entry.
@@ -51,7 +51,7 @@ impl Sample {
         })
     }
 
-    /// Holds what a form makes of the frames against what it should.
+    /// Compares a form's results for the frames with the expected ones.
     ///
     /// # Errors
     /// A sentence on the first frame that leaves otherwise, or on a rule that did not get its frames.

@@ -34,7 +34,7 @@ const BATCH_MAX: u64 = 1000;
 /// How often the probe's route is changed, once the last change was seen.
 const PROBE_PERIOD: Duration = Duration::from_millis(4);
 
-/// What the control side and the forwarding side tell each other.
+/// The state shared by the control side and the forwarding side.
 #[derive(Debug, Default)]
 pub struct Exchange {
     is_over: AtomicBool,
@@ -55,7 +55,7 @@ impl Drop for OverWhenDropped<'_> {
 }
 
 impl Exchange {
-    /// What the forwarding side holds as long as it wants updates.
+    /// Held by the forwarding side as long as it wants updates.
     pub fn over_when_dropped(&self) -> OverWhenDropped<'_> {
         OverWhenDropped(self)
     }
@@ -212,7 +212,7 @@ impl Probes {
         Ok(self.effects_ns)
     }
 
-    /// Notes what was seen, and makes the next change when it is due.
+    /// Notes the observed state, and makes the next change when it is due.
     fn step(
         &mut self,
         control: &mut dyn Control,

@@ -34,7 +34,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// What every generator's seed begins with.
+/// The first part of every generator's seed.
 const SEED: &str = "ovs-bench 1";
 
 /// The maximum number of active flows of a workload: they have their number in 24 bits of an address.
@@ -136,7 +136,7 @@ impl Workload {
         }
     }
 
-    /// What draws one packet after the other.
+    /// The generator of packets.
     fn packets(self) -> Box<dyn FnMut(&mut PythonRandom) -> Frame> {
         match self {
             Self::Port | Self::L2Of1k => Box::new(packets::l2(1_000)),

@@ -33,7 +33,7 @@ const PACKET_BYTES: usize = 64;
 /// Timestamps are powers of ten of a second: nanoseconds.
 const NANOSECONDS: u8 = 9;
 
-/// Only the owner may read what switches and controllers say to each other.
+/// Only the owner may read the messages of switches and controllers.
 const OWNER_ONLY: u32 = 0o600;
 
 /// The destination of packets, with a handle for each thread.
@@ -133,7 +133,7 @@ fn since_1970() -> Duration {
 
 type Out = PcapNgWriter<BufWriter<Box<dyn Write + Send>>>;
 
-/// Says what comes.
+/// Writes the head of the file.
 fn begin(out: BufWriter<Box<dyn Write + Send>>) -> io::Result<Out> {
     let application = concat!("urtica ", env!("CARGO_PKG_VERSION"));
     let section = SectionHeaderBlock {

@@ -93,8 +93,8 @@ impl Relay {
         tracing::info!(peer, by, "connection closed");
     }
 
-    /// What stands in the recording: the two ends as they would be without a relay, the controller at OpenFlow's port, so that
-    /// Wireshark knows what it is.
+    /// The ends in the recording: as they would be without a relay, with the controller at OpenFlow's port, so that
+    /// Wireshark recognises it.
     fn places(&self, switch: &Stream, controller: &Stream) -> (SocketAddr, SocketAddr) {
         let of = |stream: &Stream| SockRef::from(stream).peer_addr().ok()?.as_socket();
         let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -183,7 +183,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Moves what can be moved; returns which side has ended.
+    /// Moves bytes as far as possible; returns which side has ended.
     fn move_all(&mut self) -> Option<Side> {
         for side in [Side::Switch, Side::Controller] {
             if self.half(side).flush().is_err() {
@@ -251,7 +251,7 @@ impl Half {
         interest
     }
 
-    /// Sends what the side takes.
+    /// Sends as much as the side accepts.
     fn flush(&mut self) -> io::Result<()> {
         self.stream.flush()?;
         let mut sent = 0;

@@ -39,7 +39,7 @@ pub enum PlayError {
         /// The system's error, if there was one.
         error: Option<io::Error>,
     },
-    /// The controller did not send what every controller sends, for this number of seconds.
+    /// The controller did not send an expected message, for this number of seconds.
     #[error("the controller sent nothing for {0} s; expected {1}")]
     Silent(u64, &'static str),
     /// The controller did not read, for this number of seconds.

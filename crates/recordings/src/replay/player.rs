@@ -15,7 +15,7 @@ use urtica_wire::{ErrorCode, ErrorMessage, Header, Hello, Message, split_frame};
 
 const READ_BYTES: usize = 64 << 10;
 
-/// How long what every controller does may take: to say hello and what comes first, to take bytes, to reply to an echo request.
+/// The timeout for the controller's handshake, for reading bytes, and for the reply to an echo request.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Once so much waits for the controller to take it, nothing more is said.

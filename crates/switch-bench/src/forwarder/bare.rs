@@ -10,13 +10,13 @@ use std::hint::black_box;
 use std::time::Duration;
 use urtica_wire::PortNo;
 
-/// Room before a frame for what a pipeline may push, in bytes.
+/// Room before a frame for the bytes that a pipeline may push.
 const HEADROOM: usize = 64;
 
 /// The forwarding side; there is nothing to change.
 ///
 /// # Errors
-/// What the system says where it has no memory for the buffers.
+/// If the system has no memory for the buffers.
 pub fn open(case: &Case) -> Result<Sides, Error> {
     let buffers = Ring::new(BURST, HEADROOM + case.cells.cell_size())?;
     Ok(Sides {
@@ -47,7 +47,7 @@ impl Forwarder for Bare {
             eth_dst.swap_with_slice(&mut rest[..6]);
             sent.out += 1;
         }
-        // Nobody reads what is sent; it is to be written all the same.
+        // Sent frames are not read, but must be written.
         black_box(&mut self.buffers);
         sent
     }

@@ -13,7 +13,7 @@ use urtica_wire::PortNo;
 /// The forwarding side; there is nothing to change.
 ///
 /// # Errors
-/// What the system says where it has no memory for the rings.
+/// If the system has no memory for the rings.
 pub fn open(case: &Case) -> Result<Sides, Error> {
     let rings = Rings::new(case.cells.cell_size())?;
     let forwarder = Limit {

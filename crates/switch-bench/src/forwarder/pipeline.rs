@@ -120,7 +120,7 @@ impl Alone {
     }
 }
 
-/// Where frames go that the compiled form has forwarded, and the others as well.
+/// The output for frames of the compiled form, and for the others.
 trait Outcome: Sink {
     fn send(&mut self, port: PortNo, frame: &[u8]);
 

@@ -22,13 +22,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use urtica_switch::PortIo;
 use urtica_wire::{MacAddr, PortNo};
 
-/// How many slots a ring has.
+/// Number of slots of a ring.
 const SLOTS: usize = 256;
 
-/// Bytes of a slot at the least: a frame of 1,518 and what a pipeline may push.
+/// Minimum size of a slot: a frame of 1,518 bytes and the bytes that a pipeline may push.
 const SLOT_SIZE: usize = 2048;
 
-/// What makes a slot's size no power of two, or the caches' sets would hold a few of the slots only.
+/// Added to a slot's size, so that it is not a power of two: otherwise the caches' sets would hold only a few of the slots.
 const SLOT_EXTRA: usize = 64;
 
 /// Slots one after the other.
@@ -38,10 +38,10 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// So many slots, with room for `frame_size` bytes each and for what is pushed.
+    /// Creates this number of slots, each with room for `frame_size` bytes and for pushed ones.
     ///
     /// # Errors
-    /// What the system says where it has no memory for them.
+    /// If the system has no memory for them.
     pub fn new(slots: usize, frame_size: usize) -> Result<Self, Error> {
         let slot_size = frame_size.max(SLOT_SIZE).next_multiple_of(SLOT_SIZE) + SLOT_EXTRA;
         let memory = MmapMut::map_anon(slots * slot_size)
@@ -81,7 +81,7 @@ impl ReceiveRing {
         })
     }
 
-    /// A burst arrives. Of what finds the ring full, nothing is kept.
+    /// Receives a burst. Frames that find the ring full are dropped.
     #[inline]
     pub fn fill(&mut self, replay: &mut Replay) {
         replay.receive(|frame| {
@@ -105,7 +105,7 @@ impl ReceiveRing {
     }
 }
 
-/// What has left by all ports.
+/// Counts of the frames sent by all ports.
 #[derive(Default)]
 pub struct Exits {
     out: AtomicU32,
@@ -115,7 +115,7 @@ pub struct Exits {
 }
 
 impl Exits {
-    /// How many frames have left so far, modulo 2^32.
+    /// Returns the number of frames sent so far, modulo 2^32.
     #[inline]
     pub fn count(&self) -> Sent {
         Sent {
@@ -125,7 +125,7 @@ impl Exits {
         }
     }
 
-    /// What leaves while `body` runs.
+    /// Returns the frames sent while `body` runs.
     pub fn departures(&self, body: impl FnOnce()) -> Vec<Departure> {
         self.is_kept.store(true, Relaxed);
         body();
@@ -147,7 +147,7 @@ impl Exits {
     }
 }
 
-/// Ports of one switch that share what comes in and what leaves.
+/// Ports of one switch with common rings.
 pub struct Rings {
     pub incoming: Arc<Mutex<ReceiveRing>>,
     pub exits: Arc<Exits>,
@@ -158,7 +158,7 @@ impl Rings {
     /// Rings for frames of so many bytes.
     ///
     /// # Errors
-    /// What the system says where it has no memory for them.
+    /// If the system has no memory for them.
     pub fn new(frame_size: usize) -> Result<Self, Error> {
         Ok(Self {
             incoming: Arc::new(Mutex::new(ReceiveRing::new(frame_size)?)),
@@ -170,7 +170,7 @@ impl Rings {
     /// The port with this number; frames come in by [`IN_PORT`] only.
     ///
     /// # Errors
-    /// What the system says where it has no memory for its ring.
+    /// If the system has no memory for its ring.
     pub fn port(&self, port_no: PortNo) -> Result<RingPort, Error> {
         let (name, hw_addr) = port_identity(port_no);
         Ok(RingPort {

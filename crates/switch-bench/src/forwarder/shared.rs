@@ -20,7 +20,7 @@ pub fn empty(case: &Case) -> Pipeline {
     pipeline
 }
 
-/// What a port is called, and its Ethernet address.
+/// The name and the Ethernet address of a port.
 pub fn port_identity(port_no: PortNo) -> (String, MacAddr) {
     let hw_addr = MacAddr::from_u64(0x0200_0000_ff00 | u64::from(port_no.0 & 0xff));
     (format!("port{port_no}"), hw_addr)
@@ -43,7 +43,7 @@ pub fn settle(pipeline: &mut Pipeline) {
     }
 }
 
-/// How many packets a pipeline's entries have matched, by cookie.
+/// Returns the number of packets that a pipeline's entries have matched, by cookie.
 pub fn matched<'a>(stats: impl Iterator<Item = (u64, u64)> + 'a) -> BTreeMap<u64, u64> {
     let mut matched = BTreeMap::new();
     for (cookie, packets) in stats {

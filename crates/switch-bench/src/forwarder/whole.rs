@@ -51,13 +51,13 @@ pub fn open(case: &Case, loading: Loading) -> Result<Sides, Error> {
     })
 }
 
-/// What the controller has sent and the switch has not read yet.
+/// The bytes from the controller that the switch has not read yet.
 #[derive(Default)]
 struct Inbox {
     bytes: Mutex<Vec<u8>>,
-    /// How many bytes these are; changed with the lock held, and looked at without.
+    /// Number of these bytes; changed with the lock held, and read without it.
     length: AtomicUsize,
-    /// What the switch refused last, if the controller has not heard of it.
+    /// The switch's last refusal, if the controller has not received it.
     refused: Mutex<Option<ErrorCode>>,
 }
 
@@ -80,7 +80,7 @@ struct Whole {
     switch: Switch,
     connection: ConnectionId,
     last_xid: u32,
-    /// What the switch refused: the messages' xids and why.
+    /// The refused messages' xids, and the reasons.
     refusals: Vec<(u32, ErrorCode)>,
     inbox: Arc<Inbox>,
     next_tick: Duration,
@@ -200,7 +200,7 @@ impl Whole {
     }
 }
 
-/// What a message says, as far as a text has it.
+/// Returns the text of a message, if it has one.
 fn text_of(message: &Message) -> String {
     match message {
         Message::FlowMod(flow_mod) => flow_mod.to_string(),

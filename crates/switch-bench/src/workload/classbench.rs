@@ -29,7 +29,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// What every generator's seed begins with.
+/// The first part of every generator's seed.
 const SEED: &str = "classbench 1";
 
 /// How often in a row a rule may be drawn that is there already, before the set is left smaller.
@@ -162,7 +162,7 @@ impl RuleSet {
     }
 }
 
-/// What draws rules.
+/// The generator of rules.
 struct Draw {
     random: PythonRandom,
     shapes: Weighted<Shape>,

@@ -196,7 +196,7 @@ fn bearer_entries(subscriber: u32, extras: Extras) -> [String; 2] {
     ]
 }
 
-/// A base station's entry: what leads to it.
+/// The entry that leads to a base station.
 fn station_entry(station: u32, extras: Extras) -> String {
     let actions = match extras {
         Extras::None => station_actions(station, 0),

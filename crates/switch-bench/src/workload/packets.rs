@@ -157,7 +157,7 @@ fn client_port(random: &mut PythonRandom) -> u16 {
     random.between(1024, 65_535) as u16
 }
 
-/// What distinguishes one packet from another.
+/// The differences between packets.
 struct Packet {
     eth_dst: MacAddr,
     eth_src: MacAddr,

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// What `python3` draws for each seed: the same calls in the same order as [`draws`].
+    /// The numbers that `python3` draws for each seed, by the same calls in the same order as [`draws`].
     const PROGRAM: &str = "
 import random, sys
 for seed in sys.argv[1:]:

@@ -1,4 +1,4 @@
-//! Captures as files: what is printed of them, and what is reported of the rest.
+//! Captures as files: the printed messages, and the reports about the rest.
 
 use super::*;
 use pcap_file::DataLink;

@@ -183,7 +183,7 @@ impl Protocols {
     }
 }
 
-/// What of a packet rules look at. Both ports are 0 where the protocol has none.
+/// The fields of a packet that rules match. Both ports are 0 if the protocol has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Header {
     pub ipv4_src: u32,

@@ -1,6 +1,6 @@
-//! What was counted in the published sets.
+//! Statistics of the published sets.
 
-/// The table; its head says what stands in it.
+/// The table; its head names the columns.
 const TABLE: &str = include_str!("statistics.txt");
 
 /// How a rule looks at ports.
@@ -18,7 +18,7 @@ pub enum PortClass {
     Range,
 }
 
-/// What a rule looks at.
+/// The fields of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     pub protocol: Option<u8>,
@@ -37,7 +37,7 @@ pub struct PrefixCounts {
     pub by_length: Vec<(u8, u32)>,
 }
 
-/// What was counted in one set.
+/// The statistics of one set.
 #[derive(Clone, Debug, Default)]
 pub struct Statistics {
     /// How many rules it has.
