@@ -442,6 +442,18 @@ class StartedServer:
         """How many switches have joined urtica so far."""
         return self.log.read_text(errors="replace").count(" switch joined ")
 
+    def connections(self):
+        """How many switches are connected to it. Its log leaves out lines when thousands join at once."""
+        port = f":{self.port:04X}"
+        rows = Path(f"/proc/{self.pid}/net/tcp").read_text().splitlines()[1:]
+        ends = ((local, state) for _, local, _, state, *_ in map(str.split, rows))
+        return sum(local.endswith(port) and state == "01" for local, state in ends)
+
+    def cpu_ticks(self):
+        """The CPU time that it has taken, in the system's ticks."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+
     def rss_bytes(self):
         status = Path(f"/proc/{self.pid}/status").read_text()
         return int(re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)[1]) * 1024

@@ -161,7 +161,7 @@ def memory_per_switch(bench, many):
     """The load waits before its first test, and the switches are idle meanwhile."""
     with bench.server(L2) as server:
         before = server.rss_bytes()
-        flags = ("-s", str(many), "-D", "3000", "-l", "1", "-w", "0", "-m", "1")
+        flags = ("-s", str(many), "-D", "5000", "-l", "1", "-w", "0", "-m", "1")
         load = bench.load_command(server, flags)
         process = subprocess.Popen(bench.real(load), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
@@ -176,11 +176,14 @@ def memory_per_switch(bench, many):
 
 
 def wait_for_switches(server, process, many):
+    """Until all are connected, and the server has nothing left to do for them."""
     deadline = time.monotonic() + START_TIMEOUT_S
-    while server.joined() < many:
+    before = None
+    while server.connections() < many or server.cpu_ticks() != before:
         if process.poll() is not None or time.monotonic() > deadline:
-            raise MeasureError(f"only {server.joined()} of {many} switches joined")
-        time.sleep(0.1)
+            raise MeasureError(f"only {server.connections()} of {many} switches connected, or they were served to the end")
+        before = server.cpu_ticks()
+        time.sleep(0.5)
 
 
 def fairness(bench):
