@@ -565,6 +565,7 @@ def shown(command):
     line = re.sub(r"--controller-pid \d+ ", "", line)
     line = re.sub(r"\b(urtica-figures)-\d+", r"\1", line)
     line = line.replace(OWN_HOST, "127.0.0.1")
+    line = re.sub(r"\S*/urtica(?= )", "urtica", line)
     line = re.sub(r"\bptcp:\d+:", "ptcp:6653:", line)
     line = re.sub(r"(-p |(?:switch|topology)\.py )\d+", r"\g<1>6653", line)
     return re.sub(r"/\S*/(callgrind\.out|perf\.csv)", r"\1", line)
