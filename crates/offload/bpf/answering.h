@@ -127,9 +127,10 @@ INLINE u32 free_from(struct session *session)
 {
 	/* In this order: a sender that begins later sees that all have left. */
 	struct span span = span_of(*(volatile u64 *)&session->span);
-	u64 senders = *(volatile u64 *)&session->senders;
+	s64 senders = *(volatile s64 *)&session->senders;
 
-	return span.begin == span.end && senders == 0 ? 0 : span.end;
+	/* Negative after a session was cleared for another switch beside a sender. */
+	return span.begin == span.end && senders <= 0 ? 0 : span.end;
 }
 
 /* ---- Defined by an application ---- */

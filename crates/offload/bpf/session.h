@@ -69,6 +69,6 @@ struct session {
 	/* The last quarter is the program's, which stores starts of messages there for the next program. */
 	u8 input[INPUT_ROOM + SLACK];
 	u8 replies[REPLY_ROOM + SLACK];
-	u64 senders;         /* how many calls of to_switch() are at work */
+	s64 senders;         /* how many calls of to_switch() are at work */
 	struct application application __attribute__((aligned(64)));
 };
