@@ -123,11 +123,12 @@ fn write_bundle_flags(out: &mut dyn Write, flags: u16) -> fmt::Result {
 /// Writes the message that is added to a bundle.
 fn write_added(out: &mut dyn Write, added: &[u8], detail: Detail) -> fmt::Result {
     match Message::decode(added) {
-        // A bundle in a bundle must not recurse as deeply as a peer chooses.
+        // Bundles and errors, which hold messages, must not recurse as deeply as a peer chooses.
         Ok((_, Message::Experimenter(inner))) => {
             out.write_char('\n')?;
             write_bytes(out, &inner)
         }
+        Ok((_, Message::Error(inner))) => write!(out, "\nOFPT_ERROR: {}", inner.code),
         Ok((header, inner)) => {
             out.write_char('\n')?;
             message(&header, &inner).write(out, detail)
@@ -208,6 +209,35 @@ mod tests {
         ] {
             assert_eq!(written(experimenter, data), text);
         }
+    }
+
+    /// Each level is an error about a message that adds the next error to a bundle.
+    #[test]
+    fn errors_in_bundles_are_not_followed() {
+        let mut message = Vec::new();
+        while message.len() < 60_000 {
+            let add = [&[4, 4][..], &length(message.len() + 24), &[0, 0, 0, 9]].concat();
+            let add = [
+                &add[..],
+                &[0x4f, 0x4e, 0x46, 0, 0, 0, 8, 0xfd, 0, 0, 0, 7, 0, 0, 0, 1],
+            ]
+            .concat();
+            let add = [add, message].concat();
+            let error = [
+                &[4, 1][..],
+                &length(add.len() + 12),
+                &[0, 0, 0, 9, 0, 1, 0, 1],
+            ]
+            .concat();
+            message = [error, add].concat();
+        }
+        let (header, decoded) = Message::decode(&message).expect("a message");
+        let text = format!("{:#}", crate::text::message(&header, &decoded));
+        assert_eq!(text.matches("ONFT_BUNDLE_ADD_MESSAGE").count(), 1, "{text}");
+    }
+
+    fn length(bytes: usize) -> [u8; 2] {
+        (bytes as u16).to_be_bytes()
     }
 
     #[test]

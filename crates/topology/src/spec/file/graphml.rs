@@ -33,13 +33,61 @@ pub(super) fn is_xml(text: &str) -> bool {
 pub(super) fn plan(text: &str) -> Checked<Plan> {
     let text_from = text.trim_start_matches('\u{feff}');
     let skipped = text.len() - text_from.len();
-    let plan = Document::parse(text_from)
-        .map_err(|error| malformed(text_from, &error))
+    let plan = check_depth(text_from)
+        .and_then(|()| Document::parse(text_from).map_err(|error| malformed(text_from, &error)))
         .and_then(|document| Reader::new(&document)?.plan());
     plan.map_err(|wrong| Wrong {
         place: wrong.place.start + skipped..wrong.place.end + skipped,
         ..wrong
     })
+}
+
+/// The maximum depth of elements: the XML library recurses.
+const MAX_DEPTH: usize = 32;
+
+/// Refuses elements that are nested deeper than GraphML is.
+fn check_depth(text: &str) -> Checked<()> {
+    let (mut depth, mut at) = (0_usize, 0);
+    while let Some(start) = text[at..].find('<').map(|found| at + found) {
+        let tag = &text[start..];
+        let (length, change) = match tag.as_bytes().get(1) {
+            _ if tag.starts_with("<!--") => (end_of(tag, "-->"), 0),
+            _ if tag.starts_with("<![CDATA[") => (end_of(tag, "]]>"), 0),
+            Some(b'?') => (end_of(tag, "?>"), 0),
+            Some(b'!') => (end_of(tag, ">"), 0),
+            Some(b'/') => (end_of(tag, ">"), -1),
+            _ => {
+                let length = end_of_tag(tag);
+                (length, isize::from(!tag[..length].ends_with("/>")))
+            }
+        };
+        depth = depth.saturating_add_signed(change);
+        if depth > MAX_DEPTH {
+            let problem = format!("elements are nested deeper than {MAX_DEPTH}; expected GraphML");
+            return Err(Wrong::new(start..start, problem));
+        }
+        at = start + length;
+    }
+    Ok(())
+}
+
+/// Returns the position after `end`, or the end of the text.
+fn end_of(text: &str, end: &str) -> usize {
+    text.find(end).map_or(text.len(), |found| found + end.len())
+}
+
+/// Returns the position after a tag, in whose quoted values there may be a `>`.
+fn end_of_tag(tag: &str) -> usize {
+    let mut quote = None;
+    for (at, byte) in tag.bytes().enumerate() {
+        match (byte, quote) {
+            (b'"' | b'\'', None) => quote = Some(byte),
+            (_, Some(open)) if byte == open => quote = None,
+            (b'>', None) => return at + 1,
+            _ => {}
+        }
+    }
+    tag.len()
 }
 
 /// The error of the XML library, whose position is a line and a column.
@@ -376,6 +424,19 @@ mod tests {
             let error = error(&text);
             assert!(error.contains(expected), "{error}\n{expected}");
         }
+    }
+
+    #[test]
+    fn deep_nesting_is_an_error() {
+        let deep = "<a>".repeat(1_000_000);
+        let expected = "1:97: elements are nested deeper than 32; expected GraphML";
+        assert_eq!(error(&deep), expected);
+        let quoted = r#"<a b="/>">"#.repeat(33);
+        assert!(error(&quoted).contains("nested deeper"));
+        // Comments, declarations and empty elements do not count.
+        let flat = "<!-- <a> --><a/><?a?>".repeat(100);
+        assert!(!error(&format!("<graphml>{flat}")).contains("nested"));
+        assert!(error("<!DOCTYPE a [<!ENTITY b 'c'>]><graphml/>").contains("DTD"));
     }
 
     #[test]
