@@ -24,7 +24,11 @@
 //! within the interval: the offsets of consecutive ports are spread as evenly as possible (van der Corput's sequence), so
 //! that a thousand switches that joined together do not get their probes together.
 //!
-//! **Cost.** Each call: a few look-ups in ordered maps. 250 bytes per port.
+//! **Cost.** Each call: a few look-ups in ordered maps. 250 bytes per port. What a switch with many ports needs is done in
+//! portions of [`PORTION`] ports, one in each turn of the timers (`backlog.rs`): callers hold a lock that other switches wait for.
+
+mod backlog;
+mod ports;
 
 use super::damping::Damping;
 use super::probe::Probe;
@@ -32,6 +36,8 @@ use super::{DiscoveryConfig, DiscoveryEvent, DownReason, Refusal};
 use crate::flooding::{PortRole, SeenPort};
 use crate::offload::ServiceOffload;
 use crate::timers::Timers;
+use backlog::Backlog;
+use ports::Ports;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -53,6 +59,9 @@ const DOUBT_PAUSE: Duration = Duration::from_millis(100);
 /// The number of other ports whose flap history is kept for one port. A link has one other end; further ones are for
 /// links that are moved, or forged.
 const MAX_DAMPINGS_PER_PORT: usize = 16;
+
+/// The maximum number of ports, or due timers, that one call handles.
+const PORTION: usize = 256;
 
 /// Identifies a connection of a switch: of two with the same datapath id, the one that came up last represents it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,10 +86,13 @@ pub(super) struct Links {
     last_place: u32,
     switches: BTreeMap<DatapathId, Owner>,
     /// The ports that are up.
-    ports: BTreeMap<PortId, PortState>,
+    ports: Ports,
     /// By the ends of the link, lower end first.
     dampings: BTreeMap<(PortId, PortId), Damping>,
     timers: Timers<Timer>,
+    backlog: Backlog,
+    /// See [`PORTION`]; lower in tests.
+    portion: usize,
     probes: Vec<Probe>,
     events: VecDeque<DiscoveryEvent>,
     has_new_links: bool,
@@ -165,6 +177,19 @@ impl PortState {
         self.heard.is_some() || self.heard_by.is_some()
     }
 
+    /// Doubts that no switch is behind it; returns when its probe is due, or `None` if that is known already. If it was in
+    /// doubt just now, it is doubted again as soon as that is allowed.
+    fn doubt(&mut self, now: Instant) -> Option<Instant> {
+        match self.next_doubt.filter(|next| *next > now) {
+            Some(_) if std::mem::replace(&mut self.is_doubted_again, true) => None,
+            Some(next) => Some(next),
+            None => {
+                self.note_doubt(now);
+                Some(now)
+            }
+        }
+    }
+
     /// It is being probed because it is in doubt.
     fn note_doubt(&mut self, now: Instant) {
         self.next_doubt = Some(now + DOUBT_PAUSE);
@@ -190,9 +215,11 @@ impl Links {
             last_stamp: 0,
             last_place: 0,
             switches: BTreeMap::new(),
-            ports: BTreeMap::new(),
+            ports: Ports::default(),
             dampings: BTreeMap::new(),
             timers: Timers::default(),
+            backlog: Backlog::default(),
+            portion: PORTION,
             probes: Vec::new(),
             events: VecDeque::new(),
             has_new_links: false,
@@ -206,7 +233,8 @@ impl Links {
         Self { offload, ..self }
     }
 
-    /// Adds a switch that connected, with these ports. It replaces an earlier one with this id.
+    /// Adds a switch that connected, with these ports: a portion of them at once, the others by [`Links::handle_timeout`]. It
+    /// replaces an earlier one with this id.
     pub fn handle_switch_up(
         &mut self,
         switch: DatapathId,
@@ -218,31 +246,13 @@ impl Links {
         self.switches.insert(switch, owner);
         self.has_new_links = true;
         self.events.push_back(DiscoveryEvent::SwitchUp(switch));
-        for port in ports {
+        let joined_at = self.stamp(now);
+        let (first, others) = ports.split_at(ports.len().min(self.portion));
+        for port in first {
             self.handle_port(switch, owner, port, now);
         }
-        self.doubt_ports_of_others(switch, now);
-    }
-
-    /// A switch has joined, and any port without a known neighbour may lead to it. Probes from its own ports show that only
-    /// if links carry both directions.
-    fn doubt_ports_of_others(&mut self, joined: DatapathId, now: Instant) {
-        let others = self.ports.iter_mut().filter(|(id, port)| {
-            let is_doubtful = matches!(port.role(), PortRole::Host | PortRole::Unclassified);
-            id.switch != joined && is_doubtful && !is_local(**id)
-        });
-        for (id, port) in others {
-            // If it was in doubt just now, it is doubted again as soon as that is allowed.
-            let due = match port.next_doubt.filter(|next| *next > now) {
-                Some(_) if std::mem::replace(&mut port.is_doubted_again, true) => continue,
-                Some(next) => next,
-                None => {
-                    port.note_doubt(now);
-                    now
-                }
-            };
-            self.timers.set(Timer::Probe(*id), due);
-        }
+        self.backlog.add_ports(switch, others, now);
+        self.backlog.doubt_ports(joined_at, now);
     }
 
     /// A switch disconnected, unless another connection represents it by now.
@@ -258,10 +268,11 @@ impl Links {
         if !self.is_owner(switch, owner) || (port.port_no.is_reserved() && !is_local(id)) {
             return;
         }
+        self.backlog.forget_port(id);
         if !is_up(port) {
             return self.remove_port(id, DownReason::Port, now);
         }
-        match self.ports.get_mut(&id) {
+        match self.ports.get_mut(id) {
             Some(state) => {
                 state.hw_addr = port.hw_addr;
                 self.has_new_ports |= state.takes_floods != takes_floods(port);
@@ -280,8 +291,10 @@ impl Links {
         port_no: PortNo,
         now: Instant,
     ) {
+        let id = PortId::new(switch, port_no);
         if self.is_owner(switch, owner) {
-            self.remove_port(PortId::new(switch, port_no), DownReason::Port, now);
+            self.backlog.forget_port(id);
+            self.remove_port(id, DownReason::Port, now);
         }
     }
 
@@ -294,10 +307,10 @@ impl Links {
         stamp: u64,
         now: Instant,
     ) {
-        if !self.is_owner(at.switch, owner) || !self.ports.contains_key(&at) {
+        if !self.is_owner(at.switch, owner) || !self.ports.contains(at) {
             return;
         }
-        if let Some(heard_by) = self.ports.get(&from).and_then(|port| port.heard_by) {
+        if let Some(heard_by) = self.ports.get(from).and_then(|port| port.heard_by) {
             self.note_settled(heard_by);
         }
         match self.check_probe(at, from, stamp, now) {
@@ -330,7 +343,7 @@ impl Links {
         let is_doubtful = |port: &&mut PortState| {
             port.role() == PortRole::Host && port.next_doubt.is_none_or(|next| next <= now)
         };
-        let port = self.ports.get_mut(&id).filter(is_doubtful);
+        let port = self.ports.get_mut(id).filter(is_doubtful);
         let is_due = port.is_some() && !is_local(id);
         if let Some(port) = port {
             port.note_doubt(now);
@@ -341,9 +354,13 @@ impl Links {
         is_due
     }
 
-    /// Does everything that is due.
+    /// Does what is due, at most a portion: [`Links::poll_timeout`] is then not after `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
-        while let Some(timer) = self.timers.pop_due(now) {
+        self.work_off_backlog(now);
+        for _ in 0..self.portion {
+            let Some(timer) = self.timers.pop_due(now) else {
+                return;
+            };
             match timer {
                 Timer::Probe(port) => self.probe_regularly(port, now),
                 Timer::AskAgain(port, _) => self.ask_again(port, now),
@@ -356,7 +373,11 @@ impl Links {
 
     /// When [`Links::handle_timeout`] has something to do next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.timers.next()
+        self.backlog
+            .due()
+            .into_iter()
+            .chain(self.timers.next())
+            .min()
     }
 
     /// Returns the probes to send now, in order. Probes that result from a call about a switch are for that switch.
@@ -399,11 +420,11 @@ impl Links {
 
     fn links(&self) -> impl Iterator<Item = DirectedLink> {
         let ports = self.ports.iter();
-        ports.filter_map(|(&from, state)| state.link.map(|to| DirectedLink::new(from, to)))
+        ports.filter_map(|(from, state)| state.link.map(|to| DirectedLink::new(from, to)))
     }
 
     fn seen_ports(&self) -> impl Iterator<Item = SeenPort> {
-        self.ports.iter().map(|(&port, state)| SeenPort {
+        self.ports.iter().map(|(port, state)| SeenPort {
             port,
             role: state.role(),
             takes_floods: state.takes_floods,
@@ -418,11 +439,15 @@ impl Links {
         if self.switches.remove(&switch).is_none() {
             return;
         }
-        let all = PortId::new(switch, PortNo(0))..=PortId::new(switch, PortNo(u32::MAX));
-        let ports: Vec<_> = self.ports.range(all).map(|(&port, _)| port).collect();
-        for port in ports {
+        let ports = self.ports.of_switch(switch);
+        let ends = ports.filter(|(_, port)| port.is_link_port());
+        let ends: Vec<_> = ends.map(|(id, _)| id).collect();
+        for port in ends {
             self.remove_port(port, DownReason::Switch, now);
         }
+        let others = self.ports.take_switch(switch);
+        self.has_new_ports |= !others.is_empty();
+        self.backlog.remove_switch(switch, others, now);
         self.has_new_links = true;
         self.events.push_back(DiscoveryEvent::SwitchDown(switch));
     }
@@ -442,12 +467,12 @@ impl Links {
     }
 
     fn remove_port(&mut self, port: PortId, reason: DownReason, now: Instant) {
-        if !self.ports.contains_key(&port) {
+        if !self.ports.contains(port) {
             return;
         }
         self.forget_heard(port, reason, now);
         self.forget_heard_by(port, reason, now);
-        self.ports.remove(&port);
+        self.ports.remove(port);
         self.has_new_ports = true;
         self.cancel_timers(port);
     }
@@ -468,9 +493,9 @@ impl Links {
     /// Forgets the origin that `at` heard: the link goes down, and the neighbour is no longer heard by it.
     fn forget_heard(&mut self, at: PortId, reason: DownReason, now: Instant) {
         self.take_down(at, reason);
-        let heard = self.ports.get_mut(&at).and_then(|port| port.heard.take());
+        let heard = self.ports.get_mut(at).and_then(|port| port.heard.take());
         if let Some(Heard { from, .. }) = heard {
-            if let Some(port) = self.ports.get_mut(&from) {
+            if let Some(port) = self.ports.get_mut(from) {
                 port.heard_by = None;
             }
             self.has_new_ports = true;
@@ -481,7 +506,7 @@ impl Links {
 
     /// Forgets the port where the probes of `from` arrive.
     fn forget_heard_by(&mut self, from: PortId, reason: DownReason, now: Instant) {
-        let heard_by = self.ports.get(&from).and_then(|port| port.heard_by);
+        let heard_by = self.ports.get(from).and_then(|port| port.heard_by);
         if let Some(port) = heard_by {
             self.forget_heard(port, reason, now);
         }
@@ -490,7 +515,7 @@ impl Links {
     /// The port's state has changed: it will be classified once it has had time for probes.
     fn settle(&mut self, id: PortId, now: Instant) {
         let classify_at = now + self.config.settle_time;
-        if let Some(port) = self.ports.get_mut(&id) {
+        if let Some(port) = self.ports.get_mut(id) {
             port.classify_at = Some(classify_at);
             self.timers.set(Timer::Classify(id), classify_at);
             for (which, share) in ASK_AGAIN_AT.into_iter().enumerate() {
@@ -501,10 +526,10 @@ impl Links {
     }
 
     fn take_down(&mut self, port: PortId, reason: DownReason) {
-        let Some(other) = self.ports.get_mut(&port).and_then(|port| port.link.take()) else {
+        let Some(other) = self.ports.get_mut(port).and_then(|port| port.link.take()) else {
             return;
         };
-        if let Some(other) = self.ports.get_mut(&other) {
+        if let Some(other) = self.ports.get_mut(other) {
             other.link = None;
         }
         if let Some(offload) = &self.offload {
@@ -519,7 +544,7 @@ impl Links {
     }
 
     fn check_probe(&self, at: PortId, from: PortId, stamp: u64, now: Instant) -> Check {
-        let Some(sender) = self.ports.get(&from) else {
+        let Some(sender) = self.ports.get(from) else {
             // The port went down while the probe was in flight.
             return Check::Old;
         };
@@ -545,7 +570,7 @@ impl Links {
     /// A switch may be behind these ports, and they must not become a link: flooding into them could close a loop.
     fn block(&mut self, ports: [PortId; 2]) {
         for port in ports {
-            if let Some(port) = self.ports.get_mut(&port) {
+            if let Some(port) = self.ports.get_mut(port) {
                 self.has_new_ports |= !port.is_blocked;
                 port.is_blocked = true;
             }
@@ -553,7 +578,7 @@ impl Links {
     }
 
     fn was_host(&self, port: PortId) -> bool {
-        self.ports.get(&port).is_some_and(|port| port.was_host)
+        self.ports.get(port).is_some_and(|port| port.was_host)
     }
 
     /// Handles a probe that has passed all checks. If the reverse direction is unknown, it is probed.
@@ -567,10 +592,10 @@ impl Links {
             self.timers
                 .set(Timer::Expire(at), now + self.config.timeout());
         }
-        if let Some(port) = self.ports.get_mut(&at) {
+        if let Some(port) = self.ports.get_mut(at) {
             port.heard = Some(Heard { from, at: now });
         }
-        if let Some(port) = self.ports.get_mut(&from) {
+        if let Some(port) = self.ports.get_mut(from) {
             port.heard_by = Some(at);
             port.heard_stamp = stamp;
         }
@@ -584,7 +609,7 @@ impl Links {
 
     /// Returns whether `from` is the port that `at` heard last.
     fn hears(&self, at: PortId, from: PortId) -> bool {
-        let heard = self.ports.get(&at).and_then(|port| port.heard);
+        let heard = self.ports.get(at).and_then(|port| port.heard);
         heard.is_some_and(|heard| heard.from == from)
     }
 
@@ -594,12 +619,12 @@ impl Links {
         let Some((probe, heard_at)) = settled.and_then(|offload| offload.settled_probe(at)) else {
             return;
         };
-        let heard = self.ports.get_mut(&at).and_then(|port| port.heard.as_mut());
+        let heard = self.ports.get_mut(at).and_then(|port| port.heard.as_mut());
         let Some(heard) = heard.filter(|heard| heard.from == probe.from) else {
             return;
         };
         heard.at = heard.at.max(heard_at);
-        if let Some(sender) = self.ports.get_mut(&probe.from) {
+        if let Some(sender) = self.ports.get_mut(probe.from) {
             sender.heard_stamp = sender.heard_stamp.max(probe.stamp);
         }
     }
@@ -649,7 +674,7 @@ impl Links {
 
     fn establish(&mut self, a: PortId, b: PortId) {
         for link in both_ways(a, b) {
-            if let Some(port) = self.ports.get_mut(&link.from) {
+            if let Some(port) = self.ports.get_mut(link.from) {
                 port.link = Some(link.to);
                 port.classify_at = None;
             }
@@ -659,7 +684,7 @@ impl Links {
     }
 
     fn refuse(&mut self, at: PortId, claimed: Option<PortId>, refusal: Refusal, now: Instant) {
-        let Some(port) = self.ports.get_mut(&at) else {
+        let Some(port) = self.ports.get_mut(at) else {
             return;
         };
         port.refusals += 1;
@@ -684,14 +709,14 @@ impl Links {
         let is_unsure = |state: &PortState| {
             state.classify_at.is_some_and(|at| now < at) && state.link.is_none()
         };
-        if self.ports.get(&port).is_some_and(is_unsure) {
+        if self.ports.get(port).is_some_and(is_unsure) {
             self.send_probe(port, now);
         }
     }
 
     fn classify(&mut self, id: PortId, now: Instant) {
         let is_due = |port: &&mut PortState| port.classify_at.is_some_and(|at| at <= now);
-        let Some(port) = self.ports.get_mut(&id).filter(is_due) else {
+        let Some(port) = self.ports.get_mut(id).filter(is_due) else {
             return;
         };
         port.classify_at = None;
@@ -708,7 +733,7 @@ impl Links {
 
     fn expire(&mut self, port: PortId, now: Instant) {
         self.note_settled(port);
-        let Some(heard) = self.ports.get(&port).and_then(|port| port.heard) else {
+        let Some(heard) = self.ports.get(port).and_then(|port| port.heard) else {
             return;
         };
         let due = heard.at + self.config.timeout();
@@ -738,7 +763,7 @@ impl Links {
     }
 
     fn is_up(&self, a: PortId, b: PortId) -> bool {
-        self.ports.get(&a).is_some_and(|port| port.link == Some(b))
+        self.ports.get(a).is_some_and(|port| port.link == Some(b))
     }
 
     fn send_probe(&mut self, from: PortId, now: Instant) {
@@ -746,7 +771,7 @@ impl Links {
             return;
         }
         let stamp = self.stamp(now);
-        if let Some(port) = self.ports.get(&from) {
+        if let Some(port) = self.ports.get(from) {
             self.probes.push(Probe {
                 from,
                 hw_addr: port.hw_addr,
@@ -758,7 +783,7 @@ impl Links {
 
     /// The next time at the port's offset in the interval.
     fn schedule_probe(&mut self, id: PortId, now: Instant) {
-        let Some(port) = self.ports.get(&id) else {
+        let Some(port) = self.ports.get(id) else {
             return;
         };
         let interval = self.config.probe_interval.as_nanos() as u64;

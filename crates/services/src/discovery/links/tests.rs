@@ -201,7 +201,7 @@ impl World {
     }
 
     fn role(&self, port: PortId) -> Option<PortRole> {
-        self.links.ports.get(&port).map(PortState::role)
+        self.links.ports.get(port).map(PortState::role)
     }
 
     /// Returns the links that must be found: wires in both directions between ports that are up, of connected switches.
@@ -461,6 +461,7 @@ fn a_flapping_port_needs_no_more_memory() {
     for id in 1..=2 {
         world.part(id);
     }
+    world.work_off();
     assert!(world.links.timers.len() <= 1, "that of the flaps is left");
 }
 
@@ -523,7 +524,7 @@ fn genuine_frames_at_other_ports_are_refused() {
     let refusal = refusal_of(&mut world, other, host, 20 * SECOND);
     assert_eq!(refusal, Some(Refusal::Replayed));
     world.pass(SECOND);
-    let stamp = world.links.ports[&a].heard_stamp;
+    let stamp = world.links.ports.get(a).unwrap().heard_stamp;
     let age = Duration::from_nanos(world.links.elapsed_ns(world.now) - stamp);
     let refusal = refusal_of(&mut world, other, a, age);
     assert_eq!(refusal, Some(Refusal::Duplicated));
@@ -678,15 +679,15 @@ impl World {
 
     /// Checks the invariants.
     fn check(&self) {
-        for (&id, port) in &self.links.ports {
+        for (id, port) in self.links.ports.iter() {
             if let Some(heard) = port.heard {
-                assert_eq!(self.links.ports[&heard.from].heard_by, Some(id));
+                assert_eq!(self.links.ports.get(heard.from).unwrap().heard_by, Some(id));
             }
             if let Some(heard_by) = port.heard_by {
                 assert!(self.links.hears(heard_by, id));
             }
             if let Some(other) = port.link {
-                assert_eq!(self.links.ports[&other].link, Some(id));
+                assert_eq!(self.links.ports.get(other).unwrap().link, Some(id));
                 assert!(self.links.hears(id, other) && self.links.hears(other, id));
             }
         }
@@ -698,8 +699,10 @@ proptest! {
     #[test]
     fn all_links_are_finally_found(
         happenings in prop::collection::vec(happening(), 1..80),
+        portion in prop::sample::select(vec![1, 2, 3, PORTION]),
     ) {
         let mut world = World::new();
+        world.links.portion = portion;
         happenings.into_iter().for_each(|happening| world.happen(happening));
         world.pass(Duration::from_secs(120));
         prop_assert_eq!(world.found(), world.truth());
@@ -715,7 +718,7 @@ proptest! {
         prop_assert_eq!(told.into_iter().collect::<Vec<_>>(), world.found());
         // Every port that is neither a link port nor hears a probe is a host port.
         let topology = Topology::new(world.owners.keys().copied(), world.found());
-        for (&id, port) in &world.links.ports {
+        for (id, port) in world.links.ports.iter() {
             let expected = match (topology.is_link_port(id), port.is_link_port()) {
                 (true, _) => PortRole::Link,
                 (false, true) => PortRole::Blocked,
@@ -752,7 +755,7 @@ fn a_doubted_host_port_is_probed_at_a_limited_rate() {
 fn a_one_way_port_is_no_host_port_once_its_peer_has_joined() {
     let mut world = World::new();
     let (a, b) = (port_id(1, 1), port_id(2, 1));
-    let role = |world: &World| world.links.ports[&a].role();
+    let role = |world: &World| world.links.ports.get(a).unwrap().role();
     world.join(1);
     world.plug(a, b);
     // Frames from the second switch to the first are lost.
@@ -805,4 +808,95 @@ fn a_settled_probe_is_refused_at_another_port() {
     let refusal = Refusal::Duplicated;
     let is_refused = |event: &DiscoveryEvent| matches!(event, DiscoveryEvent::Refused { at, refusal: found, .. } if *at == other && *found == refusal);
     assert!(world.events.iter().any(is_refused), "{:?}", world.events);
+}
+
+/// More ports than a portion, but not a multiple of it.
+const MANY_PORTS: u32 = 10 * PORTION as u32 + 7;
+
+impl World {
+    fn join_with_many_ports(&mut self, switch: u64) {
+        let ports: Vec<_> = (1..=MANY_PORTS)
+            .map(|port_no| self.port(port_id(switch, port_no)))
+            .collect();
+        let (id, owner) = (DatapathId(switch), Owner(switch));
+        self.owners.insert(id, owner);
+        self.links.handle_switch_up(id, owner, &ports, self.now);
+    }
+
+    /// Lets the timers do what is due now; returns the most probes that resulted from one call.
+    fn work_off(&mut self) -> usize {
+        let mut most = 0;
+        while self.links.poll_timeout().is_some_and(|due| due <= self.now) {
+            self.links.handle_timeout(self.now);
+            let probes = self.links.poll_probes();
+            most = most.max(probes.len());
+            self.sent
+                .extend(probes.into_iter().map(|probe| (self.now, probe)));
+        }
+        most
+    }
+
+    /// The ports to which probes have been sent since the last call, each once.
+    fn take_probed(&mut self) -> BTreeSet<PortId> {
+        self.sent.drain(..).map(|(_, probe)| probe.from).collect()
+    }
+}
+
+#[test]
+fn each_call_handles_a_portion_of_many_ports() {
+    let mut world = World::new();
+    world.join_with_many_ports(1);
+    assert_eq!(world.links.poll_probes().len(), PORTION, "the join");
+    assert!(world.work_off() <= 2 * PORTION);
+    assert_eq!(world.links.port_count(), MANY_PORTS as usize);
+    let probed = world.take_probed();
+    assert_eq!(probed.len(), MANY_PORTS as usize - PORTION);
+    world.now += SECOND;
+    assert!(world.work_off() <= PORTION, "probes while ports settle");
+
+    // Another switch may be behind any of them.
+    world.take_probed();
+    world.join(2);
+    let own_probes = std::mem::take(&mut world.sent);
+    assert_eq!(own_probes.len(), PORTS as usize);
+    assert!(world.work_off() <= PORTION, "ports in doubt");
+    let probed = world.take_probed();
+    let of_first = probed.iter().filter(|port| port.switch == DatapathId(1));
+    assert_eq!(of_first.count(), MANY_PORTS as usize);
+
+    world.part(1);
+    assert_eq!(world.links.port_count(), PORTS as usize);
+    assert!(world.links.timers.len() > 10 * PORTION, "cancelled later");
+    world.work_off();
+    let switch = |timer: &Timer| match timer {
+        Timer::Probe(port) | Timer::AskAgain(port, _) => port.switch,
+        Timer::Classify(port) | Timer::Expire(port) => port.switch,
+        Timer::Damping(port, _) => port.switch,
+    };
+    let left: BTreeSet<_> = world.links.timers.keys().map(switch).collect();
+    assert_eq!(left, BTreeSet::from([DatapathId(2)]));
+}
+
+#[test]
+fn what_a_switch_reports_of_a_port_replaces_what_was_to_be_added() {
+    let mut world = World::new();
+    world.join_with_many_ports(1);
+    let id = DatapathId(1);
+    let (removed, down, changed) = (MANY_PORTS, MANY_PORTS - 1, MANY_PORTS - 2);
+    world
+        .links
+        .handle_port_removed(id, Owner(1), PortNo(removed), world.now);
+    world.set_port(port_id(1, down), false);
+    let mut port = world.port(port_id(1, changed));
+    port.hw_addr = MacAddr::new([2, 0, 0, 0, 0, 9]);
+    world.links.handle_port(id, Owner(1), &port, world.now);
+    world.work_off();
+    assert_eq!(world.links.port_count(), MANY_PORTS as usize - 2);
+    let found = world.links.ports.get(port_id(1, changed));
+    assert_eq!(found.map(|found| found.hw_addr), Some(port.hw_addr));
+    // One that leaves meanwhile leaves nothing.
+    world.join_with_many_ports(1);
+    world.part(1);
+    world.work_off();
+    assert_eq!((world.links.port_count(), world.links.timers.len()), (0, 0));
 }

@@ -1,0 +1,147 @@
+//! What a switch with many ports leaves to do when it joins or leaves, done in portions: whoever calls [`Links`] holds a lock
+//! that handlers of other switches wait for, and 65,536 ports at once would take a second.
+
+use super::ports::SwitchPorts;
+use super::{Links, Timer, is_local};
+use crate::flooding::PortRole;
+use std::collections::BTreeMap;
+use std::time::Instant;
+use urtica_topology::PortId;
+use urtica_wire::{DatapathId, Port, PortNo};
+
+/// The first port of all.
+const FIRST_PORT: PortId = PortId::new(DatapathId(0), PortNo(0));
+
+/// See the module's documentation.
+#[derive(Default)]
+pub(super) struct Backlog {
+    /// When the oldest of it was added.
+    since: Option<Instant>,
+    /// Ports of connected switches that are still to be added.
+    new_ports: BTreeMap<DatapathId, BTreeMap<PortNo, Port>>,
+    /// Ports of switches that have left, whose timers are still to be cancelled.
+    removed_ports: BTreeMap<DatapathId, SwitchPorts>,
+    doubt: Option<Doubt>,
+}
+
+/// A pass over all ports that doubts those without a known neighbour, as they may lead to a switch that has joined.
+struct Doubt {
+    /// The next port.
+    next: PortId,
+    /// Ports whose first stamp is higher came up later, and were probed then.
+    joined_at: u64,
+    /// Whether another switch joined after the pass began: the ports before `next` are doubted again.
+    is_repeated: bool,
+}
+
+impl Backlog {
+    /// When it is due: once something is in it.
+    pub fn due(&self) -> Option<Instant> {
+        self.since
+    }
+
+    /// Ports of a switch to add.
+    pub fn add_ports(&mut self, switch: DatapathId, ports: &[Port], now: Instant) {
+        if !ports.is_empty() {
+            let ports = ports.iter().map(|port| (port.port_no, *port)).collect();
+            self.new_ports.insert(switch, ports);
+            self.since.get_or_insert(now);
+        }
+    }
+
+    /// A port has changed or is gone: what was to be added is out of date.
+    pub fn forget_port(&mut self, port: PortId) {
+        if let Some(ports) = self.new_ports.get_mut(&port.switch) {
+            ports.remove(&port.port_no);
+        }
+    }
+
+    /// A switch has left, with these ports.
+    pub fn remove_switch(&mut self, switch: DatapathId, mut ports: SwitchPorts, now: Instant) {
+        self.new_ports.remove(&switch);
+        if !ports.is_empty() {
+            self.removed_ports
+                .entry(switch)
+                .or_default()
+                .append(&mut ports);
+            self.since.get_or_insert(now);
+        }
+    }
+
+    /// Has the ports that came up before this stamp doubted.
+    pub fn doubt_ports(&mut self, joined_at: u64, now: Instant) {
+        let next = self.doubt.as_ref().map_or(FIRST_PORT, |doubt| doubt.next);
+        self.doubt = Some(Doubt {
+            next,
+            joined_at,
+            is_repeated: next != FIRST_PORT,
+        });
+        self.since.get_or_insert(now);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.new_ports.is_empty() && self.removed_ports.is_empty() && self.doubt.is_none()
+    }
+}
+
+/// Removes and returns the first ports of the first switch, at most `portion`.
+fn take_portion<P>(
+    switches: &mut BTreeMap<DatapathId, BTreeMap<PortNo, P>>,
+    portion: usize,
+) -> Vec<(PortId, P)> {
+    let Some(mut first) = switches.first_entry() else {
+        return Vec::new();
+    };
+    let (switch, ports) = (*first.key(), first.get_mut());
+    let taken = std::iter::from_fn(|| ports.pop_first()).take(portion);
+    let taken = taken.map(|(port_no, port)| (PortId::new(switch, port_no), port));
+    let taken = taken.collect();
+    if ports.is_empty() {
+        first.remove();
+    }
+    taken
+}
+
+impl Links {
+    /// Does a portion of each kind of work in the backlog.
+    pub(super) fn work_off_backlog(&mut self, now: Instant) {
+        for (id, port) in take_portion(&mut self.backlog.new_ports, self.portion) {
+            if let Some(&owner) = self.switches.get(&id.switch) {
+                self.handle_port(id.switch, owner, &port, now);
+            }
+        }
+        for (id, _) in take_portion(&mut self.backlog.removed_ports, self.portion) {
+            // Its switch may have joined again.
+            if !self.ports.contains(id) {
+                self.cancel_timers(id);
+            }
+        }
+        if let Some(doubt) = self.backlog.doubt.take() {
+            self.backlog.doubt = self.doubt_portion(doubt, now);
+        }
+        if self.backlog.is_empty() {
+            self.backlog.since = None;
+        }
+    }
+
+    /// Doubts the next ports of the pass; returns what remains of it.
+    fn doubt_portion(&mut self, doubt: Doubt, now: Instant) -> Option<Doubt> {
+        let mut ports = self.ports.range_mut(doubt.next..);
+        for (id, port) in ports.by_ref().take(self.portion) {
+            let is_doubtful = matches!(port.role(), PortRole::Host | PortRole::Unclassified);
+            if port.first_stamp < doubt.joined_at && is_doubtful && !is_local(id) {
+                if let Some(due) = port.doubt(now) {
+                    self.timers.set(Timer::Probe(id), due);
+                }
+            }
+        }
+        match ports.next() {
+            Some((next, _)) => Some(Doubt { next, ..doubt }),
+            None => doubt.is_repeated.then_some(Doubt {
+                next: FIRST_PORT,
+                is_repeated: false,
+                ..doubt
+            }),
+        }
+    }
+}
