@@ -1,23 +1,28 @@
-//! Checks of nftables and iptables for rules that drop switches' packets.
+//! Checks of the firewall: a connection through a copy of each of its tables.
+//!
+//! **How.** The kernel itself judges, in two network namespaces that nobody else sees (`copy.rs`): one has the machine's
+//! interfaces and addresses, and one table; from the other a switch connects. So sets, jumps, policies and the replies count
+//! as on the machine, whose own rules and interfaces stay as they are. The commands that are shown have been tried there, too.
 
-mod iptables;
-mod nft;
-mod rules;
+mod copy;
+mod interfaces;
+mod tables;
 
 use crate::plan::Plan;
-use crate::program::{NoAnswer, ask};
+use crate::program::NoAnswer;
 use crate::{Facts, Finding};
-use rules::{Fate, Probe, Ruleset};
-use std::fs;
-
-/// The tables of the older half of iptables, which nft does not show.
-const LEGACY_TABLES: &str = "/proc/net/ip_tables_names";
+use copy::{Copy, Verdict};
+use interfaces::{Entrance, Interface};
+use std::net::SocketAddr;
+use tables::Table;
+use urtica_socket::Address;
 
 pub fn look(facts: &Facts) -> Vec<Finding> {
-    let plan = &facts.plan;
-    let (rulesets, unread) = read();
-    let judged = rulesets.iter().flat_map(|ruleset| judge(plan, ruleset));
-    let mut findings: Vec<Finding> = judged.chain(unread).collect();
+    let (tables, mut findings) = tables::read();
+    if !tables.is_empty() {
+        let judged = judge_all(&facts.plan, &tables);
+        findings.extend(judged.unwrap_or_else(|error| vec![not_tried(&error)]));
+    }
     if findings.is_empty() {
         let sentence = "No firewall rule of this machine drops packets to the controller's ports.";
         findings.push(Finding::ok("firewall", sentence));
@@ -25,75 +30,92 @@ pub fn look(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// Reads the rules, and reports unreadable ones.
-fn read() -> (Vec<Ruleset>, Vec<Finding>) {
-    let mut answers = Vec::new();
-    let nft = ask("nft", &["-j", "list", "ruleset"]).map(|said| nft::parse(&said));
-    let has_nft = !matches!(nft, Err(NoAnswer::Missing(_)));
-    let is_legacy = fs::read_to_string(LEGACY_TABLES).is_ok_and(|names| !names.trim().is_empty());
-    let iptables = if is_legacy && has_nft {
-        "iptables-legacy"
-    } else {
-        "iptables"
-    };
-    if has_nft {
-        answers.push(("nft list ruleset", nft));
-    }
-    if !has_nft || is_legacy {
-        let rules = ask(iptables, &["-S"]).map(|said| Some(iptables::parse(&said)));
-        answers.push(("iptables -S", rules));
-    }
-    let (mut rulesets, mut unread) = (Vec::new(), Vec::new());
-    for (command, answer) in answers {
-        match answer {
-            Ok(Some(ruleset)) => rulesets.push(ruleset),
-            Ok(None) => unread.push(not_looked_at(command, "the output of nft cannot be parsed")),
-            Err(NoAnswer::Missing(_)) => unread.push(not_installed()),
-            Err(error) => unread.push(not_looked_at(command, &error.to_string())),
+fn not_tried(error: &NoAnswer) -> Finding {
+    let sentence = format!("Firewall rules were not checked: {error}.");
+    Finding::note("firewall-not-looked-at", sentence).command("sudo urtica doctor firewall")
+}
+
+fn judge_all(plan: &Plan, tables: &[Table]) -> Result<Vec<Finding>, NoAnswer> {
+    let interfaces = interfaces::read()?;
+    let judge = |copy: &mut Copy| {
+        let mut findings = Vec::new();
+        for table in tables {
+            match copy.load(table) {
+                Ok(()) => findings.extend(judge(plan, copy, table, &interfaces)),
+                Err(error) => findings.push(tables::not_read(table, &error)),
+            }
+            copy.unload(table);
         }
-    }
-    (rulesets, unread)
+        findings
+    };
+    Copy::with(&interfaces, judge)
 }
 
-fn not_looked_at(command: &str, why: &str) -> Finding {
-    let sentence = format!("Firewall rules were not checked: {why}.");
-    Finding::note("firewall-not-looked-at", sentence).command(format!("sudo {command}"))
-}
-
-fn not_installed() -> Finding {
-    let sentence = "Firewall rules were not checked: neither nft nor iptables is installed.";
-    Finding::note("firewall-not-looked-at", sentence)
-        .command("apt-get install nftables && nft list ruleset")
-}
-
-fn judge(plan: &Plan, ruleset: &Ruleset) -> Vec<Finding> {
+/// Judges the table that the copy has.
+fn judge(plan: &Plan, copy: &Copy, table: &Table, interfaces: &[Interface]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (socket, address) in plan.sockets() {
-        let probe = Probe {
-            port: socket.port(),
-            is_local: socket.ip().is_loopback(),
-            version: if socket.is_ipv4() { 4 } else { 6 },
-        };
-        for (chain, fate) in ruleset.fates(probe) {
-            let port = probe.port;
-            let finding = match fate {
-                Fate::Passes => continue,
-                Fate::Dropped(by) => Finding::problem(
-                    "firewall-drops",
-                    format!(
-                        "{address}: {by} drops packets to port {port}, so no switch reaches the controller."
-                    ),
-                ),
-                Fate::DroppedForSome(by) => Finding::note(
-                    "firewall-drops-some",
-                    format!(
-                        "{address}: {by} may drop packets of some switches to port {port}, since it depends on more \
-                         than the port."
-                    ),
-                ),
-            };
-            findings.push(finding.command(ruleset.command_to_accept(chain, port)));
+        let entrances = interfaces::entrances(interfaces, socket);
+        let tried: Vec<_> = entrances
+            .iter()
+            .filter_map(|entrance| Some((entrance, copy.connect(entrance, socket.port())?)))
+            .collect();
+        let blocked = tried
+            .iter()
+            .filter(|(_, verdict)| *verdict != Verdict::Passes);
+        if let Some((entrance, verdict)) = blocked.clone().next() {
+            let is_for_all = blocked.count() == tried.len() && !table.depends_on_source();
+            let finding = blocked_finding(address, table, entrance, *verdict, socket, is_for_all);
+            let commands = commands(copy, table, entrance, socket.port());
+            findings.push(commands.iter().fold(finding, Finding::command));
         }
     }
     findings
+}
+
+fn blocked_finding(
+    address: &Address,
+    table: &Table,
+    entrance: &Entrance,
+    verdict: Verdict,
+    socket: SocketAddr,
+    is_for_all: bool,
+) -> Finding {
+    let does = match verdict {
+        Verdict::Refused => "rejects",
+        _ => "drops",
+    };
+    let (table, port) = (table.name(), socket.port());
+    let sentence = format!(
+        "{address}: the firewall's table {table} {does} connections to port {port} {entrance}"
+    );
+    match is_for_all {
+        true => Finding::problem(
+            "firewall-drops",
+            format!("{sentence}, so no switch reaches the controller."),
+        ),
+        false => Finding::note(
+            "firewall-drops-some",
+            format!("{sentence}, but may accept those of other switches."),
+        ),
+    }
+}
+
+/// Commands after which a connection passes in the copy: the first that suffices, or all together.
+fn commands(copy: &Copy, table: &Table, entrance: &Entrance, port: u16) -> Vec<String> {
+    let passes = || copy.connect(entrance, port) == Some(Verdict::Passes);
+    let candidates = table.commands_to_accept(port);
+    for command in &candidates {
+        copy.run(command);
+        let suffices = passes();
+        copy.reload(table);
+        if suffices {
+            return vec![tables::for_manager(command, table, port)];
+        }
+    }
+    candidates.iter().for_each(|command| copy.run(command));
+    match passes() {
+        true => candidates,
+        false => vec![table.command_to_list()],
+    }
 }

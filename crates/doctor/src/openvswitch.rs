@@ -3,6 +3,8 @@
 mod bridges;
 mod controllers;
 mod database;
+mod target;
+mod trace;
 
 pub use database::{OpenVswitch, Row};
 
@@ -25,6 +27,7 @@ pub fn look(facts: &Facts) -> Vec<Finding> {
     for bridge in switch.bridges() {
         findings.extend(bridges::look(switch, bridge));
         findings.extend(controllers::look(switch, bridge, &facts.plan));
+        findings.extend(trace::look(switch, bridge));
     }
     findings.extend(bridges::same_datapath_ids(switch));
     if findings.is_empty() {

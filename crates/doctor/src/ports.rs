@@ -2,7 +2,7 @@
 
 use crate::finding::{capital, quoted};
 use crate::plan::Plan;
-use crate::sockets::{Listening, listening};
+use crate::sockets::{TcpSocket, listening};
 use crate::{Facts, Finding};
 use rustix::io::Errno;
 use socket2::{Domain, Socket, Type};
@@ -45,7 +45,7 @@ pub fn look(facts: &Facts) -> Vec<Finding> {
 
 fn look_at_port(
     plan: &Plan,
-    listening: &[Listening],
+    listening: &[TcpSocket],
     address: &Address,
     socket: SocketAddr,
 ) -> Option<Finding> {
@@ -98,7 +98,7 @@ fn everywhere(address: &Address) -> String {
 
 fn taken(
     plan: &Plan,
-    listening: &[Listening],
+    listening: &[TcpSocket],
     address: &Address,
     socket: SocketAddr,
     elsewhere: &str,
@@ -106,7 +106,7 @@ fn taken(
     let mut holders = listening
         .iter()
         .filter(|listening| listening.is_in_the_way_of(socket));
-    let Some(process) = holders.find_map(Listening::process) else {
+    let Some(process) = holders.find_map(TcpSocket::process) else {
         let sentence = format!(
             "{address}: port {} is taken by a program that only root can see, so the controller cannot listen there.",
             socket.port()
@@ -129,7 +129,7 @@ fn taken(
     Finding::problem("port-taken", sentence).command(process.command_to_end())
 }
 
-fn look_at_http(plan: &Plan, listening: &[Listening]) -> Option<Finding> {
+fn look_at_http(plan: &Plan, listening: &[TcpSocket]) -> Option<Finding> {
     let address = plan.northbound.unwrap_or(HTTP);
     let mut sockets = listening.iter();
     let process = sockets

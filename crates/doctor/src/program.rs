@@ -1,8 +1,8 @@
 //! Queries of other programs.
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
-use std::process::{Command, Stdio};
+use std::io::{ErrorKind, Write};
+use std::process::{Command, Output, Stdio};
 
 /// The reason why a program did not answer.
 #[derive(Debug, thiserror::Error)]
@@ -19,16 +19,15 @@ pub enum NoAnswer {
 /// # Errors
 /// [`NoAnswer`].
 pub fn ask(program: &str, arguments: &[&str]) -> Result<String, NoAnswer> {
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null());
-    command.env("PATH", search_path());
-    let output = command
-        .env("LC_ALL", "C")
-        .output()
-        .map_err(|error| match error.kind() {
-            ErrorKind::NotFound => NoAnswer::Missing(program.to_owned()),
-            _ => NoAnswer::Refused(format!("{program} does not start: {error}")),
-        })?;
+    ask_with_input(program, arguments, "")
+}
+
+/// [`ask`], for a program that reads its input.
+pub fn ask_with_input(program: &str, arguments: &[&str], input: &str) -> Result<String, NoAnswer> {
+    let output = output(program, arguments, input).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => NoAnswer::Missing(program.to_owned()),
+        _ => NoAnswer::Refused(format!("{program} does not start: {error}")),
+    })?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
@@ -38,6 +37,25 @@ pub fn ask(program: &str, arguments: &[&str]) -> Result<String, NoAnswer> {
         said if said.is_empty() => format!("{program} gave up ({})", output.status),
         said => said,
     }))
+}
+
+fn output(program: &str, arguments: &[&str], input: &str) -> std::io::Result<Output> {
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .env("PATH", search_path())
+        .env("LC_ALL", "C");
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let stdin = child.stdin.take();
+    std::thread::scope(|scope| {
+        // Beside its output, of which a pipe takes only so much. A program that ends early has no use for the rest.
+        scope.spawn(|| stdin.map(|mut stdin| stdin.write_all(input.as_bytes())));
+        child.wait_with_output()
+    })
 }
 
 /// Where programs are. Those of administrators are not on the path of others.

@@ -1,4 +1,4 @@
-//! Who listens where, from `/proc`.
+//! Who listens where, and is connected to what, from `/proc`.
 
 use crate::finding::quoted;
 use std::fs;
@@ -7,10 +7,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// The state of a listening socket in `/proc/net/tcp`.
 const LISTEN: &str = "0A";
 
-/// A socket that listens.
+/// The state of a connected one.
+const ESTABLISHED: &str = "01";
+
+/// A socket of TCP.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Listening {
+pub struct TcpSocket {
+    /// Its own address.
     pub address: SocketAddr,
+    remote: SocketAddr,
+    state: String,
     inode: u64,
 }
 
@@ -24,30 +30,42 @@ pub struct Process {
 }
 
 /// All sockets of TCP that listen in this network namespace.
-pub fn listening() -> Vec<Listening> {
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(fs::read_to_string);
-    tables
-        .iter()
-        .flatten()
-        .flat_map(|table| parse(table))
-        .collect()
+pub fn listening() -> Vec<TcpSocket> {
+    in_state(LISTEN).collect()
 }
 
-fn parse(table: &str) -> Vec<Listening> {
+/// Returns `true` if a process of this name is connected to that address.
+pub fn is_connected(process: &str, remote: SocketAddr) -> bool {
+    let mut connected = in_state(ESTABLISHED).filter(|socket| socket.remote == remote);
+    connected.any(|socket| socket.process().is_some_and(|found| found.name == process))
+}
+
+fn in_state(state: &'static str) -> impl Iterator<Item = TcpSocket> {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(fs::read_to_string);
+    let tables = tables.into_iter().flatten();
+    let sockets = tables.flat_map(|table| parse(&table));
+    sockets.filter(move |socket| socket.state == state)
+}
+
+fn parse(table: &str) -> Vec<TcpSocket> {
     table.lines().filter_map(parse_line).collect()
 }
 
 /// `sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode …`
-fn parse_line(line: &str) -> Option<Listening> {
+fn parse_line(line: &str) -> Option<TcpSocket> {
     let fields: Vec<_> = line.split_whitespace().collect();
-    if *fields.get(3)? != LISTEN {
-        return None;
-    }
-    let (address, port) = fields.get(1)?.split_once(':')?;
-    Some(Listening {
-        address: SocketAddr::new(parse_ip(address)?, u16::from_str_radix(port, 16).ok()?),
+    Some(TcpSocket {
+        address: parse_address(fields.get(1)?)?,
+        remote: parse_address(fields.get(2)?)?,
+        state: (*fields.get(3)?).to_owned(),
         inode: fields.get(9)?.parse().ok()?,
     })
+}
+
+fn parse_address(text: &str) -> Option<SocketAddr> {
+    let (address, port) = text.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    Some(SocketAddr::new(parse_ip(address)?, port))
 }
 
 /// Words of 32 bits, each in the machine's byte order.
@@ -67,7 +85,7 @@ fn parse_ip(digits: &str) -> Option<IpAddr> {
     }
 }
 
-impl Listening {
+impl TcpSocket {
     /// Returns `true` if it prevents listening on that address.
     pub fn is_in_the_way_of(&self, wanted: SocketAddr) -> bool {
         let (own, other) = (self.address.ip(), wanted.ip());
@@ -141,7 +159,10 @@ mod tests {
             1: 0100007F:19FD 0100007F:8000 01 00000000:00000000 00:00000000 00000000     0        0 4712 1 0\n\
             2: 00000000000000000000000001000000:1F90 00000000000000000000000000000000:0000 0A 0:0 00:0 0 0 0 12 1\n\
             nonsense 0 0 0A\n";
-        let found = parse(table);
+        let mut found = parse(table);
+        let connected = found.remove(1);
+        assert_eq!(connected.state, ESTABLISHED);
+        assert_eq!(connected.remote.to_string(), "127.0.0.1:32768");
         let addresses: Vec<_> = found
             .iter()
             .map(|found| found.address.to_string())
@@ -163,6 +184,17 @@ mod tests {
         let process = found.unwrap().process().unwrap();
         assert_eq!(process.id, std::process::id());
         assert!(process.command_to_end().ends_with(&process.id.to_string()));
+    }
+
+    #[test]
+    fn our_own_connection_is_found() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let name = fs::read_to_string("/proc/self/comm").unwrap();
+        assert!(!is_connected(name.trim_end(), address));
+        let _connected = std::net::TcpStream::connect(address).unwrap();
+        assert!(is_connected(name.trim_end(), address));
+        assert!(!is_connected("another", address));
     }
 
     #[test]

@@ -4,6 +4,12 @@ use crate::error::ApiError;
 use crate::number::{Names, integer};
 use serde_json::{Map, Value};
 
+/// Continues a sentence about an unknown name with the one that was probably meant, if one of these resembles it.
+pub(crate) fn did_you_mean(name: &str, known: &[&str]) -> String {
+    let meant = likely(name, known);
+    meant.map_or_else(String::new, |meant| format!("; did you mean '{meant}'?"))
+}
+
 /// The field that was probably meant by another one.
 fn likely<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {
     /// Ryu's form of OpenFlow 1.4 and later.
@@ -20,14 +26,14 @@ fn likely<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {
     meant.or_else(nearest).copied()
 }
 
-/// Returns the Levenshtein distance of two words.
+/// Returns the Levenshtein distance of two words; capitals count as small letters.
 fn distance(from: &str, to: &str) -> usize {
     // The distance of the part of `from` read so far to each prefix of `to`.
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (index, letter) in from.bytes().take(MAX_KEY).enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], index + 1);
         for (column, other) in to.bytes().enumerate() {
-            let replaced = diagonal + usize::from(letter != other);
+            let replaced = diagonal + usize::from(!letter.eq_ignore_ascii_case(&other));
             diagonal = row[column + 1];
             row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
         }
@@ -78,6 +84,11 @@ impl<'a> Object<'a> {
     /// # Errors
     /// Names the first one, and the field that was probably meant.
     pub fn only(&self, known: &[&str]) -> Result<(), ApiError> {
+        self.only_in("", known)
+    }
+
+    /// [`Object::only`] for a part of which the sentence says where it is, such as " in OUTPUT".
+    pub fn only_in(&self, place: &str, known: &[&str]) -> Result<(), ApiError> {
         let unknown = |key: &&str| !known.contains(key);
         let Some(key) = self.map.keys().map(String::as_str).find(unknown) else {
             return Ok(());
@@ -87,13 +98,13 @@ impl<'a> Object<'a> {
         Err(match likely(key, known) {
             Some(meant) => {
                 let error = format!(
-                    "there is no field {path}; did you mean '{meant}'? Expected one of: {all}"
+                    "there is no field {path}{place}; did you mean '{meant}'? Expected one of: {all}"
                 );
                 ApiError::at(&path, error).example(self.path(meant))
             }
             None => ApiError::at(
                 &path,
-                format!("there is no field {path}; expected one of: {all}"),
+                format!("there is no field {path}{place}; expected one of: {all}"),
             ),
         })
     }

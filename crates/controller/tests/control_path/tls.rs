@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::time::Duration;
 use urtica_controller::{Controller, Running, SwitchInfo};
 use urtica_socket::{Stream, Tls};
-use urtica_wire::{Capabilities, DatapathId, Features, List, Message, Version, split_frame};
+use urtica_wire::{Capabilities, DatapathId, Features, Hello, List, Message, Version, split_frame};
 
 fn start(pki: &Pki, change: impl FnOnce(Controller) -> Controller) -> Running {
     let controller = Controller::new()
@@ -20,9 +20,10 @@ fn start(pki: &Pki, change: impl FnOnce(Controller) -> Controller) -> Running {
     change(controller).start().unwrap()
 }
 
-/// A 1.0 switch that speaks TLS.
+/// A switch that speaks TLS.
 struct TlsSwitch {
     stream: Stream,
+    version: Version,
     received: Vec<u8>,
 }
 
@@ -30,30 +31,45 @@ impl TlsSwitch {
     fn connect(running: &Running, tls: &Tls) -> Self {
         let socket = connect_to(&running.addresses()[0]);
         let stream = Stream::connect_tls(OwnedFd::from(socket), tls, DEADLINE).unwrap();
-        let received = Vec::new();
-        Self { stream, received }
+        Self {
+            stream,
+            version: Version::Of10,
+            received: Vec::new(),
+        }
     }
 
-    /// One that has said who it is.
+    /// A 1.0 switch that has said who it is.
     fn join(running: &Running, tls: &Tls, id: u64) -> Self {
-        let mut switch = Self::connect(running, tls);
+        Self::connect(running, tls).joined(id, 0)
+    }
+
+    /// The main connection of a 1.3 switch, or one of its auxiliary ones.
+    fn join_by(running: &Running, tls: &Tls, id: u64, auxiliary_id: u8) -> Self {
+        let connected = Self {
+            version: Version::Of13,
+            ..Self::connect(running, tls)
+        };
+        connected.joined(id, auxiliary_id)
+    }
+
+    fn joined(mut self, id: u64, auxiliary_id: u8) -> Self {
         let features = Message::FeaturesReply(Features {
             datapath_id: DatapathId(id),
             n_buffers: 0,
             n_tables: 1,
-            auxiliary_id: 0,
+            auxiliary_id,
             capabilities: Capabilities::empty(),
             actions: 0,
             ports: List::default(),
         });
-        switch.write(&[1, 0, 0, 8, 0, 0, 0, 0]);
-        switch.send(&features);
-        switch
+        self.send(&Message::Hello(Hello::default()));
+        self.send(&features);
+        self
     }
 
     fn send(&mut self, message: &Message) {
         let mut bytes = Vec::new();
-        message.encode(Version::Of10, 0, &mut bytes).unwrap();
+        message.encode(self.version, 0, &mut bytes).unwrap();
         self.write(&bytes);
     }
 
@@ -189,6 +205,22 @@ fn a_certificate_takes_no_other_place_than_its_own() {
     let mut second = TlsSwitch::join(&running, &s2, 3);
     assert!(second.is_served());
     assert_eq!(running.network().switches(), [1, 3].map(DatapathId));
+}
+
+#[test]
+fn auxiliary_connections_come_with_the_certificate_of_their_switch() {
+    let pki = Pki::new();
+    let ids = pki.path("ids");
+    std::fs::write(&ids, "1 s1\n2 s2\n").unwrap();
+    let running = start(&pki, |controller| controller.datapath_ids(ids));
+    let (s1, s2) = (pki.tls("s1"), pki.tls("s2"));
+    let mut main = TlsSwitch::join_by(&running, &s1, 1, 0);
+    assert!(main.is_served());
+    let mut auxiliary = TlsSwitch::join_by(&running, &s1, 1, 1);
+    assert!(auxiliary.is_served());
+    assert!(!TlsSwitch::join_by(&running, &s2, 1, 2).is_served());
+    assert!(auxiliary.is_served() && main.is_served());
+    assert_eq!(running.network().switches(), [DatapathId(1)]);
 }
 
 #[test]

@@ -22,7 +22,34 @@ pub fn look(switch: &OpenVswitch, bridge: &Row) -> Vec<Finding> {
     for interface in switch.interfaces(bridge) {
         findings.extend(port(interface, name));
     }
+    for port in switch.ports(bridge) {
+        findings.extend(spanning_tree(port, name));
+    }
     findings
+}
+
+/// A port that the bridge's own spanning tree blocks, whatever flow entries say.
+fn spanning_tree(port: &Row, bridge: &str) -> Option<Finding> {
+    let states = [
+        ("STP", "stp_enable", port.entry("status", "stp_state")),
+        (
+            "RSTP",
+            "rstp_enable",
+            port.entry("rstp_status", "rstp_port_state"),
+        ),
+    ];
+    let is_blocked = |state: &str| !["forwarding", "disabled"].contains(&state);
+    let mut states = states
+        .into_iter()
+        .filter_map(|(name, setting, state)| Some((name, setting, state?.to_ascii_lowercase())));
+    let (name, setting, state) = states.find(|(_, _, state)| is_blocked(state))?;
+    let shown = port.text("name").unwrap_or_default();
+    let sentence = format!(
+        "Port {shown} of bridge {bridge} is {state} in {name}, so it forwards nothing, whatever the flow entries say; a \
+         controller that knows the network's loops needs no {name}."
+    );
+    let command = format!("ovs-vsctl set bridge {} {setting}=false", quoted(bridge));
+    Some(Finding::warning("bridge-spanning-tree", sentence).command(command))
 }
 
 /// ovs-vswitchd gives a bridge its datapath id when it has made it.
@@ -215,6 +242,33 @@ mod tests {
             ),
         ] {
             assert_eq!(names(&bridge), expected, "{bridge}");
+        }
+    }
+
+    #[test]
+    fn ports_that_a_spanning_tree_blocks_are_found() {
+        for (status, rstp, expected) in [
+            ("", "", None),
+            (r#"["stp_state","forwarding"]"#, "", None),
+            (r#"["stp_state","blocking"]"#, "", Some("stp_enable")),
+            (r#"["stp_state","listening"]"#, "", Some("stp_enable")),
+            (
+                "",
+                r#"["rstp_port_state","Discarding"]"#,
+                Some("rstp_enable"),
+            ),
+            ("", r#"["rstp_port_state","Forwarding"]"#, None),
+        ] {
+            let printed = format!(
+                r#"{{"data":[],"headings":[]}}{{"data":[],"headings":[]}}{{"data":[],"headings":[]}}
+                   {{"data":[[["uuid","p"],["map",[{status}]],["map",[{rstp}]],"p1"]],"headings":["_uuid","status","rstp_status","name"]}}"#
+            );
+            let switch = OpenVswitch::of(&printed);
+            let found = spanning_tree(switch.table("Port").first().unwrap(), "b");
+            let commands = found.map(|finding| finding.commands);
+            let expected =
+                expected.map(|setting| vec![format!("ovs-vsctl set bridge b {setting}=false")]);
+            assert_eq!(commands, expected, "{status} {rstp}");
         }
     }
 

@@ -1,14 +1,23 @@
 //! Checks of a bridge's controllers and their settings.
 
 use super::database::{OpenVswitch, Row};
+use super::target::{parse, socket_of};
 use crate::Finding;
 use crate::finding::quoted;
 use crate::plan::Plan;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::time::Duration;
 use urtica_socket::Address;
 
 /// Open vSwitch's default, in milliseconds.
 const PROBE_MS: u64 = 5000;
+
+/// How long a controller may take to accept a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Tries a connection.
+type Connect = fn(SocketAddr) -> io::Result<()>;
 
 /// A bridge, and its controllers.
 struct Bridge<'a> {
@@ -16,19 +25,29 @@ struct Bridge<'a> {
     controllers: Vec<&'a Row>,
     has_files_for_tls: bool,
     plan: &'a Plan,
+    /// From this machine, as the bridge does.
+    connect: Connect,
 }
 
 pub fn look(switch: &OpenVswitch, bridge: &Row, plan: &Plan) -> Vec<Finding> {
+    look_with(switch, bridge, plan, |socket| {
+        TcpStream::connect_timeout(&socket, CONNECT_TIMEOUT).map(drop)
+    })
+}
+
+fn look_with(switch: &OpenVswitch, bridge: &Row, plan: &Plan, connect: Connect) -> Vec<Finding> {
     let bridge = Bridge {
         name: bridge.text("name").unwrap_or_default(),
         controllers: switch.controllers(bridge),
         has_files_for_tls: switch.ssl().is_some(),
         plan,
+        connect,
     };
     let mut findings = Vec::new();
     for controller in &bridge.controllers {
         findings.extend(bridge.connection(controller));
         findings.extend(bridge.probe(controller));
+        findings.extend(bridge.rate_limit(controller));
         findings.extend(bridge.connection_mode(controller));
     }
     findings.extend(bridge.roles());
@@ -113,9 +132,31 @@ impl Bridge<'_> {
             ),
             _ => Advice::new(
                 "bridge-not-connected",
-                "the path is blocked or slow, or the controller refuses it; see the controller's log.",
+                self.tried(target),
                 format!("nc -zv {} {port}", quoted(&host)),
             ),
+        }
+    }
+
+    /// What came of a connection to the target, tried from this machine.
+    fn tried(&self, target: &str) -> &'static str {
+        let Some(socket) = socket_of(target) else {
+            return "expected an IP address, or a name that resolves to one.";
+        };
+        match (self.connect)(socket).map_err(|error| error.kind()) {
+            Ok(()) => {
+                "a connection from this machine succeeds now; if the bridge stays alone, the controller refuses it: see the controller's log."
+            }
+            Err(ErrorKind::ConnectionRefused) => {
+                "nothing listens there, or a firewall rejects the connection."
+            }
+            Err(ErrorKind::TimedOut | ErrorKind::WouldBlock) => {
+                "nothing replies there: a firewall drops the packets, or the machine is off."
+            }
+            Err(ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable) => {
+                "there is no path to that address from this machine."
+            }
+            Err(_) => "a connection from this machine fails, too.",
         }
     }
 
@@ -190,6 +231,20 @@ impl Bridge<'_> {
         Some(Finding::warning("bridge-inactivity-probe", sentence).command(command))
     }
 
+    fn rate_limit(&self, controller: &Row) -> Option<Finding> {
+        let limit = controller.number("controller_rate_limit")?;
+        let target = controller.text("target").unwrap_or_default();
+        let sentence = format!(
+            "Bridge {} sends {target} at most {limit} packet-ins a second (controller_rate_limit), and drops the others: \
+             their flows wait, or fail.",
+            self.name
+        );
+        let id = controller.text("_uuid").unwrap_or_default();
+        let columns = "controller_rate_limit controller_burst_limit";
+        let command = format!("ovs-vsctl clear controller {} {columns}", quoted(id));
+        Some(Finding::warning("bridge-rate-limit", sentence).command(command))
+    }
+
     fn connection_mode(&self, controller: &Row) -> Option<Finding> {
         let (_, host, _) = parse(controller.text("target")?)?;
         if controller.text("connection_mode") == Some("out-of-band") || !is_here(&host) {
@@ -242,18 +297,6 @@ impl Advice {
     }
 }
 
-/// The host and port of a target.
-fn parse(target: &str) -> Option<(Address, String, u16)> {
-    let address: Address = target.parse().ok()?;
-    match &address {
-        Address::Tcp { host, port } | Address::Ssl { host, port } => {
-            let (host, port) = (host.clone(), *port);
-            Some((address, host, port))
-        }
-        _ => None,
-    }
-}
-
 /// Returns `true` if this is the local machine.
 fn is_here(host: &str) -> bool {
     let address = host.parse::<IpAddr>();
@@ -275,7 +318,7 @@ mod tests {
             .collect();
         let printed = format!(
             r#"{{"data":[],"headings":[]}}{{"data":[["b",["set",[{}]]]],"headings":["name","controller"]}}
-               {{"data":[{}],"headings":["_uuid","target","is_connected","role","inactivity_probe","connection_mode"]}}"#,
+               {{"data":[{}],"headings":["_uuid","target","is_connected","role","inactivity_probe","connection_mode","controller_rate_limit"]}}"#,
             ids.join(","),
             rows.join(",")
         );
@@ -284,7 +327,8 @@ mod tests {
             listen: vec![listen.parse().unwrap()],
             ..Plan::default()
         };
-        look(&switch, switch.bridges().next().unwrap(), &plan)
+        let timed_out = |_| Err(ErrorKind::TimedOut.into());
+        look_with(&switch, switch.bridges().next().unwrap(), &plan, timed_out)
     }
 
     fn names(listen: &str, controllers: &[&str]) -> Vec<&'static str> {
@@ -328,6 +372,33 @@ mod tests {
     }
 
     #[test]
+    fn what_came_of_a_connection_is_told() {
+        let plan = Plan::default();
+        let bridge = |connect| Bridge {
+            name: "b",
+            controllers: Vec::new(),
+            has_files_for_tls: false,
+            plan: &plan,
+            connect,
+        };
+        let connects: [(Connect, &str); 4] = [
+            (|_| Ok(()), "succeeds now"),
+            (
+                |_| Err(ErrorKind::ConnectionRefused.into()),
+                "nothing listens",
+            ),
+            (|_| Err(ErrorKind::TimedOut.into()), "nothing replies"),
+            (|_| Err(ErrorKind::HostUnreachable.into()), "no path"),
+        ];
+        for (connect, expected) in connects {
+            let told = bridge(connect).tried("tcp:192.0.2.1:6653");
+            assert!(told.contains(expected), "{told}");
+        }
+        let told = bridge(|_| Ok(())).tried("tcp:name.example:6653");
+        assert!(told.contains("expected an IP address"), "{told}");
+    }
+
+    #[test]
     fn settings_of_the_connection_are_judged() {
         let right = r#""tcp:127.0.0.1:6653",true,"master",["set",[]],"out-of-band""#;
         assert!(names("ptcp:6653", &[right]).is_empty());
@@ -335,6 +406,8 @@ mod tests {
         assert_eq!(names("ptcp:6653", &[mute]), ["bridge-inactivity-probe"]);
         let inside = r#""tcp:127.0.0.1:6653",true,"other",5000,["set",[]]"#;
         assert_eq!(names("ptcp:6653", &[inside]), ["bridge-in-band"]);
+        let limited = format!("{right},100");
+        assert_eq!(names("ptcp:6653", &[&limited]), ["bridge-rate-limit"]);
         let equal = right.replace("master", "other");
         assert_eq!(
             names("ptcp:6653", &[&equal, &equal]),

@@ -1,9 +1,17 @@
 //! Open vSwitch's configuration database, as `ovs-vsctl` prints it: `ovs-vswitchd.conf.db(5)`.
 
+use super::target::socket_of;
 use crate::program::{NoAnswer, ask};
+use crate::sockets;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::HashMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A little more than the interval at which ovs-vswitchd writes whether bridges are connected
+/// (`other_config:stats-update-interval`).
+const STATUS_INTERVAL: Duration = Duration::from_secs(6);
 
 const TABLES: [&str; 6] = [
     "Open_vSwitch",
@@ -32,11 +40,33 @@ struct Table {
 }
 
 impl OpenVswitch {
-    /// Asks the Open vSwitch of this machine, or that of `OVS_RUNDIR`.
+    /// Asks the Open vSwitch of this machine, or that of `OVS_RUNDIR`. Waits until the database says of bridges that have just
+    /// connected that they are.
     ///
     /// # Errors
     /// Where it is not installed, does not run, or does not answer us.
     pub fn read() -> Result<Self, NoAnswer> {
+        let deadline = Instant::now() + STATUS_INTERVAL;
+        let mut read = Self::read_once()?;
+        while read.is_out_of_date() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(200));
+            read = Self::read_once()?;
+        }
+        Ok(read)
+    }
+
+    /// Whether ovs-vswitchd is connected to a controller of which the database says otherwise.
+    fn is_out_of_date(&self) -> bool {
+        let bridges = self.bridges();
+        let mut controllers = bridges.flat_map(|bridge| self.controllers(bridge));
+        controllers.any(|controller| {
+            let socket = socket_of(controller.text("target").unwrap_or_default());
+            !controller.is_true("is_connected")
+                && socket.is_some_and(|socket| sockets::is_connected("ovs-vswitchd", socket))
+        })
+    }
+
+    fn read_once() -> Result<Self, NoAnswer> {
         let lists = TABLES.map(|table| ["--", "list", table]).concat();
         let options = ["--timeout=10", "--format=json"];
         let printed = ask("ovs-vsctl", &[&options[..], &lists].concat())?;
@@ -59,7 +89,7 @@ impl OpenVswitch {
         self.installed.as_deref()
     }
 
-    fn table(&self, name: &str) -> &[Row] {
+    pub fn table(&self, name: &str) -> &[Row] {
         let index = TABLES.iter().position(|table| *table == name);
         let table = index.and_then(|index| self.tables.get(index));
         table.map_or(&[], Vec::as_slice)
@@ -76,8 +106,12 @@ impl OpenVswitch {
         all.filter(is_active).collect()
     }
 
+    pub fn ports<'a>(&'a self, bridge: &'a Row) -> impl Iterator<Item = &'a Row> {
+        self.referred("Port", bridge, "ports")
+    }
+
     pub fn interfaces<'a>(&'a self, bridge: &'a Row) -> Vec<&'a Row> {
-        let ports = self.referred("Port", bridge, "ports");
+        let ports = self.ports(bridge);
         let interfaces = ports.flat_map(|port| self.referred("Interface", port, "interfaces"));
         interfaces.collect()
     }

@@ -1,17 +1,106 @@
 //! Actions and instructions of OpenFlow 1.3, which Ryu keeps in one list.
 
 use super::field::Kind;
-use super::match13::oxm_named;
+use super::match13::{oxm_named, oxm_names};
 use super::payload::Payloads;
+use super::typed::{Type, reader_of};
 use crate::error::ApiError;
 use crate::number::{GROUPS, MAX_LENS, METERS, PORTS_13, QUEUES, TABLES};
-use crate::object::Object;
+use crate::object::{Object, did_you_mean};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use urtica_wire::{Action, Field, Instruction, List, PortNo};
 
+const EXPECTED: &str =
+    "an action or instruction of OpenFlow 1.3, such as OUTPUT, SET_FIELD or GOTO_TABLE";
 const EXAMPLE: &str = "{\"type\": \"OUTPUT\", \"port\": 2}";
+
+/// Reads an action.
+pub(super) type ReadAction = for<'a> fn(&Object<'a>, &'a Payloads) -> Result<Action<'a>, ApiError>;
+
+/// Reads an instruction.
+pub(super) type ReadInstruction =
+    for<'a> fn(&Object<'a>, &'a Payloads) -> Result<Instruction<'a>, ApiError>;
+
+pub(super) const ACTIONS: &[Type<ReadAction>] = &[
+    ("OUTPUT", &["port", "max_len"], |object, _| {
+        Ok(Action::Output {
+            port: PortNo(object.named("port", &PORTS_13, PortNo::ANY.0)?),
+            max_len: max_len(object)?,
+        })
+    }),
+    ("COPY_TTL_OUT", &[], |_, _| Ok(Action::CopyTtlOut)),
+    ("COPY_TTL_IN", &[], |_, _| Ok(Action::CopyTtlIn)),
+    ("SET_MPLS_TTL", &["mpls_ttl"], |object, _| {
+        object.needed_number("mpls_ttl").map(Action::SetMplsTtl)
+    }),
+    ("DEC_MPLS_TTL", &[], |_, _| Ok(Action::DecMplsTtl)),
+    ("PUSH_VLAN", &["ethertype"], |object, _| {
+        object.needed_number("ethertype").map(Action::PushVlan)
+    }),
+    ("POP_VLAN", &[], |_, _| Ok(Action::PopVlan)),
+    ("PUSH_MPLS", &["ethertype"], |object, _| {
+        object.needed_number("ethertype").map(Action::PushMpls)
+    }),
+    ("POP_MPLS", &["ethertype"], |object, _| {
+        object.needed_number("ethertype").map(Action::PopMpls)
+    }),
+    ("SET_QUEUE", &["queue_id"], |object, _| {
+        let queue = object.needed_named("queue_id", &QUEUES)?;
+        Ok(Action::SetQueue(queue))
+    }),
+    ("GROUP", &["group_id"], |object, _| {
+        let group = object.needed_named("group_id", &GROUPS)?;
+        Ok(Action::Group(group))
+    }),
+    ("SET_NW_TTL", &["nw_ttl"], |object, _| {
+        object.needed_number("nw_ttl").map(Action::SetNwTtl)
+    }),
+    ("DEC_NW_TTL", &[], |_, _| Ok(Action::DecNwTtl)),
+    ("SET_FIELD", &["field", "value"], |object, _| {
+        set_field(object).map(Action::SetField)
+    }),
+    ("PUSH_PBB", &["ethertype"], |object, _| {
+        object.needed_number("ethertype").map(Action::PushPbb)
+    }),
+    ("POP_PBB", &[], |_, _| Ok(Action::PopPbb)),
+    (
+        "EXPERIMENTER",
+        &["experimenter", "data", "data_type"],
+        |object, payloads| {
+            Ok(Action::Experimenter {
+                experimenter: object.needed_number("experimenter")?,
+                data: payloads.data(object)?,
+            })
+        },
+    ),
+];
+
+pub(super) const INSTRUCTIONS: &[Type<ReadInstruction>] = &[
+    ("WRITE_ACTIONS", &["actions"], |object, payloads| {
+        let actions = parse_actions(&object.objects("actions")?, payloads)?;
+        Ok(Instruction::WriteActions(actions.into()))
+    }),
+    ("CLEAR_ACTIONS", &[], |_, _| Ok(Instruction::ClearActions)),
+    ("GOTO_TABLE", &["table_id"], |object, _| {
+        table(object, "table_id").map(Instruction::GotoTable)
+    }),
+    (
+        "WRITE_METADATA",
+        &["metadata", "metadata_mask"],
+        |object, _| {
+            Ok(Instruction::WriteMetadata {
+                metadata: object.needed_number("metadata")?,
+                mask: object.number("metadata_mask", u64::MAX)?,
+            })
+        },
+    ),
+    ("METER", &["meter_id"], |object, _| {
+        let meter = object.needed_named("meter_id", &METERS)?;
+        Ok(Instruction::Meter(meter))
+    }),
+];
 
 /// Reads a flow's actions: its instructions, and the actions to apply, which become the last of them.
 pub(super) fn parse_instructions<'a>(
@@ -20,9 +109,15 @@ pub(super) fn parse_instructions<'a>(
 ) -> Result<Vec<Instruction<'a>>, ApiError> {
     let (mut instructions, mut apply) = (Vec::new(), Vec::new());
     for object in objects {
-        match parse_instruction(object, payloads)? {
-            Some(instruction) => instructions.push(instruction),
-            None => apply.push(parse_action(object, payloads)?),
+        let name = object
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        if is_instruction(name) {
+            let read = reader_of(object, INSTRUCTIONS, EXPECTED, EXAMPLE)?;
+            instructions.push(read(object, payloads)?);
+        } else {
+            apply.push(parse_action(object, payloads)?);
         }
     }
     if !apply.is_empty() {
@@ -31,25 +126,11 @@ pub(super) fn parse_instructions<'a>(
     Ok(instructions)
 }
 
-/// An instruction; `None` for an action.
-fn parse_instruction<'a>(
-    object: &Object<'a>,
-    payloads: &'a Payloads,
-) -> Result<Option<Instruction<'a>>, ApiError> {
-    Ok(Some(match kind(object)? {
-        "WRITE_ACTIONS" => {
-            let actions = parse_actions(&object.objects("actions")?, payloads)?;
-            Instruction::WriteActions(actions.into())
-        }
-        "CLEAR_ACTIONS" => Instruction::ClearActions,
-        "GOTO_TABLE" => Instruction::GotoTable(table(object, "table_id")?),
-        "WRITE_METADATA" => Instruction::WriteMetadata {
-            metadata: object.needed_number("metadata")?,
-            mask: object.number("metadata_mask", u64::MAX)?,
-        },
-        "METER" => Instruction::Meter(object.needed_named("meter_id", &METERS)?),
-        _ => return Ok(None),
-    }))
+/// Whether it is the type of an instruction, or resembles one and no action: the error then names the instruction.
+fn is_instruction(name: &str) -> bool {
+    let is_action = ACTIONS.iter().any(|(known, ..)| *known == name);
+    let names: Vec<_> = INSTRUCTIONS.iter().map(|(known, ..)| *known).collect();
+    names.contains(&name) || (!is_action && !did_you_mean(name, &names).is_empty())
 }
 
 /// Reads a list of actions, such as a bucket's.
@@ -61,62 +142,8 @@ pub(super) fn parse_actions<'a>(
     objects.iter().map(parse).collect()
 }
 
-/// The fields of any action: one that is misspelt would leave the action with a default.
-const FIELDS: [&str; 14] = [
-    "type",
-    "port",
-    "max_len",
-    "mpls_ttl",
-    "ethertype",
-    "queue_id",
-    "group_id",
-    "nw_ttl",
-    "field",
-    "value",
-    "experimenter",
-    "exp_type",
-    "data",
-    "data_type",
-];
-
 fn parse_action<'a>(object: &Object<'a>, payloads: &'a Payloads) -> Result<Action<'a>, ApiError> {
-    object.only(&FIELDS)?;
-    let ethertype = || object.needed_number("ethertype");
-    Ok(match kind(object)? {
-        "OUTPUT" => Action::Output {
-            port: PortNo(object.named("port", &PORTS_13, PortNo::ANY.0)?),
-            max_len: max_len(object)?,
-        },
-        "COPY_TTL_OUT" => Action::CopyTtlOut,
-        "COPY_TTL_IN" => Action::CopyTtlIn,
-        "SET_MPLS_TTL" => Action::SetMplsTtl(object.needed_number("mpls_ttl")?),
-        "DEC_MPLS_TTL" => Action::DecMplsTtl,
-        "PUSH_VLAN" => Action::PushVlan(ethertype()?),
-        "POP_VLAN" => Action::PopVlan,
-        "PUSH_MPLS" => Action::PushMpls(ethertype()?),
-        "POP_MPLS" => Action::PopMpls(ethertype()?),
-        "SET_QUEUE" => Action::SetQueue(object.needed_named("queue_id", &QUEUES)?),
-        "GROUP" => Action::Group(object.needed_named("group_id", &GROUPS)?),
-        "SET_NW_TTL" => Action::SetNwTtl(object.needed_number("nw_ttl")?),
-        "DEC_NW_TTL" => Action::DecNwTtl,
-        "SET_FIELD" => Action::SetField(set_field(object)?),
-        "PUSH_PBB" => Action::PushPbb(ethertype()?),
-        "POP_PBB" => Action::PopPbb,
-        "EXPERIMENTER" => Action::Experimenter {
-            experimenter: object.needed_number("experimenter")?,
-            data: payloads.data(object)?,
-        },
-        _ => {
-            let expected = "an action of OpenFlow 1.3, such as OUTPUT or SET_FIELD";
-            return Err(object.wrong("type", expected).example(EXAMPLE));
-        }
-    })
-}
-
-/// The kind of an action or instruction.
-pub(super) fn kind<'a>(object: &Object<'a>) -> Result<&'a str, ApiError> {
-    let kind = object.text("type", "the name of an action");
-    kind.map_err(|error| error.example(EXAMPLE))
+    reader_of(object, ACTIONS, EXPECTED, EXAMPLE)?(object, payloads)
 }
 
 /// A table's number, or its name.
@@ -138,8 +165,10 @@ fn set_field(object: &Object) -> Result<Field<'static>, ApiError> {
     let expected = "a field of OpenFlow 1.3, such as eth_dst";
     let name = object.text("field", expected)?;
     let field = oxm_named(name).ok_or_else(|| {
+        let names: Vec<_> = oxm_names().collect();
+        let expected = format!("{expected}{}", did_you_mean(name, &names));
         object
-            .wrong("field", expected)
+            .wrong("field", &expected)
             .example("\"field\": \"eth_dst\"")
     })?;
     // With OFPVID_PRESENT, if it is to be set: not as in a match, where decimal numbers get it.

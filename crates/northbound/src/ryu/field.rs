@@ -4,7 +4,9 @@ use serde_json::Value;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use urtica_wire::{Field, MacAddr, OxmField, VLAN_PRESENT};
 
+use crate::error::ApiError;
 use crate::number::{PORTS_13, integer, parse_integer};
+use crate::object::{Object, did_you_mean};
 
 /// How the value of a field is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -116,6 +118,18 @@ impl Kind {
             _ => bits.to_string(),
         }
     }
+}
+
+/// Creates the error for a field of a match that does not exist; `version` continues the sentence after "OpenFlow".
+pub(super) fn unknown_field(
+    object: &Object,
+    name: &str,
+    known: &[&str],
+    version: &str,
+) -> ApiError {
+    let meant = did_you_mean(name, known);
+    let expected = format!("a field of OpenFlow {version}{meant}");
+    ApiError::field(object.path(name), "no field of a match", &expected).example("\"in_port\": 1")
 }
 
 /// A VLAN id. Decimal ones are of tagged packets; hexadecimal ones have OFPVID_PRESENT themselves, or say that a packet is not

@@ -1,6 +1,6 @@
 //! Matches of OpenFlow 1.3: OXM's names, and those of 1.0 for the fields that it had.
 
-use super::field::Kind;
+use super::field::{Kind, unknown_field};
 use crate::error::ApiError;
 use crate::number::integer;
 use crate::object::Object;
@@ -89,6 +89,11 @@ pub(super) fn oxm_named(name: &str) -> Option<OxmField> {
         .find(|field| field.name() == name)
 }
 
+/// The names of all fields in OXM.
+pub(super) fn oxm_names() -> impl Iterator<Item = &'static str> {
+    OxmField::ALL.iter().map(|field| field.name())
+}
+
 fn port_fields(protocol: Option<u64>) -> Option<(OxmField, OxmField)> {
     match IpProtocol(protocol?.try_into().ok()?) {
         IpProtocol::TCP => Some((OxmField::TcpSrc, OxmField::TcpDst)),
@@ -106,12 +111,11 @@ fn unknown(object: &Object, name: &str) -> ApiError {
             &format!("6 (TCP), 17 (UDP) or 132 (SCTP), since {path} is a port of one of these"),
         )
         .example("\"nw_proto\": 6"),
-        _ => ApiError::field(
-            &path,
-            "no field of a match",
-            "a field of OpenFlow 1.3, such as in_port or eth_type",
-        )
-        .example("\"in_port\": 1"),
+        _ => {
+            let old = OLD_NAMES.iter().map(|(old, _)| *old);
+            let known: Vec<_> = oxm_names().chain(old).chain(["tp_src", "tp_dst"]).collect();
+            unknown_field(object, name, &known, "1.3, such as in_port or eth_type")
+        }
     }
 }
 

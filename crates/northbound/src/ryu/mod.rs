@@ -18,4 +18,5 @@ mod recorded;
 pub(crate) mod router;
 mod rule;
 pub(crate) mod topology;
+mod typed;
 mod write;

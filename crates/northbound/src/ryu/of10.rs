@@ -1,7 +1,7 @@
 //! Matches and actions of OpenFlow 1.0, with its names.
 
-use super::action13::kind;
-use super::field::Kind;
+use super::field::{Kind, unknown_field};
+use super::typed::{Type, reader_of};
 use crate::error::ApiError;
 use crate::number::{MAX_LENS, Names, PORTS_10, QUEUES, integer};
 use crate::object::Object;
@@ -43,6 +43,22 @@ pub(super) fn parse_match(object: Option<&Object>) -> Result<Match<'static>, Api
     Ok(match_)
 }
 
+/// The names that [`parse_field`] knows.
+const MATCH_FIELDS: [&str; 12] = [
+    "in_port",
+    "dl_src",
+    "dl_dst",
+    "dl_vlan",
+    "dl_vlan_pcp",
+    "dl_type",
+    "nw_tos",
+    "nw_proto",
+    "nw_src",
+    "nw_dst",
+    "tp_src",
+    "tp_dst",
+];
+
 fn parse_field(
     match_: Match<'static>,
     object: &Object,
@@ -77,11 +93,8 @@ fn parse_field(
         "nw_dst" => match_.with(kind(OxmField::Ipv4Dst, Kind::Ipv4)?),
         "tp_src" | "tp_dst" => match_.with(kind(transport_field(object, name)?, Kind::Number)?),
         _ => {
-            let expected = "a field of OpenFlow 1.0, such as in_port or dl_type";
-            return Err(
-                ApiError::field(object.path(name), "no field of a match", expected)
-                    .example("\"in_port\": 1"),
-            );
+            let such_as = "1.0, such as in_port or dl_type";
+            return Err(unknown_field(object, name, &MATCH_FIELDS, such_as));
         }
     })
 }
@@ -163,6 +176,53 @@ fn print_prefix(value: u128, mask: u128) -> Value {
     }
 }
 
+/// Reads an action.
+pub(super) type ReadAction = for<'a> fn(&Object<'a>) -> Result<Action<'a>, ApiError>;
+
+pub(super) const ACTIONS: &[Type<ReadAction>] = &[
+    ("OUTPUT", &["port", "max_len"], |object| {
+        Ok(Action::Output {
+            port: port(object, "port", PortNo::ANY)?,
+            max_len: max_len(object)?,
+        })
+    }),
+    ("SET_VLAN_VID", &["vlan_vid"], |object| {
+        object.needed_number("vlan_vid").map(Action::SetVlanVid)
+    }),
+    ("SET_VLAN_PCP", &["vlan_pcp"], |object| {
+        object.number("vlan_pcp", 0).map(Action::SetVlanPcp)
+    }),
+    ("STRIP_VLAN", &[], |_| Ok(Action::PopVlan)),
+    ("SET_DL_SRC", &["dl_src"], |object| {
+        mac(object, "dl_src").map(Action::set_eth_src)
+    }),
+    ("SET_DL_DST", &["dl_dst"], |object| {
+        mac(object, "dl_dst").map(Action::set_eth_dst)
+    }),
+    ("SET_NW_SRC", &["nw_src"], |object| {
+        ipv4(object, "nw_src").map(Action::set_ipv4_src)
+    }),
+    ("SET_NW_DST", &["nw_dst"], |object| {
+        ipv4(object, "nw_dst").map(Action::set_ipv4_dst)
+    }),
+    ("SET_NW_TOS", &["nw_tos"], |object| {
+        let tos: u8 = object.number("nw_tos", 0)?;
+        Ok(Action::set_ip_dscp(tos >> 2))
+    }),
+    ("SET_TP_SRC", &["tp_src"], |object| {
+        object.number("tp_src", 0).map(Action::SetTpSrc)
+    }),
+    ("SET_TP_DST", &["tp_dst"], |object| {
+        object.number("tp_dst", 0).map(Action::SetTpDst)
+    }),
+    ("ENQUEUE", &["port", "queue_id"], |object| {
+        Ok(Action::Enqueue {
+            port: port(object, "port", PortNo::ANY)?,
+            queue_id: object.named("queue_id", &QUEUES, 0)?,
+        })
+    }),
+];
+
 /// Reads a flow's actions.
 pub(super) fn parse_instructions<'a>(
     objects: &[Object<'a>],
@@ -172,40 +232,10 @@ pub(super) fn parse_instructions<'a>(
     Ok(apply.into_iter().collect())
 }
 
-/// The fields of any action: one that is misspelt would leave the action with a default.
-const FIELDS: [&str; 13] = [
-    "type", "port", "max_len", "vlan_vid", "vlan_pcp", "dl_src", "dl_dst", "nw_src", "nw_dst",
-    "nw_tos", "tp_src", "tp_dst", "queue_id",
-];
-
 fn parse_action<'a>(object: &Object<'a>) -> Result<Action<'a>, ApiError> {
-    object.only(&FIELDS)?;
-    Ok(match kind(object)? {
-        "OUTPUT" => Action::Output {
-            port: port(object, "port", PortNo::ANY)?,
-            max_len: max_len(object)?,
-        },
-        "SET_VLAN_VID" => Action::SetVlanVid(object.needed_number("vlan_vid")?),
-        "SET_VLAN_PCP" => Action::SetVlanPcp(object.number("vlan_pcp", 0)?),
-        "STRIP_VLAN" => Action::PopVlan,
-        "SET_DL_SRC" => Action::set_eth_src(mac(object, "dl_src")?),
-        "SET_DL_DST" => Action::set_eth_dst(mac(object, "dl_dst")?),
-        "SET_NW_SRC" => Action::set_ipv4_src(ipv4(object, "nw_src")?),
-        "SET_NW_DST" => Action::set_ipv4_dst(ipv4(object, "nw_dst")?),
-        "SET_NW_TOS" => Action::set_ip_dscp(object.number::<u8>("nw_tos", 0)? >> 2),
-        "SET_TP_SRC" => Action::SetTpSrc(object.number("tp_src", 0)?),
-        "SET_TP_DST" => Action::SetTpDst(object.number("tp_dst", 0)?),
-        "ENQUEUE" => Action::Enqueue {
-            port: port(object, "port", PortNo::ANY)?,
-            queue_id: object.named("queue_id", &QUEUES, 0)?,
-        },
-        _ => {
-            let expected = "an action of OpenFlow 1.0, such as OUTPUT or SET_DL_DST";
-            return Err(object
-                .wrong("type", expected)
-                .example("{\"type\": \"OUTPUT\", \"port\": 2}"));
-        }
-    })
+    let expected = "an action of OpenFlow 1.0, such as OUTPUT or SET_DL_DST";
+    let example = "{\"type\": \"OUTPUT\", \"port\": 2}";
+    reader_of(object, ACTIONS, expected, example)?(object)
 }
 
 fn max_len(object: &Object) -> Result<u16, ApiError> {

@@ -2,6 +2,7 @@
 
 use super::payload::Payloads;
 use super::read::features_of_bits;
+use super::typed::{Type, reader_of};
 use super::{action13, match13, of10};
 use crate::error::ApiError;
 use crate::number::{BUFFERS, GROUPS, METERS, PORTS_13, ROLES, integer};
@@ -251,25 +252,44 @@ fn meter_flags(body: &Object) -> Result<MeterFlags, ApiError> {
     Ok(flags.into_iter().collect())
 }
 
-fn meter_band<'a>(band: &Object<'a>) -> Result<MeterBand<'a>, ApiError> {
+/// Reads a meter band.
+pub(super) type ReadBand = for<'a> fn(&Object<'a>) -> Result<MeterBand<'a>, ApiError>;
+
+pub(super) const BANDS: &[Type<ReadBand>] = &[
+    ("DROP", &["rate", "burst_size"], |band| {
+        Ok(MeterBand::Drop {
+            rate: band.number("rate", 0)?,
+            burst_size: band.number("burst_size", 0)?,
+        })
+    }),
+    (
+        "DSCP_REMARK",
+        &["rate", "burst_size", "prec_level"],
+        |band| {
+            Ok(MeterBand::DscpRemark {
+                rate: band.number("rate", 0)?,
+                burst_size: band.number("burst_size", 0)?,
+                prec_level: band.number("prec_level", 0)?,
+            })
+        },
+    ),
+    (
+        "EXPERIMENTER",
+        &["rate", "burst_size", "experimenter"],
+        |band| {
+            Ok(MeterBand::Experimenter {
+                rate: band.number("rate", 0)?,
+                burst_size: band.number("burst_size", 0)?,
+                experimenter: band.number("experimenter", 0)?,
+                data: &[],
+            })
+        },
+    ),
+];
+
+pub(super) fn meter_band<'a>(band: &Object<'a>) -> Result<MeterBand<'a>, ApiError> {
     let expected = "DROP, DSCP_REMARK or EXPERIMENTER";
-    band.only(&["type", "rate", "burst_size", "prec_level", "experimenter"])?;
-    let (rate, burst_size) = (band.number("rate", 0)?, band.number("burst_size", 0)?);
-    match band.text("type", expected)? {
-        "DROP" => Ok(MeterBand::Drop { rate, burst_size }),
-        "DSCP_REMARK" => Ok(MeterBand::DscpRemark {
-            rate,
-            burst_size,
-            prec_level: band.number("prec_level", 0)?,
-        }),
-        "EXPERIMENTER" => Ok(MeterBand::Experimenter {
-            rate,
-            burst_size,
-            experimenter: band.number("experimenter", 0)?,
-            data: &[],
-        }),
-        _ => Err(band.wrong("type", expected).example("\"type\": \"DROP\"")),
-    }
+    reader_of(band, BANDS, expected, "\"type\": \"DROP\"")?(band)
 }
 
 /// Returns the port of a body of `/stats/portdesc/modify`.

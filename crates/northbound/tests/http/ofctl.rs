@@ -407,6 +407,21 @@ fn fields_that_do_not_exist_are_refused_and_nothing_is_sent() {
             "port",
         ),
         (
+            "flowentry/add",
+            r#"{"dpid": 1, "actions": [{"type": "GOTO_TABEL", "table_id": 1}]}"#,
+            "GOTO_TABLE",
+        ),
+        (
+            "flowentry/add",
+            r#"{"dpid": 1, "actions": [{"type": "SET_FIELD", "field": "eth_dest", "value": "02:00:00:00:00:01"}]}"#,
+            "eth_dst",
+        ),
+        (
+            "flowentry/add",
+            r#"{"dpid": 1, "match": {"in_prt": 1}}"#,
+            "in_port",
+        ),
+        (
             "groupentry/add",
             r#"{"dpid": 1, "group_id": 1, "bucket": []}"#,
             "buckets",

@@ -136,48 +136,155 @@ fn too_few_open_files_for_the_switches() {
     assert_eq!(mended.names("ok"), ["open-files"]);
 }
 
-#[test]
-fn a_firewall_rule_that_drops_the_port() {
+/// Rules of nftables are found with these words, and changed by the commands that are shown.
+fn firewall_mistake(rules: &[&str], words: &[&str]) {
     if !require::root_and(&["ip", "nft"]) {
         return;
     }
     let room = Namespace::new();
     let shell = || room.command("sh");
-    let rules = "nft add table inet guard && \
-                 nft 'add chain inet guard in { type filter hook input priority 0; policy accept; }' && \
-                 nft add table ip6 six && \
-                 nft 'add chain ip6 six in { type filter hook input priority 0; policy drop; }' && \
-                 nft add rule inet guard in iifname lo accept && \
-                 nft add rule inet guard in tcp dport 6000-6700 reject";
-    run(shell().args(["-c", rules]));
+    for rule in rules {
+        run(room.command("nft").args(["add", rule]));
+    }
     let options = ["firewall", "--listen", "ptcp:6653"];
-    let words = ["of chain inet guard in drops packets to port 6653"];
-    find_and_mend(&shell, &options, "firewall-drops", "problem", &words);
+    find_and_mend(&shell, &options, "firewall-drops", "problem", words);
     // From the machine itself they pass.
     let local = examine(&shell, &["firewall", "--listen", "ptcp:6633:127.0.0.1"]);
     assert_eq!(local.names("ok"), ["firewall"]);
 }
 
 #[test]
+fn a_firewall_rule_that_rejects_the_port() {
+    let rules = [
+        "table inet guard",
+        "chain inet guard in { type filter hook input priority 0; policy accept; }",
+        "table ip6 six",
+        "chain ip6 six in { type filter hook input priority 0; policy drop; }",
+        "rule inet guard in iifname lo accept",
+        "rule inet guard in tcp dport 6000-6700 reject",
+    ];
+    let words = ["table inet guard rejects connections to port 6653"];
+    firewall_mistake(&rules, &words);
+}
+
+#[test]
+fn a_set_of_ports_that_are_rejected() {
+    let rules = [
+        "table inet guard",
+        "set inet guard closed { type inet_service; elements = { 6653, 7000 }; }",
+        "chain inet guard more",
+        "chain inet guard in { type filter hook input priority 0; policy accept; }",
+        "rule inet guard more tcp dport @closed reject with tcp reset",
+        "rule inet guard in iifname != lo jump more",
+    ];
+    firewall_mistake(&rules, &["table inet guard rejects"]);
+}
+
+#[test]
+fn a_firewall_that_drops_replies() {
+    let rules = [
+        "table inet guard",
+        "chain inet guard out { type filter hook output priority 0; policy drop; }",
+        "rule inet guard out oifname lo accept",
+        "rule inet guard out meta l4proto { icmp, icmpv6 } accept",
+    ];
+    firewall_mistake(&rules, &["table inet guard drops"]);
+}
+
+#[test]
 fn a_firewall_that_drops_whatever_it_does_not_know() {
+    let rules = [
+        "table ip filter",
+        "chain ip filter INPUT { type filter hook input priority 0; policy drop; }",
+        "rule ip filter INPUT iif lo accept",
+        "rule ip filter INPUT ct state established,related accept",
+        "rule ip filter INPUT tcp dport { 22, 80 } accept",
+    ];
+    firewall_mistake(&rules, &["table ip filter drops"]);
+}
+
+/// Rules that name interfaces are copied with these, and the address is the interface's.
+#[test]
+fn a_firewall_that_is_for_one_of_two_networks() {
     if !require::root_and(&["ip", "nft"]) {
         return;
     }
     let room = Namespace::new();
+    for line in [
+        "link add inside type veth peer name peer1",
+        "link add outside type veth peer name peer2",
+        "address add 10.1.0.1/24 dev inside",
+        "address add 203.0.113.1/24 dev outside",
+        "link set inside up",
+        "link set outside up",
+    ] {
+        run(room.command("ip").args(line.split(' ')));
+    }
+    for rule in [
+        "table ip edge",
+        "chain ip edge in { type filter hook input priority 0; policy drop; }",
+        "rule ip edge in iif inside accept",
+    ] {
+        run(room.command("nft").args(["add", rule]));
+    }
     let shell = || room.command("sh");
-    let rules = "nft add table ip filter && \
-                 nft 'add chain ip filter INPUT { type filter hook input priority 0; policy drop; }' && \
-                 nft add rule ip filter INPUT ct state established,related accept && \
-                 nft 'add rule ip filter INPUT tcp dport { 22, 80 } accept'";
-    run(shell().args(["-c", rules]));
-    let options = ["firewall", "--listen", "ptcp:6653"];
-    find_and_mend(
-        &shell,
-        &options,
-        "firewall-drops",
-        "problem",
-        &["the policy of"],
+    let found = examine(&shell, &["firewall", "--listen", "ptcp:6653"]);
+    let words = [
+        "drops connections to port 6653 from 203.0.113.3 through outside",
+        "may accept",
+    ];
+    let commands = found.commands("firewall-drops-some", "note", &words);
+    assert_eq!(
+        commands,
+        ["nft insert rule ip edge in tcp dport 6653 accept"]
     );
+    let found = examine(&shell, &["firewall", "--listen", "ptcp:6653:10.1.0.1"]);
+    assert_eq!(found.names("ok"), ["firewall"]);
+    let found = examine(&shell, &["firewall", "--listen", "ptcp:6653:203.0.113.1"]);
+    found.commands("firewall-drops", "problem", &["table ip edge drops"]);
+}
+
+fn iptables_mistake(shell: &dyn Fn() -> Command, room: &Namespace, words: &[&str]) {
+    for rule in [
+        "-A INPUT -m conntrack --ctstate ESTABLISHED -j ACCEPT",
+        "-A INPUT ! -i lo -p tcp -m multiport --dports 6000,6653 -j DROP",
+    ] {
+        run(room.command("iptables").args(rule.split(' ')));
+    }
+    let options = ["firewall", "--listen", "ptcp:6653"];
+    find_and_mend(&shell, &options, "firewall-drops", "problem", words);
+}
+
+#[test]
+fn rules_of_iptables_that_nft_shows() {
+    if !require::root_and(&["ip", "nft", "iptables"]) {
+        return;
+    }
+    let room = Namespace::new();
+    let words = ["table ip filter drops connections to port 6653"];
+    iptables_mistake(&|| room.command("sh"), &room, &words);
+}
+
+#[test]
+fn rules_of_iptables_without_nft() {
+    if !require::root_and(&["ip", "iptables", "unshare"]) {
+        return;
+    }
+    let room = Namespace::new();
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let copy = "cp --archive /usr/sbin/. . && rm --force nft";
+    run(Command::new("sh").args(["-c", copy]).current_dir(&folder));
+    let script = format!(
+        "mount --bind {} /usr/sbin && exec sh \"$@\"",
+        shown(folder.path())
+    );
+    let shell = || {
+        let mut command = room.command("unshare");
+        command.args(["--mount", "sh", "-c", &script, "sh"]);
+        command
+    };
+    let words = ["table iptables drops connections to port 6653"];
+    iptables_mistake(&shell, &room, &words);
 }
 
 /// What only root may see is told, with the command that shows it.

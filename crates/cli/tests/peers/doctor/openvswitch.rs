@@ -210,6 +210,101 @@ fn a_controller_that_does_not_run() {
 }
 
 #[test]
+fn a_bridge_that_has_just_joined() {
+    if !can_run() {
+        return;
+    }
+    let room = Namespace::new();
+    let controller = Controller::urtica_l2(&room);
+    let switch = OpenVswitch::start(&room);
+    // The database says that it is connected up to five seconds later.
+    switch.add_bridge("s1", "OpenFlow13", TARGET, &[]);
+    eventually("the switch has joined", DEADLINE, || {
+        controller.log().contains("switch joined")
+    });
+    let found = examine_in(&switch);
+    assert!(found.find("bridge-not-connected").is_none(), "{found:#?}");
+}
+
+#[test]
+fn a_controller_behind_a_firewall() {
+    if !require::root_and(&[TOOLS, &["ss", "ovs-appctl", "nft"]].concat()) {
+        return;
+    }
+    let room = Namespace::new();
+    for rule in [
+        "table inet guard",
+        "chain inet guard out { type filter hook output priority 0; policy accept; }",
+        "rule inet guard out tcp dport 6653 drop",
+    ] {
+        run(room.command("nft").args(["add", rule]));
+    }
+    let _controller = Controller::urtica_l2(&room);
+    let switch = OpenVswitch::start(&room);
+    switch.add_bridge("s1", "OpenFlow13", TARGET, &[]);
+    let found = examine_in(&switch);
+    let words = [TARGET, "nothing replies there: a firewall drops"];
+    found.commands("bridge-not-connected", "problem", &words);
+}
+
+#[test]
+fn a_bridge_that_gets_few_packet_ins_through() {
+    let change = ["set", "controller", "s1", "controller_rate_limit=100"];
+    let words = ["at most 100 packet-ins a second"];
+    mistake(&change, "bridge-rate-limit", "warning", &words);
+}
+
+/// A bridge with the ports of two hosts under our controller.
+fn with_ports(look: impl FnOnce(&OpenVswitch)) {
+    if !can_run() {
+        return;
+    }
+    let room = Namespace::new();
+    let hosts = [1, 2].map(|number| Host::new(&room, number));
+    let ports = hosts.each_ref().map(|host| host.switch_port.as_str());
+    let _controller = Controller::urtica_l2(&room);
+    let switch = OpenVswitch::start(&room);
+    switch.add_bridge("s1", "OpenFlow13", TARGET, &ports);
+    switch.wait_connected();
+    look(&switch);
+}
+
+#[test]
+fn a_spanning_tree_that_blocks_a_port() {
+    with_ports(|switch| {
+        let enable = ["--timeout=120", "set", "bridge", "s1", "stp_enable=true"];
+        run(switch.command("ovs-vsctl").args(enable));
+        let shell = || switch.command("sh");
+        // A port listens and learns for 30 s before it forwards.
+        let is_found = || examine_in(switch).find("bridge-spanning-tree").is_some();
+        eventually("STP has the ports", DEADLINE, is_found);
+        let words = ["of bridge s1", "in STP"];
+        find_and_mend(&shell, &OPTIONS, "bridge-spanning-tree", "warning", &words);
+    });
+}
+
+#[test]
+fn an_entry_that_drops_all_packets() {
+    with_ports(|switch| {
+        let entry = [
+            "-O",
+            "OpenFlow13",
+            "add-flow",
+            "s1",
+            "priority=60000,actions=drop",
+        ];
+        run(switch.command("ovs-ofctl").args(entry));
+        let shell = || switch.command("sh");
+        let words = ["s1", "60000", "programs never see them"];
+        find_and_mend(&shell, &OPTIONS, "bridge-drops-all", "problem", &words);
+        let entry = ["-O", "OpenFlow13", "add-flow", "s1", "arp,actions=drop"];
+        run(switch.command("ovs-ofctl").args(entry));
+        let words = ["drops ARP requests from port", "'arp, priority 32768'"];
+        examine_in(switch).commands("bridge-drops-arp", "note", &words);
+    });
+}
+
+#[test]
 fn ports_of_a_bridge_with_different_mtus() {
     if !can_run() {
         return;

@@ -1,0 +1,193 @@
+//! Two network namespaces that nobody else sees: one with the machine's interfaces and a table of its firewall, and one of switches.
+
+use super::interfaces::{Entrance, Interface};
+use super::tables::Table;
+use crate::program::{NoAnswer, ask_with_input};
+use rustix::thread::{UnshareFlags, gettid, unshare_unsafe};
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+/// How long a connection may take. Nothing but a rule delays it: both ends are in this process.
+const TIMEOUT: Duration = Duration::from_millis(700);
+
+/// What became of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Passes,
+    /// Something replied that it may not.
+    Refused,
+    /// Nothing replied.
+    Dropped,
+}
+
+/// The machine's namespace, entered by the thread that has it.
+pub struct Copy {
+    switches: Switches,
+}
+
+/// The thread in the namespace of switches.
+struct Switches {
+    requests: Sender<Request>,
+    replies: Receiver<Reply>,
+}
+
+enum Request {
+    /// Lines for `ip -batch`.
+    Configure(String),
+    Connect(SocketAddr),
+}
+
+enum Reply {
+    Configured(Result<(), NoAnswer>),
+    Connected(io::Result<()>),
+}
+
+impl Copy {
+    /// Makes both namespaces, with these interfaces; they are gone when `work` is done.
+    ///
+    /// # Errors
+    /// Without the right to make namespaces, and if `ip` is not installed.
+    pub fn with<R: Send>(
+        interfaces: &[Interface],
+        work: impl FnOnce(&mut Self) -> R + Send,
+    ) -> Result<R, NoAnswer> {
+        thread::scope(|scope| {
+            let (requests, for_switches) = channel();
+            let (to_us, replies) = channel();
+            let (entered, switches_thread) = channel();
+            scope.spawn(move || {
+                let _ = entered.send(enter_new_namespace());
+                serve(&for_switches, &to_us);
+            });
+            let machine = scope.spawn(move || {
+                let thread = switches_thread.recv().map_err(|_| stopped())??;
+                enter_new_namespace()?;
+                let mut copy = Self {
+                    switches: Switches { requests, replies },
+                };
+                copy.configure(interfaces, thread)?;
+                Ok(work(&mut copy))
+            });
+            machine.join().unwrap_or_else(|_| Err(stopped()))
+        })
+    }
+
+    /// Gives both sides their interfaces and addresses. A line that fails, as those of IPv6 where it is off, leaves the others.
+    fn configure(&self, interfaces: &[Interface], switches: i32) -> Result<(), NoAnswer> {
+        let (mut own, mut theirs) = ("link set lo up\n".to_owned(), String::new());
+        for (index, Interface { name, addresses }) in interfaces.iter().enumerate() {
+            own += &format!("link add {name} type veth peer name s{index} netns {switches}\n");
+            own += &format!("link set {name} up\n");
+            theirs += &format!("link set s{index} up\n");
+            for address in addresses {
+                let add = |address: IpAddr, prefix, device: &str| {
+                    let nodad = if address.is_ipv6() { " nodad" } else { "" };
+                    format!("address add {address}/{prefix} dev {device}{nodad}\n")
+                };
+                own += &add(address.local, address.prefix, name);
+                if let Some(peer) = address.peer() {
+                    theirs += &add(peer, address.prefix, &format!("s{index}"));
+                }
+            }
+        }
+        configure(&own)?;
+        match self.switches.ask(Request::Configure(theirs)) {
+            Some(Reply::Configured(configured)) => configured,
+            _ => Err(stopped()),
+        }
+    }
+
+    /// Loads a table.
+    ///
+    /// # Errors
+    /// If its program refuses the text.
+    pub fn load(&self, table: &Table) -> Result<(), NoAnswer> {
+        let (program, arguments) = table.loader();
+        ask_with_input(&program, arguments, &table.rules).map(drop)
+    }
+
+    /// Removes a table's rules, and all others.
+    pub fn unload(&self, table: &Table) {
+        self.run(&table.command_to_flush());
+    }
+
+    /// Loads a table again, as it was.
+    pub fn reload(&self, table: &Table) {
+        self.unload(table);
+        // It was loaded before, from the same text.
+        let _ = self.load(table);
+    }
+
+    /// Runs a command of a shell; one that fails has no effect, which is all that callers look at.
+    pub fn run(&self, command: &str) {
+        let _ = ask_with_input("sh", &["-s"], command);
+    }
+
+    /// Connects as a switch. `None` if that cannot be tried, as for an address of IPv6 where the machine has none.
+    pub fn connect(&self, entrance: &Entrance, port: u16) -> Option<Verdict> {
+        let target = SocketAddr::new(entrance.address(), port);
+        // The kernel completes connections without an accept.
+        let _listener = TcpListener::bind(target).ok()?;
+        let connected = match entrance {
+            Entrance::Local(_) => connect(target),
+            Entrance::From { .. } => match self.switches.ask(Request::Connect(target))? {
+                Reply::Connected(connected) => connected,
+                Reply::Configured(_) => return None,
+            },
+        };
+        match connected.map_err(|error| error.kind()) {
+            Ok(()) => Some(Verdict::Passes),
+            Err(ErrorKind::TimedOut | ErrorKind::WouldBlock) => Some(Verdict::Dropped),
+            Err(ErrorKind::NetworkUnreachable | ErrorKind::AddrNotAvailable) => None,
+            Err(_) => Some(Verdict::Refused),
+        }
+    }
+}
+
+impl Switches {
+    fn ask(&self, request: Request) -> Option<Reply> {
+        self.requests.send(request).ok()?;
+        self.replies.recv().ok()
+    }
+}
+
+/// The loop of the switches' thread, until the other ends.
+fn serve(requests: &Receiver<Request>, replies: &Sender<Reply>) {
+    for request in requests {
+        let reply = match request {
+            Request::Configure(lines) => Reply::Configured(configure(&lines)),
+            Request::Connect(target) => Reply::Connected(connect(target)),
+        };
+        if replies.send(reply).is_err() {
+            return;
+        }
+    }
+}
+
+fn connect(target: SocketAddr) -> io::Result<()> {
+    TcpStream::connect_timeout(&target, TIMEOUT).map(drop)
+}
+
+fn configure(lines: &str) -> Result<(), NoAnswer> {
+    match ask_with_input("ip", &["-force", "-batch", "-"], lines) {
+        Ok(_) | Err(NoAnswer::Refused(_)) => Ok(()),
+        Err(missing) => Err(missing),
+    }
+}
+
+/// Moves this thread into a network namespace of its own, which its children are in, too; returns the thread's number.
+fn enter_new_namespace() -> Result<i32, NoAnswer> {
+    // SAFETY: the table of open files stays shared with the other threads.
+    let entered = unsafe { unshare_unsafe(UnshareFlags::NEWNET) };
+    entered.map_err(|error| {
+        NoAnswer::Refused(format!("a copy of the rules cannot be made: {error}"))
+    })?;
+    Ok(gettid().as_raw_nonzero().get())
+}
+
+fn stopped() -> NoAnswer {
+    NoAnswer::Refused("the copy of the rules failed".to_owned())
+}
