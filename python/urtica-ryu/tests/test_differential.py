@@ -22,6 +22,9 @@ def test_messages_and_packets_equal_those_of_os_ken():
     program = [PYTHON, "-I", str(Path(calls.__file__)), "os_ken"]
     theirs = json.loads(subprocess.run(program, capture_output=True, check=True, text=True).stdout)
     ours = json.loads(json.dumps(calls.results("ryu"), default=repr))
-    assert len(theirs) > 130
+    assert len(theirs) > 330
     for call, result in theirs.items():
+        if result.get("restored", "") is None:
+            # os-ken's constructor refuses what its to_jsondict gives.
+            del result["restored"], ours[call]["restored"]
         assert ours[call] == result, call

@@ -1,5 +1,6 @@
 """Messages: values are checked when they are sent; frames of switches never raise anything but a malformed message's error."""
 
+import json
 import random
 
 import calls
@@ -114,6 +115,70 @@ def test_objects_take_attributes_and_subclasses():
     made.mine = 5
     made.priority = 7
     assert made.serialize()[30:32] == b"\0\7"
+
+
+def test_json_makes_the_same_message():
+    for key, result in calls.results("ryu").items():
+        if "restored" in result:
+            assert result["restored"][1] == result["bytes"], key
+
+
+def without_lengths(value):
+    """Returns JSON without the lengths that are known once a structure has been serialized."""
+    if isinstance(value, list):
+        return [without_lengths(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: without_lengths(one) for name, one in value.items() if name not in ("len", "length", "actions_len")}
+
+
+def test_json_makes_the_same_message_of_a_switch():
+    for frame in frames():
+        datapath = V13 if frame[0] == 4 else V10
+        message = ofproto_parser.msg(datapath, *ofproto_parser.header(frame), frame)
+        if message is None or type(message).__name__.endswith("Request"):
+            continue
+        given = message.to_jsondict()
+        made = ofproto_parser.ofp_msg_from_jsondict(datapath, json.loads(json.dumps(given)))
+        assert type(made) is type(message) and made.datapath is datapath
+        assert without_lengths(made.to_jsondict()) == without_lengths(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({}, "{} is no object: expected one key, the name of a class"),
+        (["OFPFlowMod"], "is no object"),
+        ({"Nothing": {}}, "OpenFlow 1.3 has no class Nothing"),
+        ({"struct": {}}, "OpenFlow 1.3 has no class struct"),
+        ({"OFPActionOutput": {"port": 1}}, "OFPActionOutput is no message: expected one, such as OFPFlowMod"),
+        ({"OFPFlowMod": 5}, "OFPFlowMod is 5: expected its attributes by name"),
+        ({"OFPFlowMod": {"match": {"Nothing": {}}}}, "match of OFPFlowMod is of the unknown class Nothing"),
+        ({"OFPFlowMod": {"match": {}}}, "match of OFPFlowMod has 0 keys: expected one, the name of a class"),
+        ({"OFPFlowMod": {"match": {"OFPMatch": {}}}}, "OFPMatch is {}: expected a list in oxm_fields"),
+        ({"OFPFlowMod": {"match": {"OFPMatch": {"oxm_fields": [5]}}}}, "a field is 5: expected {'OXMTlv'"),
+        ({"OFPFlowMod": {"instructions": [{"OFPActionSetField": {}}]}}, "OFPActionSetField is {}: expected field"),
+        ({"OFPEchoRequest": {"data": "x"}}, "data of OFPEchoRequest is 'x': expected bytes in base64"),
+    ],
+)
+def test_json_of_another_form_is_named(given, sentence):
+    with pytest.raises(ValueError) as raised:
+        ofproto_parser.ofp_msg_from_jsondict(V13, given)
+    assert sentence in str(raised.value)
+
+
+def test_json_makes_instructions():
+    given = [{"OFPActionOutput": {"port": 1}}, {"OFPInstructionGotoTable": {"table_id": 1}}, {"OFPActionPopVlan": {}}]
+    first, second = ofproto_parser.ofp_instruction_from_jsondict(V13, given)
+    assert [type(action) for action in first.actions] == [p.OFPActionOutput, p.OFPActionPopVlan]
+    assert second.table_id == 1
+    assert len(ofproto_parser.ofp_instruction_from_jsondict(V13, given, encap=False)) == 3
+
+
+def test_json_makes_packets():
+    for protocol in (udp.udp(1, 2), ethernet.ethernet(), ipv4.ipv4(option=b"1234")):
+        given = json.loads(json.dumps(protocol.to_jsondict()))
+        assert repr(type(protocol).from_jsondict(given[type(protocol).__name__])) == repr(protocol)
 
 
 def test_os_kens_names_are_the_same_modules():

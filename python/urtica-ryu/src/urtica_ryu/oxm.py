@@ -150,10 +150,13 @@ def tlv(name: str, value: Any) -> dict[str, Any]:
 
 
 def untlv(json: dict[str, Any]) -> tuple[str, Any]:
-    """Returns the name and value of a field in JSON."""
-    parts = json["OXMTlv"]
-    value = parts["value"] if parts["mask"] is None else (parts["value"], parts["mask"])
-    return parts["field"], value
+    """Returns the name and value of a field in JSON; raises ValueError."""
+    try:
+        parts = json["OXMTlv"]
+        value = parts["value"] if parts["mask"] is None else (parts["value"], parts["mask"])
+        return parts["field"], value
+    except (LookupError, TypeError):
+        raise ValueError(f"a field is {json!r}: expected {tlv('in_port', 1)}") from None
 
 
 class OFPMatch(Stringify):
@@ -198,9 +201,13 @@ class OFPMatch(Stringify):
         return {"OFPMatch": {"oxm_fields": fields, "length": self.length, "type": self.type}}
 
     @classmethod
-    def from_jsondict(cls, json: dict[str, Any]) -> OFPMatch:
-        """Returns the match of JSON."""
-        return cls(_ordered_fields=[untlv(field) for field in json["oxm_fields"]])
+    def from_jsondict(cls, dict_: dict[str, Any], decode_string: Any = None, **additional_args: Any) -> OFPMatch:
+        """Returns the match of JSON; raises ValueError."""
+        try:
+            fields = list(dict_["oxm_fields"])
+        except (LookupError, TypeError):
+            raise ValueError(f"OFPMatch is {dict_!r}: expected a list in oxm_fields") from None
+        return cls(_ordered_fields=[untlv(field) for field in fields])
 
     def encode(self, out: bytearray) -> None:
         """Appends the match, padded to 8 bytes."""

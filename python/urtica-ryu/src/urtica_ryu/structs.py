@@ -12,6 +12,7 @@ import inspect
 import ipaddress
 import keyword
 import struct
+import sys
 from collections import namedtuple
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -332,6 +333,8 @@ class Stringify:
     HIDDEN: ClassVar[frozenset[str]] = frozenset()
     #: Attributes that are text in JSON.
     TEXTS: ClassVar[frozenset[str]] = frozenset()
+    #: Those of them that are bytes in Python.
+    BYTE_TEXTS: ClassVar[frozenset[str]] = frozenset()
 
     def shown(self) -> Iterator[tuple[str, Any]]:
         """The attributes of the object, by name."""
@@ -366,6 +369,51 @@ class Stringify:
             return {str(key): self._to_json("", one, encode_string) for key, one in value.items()}
         return value.to_jsondict() if hasattr(value, "to_jsondict") else value
 
+    @classmethod
+    def from_jsondict(
+        cls, dict_: dict[str, Any], decode_string: Callable[[str], bytes] = base64.b64decode, **additional_args: Any
+    ) -> Any:
+        """Returns the object of its attributes in JSON: `OFPFlowMod.from_jsondict(json["OFPFlowMod"], datapath=datapath)`.
+
+        Raises ValueError for JSON of another form, TypeError for unknown attributes.
+        """
+        if not isinstance(dict_, dict):
+            raise ValueError(f"{cls.__name__} is {dict_!r}: expected its attributes by name")
+        given = {argument(name): cls._from_json(name, value, decode_string) for name, value in dict_.items()}
+        return cls(**given, **additional_args)
+
+    @classmethod
+    def _from_json(cls, name: str, value: Any, decode_string: Callable[[str], bytes]) -> Any:
+        if isinstance(value, list):
+            return [cls._from_json(name, one, decode_string) for one in value]
+        if isinstance(value, dict):
+            return cls._from_object(name, value, decode_string)
+        if not isinstance(value, str) or name in cls.TEXTS:
+            return value.encode() if isinstance(value, str) and name in cls.BYTE_TEXTS else value
+        try:
+            return decode_string(value)
+        except ValueError:
+            raise ValueError(f"{name} of {cls.__name__} is {value!r}: expected bytes in base64") from None
+
+    @classmethod
+    def _from_object(cls, name: str, value: dict[str, Any], decode_string: Callable[[str], bytes]) -> Any:
+        if len(value) != 1:
+            raise ValueError(f"{name} of {cls.__name__} has {len(value)} keys: expected one, the name of a class")
+        [(kind, attributes)] = value.items()
+        found = cls.class_named(kind)
+        if found is None:
+            raise ValueError(f"{name} of {cls.__name__} is of the unknown class {kind}")
+        return found.from_jsondict(attributes, decode_string)
+
+    @classmethod
+    def class_named(cls, name: str) -> Any:
+        """Returns a class for JSON, of the module of this one or of a base; None without one."""
+        for base in cls.__mro__:
+            found = getattr(sys.modules.get(base.__module__), name, None)
+            if isinstance(found, type) and issubclass(found, Stringify):
+                return found
+        return None
+
 
 class Struct(Stringify):
     """A structure with attributes."""
@@ -378,7 +426,8 @@ class Struct(Stringify):
     #: An argument before the others.
     BEFORE: ClassVar[str] = ""
     LAYOUT: ClassVar[Layout]
-    TEXTS = frozenset({"hw_addr", "name", "mfr_desc", "hw_desc", "sw_desc", "serial_num", "dp_desc"})
+    BYTE_TEXTS = frozenset({"name", "mfr_desc", "hw_desc", "sw_desc", "serial_num", "dp_desc"})
+    TEXTS = BYTE_TEXTS | {"hw_addr"}
 
     if TYPE_CHECKING:
         # Made of the fields.
@@ -439,6 +488,7 @@ def tuple_struct(name: str, fields: tuple[Field, ...]) -> Any:
         """A structure on the wire."""
 
         TEXTS = Struct.TEXTS
+        BYTE_TEXTS = Struct.BYTE_TEXTS
 
         def shown(self) -> Iterator[tuple[str, Any]]:
             return zip(self._fields, self, strict=True)

@@ -17,6 +17,9 @@ _MESSAGES: dict[tuple[int, int], type[MsgBase]] = {}
 
 StringifyMixin = Stringify
 
+#: OpenFlow's versions, by number.
+_VERSIONS = {1: "1.0", 4: "1.3"}
+
 
 def header(buf: bytes) -> tuple[int, int, int, int]:
     """Returns version, type, length and xid."""
@@ -34,6 +37,42 @@ def msg(datapath: Any, version: int, msg_type: int, msg_len: int, xid: int, buf:
     except (ValueError, struct.error, LookupError):
         LOG.exception("skipping a malformed message of type %d, %d bytes", msg_type, msg_len)
         return None
+
+
+def _object_of_json(dp: Any, jsondict: Any) -> Any:
+    """Returns the object of `{class: attributes}`, of the datapath's version; raises ValueError."""
+    if not isinstance(jsondict, dict) or len(jsondict) != 1:
+        raise ValueError(f"{jsondict!r} is no object: expected one key, the name of a class")
+    [(name, attributes)] = jsondict.items()
+    cls = getattr(dp.ofproto_parser, name, None)
+    if not isinstance(cls, type) or not issubclass(cls, Stringify):
+        raise ValueError(f"OpenFlow {_VERSIONS[dp.ofproto.OFP_VERSION]} has no class {name}")
+    more = {"datapath": dp} if issubclass(cls, MsgBase) else {}
+    return cls.from_jsondict(attributes, **more)
+
+
+def ofp_msg_from_jsondict(dp: Any, jsondict: dict[str, Any]) -> Any:
+    """Returns the message to_jsondict gave, for a datapath; raises ValueError."""
+    made = _object_of_json(dp, jsondict)
+    if not isinstance(made, MsgBase):
+        raise ValueError(f"{type(made).__name__} is no message: expected one, such as OFPFlowMod")
+    return made
+
+
+def ofp_instruction_from_jsondict(dp: Any, jsonlist: list[Any], encap: bool = True) -> list[Any]:
+    """Returns instructions and actions; with `encap`, the actions as one instruction that applies them. Raises ValueError."""
+    parser = dp.ofproto_parser
+    made: list[Any] = []
+    actions: list[Any] = []
+    for each in map(lambda json: _object_of_json(dp, json), jsonlist):
+        if not encap or not isinstance(each, parser.OFPAction):
+            made.append(each)
+            continue
+        if not actions:
+            made.append(parser.OFPInstructionActions(dp.ofproto.OFPIT_APPLY_ACTIONS, actions))
+            actions = made[-1].actions
+        actions.append(each)
+    return made
 
 
 def data_bytes(data: Any) -> bytes:
@@ -222,4 +261,6 @@ __all__ = [
     "data_bytes",
     "header",
     "msg",
+    "ofp_instruction_from_jsondict",
+    "ofp_msg_from_jsondict",
 ]

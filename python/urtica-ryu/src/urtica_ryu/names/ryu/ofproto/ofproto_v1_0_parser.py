@@ -82,6 +82,7 @@ class OFPMatch(Struct):
     """The match of OpenFlow 1.0: `OFPMatch(dl_type=0x800, nw_src="10.0.0.0", nw_src_mask=8)`."""
 
     FIELDS = _MATCH_FIELDS
+    TEXTS = frozenset({"dl_src", "dl_dst", "nw_src", "nw_dst"})
 
     wildcards: int
 
@@ -151,11 +152,6 @@ class OFPMatch(Struct):
 
     def to_jsondict(self, encode_string: Any = None) -> dict[str, Any]:
         return {"OFPMatch": {name: self._seen(name) for name in vars(self)}}
-
-    @classmethod
-    def from_jsondict(cls, json: dict[str, Any]) -> OFPMatch:
-        """Returns the match of JSON."""
-        return cls(**json)
 
     @classmethod
     def parse(cls, buf: bytes, offset: int) -> Any:
@@ -241,6 +237,7 @@ class OFPActionDlAddr(OFPAction):
     """Sets an Ethernet address."""
 
     FIELDS = (Field("dl_addr", MAC_BYTES), pad(6))
+    TEXTS = frozenset({"dl_addr"})
 
     def __init__(self, dl_addr: Any):
         self._begin()
@@ -266,6 +263,7 @@ class OFPActionNwAddr(OFPAction):
     """Sets an IPv4 address."""
 
     FIELDS = (Field("nw_addr", U32),)
+    TEXTS = frozenset({"nw_addr"})
 
     def __init__(self, nw_addr: Any):
         self._begin()
@@ -408,6 +406,12 @@ class OFPSwitchFeatures(MsgBase):
         Field("actions", U32, None),
         Field("ports", _PortsByNumber(), None),
     )
+
+    @classmethod
+    def _from_object(cls, name: str, value: dict[str, Any], decode_string: Any) -> Any:
+        # The ports: JSON's keys are text.
+        one = super()._from_object
+        return {int(number): one(name, port, decode_string) for number, port in value.items()}
 
 
 class OFPGetConfigRequest(MsgBase):
@@ -625,6 +629,12 @@ class OFPStatsRequest(ofproto_parser.RequestBase):
         self._begin(datapath)
         self.type = self.cls_stats_type
         self.flags = flags
+
+    @classmethod
+    def from_jsondict(cls, dict_: dict[str, Any], *args: Any, **additional_args: Any) -> Any:
+        """Returns the request of JSON. Its class has the type."""
+        given = {name: value for name, value in dict_.items() if name != "type"} if isinstance(dict_, dict) else dict_
+        return super().from_jsondict(given, *args, **additional_args)
 
 
 class OFPStatsReply(ofproto_parser.ReplyBase):

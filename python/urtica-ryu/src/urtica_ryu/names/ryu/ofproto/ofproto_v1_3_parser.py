@@ -241,9 +241,11 @@ class OFPActionSetField(OFPAction):
         return {"OFPActionSetField": {"field": field, "len": self.len, "type": self.type}}
 
     @classmethod
-    def from_jsondict(cls, json: dict[str, Any]) -> OFPActionSetField:
-        """Returns the action of JSON."""
-        name, value = oxm.untlv(json["field"])
+    def from_jsondict(cls, dict_: dict[str, Any], decode_string: Any = None, **additional_args: Any) -> OFPActionSetField:
+        """Returns the action of JSON; raises ValueError."""
+        if not isinstance(dict_, dict) or "field" not in dict_:
+            raise ValueError(f"OFPActionSetField is {dict_!r}: expected field")
+        name, value = oxm.untlv(dict_["field"])
         return cls(**{name: value})
 
 
@@ -374,11 +376,35 @@ class OFPHello(MsgBase):
         return super().made(values)
 
 
+_EXPERIMENTER_ERROR = Layout((Field("type", U16), Field("exp_type", U16), Field("experimenter", U32), Field("data", REST)))
+
+
 class OFPErrorMsg(MsgBase):
     """Refuses a message, of which it has the first bytes."""
 
     cls_msg_type = ofproto.OFPT_ERROR
     FIELDS = (Field("type", U16, None), Field("code", U16, None), Field("data", REST, None))
+
+    def __init__(
+        self,
+        datapath: Any,
+        type_: int | None = None,
+        code: int | None = None,
+        data: Any = None,
+        experimenter: int | None = None,
+        exp_type: int | None = None,
+    ):
+        self._begin(datapath)
+        self.type = type_
+        self.code = code
+        self.data = data
+        if experimenter is not None:
+            self.experimenter = experimenter
+            self.exp_type = exp_type
+
+    def encode(self, out: bytearray) -> None:
+        layout = _EXPERIMENTER_ERROR if hasattr(self, "experimenter") else self.LAYOUT
+        layout.encode(self, out)
 
     @classmethod
     def parser(cls, datapath: Any, version: int, msg_type: int, msg_len: int, xid: int, buf: bytes) -> Any:  # type: ignore[override]
