@@ -14,6 +14,7 @@ mod doctor;
 mod figures;
 mod firewall;
 mod flows;
+mod guides;
 mod hold;
 mod l2;
 mod l3;

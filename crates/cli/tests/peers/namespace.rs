@@ -1,11 +1,13 @@
-//! Network namespaces: the room in which a test happens, and the hosts that ping each other.
+//! Namespaces: the room in which a test happens, and the hosts that ping each other.
 
 use std::fs;
 use std::path::Path;
 use std::process::{self, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::process::{DEADLINE, eventually, run};
+use tempfile::TempDir;
+
+use crate::process::{DEADLINE, Daemon, eventually, run};
 
 /// How long `ping` waits for answers.
 const PATIENCE_SECONDS: &str = "60";
@@ -14,6 +16,13 @@ const PATIENCE_SECONDS: &str = "60";
 /// Gone when dropped.
 pub struct Namespace {
     name: String,
+    files: Option<Files>,
+}
+
+/// Folders that others on the machine do not see, for as long as the process lives that holds their namespace.
+struct Files {
+    holder: Daemon,
+    _folder: TempDir,
 }
 
 impl Namespace {
@@ -26,19 +35,51 @@ impl Namespace {
             COUNT.fetch_add(1, Ordering::Relaxed)
         );
         run(Command::new("ip").args(["netns", "add", &name]));
-        let namespace = Self { name };
+        let namespace = Self { name, files: None };
         let quiet = "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6 && ip link set lo up";
         run(namespace.command("sh").args(["-c", quiet]));
         namespace
     }
 
+    /// The same, with a copy of `/etc`, and `/run` and `/var/lib` empty: what is written there is gone with it.
+    pub fn with_own_files() -> Self {
+        let mut namespace = Self::new();
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        // The names of namespaces stay.
+        let script = "cp -a /etc etc; mount --bind etc /etc; mkdir -p /etc/urtica names
+            mount --rbind /run/netns names; mount -t tmpfs tmpfs /run; mkdir /run/netns; mount --rbind names /run/netns
+            mount -t tmpfs tmpfs /var/lib; mkdir /var/lib/openvswitch /var/lib/urtica-switch; echo ready; exec sleep infinity";
+        let mut shell = namespace.command("sh");
+        let shell = shell.args(["-ec", script]).current_dir(folder.path());
+        let holder = Daemon::start(shell, &folder.path().join("holder.log"));
+        eventually("the folders are mounted", DEADLINE, || {
+            holder.log().contains("ready")
+        });
+        namespace.files = Some(Files {
+            holder,
+            _folder: folder,
+        });
+        namespace
+    }
+
     /// A command that will run inside.
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
-        let mut command = Command::new("ip");
+        let mut command;
+        if let Some(files) = &self.files {
+            command = Command::new("nsenter");
+            let holder = files.holder.id().to_string();
+            command.args(["--net", "--mount", "--target", &holder]);
+        } else {
+            command = Command::new("ip");
+            command.args(["netns", "exec", &self.name]);
+        }
+        command.arg(program.as_ref());
         command
-            .args(["netns", "exec", &self.name])
-            .arg(program.as_ref());
-        command
+    }
+
+    /// Its name, for commands that put an interface there.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 }
 

@@ -67,6 +67,11 @@ impl<'room> OpenVswitch<'room> {
         switch
     }
 
+    /// Where it runs.
+    pub fn room(&self) -> &'room Namespace {
+        self.room
+    }
+
     /// A command that finds this Open vSwitch, and no other, in its environment.
     pub fn command(&self, program: &str) -> Command {
         let mut command = self.room.command(program);

@@ -70,6 +70,11 @@ impl Daemon {
         }
     }
 
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What it has printed so far.
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()

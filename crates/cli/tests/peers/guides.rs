@@ -1,0 +1,193 @@
+//! What the guides have a reader type is typed, on a machine with Open vSwitch, and what they show is compared.
+
+mod blocks;
+mod machine;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use self::blocks::blocks;
+use self::machine::Machine;
+use crate::controller::PYTHON;
+use crate::namespace::{Host, Namespace};
+use crate::process::run;
+use crate::{openvswitch, pki, require};
+
+/// Written by what measures; their commands are those of `make`.
+const WRITTEN_BY_TOOLS: &str = "-figures.md";
+/// Typed elsewhere: `tools/package-test` needs a machine of its own for it.
+const TYPED_ELSEWHERE: &str = "docs/start.md";
+
+/// Files that guides take for granted.
+const FIREWALL_RULES: &str = "deny tcp,tp_dst=22\ndefault allow\n";
+const WRONG_RULES: &str = "allow icmp\ndeny  tpc,tp_dst=22\ndefault allow\n";
+const WRONG_CONFIGURATION: &str = "programs = [\"l2\"]\nlisen = [\"ptcp:6653\"]\n";
+const TOKENS: &str = "4f9ec7d0b6a1c5e2d3b8a7f60912c4de\n";
+
+/// A test for each guide, and the list of them.
+macro_rules! guides {
+    ($($test:ident: $path:literal $(, $prepare:expr)?;)*) => {
+        const GUIDES: &[&str] = &[$($path),*];
+        $(
+            #[test]
+            fn $test() {
+                let prepare: &[fn(&mut Machine<'_>)] = &[$($prepare)?];
+                follow($path, prepare);
+            }
+        )*
+    };
+}
+
+guides! {
+    readme: "README.md";
+    apps: "docs/apps.md", prepare_apps;
+    bandwidth: "docs/apps/bandwidth.md";
+    bench: "docs/bench.md";
+    bench_switch: "docs/bench-switch.md";
+    capture: "docs/capture.md", prepare_capture;
+    compiler: "docs/compiler.md";
+    compiler_code: "docs/compiler-code.md";
+    decode: "docs/decode.md";
+    elephants: "docs/apps/elephants.md";
+    flows: "docs/flows.md", prepare_flows;
+    l3: "docs/apps/l3.md", prepare_l3;
+    net: "docs/net.md", prepare_net;
+    northbound: "docs/northbound.md";
+    operating: "docs/operating.md", prepare_operating;
+    python: "docs/python.md";
+    rest: "docs/apps/rest.md";
+    ryu: "docs/ryu.md";
+    security: "docs/apps/security.md";
+    switch: "docs/switch.md", prepare_switch;
+    top: "docs/top.md", prepare_top;
+    web: "docs/web.md";
+}
+
+fn prepare_apps(machine: &mut Machine<'_>) {
+    machine.write("rules", FIREWALL_RULES);
+    machine.write("new-rules", WRONG_RULES);
+}
+
+fn prepare_capture(machine: &mut Machine<'_>) {
+    machine.enter("ovs-pki init");
+    machine.enter("urtica run l2");
+}
+
+fn prepare_flows(machine: &mut Machine<'_>) {
+    machine.enter("ovs-vsctl del-controller s1 -- set-fail-mode s1 standalone");
+}
+
+fn prepare_l3(machine: &mut Machine<'_>) {
+    machine.write("subnets.toml", &toml_of("docs/apps/l3.md"));
+}
+
+fn prepare_net(machine: &mut Machine<'_>) {
+    machine.write("net.toml", &toml_of("docs/net.md"));
+    machine.enter("urtica run l2");
+}
+
+fn prepare_operating(machine: &mut Machine<'_>) {
+    machine.write("urtica.toml", WRONG_CONFIGURATION);
+}
+
+/// The switch makes an interface of its own of this name.
+fn prepare_switch(machine: &mut Machine<'_>) {
+    machine.enter("ovs-vsctl del-br br0");
+}
+
+fn prepare_top(machine: &mut Machine<'_>) {
+    machine.write("tokens", TOKENS);
+    machine.enter("install -m 600 tokens /etc/urtica/tokens");
+}
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+fn text(path: &str) -> String {
+    fs::read_to_string(root().join(path)).expect(path)
+}
+
+fn follow(path: &str, prepare: &[fn(&mut Machine<'_>)]) {
+    let blocks = blocks(&text(path));
+    let mut run = blocks
+        .iter()
+        .filter(|block| block.not_run.is_none())
+        .peekable();
+    let needed = [
+        openvswitch::TOOLS,
+        &[pki::TOOL, "nsenter", "ping", "ss", "curl", PYTHON],
+    ]
+    .concat();
+    if run.peek().is_none() || !require::root_and(&needed) {
+        return;
+    }
+    let room = Namespace::with_own_files();
+    let other = Namespace::new();
+    connect(&room, &other);
+    let hosts = [1, 2].map(|number| Host::new(&room, number));
+    let mut machine = Machine::new(&room, &other, &hosts);
+    machine.link("examples");
+    for prepare in prepare {
+        prepare(&mut machine);
+    }
+    for block in run {
+        machine.follow(block);
+    }
+}
+
+/// The machine has the interfaces `eth1` to `eth4`, and a cable to another machine.
+fn connect(room: &Namespace, other: &Namespace) {
+    let script = format!(
+        "for n in 1 2 3 4; do ip link add eth$n type veth peer name peer$n; ip link set eth$n up; ip link set peer$n up; done
+         ip link add cable type veth peer name cable netns {}; ip addr add 192.0.2.1/24 dev cable; ip link set cable up",
+        other.name()
+    );
+    run(room.command("sh").args(["-ec", &script]));
+    let script = "ip addr add 192.0.2.2/24 dev cable && ip link set cable up";
+    run(other.command("sh").args(["-ec", script]));
+}
+
+/// The first configuration that a guide shows.
+fn toml_of(path: &str) -> String {
+    let guide = text(path);
+    let (_, rest) = guide.split_once("```toml\n").expect("a configuration");
+    let (shown, _) = rest.split_once("```").expect("its end");
+    shown.into()
+}
+
+/// A guide that is not in the list would not be typed.
+#[test]
+fn each_guide_with_commands_is_in_the_list() {
+    let mut paths = vec![PathBuf::from("README.md")];
+    for folder in ["docs", "docs/apps"] {
+        let files = fs::read_dir(root().join(folder)).expect(folder);
+        let names = files.map(|file| file.expect("a file").file_name());
+        paths.extend(names.map(|name| Path::new(folder).join(name)));
+    }
+    let paths = paths
+        .iter()
+        .map(|path| path.to_str().expect("a plain name"));
+    let guides = paths.filter(|path| path.ends_with(".md") && !path.ends_with(WRITTEN_BY_TOOLS));
+    let typed = guides.filter(|path| !["docs/figures.md", TYPED_ELSEWHERE].contains(path));
+    let mut expected: Vec<&str> = typed
+        .filter(|path| !blocks(&text(path)).is_empty())
+        .collect();
+    expected.sort_unstable();
+    let mut listed = GUIDES.to_vec();
+    listed.sort_unstable();
+    assert_eq!(listed, expected);
+}
+
+/// Most of what the guides say is run: a reason is given for the rest.
+#[test]
+fn what_is_not_run_says_why() {
+    let all = GUIDES.iter().flat_map(|path| blocks(&text(path)));
+    let (run, not_run): (Vec<_>, Vec<_>) = all.partition(|block| block.not_run.is_none());
+    assert!(
+        run.len() > 2 * not_run.len(),
+        "{} run, {} not",
+        run.len(),
+        not_run.len()
+    );
+}
