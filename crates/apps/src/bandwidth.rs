@@ -22,6 +22,7 @@
 
 mod book;
 mod demand;
+mod quotas;
 mod reserve;
 
 pub use book::{Reserved, Unbalanced};
@@ -30,6 +31,7 @@ pub use demand::{Demand, ParseDemandError};
 use crate::registry::{About, Forwards, ProgramOptions, Row, Setup};
 use book::Book;
 use demand::{FlowKey, parse_rate};
+use quotas::Quotas;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -84,6 +86,12 @@ pub struct BandwidthArgs {
     /// Capacity of links whose port reports none [default: 1G].
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub bandwidth_capacity: Option<u64>,
+    /// Bandwidth that the hosts of one port may reserve [default: what the port can send].
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    pub bandwidth_per_port: Option<u64>,
+    /// Number of flows with a demand that the hosts of one port may have at a time [default: 1024].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub bandwidth_flows_per_port: Option<u32>,
 }
 
 /// Settings of [`Bandwidth`].
@@ -99,6 +107,11 @@ pub struct BandwidthConfig {
     pub default_capacity_bps: u64,
     /// The maximum number of reservations, and flows that are forwarded without one. 65,536.
     pub max_reservations: usize,
+    /// What the flows that begin at one port may reserve, in bits per second; `None`, the default, for what that port can
+    /// send. Reservations of programs do not count.
+    pub port_bps: Option<u64>,
+    /// The maximum number of flows with a demand that begin at one port, with a reservation or without. 1,024.
+    pub flows_per_port: usize,
 }
 
 impl Default for BandwidthConfig {
@@ -115,6 +128,8 @@ impl From<&BandwidthArgs> for BandwidthConfig {
             paths: args.bandwidth_paths.unwrap_or(4),
             default_capacity_bps: args.bandwidth_capacity.unwrap_or(1_000_000_000),
             max_reservations: 1 << 16,
+            port_bps: args.bandwidth_per_port,
+            flows_per_port: args.bandwidth_flows_per_port.unwrap_or(1_024) as usize,
         }
     }
 }
@@ -180,6 +195,30 @@ pub enum BandwidthError {
     TooMany {
         /// The limit.
         max: usize,
+    },
+    /// The hosts of a port have too many flows.
+    #[error(
+        "the hosts of port {port} have {max} flows already; wait until some end, or raise --bandwidth-flows-per-port"
+    )]
+    TooManyOfPort {
+        /// The port.
+        port: PortId,
+        /// The limit.
+        max: usize,
+    },
+    /// The hosts of a port would have reserved too much.
+    #[error(
+        "the hosts of port {port} have {reserved_bps} of the {max_bps} b/s that they may reserve, and asked for {bps}; release some, or raise --bandwidth-per-port"
+    )]
+    TooMuchOfPort {
+        /// The port.
+        port: PortId,
+        /// The requested bandwidth in bits per second.
+        bps: u64,
+        /// The reserved bandwidth in bits per second.
+        reserved_bps: u64,
+        /// The limit in bits per second.
+        max_bps: u64,
     },
     /// The network was changing, or many others were reserving at the same time.
     #[error("links changed, or others reserved on them, again and again meanwhile; try again")]
@@ -413,13 +452,12 @@ impl Shared {
         ends: (PortId, PortId),
         packet: Option<&PacketIn>,
     ) -> Result<Path, BandwidthError> {
-        let max = self.config.max_reservations;
         if bps == 0 {
             return Err(BandwidthError::Nothing);
         }
-        if self.book.count() >= max {
-            return Err(BandwidthError::TooMany { max });
-        }
+        let quotas = self.quotas();
+        let charged = key.charged(Some(ends.0));
+        self.book.permits(charged, bps, &quotas)?;
         let topology = self.discovery.topology().load();
         let paths: Vec<_> = k_shortest::paths(&topology, ends.0, ends.1)
             .take(self.config.paths)
@@ -434,7 +472,15 @@ impl Shared {
         };
         let flow = |path: &Path| self.flow(key, path, options, packet);
         self.book
-            .reserve(key, bps, paths, self.discovery.topology(), flow)
+            .reserve(key, bps, paths, &quotas, self.discovery.topology(), flow)
+    }
+
+    fn quotas(&self) -> Quotas {
+        Quotas {
+            total: self.config.max_reservations,
+            port_flows: self.config.flows_per_port,
+            port_bps: self.config.port_bps,
+        }
     }
 
     fn flow(
@@ -468,8 +514,7 @@ impl Shared {
         let is_noted = shortest
             .filter(|_| self.config.best_effort)
             .is_some_and(|path| {
-                let max = self.config.max_reservations;
-                self.book.note(key, path, max, |path| {
+                self.book.note(key, path, &self.quotas(), |path| {
                     self.flow(key, path, for_seconds(BEST_EFFORT_S), Some(packet))
                 })
             });

@@ -2,6 +2,7 @@
 
 use super::BandwidthError;
 use super::demand::FlowKey;
+use super::quotas::{Charges, Quotas};
 use super::reserve::{release_path, reserve_any};
 use crate::paths::{Paths, is_in};
 use parking_lot::{Mutex, MutexGuard};
@@ -33,6 +34,8 @@ struct Reservation {
     bps: u64,
     /// One link per hop.
     links: Vec<Link>,
+    /// The port that is charged for it, unless a program has reserved.
+    charged: Option<PortId>,
 }
 
 /// The error of a link on which reserved and free bandwidth do not add up to its capacity.
@@ -76,6 +79,7 @@ struct List {
     reservations: BTreeMap<FlowKey, Reservation>,
     /// One path per key.
     paths: Paths<FlowKey>,
+    charges: Charges,
 }
 
 impl Book {
@@ -84,11 +88,23 @@ impl Book {
         let list = List {
             reservations: BTreeMap::new(),
             paths: Paths::new(provisioner),
+            charges: Charges::default(),
         };
         Self {
             links: Snapshot::new(Links::default()),
             list: Mutex::new(list),
         }
+    }
+
+    /// Checks whether the quotas permit another flow with this bandwidth, for which a port is charged unless a program reserves.
+    pub fn permits(
+        &self,
+        charged: Option<PortId>,
+        bps: u64,
+        quotas: &Quotas,
+    ) -> Result<(), BandwidthError> {
+        self.list()
+            .permits(charged, bps, &self.links.load(), quotas)
     }
 
     /// Reserves on the first path with enough free bandwidth, and has it provisioned. Returns that path.
@@ -97,6 +113,7 @@ impl Book {
         key: FlowKey,
         bps: u64,
         paths: Vec<Path>,
+        quotas: &Quotas,
         topology: &Snapshot<Topology>,
         flow: impl FnOnce(&Path) -> Flow,
     ) -> Result<Path, BandwidthError> {
@@ -121,41 +138,38 @@ impl Book {
         } else if !self.links.load().are_there(&path, &links) || !is_in(&path, &topology.load()) {
             Some(BandwidthError::Busy)
         } else {
-            None
+            let permitted =
+                list.permits(key.charged(path.begin()), bps, &self.links.load(), quotas);
+            permitted.err()
         };
         if let Some(refusal) = refusal {
             give_back(&links, bps);
             return Err(refusal);
         }
-        list.paths.insert(key, path.clone(), flow(&path));
-        list.reservations.insert(key, Reservation { bps, links });
+        let flow = flow(&path);
+        list.insert(key, path.clone(), flow, bps, links);
         Ok(path)
     }
 
-    /// Records a path that is provisioned without a reservation. Returns `false`, and does nothing, if there are `max`
-    /// reservations already, these included.
+    /// Records a path that is provisioned without a reservation, unless there is one already. Returns `false`, and does
+    /// nothing, if the quotas do not permit another flow.
     pub fn note(
         &self,
         key: FlowKey,
         path: Path,
-        max: usize,
+        quotas: &Quotas,
         flow: impl FnOnce(&Path) -> Flow,
     ) -> bool {
         let mut list = self.list();
-        let is_new = !list.reservations.contains_key(&key);
-        if is_new && list.reservations.len() >= max {
-            return false;
+        if list.reservations.contains_key(&key) {
+            return true;
         }
-        if is_new {
+        let permitted = list.permits(key.charged(path.begin()), 0, &self.links.load(), quotas);
+        if permitted.is_ok() {
             let flow = flow(&path);
-            list.paths.insert(key, path, flow);
-            let nothing = Reservation {
-                bps: 0,
-                links: Vec::new(),
-            };
-            list.reservations.insert(key, nothing);
+            list.insert(key, path, flow, 0, Vec::new());
         }
-        true
+        permitted.is_ok()
     }
 
     /// The key of a reservation for all traffic between two hosts. Their VLAN may be forgotten by now.
@@ -282,11 +296,53 @@ impl Book {
 }
 
 impl List {
+    fn permits(
+        &self,
+        charged: Option<PortId>,
+        bps: u64,
+        links: &Links,
+        quotas: &Quotas,
+    ) -> Result<(), BandwidthError> {
+        let max = quotas.total;
+        if self.reservations.len() >= max {
+            return Err(BandwidthError::TooMany { max });
+        }
+        let Some(port) = charged else {
+            return Ok(());
+        };
+        // A port that was not seen yet has no bandwidth to go by.
+        let capacity_bps = links
+            .by_port
+            .get(&port)
+            .map_or(u64::MAX, |link| link.capacity_bps);
+        match self.charges.refusal(port, bps, capacity_bps, quotas) {
+            Some(refusal) => Err(refusal),
+            None => Ok(()),
+        }
+    }
+
+    fn insert(&mut self, key: FlowKey, path: Path, flow: Flow, bps: u64, links: Vec<Link>) {
+        let charged = key.charged(path.begin());
+        if let Some(port) = charged {
+            self.charges.add(port, bps);
+        }
+        self.paths.insert(key, path, flow);
+        let reservation = Reservation {
+            bps,
+            links,
+            charged,
+        };
+        self.reservations.insert(key, reservation);
+    }
+
     fn give_back(&mut self, key: &FlowKey) -> bool {
         let Some(reservation) = self.reservations.remove(key) else {
             return false;
         };
         give_back(&reservation.links, reservation.bps);
+        if let Some(port) = reservation.charged {
+            self.charges.remove(port, reservation.bps);
+        }
         true
     }
 }

@@ -3,6 +3,7 @@
 use crate::firewall::{includes, why_unusable};
 use std::net::IpAddr;
 use std::str::FromStr;
+use urtica_topology::PortId;
 use urtica_wire::packet::{Headers, ip_proto};
 use urtica_wire::text::ParseError;
 use urtica_wire::{MacAddr, Match, OxmField, PacketIn, VLAN_PRESENT};
@@ -140,6 +141,11 @@ impl FlowKey {
     /// Whether this is all traffic from one host to another.
     pub fn is_pair(&self) -> bool {
         self.eth_type.is_none()
+    }
+
+    /// The port that is charged for a flow that begins there; none for what a program has reserved.
+    pub fn charged(&self, begin: Option<PortId>) -> Option<PortId> {
+        begin.filter(|_| !self.is_pair())
     }
 
     pub fn match_(&self) -> Match<'static> {

@@ -156,6 +156,49 @@ fn flows_without_a_reservation_count_towards_the_limit() {
     bandwidth.check().unwrap();
 }
 
+/// Starts flows from the first host to the third, then one from the second.
+fn greedy_and_modest(net: &mut Net) -> [FlowId; 3] {
+    ["h1", "h1", "h2"].map(|from| {
+        let flow = start(net, from, "h3", ms(1_000));
+        net.run_for(ms(100));
+        flow
+    })
+}
+
+#[test]
+fn the_hosts_of_a_port_reserve_no_more_than_their_quota() {
+    let config = BandwidthConfig {
+        port_bps: Some(6 * MBPS),
+        ..config()
+    };
+    let (mut net, bandwidth) = net("ring,4", config);
+    let flows = greedy_and_modest(&mut net);
+    net.run_for(ms(1_500));
+    assert_eq!(flows.map(|flow| received(&net, flow)), [100, 0, 100]);
+    // A program is not a host: it may reserve more.
+    bandwidth.reserve(mac(1), mac(4), 4 * MBPS).unwrap();
+    bandwidth.check().unwrap();
+}
+
+#[test]
+fn the_hosts_of_a_port_have_no_more_flows_than_their_quota() {
+    let config = BandwidthConfig {
+        best_effort: true,
+        flows_per_port: 1,
+        ..config()
+    };
+    let (mut net, bandwidth) = net("ring,4", config);
+    let flows = greedy_and_modest(&mut net);
+    net.run_for(ms(1_500));
+    assert_eq!(flows.map(|flow| received(&net, flow)), [100, 0, 100]);
+    bandwidth.check().unwrap();
+    // Once it has ended, there is room for another.
+    net.run_for(Duration::from_secs(40));
+    let next = start(&mut net, "h1", "h3", ms(500));
+    net.run_for(ms(1_000));
+    assert_eq!(received(&net, next), 50);
+}
+
 #[test]
 fn what_is_not_used_is_free_again() {
     let (mut net, bandwidth) = net("linear,2", config());
