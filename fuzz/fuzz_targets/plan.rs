@@ -1,4 +1,4 @@
-//! Any text as a topology's name and as its file: nothing panics; what reads is written and reads again as the same.
+//! Any text as a topology's name and as its file, in both forms: nothing panics; what reads is written and reads again as the same.
 
 #![no_main]
 
@@ -13,7 +13,7 @@ fuzz_target!(|text: &str| {
             "{text:?}"
         );
     }
-    if let Ok(plan) = Plan::from_toml(text) {
+    for plan in [Plan::from_toml(text), Plan::from_graphml(text)].into_iter().flatten() {
         assert_eq!(
             Plan::from_toml(&plan.to_toml()).as_ref(),
             Ok(&plan),
