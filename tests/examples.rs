@@ -1,14 +1,22 @@
 //! The examples do what they say, in a simulated network.
 
 use std::collections::HashMap;
+use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use urtica::controller::SessionConfig;
 use urtica::prelude::*;
-use urtica::topology::spec::TopologySpec;
-use urtica_net::{Net, NetConfig};
+use urtica::topology::spec::{Plan, TopologySpec};
+use urtica::wire::packet::{Ethernet, Ipv4, PseudoHeader, Udp, ether_type, ip_proto};
+use urtica_net::{Datagrams, End, Net, NetConfig};
 use who_installed::Counts;
 
+#[expect(dead_code, reason = "an example has a `main`")]
+#[path = "../examples/backup_link.rs"]
+mod backup_link;
+#[expect(dead_code, reason = "an example has a `main`")]
+#[path = "../examples/guest_port.rs"]
+mod guest_port;
 #[path = "../examples/packet_rate.rs"]
 mod packet_rate;
 #[expect(dead_code, reason = "an example has a `main`")]
@@ -27,7 +35,12 @@ mod who_installed;
 /// A network with this program, whose switches have joined.
 fn started(spec: &str, controller: Controller) -> Net {
     let plan = spec.parse::<TopologySpec>().unwrap().plan().unwrap();
-    let mut net = Net::new(&plan, NetConfig::default()).unwrap();
+    started_with(&plan, controller)
+}
+
+/// The same of a plan.
+fn started_with(plan: &Plan, controller: Controller) -> Net {
+    let mut net = Net::new(plan, NetConfig::default()).unwrap();
     net.start_controller(controller).unwrap();
     net.run_for(Duration::from_secs(1));
     net
@@ -186,6 +199,118 @@ fn entries_are_told_by_program_and_deleted_by_program() {
         expected.remove(&third);
         assert_eq!(counts(), expected, "{version}");
     }
+}
+
+/// Two switches with a host each, and two links between them.
+const TWO_LINKS: &str = r#"
+[[switches]]
+name = "s1"
+
+[[switches]]
+name = "s2"
+
+[[hosts]]
+name = "h1"
+attached = "s1:1"
+
+[[hosts]]
+name = "h2"
+attached = "s2:1"
+
+[[links]]
+a = "s1:2"
+b = "s2:2"
+
+[[links]]
+a = "s1:3"
+b = "s2:3"
+"#;
+
+#[test]
+fn a_backup_link_is_used_while_the_first_is_down_and_packets_are_limited() {
+    let plan = Plan::from_toml(TWO_LINKS).unwrap();
+    let program = |_: &SwitchInfo| backup_link::BackupLink;
+    let mut net = started_with(&plan, Controller::new().program(program));
+    let [h1, h2] = ["h1", "h2"].map(|name| net.host(name).unwrap());
+    let s1 = net.switch("s1").unwrap();
+    let link = |net: &Net, port_no| {
+        let end = End::Switch(s1, PortNo(port_no));
+        let found = net
+            .links()
+            .find(|link| net.ends(*link).unwrap().contains(&end));
+        found.unwrap()
+    };
+    let [preferred, backup] = [2, 3].map(|port_no| link(&net, port_no));
+    // The switches notice a change of a link after a moment.
+    let ping = |net: &mut Net| {
+        net.run_for(Duration::from_millis(200));
+        net.ping(h1, h2).unwrap().received
+    };
+    assert_eq!(ping(&mut net), 1);
+    net.stop_controller();
+    net.cut(preferred).unwrap();
+    assert_eq!(ping(&mut net), 1, "by the backup");
+    net.cut(backup).unwrap();
+    assert_eq!(ping(&mut net), 0);
+    net.repair(preferred).unwrap();
+    assert_eq!(ping(&mut net), 1, "by the preferred one again");
+
+    net.run_for(Duration::from_secs(2));
+    let datagrams = Datagrams {
+        count: 2_000,
+        payload_bytes: 64,
+        interval: Duration::from_millis(1),
+    };
+    let flow = net.start_datagrams(h1, h2, datagrams).unwrap();
+    net.run_for(Duration::from_secs(3));
+    let received = net.flow_report(flow).unwrap().received;
+    // A burst, and the rate for two seconds.
+    assert!((299..=301).contains(&received), "{received}");
+}
+
+#[test]
+fn guests_reach_what_is_permitted_and_others_reach_all() {
+    for version in Version::ALL {
+        let controller = speaking(version)
+            .program(guest_port::GuestPorts)
+            .program(|_: &SwitchInfo| urtica::apps::L2::default());
+        let mut net = started("single,3", controller);
+        let [h1, h2, guest] = ["h1", "h2", "h3"].map(|name| net.host(name).unwrap());
+        assert_eq!(net.ping(h1, h2).unwrap().received, 1, "{version}");
+        for (from, to) in [(guest, h1), (h1, guest)] {
+            assert_eq!(net.ping(from, to).unwrap().received, 0, "{version}");
+        }
+        for (port, expected) in [(53, 1), (54, 0)] {
+            let received = |net: &Net| net.host_counters(h1).unwrap().received;
+            let before = received(&net);
+            net.send_frame(guest, &datagram(port)).unwrap();
+            net.run_for(Duration::from_secs(1));
+            assert_eq!(received(&net), before + expected, "{version}: port {port}");
+        }
+    }
+}
+
+/// A datagram from the third host to a port of the first.
+fn datagram(dst_port: u16) -> Vec<u8> {
+    let [src, dst] = [3, 1].map(|host| Ipv4Addr::new(10, 0, 0, host));
+    let [from, to] = [3, 1].map(MacAddr::from_u64);
+    let (mut frame, mut payload) = (Vec::new(), Vec::new());
+    let udp = Udp {
+        src_port: 4_000,
+        dst_port,
+    };
+    let pseudo_header = PseudoHeader::V4 { src, dst };
+    udp.write(&mut payload, &pseudo_header, b"a question")
+        .unwrap();
+    let ethernet = Ethernet {
+        dst: to,
+        src: from,
+        ether_type: ether_type::IPV4,
+    };
+    ethernet.write(&mut frame);
+    let ip = Ipv4::new(src, dst, ip_proto::UDP);
+    ip.write(&mut frame, &payload).unwrap();
+    frame
 }
 
 /// Sends all packets of the first port to the second.
