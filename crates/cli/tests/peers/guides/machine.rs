@@ -142,6 +142,7 @@ impl<'room> Machine<'room> {
         }
     }
 
+    /// Runs a command to its end, and again until it prints what the guide shows: switches connect, and entries appear.
     fn run(&mut self, step: &Step, block: &Block, folder: &Path) {
         if goes_on(&step.command) {
             self.interrupt(kind(&step.command));
