@@ -35,7 +35,14 @@ impl Controller {
 
     /// The same, answering in the kernel.
     pub fn urtica_l2_in_the_kernel(room: &Namespace) -> Self {
-        Self::urtica_with(room, "l2", &["--offload", "kernel"])
+        let controller = Self::urtica_with(room, "l2", &["--offload", "kernel"]);
+        eventually("the kernel half is active", DEADLINE, || {
+            controller
+                .daemon
+                .log()
+                .contains("the kernel half is active")
+        });
+        controller
     }
 
     /// The same, reading from rings.
