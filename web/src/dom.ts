@@ -25,6 +25,15 @@ export function button(text: string, act: () => void, attributes: Attributes = {
   return element;
 }
 
+/** Has a field offer these values, each with its text, and keeps what is chosen. */
+export function offer(select: HTMLSelectElement, values: readonly (readonly [string, string])[]): void {
+  const offered = [...select.options].map((option) => option.value).join();
+  if (offered === values.map(([value]) => value).join()) return;
+  const chosen = select.value;
+  select.replaceChildren(...values.map(([value, text]) => el("option", { value }, text)));
+  if (values.some(([value]) => value === chosen)) select.value = chosen;
+}
+
 /** Sets an element's text, if it is another. */
 export function setText(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text;

@@ -13,7 +13,7 @@ const TYPES = { js: "text/javascript", css: "text/css", svg: "image/svg+xml", ht
 
 export class Fake {
   /** What the lists have. */
-  lists = { switches: [], links: [], hosts: [], ports: [], programs: [] };
+  lists = { switches: [], links: [], hosts: [], ports: [], programs: [], emulation: { switches: [], hosts: [], links: [] } };
   /** How far its clock is ahead. */
   aheadMs = 0;
   /** How many requests there were, by path. */

@@ -267,3 +267,43 @@ test("a phone in portrait can look", async (t) => {
     assert.ok(width <= 390, `${address} is ${width} wide`);
   }
 });
+
+test("an emulated network is cut, repaired, stopped and pinged from the page, each after a question", async (t) => {
+  const { url } = await network(t, "ring,3", "discovery,hosts,routing");
+  const page = await open(browser, t, url);
+  const agree = async (effect, verb) => {
+    await page.getByRole("dialog").getByText(effect).waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: verb }).click();
+  };
+  await page.getByText("Emulated network").click();
+  await page.getByRole("button", { name: "Ping all…" }).click();
+  await agree("each of 3 hosts ping every other", "Ping");
+  await until(page, () => document.querySelector(".emulation").textContent.includes("6 of 6 pings answered"));
+  await until(page, () => document.querySelectorAll(".lists section:nth-child(3) .item").length === 3);
+  await items(page, "Links").first().click();
+  const cut = page.getByRole("button", { name: "Cut this link…" });
+  await cut.click();
+  await agree("this cuts it", "Cancel");
+  await cut.click();
+  await agree("this cuts it", "Cut");
+  await until(page, () => document.querySelector(".canvas").getAttribute("aria-label").includes("1 link down"));
+  // Around the cut, they still reach each other.
+  await page.getByLabel("From", { exact: true }).selectOption("h2");
+  await page.getByLabel("to", { exact: true }).selectOption("h3");
+  await page.getByRole("button", { name: "Ping…" }).click();
+  await agree("Host h2: this makes it ping h3 once", "Ping");
+  await until(page, () => document.querySelector(".emulation").textContent.includes("1 of 1 ping answered"));
+  await page.getByRole("list", { name: "What is cut or stopped" }).getByRole("button", { name: "Repair this link" }).click();
+  await agree("this repairs it", "Repair");
+  await until(page, () => document.querySelectorAll(".item.bad").length === 0);
+  await items(page, "Switches").filter({ hasText: "s2" }).click();
+  await page.getByRole("button", { name: "Stop this switch…" }).click();
+  await agree("Its entries are lost", "Stop");
+  await until(page, () => document.querySelector(".canvas").getAttribute("aria-label").includes("1 switch gone"));
+  await page.getByRole("button", { name: "Start this switch…" }).click();
+  await agree("this starts it", "Start");
+  await until(page, () => !document.querySelector(".canvas").getAttribute("aria-label").includes("gone"));
+  await page.getByRole("button", { name: "Send traffic…" }).click();
+  await agree("10 Mbit/s to h3", "Send");
+  await until(page, () => [...document.querySelectorAll(".lists section:nth-child(2) .note")].some((note) => note.textContent.includes("Mbit/s")));
+});

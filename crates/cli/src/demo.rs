@@ -2,7 +2,7 @@
 //!
 //! [`lab`] has the network: hosts send [`traffic`] and [`pings`], a [`meter`] measures, and [`names`] describes events.
 //! [`story`] decides what happens when. [`plain`] prints it line by line; [`live`] shows it: [`view`] draws, on the [`map`]
-//! of the network, and [`keys`] control it.
+//! of the network, and [`keys`] control it. With `--web`, [`web`] has a browser show it instead.
 
 mod keys;
 mod lab;
@@ -16,6 +16,8 @@ mod story;
 mod throughput;
 mod traffic;
 mod view;
+#[cfg(feature = "northbound")]
+mod web;
 
 use crate::status;
 use lab::Lab;
@@ -37,6 +39,8 @@ What to try next:
       --topo=torus,3,3 --mac --test=pingall
    urtica net simulate --seeds 100
       a hundred drawn networks with drawn faults
+   urtica demo --web
+      the same in a browser
    urtica demo throughput
       how many packet-ins a second the controller answers
    urtica switch --help
@@ -47,6 +51,7 @@ Examples:
   urtica demo
   urtica demo --topology ring,8
   urtica demo --plain | less
+  urtica demo --web
   urtica demo throughput
 
 Topologies: single,N linear,N[,HOSTS] tree,depth=D,fanout=F torus,X,Y[,HOSTS] fattree,K ring,N mesh,N file:PATH.
@@ -80,6 +85,19 @@ struct ShowArgs {
     /// With lines of text: jump to the next event instead of waiting for it
     #[arg(long)]
     simulated: bool,
+    /// Show the network in a browser, in real time, at ADDR: an address and a port, or a port of the loopback address [default
+    /// ADDR: 127.0.0.1:8080]
+    #[cfg(feature = "northbound")]
+    #[arg(
+        long,
+        value_name = "ADDR",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "127.0.0.1:8080",
+        value_parser = crate::northbound::parse_address,
+        conflicts_with_all = ["plain", "simulated"]
+    )]
+    web: Option<std::net::SocketAddr>,
     /// Seed of delays and flows
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
@@ -95,6 +113,10 @@ pub fn run(args: DemoArgs) -> ExitCode {
 
 fn show(args: &ShowArgs) -> lab::Result<ExitCode> {
     let stop = stop_on_signal()?;
+    #[cfg(feature = "northbound")]
+    if let Some(address) = args.web {
+        return web::run(&args.topology, args.seed, address, stop);
+    }
     let mut lab = Lab::new(&args.topology, args.seed)?;
     let all_is_well = match args.is_plain() {
         true => plain::run(&mut lab, &args.topology, args.simulated, &stop)?,

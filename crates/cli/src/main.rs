@@ -21,6 +21,8 @@ mod replay;
 mod run;
 mod ryu_manager;
 mod say;
+#[cfg_attr(not(feature = "northbound"), path = "unserved.rs")]
+mod served;
 mod service;
 mod status;
 mod switch;

@@ -3,16 +3,14 @@
 mod draw;
 mod need;
 mod prompt;
-#[cfg_attr(not(feature = "northbound"), path = "net/unserved.rs")]
-mod served;
 mod signals;
 mod simulate;
 mod watch;
 
 use crate::log::log_to_stderr;
 use crate::say::{complain, say};
+use crate::served::Served;
 use draw::Drawing;
-use served::Outside;
 use signals::Signals;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -56,8 +54,8 @@ const LOOPS: &str =
 const NOTHING_TO_SERVE: &str = "--northbound is the interface of the network's controller, in real time: expected --apps, as in \
      --apps discovery,hosts,l2, and no --simulated";
 
-/// How often to check whether to end.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often to check whether to end, and for requests of the page.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// Options of `urtica net`.
 #[derive(Debug, clap::Args)]
@@ -164,19 +162,22 @@ fn show(args: &ShowArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
         return Ok(ExitCode::SUCCESS);
     }
     let signals = Signals::register()?;
-    let (mut net, _controller) = args.build()?;
+    let (mut net, mut served) = args.build()?;
     args.end_in_time(&mut net, &signals);
     if args.waits_for_controller() {
         wait_for_controller(&mut net, args.patience(), &signals)?;
     }
     let hint = args.hint()?;
     if !args.ping_all && args.seconds.is_none() {
-        return prompt::run(&mut net, hint, &signals);
+        return prompt::run(&mut net, served.as_mut(), hint, &signals);
     }
     let all_reached = !args.ping_all || ping_all(&mut net, hint, &signals)?;
     let end = args.end(&net);
     while net.now() < end && !net.is_interrupted() {
         net.run_for(LOOK.min(end - net.now()));
+        if let Some(served) = &mut served {
+            served.obey(&mut net);
+        }
         net.broken().map_or(Ok(()), |broken| Err(broken.clone()))?;
     }
     Ok(match all_reached {
@@ -204,12 +205,12 @@ impl ShowArgs {
     }
 
     /// The network, and what has to live as long: the controller, if it runs on threads of its own.
-    fn build(&self) -> Result<(Net, Option<Outside>), Box<dyn std::error::Error>> {
+    fn build(&self) -> Result<(Net, Option<Served>), Box<dyn std::error::Error>> {
         let spec = self.topology()?;
         let plan = spec.plan()?;
         // Wrong names and options are reported before anything is built.
         let (controller, services) = with_services(Controller::new(), &self.apps, &self.options)?;
-        let (controller, outside) = self.serve(controller, &services)?;
+        let (controller, served) = self.serve(controller, &services)?;
         if let Some(need) = need::check(&spec.to_string(), &plan, self.ping_all)? {
             say(need);
         }
@@ -224,7 +225,7 @@ impl ShowArgs {
         if !self.simulated {
             net.follow_the_clock();
         }
-        let elsewhere = outside.as_ref().map(Outside::address);
+        let elsewhere = served.as_ref().map(Served::address);
         match (self.controller.as_ref().or(elsewhere), controller) {
             (Some(address), _) => net.connect_to(address)?,
             (None, Some(controller)) if !self.apps.is_empty() => {
@@ -232,7 +233,7 @@ impl ShowArgs {
             }
             _ => {}
         }
-        Ok((net, outside))
+        Ok((net, served))
     }
 
     /// Starts the controller where it serves HTTP; gives it back where it does not.
@@ -241,15 +242,15 @@ impl ShowArgs {
         &self,
         controller: Controller,
         services: &apps::Services,
-    ) -> Result<(Option<Controller>, Option<Outside>), Box<dyn std::error::Error>> {
+    ) -> Result<(Option<Controller>, Option<Served>), Box<dyn std::error::Error>> {
         let Some(northbound) = self.northbound.bind(&self.apps, services)? else {
             return Ok((Some(controller), None));
         };
         if self.apps.is_empty() || self.simulated {
             return Err(NOTHING_TO_SERVE.into());
         }
-        let outside = Outside::start(controller, northbound)?;
-        Ok((None, Some(outside)))
+        let served = Served::start(controller, northbound)?;
+        Ok((None, Some(served)))
     }
 
     #[cfg(not(feature = "northbound"))]
@@ -257,7 +258,7 @@ impl ShowArgs {
         &self,
         controller: Controller,
         _: &apps::Services,
-    ) -> Result<(Option<Controller>, Option<Outside>), Box<dyn std::error::Error>> {
+    ) -> Result<(Option<Controller>, Option<Served>), Box<dyn std::error::Error>> {
         Ok((Some(controller), None))
     }
 

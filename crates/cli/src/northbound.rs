@@ -44,6 +44,15 @@ pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
 }
 
 impl NorthboundArgs {
+    /// Those of an interface at this address, without tokens.
+    pub fn at(address: SocketAddr) -> Self {
+        Self {
+            northbound: Some(address),
+            northbound_tokens: None,
+            northbound_static: None,
+        }
+    }
+
     /// The address at which it is served, if it is requested.
     pub fn address(&self) -> Option<SocketAddr> {
         self.northbound

@@ -5,6 +5,7 @@
 
 mod change;
 mod drawing;
+mod emulation;
 mod list;
 mod path;
 mod port;
@@ -17,6 +18,7 @@ use axum::{Json, Router};
 use std::sync::Arc;
 
 pub(crate) use change::{FlowChange, GroupChange, MeterChange, RoleChange};
+pub(crate) use emulation::{LinkChange, PingOrder, SwitchChange, TrafficOrder};
 pub(crate) use list::{FlowEntry, Group, Host, Link, Meter, Switch, Table};
 pub(crate) use path::Hop;
 pub(crate) use port::{Port, SwitchPorts};
@@ -47,6 +49,11 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/api/v1/topology.svg", get(drawing::svg))
         .route("/api/v1/topology.dot", get(drawing::dot))
         .route("/api/v1/programs", get(programs))
+        .route("/api/v1/emulation", get(emulation::describe))
+        .route("/api/v1/emulation/links/{link}", post(emulation::link))
+        .route("/api/v1/emulation/switches/{dpid}", post(emulation::switch))
+        .route("/api/v1/emulation/pings", post(emulation::ping))
+        .route("/api/v1/emulation/traffic", post(emulation::traffic))
 }
 
 /// The names of the programs that run.

@@ -2,6 +2,7 @@
 
 use crate::conf_switches::ConfSwitches;
 use crate::config::NorthboundConfig;
+use crate::emulation::Emulation;
 use crate::error::ApiError;
 use crate::last_picture::LastPicture;
 use crate::literal;
@@ -36,6 +37,8 @@ pub(crate) struct App {
     pub live: Arc<Live>,
     /// The programs that replace Ryu's REST applications.
     pub ryu: RyuApps,
+    /// The controller's network, if its program emulates it.
+    pub emulation: Option<Emulation>,
     pub rates: Rates,
     pub conf: ConfSwitches,
     pub watchers: Arc<Semaphore>,
@@ -55,6 +58,7 @@ impl App {
         background: &Background,
         live: Arc<Live>,
         ryu: RyuApps,
+        emulation: Option<Emulation>,
     ) -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
         let network = background.network().with_deadline(config.reply_timeout);
@@ -65,6 +69,7 @@ impl App {
             background: background.clone(),
             live,
             ryu,
+            emulation,
             rates: Rates::default(),
             conf: ConfSwitches::default(),
             port_counters: PortCounters::default(),

@@ -24,6 +24,7 @@ mod api;
 mod app;
 mod conf_switches;
 mod config;
+mod emulation;
 mod error;
 mod events;
 mod guard;
@@ -46,6 +47,10 @@ mod web;
 
 pub use axum;
 pub use config::{DEFAULT_PORT, NorthboundConfig, NorthboundError, Tokens};
+pub use emulation::{
+    Emulated, EmulatedHost, EmulatedLink, EmulatedNetwork, EmulatedSwitch, EmulatedTraffic,
+    Emulation, EmulationError, EmulationRequests, PingResults, UnansweredPing,
+};
 pub use error::ApiError;
 pub use live::NorthboundHandle;
 pub use metrics::{Labels, Page};

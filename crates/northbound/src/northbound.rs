@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::config::{NorthboundConfig, NorthboundError};
+use crate::emulation::Emulation;
 use crate::error::ApiError;
 use crate::live::{Live, NorthboundHandle};
 use crate::{api, events, guard, metrics, openapi, ryu, server, web};
@@ -34,6 +35,7 @@ pub struct Northbound {
     listener: TcpListener,
     live: Arc<Live>,
     ryu: RyuApps,
+    emulation: Option<Emulation>,
     router: Router,
 }
 
@@ -51,6 +53,7 @@ impl Northbound {
         Ok(Self {
             live: Arc::new(Live::new(&config)),
             ryu: RyuApps::default(),
+            emulation: None,
             config,
             listener,
             router: Router::new(),
@@ -84,6 +87,15 @@ impl Northbound {
     pub fn ryu(mut self, ryu: &RyuApps) -> Self {
         self.ryu = ryu.clone();
         self
+    }
+
+    /// Lets requests cut links, stop switches and start pings and traffic in the controller's network, which this program emulates.
+    /// Without it, they are refused.
+    pub fn emulation(self, emulation: Emulation) -> Self {
+        Self {
+            emulation: Some(emulation),
+            ..self
+        }
     }
 
     /// Sets the names of the running programs.
@@ -129,7 +141,13 @@ impl Northbound {
 
     fn start(self, background: &Background) {
         let address = self.listener.local_addr().unwrap_or(self.config.address);
-        let app = Arc::new(App::new(self.config, background, self.live, self.ryu));
+        let app = Arc::new(App::new(
+            self.config,
+            background,
+            self.live,
+            self.ryu,
+            self.emulation,
+        ));
         let config = Arc::new(app.config.clone());
         let router = router(Arc::clone(&app), self.router);
         tracing::info!(%address, "the northbound interface listens");

@@ -1,7 +1,7 @@
 //! `GET /openapi.json`: the description of all paths.
 
 use crate::app::App;
-use crate::{api, error};
+use crate::{api, emulation, error};
 use axum::{Json, Router, routing::get};
 use std::sync::{Arc, LazyLock};
 use utoipa::OpenApi;
@@ -41,6 +41,16 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         api::GroupChange,
         api::MeterChange,
         api::RoleChange,
+        api::LinkChange,
+        api::SwitchChange,
+        api::PingOrder,
+        api::TrafficOrder,
+        emulation::Emulated,
+        emulation::EmulatedSwitch,
+        emulation::EmulatedHost,
+        emulation::EmulatedLink,
+        emulation::PingResults,
+        emulation::UnansweredPing,
         error::ApiError
     ))
 )]
@@ -102,6 +112,11 @@ const OPERATIONS: &[Operation] = &[
     (Get, "/api/v1/topology.svg", "The network as it is now, drawn: switches, links and hosts; links that were lost in the last ten minutes are dashed", Asked::Nothing, Answer::Other("image/svg+xml")),
     (Get, "/api/v1/topology.dot", "Such a drawing for Graphviz", Asked::Nothing, Answer::Other("text/vnd.graphviz")),
     (Get, "/api/v1/programs", "The control programs that run", Asked::Nothing, Answer::Texts),
+    (Get, "/api/v1/emulation", "The parts of the controller's network, if its own program emulates it", Asked::Nothing, Answer::One("Emulated")),
+    (Post, "/api/v1/emulation/links/{link}", "Cuts or repairs an emulated link", Asked::Named("LinkChange"), Answer::NoContent),
+    (Post, "/api/v1/emulation/switches/{dpid}", "Stops or starts an emulated switch", Asked::Named("SwitchChange"), Answer::NoContent),
+    (Post, "/api/v1/emulation/pings", "Makes an emulated host ping another, or every host every other, and waits for the answers", Asked::Named("PingOrder"), Answer::One("PingResults")),
+    (Post, "/api/v1/emulation/traffic", "Has an emulated host send packets to another", Asked::Named("TrafficOrder"), Answer::NoContent),
     (Get, "/metrics", "Metrics for Prometheus", Asked::Nothing, Answer::Other("text/plain")),
     (Get, "/stats/switches", "Ryu: the datapath ids of all switches", Asked::Nothing, Answer::Ryu),
     (Get, "/stats/desc/{dpid}", "Ryu: what a switch is", Asked::Nothing, Answer::Ryu),
@@ -264,6 +279,11 @@ fn parameter(name: &str, place: ParameterIn) -> ParameterBuilder {
             "A host's MAC address, or a switch and a port",
             "^[0-9a-fA-F:]+$",
             "0000000000000001:1",
+        ),
+        "link" => (
+            "A link's place in the list of GET /api/v1/emulation, from 0",
+            "^[0-9]{1,9}$",
+            "0",
         ),
         _ => ("A number", "^([0-9]{1,9}|0x[0-9a-fA-F]{1,8})$", "1"),
     };

@@ -15,6 +15,9 @@ export type Link = Schemas["Link"];
 export type Hop = Schemas["Hop"];
 export type FlowChange = Schemas["FlowChange"];
 export type RoleChange = Schemas["RoleChange"];
+export type Emulated = Schemas["Emulated"];
+export type EmulatedLink = Schemas["EmulatedLink"];
+export type PingResults = Schemas["PingResults"];
 
 /** How long a response may take. The interface itself waits 20 s for a switch. */
 const PATIENCE_MS = 25_000;
@@ -63,10 +66,16 @@ export class Client {
     return received(() => response.text());
   }
 
-  /** A POST of JSON that is answered by nothing. */
-  async post(path: string, body: unknown): Promise<void> {
+  /** A POST of JSON. */
+  async post(path: string, body: unknown): Promise<Response> {
     const headers = { "Content-Type": "application/json" };
-    await this.send(path, { method: "POST", headers, body: JSON.stringify(body) });
+    return this.send(path, { method: "POST", headers, body: JSON.stringify(body) });
+  }
+
+  /** A POST of JSON that is answered by JSON. */
+  async ask<T>(path: string, body: unknown): Promise<T> {
+    const response = await this.post(path, body);
+    return (await received(() => response.json())) as T;
   }
 
   /** A GET whose response is read as it arrives. */

@@ -4,7 +4,7 @@
 // not the controller's. The first event is followed at once; while there are many, a list is read every so often. When the connection
 // fails, what is known is marked as old until everything was read anew.
 
-import type { Host, Link, Switch, SwitchPorts } from "../api/client";
+import type { Emulated, Host, Link, Switch, SwitchPorts } from "../api/client";
 import { Client, Refused } from "../api/client";
 import { type Happened, follow } from "../api/events";
 import { EventLog, sentence, subjects } from "./log";
@@ -80,6 +80,11 @@ export class Live {
     if (error instanceof Refused && error.status === 401) this.lose(error);
   }
 
+  /** Reads the state of an emulated network again. */
+  readEmulation(): void {
+    this.connection?.emulation.want();
+  }
+
   settle(): void {
     this.set({ kind: "live" });
   }
@@ -114,6 +119,8 @@ export class Live {
 class Connection {
   private readonly abort = new AbortController();
   private readonly readers: Record<List, Reader>;
+  /** Apart from the lists: a network that is busy answers late, and nothing else waits for it. */
+  readonly emulation = new Reader(() => this.readEmulation(), (error) => this.live.refuse(error));
   private fail: (error: unknown) => void = () => undefined;
   /** What events have changed before everything was read; `null` afterwards. */
   private changedEarly: Set<List> | null = new Set();
@@ -142,6 +149,7 @@ class Connection {
   close(): void {
     this.abort.abort();
     LISTS.forEach((list) => this.readers[list].stop());
+    this.emulation.stop();
   }
 
   private get isClosed(): boolean {
@@ -160,6 +168,7 @@ class Connection {
     this.changedEarly?.forEach((list) => this.readers[list].want());
     this.changedEarly = null;
     this.live.settle();
+    this.emulation.want();
     void this.poll().catch((error: unknown) => this.fail(error));
   }
 
@@ -174,6 +183,12 @@ class Connection {
   private async read(list: List): Promise<void> {
     const told = await this.live.client.get<unknown>(READ_BY[list]);
     if (!this.isClosed) this.set(list, told);
+  }
+
+  private async readEmulation(): Promise<void> {
+    const { client, network } = this.live;
+    const told = await client.get<Emulated>("api/v1/emulation");
+    if (!this.isClosed) network.setEmulated(told);
   }
 
   private set(list: List, told: unknown): void {
@@ -196,6 +211,7 @@ class Connection {
       if (this.changedEarly === null) this.readers[list].want();
       else this.changedEarly.add(list);
     }
+    if (network.emulated.switches.length > 0 && !happened.kind.startsWith("host")) this.emulation.want();
     network.changed();
   }
 }

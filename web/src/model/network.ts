@@ -1,6 +1,6 @@
 // The network as the interface last told it, and what has left it lately.
 
-import type { Host, Link, Switch, SwitchPorts } from "../api/client";
+import type { Emulated, Host, Link, Switch, SwitchPorts } from "../api/client";
 import { Loads } from "./loads";
 
 /** How long a switch or a link that has left is shown as gone. */
@@ -46,6 +46,8 @@ export class Network {
   hosts = new Map<string, KnownHost>();
   ports = new Map<string, SwitchPorts>();
   programs: string[] = [];
+  /** The parts of the network, if the controller's program emulates it: its lists are empty otherwise. */
+  emulated: Emulated = { switches: [], hosts: [], links: [] };
   readonly loads = new Loads();
   private watchers = new Set<() => void>();
 
@@ -98,6 +100,11 @@ export class Network {
         return [key, { ...host, key }];
       }),
     );
+    this.changed();
+  }
+
+  setEmulated(told: Emulated): void {
+    this.emulated = told;
     this.changed();
   }
 

@@ -3,6 +3,7 @@
 import { Rows, button, el } from "../dom";
 import { Network, portOf, switchOf } from "../model/network";
 import { nameOf, passed, percent, scaled, setName } from "../text";
+import { EmulationButton } from "./emulation";
 import { endName, linkName } from "./list";
 import type { Context } from "./view";
 
@@ -16,6 +17,7 @@ export class Details {
   private readonly title = nameOf("");
   private readonly facts: Rows<Fact>;
   private readonly open: HTMLButtonElement;
+  private readonly emulation: EmulationButton;
 
   constructor(private readonly context: Context) {
     const { selection, go } = context;
@@ -25,13 +27,15 @@ export class Details {
       const { picked } = selection;
       if (picked?.kind === "switch") go(`switch/${picked.key}`);
     });
+    this.emulation = new EmulationButton(context);
     const close = button("✕", () => selection.pick(null), { class: "close", "aria-label": "Pick nothing" });
     this.element = el(
       "section",
       { class: "details", hidden: true, "aria-label": "What is picked", "aria-live": "polite" },
       el("h2", {}, this.title, close),
       list,
-      this.open,
+      el("div", { class: "bar" }, this.open, this.emulation.element),
+      this.emulation.problem,
     );
   }
 
@@ -44,6 +48,7 @@ export class Details {
     setName(this.title, described?.title ?? picked.key);
     this.facts.show(described?.facts ?? [{ term: "State", value: "gone" }]);
     this.open.hidden = picked.kind !== "switch";
+    this.emulation.update();
   }
 }
 

@@ -6,6 +6,7 @@ import { Picture } from "../graph/picture";
 import { type KnownSwitch, Network, switchOf } from "../model/network";
 import { counted } from "../text";
 import { Details } from "./details";
+import { EmulationPanel } from "./emulation";
 import { NetworkList } from "./list";
 import type { Context, View } from "./view";
 
@@ -33,6 +34,7 @@ export function networkView(context: Context): View {
   const hosts = el("input", { type: "checkbox", id: "hosts", checked: true });
   const list = new NetworkList(context);
   const details = new Details(context);
+  const emulation = new EmulationPanel(context);
   // Cytoscape needs a container that has a size: one in the page.
   let picture: Picture | null = null;
   const noPath = button("Hide the path", () => {
@@ -61,7 +63,7 @@ export function networkView(context: Context): View {
     "div",
     { class: "view network" },
     el("section", { class: "picture", "aria-label": "Picture" }, canvas, tools, legend(), help),
-    el("aside", { "aria-label": "What there is" }, search, details.element, list.element),
+    el("aside", { "aria-label": "What there is" }, search, details.element, emulation.element, list.element),
   );
 
   function update(): void {
@@ -71,6 +73,7 @@ export function networkView(context: Context): View {
     noPath.hidden = selection.path.size === 0;
     list.show(found);
     details.update();
+    emulation.update();
     canvas.setAttribute("aria-label", summary(network));
   }
 

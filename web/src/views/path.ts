@@ -1,7 +1,7 @@
 // The path that the controller would choose between two hosts.
 
 import type { Hop } from "../api/client";
-import { button, el, setText } from "../dom";
+import { button, el, offer, setText } from "../dom";
 import { Network } from "../model/network";
 import { clipped } from "../text";
 import { Grid } from "./grid";
@@ -55,20 +55,12 @@ export function pathView(context: Context): View {
 
   function update(): void {
     const hosts = [...live.network.hosts.values()].sort((a, b) => (a.mac < b.mac ? -1 : 1));
-    for (const select of [from, to]) offer(select, hosts.map((host) => [host.mac, Network.hostName(host)]));
+    const values = hosts.map((host) => [host.mac, `${clipped(Network.hostName(host), 40)} (${host.mac})`] as const);
+    for (const select of [from, to]) offer(select, values);
     show.disabled = hosts.length < 2;
     if (hosts.length < 2) setText(note, "A path needs two hosts: hosts are known once they have sent something, if the program `hosts` runs.");
     if (from.value === to.value && hosts.length > 1 && document.activeElement !== to) to.value = hosts.find((host) => host.mac !== from.value)?.mac ?? "";
   }
 
   return { element, update, close: () => undefined };
-}
-
-/** Has a field offer these values, and keeps what is chosen. */
-function offer(select: HTMLSelectElement, values: readonly (readonly [string, string])[]): void {
-  const offered = [...select.options].map((option) => option.value).join();
-  if (offered === values.map(([value]) => value).join()) return;
-  const chosen = select.value;
-  select.replaceChildren(...values.map(([value, name]) => el("option", { value }, `${clipped(name, 40)} (${value})`)));
-  if (values.some(([value]) => value === chosen)) select.value = chosen;
 }

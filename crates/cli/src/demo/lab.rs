@@ -101,12 +101,7 @@ impl Lab {
     /// # Errors
     /// A sentence if the network has too few hosts, is too large to be shown, or is invalid.
     pub fn new(spec: &TopologySpec, seed: u64) -> Result<Self> {
-        let mut plan = spec.plan()?;
-        check_size(spec, &plan)?;
-        plan.links
-            .iter_mut()
-            .for_each(|link| slow_down(&mut link.properties));
-        let mut net = Net::new(&plan, config(seed))?;
+        let (plan, mut net) = build(spec, seed)?;
         let hosts: Vec<_> = net.hosts().collect();
         let macs = plan.hosts.iter().map(|host| host.mac);
         let meter = Rc::new(RefCell::new(Meter::new(macs.zip(hosts.clone()))));
@@ -337,6 +332,20 @@ impl Lab {
         self.sampler.links = counters;
         Ok(())
     }
+}
+
+/// The network of the demonstration, and its plan.
+///
+/// # Errors
+/// As [`Lab::new`].
+pub fn build(spec: &TopologySpec, seed: u64) -> Result<(Plan, Net)> {
+    let mut plan = spec.plan()?;
+    check_size(spec, &plan)?;
+    plan.links
+        .iter_mut()
+        .for_each(|link| slow_down(&mut link.properties));
+    let net = Net::new(&plan, config(seed))?;
+    Ok((plan, net))
 }
 
 fn check_size(spec: &TopologySpec, plan: &Plan) -> Result<()> {

@@ -9,6 +9,7 @@ mod show;
 
 use crate::net::signals::Signals;
 use crate::say::say;
+use crate::served::Served;
 use command::{Command, PING, VERBS, Verb};
 use lines::{Line, Lines};
 use names::Names;
@@ -41,6 +42,8 @@ impl Done {
 /// The network on which commands work.
 struct Prompt<'n> {
     net: &'n mut Net,
+    /// Its controller, if it serves a page, whose requests act on the network, too.
+    served: Option<&'n mut Served>,
     names: Names,
     /// The hint if hosts do not reach each other.
     hint: Option<&'static str>,
@@ -49,6 +52,7 @@ struct Prompt<'n> {
 /// Executes commands until the input ends. From a pipe, the exit status says whether all of them succeeded.
 pub(super) fn run(
     net: &mut Net,
+    served: Option<&mut Served>,
     hint: Option<&'static str>,
     signals: &Signals,
 ) -> Result<ExitCode, Box<dyn Error>> {
@@ -57,7 +61,12 @@ pub(super) fn run(
     if lines.are_typed() {
         say("`help` lists the commands, the tab key completes them, and `exit` ends the network.");
     }
-    let mut prompt = Prompt { net, names, hint };
+    let mut prompt = Prompt {
+        net,
+        served,
+        names,
+        hint,
+    };
     let mut all_well = true;
     loop {
         let done = match prompt.next_line(&lines, signals)? {
@@ -105,6 +114,9 @@ impl Prompt<'_> {
             signals.take_interrupt();
             if self.net.follows_the_clock() {
                 self.net.run_for(LOOK);
+            }
+            if let Some(served) = &mut self.served {
+                served.obey(self.net);
             }
             if let Some(broken) = self.net.broken() {
                 return Err(broken.clone().into());

@@ -5,6 +5,7 @@ mod bounds;
 mod conf_switch;
 mod database;
 mod drawing;
+mod emulation;
 mod events;
 mod firewall;
 mod fuzz;

@@ -1,12 +1,17 @@
 //! In place of `served.rs`, in a program without the northbound interface.
 
+use urtica_net::Net;
 use urtica_socket::Address;
 
 /// No controller is outside of the network's time.
-pub(super) enum Outside {}
+pub enum Served {}
 
-impl Outside {
+impl Served {
     pub fn address(&self) -> &Address {
+        match *self {}
+    }
+
+    pub fn obey(&mut self, _: &mut Net) {
         match *self {}
     }
 }
