@@ -30,6 +30,13 @@ const NOT_RUN: [&str; 4] = [
 const FIREWALL_RULES: &str = "deny tcp,tp_dst=22\ndefault allow\n";
 const WRONG_RULES: &str = "allow icmp\ndeny  tpc,tp_dst=22\ndefault allow\n";
 const WRONG_CONFIGURATION: &str = "programs = [\"l2\"]\nlisen = [\"ptcp:6653\"]\n";
+const TLS_CONFIGURATION: &str = r#"programs = ["l2"]
+listen = ["pssl:6653"]
+northbound = "127.0.0.1:8080"
+private-key = "/etc/urtica/ctl-privkey.pem"
+certificate = "/etc/urtica/ctl-cert.pem"
+ca-cert = "/etc/urtica/pki/switchca/cacert.pem"
+"#;
 const TOKENS: &str = "4f9ec7d0b6a1c5e2d3b8a7f60912c4de\n";
 
 /// A test for each guide, and the list of them.
@@ -90,8 +97,14 @@ fn prepare_net(machine: &mut Machine<'_>) {
     machine.enter("urtica run l2");
 }
 
+/// The last commands make what the doctor finds.
 fn prepare_operating(machine: &mut Machine<'_>) {
     machine.write("urtica.toml", WRONG_CONFIGURATION);
+    machine.write("etc.toml", TLS_CONFIGURATION);
+    machine.enter("install -m 600 etc.toml /etc/urtica/urtica.toml");
+    machine.enter("ovs-pki --dir=/etc/urtica/pki init && cd /etc/urtica && ovs-pki --dir=pki req+sign ctl controller");
+    machine.enter("ovs-vsctl del-br s1 -- set-fail-mode br0 standalone");
+    machine.enter("python3 -m http.server --bind 127.0.0.1 8080");
 }
 
 /// The switch makes an interface of its own of this name.

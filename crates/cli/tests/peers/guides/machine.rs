@@ -20,6 +20,8 @@ const VENV: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.venv/bin");
 
 /// Subcommands of urtica that run until they are stopped; so does `switch` with ports.
 const PROGRAMS: [&str; 3] = ["run", "capture", "bench limit"];
+/// A program of others that does so.
+const WEB_SERVER: &str = "python3 -m http.server";
 /// How often a command whose output is not yet what the guide shows is tried again: switches connect, entries expire.
 const AGAIN: Duration = Duration::from_millis(200);
 /// How long a command may take: the longest waits for ten seconds of a network's time.
@@ -220,7 +222,7 @@ fn goes_on(command: &str) -> bool {
     let is_switch = kind(command) == "switch"
         && !command.contains("switch ctl")
         && !command.contains("--explain");
-    is_switch || PROGRAMS.contains(&kind(command))
+    is_switch || PROGRAMS.contains(&kind(command)) || command.starts_with(WEB_SERVER)
 }
 
 /// The subcommand of urtica; nothing for other commands.
