@@ -119,8 +119,39 @@ test("a path is found, and shown in the picture", async (t) => {
   await hops.first().waitFor();
   const names = await hops.locator("td:first-child").allTextContents();
   assert.ok(names.length >= 2 && names.every((name) => /^s\dx\d$/.test(name)), String(names));
+  // Since all have pinged each other, there are entries for it.
+  await page.getByText("By the tables, a packet takes").waitFor();
+  const entries = page.locator("section.grid.tables tbody tr");
+  assert.match(await entries.first().textContent(), /priority=\d+,.*dl_dst=.*output:\d+/);
   await page.getByRole("button", { name: "Show in the picture" }).click();
   await page.getByRole("button", { name: "Hide the path" }).waitFor();
+});
+
+test("a way by the tables that differs from the shortest path, or ends, is told", async (t) => {
+  const { program, url } = await network(t, "ring,3", "discovery,hosts");
+  program.type("pingall");
+  const page = await open(browser, t, url);
+  await until(page, () => document.querySelectorAll(".lists section:nth-child(3) .item").length === 3);
+  const show = async () => {
+    await page.goto(`${url}#/path`);
+    await page.getByLabel("From host").selectOption("00:00:00:00:00:01");
+    await page.getByLabel("to host").selectOption("00:00:00:00:00:02");
+    await page.getByRole("button", { name: "Show", exact: true }).click();
+  };
+  await show();
+  await page.getByText("a packet does not arrive. It ends at s1").waitFor();
+  const links = await (await fetch(`${url}api/v1/links`)).json();
+  const out = (from, to) => links.find((link) => link.from.startsWith(`000000000000000${from}:`) && link.to.startsWith(`000000000000000${to}:`)).from.split(":")[1];
+  const hosts = await (await fetch(`${url}api/v1/hosts`)).json();
+  const last = hosts.find((host) => host.mac.endsWith("02")).port.split(":")[1];
+  for (const [at, port] of [[1, out(1, 3)], [3, out(3, 2)], [2, last]]) {
+    const body = JSON.stringify({ flow: `priority=9,dl_dst=00:00:00:00:00:02,actions=output:${port}` });
+    const response = await fetch(`${url}api/v1/switches/${at}/flows`, { method: "POST", body });
+    assert.equal(response.status, 204);
+  }
+  await page.getByRole("button", { name: "Show", exact: true }).click();
+  await page.getByText("a packet takes another way than this path").waitFor();
+  assert.equal(await page.locator("section.grid.tables tbody tr").count(), 3);
 });
 
 test("rates and programs have what the controller counts", async (t) => {

@@ -104,14 +104,26 @@ impl Loader {
     ) -> Result<(), LoadError> {
         for frame in client.multipart(what)? {
             if let (_, Message::MultipartReply(reply)) = decode(&frame)? {
-                self.take(&reply.body)?;
+                self.add_reply(&reply.body)?;
             }
         }
         Ok(())
     }
 
-    /// Loads the rows of a reply.
-    fn take(&mut self, reply: &MultipartReplyBody) -> Result<(), LoadError> {
+    /// A loader for a switch with these ports, whose state comes by [`Loader::add_reply`].
+    pub fn of_switch(version: Version, ports: impl IntoIterator<Item = Port>) -> Self {
+        Self {
+            ports: ports.into_iter().collect(),
+            is_of10: version == Version::Of10,
+            ..Self::default()
+        }
+    }
+
+    /// Loads the ports, entries, groups or meters of a reply; nothing of other replies.
+    ///
+    /// # Errors
+    /// [`LoadError::Foreign`].
+    pub fn add_reply(&mut self, reply: &MultipartReplyBody) -> Result<(), LoadError> {
         match reply {
             MultipartReplyBody::PortDesc(ports) => self.ports.extend(ports.iter()),
             MultipartReplyBody::Flow(rows) => {

@@ -9,6 +9,7 @@ mod emulation;
 mod list;
 mod path;
 mod port;
+mod trace;
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -22,6 +23,7 @@ pub(crate) use emulation::{LinkChange, PingOrder, SwitchChange, TrafficOrder};
 pub(crate) use list::{FlowEntry, Group, Host, Link, Meter, Switch, Table};
 pub(crate) use path::Hop;
 pub(crate) use port::{Port, SwitchPorts};
+pub(crate) use trace::{Trace, TraceHop, TraceOutput, TraceTable};
 
 pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new()
@@ -46,6 +48,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/api/v1/hosts", get(list::hosts))
         .route("/api/v1/links", get(list::links))
         .route("/api/v1/paths", get(path::path))
+        .route("/api/v1/trace", get(trace::trace))
         .route("/api/v1/topology.svg", get(drawing::svg))
         .route("/api/v1/topology.dot", get(drawing::dot))
         .route("/api/v1/programs", get(programs))

@@ -1,6 +1,6 @@
-// The path that the controller would choose between two hosts.
+// The path that the controller would choose between two hosts, and the way that a packet takes by the tables of the switches.
 
-import type { Hop } from "../api/client";
+import type { Hop, Trace, TraceHop } from "../api/client";
 import { button, el, offer, setText } from "../dom";
 import { Network } from "../model/network";
 import { clipped } from "../text";
@@ -13,6 +13,8 @@ export function pathView(context: Context): View {
   const to = el("select", { id: "to" });
   const note = el("p", { role: "status" });
   const hops = new Grid("Hops", ["Switch", "In by port", "Out by port"]);
+  const tracedNote = el("p", { role: "status" });
+  const traced = new Grid("Tables", ["Switch", "In by port", "Table", "Entry", "Actions", "Out by port"]);
   const show = button("Show", () => void find(), { class: "primary" });
   const picture = button("Show in the picture", () => context.go("network"), { hidden: true });
   const element = el(
@@ -21,36 +23,70 @@ export function pathView(context: Context): View {
     el("div", { class: "bar" }, el("label", { for: "from" }, "From host"), from, el("label", { for: "to" }, "to host"), to, show, picture),
     note,
     hops.element,
+    tracedNote,
+    traced.element,
   );
 
   async function find(): Promise<void> {
     picture.hidden = true;
     hops.show([]);
+    traced.show([]);
+    setText(tracedNote, "");
     selection.setPath([]);
+    const ends = new URLSearchParams({ from: from.value, to: to.value });
+    const path = await told<Hop[]>(`api/v1/paths?${ends}`, note);
+    if (path !== null) present(path);
+    const trace = await told<Trace>(`api/v1/trace?${ends}`, tracedNote);
+    if (trace !== null) presentTrace(trace, path ?? []);
+  }
+
+  /** What the interface answers, or `null` and its sentence. */
+  async function told<T>(path: string, note: HTMLElement): Promise<T | null> {
     try {
-      const ends = new URLSearchParams({ from: from.value, to: to.value });
-      const path = await live.client.get<Hop[]>(`api/v1/paths?${ends}`);
-      present(path);
+      return await live.client.get<T>(path);
     } catch (error) {
       live.refuse(error);
       setText(note, error instanceof Error ? error.message : String(error));
+      return null;
     }
+  }
+
+  function nameOf(id: string): string {
+    return clipped(live.network.switches.get(id)?.label ?? id);
   }
 
   function present(path: readonly Hop[]): void {
     setText(note, path.length === 0 ? "There is no path between these hosts." : "The shortest path, which the controller would choose.");
     const { network } = live;
-    hops.show(
-      path.map(({ switch: id, in_port, out_port }) => {
-        const name = clipped(network.switches.get(id)?.label ?? id);
-        return { key: id, cells: [name, in_port, out_port] };
-      }),
-    );
+    hops.show(path.map(({ switch: id, in_port, out_port }) => ({ key: id, cells: [nameOf(id), in_port, out_port] })));
     const switches = new Set(path.map((hop) => hop.switch));
     const ends = new Set(path.flatMap((hop) => [`${hop.switch}:${hop.in_port}`, `${hop.switch}:${hop.out_port}`]));
     const links = [...network.links.values()].filter((link) => ends.has(link.a) && ends.has(link.b));
     selection.setPath([...switches, ...links.map((link) => link.key)]);
     picture.hidden = path.length === 0;
+  }
+
+  function presentTrace(trace: Trace, path: readonly Hop[]): void {
+    const last = trace.hops[trace.hops.length - 1];
+    setText(tracedNote, `${verdict(trace, path)}${last === undefined || trace.delivered ? "" : ending(trace, last)} The packet: ${clipped(trace.packet, 400)}`);
+    traced.show(
+      trace.hops.flatMap((hop, place) => {
+        const out = hop.outputs.map((output) => output.port).join(", ") || (hop.to_controller ? "controller" : hop.normal ? "NORMAL" : "none");
+        return hop.tables.map(({ table, priority, match, actions }, row) => {
+          const entry = priority === null || priority === undefined ? "no entry" : `priority=${priority}${match === "" ? "" : `,${match}`}`;
+          const isLast = row === hop.tables.length - 1;
+          return { key: `${place}/${row}`, cells: [nameOf(hop.switch), hop.in_port, String(table), clipped(entry, 200), clipped(actions, 200), isLast ? out : ""] };
+        });
+      }),
+    );
+  }
+
+  function ending(trace: Trace, last: TraceHop): string {
+    const name = nameOf(last.switch);
+    if (trace.unfinished) return " It does not end: it runs in a loop, or through too many switches.";
+    if (last.to_controller) return ` It ends at ${name}, which sends it to a controller.`;
+    if (last.normal) return ` From ${name} on, its way is not known: that forwards as a switch without OpenFlow does.`;
+    return last.outputs.length === 0 ? ` It ends at ${name}, which drops it.` : ` It ends at ${name}, by a port that no link is known at.`;
   }
 
   function update(): void {
@@ -63,4 +99,13 @@ export function pathView(context: Context): View {
   }
 
   return { element, update, close: () => undefined };
+}
+
+/** How the way by the tables compares with the path. */
+function verdict(trace: Trace, path: readonly Hop[]): string {
+  if (!trace.delivered) return "By the tables as they are, a packet does not arrive.";
+  const way = trace.hops.map((hop) => `${hop.switch}:${hop.in_port}:${hop.outputs.map((output) => output.port).join()}`);
+  const chosen = path.map((hop) => `${hop.switch}:${hop.in_port}:${hop.out_port}`);
+  const isSame = way.length === chosen.length && way.every((step, place) => step === chosen[place]);
+  return isSame ? "By the tables, a packet takes this path." : "By the tables, a packet takes another way than this path.";
 }

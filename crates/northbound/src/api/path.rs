@@ -4,6 +4,7 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::params::parse_switch;
 use axum::Json;
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -27,22 +28,30 @@ pub(crate) struct Hop {
 #[derive(Deserialize)]
 pub(super) struct Ends {
     #[serde(default)]
-    from: String,
+    pub from: String,
     #[serde(default)]
-    to: String,
+    pub to: String,
+}
+
+impl Ends {
+    /// Those of a query.
+    pub fn of(query: Result<Query<Self>, QueryRejection>) -> Result<Self, ApiError> {
+        let Query(ends) = query.map_err(|error| {
+            ApiError::new(
+                StatusCode::BAD_REQUEST,
+                format!("{error}: expected ?from=…&to=… once each"),
+            )
+        })?;
+        Ok(ends)
+    }
 }
 
 /// A shortest path; none where there is no way.
 pub(super) async fn path(
     State(app): State<Arc<App>>,
-    ends: Result<Query<Ends>, axum::extract::rejection::QueryRejection>,
+    query: Result<Query<Ends>, QueryRejection>,
 ) -> Result<Json<Vec<Hop>>, ApiError> {
-    let Query(ends) = ends.map_err(|error| {
-        ApiError::new(
-            StatusCode::BAD_REQUEST,
-            format!("{error}: expected ?from=…&to=… once each"),
-        )
-    })?;
+    let ends = Ends::of(query)?;
     let (from, to) = (end(&app, "from", &ends.from)?, end(&app, "to", &ends.to)?);
     let Some(discovery) = app.discovery() else {
         let error = "no links are known: expected `discovery` among the programs that run";

@@ -18,4 +18,5 @@ mod queues;
 mod require;
 mod router;
 mod topology;
+mod trace;
 mod web;

@@ -1,0 +1,321 @@
+//! The way of a packet between two hosts by the entries of the switches, each of which is asked for them.
+//!
+//! The packet goes through a pipeline of our own, as in `urtica trace`: it passes no switch, and no counter changes. What it does at one
+//! switch is followed over the links that discovery has found, until it is delivered, dropped, or sent to a controller.
+
+use super::path::Ends;
+use crate::app::App;
+use crate::error::ApiError;
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use serde::Serialize;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use urtica_client::{LoadError, Loader};
+use urtica_controller::SwitchInfo;
+use urtica_pipeline::{Packet, PacketInCause, Sink, Step};
+use urtica_services::{Host, Hosts};
+use urtica_topology::{PortId, Topology};
+use urtica_wire::packet::{
+    Ethernet, Icmpv4, Icmpv6, Ipv4, Ipv6, PacketError, ether_type, icmpv4, icmpv6, ip_proto,
+};
+use urtica_wire::text::Instructions;
+use urtica_wire::{
+    Action, DatapathId, Field, FlowStatsRequest, METER_ALL, MacAddr, Match, Message,
+    MultipartFlags, MultipartRequest, MultipartRequestBody, OxmField, PortNo, VLAN_PRESENT,
+    Version,
+};
+use utoipa::ToSchema;
+
+/// A switch with more entries takes too long to load.
+const MAX_ENTRIES: usize = 20_000;
+
+/// How often a packet and its copies pass a switch, at most.
+const MAX_HOPS: usize = 256;
+
+/// The Ethernet type of packets between hosts without addresses: one for local experiments (IEEE 802).
+const EXPERIMENTAL: u16 = 0x88b5;
+
+/// The way of a packet.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Trace {
+    /// The packet, as `ovs-ofctl` writes a match on all its headers.
+    packet: String,
+    /// Whether it reaches the port of the host that it is for.
+    delivered: bool,
+    /// Whether it was no longer followed: it went through too many switches, as in a loop.
+    unfinished: bool,
+    /// The switches that it passes, in order; copies one after the other.
+    hops: Vec<TraceHop>,
+}
+
+/// A packet's passage of a switch.
+#[derive(Default, Serialize, ToSchema)]
+pub(crate) struct TraceHop {
+    /// The switch.
+    switch: String,
+    /// The port where it comes in.
+    in_port: String,
+    /// What it finds in the tables.
+    tables: Vec<TraceTable>,
+    /// The ports by which it is sent; none if it is dropped.
+    outputs: Vec<TraceOutput>,
+    /// Whether it is sent to a controller.
+    to_controller: bool,
+    /// Whether the switch forwards it as a switch without OpenFlow does: further hops are not known.
+    normal: bool,
+}
+
+/// What a packet finds in a table.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct TraceTable {
+    table: u8,
+    /// The priority of the entry that it matches; none if it matches none.
+    priority: Option<u16>,
+    /// What the entry matches, as `ovs-ofctl` writes it.
+    r#match: String,
+    /// What the entry does.
+    actions: String,
+}
+
+/// A port by which a packet is sent.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct TraceOutput {
+    port: String,
+    /// Where it comes in next: a switch and a port; none if no link is known there.
+    to: Option<String>,
+}
+
+/// A packet that comes in by a port.
+struct Arrival {
+    at: PortId,
+    packet: Packet,
+}
+
+/// What a pipeline does with a packet.
+#[derive(Default)]
+struct Passage {
+    hop: TraceHop,
+    sent: Vec<(PortNo, Packet)>,
+}
+
+impl Sink for Passage {
+    fn transmit(&mut self, port: PortNo, packet: &Packet) {
+        self.sent.push((port, packet.clone()));
+    }
+
+    fn packet_in(&mut self, _: &Packet, _: PacketInCause) {
+        self.hop.to_controller = true;
+    }
+
+    fn normal(&mut self, _: &Packet) {
+        self.hop.normal = true;
+    }
+
+    fn step(&mut self, step: Step<'_>) {
+        if let Step::Table {
+            table_id, entry, ..
+        } = step
+        {
+            self.hop.tables.push(TraceTable {
+                table: table_id,
+                priority: entry.map(|entry| entry.priority),
+                r#match: entry.map_or_else(String::new, |entry| entry.match_.to_wire().to_string()),
+                actions: entry.map_or_else(String::new, |entry| {
+                    Instructions(entry.instructions.to_wire()).to_string()
+                }),
+            });
+        }
+    }
+}
+
+/// Follows a packet from a host to another.
+pub(super) async fn trace(
+    State(app): State<Arc<App>>,
+    query: Result<Query<Ends>, QueryRejection>,
+) -> Result<Json<Trace>, ApiError> {
+    let ends = Ends::of(query)?;
+    let (Some(discovery), Some(hosts)) = (app.discovery(), app.hosts()) else {
+        let error =
+            "no way can be followed: expected `discovery` and `hosts` among the programs that run";
+        return Err(ApiError::new(StatusCode::CONFLICT, error));
+    };
+    let from = host(&hosts, "from", &ends.from)?;
+    let to = host(&hosts, "to", &ends.to)?;
+    let packet = ping(&from, &to)
+        .map_err(|error| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+    let headers = Match::exact_frame(packet.in_port, packet.frame()).to_string();
+    let first = Arrival {
+        at: from.attached,
+        packet,
+    };
+    let topology = discovery.topology().load();
+    let mut trace = follow(&app, &topology, first, to.attached).await?;
+    trace.packet = headers;
+    Ok(Json(trace))
+}
+
+/// Follows a packet and its copies, the first sent first.
+async fn follow(
+    app: &App,
+    topology: &Topology,
+    first: Arrival,
+    to: PortId,
+) -> Result<Trace, ApiError> {
+    let mut trace = Trace {
+        packet: String::new(),
+        delivered: false,
+        unfinished: false,
+        hops: Vec::new(),
+    };
+    let mut switches = BTreeMap::new();
+    let mut arrivals = VecDeque::from([first]);
+    while let Some(arrival) = arrivals.pop_front() {
+        if trace.hops.len() == MAX_HOPS {
+            trace.unfinished = true;
+            break;
+        }
+        let id = arrival.at.switch;
+        let loader = match switches.entry(id) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => place.insert(load(app, id).await?),
+        };
+        let mut passage = pass(loader.clone(), &arrival).await?;
+        for (port, packet) in passage.sent {
+            let out = PortId::new(id, port);
+            trace.delivered |= out == to;
+            let next = topology.link_from(out).map(|link| link.to);
+            passage.hop.outputs.push(TraceOutput {
+                port: port.to_string(),
+                to: next.map(|next| next.to_string()),
+            });
+            arrivals.extend(next.map(|at| Arrival {
+                at,
+                packet: Packet::new(at.port_no, packet.frame()),
+            }));
+        }
+        trace.hops.push(TraceHop {
+            switch: id.to_string(),
+            in_port: arrival.at.port_no.to_string(),
+            ..passage.hop
+        });
+    }
+    Ok(trace)
+}
+
+/// Asks a switch for its entries, groups and meters.
+async fn load(app: &App, id: DatapathId) -> Result<Loader, ApiError> {
+    let info = app.switch(id)?;
+    let mut loader = Loader::of_switch(info.version, info.ports.iter().cloned());
+    for body in parts(&info) {
+        let asked = Message::MultipartRequest(MultipartRequest {
+            flags: MultipartFlags::empty(),
+            body,
+        });
+        let (reply, _permit) = app.ask(id, &asked).await?;
+        for message in reply.messages() {
+            let Message::MultipartReply(part) = message else {
+                continue;
+            };
+            loader
+                .add_reply(&part.body)
+                .map_err(|error| not_traceable(id, &error))?;
+            if loader.flow_count() > MAX_ENTRIES {
+                let error = format!(
+                    "switch {id} has more than {MAX_ENTRIES} entries, too many to follow a packet here: expected `urtica trace`"
+                );
+                return Err(ApiError::new(StatusCode::CONFLICT, error));
+            }
+        }
+    }
+    Ok(loader)
+}
+
+/// What is asked of a switch.
+fn parts(info: &SwitchInfo) -> Vec<MultipartRequestBody<'static>> {
+    let mut parts = vec![MultipartRequestBody::Flow(FlowStatsRequest::default())];
+    if info.version != Version::Of10 {
+        parts.push(MultipartRequestBody::GroupDesc);
+        parts.push(MultipartRequestBody::MeterConfig(METER_ALL));
+    }
+    parts
+}
+
+/// Has a packet pass a switch, on a thread that other requests do not wait for.
+async fn pass(loader: Loader, arrival: &Arrival) -> Result<Passage, ApiError> {
+    let (packet, id) = (arrival.packet.clone(), arrival.at.switch);
+    let passed = tokio::task::spawn_blocking(move || {
+        let mut passage = Passage::default();
+        let pipeline = loader.finish(Some(packet.in_port))?;
+        pipeline.process(packet, Duration::ZERO, &mut passage);
+        Ok(passage)
+    });
+    let passed = passed.await.map_err(|_| {
+        let error = format!("following the packet through switch {id} failed");
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, error)
+    })?;
+    passed.map_err(|error: LoadError| not_traceable(id, &error))
+}
+
+fn not_traceable(id: DatapathId, error: &LoadError) -> ApiError {
+    ApiError::new(StatusCode::CONFLICT, format!("switch {id}: {error}"))
+}
+
+/// A host, by its MAC address.
+fn host(hosts: &Hosts, field: &str, text: &str) -> Result<Arc<Host>, ApiError> {
+    let mac = text.parse::<MacAddr>().map_err(|_| {
+        ApiError::field(field, text, "a host's MAC address")
+            .example(format!("{field}=00:00:00:00:00:01"))
+    })?;
+    hosts.find(mac).ok_or_else(|| {
+        ApiError::field(field, text, "a host that GET /api/v1/hosts lists")
+            .with_status(StatusCode::NOT_FOUND)
+    })
+}
+
+/// An echo request between two hosts: in IPv4 or IPv6, as both have addresses, otherwise only an Ethernet header.
+fn ping(from: &Host, to: &Host) -> Result<Packet, PacketError> {
+    let ipv4s = from.ipv4s.first().zip(to.ipv4s.first());
+    let ipv6s = from.ipv6s.first().zip(to.ipv6s.first());
+    let ether_type = match (ipv4s, ipv6s) {
+        (Some(_), _) => ether_type::IPV4,
+        (None, Some(_)) => ether_type::IPV6,
+        (None, None) => EXPERIMENTAL,
+    };
+    let mut frame = Vec::new();
+    Ethernet {
+        dst: to.mac,
+        src: from.mac,
+        ether_type,
+    }
+    .write(&mut frame);
+    let mut echo = Vec::new();
+    if let Some((&src, &dst)) = ipv4s {
+        let request = Icmpv4 {
+            icmp_type: icmpv4::ECHO_REQUEST,
+            icmp_code: 0,
+            rest: [0; 4],
+        };
+        request.write(&mut echo, &[]);
+        Ipv4::new(src, dst, ip_proto::ICMPV4).write(&mut frame, &echo)?;
+    } else if let Some((&src, &dst)) = ipv6s {
+        let ip = Ipv6::new(src, dst, ip_proto::ICMPV6);
+        let request = Icmpv6 {
+            icmp_type: icmpv6::ECHO_REQUEST,
+            icmp_code: 0,
+        };
+        request.write(&mut echo, &ip.pseudo_header(), &[0; 4]);
+        ip.write(&mut frame, &echo)?;
+    }
+    let mut packet = Packet::new(from.attached.port_no, &frame);
+    if let Some(vlan) = from.vlan {
+        let tagged = u128::from(vlan | VLAN_PRESENT);
+        packet.apply(&Action::PushVlan(ether_type::VLAN));
+        packet.apply(&Action::SetField(Field::exact(OxmField::VlanVid, tagged)));
+    }
+    Ok(packet)
+}
