@@ -13,7 +13,7 @@ const TYPES = { js: "text/javascript", css: "text/css", svg: "image/svg+xml", ht
 
 export class Fake {
   /** What the lists have. */
-  lists = { switches: [], links: [], hosts: [], ports: [], programs: [], emulation: { switches: [], hosts: [], links: [] } };
+  lists = { switches: [], links: [], hosts: [], ports: [], programs: [] };
   /** How far its clock is ahead. */
   aheadMs = 0;
   /** How many requests there were, by path. */
@@ -38,6 +38,8 @@ export class Fake {
     if (pathname === "/api/v1/events") return this.#stream(request, response);
     const list = this.lists[pathname.replace("/api/v1/", "")];
     if (list !== undefined) return sendJson(response, 200, list);
+    // Nothing is emulated.
+    if (pathname === "/api/v1/emulation") return sendJson(response, 200, { switches: [], hosts: [], links: [] });
     if (pathname === "/metrics") return response.end("");
     if (pathname.startsWith("/api/")) return sendJson(response, 404, { error: "there is no such thing" });
     return sendFile(response, pathname === "/" ? "index.html" : pathname.slice(1));
