@@ -74,7 +74,7 @@ test("a switch's entries are in the words of ovs-ofctl, and their counters move"
   await until(page, (first) => [...document.querySelectorAll("section.grid.entries tbody td:nth-child(5)")].some((cell, place) => cell.textContent !== first[place]), first);
   await page.getByLabel("Filter entries").fill("dl_type=0x88cc");
   await until(page, () => document.querySelectorAll("section.grid.entries tbody tr").length === 1);
-  assert.match(await entries.first().textContent(), /dl_type=0x88cc.*CONTROLLER/);
+  assert.match(await entries.first().textContent(), /dl_type=0x88cc.*CONTROLLER.*discovery/);
   assert.match(await page.locator("section.grid.ports tbody").textContent(), /s1x1-eth1/);
 });
 

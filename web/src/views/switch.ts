@@ -137,7 +137,7 @@ function flowRow(entry: FlowEntry): GridRow {
     entry.hard_timeout > 0 ? `hard ${entry.hard_timeout} s` : "",
   ].filter((text) => text !== "");
   const age = [passed(entry.age_seconds), ...timeouts].join(", ");
-  const program = entry.program === null || entry.program === undefined ? "–" : String(entry.program);
+  const program = entry.program_name ?? entry.program ?? "–";
   const { table, priority, actions } = entry;
   return {
     key: `${table} ${priority} ${entry.match}`,
@@ -149,7 +149,7 @@ function flowRow(entry: FlowEntry): GridRow {
       count(entry.packets),
       count(entry.bytes),
       age,
-      program,
+      clipped(String(program), 40),
       entry.cookie,
     ],
   };

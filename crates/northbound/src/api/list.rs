@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::mpsc::Sender;
 use urtica_controller::{OWN_COOKIE_BITS, ProgramId, Reply, SwitchInfo};
@@ -103,6 +104,8 @@ pub(crate) struct FlowEntry {
     actions: String,
     /// The number of the program that installed it; none for entries of others.
     program: Option<u8>,
+    /// That program's name; none if it has none, or runs no more.
+    program_name: Option<String>,
     /// The program's own part of the cookie, or the whole one of an entry of others: hexadecimal.
     cookie: String,
     idle_timeout: u16,
@@ -112,8 +115,18 @@ pub(crate) struct FlowEntry {
     age_seconds: u32,
 }
 
-impl From<&FlowStats<'_>> for FlowEntry {
-    fn from(entry: &FlowStats) -> Self {
+/// The names of the programs that run and have one, by their numbers.
+type ProgramNames = BTreeMap<u8, String>;
+
+fn program_names(app: &App) -> ProgramNames {
+    let times = app.network.packet_in_times().into_iter();
+    let named =
+        times.filter_map(|times| Some((times.program().number(), times.name()?.to_owned())));
+    named.collect()
+}
+
+impl FlowEntry {
+    fn new(entry: &FlowStats, names: &ProgramNames) -> Self {
         let program = ProgramId::of_cookie(entry.cookie);
         let cookie = match program {
             Some(_) => entry.cookie & OWN_COOKIE_BITS,
@@ -125,6 +138,7 @@ impl From<&FlowStats<'_>> for FlowEntry {
             r#match: entry.match_.to_string(),
             actions: Instructions(entry.instructions.clone()).to_string(),
             program: program.map(ProgramId::number),
+            program_name: program.and_then(|program| names.get(&program.number()).cloned()),
             cookie: format!("{cookie:#x}"),
             idle_timeout: entry.idle_timeout,
             hard_timeout: entry.hard_timeout,
@@ -146,14 +160,15 @@ pub(super) async fn flows(
         body: MultipartRequestBody::Flow(FlowStatsRequest::default()),
     });
     let (reply, permit) = app.ask(info.datapath_id, &asked).await?;
+    let names = program_names(&app);
     Ok(stream_json(move |sender| async move {
-        write_flows(&sender, &reply).await;
+        write_flows(&sender, &reply, &names).await;
         drop((reply, permit));
     }))
 }
 
 /// Writes a list, part by part. A client that has gone ends it.
-async fn write_flows(sender: &Sender<Bytes>, reply: &Reply) {
+async fn write_flows(sender: &Sender<Bytes>, reply: &Reply, names: &ProgramNames) {
     let (mut chunk, mut separator) = (b"[".to_vec(), "");
     for message in reply.messages() {
         let Message::MultipartReply(part) = message else {
@@ -165,7 +180,7 @@ async fn write_flows(sender: &Sender<Bytes>, reply: &Reply) {
         for entry in &entries {
             chunk.extend_from_slice(separator.as_bytes());
             // Fails only for maps whose keys are no text.
-            let _ = serde_json::to_writer(&mut chunk, &FlowEntry::from(&entry));
+            let _ = serde_json::to_writer(&mut chunk, &FlowEntry::new(&entry, names));
             separator = ",";
         }
         if sender

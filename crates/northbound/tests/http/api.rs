@@ -98,12 +98,24 @@ fn entries_are_changed_and_confirmed_in_the_syntax_of_ovs_ofctl() {
             (&json!("tcp,tp_dst=80"), &json!("output:2"))
         );
         assert_eq!(
-            (&entry["cookie"], &entry["program"]),
-            (&json!("0x5"), &json!(251))
+            (&entry["cookie"], &entry["program"], &entry["program_name"]),
+            (&json!("0x5"), &json!(251), &json!(null))
         );
         assert_eq!(change("delete", "tcp").status, 204);
         assert_eq!(entries(), Vec::<Value>::new());
     }
+}
+
+#[test]
+fn entries_name_the_program_that_installed_them() {
+    let lab = Lab::new("single,1", Version::Of13, &["discovery", "hosts"]);
+    let lldp = || {
+        let entries = list(&lab, "switches/1/flows").into_iter();
+        let mut entries = entries.filter(|entry| entry["match"].to_string().contains("0x88cc"));
+        entries.next()
+    };
+    wait("discovery has its entry", || lldp().is_some());
+    assert_eq!(lldp().unwrap()["program_name"], "discovery");
 }
 
 #[test]
