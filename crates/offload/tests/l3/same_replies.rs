@@ -44,7 +44,10 @@ fn random_stream(mode: Mode, version: Version, seed: u64) {
         pair.compare();
     }
     let answered = pair.counters().answered_in_kernel.get();
-    assert!(answered > 0, "seed {seed}: the kernel has answered nothing");
+    // In the other mode, who answers depends on how fast the program is.
+    if mode == Mode::Kernel {
+        assert!(answered > 0, "seed {seed}: the kernel has answered nothing");
+    }
     pair.finish();
 }
 
