@@ -29,6 +29,9 @@ use urtica_wire::{DatapathId, Message};
 /// Maximum number of switches' replies in memory; each may have 64 MiB.
 const MAX_REPLIES: usize = 4;
 
+/// Maximum number of requests that follow a packet at the same time: each has the entries of all switches on the way.
+const MAX_TRACES: usize = 2;
+
 /// The state shared by all requests.
 pub(crate) struct App {
     pub config: NorthboundConfig,
@@ -45,6 +48,8 @@ pub(crate) struct App {
     pub port_counters: PortCounters,
     pub lost_links: LostLinks,
     pub last_picture: LastPicture,
+    /// Turns of requests that follow packets.
+    pub traces: Semaphore,
     replies: Arc<Semaphore>,
     served: AtomicU64,
     refused: AtomicU64,
@@ -75,6 +80,7 @@ impl App {
             port_counters: PortCounters::default(),
             lost_links: LostLinks::default(),
             last_picture: LastPicture::default(),
+            traces: Semaphore::new(MAX_TRACES),
             replies: Arc::new(Semaphore::new(MAX_REPLIES)),
             served: AtomicU64::new(0),
             refused: AtomicU64::new(0),

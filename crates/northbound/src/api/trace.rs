@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use urtica_client::{LoadError, Loader};
 use urtica_controller::SwitchInfo;
-use urtica_pipeline::{Packet, PacketInCause, Sink, Step};
+use urtica_pipeline::{Packet, PacketInCause, Pipeline, Sink, Step};
 use urtica_services::{Host, Hosts};
 use urtica_topology::{PortId, Topology};
 use urtica_wire::packet::{
@@ -154,6 +154,8 @@ pub(super) async fn trace(
         packet,
     };
     let topology = discovery.topology().load();
+    // Never closed.
+    let _turn = app.traces.acquire().await;
     let mut trace = follow(&app, &topology, first, to.attached).await?;
     trace.packet = headers;
     Ok(Json(trace))
@@ -180,11 +182,12 @@ async fn follow(
             break;
         }
         let id = arrival.at.switch;
-        let loader = match switches.entry(id) {
+        let pipeline = match switches.entry(id) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(place) => place.insert(load(app, id).await?),
+            Entry::Vacant(place) => place.insert(build(id, load(app, id).await?).await?),
         };
-        let mut passage = pass(loader.clone(), &arrival).await?;
+        let mut passage = Passage::default();
+        pipeline.process(arrival.packet, Duration::ZERO, &mut passage);
         for (port, packet) in passage.sent {
             let out = PortId::new(id, port);
             trace.delivered |= out == to;
@@ -245,20 +248,14 @@ fn parts(info: &SwitchInfo) -> Vec<MultipartRequestBody<'static>> {
     parts
 }
 
-/// Has a packet pass a switch, on a thread that other requests do not wait for.
-async fn pass(loader: Loader, arrival: &Arrival) -> Result<Passage, ApiError> {
-    let (packet, id) = (arrival.packet.clone(), arrival.at.switch);
-    let passed = tokio::task::spawn_blocking(move || {
-        let mut passage = Passage::default();
-        let pipeline = loader.finish(Some(packet.in_port))?;
-        pipeline.process(packet, Duration::ZERO, &mut passage);
-        Ok(passage)
-    });
-    let passed = passed.await.map_err(|_| {
-        let error = format!("following the packet through switch {id} failed");
+/// Builds a switch's pipeline, on a thread that other requests do not wait for.
+async fn build(id: DatapathId, loader: Loader) -> Result<Pipeline, ApiError> {
+    let built = tokio::task::spawn_blocking(move || loader.finish(None)).await;
+    let built = built.map_err(|_| {
+        let error = format!("the entries of switch {id} could not be loaded");
         ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, error)
     })?;
-    passed.map_err(|error: LoadError| not_traceable(id, &error))
+    built.map_err(|error| not_traceable(id, &error))
 }
 
 fn not_traceable(id: DatapathId, error: &LoadError) -> ApiError {
