@@ -44,4 +44,4 @@ pub use holder::Holder;
 pub use journal::{Damaged, Journal, Note, RECORD_BYTES, Recovered, Words};
 pub use left::{Attachment, HeldCommon, HeldConnection, HeldListener};
 pub use message::Id;
-pub use progress::{Progress, discard};
+pub use progress::{Progress, discard, widen_queue};

@@ -64,6 +64,37 @@ pub fn discard(socket: BorrowedFd, mut count: usize, room: &mut [u8]) -> Result<
     Ok(())
 }
 
+/// The receive queue of a held connection has room for this much at least.
+const QUEUE_BYTES: libc::c_int = 512 << 10;
+
+/// Makes sure that a peer can go on to send while the start of a message stays in a TCP socket's queue.
+///
+/// The system counts a segment's memory until its last byte is read. A queue of the system's first size (`tcp_rmem`) can be full of one
+/// large segment with a few bytes left; then it offers the peer no window, and the rest of the message never arrives.
+///
+/// # Errors
+/// The system's error, if this is no socket.
+pub fn widen_queue(socket: BorrowedFd) -> io::Result<()> {
+    // For so much to be readable at once, the system enlarges the queue, which stays so. Unlike SO_RCVBUF, this needs no privilege
+    // (`rmem_max`), and the system still enlarges the queue by itself.
+    for bytes in [QUEUE_BYTES, 1] {
+        // SAFETY: the kernel reads one int.
+        let result = unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_RCVLOWAT,
+                std::ptr::from_ref(&bytes).cast(),
+                size_of_val(&bytes) as libc::socklen_t,
+            )
+        };
+        if result != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
 /// `struct tcp_info` of linux/tcp.h up to the last field that is read; libc's is shorter.
 #[repr(C)]
 #[derive(Default)]
@@ -134,6 +165,43 @@ mod tests {
         // Bytes sent to a peer that has closed may reset the connection.
         let _ = socket.read_to_end(&mut rest);
         assert!(rest.len() <= 400);
+    }
+
+    /// Whatever is left in the queue, the peer that writes much at a time goes on to send.
+    #[test]
+    fn the_start_of_a_message_in_the_queue_does_not_stop_the_peer() {
+        for left in [1, 600, 1398, 30_000, 65_000] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (socket, _) = listener.accept().unwrap();
+            widen_queue(socket.as_fd()).unwrap();
+            let sender = std::thread::spawn(move || peer.write_all(&vec![7; 32 << 20]));
+            let mut room = vec![0; 256 << 10];
+            let mut discarded = 0;
+            while discarded + left < 32 << 20 {
+                let count = wait_for_more(&socket, left) - left;
+                discard(socket.as_fd(), count, &mut room).unwrap();
+                discarded += count;
+            }
+            sender.join().unwrap().unwrap();
+        }
+    }
+
+    /// Waits until there are more bytes in the queue than these; returns how many.
+    fn wait_for_more(socket: &TcpStream, left: usize) -> usize {
+        const DEADLINE: std::time::Duration = std::time::Duration::from_secs(60);
+        let start = std::time::Instant::now();
+        loop {
+            let count = rustix::io::ioctl_fionread(socket).unwrap() as usize;
+            if count > left {
+                return count;
+            }
+            assert!(
+                start.elapsed() < DEADLINE,
+                "nothing comes behind {left} bytes"
+            );
+            std::thread::yield_now();
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use rustix::net::sockopt::set_socket_oobinline;
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 use std::io;
 use std::sync::Arc;
-use urtica_hold::{Id, Journal, Link, Note, Progress, Words, discard};
+use urtica_hold::{Id, Journal, Link, Note, Progress, Words, discard, widen_queue};
 
 /// The number of bytes discarded per system call.
 const DISCARD_BYTES: usize = 256 << 10;
@@ -62,6 +62,7 @@ impl Hold {
     pub fn begin(link: &Arc<Link>, socket: BorrowedFd, peer: &str) -> io::Result<Self> {
         // Out-of-band data would be skipped, and not be counted.
         set_socket_oobinline(socket, true)?;
+        widen_queue(socket)?;
         let journal = Journal::create(socket)?;
         let id = link.keep_connection(peer.to_owned(), socket, &journal)?;
         Ok(Self::resume(journal, Arc::clone(link), id, 0))

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use std::io;
 use std::sync::Arc;
 use std::time::Instant;
-use urtica_hold::{Damaged, HeldConnection, Journal, Link, Words};
+use urtica_hold::{Damaged, HeldConnection, Journal, Link, Words, widen_queue};
 
 /// Why a connection ends when its program leaves it to the next.
 const LEFT: Close = Close::Asked("it is left to the next program");
@@ -79,6 +79,10 @@ impl Connection {
             None => (Vec::new(), Stored::default()),
             Some(half) => newest(half, &mut recovered.words),
         };
+        if half.is_none() {
+            // An older program may not have done so.
+            widen_queue(held.socket.as_fd()).map_err(Damaged::from)?;
+        }
         let socket = held.socket.try_clone().map_err(Damaged::from)?;
         let mut asked = Vec::new();
         let kept = (recovered.words[0], &recovered.record[..]);
