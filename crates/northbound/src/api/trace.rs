@@ -15,6 +15,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::timeout;
 use urtica_client::{LoadError, Loader};
 use urtica_controller::SwitchInfo;
 use urtica_pipeline::{Packet, PacketInCause, Pipeline, Sink, Step};
@@ -34,8 +35,9 @@ use utoipa::ToSchema;
 /// A switch with more entries takes too long to load.
 const MAX_ENTRIES: usize = 20_000;
 
-/// How often a packet and its copies pass a switch, at most.
+/// How often a packet and its copies pass a switch, and leave one, at most.
 const MAX_HOPS: usize = 256;
+const MAX_OUTPUTS: usize = 4_096;
 
 /// The Ethernet type of packets between hosts without addresses: one for local experiments (IEEE 802).
 const EXPERIMENTAL: u16 = 0x88b5;
@@ -47,7 +49,7 @@ pub(crate) struct Trace {
     packet: String,
     /// Whether it reaches the port of the host that it is for.
     delivered: bool,
-    /// Whether it was no longer followed: it went through too many switches, as in a loop.
+    /// Whether it was no longer followed: it went through too many switches or ports, as in a loop.
     unfinished: bool,
     /// The switches that it passes, in order; copies one after the other.
     hops: Vec<TraceHop>,
@@ -154,11 +156,23 @@ pub(super) async fn trace(
         packet,
     };
     let topology = discovery.topology().load();
-    // Never closed.
-    let _turn = app.traces.acquire().await;
-    let mut trace = follow(&app, &topology, first, to.attached).await?;
-    trace.packet = headers;
-    Ok(Json(trace))
+    let deadline = app.config.reply_timeout * 2;
+    let followed = async {
+        // Never closed.
+        let _turn = app.traces.acquire().await;
+        follow(&app, &topology, first, to.attached).await
+    };
+    let followed = timeout(deadline, followed).await.map_err(|_| {
+        let error = format!(
+            "the switches on the way have not told their entries within {deadline:?}: expected switches that answer, or \
+             fewer such requests at a time"
+        );
+        ApiError::new(StatusCode::GATEWAY_TIMEOUT, error)
+    })?;
+    Ok(Json(Trace {
+        packet: headers,
+        ..followed?
+    }))
 }
 
 /// Follows a packet and its copies, the first sent first.
@@ -175,9 +189,10 @@ async fn follow(
         hops: Vec::new(),
     };
     let mut switches = BTreeMap::new();
+    let mut outputs = 0;
     let mut arrivals = VecDeque::from([first]);
     while let Some(arrival) = arrivals.pop_front() {
-        if trace.hops.len() == MAX_HOPS {
+        if trace.hops.len() == MAX_HOPS || outputs > MAX_OUTPUTS {
             trace.unfinished = true;
             break;
         }
@@ -188,6 +203,7 @@ async fn follow(
         };
         let mut passage = Passage::default();
         pipeline.process(arrival.packet, Duration::ZERO, &mut passage);
+        outputs += passage.sent.len();
         for (port, packet) in passage.sent {
             let out = PortId::new(id, port);
             trace.delivered |= out == to;

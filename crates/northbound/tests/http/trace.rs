@@ -1,7 +1,9 @@
 //! The way of a packet by the entries of the switches.
 
-use crate::lab::{Lab, wait};
+use crate::lab::{Lab, config, wait};
 use serde_json::{Value, json};
+use std::time::Duration;
+use urtica_northbound::NorthboundConfig;
 use urtica_wire::Version;
 
 const H1: &str = "00:00:00:00:00:01";
@@ -10,7 +12,14 @@ const WAY: &str = "/api/v1/trace?from=00:00:00:00:00:01&to=00:00:00:00:00:03";
 
 /// Three switches in a row, each with a host, of which the controller knows all.
 fn row(version: Version) -> Lab {
-    let lab = Lab::new("linear,3", version, &["discovery", "hosts"]);
+    row_with(version, config())
+}
+
+fn row_with(version: Version, config: NorthboundConfig) -> Lab {
+    let programs = ["discovery", "hosts"];
+    let lab = Lab::with("linear,3", version, &programs, config, |northbound| {
+        northbound
+    });
     let count = |path: &str| lab.json(path).as_array().unwrap().len();
     wait("links and hosts are known", || {
         count("/api/v1/links") == 4 && count("/api/v1/hosts") == 3
@@ -167,6 +176,16 @@ fn drops_copies_and_loops_are_told() {
         (&json!(false), &json!(true))
     );
     assert_eq!(way["hops"].as_array().unwrap().len(), 256);
+    // With 200 copies each time: behind 4,096 outputs, nothing is followed.
+    let copies = vec!["in_port"; 200].join(",");
+    add(
+        &lab,
+        2,
+        &format!("priority=12,in_port={left},dl_dst={H3},actions={copies}"),
+    );
+    let way = lab.json(WAY);
+    assert_eq!(way["unfinished"], true);
+    assert!(way["hops"].as_array().unwrap().len() < 256);
     // By a group, to the controller.
     let group = json!({"group": "group_id=1,type=all,bucket=actions=CONTROLLER:65535"}).to_string();
     assert_eq!(lab.post("/api/v1/switches/1/groups", &group).status, 204);
@@ -205,4 +224,14 @@ fn what_cannot_be_followed_is_refused() {
         "{}",
         response.body
     );
+}
+
+#[test]
+fn switches_that_answer_late_end_it() {
+    let config = NorthboundConfig {
+        reply_timeout: Duration::from_nanos(1),
+        ..config()
+    };
+    let response = row_with(Version::Of13, config).get(WAY);
+    assert_eq!(response.status, 504, "{}", response.body);
 }
