@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { after, before, test } from "node:test";
-import { PICTURES, Program, browse, items, network, open, pingAll, places, until } from "./lab.mjs";
+import { BOUND, PICTURES, Program, browse, items, network, open, pingAll, places, until } from "./lab.mjs";
 
 const AXE = readFileSync(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
 
@@ -306,10 +306,19 @@ test("an emulated network is cut, repaired, stopped and pinged from the page, ea
     await page.getByRole("dialog").getByText(effect).waitFor();
     await page.getByRole("dialog").getByRole("button", { name: verb }).click();
   };
+  // A busy machine lets pings wait: one round of several is enough.
+  const ping = async (name, effect, expected) => {
+    const told = page.locator(".emulation [role=status]");
+    for (const end = performance.now() + BOUND; performance.now() < end; ) {
+      await page.getByRole("button", { name }).click();
+      await agree(effect, "Ping");
+      await until(page, () => / answered/.test(document.querySelector(".emulation [role=status]").textContent));
+      if ((await told.textContent()).includes(expected)) return;
+    }
+    assert.fail(`never: ${expected}`);
+  };
   await page.getByText("Emulated network").click();
-  await page.getByRole("button", { name: "Ping all…" }).click();
-  await agree("each of 3 hosts ping every other", "Ping");
-  await until(page, () => document.querySelector(".emulation").textContent.includes("6 of 6 pings answered"));
+  await ping("Ping all…", "each of 3 hosts ping every other", "6 of 6 pings answered");
   await until(page, () => document.querySelectorAll(".lists section:nth-child(3) .item").length === 3);
   await items(page, "Links").first().click();
   const cut = page.getByRole("button", { name: "Cut this link…" });
@@ -321,9 +330,7 @@ test("an emulated network is cut, repaired, stopped and pinged from the page, ea
   // Around the cut, they still reach each other.
   await page.getByLabel("From", { exact: true }).selectOption("h2");
   await page.getByLabel("to", { exact: true }).selectOption("h3");
-  await page.getByRole("button", { name: "Ping…" }).click();
-  await agree("Host h2: this makes it ping h3 once", "Ping");
-  await until(page, () => document.querySelector(".emulation").textContent.includes("1 of 1 ping answered"));
+  await ping("Ping…", "Host h2: this makes it ping h3 once", "1 of 1 ping answered");
   await page.getByRole("list", { name: "What is cut or stopped" }).getByRole("button", { name: "Repair this link" }).click();
   await agree("this repairs it", "Repair");
   await until(page, () => document.querySelectorAll(".item.bad").length === 0);
