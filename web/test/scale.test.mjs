@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Fake, aHost, aLink, aPort, aSwitch, dpid } from "./fake.mjs";
-import { atEnd, browse, open, until } from "./lab.mjs";
+import { atEnd, browse, open, places, until } from "./lab.mjs";
 
 const SIDE = { x: 40, y: 25 };
 const HOSTS = 5_000;
@@ -52,29 +52,93 @@ function change(fake, round) {
   }
 }
 
+/** How many pictures a second the page makes, over ten seconds. */
+async function picturesPerSecond(page) {
+  const count = (ms) =>
+    new Promise((resolve) => {
+      let pictures = 0;
+      const end = performance.now() + ms;
+      const frame = () => {
+        pictures += 1;
+        if (performance.now() < end) requestAnimationFrame(frame);
+        else resolve(pictures / (ms / 1000));
+      };
+      requestAnimationFrame(frame);
+    });
+  return page.evaluate(count, 10_000);
+}
+
+/** Waits until the picture has so many nodes of a kind, `s:` for switches and `c:` for clusters; returns how long that took. */
+function untilNodes(page, kind, least) {
+  const hasNodes = ([kind, least]) => {
+    const places = document.querySelector(".canvas")?.picture?.places ?? {};
+    return Object.keys(places).filter((id) => id.startsWith(kind)).length >= least;
+  };
+  return until(page, hasNodes, [kind, least]);
+}
+
 test("a thousand switches", async (t) => {
   const fake = large();
   const url = await fake.start(t);
   const page = await open(browser, t, url);
-  await until(page, () => Object.keys(document.querySelector(".canvas")?.picture?.places ?? {}).length >= 1000);
+  await untilNodes(page, "c:", 10);
   const first = await page.evaluate(() => performance.now());
   t.diagnostic(`first picture of 1,000 switches, ${fake.lists.links.length / 2} links, ${HOSTS} hosts: ${first.toFixed(0)} ms`);
   let round = 0;
   const timer = setInterval(() => change(fake, (round += 1)), 1000);
   atEnd(t, () => clearInterval(timer));
-  const frames = await page.evaluate(
-    () =>
-      new Promise((resolve) => {
-        let count = 0;
-        const end = performance.now() + 10_000;
-        const frame = () => {
-          count += 1;
-          if (performance.now() < end) requestAnimationFrame(frame);
-          else resolve(count / 10);
-        };
-        requestAnimationFrame(frame);
-      }),
-  );
-  t.diagnostic(`while a tenth of the links change load each second: ${frames.toFixed(1)} pictures a second`);
-  assert.ok(frames > 2, `${frames} pictures a second`);
+  const clustered = await picturesPerSecond(page);
+  await page.getByLabel("clusters").uncheck();
+  const whole = await untilNodes(page, "s:", 1000);
+  t.diagnostic(`the same without clusters: ${whole.toFixed(0)} ms`);
+  const frames = await picturesPerSecond(page);
+  t.diagnostic(`while a tenth of the links change load each second: ${clustered.toFixed(1)} pictures a second; without clusters ${frames.toFixed(1)}`);
+  assert.ok(Math.min(clustered, frames) > 2, `${clustered} and ${frames} pictures a second`);
 });
+
+test("a large network is drawn in clusters, which open, and which changes of the network leave as they are", async (t) => {
+  const fake = large();
+  const page = await open(browser, t, await fake.start(t));
+  await untilNodes(page, "c:", 10);
+  const placed = await places(page);
+  const clusters = Object.keys(placed).filter((id) => id.startsWith("c:"));
+  // About as many as the root of the number of switches, and no switch by itself.
+  assert.ok(clusters.length >= 20 && clusters.length <= 60, `${clusters.length} clusters`);
+  assert.equal(Object.keys(placed).length, clusters.length);
+  const labels = await page.evaluate(() => document.querySelector(".canvas").picture.labels);
+  const others = Object.values(labels).map((label) => Number(/ \+(\d+)/.exec(label)[1]));
+  assert.equal(others.reduce((sum, count) => sum + count + 1, 0), 1000);
+  // A link that goes moves nothing, and is told in its place.
+  const [gone] = fake.lists.links;
+  fake.lists.links = fake.lists.links.slice(2);
+  fake.tell("link_down", { src: ofEnd(gone.from), dst: ofEnd(gone.to) });
+  await until(page, () => document.querySelector(".canvas").getAttribute("aria-label").includes("1 link down"));
+  assert.deepEqual(await places(page), placed);
+  // What is picked is drawn: its cluster opens, and the others stay.
+  await page.keyboard.press("/");
+  await page.keyboard.type(dpid(500));
+  await page.keyboard.press("Enter");
+  await untilNodes(page, `s:${dpid(500)}`, 1);
+  const opened = await places(page);
+  const kept = clusters.filter((id) => opened[id] !== undefined);
+  assert.equal(kept.length, clusters.length - 1);
+  kept.forEach((id) => assert.deepEqual(opened[id], placed[id]));
+  const [missing] = clusters.filter((id) => opened[id] === undefined);
+  assert.equal(Object.keys(opened).length - kept.length, 1 + Number(/ \+(\d+)/.exec(labels[missing])[1]));
+  // All of them close again, and open by a click.
+  await page.getByLabel("clusters").uncheck();
+  await untilNodes(page, "s:", 1000);
+  await page.getByLabel("clusters").check();
+  await until(page, (count) => Object.keys(document.querySelector(".canvas").picture.places).length === count, clusters.length);
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Fit" }).click();
+  const at = await page.evaluate((id) => document.querySelector(".canvas").picture.rendered(id), clusters[0]);
+  await page.locator(".canvas").click({ position: at });
+  await untilNodes(page, "s:", 2);
+});
+
+/** An end of a link, as events have it. */
+function ofEnd(end) {
+  const [id, port] = end.split(":");
+  return { dpid: id, port_no: Number(port).toString(16).padStart(8, "0") };
+}

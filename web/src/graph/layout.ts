@@ -65,7 +65,8 @@ export function drawn(name: string): number {
   return ((hash ^ (hash >>> 15)) >>> 0) / 2 ** 32;
 }
 
-function mean(points: readonly Point[]): Point | null {
+/** The middle of points; `null` of none. */
+export function mean(points: readonly Point[]): Point | null {
   if (points.length === 0) return null;
   const sum = points.reduce((sum, { x, y }) => ({ x: sum.x + x, y: sum.y + y }), { x: 0, y: 0 });
   return { x: sum.x / points.length, y: sum.y / points.length };

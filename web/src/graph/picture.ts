@@ -1,31 +1,21 @@
 // The network as a picture: Cytoscape.js draws it on a canvas.
 //
 // Only what has changed is changed. A switch keeps its place as long as the page knows it, also while it is gone; what is new is put
-// beside its neighbours.
+// beside its neighbours. A cluster is drawn amid its switches' places.
 
 import cytoscape, { type Core, type ElementDefinition, type EventObject } from "cytoscape";
-import { type KnownHost, type KnownLink, type KnownSwitch, Network, switchOf } from "../model/network";
+import { type Network, switchOf } from "../model/network";
 import type { Picked, Selection } from "../model/selection";
-import { isolated } from "../text";
-import { type Point, around, place } from "./layout";
-import { levelOf } from "./loads";
+import { CLUSTERED_FROM, Clusters } from "./clusters";
+import { Drawing, type Shown, endsOf } from "./elements";
+import { type Point, around, mean, place } from "./layout";
 import { Positions } from "./positions";
 import { styleOf } from "./style";
-
-/** Beyond this number of hosts, switches show how many they have instead. */
-const MOST_HOSTS = 150;
-
-export interface Shown {
-  /** What the search found; `null` without a search. */
-  matching: ReadonlySet<string> | null;
-  showsHosts: boolean;
-  /** The switches of a path, and its links. */
-  path: ReadonlySet<string>;
-}
 
 export class Picture {
   private readonly cy: Core;
   private readonly positions = new Positions();
+  private readonly clusters = new Clusters();
   private readonly observer: ResizeObserver;
   private readonly scheme = matchMedia("(prefers-color-scheme: dark)");
   private readonly restyle = () => void this.cy.style(styleOf(this.container)).update();
@@ -36,6 +26,8 @@ export class Picture {
     private readonly container: HTMLElement,
     private readonly network: Network,
     private readonly selection: Selection,
+    /** Called when the reader has opened a cluster. */
+    private readonly whenOpened: () => void,
   ) {
     forbidInlineStyle();
     this.cy = cytoscape({
@@ -51,6 +43,7 @@ export class Picture {
     this.cy.on("tap", (event) => this.pick(event));
     this.cy.on("dragfree", "node.switch", () => this.keepPositions());
     this.cy.on("drag", "node.switch", (event: EventObject) => this.placeHosts(event.target.id().slice(2)));
+    this.cy.on("dragfree", "node.cluster", (event: EventObject) => this.moveCluster(event.target.id().slice(2), event.target.position()));
     this.cy.on("dragpan scrollzoom pinchzoom", () => (this.isMoved = true));
     this.scheme.addEventListener("change", this.restyle);
     this.observer = new ResizeObserver(() => this.resized());
@@ -88,6 +81,7 @@ export class Picture {
   /** Forgets where things were put. */
   rearrange(): void {
     this.positions.forget();
+    this.clusters.forget();
     this.cy.elements().remove();
     this.isMoved = false;
   }
@@ -103,69 +97,36 @@ export class Picture {
     if (!isSeen) this.cy.center(found);
   }
 
+  /** Whether the network is large enough to be drawn in clusters. */
+  get isLarge(): boolean {
+    return this.network.switches.size >= CLUSTERED_FROM;
+  }
+
+  /** Draws every switch of the clusters of these; returns whether any of them was not drawn before. */
+  open(switches: Iterable<string>): boolean {
+    return [...switches].map((id) => this.clusters.open(id)).some((isNew) => isNew);
+  }
+
+  /** Draws all clusters as such again. */
+  closeClusters(): void {
+    this.clusters.closeAll();
+  }
+
   /** Shows the network as it is now. */
   update(shown: Shown): void {
-    const { switches, links, hosts } = this.network;
-    const showsHosts = shown.showsHosts && hosts.size <= MOST_HOSTS;
+    const { switches, links } = this.network;
     const isNew = this.cy.nodes().empty();
     const before = this.cy.nodes().length;
-    const placed = place([...switches.keys()], [...links.values()].map(endsOf), this.positions.known);
-    this.cy.batch(() => {
-      const wanted = new Map<string, ElementDefinition>();
-      const hostsAt = countHosts(hosts);
-      for (const known of switches.values()) {
-        const hidden = showsHosts ? 0 : (hostsAt.get(known.id) ?? 0);
-        add(wanted, this.switchElement(known, hidden, placed.get(known.id), shown));
-      }
-      for (const link of links.values()) {
-        if (endsOf(link).every((end) => switches.has(end))) add(wanted, this.linkElement(link, shown));
-      }
-      if (showsHosts) {
-        for (const host of hosts.values()) {
-          if (switches.has(switchOf(host.port))) hostElements(host, shown).forEach((element) => add(wanted, element));
-        }
-      }
-      this.apply(wanted);
-    });
+    const ends = [...links.values()].map(endsOf);
+    const placed = place([...switches.keys()], ends, this.positions.known);
+    const isClustered = shown.clusters && this.isLarge;
+    if (isClustered) this.clusters.update([...switches.keys()], ends);
+    const drawing = new Drawing(this.network, shown, placed, isClustered ? this.clusters : null);
+    this.cy.batch(() => this.apply(drawing.elements()));
     this.positions.set(placed);
-    if (showsHosts) new Set([...hosts.values()].map((host) => switchOf(host.port))).forEach((id) => this.placeHosts(id));
+    if (drawing.showsHosts) this.placeAllHosts();
     this.mark();
     if (isNew || (!this.isMoved && this.cy.nodes().length !== before)) this.fit();
-  }
-
-  private switchElement(known: KnownSwitch, hidden: number, point: Point | undefined, shown: Shown): ElementDefinition {
-    const classes = ["switch", known.role];
-    if (known.goneMs !== null) classes.push("gone");
-    if (known.portsDown > 0) classes.push("ports-down");
-    if (shown.path.has(known.id)) classes.push("path");
-    if (shown.matching !== null && !shown.matching.has(known.id)) classes.push("dimmed");
-    const notes = [
-      known.goneMs === null ? "" : "✕",
-      known.portsDown > 0 ? `↓${known.portsDown}` : "",
-      hidden > 0 ? `(${hidden})` : "",
-    ].filter((note) => note !== "");
-    const label = [isolated(known.label, 12), ...notes].join(" ");
-    return {
-      group: "nodes",
-      data: { id: `s:${known.id}`, label },
-      position: point ?? { x: 0, y: 0 },
-      classes: classes.join(" "),
-    };
-  }
-
-  private linkElement(link: KnownLink, shown: Shown): ElementDefinition {
-    const [source, target] = endsOf(link);
-    const classes = ["link"];
-    if (link.goneMs !== null) classes.push("gone");
-    else classes.push(`load-${levelOf(this.network.loadOf(link))}`);
-    if (shown.path.has(link.key)) classes.push("path");
-    const isDimmed = shown.matching !== null && !endsOf(link).every((end) => shown.matching?.has(end));
-    if (isDimmed) classes.push("dimmed");
-    return {
-      group: "edges",
-      data: { id: `l:${link.key}`, source: `s:${source}`, target: `s:${target}` },
-      classes: classes.join(" "),
-    };
   }
 
   /** Adds, changes and removes elements until they are the wanted ones. */
@@ -180,8 +141,8 @@ export class Picture {
         added.push(element);
         continue;
       }
-      const data = element.data as { label?: string };
-      if (data.label !== undefined && known.data("label") !== data.label) known.data("label", data.label);
+      const { label, members } = element.data as { label?: string; members?: number };
+      if (label !== undefined && known.data("label") !== label) known.data({ label, members });
       const classes = String(element.classes);
       if (known.scratch("classes") !== classes) {
         known.classes(classes);
@@ -190,6 +151,10 @@ export class Picture {
     }
     // Nodes come first in the map, so that links find their ends.
     this.cy.add(added);
+  }
+
+  private placeAllHosts(): void {
+    new Set([...this.network.hosts.values()].map((host) => switchOf(host.port))).forEach((id) => this.placeHosts(id));
   }
 
   private placeHosts(id: string): void {
@@ -203,6 +168,14 @@ export class Picture {
 
   private keepPositions(): void {
     this.positions.set(this.cy.nodes("node.switch").map((node) => [node.id().slice(2), { ...node.position() }]));
+  }
+
+  /** Moves the switches of a cluster that was dragged. */
+  private moveCluster(cluster: string, to: Point): void {
+    const members = [...this.network.switches.keys()].filter((id) => this.clusters.of(id) === cluster);
+    const points = members.map((id) => this.positions.known.get(id) ?? to);
+    const middle = mean(points) ?? to;
+    this.positions.set(members.map((id, place) => [id, moved(points[place] ?? to, middle, to)]));
   }
 
   private resized(): void {
@@ -227,44 +200,27 @@ export class Picture {
     if (id.startsWith("s:")) this.selection.pick({ kind: "switch", key });
     if (id.startsWith("l:")) this.selection.pick({ kind: "link", key });
     if (id.startsWith("h:") || id.startsWith("a:")) this.selection.pick({ kind: "host", key });
+    if (id.startsWith("c:") && this.clusters.open(key)) this.whenOpened();
   }
 
   /** What there is to see, for tests: places by element. */
   get places(): Record<string, Point> {
     return Object.fromEntries(this.cy.nodes().map((node) => [node.id(), { ...node.position() }]));
   }
-}
 
-function add(wanted: Map<string, ElementDefinition>, element: ElementDefinition): void {
-  wanted.set(String(element.data.id), element);
-}
-
-function hostElements(host: KnownHost, shown: Shown): ElementDefinition[] {
-  const at = switchOf(host.port);
-  const isDimmed = shown.matching !== null && !shown.matching.has(host.key);
-  const dimmed = isDimmed ? " dimmed" : "";
-  const label = isolated(Network.hostName(host), 20);
-  return [
-    { group: "nodes", data: { id: `h:${host.key}`, label }, classes: `host${dimmed}` },
-    {
-      group: "edges",
-      data: { id: `a:${host.key}`, source: `s:${at}`, target: `h:${host.key}` },
-      classes: `attached${dimmed}`,
-    },
-  ];
-}
-
-function countHosts(hosts: ReadonlyMap<string, KnownHost>): Map<string, number> {
-  const counts = new Map<string, number>();
-  for (const host of hosts.values()) {
-    const id = switchOf(host.port);
-    counts.set(id, (counts.get(id) ?? 0) + 1);
+  /** What nodes are called, for tests. */
+  get labels(): Record<string, string> {
+    return Object.fromEntries(this.cy.nodes().map((node) => [node.id(), String(node.data("label"))]));
   }
-  return counts;
+
+  /** Where a node is on the canvas, for tests. */
+  rendered(id: string): Point {
+    return { ...this.cy.getElementById(id).renderedPosition() };
+  }
 }
 
-function endsOf(link: KnownLink): [string, string] {
-  return [switchOf(link.a), switchOf(link.b)];
+function moved(point: Point, from: Point, to: Point): Point {
+  return { x: point.x + to.x - from.x, y: point.y + to.y - from.y };
 }
 
 function idOf(picked: NonNullable<Picked>): string {

@@ -1,6 +1,6 @@
 // How the picture looks, in the colours of style.css.
 
-import type { StylesheetJson } from "cytoscape";
+import type { NodeSingular, StylesheetJson } from "cytoscape";
 import { LEVELS } from "./loads";
 
 /** The style for the colours of now: they change with the system's setting. */
@@ -34,6 +34,20 @@ export function styleOf(container: Element): StylesheetJson {
         "text-halign": "center",
       },
     },
+    {
+      selector: "node.cluster",
+      style: {
+        shape: "round-octagon",
+        width: (cluster: NodeSingular) => 64 * scaleOf(cluster),
+        height: (cluster: NodeSingular) => 32 * scaleOf(cluster),
+        "font-size": (cluster: NodeSingular) => 9 * scaleOf(cluster),
+        "text-max-width": "1000px",
+        "border-width": (cluster: NodeSingular) => 2 * scaleOf(cluster),
+        "border-color": colour("--accent"),
+        "text-valign": "center",
+        "text-halign": "center",
+      },
+    },
     { selector: "node.primary", style: { "border-width": 5, "border-style": "double" } },
     { selector: "node.secondary", style: { "border-style": "dashed" } },
     { selector: "node.ports-down", style: { "background-color": colour("--warn-panel") } },
@@ -56,10 +70,11 @@ export function styleOf(container: Element): StylesheetJson {
       style: { "curve-style": "haystack", "haystack-radius": 0.3, width: 1.5, "line-color": colour("--load-0") },
     },
     { selector: "edge.attached", style: { width: 1, "line-color": colour("--line") } },
-    ...LEVELS.map((level, place) => ({
-      selector: `edge.load-${place}`,
-      style: { width: level.width, "line-color": colour(level.colour) },
-    })),
+    ...LEVELS.flatMap((level, place) => [
+      { selector: `edge.load-${place}`, style: { width: level.width, "line-color": colour(level.colour) } },
+      // As the clusters at their ends, they are seen from afar.
+      { selector: `edge.bundle.load-${place}`, style: { width: 3 * level.width } },
+    ]),
     {
       selector: "node.gone",
       style: {
@@ -73,6 +88,7 @@ export function styleOf(container: Element): StylesheetJson {
       selector: "edge.gone",
       style: { width: 2.5, "line-color": colour("--bad"), "line-style": "dashed" as const },
     },
+    { selector: "edge.partly-gone", style: { "line-style": "dashed" as const } },
     { selector: "edge.path", style: { "line-color": colour("--path"), width: 7 } },
     { selector: "node.path", style: { "border-color": colour("--path"), "border-width": 4 } },
     { selector: ".dimmed", style: { opacity: 0.18 } },
@@ -81,4 +97,9 @@ export function styleOf(container: Element): StylesheetJson {
       style: { "overlay-color": colour("--accent"), "overlay-opacity": 0.25, "overlay-padding": 6 },
     },
   ];
+}
+
+/** How much larger than a switch a cluster is drawn: its switches' places take so much more of the picture. */
+function scaleOf(cluster: NodeSingular): number {
+  return Math.sqrt(Number(cluster.data("members")));
 }

@@ -4,6 +4,7 @@ import { button, el } from "../dom";
 import { LEVELS } from "../graph/loads";
 import { Picture } from "../graph/picture";
 import { type KnownSwitch, Network, switchOf } from "../model/network";
+import type { Picked } from "../model/selection";
 import { counted } from "../text";
 import { Details } from "./details";
 import { EmulationPanel } from "./emulation";
@@ -32,6 +33,8 @@ export function networkView(context: Context): View {
     spellcheck: "false",
   });
   const hosts = el("input", { type: "checkbox", id: "hosts", checked: true });
+  const clusters = el("input", { type: "checkbox", id: "clusters", checked: true });
+  const clustersLabel = el("label", { class: "check", title: "Draw switches that are near each other as one" }, clusters, " clusters");
   const list = new NetworkList(context);
   const details = new Details(context);
   const emulation = new EmulationPanel(context);
@@ -45,6 +48,7 @@ export function networkView(context: Context): View {
     "div",
     { class: "tools", role: "toolbar", "aria-label": "Picture" },
     el("label", { class: "check" }, hosts, " hosts"),
+    clustersLabel,
     button("Fit", () => picture?.fit()),
     button("+", () => picture?.zoom(1.25), { "aria-label": "Zoom in" }),
     button("−", () => picture?.zoom(0.8), { "aria-label": "Zoom out" }),
@@ -68,8 +72,12 @@ export function networkView(context: Context): View {
 
   function update(): void {
     const found = find(network, search.value);
-    picture ??= withPicture(canvas, new Picture(canvas, network, selection));
-    picture.update({ matching: found, showsHosts: hosts.checked, path: selection.path });
+    if (picture === null) {
+      picture = withPicture(canvas, new Picture(canvas, network, selection, () => update()));
+      picture.open(switchesOf(network, selection.picked));
+    }
+    picture.update({ matching: found, showsHosts: hosts.checked, clusters: clusters.checked, path: selection.path });
+    clustersLabel.hidden = !picture.isLarge;
     noPath.hidden = selection.path.size === 0;
     list.show(found);
     details.update();
@@ -78,6 +86,7 @@ export function networkView(context: Context): View {
   }
 
   const unwatch = selection.watch(() => {
+    if (picture?.open(switchesOf(network, selection.picked)) === true) update();
     picture?.mark();
     picture?.reveal(selection.picked);
     list.show(find(network, search.value));
@@ -93,6 +102,10 @@ export function networkView(context: Context): View {
     }
   });
   hosts.addEventListener("change", update);
+  clusters.addEventListener("change", () => {
+    picture?.closeClusters();
+    update();
+  });
   canvas.addEventListener("keydown", (event) => {
     if (picture !== null && move(picture, event.key)) event.preventDefault();
   });
@@ -104,6 +117,15 @@ export function networkView(context: Context): View {
       picture?.destroy();
     },
   };
+}
+
+/** The switches at which something is. */
+function switchesOf(network: Network, picked: Picked): string[] {
+  if (picked === null) return [];
+  if (picked.kind === "switch") return [picked.key];
+  const link = network.links.get(picked.key);
+  const ports = picked.kind === "link" ? [link?.a, link?.b] : [network.hosts.get(picked.key)?.port];
+  return ports.filter((port) => port !== undefined).map(switchOf);
 }
 
 /** Has the canvas know its picture, for tests. */
