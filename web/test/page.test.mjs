@@ -76,6 +76,8 @@ test("a switch's entries are in the words of ovs-ofctl, and their counters move"
   await until(page, () => document.querySelectorAll("section.grid.entries tbody tr").length === 1);
   assert.match(await entries.first().textContent(), /dl_type=0x88cc.*CONTROLLER.*discovery/);
   assert.match(await page.locator("section.grid.ports tbody").textContent(), /s1x1-eth1/);
+  const form = await page.locator("section.grid.tables tbody tr").first().locator("td:nth-child(5)").textContent();
+  assert.match(form, /^(direct code|compound hash|tuple space: \d+ hash tables)$/);
 });
 
 test("an entry is changed after a question, refusals stand under the field, and two tabs end with the same", async (t) => {

@@ -10,7 +10,7 @@ use urtica_wire::{
     AggregateStats, DatapathId, Desc, FlowStats, FlowStatsRequest, GROUP_ALL, GroupDesc,
     GroupFeatures, GroupStats, List, METER_ALL, Message, MeterConfig, MeterFeatures, MeterStats,
     MultipartFlags, MultipartReplyBody, MultipartRequest, MultipartRequestBody, Port, PortNo,
-    PortStats, QUEUE_ALL, QueueStats, Role, TableFeatures, TableStats, Version,
+    PortStats, QUEUE_ALL, QueueStats, Role, TableFeatures, TableForm, TableStats, Version,
 };
 
 /// The manufacturer and description of a switch (1.3.5 section 7.3.5.1).
@@ -201,6 +201,27 @@ impl Network {
                 _ => None,
             },
         )
+        .await
+    }
+
+    /// Requests in words how each table with entries is compiled, from a switch of Urtica's: others refuse it.
+    ///
+    /// # Errors
+    /// Like [`Network::port_stats`].
+    pub async fn table_forms(
+        &self,
+        switch: DatapathId,
+    ) -> Result<Vec<TableForm<'static>>, RequestError> {
+        let version = self.info(switch).map(|info| info.version);
+        let version = version.ok_or(RequestError::UnknownSwitch(switch))?;
+        let asked = MultipartRequestBody::Experimenter(TableForm::REQUEST);
+        self.list(switch, asked, "the forms of tables", |body| match body {
+            MultipartReplyBody::Experimenter(reply) => {
+                let rows = TableForm::rows(version, &reply).ok()??;
+                Some(rows.iter().map(TableForm::into_owned).collect())
+            }
+            _ => None,
+        })
         .await
     }
 

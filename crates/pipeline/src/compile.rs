@@ -97,6 +97,14 @@ impl Pipeline {
         Some(compiler.explain(&self.tables, with_code))
     }
 
+    /// Describes in a few words how a table is searched, as in `tuple space: 3 hash tables`. `None` if there is no such table,
+    /// or the pipeline is not compiled.
+    ///
+    /// It inspects no entries, so that it may be called every second.
+    pub fn brief_form(&self, table_id: u8) -> Option<String> {
+        self.compiler()?.brief(table_id)
+    }
+
     /// Returns the template of a table; `None` if there is no such table, or the pipeline is not compiled.
     pub fn template(&self, table_id: u8) -> Option<TemplateKind> {
         self.compiler()?.template(table_id)

@@ -132,6 +132,8 @@ pub enum Structure {
     TableFeatures,
     /// One property of a flow table's features.
     TableFeatureProperty,
+    /// The compiled form of a flow table.
+    TableForm,
 }
 
 impl Structure {
@@ -186,6 +188,7 @@ impl Structure {
             Self::Queue => "queue",
             Self::QueueProperty => "queue property",
             Self::TableFeatures => "table features",
+            Self::TableForm => "form of a table",
             Self::TableFeatureProperty => "table feature property",
         }
     }

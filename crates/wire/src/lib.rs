@@ -117,6 +117,7 @@ mod protocol;
 mod queue;
 mod role;
 mod table;
+mod table_form;
 
 mod of10;
 mod of13;
@@ -166,3 +167,4 @@ pub use protocol::{EtherType, IpProtocol};
 pub use queue::{PacketQueue, QueueConfig, QueueProperty};
 pub use role::{AsyncConfig, ControllerRole, Role};
 pub use table::{TableFeatureKind, TableFeatureProperty, TableFeatures, TableMod};
+pub use table_form::{TableForm, URTICA};

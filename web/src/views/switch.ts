@@ -31,7 +31,7 @@ export function switchView(context: Context, id: string): View {
   const problem = el("p", { class: "problem", role: "status", hidden: true });
   const filter = el("input", { type: "search", placeholder: "Filter entries: in_port=1, output:2, …", "aria-label": "Filter entries" });
   const more = el("p", { class: "more" });
-  const tables = new Grid("Tables", ["Table", "Entries", "Lookups", "Matched"]);
+  const tables = new Grid("Tables", ["Table", "Entries", "Lookups", "Matched", "Compiled as"]);
   const flows = new Grid("Entries", ["Table", "Priority", "Match", "Actions", "Packets", "Bytes", "Age", "Program", "Cookie"]);
   const groups = new Grid("Groups", ["Group"]);
   const meters = new Grid("Meters", ["Meter"]);
@@ -121,8 +121,8 @@ function noneIfRefused<T>(error: unknown): T[] {
 }
 
 function tableRow(table: Table): GridRow {
-  const { table: number, entries, lookups, matched } = table;
-  return { key: String(number), cells: [String(number), count(entries), count(lookups), count(matched)] };
+  const { table: number, entries, lookups, matched, form } = table;
+  return { key: String(number), cells: [String(number), count(entries), count(lookups), count(matched), clipped(form ?? "–", 200)] };
 }
 
 /** An entry as ovs-ofctl writes it. */

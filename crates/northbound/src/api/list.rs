@@ -15,9 +15,9 @@ use tokio::sync::mpsc::Sender;
 use urtica_controller::{OWN_COOKIE_BITS, ProgramId, Reply, SwitchInfo};
 use urtica_wire::text::Instructions;
 use urtica_wire::{
-    FlowStats, FlowStatsRequest, GroupDesc, GroupMod, GroupModCommand, Message, MeterConfig,
-    MeterMod, MeterModCommand, MultipartFlags, MultipartReplyBody, MultipartRequest,
-    MultipartRequestBody, PortNo, Version,
+    DatapathId, FlowStats, FlowStatsRequest, GroupDesc, GroupMod, GroupModCommand, Message,
+    MeterConfig, MeterMod, MeterModCommand, MultipartFlags, MultipartReplyBody, MultipartRequest,
+    MultipartRequestBody, PortNo, TableForm, TableStats, Version,
 };
 use utoipa::ToSchema;
 
@@ -79,18 +79,37 @@ pub(crate) struct Table {
     lookups: u64,
     /// How many of them matched an entry.
     matched: u64,
+    /// How the switch has compiled it, in words; none for an empty table, and for other switches than Urtica's.
+    form: Option<String>,
 }
 
 pub(super) async fn tables(State(app): State<Arc<App>>, params: Params) -> Listed<Table> {
     let info = app.switch(params.switch()?)?;
     let tables = app.network.table_stats(info.datapath_id).await?;
-    let row = |table: urtica_wire::TableStats| Table {
+    let mut forms = table_forms(&app, info.datapath_id).await;
+    let row = |table: TableStats| Table {
         table: table.table_id,
         entries: table.active_count,
         lookups: table.lookup_count,
         matched: table.matched_count,
+        form: forms.remove(&table.table_id),
     };
     Ok(Json(tables.into_iter().map(row).collect()))
+}
+
+/// How a switch of Urtica's has compiled its tables. Others are not asked: they would log an unknown request.
+async fn table_forms(app: &App, switch: DatapathId) -> BTreeMap<u8, String> {
+    let is_ours = match app.network.description(switch).await {
+        Ok(description) => description.manufacturer == "Urtica",
+        Err(_) => false,
+    };
+    if !is_ours {
+        return BTreeMap::new();
+    }
+    // An older one refuses the request.
+    let forms = app.network.table_forms(switch).await.unwrap_or_default();
+    let row = |form: TableForm<'static>| (form.table_id, form.form.into_owned());
+    forms.into_iter().map(row).collect()
 }
 
 /// A flow entry.

@@ -53,6 +53,19 @@ fn a_network_is_described() {
 }
 
 #[test]
+fn a_switch_of_urtica_says_how_its_tables_are_compiled() {
+    for version in Version::ALL {
+        let lab = Lab::new("single,1", version, &["hub"]);
+        let entry = json!({"flow": "priority=9,in_port=1,actions=drop"}).to_string();
+        let added = lab.post("/api/v1/switches/1/flows", &entry);
+        assert_eq!(added.status, 204, "{}", added.body);
+        let tables = list(&lab, "switches/1/tables");
+        assert_eq!(tables[0]["form"], "direct code", "{version}");
+        assert_eq!(tables[1]["form"], Value::Null, "{version}");
+    }
+}
+
+#[test]
 fn the_ports_of_all_switches_are_told_with_their_counters() {
     for version in Version::ALL {
         let lab = Lab::new("linear,2", version, &["hub"]);

@@ -53,7 +53,9 @@ fn assert_blessed(name: &str) {
     let (entries, blessed) = text
         .split_once(SEPARATOR)
         .expect("entries, ---- and the rest");
-    let explanation = pipeline(entries).explain(true).expect("it is compiled");
+    let pipeline = pipeline(entries);
+    let explanation = pipeline.explain(true).expect("it is compiled");
+    assert_brief(&pipeline, &explanation);
     let explanation = explanation.to_string();
     if std::env::var_os("BLESS").is_some() {
         let text = format!("{entries}{SEPARATOR}{explanation}");
@@ -66,6 +68,30 @@ fn assert_blessed(name: &str) {
         explanation == blessed,
         "{name} has changed, first in {differing:?}; if it is for the better, test again with BLESS=1"
     );
+}
+
+/// Compares the short descriptions with the long one.
+#[track_caller]
+fn assert_brief(pipeline: &Pipeline, explanation: &Explanation) {
+    for table in &explanation.tables {
+        let brief = pipeline.brief_form(table.table_id).expect("it is compiled");
+        let template = table.template.to_string();
+        assert!(brief.starts_with(&template), "{brief}, for {template}");
+        let Some(cut) = &table.cut else {
+            continue;
+        };
+        let counts = cut.sub_tables.iter().filter_map(|alike| {
+            let count = alike.count?;
+            Some(format!("{count} {}", alike.template))
+        });
+        let rest = cut.sub_tables.last().expect("the rest is last").template;
+        let expected = format!(
+            "decomposition by {}: sub-tables: {}; for other values: {rest}",
+            cut.by,
+            counts.collect::<Vec<_>>().join(", ")
+        );
+        assert_eq!(brief, expected);
+    }
 }
 
 #[test]
@@ -103,6 +129,7 @@ fn a_pipeline_that_is_not_compiled_has_no_explanation() {
     let pipeline = Pipeline::new(PipelineConfig::default());
     assert_eq!(pipeline.explain(true), None);
     assert_eq!(pipeline.template(0), None);
+    assert_eq!(pipeline.brief_form(0), None);
 }
 
 #[test]
@@ -171,6 +198,12 @@ fn explanations_give_the_reason_for_the_plain_form() {
         "{}",
         table.why
     );
+    let brief = unknown.brief_form(0).expect("it is compiled");
+    assert!(
+        brief.starts_with("plain form: ") && brief.ends_with("only the plain form knows"),
+        "{brief}"
+    );
+    assert_eq!(unknown.brief_form(255), None);
 }
 
 #[test]
@@ -183,8 +216,14 @@ fn entries_with_many_sets_of_bits_share_hash_tables() {
     let masks = lines(32, |bits| {
         format!("priority={bits},ip,nw_src=10.0.0.0/{bits},nw_dst=10.0.0.0/{bits} actions=drop")
     });
-    let table = &explained(&pipeline(&masks)).tables[0];
+    let pipeline = pipeline(&masks);
+    let table = &explained(&pipeline).tables[0];
     assert_eq!(table.template, TemplateKind::MergedTupleSpace);
+    let brief = pipeline.brief_form(0).expect("it is compiled");
+    assert_eq!(
+        brief,
+        "merged tuple space: 4 hash tables for 32 sets of bits"
+    );
     assert!(
         table
             .why

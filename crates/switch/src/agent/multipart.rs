@@ -6,9 +6,10 @@ use super::{Agent, ConnectionId, reply, stats};
 use crate::Switch;
 use crate::switch::Description;
 use std::time::Duration;
+use urtica_pipeline::Pipeline;
 use urtica_wire::{
     Desc, Element, ErrorCode, FixedName, List, Message, MultipartFlags, MultipartReply,
-    MultipartReplyBody, MultipartRequest, MultipartRequestBody, PortNo, Version,
+    MultipartReplyBody, MultipartRequest, MultipartRequestBody, PortNo, TableForm, Version,
 };
 
 /// Offset of the body in a multipart message of 1.3.
@@ -87,6 +88,9 @@ impl Switch {
                 let empty = MultipartReplyBody::PortDesc(List::default());
                 answer_rows(&mut self.agent, request, empty, ports);
             }
+            MultipartRequestBody::Experimenter(asked) if TableForm::is_request(&asked) => {
+                self.answer_table_forms(request);
+            }
             MultipartRequestBody::Experimenter(_) => {
                 return Err(ErrorCode::BadRequestBadExperimenter);
             }
@@ -136,6 +140,20 @@ impl Switch {
         answer_rows(&mut self.agent, request, empty, rows);
     }
 
+    /// Answers Urtica's own request, for the tables with entries.
+    fn answer_table_forms(&mut self, request: Request) {
+        let pipeline = self.shared.pipeline();
+        let used = pipeline
+            .table_stats()
+            .filter(|table| table.active_count > 0);
+        let rows = used.map(|table| TableForm {
+            table_id: table.table_id,
+            form: form_of(&pipeline, table.table_id).into(),
+        });
+        let empty = MultipartReplyBody::Experimenter(TableForm::REPLY);
+        answer_rows(&mut self.agent, request, empty, rows);
+    }
+
     fn answer_port_stats(&mut self, request: Request, wanted: PortNo) -> Result<(), ErrorCode> {
         let ports = &self.forwarder.ports;
         if wanted != PortNo::ANY && ports.get(wanted).is_none() {
@@ -156,6 +174,11 @@ impl Switch {
         answer_rows(&mut self.agent, request, empty, rows);
         Ok(())
     }
+}
+
+fn form_of(pipeline: &Pipeline, table_id: u8) -> String {
+    let form = pipeline.brief_form(table_id);
+    form.unwrap_or_else(|| "not compiled".to_owned())
 }
 
 /// Answers with rows, in as many messages as necessary. `empty` is the reply's body without rows.

@@ -7,7 +7,7 @@ use urtica_wire::{
     GROUP_ANY, GroupMod, GroupModCommand, GroupType, Instruction, List, METER_ALL, Match, Message,
     MeterBand, MeterFlags, MeterMod, MeterModCommand, MultipartFlags, MultipartReplyBody,
     MultipartRequest, MultipartRequestBody, PortNo, QUEUE_ALL, TABLE_ALL, TableFeatureKind,
-    TableFeatures, Version,
+    TableFeatures, TableForm, Version,
 };
 
 #[test]
@@ -79,6 +79,29 @@ fn what_groups_and_meters_can_do() {
         panic!("expected meter features");
     };
     assert_eq!((meters.max_meter, meters.band_types), (10, 0b110));
+}
+
+#[test]
+fn forms_of_tables() {
+    for version in Version::ALL {
+        let (mut bench, controller) = Bench::with_controller(version);
+        let asked = multipart(MultipartRequestBody::Experimenter(TableForm::REQUEST));
+        let forms = |bench: &mut Bench| -> Vec<TableForm<'static>> {
+            let answer = bench.ask(controller, &asked);
+            let MultipartReplyBody::Experimenter(reply) = body(&answer) else {
+                panic!("expected the forms of tables");
+            };
+            let rows = TableForm::rows(version, &reply).expect("rows");
+            let rows = rows.expect("such a reply");
+            rows.iter().map(TableForm::into_owned).collect()
+        };
+        assert_eq!(forms(&mut bench), []);
+        bench.tell(controller, &Message::FlowMod(FlowMod::default()));
+        let [form] = &forms(&mut bench)[..] else {
+            panic!("expected one table");
+        };
+        assert_eq!((form.table_id, &*form.form), (0, "direct code"));
+    }
 }
 
 #[test]

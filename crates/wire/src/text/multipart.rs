@@ -11,7 +11,7 @@ use super::table::{write_table_features, write_table_name};
 use crate::{
     AggregateStats, Desc, Element, FlowStatsRequest, GROUP_ANY, GroupFeatures, GroupStats, List,
     MeterFeatures, MeterStats, MultipartReplyBody, MultipartRequestBody, PortNo, PortStats,
-    QUEUE_ALL, QueueStats, TABLE_ALL, TableFeatures, TableStats, Version,
+    QUEUE_ALL, QueueStats, TABLE_ALL, TableFeatures, TableForm, TableStats, Version,
 };
 use std::fmt::{self, Write};
 
@@ -80,6 +80,9 @@ pub(super) fn write_request(
             write_meter_id(out, *meter_id)
         }
         MultipartRequestBody::TableFeatures(tables) => write_tables_features(out, tables),
+        MultipartRequestBody::Experimenter(body) if TableForm::is_request(body) => {
+            out.write_str(" TABLE_FORMS")
+        }
         MultipartRequestBody::Experimenter(body) => {
             out.write_char(' ')?;
             write_experimenter(out, body.experimenter, body.data)
@@ -169,10 +172,18 @@ pub(super) fn write_reply(
         MultipartReplyBody::PortDesc(ports) => {
             write_lines(out, ports, |out, port| write_port(out, port, version))
         }
-        MultipartReplyBody::Experimenter(body) => {
-            out.write_char(' ')?;
-            write_experimenter(out, body.experimenter, body.data)
-        }
+        MultipartReplyBody::Experimenter(body) => match TableForm::rows(version, body) {
+            Ok(Some(rows)) => {
+                out.write_str(" TABLE_FORMS")?;
+                write_lines(out, &rows, |out, row| {
+                    write!(out, "table={} form={:?}", row.table_id, row.form)
+                })
+            }
+            Ok(None) | Err(_) => {
+                out.write_char(' ')?;
+                write_experimenter(out, body.experimenter, body.data)
+            }
+        },
     }
 }
 
@@ -372,4 +383,47 @@ fn write_tables_features<'a>(
     tables: &List<'a, TableFeatures<'a>>,
 ) -> fmt::Result {
     write_lines(out, tables, write_table_features)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ExperimenterMultipart;
+
+    fn reply(data: &[u8]) -> String {
+        let mut out = String::new();
+        let body = MultipartReplyBody::Experimenter(ExperimenterMultipart {
+            data,
+            ..TableForm::REPLY
+        });
+        write_reply(&mut out, &body, Version::Of13).expect("a String takes all");
+        out
+    }
+
+    #[test]
+    fn forms_of_tables_are_lines() {
+        let mut out = String::new();
+        let asked = MultipartRequestBody::Experimenter(TableForm::REQUEST);
+        write_request(&mut out, &asked, Version::Of13).expect("a String takes all");
+        assert_eq!(out, " TABLE_FORMS");
+        let mut data = TableForm::REPLY.data.to_vec();
+        // What would act on a terminal is shown as an escape.
+        for (table_id, form) in [(0, "direct code"), (3, "\u{1b}[2J")] {
+            let form = form.into();
+            let row = TableForm { table_id, form };
+            row.encode(Version::Of13, &mut data).expect("it is short");
+        }
+        assert_eq!(
+            reply(&data),
+            " TABLE_FORMS\ntable=0 form=\"direct code\"\ntable=3 form=\"\\u{1b}[2J\""
+        );
+    }
+
+    #[test]
+    fn forms_that_are_cut_short_are_bytes() {
+        assert_eq!(
+            reply(&[0, 0, 0, 1, 0, 9]),
+            " experimenter(0x27572,000000010009)"
+        );
+    }
 }

@@ -3,6 +3,7 @@
 //!
 //! The text only depends on the entries: it has no addresses and no seeds. Fields and actions have the names of `ovs-ofctl`.
 
+mod brief;
 mod plain_way;
 mod sub_tables;
 mod text;
