@@ -9,7 +9,7 @@ SHARD ?= 0/8
 PUBLIC_API = $(CARGO) run --quiet --locked --manifest-path tools/public-api/Cargo.toml --target-dir target/public-api --
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all rivals simulate conformance lint fmt doc fuzz fuzz-quick fuzz-check mutants bench figures network-figures figure-16 figure-20 kernel-half-figures northbound-figures switch-figures msrv publish-check public-api public-api-bless python python-lint python-test deb package-test miri ci nightly web web-test
+.PHONY: help setup demo test test-all rivals simulate conformance lint fmt doc fuzz fuzz-quick fuzz-check mutants bench figures network-figures figure-16 figure-20 kernel-half-figures northbound-figures switch-figures web-figures msrv publish-check public-api public-api-bless python python-lint python-test deb package-test miri ci nightly web web-test
 
 help: ## List the verbs
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -100,6 +100,9 @@ kernel-half-figures: ## What answering in the kernel gains and loses: docs/kerne
 
 northbound-figures: ## What operating costs: HTTP, metrics, TLS, changes: docs/northbound-figures.md; half an hour
 	python3 tools/northbound-figures
+
+web-figures: web ## The page in a browser: docs/web-figures.md; Chromium, an hour and a half
+	python3 tools/web-figures
 
 switch-figures: ## The switch beside Open vSwitch: docs/switch-figures.md; root, ovs-bench (OVS_BENCH=DIR), an hour and a half
 	OVS_BENCH='$(OVS_BENCH)' python3 tools/switch-figures

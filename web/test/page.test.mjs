@@ -1,12 +1,11 @@
 // The page in front of a simulated network and its controller: what an operator does.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { after, before, test } from "node:test";
+import { ADDRESSES, faults, visit } from "./views.mjs";
 import { BOUND, PICTURES, Program, browse, items, network, open, pingAll, places, until } from "./lab.mjs";
-
-const AXE = readFileSync(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
 
 let browser;
 before(async () => (browser = await browse()));
@@ -270,25 +269,6 @@ test("all can be done by keyboard, and screen readers know the names", async (t)
     }
   }
 });
-
-const ADDRESSES = ["network", "path", "rates", "programs", "events", "switch/0000000000000101"];
-
-/** Goes to a view. */
-async function visit(page, address) {
-  const shown = await page.evaluateHandle(() => document.querySelector(".view"));
-  await page.evaluate((address) => (location.hash = `#/${address}`), address);
-  const isAt = ([address, shown]) => location.hash === `#/${address}` && (document.querySelector(".view") !== shown || address === "network");
-  await until(page, isAt, [address, shown]);
-}
-
-/** What axe finds that is serious. */
-async function faults(page) {
-  // As a debugger does, which a Content-Security-Policy does not bind.
-  await page.evaluate(AXE);
-  const { violations } = await page.evaluate(() => window.axe.run(document));
-  const serious = violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
-  return serious.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" ")}`);
-}
 
 test("a phone in portrait can look", async (t) => {
   const { url } = await torus(t);
