@@ -14,6 +14,8 @@ const TYPES = { js: "text/javascript", css: "text/css", svg: "image/svg+xml", ht
 export class Fake {
   /** What the lists have. */
   lists = { switches: [], links: [], hosts: [], ports: [], programs: [] };
+  /** The state of the controller, if it is known. */
+  controller = null;
   /** How far its clock is ahead. */
   aheadMs = 0;
   /** How many requests there were, by path. */
@@ -38,6 +40,7 @@ export class Fake {
     if (pathname === "/api/v1/events") return this.#stream(request, response);
     const list = this.lists[pathname.replace("/api/v1/", "")];
     if (list !== undefined) return sendJson(response, 200, list);
+    if (pathname === "/api/v1/controller" && this.controller !== null) return sendJson(response, 200, this.controller);
     // Nothing is emulated.
     if (pathname === "/api/v1/emulation") return sendJson(response, 200, { switches: [], hosts: [], links: [] });
     if (pathname === "/metrics") return response.end("");

@@ -55,6 +55,51 @@ test("names are text, whatever they have in them", async (t) => {
   assert.equal(isWide, false);
 });
 
+test("refusals, panics and changes of programs are told, whatever they say", async (t) => {
+  const fake = small();
+  const reason = "<img src=x onerror=alert(1)>";
+  fake.controller = {
+    version: "1.2.3",
+    running_seconds: 7_300,
+    programs: [{ name: "l2", running_seconds: 61 }],
+    panics: [
+      { program: "fragile", switch: null, reason, age_seconds: 5 },
+      { program: null, switch: dpid(1), reason: "\u202egnp", age_seconds: 90 },
+    ],
+    settings: [{ name: "listen", values: ["ptcp:6653", "punix:/run/x"] }],
+  };
+  const page = await open(browser, t, await fake.start(t));
+  await until(page, isLive);
+  for (const count of [1, 2, 64]) fake.tell("refused", { dpid: dpid(1), code: "OFPFMFC_TABLE_FULL", count });
+  fake.tell("program_panicked", { program: "fragile", dpid: null, reason });
+  fake.tell("program_panicked", { program: null, dpid: dpid(1), reason: "no" });
+  fake.tell("programs_changed", { programs: ["l2", "routing"] });
+  await until(page, () => document.querySelector("#status").textContent.endsWith("l2, routing"));
+  await page.getByRole("link", { name: "Events" }).click();
+  await page.locator("tr.programs_changed").waitFor();
+  const told = await page.locator("tr.event td:last-child").allTextContents();
+  assert.deepEqual(told, [
+    "now these programs run: l2, routing",
+    "program without a name has panicked at switch left: no",
+    `program fragile has panicked: ${reason}`,
+    "switch left has refused a message: OFPFMFC_TABLE_FULL, its 64th refusal",
+    "switch left has refused a message: OFPFMFC_TABLE_FULL, its 2nd refusal",
+    "switch left has refused a message: OFPFMFC_TABLE_FULL, its 1st refusal",
+  ]);
+  await page.getByLabel("Kind of events").selectOption("refused");
+  await until(page, () => document.querySelectorAll("tr.event").length === 3);
+  await page.getByRole("link", { name: "Programs" }).click();
+  const rows = (name) => page.locator(`section.grid.${name} tbody tr`);
+  await rows("panics").nth(1).waitFor();
+  const cells = async (row) => row.locator("td").allTextContents();
+  assert.deepEqual(await cells(rows("panics").nth(0)), ["5 s", "fragile", "–", reason]);
+  assert.deepEqual(await cells(rows("panics").nth(1)), ["1 min", "without a name", "left", "\ufffdgnp"]);
+  assert.deepEqual((await cells(rows("programs").nth(0))).slice(0, 2), ["l2", "1 min"]);
+  assert.deepEqual(await cells(rows("settings").first()), ["listen", "ptcp:6653, punix:/run/x"]);
+  assert.equal(await page.locator("main h2").textContent(), "Urtica 1.2.3, running for 2 h");
+  assert.equal(await page.evaluate(() => document.querySelectorAll("main img").length), 0);
+});
+
 test("a switch that flaps a hundred times a second neither stops the page nor floods the controller", async (t) => {
   const fake = small();
   const page = await open(browser, t, await fake.start(t));

@@ -201,6 +201,27 @@ test("a controller that restarts is found again", async (t) => {
   await until(page, isLive);
 });
 
+test("a configuration that is reloaded is shown: its programs, and its settings", async (t) => {
+  const folder = mkdtempSync(`${tmpdir()}/urtica-web-`);
+  const write = (programs) => {
+    const settings = { programs, listen: [`punix:${folder}/socket`], northbound: "127.0.0.1:0" };
+    const lines = Object.entries(settings).map(([key, value]) => `${key} = ${JSON.stringify(value)}\n`);
+    writeFileSync(`${folder}/urtica.toml`, lines.join(""));
+  };
+  write(["hub"]);
+  const program = new Program(t, ["run", "--config", `${folder}/urtica.toml`]);
+  const [, port] = await program.says(/the northbound interface listens address=\S*:(\d+)/);
+  const page = await open(browser, t, `http://127.0.0.1:${port}/#/programs`);
+  const setting = page.locator("section.grid.settings tbody tr", { hasText: "programs" }).locator("td").nth(1);
+  await setting.waitFor();
+  assert.equal(await setting.textContent(), "hub");
+  write(["l2", "discovery"]);
+  program.signal("SIGHUP");
+  await until(page, () => document.querySelector("#status").textContent.endsWith("l2, discovery"));
+  await until(page, () => ["l2", "discovery"].every((name) => document.querySelector("section.grid.programs tbody").textContent.includes(name)));
+  await until(page, () => [...document.querySelectorAll("section.grid.settings tbody td")].some((cell) => cell.textContent === "l2, discovery"));
+});
+
 test("a token is asked for once, kept out of storage, and asked for again when it is revoked", async (t) => {
   const folder = mkdtempSync(`${tmpdir()}/urtica-web-`);
   const file = `${folder}/tokens`;

@@ -19,12 +19,16 @@ use args::{KernelForm, Offload, kernel_mode};
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use live::{Follow, Live};
+#[cfg(feature = "northbound")]
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 use urtica_apps::{self as apps, Apps};
 use urtica_controller::Controller;
 use urtica_hold::Held;
+#[cfg(feature = "northbound")]
+use urtica_northbound::NorthboundHandle;
 use urtica_offload::ring::RingKernel;
 use urtica_offload::{Driven, Halves, Kernel, LearningSwitch, Mode, RouterKernel, Unavailable};
 
@@ -69,7 +73,7 @@ fn refuse_no_programs() -> ! {
 struct Prepared {
     controller: Controller,
     apps: Option<Apps>,
-    follow: Follow,
+    follow: Box<dyn Follow>,
 }
 
 fn run_apps(args: &RunArgs, live: Live) -> Result<(), Box<dyn std::error::Error>> {
@@ -137,22 +141,34 @@ fn add_northbound(
     controller: Controller,
     args: &RunArgs,
     services: &apps::Services,
-) -> Result<(Controller, Follow), Box<dyn std::error::Error>> {
+) -> Result<(Controller, Box<dyn Follow>), Box<dyn std::error::Error>> {
     #[cfg(feature = "northbound")]
     let (controller, handle) = args.northbound.add_to(controller, &args.apps, services)?;
     #[cfg(feature = "northbound")]
     if let Some(handle) = handle {
-        let follow: Follow = Box::new(move |args, apps| {
-            args.northbound.set_tokens(&handle);
-            if let Some(apps) = apps {
-                set_programs(&handle, &args.apps, apps.services());
-            }
-        });
-        return Ok((controller, follow));
+        return Ok((controller, Box::new(Interface(handle))));
     }
     #[cfg(not(feature = "northbound"))]
     let _ = (args, services);
-    Ok((controller, Box::new(|_, _| {})))
+    Ok((controller, Box::new(())))
+}
+
+/// The northbound interface of a controller that runs.
+#[cfg(feature = "northbound")]
+struct Interface(NorthboundHandle);
+
+#[cfg(feature = "northbound")]
+impl Follow for Interface {
+    fn programs(&self, args: &RunArgs, apps: Option<&Apps>) {
+        args.northbound.set_tokens(&self.0);
+        if let Some(apps) = apps {
+            set_programs(&self.0, &args.apps, apps.services());
+        }
+    }
+
+    fn settings(&self, values: &BTreeMap<String, Vec<String>>) {
+        self.0.set_settings(values.clone());
+    }
 }
 
 /// Adds the programs, and lets the kernel handle input of their services, or logs why it cannot.

@@ -78,7 +78,8 @@ impl Background {
         watch: &Arc<Watch>,
     ) -> std::io::Result<(Self, Arc<Threads>)> {
         let clock = Arc::new(Clock::real());
-        let threads = Threads::start(Arc::clone(&clock), watch)?;
+        let counters = BackgroundCounters::new(network.panic_log());
+        let threads = Threads::start(Arc::clone(&clock), counters, watch)?;
         let background = Self {
             network,
             clock,
@@ -91,7 +92,8 @@ impl Background {
     /// Creates one for an embedded controller: programs run when the queue is run.
     pub(crate) fn on_queue(network: Network, now: Instant) -> (Self, Arc<TaskQueue>) {
         let clock = Arc::new(Clock::simulated(now));
-        let queue = Arc::new(TaskQueue::new(Arc::clone(&clock)));
+        let counters = BackgroundCounters::new(network.panic_log());
+        let queue = Arc::new(TaskQueue::new(Arc::clone(&clock), counters));
         let background = Self {
             network,
             clock,

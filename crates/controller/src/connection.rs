@@ -15,7 +15,7 @@ use crate::request::{Asker, Requests};
 use crate::role::RoleRequest;
 use crate::session::{Event, PortsProblem, Session, SessionConfig, SessionError, Subject};
 use crate::stage::Tables;
-use crate::switch::{FLUSH_BYTES, Identity};
+use crate::switch::{FLUSH_BYTES, Identity, take_panicked};
 use crate::xid::{Origin, Sender, Xids};
 use crate::{MAX_PORTS, Switch, SwitchCounters, SwitchHandler, SwitchInfo, WaitingBytes};
 use auxiliary::Auxiliary;
@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 use urtica_socket::{Stream, is_try_again};
 use urtica_state::Series;
 use urtica_wire::{
-    DatapathId, DecodeError, Header, Message, PacketIn, PortStatus, Version, split_frame,
+    DatapathId, DecodeError, ErrorCode, Header, Message, PacketIn, PortStatus, Version, split_frame,
 };
 
 /// Why a connection ends.
@@ -1100,6 +1100,7 @@ impl<C: Channel> Connection<C> {
             let count = self.counters.errors.get();
             if is_worth_logging(count) {
                 urtica_log::warn!(about: self.subject(), peer = self.name(), code = %error.code, xid = header.xid, count, "the switch refused a message");
+                self.report_refusal(error.code, count, batch);
             }
         }
         let origin = Origin::of(header.xid);
@@ -1128,6 +1129,13 @@ impl<C: Channel> Connection<C> {
             _ => self.call_each(batch, |handler, switch| {
                 deliver(handler, switch, header.xid, message)
             }),
+        }
+    }
+
+    fn report_refusal(&self, code: ErrorCode, count: u64, batch: &BatchContext) {
+        if let Some(switch) = &self.switch {
+            let id = switch.info.datapath_id;
+            batch.network.report_refusal(self.token, id, code, count);
         }
     }
 
@@ -1338,7 +1346,10 @@ impl<C: Channel> Connection<C> {
             hold.end(socket);
         }
         let shard = &batch.network.shard(batch.shard).counters;
-        shard.panics.add(matches!(close, Close::Panic(_)).into());
+        if let Close::Panic(reason) = close {
+            shard.panics.add(1);
+            self.note_panic(reason, batch);
+        }
         self.reconciliations.clear();
         let Some(switch) = &mut self.switch else {
             return;
@@ -1346,8 +1357,9 @@ impl<C: Channel> Connection<C> {
         batch
             .network
             .deregister(switch.info.datapath_id, self.token);
-        for handler in std::mem::take(&mut switch.handlers) {
-            switch.end_handler(handler, batch);
+        let handlers = std::mem::take(&mut switch.handlers);
+        for (program, handler) in switch.programs.identities.iter().zip(handlers) {
+            switch.end_handler(program, handler, batch);
         }
         switch.end_raw(batch);
     }
@@ -1358,6 +1370,19 @@ impl<C: Channel> Connection<C> {
             Some(switch) => Subject::Switch(switch.info.datapath_id),
             None => Subject::of_peer(self.session.peer()),
         }
+    }
+
+    /// Notes that a handler has panicked. Before the switch has joined, it is the session that has.
+    fn note_panic(&self, reason: &str, batch: &BatchContext) {
+        let panicked = take_panicked();
+        let switch = self.switch.as_ref();
+        let id = switch.map(|switch| switch.info.datapath_id);
+        let program = switch.and_then(|switch| {
+            let mut identities = switch.programs.identities.iter();
+            identities.find(|identity| Some(identity.origin) == panicked)
+        });
+        let name = program.and_then(|program| program.times.name());
+        batch.network.panic_log().note(name, id, reason);
     }
 
     /// What may keep a connection silent that works: output that does not leave, or input that is not read.

@@ -1,5 +1,7 @@
 //! Counters, per switch, per shard, and of background programs.
 
+use crate::program_panic::PanicLog;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A counter that one thread writes and any may read.
@@ -182,13 +184,22 @@ impl BusyTimes {
 }
 
 /// Counters of background programs. Any thread adds to them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct BackgroundCounters {
     panics: AtomicU64,
     stalls: AtomicU64,
+    log: Arc<PanicLog>,
 }
 
 impl BackgroundCounters {
+    pub(crate) fn new(log: &Arc<PanicLog>) -> Self {
+        Self {
+            panics: AtomicU64::new(0),
+            stalls: AtomicU64::new(0),
+            log: Arc::clone(log),
+        }
+    }
+
     /// Returns the number of programs that panicked, or could not be started.
     pub fn panics(&self) -> u64 {
         self.panics.load(Ordering::Relaxed)
@@ -203,9 +214,10 @@ impl BackgroundCounters {
         self.panics.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts and logs a program that panicked.
+    /// Counts, keeps and logs a program that panicked.
     pub(crate) fn note_panic(&self, program: &str, reason: &str) {
         self.add_panic();
+        self.log.note(Some(program), None, reason);
         urtica_log::error!(
             about: program,
             program,

@@ -1,8 +1,8 @@
 //! Events of switches that connect, change and disconnect, for background programs.
 
-use crate::SwitchInfo;
+use crate::{ProgramPanic, SwitchInfo};
 use std::sync::Arc;
-use urtica_wire::PortStatus;
+use urtica_wire::{ErrorCode, PortStatus};
 
 /// A change of a switch: see [`Network::events`](crate::Network::events).
 #[derive(Clone, Debug)]
@@ -16,6 +16,11 @@ pub enum NetworkEvent {
     /// Our role at it has changed to [`SwitchInfo::role`]: on request, or because another controller has become the primary.
     /// While it is [`Role::Secondary`](crate::Role::Secondary), messages that would change the switch are not sent.
     Role(Arc<SwitchInfo>),
+    /// It has refused a message, with this code; it is the `count`th that it has refused. As in the log, only those whose number
+    /// is a power of two are reported, so that a switch that refuses everything does not flood subscribers.
+    Refused(Arc<SwitchInfo>, ErrorCode, u64),
+    /// A program has panicked.
+    Panicked(Arc<ProgramPanic>),
     /// It has disconnected, or another connection has replaced it.
     Down(Arc<SwitchInfo>),
     /// This number of events was lost because the subscriber was too far behind: it must rebuild its view of the network from

@@ -10,14 +10,15 @@ use crate::frame::count_frames;
 use crate::kernel_half::KernelHalfTotals;
 use crate::mailbox::{Command, Mailbox, Token};
 use crate::permanent::{Full, PermanentEntries};
+use crate::program_panic::PanicLog;
 use crate::request::{Asker, DEADLINE, ReplySender, has_reply};
 use crate::role::{RoleRequest, WantedRoles, is_write};
 use crate::stage::Tables;
 use crate::unsent::Unsent;
 use crate::xid::Origin;
 use crate::{
-    BusyTimes, PacketInTimes, PendingReply, ProgramId, RequestError, ShardCounters, Stage,
-    SwitchCounters, SwitchInfo, WaitingBytes,
+    BusyTimes, PacketInTimes, PendingReply, ProgramId, ProgramPanic, RequestError, ShardCounters,
+    Stage, SwitchCounters, SwitchInfo, WaitingBytes,
 };
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::collections::{HashMap, VecDeque, hash_map};
@@ -26,7 +27,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use urtica_state::Snapshot;
 use urtica_wire::{
-    DatapathId, EncodeError, EntryOptions, Match, Message, PortNo, PortStatus, Version, split_frame,
+    DatapathId, EncodeError, EntryOptions, ErrorCode, Match, Message, PortNo, PortStatus, Version,
+    split_frame,
 };
 
 /// The connected switches: provides information about them, and sends to them from any thread.
@@ -65,7 +67,8 @@ struct Shared {
     switches: RwLock<HashMap<DatapathId, Entry>>,
     /// Held while a switch's ports change and the event is sent.
     changes: Mutex<()>,
-    events: Broadcast<NetworkEvent>,
+    events: Arc<Broadcast<NetworkEvent>>,
+    panics: Arc<PanicLog>,
     /// Locked alone.
     roles: Arc<WantedRoles>,
     tables: Tables,
@@ -153,11 +156,13 @@ impl Network {
             })
         };
         let shards = (0..shards).map(shard).collect::<std::io::Result<_>>()?;
+        let events = Arc::new(Broadcast::new(NetworkEvent::Missed));
         let shared = Shared {
             shards,
             switches: RwLock::default(),
             changes: Mutex::default(),
-            events: Broadcast::new(NetworkEvent::Missed),
+            panics: Arc::new(PanicLog::new(Arc::clone(&events))),
+            events,
             roles: Arc::default(),
             tables,
             times: Mutex::default(),
@@ -246,6 +251,15 @@ impl Network {
     /// controller [times](crate::Controller::time_packet_ins) them. A program that replaces another starts at zero.
     pub fn packet_in_times(&self) -> Vec<Arc<PacketInTimes>> {
         self.shared.times.lock().clone()
+    }
+
+    /// Returns the last 64 panics of programs, the oldest first.
+    pub fn panics(&self) -> Vec<Arc<ProgramPanic>> {
+        self.shared.panics.last()
+    }
+
+    pub(crate) fn panic_log(&self) -> &Arc<PanicLog> {
+        &self.shared.panics
     }
 
     /// Sets the programs that run.
@@ -860,6 +874,22 @@ impl Network {
                 let event = NetworkEvent::Port(info.clone(), *status);
                 self.shared.events.send(event);
             }
+        }
+    }
+
+    /// Reports that a switch has refused a message, once it was announced.
+    pub(crate) fn report_refusal(
+        &self,
+        token: Token,
+        switch: DatapathId,
+        code: ErrorCode,
+        count: u64,
+    ) {
+        let switches = self.read();
+        let entry = switches.get(&switch);
+        if let Some(entry) = entry.filter(|entry| entry.token == token && entry.is_up) {
+            let event = NetworkEvent::Refused(entry.info(), code, count);
+            self.shared.events.send(event);
         }
     }
 

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 pub struct PacketInTimes {
     program: ProgramId,
     name: Option<String>,
+    started: Instant,
     shards: Box<[OfShard]>,
 }
 
@@ -36,6 +37,7 @@ impl PacketInTimes {
         Self {
             program,
             name: name.map(str::to_owned),
+            started: Instant::now(),
             shards: (0..shards).map(|_| OfShard::default()).collect(),
         }
     }
@@ -57,6 +59,11 @@ impl PacketInTimes {
     /// Returns its name, if it has one ([`Program::program_name`](crate::Program::program_name)).
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
+    }
+
+    /// Returns when the program started to run: when its controller did, or when it was added or replaced another.
+    pub fn started(&self) -> Instant {
+        self.started
     }
 
     /// Returns the sum of all durations.

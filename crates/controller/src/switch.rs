@@ -7,6 +7,7 @@ use crate::permanent::Full;
 use crate::role::is_write;
 use crate::xid::{Origin, Xids};
 use crate::{Network, OWN_COOKIE_BITS, PacketInTimes, ProgramId, SwitchCounters, SwitchInfo};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Instant;
 use urtica_wire::{
@@ -90,9 +91,22 @@ impl<'a> Packet<'a> {
     }
 }
 
+thread_local! {
+    /// The program whose handler has panicked on this thread, until its connection is closed.
+    static PANICKED: Cell<Option<Origin>> = const { Cell::new(None) };
+}
+
+/// Returns the program whose handler has panicked on this thread since this was called last.
+pub(crate) fn take_panicked() -> Option<Origin> {
+    PANICKED.take()
+}
+
 impl Drop for Switch<'_> {
     fn drop(&mut self) {
         self.counters.sent.add(self.sent);
+        if std::thread::panicking() {
+            PANICKED.set(Some(self.origin));
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! there when the response is: the switch has confirmed it, or the response says what it refused.
 
 mod change;
+mod controller;
 mod drawing;
 mod emulation;
 mod list;
@@ -19,6 +20,7 @@ use axum::{Json, Router};
 use std::sync::Arc;
 
 pub(crate) use change::{FlowChange, GroupChange, MeterChange, RoleChange};
+pub(crate) use controller::{ControllerState, Panic, RunningProgram, Setting};
 pub(crate) use emulation::{LinkChange, PingOrder, SwitchChange, TrafficOrder};
 pub(crate) use list::{FlowEntry, Group, Host, Link, Meter, Switch, Table};
 pub(crate) use path::Hop;
@@ -52,6 +54,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/api/v1/topology.svg", get(drawing::svg))
         .route("/api/v1/topology.dot", get(drawing::dot))
         .route("/api/v1/programs", get(programs))
+        .route("/api/v1/controller", get(controller::state))
         .route("/api/v1/emulation", get(emulation::describe))
         .route("/api/v1/emulation/links/{link}", post(emulation::link))
         .route("/api/v1/emulation/switches/{dpid}", post(emulation::switch))

@@ -1,5 +1,6 @@
 //! The parts of the interface that can change while it runs: the services that it serves, and the tokens.
 
+use crate::api::Setting;
 use crate::config::{NorthboundConfig, NorthboundError, Tokens};
 use parking_lot::RwLock;
 use std::net::SocketAddr;
@@ -18,6 +19,7 @@ pub(crate) struct Sources {
 
 /// The changeable state of an interface.
 pub(crate) struct Live {
+    settings: RwLock<Vec<Setting>>,
     address: SocketAddr,
     sources: watch::Sender<Arc<Sources>>,
     tokens: RwLock<Tokens>,
@@ -26,6 +28,7 @@ pub(crate) struct Live {
 impl Live {
     pub fn new(config: &NorthboundConfig) -> Self {
         Self {
+            settings: RwLock::default(),
             address: config.address,
             sources: watch::Sender::default(),
             tokens: RwLock::new(config.tokens.clone()),
@@ -44,6 +47,10 @@ impl Live {
     pub fn modify_sources(&self, modify: impl FnOnce(&mut Sources)) {
         self.sources
             .send_modify(|sources| modify(Arc::make_mut(sources)));
+    }
+
+    pub fn settings(&self) -> Vec<Setting> {
+        self.settings.read().clone()
     }
 
     pub fn tokens(&self) -> Tokens {
@@ -84,6 +91,15 @@ impl NorthboundHandle {
                 programs,
             };
         });
+    }
+
+    /// Sets the settings that [`GET /api/v1/controller`](crate) shows to everybody who may read: there must be no secrets in
+    /// them.
+    pub fn set_settings(&self, settings: impl IntoIterator<Item = (String, Vec<String>)>) {
+        let settings = settings.into_iter();
+        *self.0.settings.write() = settings
+            .map(|(name, values)| Setting { name, values })
+            .collect();
     }
 
     /// Sets the tokens of later requests. Requests that are being served, and clients that watch events, continue.

@@ -12,7 +12,7 @@ export interface EventPort {
 
 /** What an event tells: which of these depends on its kind. */
 export interface EventData {
-  dpid?: string;
+  dpid?: string | null;
   port_no?: string;
   name?: string;
   role?: string;
@@ -23,6 +23,10 @@ export interface EventData {
   port?: EventPort;
   from?: string;
   count?: number;
+  code?: string;
+  program?: string | null;
+  reason?: string;
+  programs?: string[];
 }
 
 export interface Happened {

@@ -204,6 +204,7 @@ class Connection {
     const { network, log, client } = this.live;
     // The stream begins with the switches that are up already.
     const id = happened.data.dpid ?? "";
+    if (happened.data.programs !== undefined) network.programs = happened.data.programs;
     const isNews = happened.kind !== "switch_up" || this.live.isLive || !network.switches.has(id);
     const labelOf = (dpid: string) => network.switches.get(dpid)?.label ?? dpid.replace(/^0+(?=.)/, "");
     if (isNews) log.add(client.now(), happened.kind, sentence(happened, labelOf), subjects(happened.data));

@@ -16,6 +16,8 @@ export interface Entry {
 /** How many are kept. */
 const KEPT = 2_000;
 
+const ORDINALS = new Intl.PluralRules("en", { type: "ordinal" });
+
 export class EventLog {
   private kept: Entry[] = [];
   private next = 0;
@@ -48,7 +50,7 @@ export function portNumber(hex: string | undefined): string {
 /** What an event says, where switches have these names. */
 export function sentence(happened: Happened, labelOf: (id: string) => string): string {
   const { kind, data } = happened;
-  const name = (id: string | undefined) => (id === undefined ? "?" : labelOf(id));
+  const name = (id: string | null | undefined) => (id === null || id === undefined ? "?" : labelOf(id));
   const end = (port: EventPort | undefined) => `${name(port?.dpid)}:${portNumber(port?.port_no)}`;
   const port = () => `port ${portNumber(data.port_no)} (${data.name ?? ""}) of switch ${name(data.dpid)}`;
   const host = () => `host ${data.ipv4?.[0] ?? data.mac ?? "?"}`;
@@ -75,6 +77,12 @@ export function sentence(happened: Happened, labelOf: (id: string) => string): s
       return `${host()} has moved to ${end(data.port)}, from port ${portOf(data.from ?? "?")}`;
     case "host_left":
       return `${host()} has left ${end(data.port)}`;
+    case "refused":
+      return `switch ${name(data.dpid)} has refused a message: ${data.code ?? "?"}, its ${ordinal(data.count ?? 0)} refusal`;
+    case "program_panicked":
+      return `program ${data.program ?? "without a name"} has panicked${data.dpid ? ` at switch ${name(data.dpid)}` : ""}: ${data.reason ?? ""}`;
+    case "programs_changed":
+      return `now these programs run: ${data.programs?.join(", ") || "none"}`;
     case "missed":
       return `${data.count ?? "some"} events were missed: too many at once`;
     default:
@@ -85,5 +93,11 @@ export function sentence(happened: Happened, labelOf: (id: string) => string): s
 /** The switches and the host that an event is about. */
 export function subjects(data: EventData): string[] {
   const found = [data.dpid, data.src?.dpid, data.dst?.dpid, data.port?.dpid, data.mac];
-  return found.filter((subject) => subject !== undefined);
+  return found.filter((subject) => subject !== undefined && subject !== null);
+}
+
+/** 1st, 2nd, 3rd, 4th, … 11th. */
+function ordinal(number: number): string {
+  const endings: Record<string, string> = { one: "st", two: "nd", few: "rd" };
+  return `${number}${endings[ORDINALS.select(number)] ?? "th"}`;
 }

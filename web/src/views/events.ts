@@ -8,7 +8,7 @@ import type { Context, View } from "./view";
 /** How many are shown. */
 const SHOWN = 300;
 
-const KINDS = ["switch", "port", "link", "host", "role", "missed"];
+const KINDS = ["switch", "port", "link", "host", "role", "program", "refused", "missed"];
 
 export function eventsView(context: Context): View {
   const { live, selection } = context;

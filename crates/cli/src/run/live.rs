@@ -28,8 +28,21 @@ const NORTHBOUND_TOKENS: &str = "northbound-tokens";
 
 const KERNEL_ANSWERS: &str = "the kernel answers for l2: programs and their settings cannot change until the controller is restarted";
 
-/// Has the northbound interface follow new options and, if they can change, the programs.
-pub type Follow = Box<dyn Fn(&RunArgs, Option<&Apps>)>;
+/// What follows the configuration while it changes: the northbound interface, if there is one.
+pub trait Follow {
+    /// Follows new options and, if they can change, the programs.
+    fn programs(&self, args: &RunArgs, apps: Option<&Apps>);
+
+    /// Follows the options that are in use.
+    fn settings(&self, values: &BTreeMap<String, Vec<String>>);
+}
+
+/// Without a northbound interface, nothing does.
+impl Follow for () {
+    fn programs(&self, _: &RunArgs, _: Option<&Apps>) {}
+
+    fn settings(&self, _: &BTreeMap<String, Vec<String>>) {}
+}
 
 /// The configuration of a controller while it runs.
 pub struct Live {
@@ -70,11 +83,12 @@ impl Live {
         mut self,
         controller: Controller,
         apps: Option<Apps>,
-        follow: Follow,
+        follow: Box<dyn Follow>,
     ) -> Result<(), Box<dyn Error>> {
         let (sender, events) = mpsc::channel();
         self.pass_on_signals(&sender)?;
         let running = controller.start()?;
+        follow.settings(&self.values);
         let asked = sender.clone();
         let ask = move |question| asked.send(Event::Asked(question)).is_ok();
         let control = self.control.as_deref();
@@ -86,7 +100,7 @@ impl Live {
         running.on_failure(move || drop(sender.send(Event::Ended)));
         for event in events {
             match event {
-                Event::Signal(SIGHUP) => self.reload(&running, &mut apps, &follow),
+                Event::Signal(SIGHUP) => self.reload(&running, &mut apps, &*follow),
                 Event::Signal(signal) => {
                     tracing::info!(signal, "stopping");
                     let ended = match signal {
@@ -180,7 +194,7 @@ impl Live {
         )
     }
 
-    fn reload(&mut self, running: &Running, apps: &mut Option<Apps>, follow: &Follow) {
+    fn reload(&mut self, running: &Running, apps: &mut Option<Apps>, follow: &dyn Follow) {
         if let Err(error) = self.try_reload(running, apps, follow) {
             match &error {
                 LoadError::File(FileError::Faults { file, faults }) => {
@@ -198,7 +212,7 @@ impl Live {
         &mut self,
         running: &Running,
         apps: &mut Option<Apps>,
-        follow: &Follow,
+        follow: &dyn Follow,
     ) -> Result<(), LoadError> {
         let new = self.sources.load()?;
         new.check_settings()?;
@@ -213,7 +227,7 @@ impl Live {
                 None => tracing::warn!("{KERNEL_ANSWERS}"),
             }
         }
-        follow(args, apps.as_ref());
+        follow.programs(args, apps.as_ref());
         self.take(NORTHBOUND_TOKENS, &new);
         if self.values.get(LOG) != new.values.get(LOG) {
             self.log.set(args.log_filter());
@@ -222,6 +236,7 @@ impl Live {
         for name in of_programs {
             self.take(&name, &new);
         }
+        follow.settings(&self.values);
         for name in of_others {
             tracing::warn!("{}", self.cannot_change(&name, &new));
         }

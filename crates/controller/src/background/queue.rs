@@ -39,12 +39,12 @@ struct Program {
 type Ready = Mutex<VecDeque<u64>>;
 
 impl TaskQueue {
-    pub fn new(clock: Arc<Clock>) -> Self {
+    pub fn new(clock: Arc<Clock>, counters: BackgroundCounters) -> Self {
         Self {
             clock,
             programs: Mutex::default(),
             ready: Arc::default(),
-            counters: BackgroundCounters::default(),
+            counters,
         }
     }
 

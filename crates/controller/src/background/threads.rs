@@ -52,13 +52,17 @@ struct PollState {
 
 impl Threads {
     /// Starts the clock.
-    pub fn start(clock: Arc<Clock>, watch: &Arc<Watch>) -> io::Result<Arc<Self>> {
+    pub fn start(
+        clock: Arc<Clock>,
+        counters: BackgroundCounters,
+        watch: &Arc<Watch>,
+    ) -> io::Result<Arc<Self>> {
         let threads = Arc::new(Self {
             clock,
             running: Mutex::default(),
             keeper: Mutex::default(),
             stopping: AtomicBool::new(false),
-            counters: BackgroundCounters::default(),
+            counters,
         });
         let keeper = Arc::clone(&threads);
         let keeper = watch.spawn("clock".into(), move || {

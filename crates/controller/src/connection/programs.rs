@@ -4,10 +4,11 @@ use super::{Channel, Close, Connection, Joined, TickTimer, contain, drop_contain
 use crate::batch::BatchContext;
 use crate::entries;
 use crate::permanent::PermanentEntries;
-use crate::program_list::ProgramList;
+use crate::program_list::{Listed, ProgramList};
 use crate::reconciliation::{PendingReply, Reconciliation, TOLD_WITHIN, Waiting, request};
 use crate::request::Asker;
 use crate::session::Subject;
+use crate::switch::Identity;
 use crate::xid::Origin;
 use crate::{ProgramId, RequestError, SwitchHandler};
 use parking_lot::Mutex;
@@ -16,7 +17,7 @@ use std::time::Instant;
 use urtica_wire::{Match, Message, Version, split_frame};
 
 /// Handlers, each with its program.
-type Handlers = Vec<(ProgramId, Box<dyn SwitchHandler>)>;
+type Handlers = Vec<(Listed, Box<dyn SwitchHandler>)>;
 
 /// A connection whose program answers in the kernel starts again with other programs.
 const HAS_KERNEL_HALF: Close =
@@ -38,9 +39,10 @@ impl<C: Channel> Connection<C> {
         let (fresh, gone) = joined.take_programs(&list);
         for (program, handler) in gone {
             if let Some(joined) = &self.switch {
-                joined.end_handler(handler, batch);
+                joined.end_handler(&program.identity, handler, batch);
             }
-            self.settle_entries(program, list.position(program).is_some(), batch);
+            let is_replaced = list.position(program.id()).is_some();
+            self.settle_entries(program.id(), is_replaced, batch);
         }
         self.start_handlers(fresh, batch);
         Ok(())
@@ -264,7 +266,7 @@ impl Joined {
             }
         }
         let gone = old.programs.iter().zip(before);
-        let gone = gone.filter_map(|(listed, handler)| Some((listed.id(), handler?)));
+        let gone = gone.filter_map(|(listed, handler)| Some((listed.clone(), handler?)));
         (fresh, gone.collect())
     }
 
@@ -275,7 +277,12 @@ impl Joined {
     }
 
     /// Notifies a handler that its switch is gone.
-    pub(super) fn end_handler(&self, mut handler: Box<dyn SwitchHandler>, batch: &BatchContext) {
+    pub(super) fn end_handler(
+        &self,
+        program: &Identity,
+        mut handler: Box<dyn SwitchHandler>,
+        batch: &BatchContext,
+    ) {
         let told = contain(|| {
             handler.switch_down(&self.info);
             Ok(())
@@ -284,7 +291,10 @@ impl Joined {
         for reason in panics.into_iter().filter_map(Result::err) {
             let shard = &batch.network.shard(batch.shard).counters;
             shard.panics.add(1);
-            urtica_log::error!(about: Subject::Switch(self.info.datapath_id), dp_id = %self.info.datapath_id, %reason, "a handler panicked while its switch left");
+            let id = self.info.datapath_id;
+            let log = batch.network.panic_log();
+            log.note(program.times.name(), Some(id), &reason.to_string());
+            urtica_log::error!(about: Subject::Switch(id), dp_id = %id, %reason, "a handler panicked while its switch left");
         }
     }
 }

@@ -260,7 +260,10 @@ impl Joined {
         {
             let shard = &batch.network.shard(batch.shard).counters;
             shard.panics.add(1);
-            urtica_log::error!(about: Subject::Switch(self.info.datapath_id), dp_id = %self.info.datapath_id, %reason, "a handler panicked while its switch left");
+            let id = self.info.datapath_id;
+            let log = batch.network.panic_log();
+            log.note(None, Some(id), &reason.to_string());
+            urtica_log::error!(about: Subject::Switch(id), dp_id = %id, %reason, "a handler panicked while its switch left");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use urtica_controller::{
-    Background, Network, NetworkEvent, Program, Running, Switch, SwitchHandler, SwitchInfo,
+    Background, Events, Network, NetworkEvent, Program, Running, Switch, SwitchHandler, SwitchInfo,
 };
 use urtica_wire::{
     DatapathId, EntryOptions, ErrorCode, Experimenter, FlowRemoved, FlowRemovedReason, Match,
@@ -237,6 +237,79 @@ fn a_program_is_told_what_a_switch_refuses_of_what_others_than_its_handler_sent(
         refuse("another switch's handler");
         running.stop().unwrap();
     }
+}
+
+/// A program with a name whose handlers panic at packet-ins, if they are to.
+struct Named(&'static str, bool);
+
+impl Program for Named {
+    fn program_name(&self) -> Option<&str> {
+        Some(self.0)
+    }
+
+    fn handler(&self, _: &SwitchInfo) -> Box<dyn SwitchHandler> {
+        Box::new(Fragile(self.1))
+    }
+}
+
+struct Fragile(bool);
+
+impl SwitchHandler for Fragile {
+    fn packet_in(&mut self, _: &mut Switch, _: &PacketIn) {
+        assert!(!self.0, "no packets, please");
+    }
+}
+
+/// Returns the next event that is no arrival of a switch.
+fn next_event(events: &mut Events<NetworkEvent>) -> NetworkEvent {
+    let mut found = None;
+    eventually("an event is there", || {
+        let next = events.try_next();
+        found = next.filter(|event| !matches!(event, NetworkEvent::Up(_)));
+        found.is_some()
+    });
+    found.unwrap()
+}
+
+#[test]
+fn a_panic_names_its_program_and_its_switch() {
+    let running = controller(1)
+        .program(Named("sound", false))
+        .program(Named("fragile", true))
+        .start()
+        .unwrap();
+    let mut events = running.network().events();
+    let mut switch = FakeSwitch::join(&running, Version::Of13, 7);
+    switch.send(0, &Message::PacketIn(packet_in(&UDP)));
+    let NetworkEvent::Panicked(panic) = next_event(&mut events) else {
+        panic!("the panic is reported before its switch is gone");
+    };
+    assert_eq!(
+        (panic.program.as_deref(), panic.switch),
+        (Some("fragile"), Some(DatapathId(7)))
+    );
+    assert!(panic.reason.contains("no packets, please"), "{panic:?}");
+    assert!(matches!(next_event(&mut events), NetworkEvent::Down(_)));
+    assert_eq!(running.network().panics(), [panic]);
+    running.stop().unwrap();
+}
+
+#[test]
+fn refusals_are_reported_as_they_are_logged() {
+    let running = controller(1).program(|_: &SwitchInfo| Hub).start().unwrap();
+    let mut events = running.network().events();
+    let mut switch = FakeSwitch::join(&running, Version::Of13, 1);
+    for xid in 0..9 {
+        switch.send(xid, &error(ErrorCode::FlowModFailedTableFull));
+    }
+    for expected in [1, 2, 4, 8] {
+        let NetworkEvent::Refused(info, code, count) = next_event(&mut events) else {
+            panic!("expected a refusal");
+        };
+        assert_eq!(info.datapath_id, DatapathId(1));
+        assert_eq!((code, count), (ErrorCode::FlowModFailedTableFull, expected));
+    }
+    running.stop().unwrap();
 }
 
 #[test]

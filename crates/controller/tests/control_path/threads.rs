@@ -191,6 +191,14 @@ fn a_program_that_panics_is_counted_and_others_live() {
     eventually("the panic is counted", || {
         running.background_counters().panics() == 1
     });
+    eventually("the panic is kept", || {
+        !running.network().panics().is_empty()
+    });
+    let panic = &running.network().panics()[0];
+    assert_eq!(
+        (panic.program.as_deref(), panic.switch, &*panic.reason),
+        (Some("fragile"), None, "it had to be")
+    );
     assert_eq!(record.next(), "p: lives");
     let mut switch = FakeSwitch::join(&running, Version::Of10, 1);
     switch.assert_served();

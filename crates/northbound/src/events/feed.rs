@@ -8,10 +8,10 @@ use std::collections::VecDeque;
 use std::future::pending;
 use std::sync::Arc;
 use tokio::sync::watch;
-use urtica_controller::{Events, NetworkEvent, SwitchInfo};
+use urtica_controller::{Events, NetworkEvent, ProgramPanic, SwitchInfo};
 use urtica_services::{Discovery, DiscoveryEvent, Host, HostEvent, Hosts};
 use urtica_topology::{DirectedLink, PortId};
-use urtica_wire::{PortReason, PortStatus};
+use urtica_wire::{ErrorCode, PortReason, PortStatus};
 
 /// Something that has happened.
 pub(super) enum Happened {
@@ -24,6 +24,11 @@ pub(super) enum Happened {
     HostJoined(Arc<Host>),
     HostMoved(Arc<Host>, PortId),
     HostLeft(Arc<Host>),
+    /// A switch has refused a message, with this code: the `count`th.
+    Refused(Arc<SwitchInfo>, ErrorCode, u64),
+    Panicked(Arc<ProgramPanic>),
+    /// Other programs run.
+    ProgramsChanged(Vec<String>),
     /// Number of events lost because the client is too slow.
     Missed(u64),
 }
@@ -45,6 +50,9 @@ impl Happened {
             Self::HostJoined(_) => "host_joined",
             Self::HostMoved(..) => "host_moved",
             Self::HostLeft(_) => "host_left",
+            Self::Refused(..) => "refused",
+            Self::Panicked(_) => "program_panicked",
+            Self::ProgramsChanged(_) => "programs_changed",
             Self::Missed(_) => "missed",
         }
     }
@@ -107,10 +115,14 @@ impl Feed {
         }
     }
 
-    /// Subscribes to the current services, if they have changed. Facts of the old ones are reported as removed, and those of the new ones as added.
+    /// Reports other programs, and subscribes to the current services, if they have changed. Facts of the old ones are reported as removed, and those of the new ones as added.
     fn follow(&mut self) {
         let new = Arc::clone(&self.changes.borrow_and_update());
         let old = std::mem::replace(&mut self.sources, Arc::clone(&new));
+        if old.programs != new.programs {
+            let changed = Happened::ProgramsChanged(new.programs.clone());
+            self.news.push_back(changed);
+        }
         if !is_same(&old.hosts, &new.hosts, Hosts::ptr_eq) {
             self.hosts = new.hosts.as_ref().map(Hosts::events);
             self.news.extend(hosts(&old).map(Happened::HostLeft));
@@ -139,6 +151,15 @@ impl Feed {
                 moved["from"] = from.to_string().into();
                 moved
             }
+            Happened::Refused(info, code, count) => {
+                let id = info.datapath_id.to_string();
+                json!({ "dpid": id, "code": code.to_string(), "count": count })
+            }
+            Happened::Panicked(panic) => {
+                let id = panic.switch.map(|id| id.to_string());
+                json!({ "program": panic.program, "dpid": id, "reason": panic.reason })
+            }
+            Happened::ProgramsChanged(names) => json!({ "programs": names }),
             Happened::Missed(count) => json!({ "count": count }),
         }
     }
@@ -177,6 +198,8 @@ fn from_network(event: NetworkEvent) -> Option<Happened> {
         NetworkEvent::Down(info) => Some(Happened::SwitchDown(info)),
         NetworkEvent::Port(info, status) => Some(Happened::Port(info, status)),
         NetworkEvent::Role(info) => Some(Happened::RoleChanged(info)),
+        NetworkEvent::Refused(info, code, count) => Some(Happened::Refused(info, code, count)),
+        NetworkEvent::Panicked(panic) => Some(Happened::Panicked(panic)),
         NetworkEvent::Missed(count) => Some(Happened::Missed(count)),
         #[allow(unreachable_patterns, reason = "events may be added")]
         _ => None,

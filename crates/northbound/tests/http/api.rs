@@ -1,7 +1,9 @@
 //! The interface of our own.
 
-use crate::lab::{Lab, wait};
+use crate::lab::{Lab, config, wait};
 use serde_json::{Value, json};
+use urtica_controller::Controller;
+use urtica_northbound::Northbound;
 use urtica_wire::Version;
 
 fn list(lab: &Lab, path: &str) -> Vec<Value> {
@@ -49,6 +51,47 @@ fn a_network_is_described() {
     assert_eq!(
         same,
         [json!({"switch": "0000000000000001", "in_port": "1", "out_port": "1"})]
+    );
+}
+
+#[test]
+fn the_controller_tells_of_its_programs_panics_and_settings() {
+    let controller = Controller::new().background(|background| {
+        background.spawn("fragile", async { panic!("it had to be") });
+    });
+    let keep = |northbound: Northbound| {
+        let settings = [("listen".to_owned(), vec!["ptcp:6653".to_owned()])];
+        northbound.handle().set_settings(settings);
+        northbound
+    };
+    let lab = Lab::beside(
+        controller,
+        "single,1",
+        Version::Of13,
+        &["hub"],
+        config(),
+        keep,
+    );
+    let state = || lab.json("/api/v1/controller");
+    wait("the panic is told", || state()["panics"] != json!([]));
+    let state = state();
+    let panic = &state["panics"][0];
+    assert_eq!(
+        (&panic["program"], &panic["switch"], &panic["reason"]),
+        (&json!("fragile"), &json!(null), &json!("it had to be"))
+    );
+    let program = &state["programs"][0];
+    assert_eq!(program["name"], "hub");
+    for seconds in [
+        &panic["age_seconds"],
+        &program["running_seconds"],
+        &state["running_seconds"],
+    ] {
+        assert!(seconds.is_u64(), "{state}");
+    }
+    assert_eq!(
+        state["settings"],
+        json!([{"name": "listen", "values": ["ptcp:6653"]}])
     );
 }
 

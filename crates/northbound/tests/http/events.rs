@@ -1,12 +1,13 @@
 //! Clients that watch: Ryu's WebSocket, and server-sent events.
 
 use crate::lab::{BOUND, Lab, config, wait};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use tungstenite::{Message, WebSocket};
+use urtica_controller::Controller;
 use urtica_northbound::{Northbound, NorthboundConfig};
-use urtica_wire::Version;
+use urtica_wire::{DatapathId, PortNo, Version};
 
 fn connect(lab: &Lab) -> WebSocket<TcpStream> {
     let socket = TcpStream::connect(lab.address).unwrap();
@@ -99,20 +100,66 @@ fn a_switch_that_leaves_and_comes_back_is_told() {
 #[test]
 fn server_sent_events_begin_with_the_switches() {
     let lab = Lab::new("linear,2", Version::Of13, &["discovery", "hosts", "hub"]);
-    let mut socket = TcpStream::connect(lab.address).unwrap();
-    socket.set_read_timeout(Some(BOUND)).unwrap();
-    write!(
-        socket,
-        "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    )
-    .unwrap();
-    let lines = BufReader::new(socket).lines().map(Result::unwrap);
-    let mut names = lines.filter_map(|line| line.strip_prefix("event: ").map(str::to_owned));
+    let mut names = server_sent(&lab).map(|(name, _)| name);
     assert_eq!(
         (names.next().unwrap(), names.next().unwrap()),
         ("switch_up".into(), "switch_up".into())
     );
     assert!(names.any(|name| name == "host_joined"));
+}
+
+/// Server-sent events, each with its name and its data.
+fn server_sent(lab: &Lab) -> impl Iterator<Item = (String, Value)> {
+    let mut socket = TcpStream::connect(lab.address).unwrap();
+    socket.set_read_timeout(Some(BOUND)).unwrap();
+    let request = "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    socket.write_all(request.as_bytes()).unwrap();
+    let mut lines = BufReader::new(socket).lines().map(Result::unwrap);
+    std::iter::from_fn(move || {
+        let name = lines.find_map(|line| line.strip_prefix("event: ").map(str::to_owned))?;
+        let data = lines.find_map(|line| line.strip_prefix("data: ").map(str::to_owned))?;
+        Some((name, serde_json::from_str(&data).unwrap()))
+    })
+}
+
+#[test]
+fn refusals_panics_and_other_programs_are_told() {
+    let (go, wait_for_it) = std::sync::mpsc::channel::<()>();
+    let controller = Controller::new().background(|background| {
+        background.spawn("fragile", async move {
+            let _ = wait_for_it.recv();
+            panic!("it had to be")
+        });
+    });
+    let mut handle = None;
+    let keep = |northbound: Northbound| {
+        handle = Some(northbound.handle());
+        northbound
+    };
+    let lab = Lab::beside(
+        controller,
+        "single,1",
+        Version::Of13,
+        &["hub"],
+        config(),
+        keep,
+    );
+    let mut events = server_sent(&lab);
+    assert_eq!(events.next().unwrap().0, "switch_up");
+    let unknown = urtica_wire::Message::QueueGetConfigRequest(PortNo(99));
+    lab.network().send(DatapathId(1), &unknown).unwrap();
+    let mut next = |wanted: &str| events.find(|(name, _)| name == wanted).unwrap().1;
+    assert_eq!(
+        next("refused"),
+        json!({"dpid": "0000000000000001", "code": "OFPQOFC_BAD_PORT", "count": 1})
+    );
+    go.send(()).unwrap();
+    assert_eq!(
+        next("program_panicked"),
+        json!({"program": "fragile", "dpid": null, "reason": "it had to be"})
+    );
+    handle.unwrap().set_programs(["hub", "l2"], None, None);
+    assert_eq!(next("programs_changed"), json!({"programs": ["hub", "l2"]}));
 }
 
 #[test]

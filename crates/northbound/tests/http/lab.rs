@@ -52,7 +52,19 @@ impl Lab {
         config: NorthboundConfig,
         set_up: impl FnOnce(Northbound) -> Northbound,
     ) -> Self {
-        let controller = Controller::new()
+        Self::beside(Controller::new(), plan, version, programs, config, set_up)
+    }
+
+    /// The same, beside what this controller has already.
+    pub fn beside(
+        controller: Controller,
+        plan: &str,
+        version: Version,
+        programs: &[&str],
+        config: NorthboundConfig,
+        set_up: impl FnOnce(Northbound) -> Northbound,
+    ) -> Self {
+        let controller = controller
             .listen("ptcp:0:127.0.0.1".parse().unwrap())
             .shards(1);
         let (controller, services) =
