@@ -21,8 +21,9 @@ from command import Figures, run
 
 EXPLANATION = """\
 Measured by `make web-figures` on {date}, at {commit}; do not edit. The page is [web.md](web.md)'s, in headless Chromium, which draws without
-a graphics card. Each figure is the median of {rounds} round(s), with the interval that has it with 95 % confidence (bootstrap). The program
-has core {server_core}, Chromium and the load core {load_core}.
+a graphics card. Each figure is the median of {rounds} round(s), with the interval that has it with 95 % confidence (bootstrap). In row 4
+the controller has core {server_core}; the load has core {load_core}, and Chromium what the load leaves of it. In the other rows Chromium and the program share
+both cores.
 
 - {cpu}, {cores} cores, {memory_gib:.0f} GiB; Linux {kernel}
 - load average {load_average}

@@ -36,11 +36,10 @@ def net(topology):
 
 @contextlib.contextmanager
 def network(bench, topology):
-    """A network with its controller and the interface, on the program's core: its process, and the command."""
+    """A network with its controller and the interface: its process, and the command."""
     command = net(topology)
     with open(bench.folder / "net.log", "w") as output:
-        pinned = bench.real(bench.pinned(bench.settings.server_core, command))
-        process = subprocess.Popen(pinned, cwd=ROOT, stdin=subprocess.PIPE, stdout=output, stderr=output)
+        process = subprocess.Popen(bench.real(command), cwd=ROOT, stdin=subprocess.PIPE, stdout=output, stderr=output)
         try:
             wait_until_answered(HTTP, "/stats/switches")
             yield process, told(command)
@@ -54,13 +53,14 @@ def told(command):
     return shown(command).replace(f":{HTTP[1]}", ":8080").replace(f"={HTTP[0]}", "=127.0.0.1")
 
 
-def node(bench, *arguments):
-    return bench.real(bench.load_pinned(("node", MEASURE, *arguments)))
+def node(*arguments):
+    """A browser that may use every core, as for whoever sits before it."""
+    return ["node", MEASURE, *arguments]
 
 
-def measured(bench, *arguments, timeout=TIMEOUT_S):
+def measured(*arguments, timeout=TIMEOUT_S):
     """What the browser found: an object for each line that was printed."""
-    done = subprocess.run(node(bench, *arguments), cwd=ROOT, capture_output=True, text=True, timeout=timeout)
+    done = subprocess.run(node(*arguments), cwd=ROOT, capture_output=True, text=True, timeout=timeout)
     if done.returncode != 0:
         raise MeasureError(f"{MEASURE} {arguments[0]} failed: {last_line(done.stderr)}")
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -74,7 +74,7 @@ def first_picture(bench):
     seconds, commands = [], []
     for number in rounds(bench):
         with network(bench, "ring,20") as (_, command):
-            seconds.append(measured(bench, "first", URL, "20")[0]["ms"] / 1000)
+            seconds.append(measured("first", URL, "20")[0]["ms"] / 1000)
             commands = [command]
         progress(f"row 1, round {number}: {seconds[-1]:.3f} s")
     what = "from opening the page to the first picture, 20 switches"
@@ -85,7 +85,7 @@ def cut_link(bench):
     seconds, commands = [], []
     for number in rounds(bench):
         with network(bench, "torus,3,3") as (_, command):
-            seconds.append(measured(bench, "cut", URL)[0]["ms"] / 1000)
+            seconds.append(measured("cut", URL)[0]["ms"] / 1000)
             commands = [command]
         progress(f"row 2, round {number}: {seconds[-1]:.3f} s")
     what = "from the request that cuts an emulated link to its being shown as down"
@@ -95,7 +95,7 @@ def cut_link(bench):
 def large(bench):
     found = []
     for number in rounds(bench):
-        found += measured(bench, "large")
+        found += measured("large")
         progress(f"row 3, round {number}: {found[-1]}")
     one = found[0]
     network = f"{one['switches']:,} switches, {one['links']:,} links, {one['hosts']:,} hosts"
@@ -129,16 +129,17 @@ class PageBench(Bench):
                 yield started
                 return
             wait_until_answered(HTTP, "/stats/switches")
-            with open_tabs(self, 1, niceness=19):
+            # It takes what the load leaves of its core.
+            with open_tabs(self, 1, before=("nice", "-n", "19", *self.pinned(self.settings.load_core, ()))):
                 before = requests()
                 yield started
                 progress(f"the page made {requests() - before} requests meanwhile")
 
 
 @contextlib.contextmanager
-def open_tabs(bench, tabs, niceness=0):
+def open_tabs(bench, tabs, before=()):
     """Tabs of Chromium with the page: the id of the process that has started it."""
-    command = ["nice", "-n", str(niceness), *node(bench, "hold", URL, str(tabs))]
+    command = [*before, *node("hold", URL, str(tabs))]
     log = bench.folder / "tabs.log"
     with open(log, "w") as errors:
         process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True)
@@ -186,7 +187,7 @@ def grown_mib(bench, tabs):
         if tabs > 0:
             pid = stack.enter_context(open_tabs(bench, tabs))
             stack.enter_context(suspended(pid))
-        changes = subprocess.Popen(node(bench, "flap", URL, str(seconds)), cwd=ROOT, stdout=subprocess.DEVNULL)
+        changes = subprocess.Popen(node("flap", URL, str(seconds)), cwd=ROOT, stdout=subprocess.DEVNULL)
         most = before
         while changes.poll() is None:
             most = max(most, resident_kib(process.pid))
@@ -223,7 +224,7 @@ def resident_kib(pid):
 
 def accessibility(bench):
     with network(bench, "torus,3,3") as (_, command):
-        found = measured(bench, "axe", URL)[0]
+        found = measured("axe", URL)[0]
     what = f"axe, {found['views']} times: each view, dark and light: {{}}"
     return [
         Line("6", what.format("serious and critical findings"), "", [found["serious"]], at_most(0), commands=[command]),
@@ -244,7 +245,7 @@ def tab_memory(bench):
     """A tab's memory, minute by minute. It is measured once: it takes an hour."""
     seconds = 60 if bench.settings.quick else HOUR_S
     with network(bench, "torus,4,4") as (_, command):
-        minutes = measured(bench, "memory", URL, str(seconds), timeout=seconds + TIMEOUT_S)
+        minutes = measured("memory", URL, str(seconds), timeout=seconds + TIMEOUT_S)
     rate = minutes[-1]["events"] / seconds
     what = f"a tab's JavaScript heap after a collection, {rate:.0f} events a second: {{}}"
     tenth, last = (heap_mib(minutes, *ends) for ends in ends_of(minutes))

@@ -52,10 +52,9 @@ class Processes(unittest.TestCase):
 
     def test_a_browser_that_fails_is_no_figure(self):
         done = SimpleNamespace(returncode=1, stdout="", stderr="Error: no page\n")
-        bench = mock.MagicMock()
         with mock.patch.object(page_rows.subprocess, "run", return_value=done):
             with self.assertRaisesRegex(MeasureError, "first failed: Error: no page"):
-                page_rows.measured(bench, "first")
+                page_rows.measured("first")
 
 
 if __name__ == "__main__":
