@@ -22,8 +22,8 @@ from command import Figures, run
 EXPLANATION = """\
 Measured by `make web-figures` on {date}, at {commit}; do not edit. The page is [web.md](web.md)'s, in headless Chromium, which draws without
 a graphics card. Each figure is the median of {rounds} round(s), with the interval that has it with 95 % confidence (bootstrap). In row 4
-the controller has core {server_core}; the load has core {load_core}, and Chromium what the load leaves of it. In the other rows Chromium and the program share
-both cores.
+the controller has core {server_core}, and the load core {load_core}; what the page asks for is asked for by a small client on the load's core, as a browser would take
+the load's time. In the other rows Chromium and the program share both cores.
 
 - {cpu}, {cores} cores, {memory_gib:.0f} GiB; Linux {kernel}
 - load average {load_average}

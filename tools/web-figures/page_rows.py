@@ -5,15 +5,18 @@ import json
 import os
 import re
 import signal
+import socket
 import statistics
 import subprocess
+import threading
 import time
+import urllib.request
 
 from bench import L2, ROOT, Bench, MeasureError, Side, last_line, progress, shown
 from command import Group
 from document import Line, at_least, at_most, ratio_line
 from http_rows import HTTP, NORTHBOUND, WITH_HTTP
-from watchers import get, wait_until_answered
+from watchers import get, on_core, wait_until_answered
 
 URL = f"http://{HTTP[0]}:{HTTP[1]}/"
 MEASURE = "web/tools/measure.mjs"
@@ -21,6 +24,8 @@ NEEDS = ("node", "npm", "chromium")
 
 HOUR_S = 3600
 TABS = 64
+# As web/src/model has them.
+PAGE_INTERVAL_S = 2
 # How long events go on while tabs are suspended.
 SUSPENDED_S = 60
 # What is measured beside the page's own answers takes a minute or so.
@@ -115,7 +120,8 @@ def large(bench):
 
 
 class PageBench(Bench):
-    """A bench whose servers with an HTTP interface have the page open, on the load's core."""
+    """A bench whose servers with an HTTP interface are asked for what the page asks for, when it asks. A browser on the load's core would
+    take the load's time."""
 
     def __init__(self, bench):
         super().__init__(bench.settings, bench.folder)
@@ -129,20 +135,55 @@ class PageBench(Bench):
                 yield started
                 return
             wait_until_answered(HTTP, "/stats/switches")
-            # It takes what the load leaves of its core.
-            with open_tabs(self, 1, before=("nice", "-n", "19", *self.pinned(self.settings.load_core, ()))):
-                before = requests()
+            with asked_as_by_a_page(self.settings.load_core):
                 yield started
-                progress(f"the page made {requests() - before} requests meanwhile")
 
 
 @contextlib.contextmanager
-def open_tabs(bench, tabs, before=()):
+def asked_as_by_a_page(core):
+    """A client that follows events, and reads counters every two seconds. Ends with an error where it was not served."""
+    stop, problems = threading.Event(), []
+    for path in ("programs", "ports", "switches", "links", "hosts", "emulation"):
+        get(HTTP, f"/api/v1/{path}")
+    events = urllib.request.urlopen(f"{URL}api/v1/events", timeout=TIMEOUT_S)
+    clients = [
+        threading.Thread(target=on_core, args=(core, problems, read_counters, stop)),
+        threading.Thread(target=on_core, args=(core, problems, follow, events, stop)),
+    ]
+    for client in clients:
+        client.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        events.fp.raw._sock.shutdown(socket.SHUT_RDWR)
+        for client in clients:
+            client.join()
+        events.close()
+    if problems:
+        raise MeasureError(f"what the page asks for was not answered: {problems[0]}")
+
+
+def read_counters(stop):
+    while not stop.wait(PAGE_INTERVAL_S):
+        get(HTTP, "/api/v1/ports")
+        get(HTTP, "/metrics")
+
+
+def follow(events, stop):
+    """Reads what comes until it is shut down."""
+    while events.read1(65536):
+        pass
+    if not stop.is_set():
+        raise MeasureError("the stream of events was closed")
+
+
+@contextlib.contextmanager
+def open_tabs(bench, tabs):
     """Tabs of Chromium with the page: the id of the process that has started it."""
-    command = [*before, *node("hold", URL, str(tabs))]
-    log = bench.folder / "tabs.log"
+    log, pipe = bench.folder / "tabs.log", subprocess.PIPE
     with open(log, "w") as errors:
-        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True)
+        process = subprocess.Popen(node("hold", URL, str(tabs)), cwd=ROOT, stdin=pipe, stdout=pipe, stderr=errors, text=True)
     try:
         if not process.stdout.readline():
             raise MeasureError(f"the page did not open: {last_line(log.read_text())}")
@@ -152,15 +193,9 @@ def open_tabs(bench, tabs, before=()):
         process.wait()
 
 
-def requests():
-    """How many requests the interface has admitted."""
-    metrics = get(HTTP, "/metrics").decode()
-    return int(re.search(r"^urtica_northbound_requests_total\S* (\d+)", metrics, re.MULTILINE)[1])
-
-
 def rate_with_page(bench):
-    ours, without = PageBench(bench).take_turns("4", Side("with the page", WITH_HTTP), Side("without", L2))
-    what = "max-rate throughput of `l2`, 16 switches, with the page open, over without the interface"
+    ours, without = PageBench(bench).take_turns("4", Side("with a page", WITH_HTTP), Side("without", L2))
+    what = "max-rate throughput of `l2`, 16 switches, with the requests of an open page, over without the interface"
     return [
         ratio_line("4", what, at_least(0.97), "rate", "/s", ours, without),
         ratio_line("4", "the same, CPU time per packet-in", None, "server_cpu_ns", "ns", ours, without),
