@@ -1,6 +1,7 @@
 """The rows of the page's table: each opens it in Chromium, by web/tools/measure.mjs."""
 
 import contextlib
+import http.client
 import json
 import os
 import re
@@ -172,8 +173,9 @@ def read_counters(stop):
 
 def follow(events, stop):
     """Reads what comes until it is shut down."""
-    while events.read1(65536):
-        pass
+    with contextlib.suppress(http.client.IncompleteRead):
+        while events.read1(65536):
+            pass
     if not stop.is_set():
         raise MeasureError("the stream of events was closed")
 

@@ -86,6 +86,11 @@ def field_named(name: str) -> OxmField:
     return field
 
 
+def name_of(oxm_class: int, number: int) -> str:
+    """Returns the name of a field by its class and number."""
+    return (_BY_NUMBER.get((oxm_class, number)) or _unnamed(oxm_class << 7 | number)).name
+
+
 def _unnamed(number: int) -> OxmField:
     return OxmField(number & 0x7F, f"field_{number}", 0, "raw", number >> 7)
 

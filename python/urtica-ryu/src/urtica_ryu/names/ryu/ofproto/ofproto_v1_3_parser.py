@@ -29,8 +29,31 @@ from urtica_ryu.structs import (
     set_length,
     tuple_struct,
 )
+from urtica_ryu.table_features import (
+    OFPActionId,
+    OFPInstructionId,
+    OFPOxmId,
+    OFPTableFeatureProp,
+    OFPTableFeaturePropActions,
+    OFPTableFeaturePropExperimenter,
+    OFPTableFeaturePropInstructions,
+    OFPTableFeaturePropNextTables,
+    OFPTableFeaturePropOxm,
+)
 
-__all__ = ["MsgBase", "OFPMatch"]
+__all__ = [
+    "MsgBase",
+    "OFPActionId",
+    "OFPInstructionId",
+    "OFPMatch",
+    "OFPOxmId",
+    "OFPTableFeatureProp",
+    "OFPTableFeaturePropActions",
+    "OFPTableFeaturePropExperimenter",
+    "OFPTableFeaturePropInstructions",
+    "OFPTableFeaturePropNextTables",
+    "OFPTableFeaturePropOxm",
+]
 
 
 class MsgBase(ofproto_parser.MsgBase):
@@ -907,11 +930,15 @@ class OFPQueueProp(Struct):
     @classmethod
     def decode(cls, data: bytes, offset: int, end: int) -> tuple[Any, int]:
         after = framed(data, offset, end, least=16)
-        kind, length, rate = struct.unpack_from("!HH4xH", data, offset)
+        (kind,) = struct.unpack_from("!H", data, offset)
         found = cls.KINDS.get(kind)
         if found is None:
             raise ValueError(f"queue properties of type {kind} are not supported")
-        return found(rate, len_=length), after
+        return found._decode_rest(data, offset + 8, after), after
+
+    @classmethod
+    def _decode_rest(cls, data: bytes, offset: int, end: int) -> Any:
+        return cls(*struct.unpack_from("!H", data, offset))
 
 
 class OFPQueuePropMinRate(OFPQueueProp):
@@ -924,6 +951,30 @@ class OFPQueuePropMaxRate(OFPQueueProp):
     """The rate that a queue has at most, in 0.1 %."""
 
     cls_prop_type = ofproto.OFPQT_MAX_RATE
+
+
+class OFPQueuePropExperimenter(OFPQueueProp):
+    """A property of an experimenter, whose data is a list of numbers."""
+
+    cls_prop_type = 0xFFFF
+
+    def __init__(
+        self, experimenter: int, data: list[int] | None = None, property_: int | None = None, len_: int | None = None
+    ):
+        self.property = self.cls_prop_type
+        self.experimenter = experimenter
+        self.data = list(data or [])
+        self.len = 16 + len(self.data)
+
+    def encode(self, out: bytearray) -> None:
+        start = len(out)
+        out += struct.pack("!HH4xI4x", self.property, 0, self.experimenter) + bytes(self.data)
+        self.len = set_length(out, start)
+
+    @classmethod
+    def _decode_rest(cls, data: bytes, offset: int, end: int) -> Any:
+        (experimenter,) = struct.unpack_from("!I", data, offset)
+        return cls(experimenter, list(data[offset + 8 : end]))
 
 
 class OFPPacketQueue(Struct):
@@ -1140,6 +1191,61 @@ class OFPTableStatsReply(OFPMultipartReply):
 
     cls_stats_type = ofproto.OFPMP_TABLE
     BODY = OFPTableStats
+
+
+class OFPTableFeaturesStats(Struct):
+    """The features of a table."""
+
+    FIELDS = (
+        Field("length", U16, None),
+        Field("table_id", U8, None),
+        pad(5),
+        Field("name", TextKind(ofproto.OFP_MAX_TABLE_NAME_LEN), None),
+        Field("metadata_match", U64, None),
+        Field("metadata_write", U64, None),
+        Field("config", U32, None),
+        Field("max_entries", U32, None),
+        Field("properties", Many(OFPTableFeatureProp.decode, "properties"), None),
+    )
+    ARGUMENTS = (
+        "table_id",
+        "name",
+        "metadata_match",
+        "metadata_write",
+        "config",
+        "max_entries",
+        "properties",
+        "length",
+    )
+
+    def encode(self, out: bytearray) -> None:
+        start = len(out)
+        self.length = 0
+        super().encode(out)
+        self.length = set_length(out, start, at=0)
+
+    @classmethod
+    def decode(cls, data: bytes, offset: int, end: int) -> tuple[Any, int]:
+        after = framed(data, offset, end, at=0)
+        return super().decode(data, offset, after)[0], after
+
+
+class OFPTableFeaturesStatsRequest(OFPMultipartRequest):
+    """Asks for the features of tables, or with a body for others."""
+
+    cls_stats_type = ofproto.OFPMP_TABLE_FEATURES
+    FIELDS = (Field("body", Many(OFPTableFeaturesStats.decode, "features of tables")),)
+
+    def __init__(self, datapath: Any, flags: int = 0, body: Any = None, type_: int | None = None):
+        super().__init__(datapath, flags)
+        self.body = body or []
+
+
+class OFPTableFeaturesStatsReply(OFPMultipartReply):
+    """The features of tables."""
+
+    cls_stats_type = ofproto.OFPMP_TABLE_FEATURES
+    BODY = OFPTableFeaturesStats
 
 
 class OFPPortStatsRequest(OFPMultipartRequest):
