@@ -1,6 +1,6 @@
 //! Counters, per switch, per shard, and of background programs.
 
-use crate::program_panic::PanicLog;
+use crate::panic_log::PanicLog;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -92,6 +92,7 @@ mod named;
 mod network;
 mod on_packet;
 mod packet_in_times;
+mod panic_log;
 mod panics;
 mod permanent;
 mod ports;

@@ -20,7 +20,7 @@ use axum::{Json, Router};
 use std::sync::Arc;
 
 pub(crate) use change::{FlowChange, GroupChange, MeterChange, RoleChange};
-pub(crate) use controller::{ControllerState, Panic, RunningProgram, Setting};
+pub(crate) use controller::{ControllerState, Panic, RunningProgram};
 pub(crate) use emulation::{LinkChange, PingOrder, SwitchChange, TrafficOrder};
 pub(crate) use list::{FlowEntry, Group, Host, Link, Meter, Switch, Table};
 pub(crate) use path::Hop;

@@ -1,12 +1,13 @@
 //! The parts of the interface that can change while it runs: the services that it serves, and the tokens.
 
-use crate::api::Setting;
 use crate::config::{NorthboundConfig, NorthboundError, Tokens};
 use parking_lot::RwLock;
+use serde::Serialize;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::watch;
 use urtica_services::{Discovery, Hosts};
+use utoipa::ToSchema;
 
 /// The programs that run, and their services.
 #[derive(Clone, Default)]
@@ -15,6 +16,13 @@ pub(crate) struct Sources {
     pub hosts: Option<Hosts>,
     /// The names of the programs that run.
     pub programs: Vec<String>,
+}
+
+/// An option of the controller that was set.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct Setting {
+    pub name: String,
+    pub values: Vec<String>,
 }
 
 /// The changeable state of an interface.

@@ -1,7 +1,7 @@
 //! `GET /openapi.json`: the description of all paths.
 
 use crate::app::App;
-use crate::{api, emulation, error};
+use crate::{api, emulation, error, live};
 use axum::{Json, Router, routing::get};
 use std::sync::{Arc, LazyLock};
 use utoipa::OpenApi;
@@ -44,7 +44,6 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         api::ControllerState,
         api::RunningProgram,
         api::Panic,
-        api::Setting,
         api::FlowChange,
         api::GroupChange,
         api::MeterChange,
@@ -59,6 +58,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         emulation::EmulatedLink,
         emulation::PingResults,
         emulation::UnansweredPing,
+        live::Setting,
         error::ApiError
     ))
 )]

@@ -1,6 +1,7 @@
 //! The state of the controller itself.
 
 use crate::app::App;
+use crate::live::Setting;
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
@@ -51,13 +52,6 @@ impl From<&ProgramPanic> for Panic {
             age_seconds: panic.at.elapsed().map_or(0, |age| age.as_secs()),
         }
     }
-}
-
-/// An option of the controller that was set.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct Setting {
-    pub name: String,
-    pub values: Vec<String>,
 }
 
 pub(super) async fn state(State(app): State<Arc<App>>) -> Json<ControllerState> {
