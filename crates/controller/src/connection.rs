@@ -1372,7 +1372,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Notes that a handler has panicked. Before the switch has joined, it is the session that has.
+    /// Notes that a handler has panicked.
     fn note_panic(&self, reason: &str, batch: &BatchContext) {
         let panicked = take_panicked();
         let switch = self.switch.as_ref();
@@ -1502,6 +1502,14 @@ fn warn_if_unguarded(info: &SwitchInfo, tables: Tables) {
 /// Runs code that calls handlers; a panic in one becomes the reason for which its connection ends.
 pub(crate) fn contain(run: impl FnOnce() -> Result<(), Close>) -> Result<(), Close> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(Close::Panic(panic_text(panic))))
+}
+
+/// Returns the message of a panic that was contained.
+fn panic_of(contained: &Close) -> String {
+    match contained {
+        Close::Panic(message) => message.clone(),
+        other => other.to_string(),
+    }
 }
 
 /// Drops a handler, which may panic in its destructor.

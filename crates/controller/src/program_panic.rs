@@ -9,7 +9,7 @@ use urtica_wire::DatapathId;
 pub struct ProgramPanic {
     /// The program's name, if it has one.
     pub program: Option<String>,
-    /// The handler's switch; `None` for a background program, and for a handler that could not be made.
+    /// The handler's switch; `None` for a background program.
     pub switch: Option<DatapathId>,
     /// The message of the panic.
     pub reason: String,

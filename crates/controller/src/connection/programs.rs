@@ -1,6 +1,6 @@
 //! A connected switch during a change of programs: adds and removes handlers, and their entries.
 
-use super::{Channel, Close, Connection, Joined, TickTimer, contain, drop_contained};
+use super::{Channel, Close, Connection, Joined, TickTimer, contain, drop_contained, panic_of};
 use crate::batch::BatchContext;
 use crate::entries;
 use crate::permanent::PermanentEntries;
@@ -293,7 +293,7 @@ impl Joined {
             shard.panics.add(1);
             let id = self.info.datapath_id;
             let log = batch.network.panic_log();
-            log.note(program.times.name(), Some(id), &reason.to_string());
+            log.note(program.times.name(), Some(id), &panic_of(&reason));
             urtica_log::error!(about: Subject::Switch(id), dp_id = %id, %reason, "a handler panicked while its switch left");
         }
     }

@@ -8,7 +8,7 @@
 //! ```
 //! Frames that only the program sees are passed to it a run at a time, without being decoded.
 
-use super::{Channel, Close, Connection, Joined, contain};
+use super::{Channel, Close, Connection, Joined, contain, panic_of};
 use crate::batch::BatchContext;
 use crate::panics::panic_text;
 use crate::program_list::ProgramList;
@@ -262,7 +262,7 @@ impl Joined {
             shard.panics.add(1);
             let id = self.info.datapath_id;
             let log = batch.network.panic_log();
-            log.note(None, Some(id), &reason.to_string());
+            log.note(None, Some(id), &panic_of(&reason));
             urtica_log::error!(about: Subject::Switch(id), dp_id = %id, %reason, "a handler panicked while its switch left");
         }
     }

@@ -366,6 +366,14 @@ fn a_handler_that_panics_loses_its_switch_and_nothing_else() {
     assert_eq!(record.next(), "p: up, 3 ports");
     assert_eq!(record.next(), "p: down 0000000000000004");
     eventually("a panic is counted", || panics() == 4);
+    eventually("it is kept", || running.network().panics().len() == 4);
+    let kept = running.network().panics();
+    let switches: Vec<_> = kept.iter().map(|it| it.switch.map(|id| id.0)).collect();
+    assert_eq!(switches, [Some(1), Some(2), Some(3), Some(4)]);
+    assert!(
+        kept.iter().all(|it| it.reason.starts_with("assertion")),
+        "{kept:?}"
+    );
 
     other.send(1, &Message::PacketIn(packet_in(&UDP)));
     assert!(matches!(other.receive().message(), Message::PacketOut(_)));
