@@ -172,6 +172,17 @@ with_tcp(tcp.TCPOptionSACKPermitted(), tcp.TCPOptionTimestamps(1, 2), tcp.TCPOpt
 ethernet.ethernet(), ipv4.ipv4(proto=200, offset=5, flags=1), b"x" * 40
 ethernet.ethernet(ethertype=0x86DD), ipv6.ipv6(nxt=17, src="fe80::1", dst="ff02::1", traffic_class=3, flow_label=5), udp.udp(1, 2), b"x" * 50
 ethernet.ethernet(ethertype=0x86DD), ipv6.ipv6(), tcp.tcp(1, 2), b"x" * 50
+ethernet.ethernet(), ipv4.ipv4(proto=17), udp.udp(68, 67), dhcp.dhcp(1, "02:00:00:00:00:01", dhcp.options([dhcp.option(53, b"\\1"), dhcp.option(55, b"\\1\\3\\6")]), xid=7)
+ethernet.ethernet(), ipv4.ipv4(proto=17), udp.udp(67, 68), dhcp.dhcp(2, "02:00:00:00:00:01", xid=7, yiaddr="10.0.0.9", sname="server", flags=0x8000)
+ethernet.ethernet(ethertype=0x8847), mpls.mpls(5, 1, 0, 3), mpls.mpls(6), ipv4.ipv4(proto=17), udp.udp(), b"x" * 10
+with_icmpv6(128, icmpv6.echo(1, 2, b"ping"))
+with_icmpv6(1, b"data" * 10)
+with_icmpv6(131, icmpv6.mld(5, "ff02::1"))
+with_icmpv6(133, icmpv6.nd_router_solicit(0, icmpv6.nd_option_sla(hw_src="02:00:00:00:00:01")))
+with_icmpv6(134, icmpv6.nd_router_advert(64, 1, 2, 3, 4, [icmpv6.nd_option_pi(0, 64, 6, 1, 2, 0, "2001:db8::")]))
+with_icmpv6(135, icmpv6.nd_neighbor(0, "fe80::1", icmpv6.nd_option_sla(hw_src="02:00:00:00:00:01")))
+with_icmpv6(136, icmpv6.nd_neighbor(3, "fe80::1", icmpv6.nd_option_tla(hw_src="02:00:00:00:00:01")))
+with_icmpv6(136, icmpv6.nd_neighbor(7, "fe80::1"))
 ethernet.ethernet(lldp.LLDP_MAC_NEAREST_BRIDGE, ethertype=0x88CC), lldp.lldp(tlvs())
 ethernet.ethernet(bpdu.BRIDGE_GROUP_ADDRESS, ethertype=38), llc.llc(66, 66, llc.ControlFormatU()), bpdu.ConfigurationBPDUs()
 ethernet.ethernet(bpdu.BRIDGE_GROUP_ADDRESS, ethertype=38), llc.llc(66, 66, llc.ControlFormatU()), bpdu.ConfigurationBPDUs(0x81, 4096, 7, "02:00:00:00:00:09", 19, 61440, 1, "02:00:00:00:00:08", 0x70, 5, 1, 20, 1, 4)
@@ -258,9 +269,10 @@ class Calls:
 
 def packets(package):
     """Returns what comes of all packets."""
-    names = ["arp", "bpdu", "ethernet", "icmp", "ipv4", "ipv6", "llc", "lldp", "packet", "tcp", "udp", "vlan"]
+    names = "arp bpdu dhcp ethernet icmp icmpv6 ipv4 ipv6 llc lldp mpls packet tcp udp vlan".split()
     modules = {name: importlib.import_module(f"{package}.lib.packet.{name}") for name in names}
     lldp, ethernet, ipv4, tcp = (modules[name] for name in ("lldp", "ethernet", "ipv4", "tcp"))
+    ipv6, icmpv6 = modules["ipv6"], modules["icmpv6"]
 
     def tlvs():
         return [
@@ -277,9 +289,13 @@ def packets(package):
     def with_tcp(*options):
         return ethernet.ethernet(), ipv4.ipv4(proto=6), tcp.tcp(bits=tcp.TCP_SYN, option=list(options))
 
+    def with_icmpv6(kind, data):
+        head = ipv6.ipv6(nxt=58, src="fe80::2", dst="ff02::1", hop_limit=255)
+        return ethernet.ethernet(ethertype=0x86DD), head, icmpv6.icmpv6(kind, 0, 0, data)
+
     found = {}
     for text in PACKETS.strip().splitlines():
-        built = eval(text, {**modules, "tlvs": tlvs, "with_tcp": with_tcp})
+        built = eval(text, {**modules, "tlvs": tlvs, "with_tcp": with_tcp, "with_icmpv6": with_icmpv6})
         made = modules["packet"].Packet()
         for protocol in built if isinstance(built, tuple) else (built,):
             made.add_protocol(protocol)

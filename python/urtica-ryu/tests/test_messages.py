@@ -6,7 +6,7 @@ import random
 import calls
 import pytest
 from os_ken.ofproto import ofproto_v1_3_parser as aliased
-from ryu.lib.packet import ethernet, ipv4, packet, udp
+from ryu.lib.packet import ethernet, icmpv6, ipv4, ipv6, packet, udp
 from ryu.ofproto import ofproto_parser, ofproto_protocol, ofproto_v1_0_parser, ofproto_v1_3, ofproto_v1_3_parser
 
 V13 = ofproto_protocol.ProtocolDesc(4)
@@ -68,6 +68,23 @@ def test_truncated_and_changed_frames_never_raise(caplog):
             changed[2:4] = len(changed).to_bytes(2, "big")
             ofproto_parser.msg(datapath, *ofproto_parser.header(changed), bytes(changed))
     assert "skipping a malformed message" in caplog.text
+
+
+def test_a_router_says_several_things():
+    options = [
+        icmpv6.nd_option_sla(hw_src="02:00:00:00:00:01"),
+        icmpv6.nd_option_mtu(1400),
+        icmpv6.nd_option_pi(0, 64, 6, 1, 2, 0, "2001:db8::"),
+        # A kind that has no class here.
+        b"\x19\x01abcdef",
+    ]
+    advert = icmpv6.nd_router_advert(64, 1, 2, 3, 4, options)
+    head = ipv6.ipv6(nxt=58, src="fe80::1", dst="ff02::1")
+    data = packet.Packet(protocols=[ethernet.ethernet(ethertype=0x86DD), head, icmpv6.icmpv6(134, data=advert)])
+    data.serialize()
+    read = packet.Packet(bytes(data.data)).get_protocol(icmpv6.icmpv6)
+    assert [str(option) for option in read.data.options] == [str(option) for option in options]
+    assert (options[0].length, options[1].length, options[2].length) == (1, 1, 4)
 
 
 def test_packets_of_any_bytes_can_be_read():

@@ -5,11 +5,42 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ryu.lib.packet import arp, bpdu, ethernet, icmp, ipv4, ipv6, llc, lldp, tcp, udp, vlan
+from ryu.lib.packet import (
+    arp,
+    bpdu,
+    dhcp,
+    ethernet,
+    icmp,
+    icmpv6,
+    ipv4,
+    ipv6,
+    llc,
+    lldp,
+    mpls,
+    tcp,
+    udp,
+    vlan,
+)
 from ryu.lib.packet.packet_base import PacketBase
 from urtica_ryu.structs import Stringify, Truncated
 
-__all__ = ["Packet", "arp", "bpdu", "ethernet", "icmp", "ipv4", "ipv6", "llc", "lldp", "tcp", "udp", "vlan"]
+__all__ = [
+    "Packet",
+    "arp",
+    "bpdu",
+    "dhcp",
+    "ethernet",
+    "icmp",
+    "icmpv6",
+    "ipv4",
+    "ipv6",
+    "llc",
+    "lldp",
+    "mpls",
+    "tcp",
+    "udp",
+    "vlan",
+]
 
 
 class Packet(Stringify):

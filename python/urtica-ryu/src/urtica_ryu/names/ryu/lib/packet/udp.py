@@ -6,9 +6,13 @@ import struct
 from typing import Any
 
 from ryu.lib.packet import packet_utils
+from ryu.lib.packet.dhcp import dhcp
 from ryu.lib.packet.ipv4 import ipv4
 from ryu.lib.packet.packet_base import PacketBase
 from urtica_ryu.structs import U16, Field
+
+#: The client's and the server's.
+_DHCP_PORTS = {67, 68}
 
 
 class udp(PacketBase):
@@ -21,6 +25,8 @@ class udp(PacketBase):
         Field("csum", U16, 0),
     )
 
+    src_port: int
+    dst_port: int
     total_length: int
     csum: int
 
@@ -28,7 +34,10 @@ class udp(PacketBase):
     def parser(cls, buf: bytes, offset: int = 0) -> Any:
         made, after = cls.decode(buf, offset, len(buf))
         end = offset + made.total_length if made.total_length > 8 else len(buf)
-        return made, None, bytes(buf[after:end])
+        return made, made.next_type(), bytes(buf[after:end])
+
+    def next_type(self) -> Any:
+        return dhcp if {self.src_port, self.dst_port} <= _DHCP_PORTS else None
 
     def serialize(self, payload: Any = b"", prev: Any = None) -> bytearray:
         if not self.total_length:
