@@ -266,7 +266,7 @@ def test_required_applications_are_loaded(tmp_path):
 @pytest.mark.parametrize(
     ("text", "status", "sentence"),
     [
-        ("print 'python 2'", 1, r"my_app.py:1: Missing parentheses.*fissix"),
+        ("print 'python 2'", 1, r"my_app.py:1: Missing parentheses.*add --from-python2, for which .* pip install fissix"),
         ("import ryu.lib.lacplib", 1, r"ryu.lib.lacplib, which .*my_app.py imports is not supported yet: see"),
         ("from ryu.lib import lacplib", 1, r"ryu.lib.lacplib, which .*my_app.py imports is not supported yet: see"),
         ("import nonsense_module", 1, r"there is no module nonsense_module, which .* imports: install it for"),
@@ -279,6 +279,58 @@ def test_what_cannot_run_is_a_sentence(tmp_path, text, status, sentence):
         ended, output = program.end()
         assert ended == status
         assert re.search(sentence, output), output
+
+
+OLD_APP = """
+import helper
+
+class App(app_manager.RyuApp):
+    def __init__(self, *args, **kwargs):
+        super(App, self).__init__(*args, **kwargs)
+        table = {'a': 1}
+        if table.has_key('a'):
+            print "has %s, %d" % (table.keys(), 7 / 2),
+        for key, value in table.iteritems():
+            self.logger.info('%s %s %s', key, value, helper.describe(xrange(3)))
+        try:
+            raise ValueError, 'old'
+        except ValueError, error:
+            self.logger.info('caught %s', error)
+
+    @set_ev_cls(ofp_event.EventOFPPacketIn, MAIN_DISPATCHER)
+    def packet_in(self, ev):
+        print "packet-in of %d bytes" % ev.msg.total_len
+"""
+OLD_HELPER = """
+from collections import *
+def describe(numbers):
+    return u'numbers ' + ','.join(map(str, numbers))
+"""
+
+
+def test_a_program_of_python_2_is_translated_in_memory(tmp_path, tmp_path_factory, monkeypatch):
+    pytest.importorskip("fissix")
+    # The translator tells how it makes its grammar, the first time.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    app = write(tmp_path, HANDLER + OLD_APP)
+    write(tmp_path, OLD_HELPER, "helper.py")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with Program("--ofp-tcp-listen-port", "0", "--from-python2", app) as program:
+        program.wait_for("a 1 numbers 0,1,2")
+        program.wait_for("caught old")
+        switch = Switch(program.port())
+        switch.packet_in(1, 2, 3)
+        program.wait_for("packet-in of 64 bytes")
+        assert not [line for line in program.lines if "fixer" in line or "grammar" in line]
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_program_of_neither_python_is_a_sentence(tmp_path):
+    pytest.importorskip("fissix")
+    with Program("--from-python2", write(tmp_path, HANDLER + "class App(:\n")) as program:
+        status, text = program.end()
+    assert status == 1
+    assert re.search(r"my_app.py:5: neither Python 3 nor Python 2: bad input", text), text
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+from urtica_ryu import python2
+
 
 class LoadError(ValueError):
     """Applications cannot be run; the text says why, and what to do."""
@@ -25,9 +27,11 @@ def import_application(name: str) -> ModuleType:
         return importlib.import_module(name)
     except SyntaxError as error:
         raise LoadError(
-            f"{error.filename}:{error.lineno}: {error.msg}: the file is not Python 3. If it was written for Python 2, translate "
-            f"a copy: python3 -m pip install fissix && python3 -m fissix -w {error.filename}"
+            f"{error.filename}:{error.lineno}: {error.msg}: the file is not Python 3. If it was written for Python 2, add "
+            f"--from-python2, for which {python2.INSTALL} installs the translator"
         ) from None
+    except python2.TranslatorMissing as error:
+        raise LoadError(str(error)) from None
     except ModuleNotFoundError as error:
         raise LoadError(_missing(name, error.name or name)) from error
     except ImportError as error:
@@ -59,7 +63,7 @@ def _import_file(path: Path) -> ModuleType:
     if loaded is not None and Path(getattr(loaded, "__file__", None) or "").resolve() == path:
         return loaded
     # Not by import_module: a module of the standard library may have the name.
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    spec = importlib.util.spec_from_file_location(path.stem, path, loader=python2.loader_of(path.stem, path))
     if spec is None or spec.loader is None:
         raise LoadError(f"{path} is no Python file: expected a name that ends with .py")
     module = importlib.util.module_from_spec(spec)

@@ -10,7 +10,7 @@ from _thread import allocate_lock
 from pathlib import Path
 from typing import Any
 
-from urtica_ryu import hub
+from urtica_ryu import hub, python2
 
 USAGE = """usage: urtica ryu-manager [OPTION ...] FILE_OR_MODULE ...
 
@@ -25,12 +25,13 @@ Runs Ryu programs until Ctrl-C or SIGTERM.
   --observe-links             look for links and hosts, for programs on ryu.topology
   --wsapi-host ADDRESS        the address of the programs' HTTP server (default: all)
   --wsapi-port PORT           the port of the programs' HTTP server (default: 8080)
+  --from-python2              translate programs that were written for Python 2, in memory; needs fissix
   --version                   print the version
 
 Other options are those that the programs register: --NAME VALUE or --NAME=VALUE."""
 
 #: Options without a value.
-_FLAGS = ("verbose", "use-stderr", "nouse-stderr", "observe-links", "noobserve-links", "enable-debugger")
+_FLAGS = ("verbose", "use-stderr", "nouse-stderr", "observe-links", "noobserve-links", "enable-debugger", "from-python2")
 
 #: Options of what is not there yet.
 _REFUSED = ("ofp-ssl-listen-port", "ctl-privkey", "ctl-cert", "ca-certs", "config-file", "ofp-switch-address-list")
@@ -181,6 +182,8 @@ def main(arguments: list[str]) -> int:
     sys.path.insert(0, str(Path(__file__).parent / "names"))
     sys.path.insert(0, os.getcwd())
     hub.patch()
+    if options.pop("from-python2", False):
+        python2.enable()
     from ryu import cfg
 
     for name, value in options.items():
