@@ -340,7 +340,7 @@ def test_a_program_of_neither_python_is_a_sentence(tmp_path):
         (["--help"], 0, "usage: urtica ryu-manager"),
         (["nonsense.py"], 1, "there is no file nonsense.py"),
         (["nonsense"], 1, "there is no file and no module nonsense"),
-        (["ryu.app.simple_monitor_13"], 1, "ryu.app.simple_monitor_13 is not supported yet"),
+        (["ryu.app.rest_firewall"], 1, "ryu.app.rest_firewall is not supported yet"),
         (["--ca-certs", "x", "app.py"], 2, "--ca-certs is not supported yet"),
         (["app.py", "--ofp-tcp-listen-port"], 2, "--ofp-tcp-listen-port has no value"),
         (["--ofp-tcp-listen-port", "x", LEARNING], 1, "--ofp-tcp-listen-port is 'x': expected a whole number"),
