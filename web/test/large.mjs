@@ -46,8 +46,8 @@ export function change(fake, round) {
   }
 }
 
-/** How many pictures a second the page makes, over ten seconds. */
-export async function picturesPerSecond(page) {
+/** How many pictures a second the page makes, over so many seconds. */
+export async function picturesPerSecond(page, seconds) {
   const count = (ms) =>
     new Promise((resolve) => {
       let pictures = 0;
@@ -59,7 +59,7 @@ export async function picturesPerSecond(page) {
       };
       requestAnimationFrame(frame);
     });
-  return page.evaluate(count, 10_000);
+  return page.evaluate(count, seconds * 1000);
 }
 
 /** Waits until the picture has so many nodes of a kind, `s:` for switches and `c:` for clusters; returns how long that took. */

@@ -21,11 +21,11 @@ test("a thousand switches", async (t) => {
   let round = 0;
   const timer = setInterval(() => change(fake, (round += 1)), 1000);
   atEnd(t, () => clearInterval(timer));
-  const clustered = await picturesPerSecond(page);
+  const clustered = await picturesPerSecond(page, 3);
   await page.getByLabel("clusters").uncheck();
   const whole = await untilNodes(page, "s:", 1000);
   t.diagnostic(`the same without clusters: ${whole.toFixed(0)} ms`);
-  const frames = await picturesPerSecond(page);
+  const frames = await picturesPerSecond(page, 3);
   t.diagnostic(`while a tenth of the links change load each second: ${clustered.toFixed(1)} pictures a second; without clusters ${frames.toFixed(1)}`);
   assert.ok(Math.min(clustered, frames) > 2, `${clustered} and ${frames} pictures a second`);
 });

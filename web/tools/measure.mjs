@@ -70,10 +70,10 @@ async function madeUp(browser, run) {
   let round = 0;
   const timer = setInterval(() => change(fake, (round += 1)), 1000);
   atEnd(run, () => clearInterval(timer));
-  const clustered = await picturesPerSecond(page);
+  const clustered = await picturesPerSecond(page, 10);
   await page.getByLabel("clusters").uncheck();
   const wholeMs = await untilNodes(page, "s:", fake.lists.switches.length);
-  const whole = await picturesPerSecond(page);
+  const whole = await picturesPerSecond(page, 10);
   const counts = { switches: fake.lists.switches.length, links: fake.lists.links.length / 2, hosts: HOSTS };
   tell({ ...counts, firstMs, clustered, wholeMs, whole });
 }
