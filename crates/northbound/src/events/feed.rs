@@ -75,7 +75,7 @@ impl Feed {
     pub fn new(app: Arc<App>) -> Self {
         let mut changes = app.live.watch_sources();
         let sources = Arc::clone(&changes.borrow_and_update());
-        Self {
+        let mut feed = Self {
             network: app.network.events(),
             links: sources.discovery.as_ref().map(Discovery::events),
             hosts: sources.hosts.as_ref().map(Hosts::events),
@@ -83,13 +83,18 @@ impl Feed {
             changes,
             news: VecDeque::new(),
             app,
+        };
+        // The switches that are up come before links and hosts.
+        while let Some(event) = feed.network.try_next() {
+            feed.news.extend(from_network(event));
         }
+        feed
     }
 
     /// Creates a feed without the switches that are already up.
     pub fn from_now_on(app: Arc<App>) -> Self {
         let mut feed = Self::new(app);
-        while feed.network.try_next().is_some() {}
+        feed.news.clear();
         feed
     }
 
