@@ -175,6 +175,10 @@ ethernet.ethernet(ethertype=0x86DD), ipv6.ipv6(), tcp.tcp(1, 2), b"x" * 50
 ethernet.ethernet(), ipv4.ipv4(proto=17), udp.udp(68, 67), dhcp.dhcp(1, "02:00:00:00:00:01", dhcp.options([dhcp.option(53, b"\\1"), dhcp.option(55, b"\\1\\3\\6")]), xid=7)
 ethernet.ethernet(), ipv4.ipv4(proto=17), udp.udp(67, 68), dhcp.dhcp(2, "02:00:00:00:00:01", xid=7, yiaddr="10.0.0.9", sname="server", flags=0x8000)
 ethernet.ethernet(ethertype=0x8847), mpls.mpls(5, 1, 0, 3), mpls.mpls(6), ipv4.ipv4(proto=17), udp.udp(), b"x" * 10
+ethernet.ethernet(), ipv4.ipv4(proto=2, ttl=1), igmp.igmp(0x16, 0, 0, "225.0.0.1")
+ethernet.ethernet(), ipv4.ipv4(proto=2, ttl=1), igmp.igmp(igmp.IGMP_TYPE_QUERY, 100)
+ethernet.ethernet(), ipv4.ipv4(proto=2, ttl=1), igmp.igmpv3_query(address="225.0.0.1", s_flg=1, qrv=3, qqic=7, srcs=["10.0.0.1", "10.0.0.2"])
+ethernet.ethernet(), ipv4.ipv4(proto=2, ttl=1), igmp.igmpv3_report(records=[igmp.igmpv3_report_group(4, 0, 0, "225.0.0.1", ["10.0.0.1"]), igmp.igmpv3_report_group(3, address="225.0.0.2")])
 with_icmpv6(128, icmpv6.echo(1, 2, b"ping"))
 with_icmpv6(1, b"data" * 10)
 with_icmpv6(131, icmpv6.mld(5, "ff02::1"))
@@ -269,7 +273,7 @@ class Calls:
 
 def packets(package):
     """Returns what comes of all packets."""
-    names = "arp bpdu dhcp ethernet icmp icmpv6 ipv4 ipv6 llc lldp mpls packet tcp udp vlan".split()
+    names = "arp bpdu dhcp ethernet icmp icmpv6 igmp ipv4 ipv6 llc lldp mpls packet tcp udp vlan".split()
     modules = {name: importlib.import_module(f"{package}.lib.packet.{name}") for name in names}
     lldp, ethernet, ipv4, tcp = (modules[name] for name in ("lldp", "ethernet", "ipv4", "tcp"))
     ipv6, icmpv6 = modules["ipv6"], modules["icmpv6"]

@@ -352,8 +352,9 @@ class Stringify:
         return self._text()
 
     def to_jsondict(self, encode_string: Callable[[bytes], bytes] = base64.b64encode) -> dict[str, Any]:
-        """Returns the object as JSON: its class's name, and its attributes."""
-        attributes = {name: self._to_json(name, value, encode_string) for name, value in self.shown()}
+        """Returns the object as JSON: its class's name, and its attributes, whose names do not end with an underscore there."""
+        shown = self.shown()
+        attributes = {name.removesuffix("_"): self._to_json(name, value, encode_string) for name, value in shown}
         return {type(self).__name__: attributes}
 
     def _to_json(self, name: str, value: Any, encode_string: Callable[[bytes], bytes]) -> Any:

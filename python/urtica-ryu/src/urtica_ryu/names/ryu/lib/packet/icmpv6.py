@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import struct
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ryu.lib.packet import icmp, packet_utils
@@ -285,12 +283,6 @@ class icmpv6(PacketBase):
         kind = _PAYLOADS.get(values["type_"])
         data = kind.decode(rest, 0, len(rest))[0] if kind is not None and rest else rest
         return cls(values["type_"], values["code"], values["csum"], data), None, None
-
-    def to_jsondict(self, encode_string: Callable[[bytes], bytes] = base64.b64encode) -> dict[str, Any]:
-        """Returns the message as JSON, where its type has no underscore."""
-        made = super().to_jsondict(encode_string)
-        made["icmpv6"]["type"] = made["icmpv6"].pop("type_")
-        return made
 
     def serialize(self, payload: Any = b"", prev: Any = None) -> bytearray:
         out = bytearray()
