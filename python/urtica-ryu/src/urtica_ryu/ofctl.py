@@ -14,6 +14,33 @@ TIMEOUT = 1.0
 
 LOG = logging.getLogger("ryu.lib.ofctl_utils")
 
+#: The attributes of flow entries, and the counters of ports, that answers have of both versions.
+ENTRY = (
+    "priority",
+    "cookie",
+    "idle_timeout",
+    "hard_timeout",
+    "byte_count",
+    "duration_sec",
+    "duration_nsec",
+    "packet_count",
+)
+PORT_COUNTERS = (
+    "rx_packets",
+    "tx_packets",
+    "rx_bytes",
+    "tx_bytes",
+    "rx_dropped",
+    "tx_dropped",
+    "rx_errors",
+    "tx_errors",
+    "rx_frame_err",
+    "rx_over_err",
+    "rx_crc_err",
+    "collisions",
+)
+DESCRIPTION = ("mfr_desc", "hw_desc", "sw_desc", "serial_num", "dp_desc")
+
 
 def integer(value: Any) -> int:
     """Returns a number, or that of a text such as `"5"` or `"0x5"`; raises ValueError."""
@@ -94,6 +121,11 @@ def rows(dp: Any, request: Any, waiters: dict[Any, Any]) -> list[Any]:
     for msg in replies(dp, request, waiters):
         found += msg.body if isinstance(msg.body, list) else [msg.body]
     return found
+
+
+def text(value: Any) -> Any:
+    """Returns a name of a switch as text."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 def attributes(row: Any, *names: str) -> dict[str, Any]:

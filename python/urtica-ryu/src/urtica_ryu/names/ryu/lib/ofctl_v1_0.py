@@ -14,7 +14,20 @@ from typing import Any
 from ryu.lib.ofctl_utils import send_experimenter as send_experimenter
 from ryu.ofproto import ofproto_v1_0 as ofproto
 from ryu.ofproto import ofproto_v1_0_parser
-from urtica_ryu.ofctl import Names, attributes, by_switch, chosen, integer, replies, rows, send_msg
+from urtica_ryu.ofctl import (
+    DESCRIPTION,
+    ENTRY,
+    PORT_COUNTERS,
+    Names,
+    attributes,
+    by_switch,
+    chosen,
+    integer,
+    replies,
+    rows,
+    send_msg,
+    text,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -141,13 +154,8 @@ def match_to_str(m: Any) -> dict[str, Any]:
 
 def get_desc_stats(dp: Any, waiters: dict[Any, Any]) -> dict[str, Any]:
     """Asks for the description of a switch."""
-    names = ("mfr_desc", "hw_desc", "sw_desc", "serial_num", "dp_desc")
     found = [msg.body for msg in replies(dp, parser.OFPDescStatsRequest(dp, 0), waiters)]
-    return by_switch(dp, {name: _text(getattr(found[-1], name)) for name in names} if found else {})
-
-
-def _text(value: Any) -> Any:
-    return value.decode(errors="replace") if isinstance(value, bytes) else value
+    return by_switch(dp, {name: text(getattr(found[-1], name)) for name in DESCRIPTION} if found else {})
 
 
 def _listed(dp: Any, waiters: dict[Any, Any], request: Any, row: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
@@ -177,20 +185,9 @@ def get_flow_stats(dp: Any, waiters: dict[Any, Any], flow: dict[str, Any] | None
     """Asks for flow entries: all, or those that `flow` names, also by `priority`."""
     flow = flow or {}
     priority = chosen(flow, "priority", -1)
-    names = (
-        "priority",
-        "cookie",
-        "idle_timeout",
-        "hard_timeout",
-        "byte_count",
-        "duration_sec",
-        "duration_nsec",
-        "packet_count",
-    )
-
     def entry(stat: Any) -> dict[str, Any]:
         return {
-            **attributes(stat, *names),
+            **attributes(stat, *ENTRY),
             "table_id": TABLES.shown(stat.table_id),
             "match": match_to_str(stat.match),
             "actions": actions_to_str(stat.actions),
@@ -231,27 +228,11 @@ def get_table_stats(dp: Any, waiters: dict[Any, Any]) -> dict[str, Any]:
         return {
             **attributes(stat, "max_entries", "active_count", "lookup_count", "matched_count"),
             "table_id": TABLES.shown(stat.table_id),
-            "name": _text(stat.name),
+            "name": text(stat.name),
             "wildcards": [name for name, bit in bits.items() if stat.wildcards & bit],
         }
 
     return _listed(dp, waiters, parser.OFPTableStatsRequest(dp, 0), table)
-
-
-_PORT_COUNTERS = (
-    "rx_packets",
-    "tx_packets",
-    "rx_bytes",
-    "tx_bytes",
-    "rx_dropped",
-    "tx_dropped",
-    "rx_errors",
-    "tx_errors",
-    "rx_frame_err",
-    "rx_over_err",
-    "rx_crc_err",
-    "collisions",
-)
 
 
 def get_port_stats(dp: Any, waiters: dict[Any, Any], port: Any = None) -> dict[str, Any]:
@@ -259,7 +240,7 @@ def get_port_stats(dp: Any, waiters: dict[Any, Any], port: Any = None) -> dict[s
     port = ofproto.OFPP_NONE if port is None else PORTS.number(port)
 
     def row(stat: Any) -> dict[str, Any]:
-        return {**attributes(stat, *_PORT_COUNTERS), "port_no": PORTS.shown(stat.port_no)}
+        return {**attributes(stat, *PORT_COUNTERS), "port_no": PORTS.shown(stat.port_no)}
 
     return _listed(dp, waiters, parser.OFPPortStatsRequest(dp, 0, port), row)
 
@@ -268,7 +249,7 @@ def get_port_desc(dp: Any, waiters: dict[Any, Any]) -> dict[str, Any]:
     """Asks for the ports."""
     names = ("hw_addr", "config", "state", "curr", "advertised", "supported", "peer")
     found = [
-        {**attributes(port, *names), "name": _text(port.name), "port_no": PORTS.shown(port.port_no)}
+        {**attributes(port, *names), "name": text(port.name), "port_no": PORTS.shown(port.port_no)}
         for msg in replies(dp, parser.OFPFeaturesRequest(dp), waiters)
         for port in msg.ports.values()
     ]

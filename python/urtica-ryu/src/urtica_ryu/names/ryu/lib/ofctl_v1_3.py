@@ -15,6 +15,9 @@ from ryu.lib.ofctl_utils import send_experimenter as send_experimenter
 from ryu.ofproto import ofproto_v1_3 as ofproto
 from ryu.ofproto import ofproto_v1_3_parser
 from urtica_ryu.ofctl import (
+    DESCRIPTION,
+    ENTRY,
+    PORT_COUNTERS,
     Names,
     attributes,
     by_switch,
@@ -24,6 +27,7 @@ from urtica_ryu.ofctl import (
     replies,
     rows,
     send_msg,
+    text,
     unknown,
 )
 
@@ -242,11 +246,11 @@ def _to_value(name: str, value: Any) -> Any:
         return to_match_vid(value)
     if name == "in_port":
         return PORTS.number(value)
-    text = isinstance(value, str)
+    is_text = isinstance(value, str)
     is_address = name.startswith(("eth_d", "eth_s", "arp_s", "arp_t", "ipv4", "ipv6_src", "ipv6_dst", "ipv6_nd"))
     if not is_address:
-        return tuple(map(integer, value.split("/"))) if text and "/" in value else integer(value)
-    if text and "/" in value:
+        return tuple(map(integer, value.split("/"))) if is_text and "/" in value else integer(value)
+    if is_text and "/" in value:
         address, _, mask = value.partition("/")
         return value if mask.isdecimal() else (address, mask)
     return value
@@ -300,11 +304,8 @@ def wrap_dpid_dict(dp: Any, value: Any, to_user: bool = True) -> dict[Any, Any]:
 
 def get_desc_stats(dp: Any, waiters: dict[Any, Any], to_user: bool = True) -> dict[Any, Any]:
     """Asks for the description of a switch."""
-    names = ("mfr_desc", "hw_desc", "sw_desc", "serial_num", "dp_desc")
     found = [msg.body for msg in replies(dp, parser.OFPDescStatsRequest(dp, 0), waiters)]
-    shown = {name: getattr(found[-1], name) for name in names} if found else {}
-    texts = {name: value.decode(errors="replace") if isinstance(value, bytes) else value for name, value in shown.items()}
-    return by_switch(dp, texts, to_user)
+    return by_switch(dp, {name: text(getattr(found[-1], name)) for name in DESCRIPTION} if found else {}, to_user)
 
 
 def _listed(
@@ -368,22 +369,9 @@ def get_flow_stats(
     """Asks for flow entries: all, or those that `flow` names, also by `priority`."""
     flow = flow or {}
     priority = chosen(flow, "priority", -1)
-    names = (
-        "priority",
-        "cookie",
-        "idle_timeout",
-        "hard_timeout",
-        "byte_count",
-        "duration_sec",
-        "duration_nsec",
-        "packet_count",
-        "length",
-        "flags",
-    )
-
     def entry(stat: Any) -> dict[str, Any]:
         return {
-            **attributes(stat, *names),
+            **attributes(stat, *ENTRY, "length", "flags"),
             "table_id": TABLES.shown(stat.table_id, to_user),
             "match": match_to_str(stat.match) if to_user else stat.match,
             "actions": actions_to_str(stat.instructions) if to_user else stat.instructions,
@@ -433,33 +421,14 @@ def get_table_features(dp: Any, waiters: dict[Any, Any], to_user: bool = True) -
         return shown
 
     def table(stat: Any) -> dict[str, Any]:
-        name = stat.name.decode(errors="replace") if isinstance(stat.name, bytes) else stat.name
         return {
             **attributes(stat, *names),
             "table_id": TABLES.shown(stat.table_id, to_user),
-            "name": name,
+            "name": text(stat.name),
             "properties": [prop(each) for each in stat.properties],
         }
 
     return _listed(dp, waiters, to_user, parser.OFPTableFeaturesStatsRequest(dp, 0, []), table)
-
-
-_PORT_COUNTERS = (
-    "rx_packets",
-    "tx_packets",
-    "rx_bytes",
-    "tx_bytes",
-    "rx_dropped",
-    "tx_dropped",
-    "rx_errors",
-    "tx_errors",
-    "rx_frame_err",
-    "rx_over_err",
-    "rx_crc_err",
-    "collisions",
-    "duration_sec",
-    "duration_nsec",
-)
 
 
 def get_port_stats(dp: Any, waiters: dict[Any, Any], port: Any = None, to_user: bool = True) -> dict[Any, Any]:
@@ -467,7 +436,8 @@ def get_port_stats(dp: Any, waiters: dict[Any, Any], port: Any = None, to_user: 
     port = ofproto.OFPP_ANY if port is None else PORTS.number(port)
 
     def row(stat: Any) -> dict[str, Any]:
-        return {**attributes(stat, *_PORT_COUNTERS), "port_no": PORTS.shown(stat.port_no, to_user)}
+        counters = attributes(stat, *PORT_COUNTERS, "duration_sec", "duration_nsec")
+        return {**counters, "port_no": PORTS.shown(stat.port_no, to_user)}
 
     return _listed(dp, waiters, to_user, parser.OFPPortStatsRequest(dp, 0, port), row)
 
@@ -611,8 +581,7 @@ def get_port_desc(dp: Any, waiters: dict[Any, Any], to_user: bool = True) -> dic
     names = ("hw_addr", "config", "state", "curr", "advertised", "supported", "peer", "curr_speed", "max_speed")
 
     def port(port: Any) -> dict[str, Any]:
-        name = port.name.decode(errors="replace") if isinstance(port.name, bytes) else port.name
-        return {**attributes(port, *names), "name": name, "port_no": PORTS.shown(port.port_no, to_user)}
+        return {**attributes(port, *names), "name": text(port.name), "port_no": PORTS.shown(port.port_no, to_user)}
 
     return _listed(dp, waiters, to_user, parser.OFPPortDescStatsRequest(dp, 0), port)
 

@@ -160,6 +160,11 @@ def _options(data: bytes, offset: int, end: int) -> list[Any]:
     return found
 
 
+def _first_option(data: bytes, offset: int, end: int) -> Any:
+    options = _options(data, offset, end)
+    return options[0] if options else None
+
+
 def _encode_options(options: Any, out: bytearray) -> None:
     for option in options if isinstance(options, list) else [options]:
         if isinstance(option, nd_option):
@@ -199,8 +204,7 @@ class nd_neighbor(_Payload):
     @classmethod
     def decode(cls, data: bytes, offset: int, end: int) -> tuple[Any, int]:
         values, after = cls.LAYOUT.decode(data, offset, end)
-        options = _options(data, after, end)
-        return cls(values["_flags"] >> 29, values["dst"], options[0] if options else None), end
+        return cls(values["_flags"] >> 29, values["dst"], _first_option(data, after, end)), end
 
 
 class nd_router_solicit(_Payload):
@@ -219,8 +223,7 @@ class nd_router_solicit(_Payload):
     @classmethod
     def decode(cls, data: bytes, offset: int, end: int) -> tuple[Any, int]:
         values, after = cls.LAYOUT.decode(data, offset, end)
-        options = _options(data, after, end)
-        return cls(values["res"], options[0] if options else None), end
+        return cls(values["res"], _first_option(data, after, end)), end
 
 
 class nd_router_advert(_Payload):
