@@ -11,6 +11,7 @@ use axum::response::Response;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc::Sender;
 use urtica_controller::{OWN_COOKIE_BITS, ProgramId, Reply, SwitchInfo};
 use urtica_wire::text::Instructions;
@@ -97,9 +98,14 @@ pub(super) async fn tables(State(app): State<Arc<App>>, params: Params) -> Liste
     Ok(Json(tables.into_iter().map(row).collect()))
 }
 
+/// How long a switch may take to answer who it is, and how its tables are compiled. The list of its tables waits for it,
+/// and is worth having without.
+const FORM_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// How a switch of Urtica's has compiled its tables. Others are not asked: they would log an unknown request.
 async fn table_forms(app: &App, switch: DatapathId) -> BTreeMap<u8, String> {
-    let is_ours = match app.network.description(switch).await {
+    let network = app.network.with_deadline(FORM_TIMEOUT);
+    let is_ours = match network.description(switch).await {
         Ok(description) => description.manufacturer == "Urtica",
         Err(_) => false,
     };
@@ -107,7 +113,7 @@ async fn table_forms(app: &App, switch: DatapathId) -> BTreeMap<u8, String> {
         return BTreeMap::new();
     }
     // An older one refuses the request.
-    let forms = app.network.table_forms(switch).await.unwrap_or_default();
+    let forms = network.table_forms(switch).await.unwrap_or_default();
     let row = |form: TableForm<'static>| (form.table_id, form.form.into_owned());
     forms.into_iter().map(row).collect()
 }

@@ -1,9 +1,12 @@
 //! The interface of our own.
 
-use crate::lab::{Lab, config, wait};
+use crate::drawing;
+use crate::lab::{BOUND, Lab, config, wait};
 use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::thread;
 use urtica_controller::Controller;
-use urtica_northbound::Northbound;
+use urtica_northbound::{Northbound, NorthboundConfig};
 use urtica_wire::Version;
 
 fn list(lab: &Lab, path: &str) -> Vec<Value> {
@@ -106,6 +109,39 @@ fn a_switch_of_urtica_says_how_its_tables_are_compiled() {
         assert_eq!(tables[0]["form"], "direct code", "{version}");
         assert_eq!(tables[1]["form"], Value::Null, "{version}");
     }
+}
+
+/// Else its tables would be shown only after the time that a switch has for any reply.
+#[test]
+fn tables_of_a_switch_that_does_not_say_who_it_is_are_shown() {
+    let config = NorthboundConfig {
+        reply_timeout: 10 * BOUND,
+        ..config()
+    };
+    let lab = Lab::with("single,1", Version::Of13, &["hub"], config, |northbound| {
+        northbound
+    });
+    let mut switch = drawing::connect(lab.switches, "br9");
+    let answering = thread::spawn(move || {
+        let mut header = [0; 8];
+        while switch.read_exact(&mut header).is_ok() {
+            let mut body = vec![0; usize::from(u16::from_be_bytes([header[2], header[3]])) - 8];
+            switch.read_exact(&mut body).unwrap();
+            // Of all requests it answers that for its one table.
+            if header[1] == 16 && body[..2] == [0, 3] {
+                let mut reply = vec![1, 17, 0, 76];
+                reply.extend(&header[4..]);
+                reply.extend([0, 3, 0, 0]);
+                reply.extend([0; 64]);
+                switch.write_all(&reply).unwrap();
+            }
+        }
+    });
+    wait("it is connected", || lab.network().switches().len() == 2);
+    let tables = list(&lab, "switches/9/tables");
+    assert_eq!((tables.len(), &tables[0]["form"]), (1, &Value::Null));
+    drop(lab);
+    answering.join().unwrap();
 }
 
 #[test]

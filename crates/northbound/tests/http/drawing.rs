@@ -104,7 +104,7 @@ fn drawings_need_the_token() {
 }
 
 /// Connects a switch of OpenFlow 1.0 whose local port has this name; it stays as long as the socket is open.
-fn connect(address: SocketAddr, name: &str) -> TcpStream {
+pub fn connect(address: SocketAddr, name: &str) -> TcpStream {
     let mut socket = TcpStream::connect(address).unwrap();
     let mut port = [0; 48];
     port[..2].copy_from_slice(&[0xff, 0xfe]);
