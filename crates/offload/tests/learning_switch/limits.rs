@@ -1,5 +1,6 @@
 //! More switches than the kernel has space for, and several controllers.
 
+use crate::attempts::Attempts;
 use crate::packets::{Draw, Packet};
 use crate::pair::Pair;
 use crate::support::kernel;
@@ -25,9 +26,9 @@ fn one_switch_too_many() {
     let counters = [1, 2].map(|id| controller.network().counters(DatapathId(id)).unwrap());
     let mut packet = Vec::new();
     Packet::udp(1, 2).encode(Version::Of13, 1, &mut packet);
-    let mut rounds = 0..100_000;
+    let attempts = Attempts::new();
     while counters[0].answered_in_kernel.get() == 0 {
-        rounds.next().expect("the kernel answers the first switch");
+        attempts.next("the kernel answers the first switch");
         for socket in &mut sockets {
             socket.write_all(&packet).unwrap();
             let mut reply = [0; 200];
@@ -48,7 +49,7 @@ fn one_switch_too_many() {
     join(&mut third, Version::Of13, 3);
     let counters = controller.network().counters(DatapathId(3)).unwrap();
     while counters.answered_in_kernel.get() == 0 {
-        rounds.next().expect("the kernel answers the third switch");
+        attempts.next("the kernel answers the third switch");
         third.write_all(&packet).unwrap();
         assert!(third.read(&mut [0; 200]).expect("an answer comes in time") > 0);
     }
@@ -84,12 +85,12 @@ fn many_switches_join_and_leave() {
             assert_eq!(ask(socket, 1, 2), PACKET_OUT, "host 2 was never heard here");
             let _ = ask(socket, 2, 1);
         }
-        let mut rounds = 0..100_000;
+        let attempts = Attempts::new();
         while switches
             .iter()
             .any(|(_, counters)| counters.answered_in_kernel.get() == 0)
         {
-            rounds.next().expect("the kernel answers all switches");
+            attempts.next("the kernel answers all switches");
             for (socket, _) in &mut switches {
                 assert_eq!(ask(socket, 1, 2), FLOW_MOD, "host 2 is known");
             }
@@ -114,10 +115,10 @@ fn floods_are_limited_in_kernel_and_program() {
         packet
     };
     let (to_unknown, to_known) = (packet(1, 2), packet(1, 3));
-    let (mut said, mut rounds) = (Vec::new(), 0..100_000);
+    let (mut said, attempts) = (Vec::new(), Attempts::new());
     socket.write_all(&packet(3, 1)).unwrap();
     while counters.answered_in_kernel.get() < 100 {
-        rounds.next().expect("the kernel answers");
+        attempts.next("the kernel answers");
         socket.write_all(&to_unknown).unwrap();
         socket.write_all(&to_known).unwrap();
         let entries = |said: &[u8]| {
@@ -151,12 +152,12 @@ fn a_full_switch_gets_no_entries_from_the_kernel() {
     packet.clear();
     Packet::udp(1, 2).encode(Version::Of13, 1, &mut packet);
     let full = [&[4, 1, 0, 76, 0, 0, 0, 9, 0, 5, 0, 1][..], &[0; 64]].concat();
-    let (mut said, mut rounds) = (Vec::new(), 0..100_000);
+    let (mut said, attempts) = (Vec::new(), Attempts::new());
     let mut is_sent_on_by_the_kernel = || {
-        rounds.next().expect("the kernel sends it on");
         socket.write_all(&full).unwrap();
         settle(&mut socket, &mut said, Version::Of13);
         said.clear();
+        attempts.next("the kernel sends it on");
         let before = counters.answered_in_kernel.get();
         socket.write_all(&packet).unwrap();
         settle(&mut socket, &mut said, Version::Of13);
@@ -191,9 +192,9 @@ fn a_switch_is_answered_before_the_kernel_half_is_loaded() {
         assert_eq!(ask(), 0, "nothing is loaded");
     }
     program.load(8).unwrap();
-    let mut rounds = 0..100_000;
+    let attempts = Attempts::new();
     while ask() == 0 {
-        rounds.next().expect("the kernel answers once it is loaded");
+        attempts.next("the kernel answers once it is loaded");
     }
     controller.stop().unwrap();
 }

@@ -2,6 +2,7 @@
 //!
 //! Needs root and a kernel that accepts the programs; otherwise each test prints a line, and with CI=true it fails.
 
+mod attempts;
 mod back_pressure;
 mod changing_over;
 mod dying;

@@ -1,7 +1,8 @@
 //! Two controllers with equal input, whose replies are compared.
 
-use crate::switch::{Channel, InMemory, connect, join, offloaded, settle};
+use crate::switch::{Channel, InMemory, PATIENCE, connect, join, offloaded, settle};
 use std::net::TcpStream;
+use std::time::Instant;
 use urtica_apps::{L2, MacEntry, MacTable};
 use urtica_controller::{Running, SwitchCounters, SwitchInfo};
 use urtica_offload::{Kernel, Mode};
@@ -29,11 +30,13 @@ impl Pair {
         )
     }
 
-    /// This controller, and its reference.
+    /// This controller, and its reference. Returns when the switch has a kernel half: hosts that the program has learnt
+    /// before are in a table that grows, and displace others later than those of the reference.
     pub fn of(controller: Running, mut reference: InMemory, version: Version) -> Self {
         let mut real = connect(&controller);
         join(&mut real, version, 1);
         join(&mut reference, version, 1);
+        wait_for_kernel_half(&controller, &mut real, version);
         Self {
             controller,
             real,
@@ -89,6 +92,15 @@ impl Pair {
         assert_same(&said, &expected);
         drop(self.real);
         self.controller.stop().unwrap();
+    }
+}
+
+/// Waits until a session is free: those that others have left are cleared on another thread.
+fn wait_for_kernel_half(controller: &Running, real: &mut TcpStream, version: Version) {
+    let start = Instant::now();
+    while controller.network().kernel_half_totals().switches() == 0 {
+        assert!(start.elapsed() < PATIENCE, "a session is free in time");
+        settle(real, &mut Vec::new(), version);
     }
 }
 

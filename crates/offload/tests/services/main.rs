@@ -8,3 +8,6 @@ mod frames;
 mod links;
 mod pair;
 mod same_answers;
+
+#[path = "../learning_switch/attempts.rs"]
+mod attempts;

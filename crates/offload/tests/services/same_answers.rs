@@ -1,5 +1,6 @@
 //! The answers equal those of the services in the program, whatever the input and its segmentation.
 
+use crate::attempts::Attempts;
 use crate::bench::{driven, driven_for};
 use crate::frames::{Draw, announcement, datagram, encode, request};
 use crate::pair::Pair;
@@ -165,10 +166,10 @@ fn flows_are_forwarded_and_their_paths_installed_as_without_it() {
         }
         // Until there was enough of both.
         let counters = pair.counters();
-        let mut rounds = 0..100_000_u32;
+        let (attempts, mut hosts) = (Attempts::new(), (1..=8).cycle());
         while counters.answered_in_kernel.get() - before < 100 {
-            let round = rounds.next().expect("the kernel sends on now and then");
-            let host = (round % 8) as u8 + 1;
+            attempts.next("the kernel sends on now and then");
+            let host = hosts.next().expect("they repeat");
             pair.send(&encode(version, &datagram(host, host % 8 + 1)));
             pair.compare();
         }
