@@ -2,12 +2,13 @@
 
 use crate::background::{Background, Starter, TaskQueue};
 use crate::batch::{BatchContext, whole_seconds};
-use crate::connection::{Channel, Close, Connection, contain};
+use crate::connection::{Close, Connection, contain};
 use crate::counters::is_worth_logging;
 use crate::mailbox::{Command, Mailbox, Token};
 use crate::program_list::{ProgramList, ProgramSlot, Programs};
 use crate::session::SessionConfig;
 use crate::switch::FLUSH_BYTES;
+use crate::transport::Channel;
 use crate::{BackgroundCounters, Error, Network, Program, ProgramId, RawProgram};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -200,8 +201,8 @@ impl Embedded {
             return Err(ConnectionError(reason.into()));
         }
         self.with(token, |connection, batch| {
-            if connection.is_stalled() || connection.input_len() > 0 {
-                connection.keep_input(bytes);
+            if connection.is_stalled() || connection.transport().input_len() > 0 {
+                connection.transport_mut().keep_input(bytes);
                 handle_kept_input(connection, batch)
             } else {
                 connection.handle_input(bytes, batch)?;
@@ -229,7 +230,7 @@ impl Embedded {
     /// [`Embedded::next_timeout`] is now, and [`Embedded::poll`] adds it. `None` if there is no such connection.
     pub fn output(&mut self, connection: ConnectionId) -> Option<&mut Vec<u8>> {
         match self.connections.get_mut(&connection.0) {
-            Some(open) => Some(&mut open.channel_mut().0),
+            Some(open) => Some(&mut open.transport_mut().channel_mut().0),
             None => self.last_output.get_mut(&connection.0),
         }
     }
@@ -320,7 +321,7 @@ impl Embedded {
         let mut waiting = self.waiting.iter();
         waiting.any(|token| {
             let connection = self.connections.get(token);
-            connection.is_some_and(|connection| connection.channel().room() > 0)
+            connection.is_some_and(|connection| connection.transport().channel().room() > 0)
         })
     }
 
@@ -354,7 +355,7 @@ impl Embedded {
         let result = match main {
             None => contain(|| work(connection, batch)),
             Some(mut main) => {
-                connection.borrow_from(&mut main);
+                connection.borrow_from(&mut main, batch);
                 let result = contain(|| work(connection, batch));
                 connection.return_to(&mut main);
                 self.connections.insert(main.token, main);
@@ -416,7 +417,7 @@ impl Embedded {
                     reply,
                 } => {
                     let result = self.with(token, |connection, batch| {
-                        connection.send(bytes, count, reply, batch.now);
+                        connection.send(bytes, count, reply, batch);
                         connection.flush_backlog(batch)
                     });
                     self.settle(token, result, ended);
@@ -427,7 +428,7 @@ impl Embedded {
                     count,
                 } => {
                     let result = self.with(token, |connection, batch| {
-                        connection.send_frames(bytes, count, batch.now);
+                        connection.send_frames(bytes, count, batch);
                         connection.flush_backlog(batch)
                     });
                     self.settle(token, result, ended);
@@ -489,7 +490,7 @@ impl Embedded {
             self.waiting.remove(&token);
             // As much as there is space for. Writing to memory does not fail.
             let _ = connection.flush(&mut self.batch);
-            let last_output = std::mem::take(&mut connection.channel_mut().0);
+            let last_output = std::mem::take(&mut connection.transport_mut().channel_mut().0);
             if !last_output.is_empty() {
                 self.last_output.insert(token, last_output);
             }
@@ -523,7 +524,6 @@ fn handle_kept_input(
     if connection.is_stalled() {
         return Ok(());
     }
-    let input = connection.take_input();
-    connection.handle_input(&input, batch)?;
+    connection.handle_kept_input(batch)?;
     connection.flush(batch)
 }

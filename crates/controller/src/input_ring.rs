@@ -97,29 +97,3 @@ pub struct RingCounts {
     /// Input passed because the ring was full.
     pub ring_full: u64,
 }
-
-/// A connection's state towards its shard's ring.
-#[derive(Default)]
-pub(crate) enum RingState {
-    /// Not attached yet.
-    #[default]
-    Without,
-    /// Cannot be attached.
-    Refused,
-    Attached(Box<dyn RingInput>),
-}
-
-impl RingState {
-    /// Returns the attached input.
-    pub fn input(&mut self) -> Option<&mut dyn RingInput> {
-        match self {
-            Self::Attached(input) => Some(&mut **input),
-            Self::Without | Self::Refused => None,
-        }
-    }
-
-    /// Returns whether the connection's input arrives through a ring.
-    pub fn is_owned_by_ring(&self) -> bool {
-        matches!(self, Self::Attached(input) if input.is_owned_by_ring())
-    }
-}

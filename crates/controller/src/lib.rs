@@ -113,6 +113,7 @@ mod statistics;
 mod supervisor;
 mod switch;
 mod switch_info;
+mod transport;
 mod unsent;
 mod watch;
 mod xid;

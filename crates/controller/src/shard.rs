@@ -14,7 +14,7 @@
 
 use crate::KernelHalves;
 use crate::batch::{BatchContext, whole_seconds};
-use crate::connection::{Close, Connection, contain};
+use crate::connection::{Awaited, BUFFER_BYTES, Close, Connection, Ready, contain};
 use crate::connection_queue::ConnectionQueue;
 use crate::input_ring::{InputRing, RingEntry};
 use crate::kernel_half::Threshold;
@@ -29,14 +29,12 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use slab::Slab;
 use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The most that is read from one switch for one batch.
-const READ_BYTES: usize = 256 << 10;
-
-/// Space before the read for an incomplete frame of the last read; no frame is longer.
-const FRAGMENT_BYTES: usize = 64 << 10;
+/// The memory for replies of a batch.
+const OUT_BYTES: usize = 256 << 10;
 
 /// The number of sockets that one wait can report.
 const EVENTS: usize = 512;
@@ -45,9 +43,6 @@ const EVENTS: usize = 512;
 const TICK: Duration = Duration::from_millis(250);
 
 const STOPPED: Close = Close::Asked("the controller stops");
-
-/// The peer sends nothing more.
-const GONE: epoll::EventFlags = epoll::EventFlags::RDHUP.union(epoll::EventFlags::HUP);
 
 /// The epoll data that stands for the mailbox.
 const MAILBOX: u64 = u64::MAX;
@@ -81,7 +76,7 @@ impl Shard {
         network: Network,
         queues: Arc<[ConnectionQueue]>,
         programs: CurrentPrograms,
-    ) -> std::io::Result<Self> {
+    ) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let wakeup = network.shard(index).mailbox.wakeup();
         epoll::add(
@@ -97,13 +92,13 @@ impl Shard {
             connections: Slab::new(),
             by_token: HashMap::new(),
             batch: BatchContext::new(
-                Vec::with_capacity(READ_BYTES),
+                Vec::with_capacity(OUT_BYTES),
                 now,
                 network,
                 Arc::clone(&programs.load()),
                 index,
             ),
-            input: vec![0; FRAGMENT_BYTES + READ_BYTES],
+            input: vec![0; BUFFER_BYTES],
             commands: Vec::new(),
             programs,
             next_tick: now + TICK,
@@ -113,7 +108,7 @@ impl Shard {
     }
 
     /// Makes input arrive through this ring, if possible.
-    pub fn with_ring(mut self, ring: Box<dyn InputRing>) -> std::io::Result<Self> {
+    pub fn with_ring(mut self, ring: Box<dyn InputRing>) -> io::Result<Self> {
         let data = epoll::EventData::new_u64(RING);
         epoll::add(&self.epoll, ring.wakeup(), data, epoll::EventFlags::IN)?;
         self.ring = Some(ring);
@@ -140,7 +135,7 @@ impl Shard {
 
     /// Serves until a command to stop, and then until switches have read their waiting output, for `drain_timeout` at most. It
     /// always closes all its connections, or leaves them to the next program, before it returns.
-    pub fn run(mut self, drain_timeout: Duration) -> std::io::Result<()> {
+    pub fn run(mut self, drain_timeout: Duration) -> io::Result<()> {
         let served = contain_thread(|| {
             self.serve_all()?;
             match self.is_leaving {
@@ -152,7 +147,7 @@ impl Shard {
         served
     }
 
-    fn serve_all(&mut self) -> std::io::Result<()> {
+    fn serve_all(&mut self) -> io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
         loop {
             self.wait(&mut events)?;
@@ -175,7 +170,7 @@ impl Shard {
         }
     }
 
-    fn wait(&mut self, events: &mut Vec<epoll::Event>) -> std::io::Result<()> {
+    fn wait(&mut self, events: &mut Vec<epoll::Event>) -> io::Result<()> {
         let shard = self.batch.network.shard(self.batch.shard);
         let counters = &shard.counters;
         let now = Instant::now();
@@ -241,22 +236,22 @@ impl Shard {
     }
 
     /// Serves a ready socket: first sends what waits, then, when no replies do, reads.
-    fn serve(&mut self, key: usize, ready: epoll::EventFlags) {
+    fn serve(&mut self, key: usize, events: epoll::EventFlags) {
         let Some(connection) = self.connections.get_mut(key) else {
             return;
         };
         if connection.is_auxiliary() {
-            return self.serve_auxiliary(key, ready);
+            return self.serve_auxiliary(key, events);
         }
         let watched = interest(connection);
         let (input, batch) = (&mut self.input, &mut self.batch);
-        let result = contain(|| serve_ready(connection, ready, input, batch));
+        let result = contain(|| connection.serve(ready(events), input, batch));
         self.settle(key, watched, result);
     }
 
     /// Like `serve`, for an auxiliary connection, to which its main connection lends the switch.
     #[cold]
-    fn serve_auxiliary(&mut self, key: usize, ready: epoll::EventFlags) {
+    fn serve_auxiliary(&mut self, key: usize, events: epoll::EventFlags) {
         let token = self.connections[key].main();
         let main = token.and_then(|token| self.by_token.get(&token).copied());
         let pair = main.and_then(|main| self.connections.get2_mut(main, key));
@@ -266,9 +261,8 @@ impl Shard {
         };
         let (main_watched, watched) = (interest(main), interest(auxiliary));
         let (input, batch) = (&mut self.input, &mut self.batch);
-        main.reclaim_from_kernel(batch);
-        auxiliary.borrow_from(main);
-        let result = contain(|| serve_ready(auxiliary, ready, input, batch));
+        auxiliary.borrow_from(main, batch);
+        let result = contain(|| auxiliary.serve(ready(events), input, batch));
         auxiliary.return_to(main);
         let panic = match &result {
             Err(Close::Panic(reason)) => Err(Close::Panic(reason.clone())),
@@ -322,19 +316,18 @@ impl Shard {
             Err(close) => return self.close(key, &close),
         }
         let connection = &mut self.connections[key];
-        connection.await_kernel_half(&self.batch);
-        if let Some(wakeup) = connection.wakeup_to_watch() {
-            let data = epoll::EventData::new_u64(key as u64);
-            let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
-            if let Err(error) = epoll::add(&self.epoll, wakeup, data, flags) {
-                return self.close(key, &Close::Io(error.into()));
-            }
-        }
-        let batch = &mut self.batch;
-        if let Err(close) = contain(|| connection.hand_to_kernel(batch)) {
+        let (epoll, batch) = (&self.epoll, &mut self.batch);
+        let ring = self.ring.as_deref_mut();
+        let settled = contain(|| {
+            connection.release(ring, batch, |wakeup| {
+                let data = epoll::EventData::new_u64(key as u64);
+                let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+                Ok(epoll::add(epoll, wakeup, data, flags)?)
+            })
+        });
+        if let Err(close) = settled {
             return self.close(key, &close);
         }
-        connection.settle_ring(self.ring.as_deref_mut());
         let interest = interest(connection);
         if interest != watched {
             self.watch(key, interest);
@@ -345,7 +338,7 @@ impl Shard {
         let socket = self.connections[key].socket();
         let data = epoll::EventData::new_u64(key as u64);
         if let Err(error) = epoll::modify(&self.epoll, socket, data, interest) {
-            self.close(key, &Close::Io(error.into()));
+            self.close(key, &Close::from(io::Error::from(error)));
         }
     }
 
@@ -371,8 +364,8 @@ impl Shard {
                 } => {
                     // A switch that has left gets no messages, and dropping `reply` reports it.
                     if let Some(&key) = self.by_token.get(&token) {
-                        touched.extend(self.enqueue(key, |connection, now| {
-                            connection.send(bytes, count, reply, now);
+                        touched.extend(self.enqueue(key, |connection, batch| {
+                            connection.send(bytes, count, reply, batch);
                         }));
                     }
                 }
@@ -382,8 +375,8 @@ impl Shard {
                     count,
                 } => {
                     if let Some(&key) = self.by_token.get(&token) {
-                        touched.extend(self.enqueue(key, |connection, now| {
-                            connection.send_frames(bytes, count, now);
+                        touched.extend(self.enqueue(key, |connection, batch| {
+                            connection.send_frames(bytes, count, batch);
                         }));
                     }
                 }
@@ -435,7 +428,6 @@ impl Shard {
         let watched = interest(connection);
         let batch = &mut self.batch;
         let result = contain(|| {
-            connection.reclaim_from_kernel(batch);
             connection.follow_programs(batch)?;
             connection.flush(batch)
         });
@@ -447,12 +439,11 @@ impl Shard {
     fn enqueue(
         &mut self,
         key: usize,
-        send: impl FnOnce(&mut Connection, Instant),
+        send: impl FnOnce(&mut Connection, &BatchContext),
     ) -> Option<(usize, epoll::EventFlags)> {
         let connection = &mut self.connections[key];
         let (was_waiting, watched) = (connection.is_waiting(), interest(connection));
-        connection.reclaim_from_kernel(&self.batch);
-        send(connection, self.batch.now);
+        send(connection, &self.batch);
         (!was_waiting).then_some((key, watched))
     }
 
@@ -470,7 +461,6 @@ impl Shard {
         let watched = interest(connection);
         let batch = &mut self.batch;
         let result = contain(|| {
-            connection.reclaim_from_kernel(batch);
             connection.ask_for_role(request, asker, batch);
             connection.flush(batch)
         });
@@ -494,19 +484,19 @@ impl Shard {
             .connections
             .add(1);
         let connection = &self.connections[key];
-        let ready = match connection.channel().has_input() {
+        let events = match connection.has_input() {
             true => epoll::EventFlags::IN,
             false => epoll::EventFlags::empty(),
         };
         let data = epoll::EventData::new_u64(key as u64);
         match epoll::add(&self.epoll, connection.socket(), data, interest(connection)) {
-            Ok(()) => self.begin(key, ready),
-            Err(error) => self.close(key, &Close::Io(error.into())),
+            Ok(()) => self.begin(key, events),
+            Err(error) => self.close(key, &Close::from(io::Error::from(error))),
         }
     }
 
     /// Does the work for a connection before it is ready: one of an earlier program makes its switch join.
-    fn begin(&mut self, key: usize, ready: epoll::EventFlags) {
+    fn begin(&mut self, key: usize, events: epoll::EventFlags) {
         let connection = &mut self.connections[key];
         let watched = interest(connection);
         let batch = &mut self.batch;
@@ -517,14 +507,16 @@ impl Shard {
             connection.expect_main()
         });
         self.settle(key, watched, result);
-        self.serve(key, ready);
+        self.serve(key, events);
     }
 
     /// Hands over the connection whose load is nearest to `share` of the shard's without exceeding it: moving more would only
     /// reverse the imbalance.
     fn give(&mut self, to: usize, share: f64) {
         // Connections attached to the ring stay: it may contain their input. So do all connections of one switch.
-        let may_go = |connection: &Connection| !connection.has_ring() && !connection.has_siblings();
+        let may_go = |connection: &Connection| {
+            !connection.transport().has_ring() && !connection.has_siblings()
+        };
         let loads = self.connections.iter().filter(|(_, it)| may_go(it));
         let loads: Vec<_> = loads
             .map(|(key, connection)| (connection.load(), key))
@@ -562,15 +554,6 @@ impl Shard {
 
     fn close(&mut self, key: usize, close: &Close) {
         let mut connection = self.detach(key);
-        connection.reclaim_from_kernel(&self.batch);
-        let batch = &mut self.batch;
-        let _ = contain(|| {
-            connection.handle_events(batch);
-            Ok(())
-        });
-        // Sends a last OFPT_ERROR, for instance, if the socket accepts it.
-        let _ = connection.flush(&mut self.batch);
-        self.batch.out.clear();
         connection.close(close, &mut self.batch);
     }
 
@@ -598,15 +581,12 @@ impl Shard {
             let Some(connection) = self.connections.get_mut(key) else {
                 continue;
             };
-            if let (true, Some(ring)) = (connection.is_found_lost(), &mut self.ring) {
+            if let (true, Some(ring)) = (connection.is_lost_by_ring(), &mut self.ring) {
                 ring.find_passed();
             }
             let watched = interest(connection);
             let batch = &mut self.batch;
             let result = contain(|| {
-                connection.reclaim_from_kernel(batch);
-                connection.handle_events(batch);
-                connection.count_ring(batch);
                 connection.handle_timeout(batch)?;
                 connection.flush(batch)
             });
@@ -615,7 +595,7 @@ impl Shard {
     }
 
     /// Closes each connection once its output is empty, and at the time-out all.
-    fn drain(&mut self, timeout: Duration) -> std::io::Result<()> {
+    fn drain(&mut self, timeout: Duration) -> io::Result<()> {
         // `None` if that is beyond the range of `Instant`.
         let deadline = Instant::now().checked_add(timeout);
         let mut events = Vec::with_capacity(EVENTS);
@@ -682,108 +662,29 @@ impl Shard {
     }
 }
 
-/// What to watch a connection for: back-pressure means that a switch that does not read its replies is not read from.
+/// What to watch a connection for.
 fn interest(connection: &Connection) -> epoll::EventFlags {
     use epoll::EventFlags;
-    if connection.is_stalled() {
-        return EventFlags::OUT;
-    }
-    if connection.is_owned_by_kernel() {
-        // The kernel half's wake-up descriptor announces input.
-        return EventFlags::RDHUP;
-    }
-    let input = match connection.awaits_rest() {
-        // The ring announces input.
-        _ if connection.is_owned_by_ring() => EventFlags::RDHUP,
-        // An incomplete message stays in the queue: the relevant events are more input, or its end.
-        true => EventFlags::IN | EventFlags::RDHUP | EventFlags::ET,
-        false => EventFlags::IN,
+    let interest = connection.interest();
+    let input = match interest.input {
+        Awaited::Nothing => EventFlags::empty(),
+        Awaited::End => EventFlags::RDHUP,
+        Awaited::More => EventFlags::IN | EventFlags::RDHUP | EventFlags::ET,
+        Awaited::Any => EventFlags::IN,
     };
-    match connection.is_waiting() {
+    match interest.output {
         true => input | EventFlags::OUT,
         false => input,
     }
 }
 
-/// Returns the events after which a connection's socket must be read.
-fn readable(connection: &Connection) -> epoll::EventFlags {
-    let closed = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
-    match connection.is_owned_by_ring() {
-        // Input is in the ring first.
-        true => closed,
-        false => closed | epoll::EventFlags::IN,
+/// What these events say about a connection's socket.
+fn ready(events: epoll::EventFlags) -> Ready {
+    use epoll::EventFlags;
+    Ready {
+        has_input: events.contains(EventFlags::IN),
+        is_closed: events.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR),
     }
-}
-
-/// Serves a ready socket: first sends what waits, then, when no replies do, reads.
-fn serve_ready(
-    connection: &mut Connection,
-    ready: epoll::EventFlags,
-    buffer: &mut [u8],
-    batch: &mut BatchContext,
-) -> Result<(), Close> {
-    if connection.is_waiting() {
-        resume(connection, batch)?;
-    }
-    if !connection.is_stalled() && ready.intersects(readable(connection)) {
-        read(connection, buffer, batch)?;
-        // The rest of the message will never arrive.
-        if connection.awaits_rest() && ready.intersects(GONE) {
-            return Err(Close::ByPeer);
-        }
-    }
-    Ok(())
-}
-
-/// Reads once, after an incomplete frame that the last read may have left.
-fn read(
-    connection: &mut Connection,
-    buffer: &mut [u8],
-    batch: &mut BatchContext,
-) -> Result<(), Close> {
-    batch.network.shard(batch.shard).counters.reads.add(1);
-    if connection.is_owned_by_ring() {
-        // The switch has closed its end: an earlier passing of input may not have been reported yet.
-        connection.take_back_from_ring(batch);
-    }
-    let count = match connection.receive(&mut buffer[FRAGMENT_BYTES..])? {
-        Some(0) => return Err(Close::ByPeer),
-        Some(count) => count,
-        None => 0,
-    };
-    batch.note_read();
-    batch
-        .network
-        .shard(batch.shard)
-        .counters
-        .received_bytes
-        .add(count.saturating_sub(connection.left()) as u64);
-    connection.note_read_beside_ring(count, count < READ_BYTES);
-    if !connection.note_read(count, count < READ_BYTES, batch) {
-        return Ok(());
-    }
-    connection.handle_events(batch);
-    let start = FRAGMENT_BYTES - connection.input_len();
-    connection.drain_input(&mut buffer[start..FRAGMENT_BYTES]);
-    connection.handle_input(&buffer[start..FRAGMENT_BYTES + count], batch)?;
-    connection.flush(batch)
-}
-
-/// After a stall: sends waiting output, then handles input that was received before the switch stalled.
-fn resume(connection: &mut Connection, batch: &mut BatchContext) -> Result<(), Close> {
-    connection.flush_backlog(batch)?;
-    if connection.is_stalled() {
-        return Ok(());
-    }
-    let input = connection.take_input();
-    if connection.is_held() {
-        // The input to handle waits in the socket's queue; this is the start of a message that continues there.
-        connection.keep_input(&input);
-    } else if !input.is_empty() {
-        batch.note_read();
-        connection.handle_input(&input, batch)?;
-    }
-    connection.flush(batch)
 }
 
 #[cfg(test)]

@@ -104,7 +104,7 @@ impl Supervisor {
         };
         match Connection::resume(held, resumption) {
             Ok(connection) => {
-                let answered = connection.answered_meanwhile();
+                let answered = connection.transport().uncounted_answers();
                 self.pass_on(connection);
                 Some(answered)
             }

@@ -127,7 +127,8 @@ impl<C: Channel> Connection<C> {
     }
 
     /// Borrows the switch from its main connection for one batch.
-    pub fn borrow_from(&mut self, main: &mut Self) {
+    pub fn borrow_from(&mut self, main: &mut Self, batch: &BatchContext) {
+        main.reclaim(batch);
         self.exchange_with(main);
         self.session.follow_role(main.session.role());
     }

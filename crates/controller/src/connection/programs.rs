@@ -1,6 +1,7 @@
 //! A connected switch during a change of programs: adds and removes handlers, and their entries.
 
-use super::{Channel, Close, Connection, Joined, TickTimer, contain, drop_contained, panic_of};
+use super::joined::{Joined, TickTimer};
+use super::{Channel, Close, Connection, contain, drop_contained, panic_of};
 use crate::batch::BatchContext;
 use crate::entries;
 use crate::permanent::PermanentEntries;
@@ -32,7 +33,7 @@ impl<C: Channel> Connection<C> {
         if joined.programs.version >= batch.programs.version {
             return Ok(());
         }
-        if self.kernel.is_some() {
+        if self.transport.has_kernel_half() {
             return Err(HAS_KERNEL_HALF);
         }
         let list = Arc::clone(&batch.programs);
@@ -69,7 +70,8 @@ impl<C: Channel> Connection<C> {
         let mut under_way = self.reconciliations.iter_mut();
         if let Some(earlier) = under_way.find(|earlier| earlier.program == program) {
             let unsent = earlier.begin_again(is_replaced, batch.now);
-            self.backlog
+            self.transport
+                .backlog()
                 .subtract(unsent.iter().map(|waiting| waiting.counted).sum());
             return;
         }
@@ -172,7 +174,7 @@ impl<C: Channel> Connection<C> {
                 Some(Ok(reply)) => settled.entries.note_told(settled.program, &reply),
                 Some(Err(error)) => self.begin_without(index, &error, batch),
             }
-            self.release(index, batch.now);
+            self.send_delayed(index, batch.now);
         }
         self.finish_settled(batch);
     }
@@ -188,7 +190,7 @@ impl<C: Channel> Connection<C> {
     }
 
     /// Sends messages that waited for the switch's reply.
-    fn release(&mut self, index: usize, now: Instant) {
+    fn send_delayed(&mut self, index: usize, now: Instant) {
         for waiting in self.reconciliations[index].take_waiting() {
             let mut bytes = Vec::new();
             self.reconciliations[index].rewrite(&waiting.bytes, now, &mut bytes);

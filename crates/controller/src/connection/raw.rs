@@ -19,7 +19,6 @@ use crate::xid::Origin;
 use crate::xid_map::XidMap;
 use crate::{Frames, Network, RawHandler, RawSwitch, SwitchInfo};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Instant;
 use urtica_wire::{Header, Version, split_frame};
 
 /// The number of bytes that a switch may send before it has identified itself: they are kept for the raw program.
@@ -221,7 +220,8 @@ impl<C: Channel> Connection<C> {
     }
 
     /// Sends whole frames of the raw program from the mailbox. Their bytes were counted when the backlog admitted them.
-    pub fn send_frames(&mut self, mut bytes: Vec<u8>, count: u64, now: Instant) {
+    pub fn send_frames(&mut self, mut bytes: Vec<u8>, count: u64, batch: &BatchContext) {
+        self.reclaim(batch);
         if let Some(joined) = &mut self.switch {
             if let Some(raw) = &mut joined.raw {
                 let programs = &joined.programs;
@@ -242,7 +242,7 @@ impl<C: Channel> Connection<C> {
             count,
             reply: None,
         };
-        self.send_now(sent, now);
+        self.send_now(sent, batch.now);
     }
 }
 

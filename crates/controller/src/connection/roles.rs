@@ -18,6 +18,7 @@ const THE_ROLE: &str = "the requested role";
 impl<C: Channel> Connection<C> {
     /// Requests a role from the switch, after earlier requests.
     pub fn ask_for_role(&mut self, request: RoleRequest, asker: Asker, batch: &mut BatchContext) {
+        self.reclaim(batch);
         let datapath_id = self.datapath_id();
         let (Some(datapath_id), true) = (datapath_id, self.role_requests.len() < MAX_ROLE_REQUESTS)
         else {

@@ -1,8 +1,12 @@
 //! The state of a connection that cannot be seen from outside.
 
 use super::*;
+use crate::program_list::ProgramList;
+use crate::stage::Tables;
 use crate::{Network, Program, RequestError};
-use urtica_wire::{Capabilities, Features, List};
+use std::io;
+use std::time::Duration;
+use urtica_wire::{Capabilities, Features, List, Version};
 
 /// Accepts everything.
 struct Taking;
@@ -56,20 +60,20 @@ fn requests_that_nobody_waits_for_any_more_are_forgotten() {
     let mut batch = batch();
     let mut connection = joined(&mut batch);
     let start = batch.now;
-    let ask = |connection: &mut Connection<Taking>| {
+    let ask = |connection: &mut Connection<Taking>, batch: &BatchContext| {
         let (sender, receiver) = oneshot::channel();
         let asker = Asker {
             sender,
             deadline: Duration::from_secs(60),
         };
         let bytes = encoded(&Message::BarrierRequest, 0);
-        connection.send(bytes, 1, Some(asker), start);
+        connection.send(bytes, 1, Some(asker), batch);
         receiver
     };
     for _ in 0..1000 {
-        drop(ask(&mut connection));
+        drop(ask(&mut connection, &batch));
     }
-    let awaited = ask(&mut connection);
+    let awaited = ask(&mut connection, &batch);
     assert_eq!(connection.requests.xids().count(), 1001);
     connection.handle_timeout(&mut batch).unwrap();
     let [xid] = connection.requests.xids().collect::<Vec<_>>()[..] else {
@@ -79,7 +83,7 @@ fn requests_that_nobody_waits_for_any_more_are_forgotten() {
     connection.handle_input(&reply, &mut batch).unwrap();
     assert!(awaited.recv().unwrap().is_ok());
     // One that is not answered ends.
-    let awaited = ask(&mut connection);
+    let awaited = ask(&mut connection, &batch);
     batch.now = start + Duration::from_secs(59);
     connection.requests.sweep(batch.now);
     assert!(awaited.try_recv().is_err(), "there is time left");

@@ -1,4 +1,4 @@
-//! The part of a connection that outlives its program: see [`urtica_hold`].
+//! The part of a connection that outlives its program, if a holder keeps it: see [`urtica_hold`].
 //!
 //! Input is peeked at, and stays in the socket's queue until it has been handled and the journal has the replies; then it is
 //! discarded. So an incomplete message needs no storage, except before a kernel half: there it is stored in memory that the next
@@ -43,8 +43,6 @@ pub(crate) struct Hold {
     left: usize,
     /// Bytes that were handled but not discarded; they precede those left.
     handled: usize,
-    /// Whether the last peek saw everything that was in the queue.
-    is_drained: bool,
     /// The number of bytes at the end of the output that are not in the journal yet.
     unnoted: usize,
     /// The length of an incomplete message that precedes the queue, and is stored with the kernel half.
@@ -76,7 +74,6 @@ impl Hold {
             id,
             left: 0,
             handled: 0,
-            is_drained: false,
             unnoted,
             fragment: 0,
             stored: Stored::default(),
@@ -147,10 +144,9 @@ impl Hold {
         self.left
     }
 
-    /// Starts to handle `count` peeked bytes; `is_drained` if they were all that was in the queue.
-    pub fn begin_input(&mut self, count: usize, is_drained: bool) {
+    /// Starts to handle `count` peeked bytes.
+    pub fn begin_input(&mut self, count: usize) {
         self.left = count;
-        self.is_drained = is_drained;
     }
 
     /// Notes that all peeked bytes and those before them are handled, except `left`.
@@ -163,11 +159,6 @@ impl Hold {
         self.handled += handled.saturating_sub(self.fragment);
         self.left = left;
         (self.fragment, self.stored.word) = (0, 0);
-    }
-
-    /// Returns whether a message is incomplete, so that nothing can be done until more arrives.
-    pub fn awaits_rest(&self) -> bool {
-        self.is_drained && self.left > 0
     }
 
     /// Notes that `count` bytes were appended to the output.

@@ -1,0 +1,144 @@
+//! A connection whose socket is ready: what it is watched for, and one read.
+
+use super::{Close, Connection};
+use crate::batch::BatchContext;
+use crate::transport::Found;
+use rustix::fd::BorrowedFd;
+
+/// Space before the read for an incomplete frame of the last read; no frame is longer.
+const FRAGMENT_BYTES: usize = 64 << 10;
+
+/// The most that is read from one switch for one batch.
+const READ_BYTES: usize = 256 << 10;
+
+/// The length of the buffer that a shard lends its connections.
+pub(crate) const BUFFER_BYTES: usize = FRAGMENT_BYTES + READ_BYTES;
+
+/// What a wait has found out about a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ready {
+    /// It has input.
+    pub has_input: bool,
+    /// The peer sends nothing more, or the connection has failed.
+    pub is_closed: bool,
+}
+
+/// What to wait for on a connection's socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Interest {
+    pub input: Awaited,
+    /// Whether to wait until there is space for output.
+    pub output: bool,
+}
+
+/// The input to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    /// None: the switch does not read our replies (back-pressure).
+    Nothing,
+    /// Only the end: the kernel half's wake-up, or the ring, announces input.
+    End,
+    /// More than there is: the rest of a message whose beginning stays in the queue.
+    More,
+    Any,
+}
+
+impl Connection {
+    /// The socket, to be watched.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.transport.socket()
+    }
+
+    /// Returns a descriptor that is watched for this connection in addition to the socket, and no longer needs to be.
+    pub fn watched(&mut self) -> Option<BorrowedFd<'_>> {
+        self.transport.watched()
+    }
+
+    /// Whether there is input that was decrypted already, or that waits in the socket.
+    pub fn has_input(&self) -> bool {
+        self.transport.channel().has_input()
+    }
+
+    /// What to wait for.
+    pub fn interest(&self) -> Interest {
+        let transport = &self.transport;
+        let is_others = transport.is_owned_by_kernel() || transport.is_owned_by_ring();
+        let input = match () {
+            _ if transport.is_stalled() => Awaited::Nothing,
+            _ if is_others => Awaited::End,
+            _ if transport.awaits_rest() => Awaited::More,
+            _ => Awaited::Any,
+        };
+        Interest {
+            input,
+            output: transport.is_waiting(),
+        }
+    }
+
+    /// Serves a ready socket: first sends what waits, then, when no replies do, reads into `buffer`, which has
+    /// [`BUFFER_BYTES`].
+    pub fn serve(
+        &mut self,
+        ready: Ready,
+        buffer: &mut [u8],
+        batch: &mut BatchContext,
+    ) -> Result<(), Close> {
+        if self.is_waiting() {
+            self.resume_output(batch)?;
+        }
+        // Otherwise input is in the ring first.
+        let has_input = ready.has_input && !self.transport.is_owned_by_ring();
+        if !self.is_stalled() && (has_input || ready.is_closed) {
+            self.read(buffer, batch)?;
+            // The rest of the message will never arrive.
+            if self.transport.awaits_rest() && ready.is_closed {
+                return Err(Close::ByPeer);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads once, after an incomplete frame that the last read may have left, and handles what was received.
+    fn read(&mut self, buffer: &mut [u8], batch: &mut BatchContext) -> Result<(), Close> {
+        batch.network.shard(batch.shard).counters.reads.add(1);
+        if self.transport.is_owned_by_ring() {
+            // The switch has closed its end: an earlier passing of input may not have been reported yet.
+            self.take_back_from_ring(batch);
+        }
+        let count = match self.transport.receive(&mut buffer[FRAGMENT_BYTES..])? {
+            Some(0) => return Err(Close::ByPeer),
+            Some(count) => count,
+            None => 0,
+        };
+        batch.note_read();
+        let shard = &batch.network.shard(batch.shard).counters;
+        let new = count.saturating_sub(self.transport.left());
+        shard.received_bytes.add(new as u64);
+        match self.transport.note_read(count, count < READ_BYTES) {
+            Found::Answered => return Ok(()),
+            Found::Passed => self.reclaim(batch),
+            Found::Ours => {}
+        }
+        self.handle_events(batch);
+        let start = FRAGMENT_BYTES - self.transport.input_len();
+        self.transport
+            .drain_input(&mut buffer[start..FRAGMENT_BYTES]);
+        self.handle_input(&buffer[start..FRAGMENT_BYTES + count], batch)?;
+        self.flush(batch)
+    }
+
+    /// After a stall: sends waiting output, then handles input that was received before the switch stalled.
+    fn resume_output(&mut self, batch: &mut BatchContext) -> Result<(), Close> {
+        self.flush_backlog(batch)?;
+        if self.is_stalled() {
+            return Ok(());
+        }
+        // The input that a held connection has to handle waits in the socket's queue; here is only the start of a message that
+        // continues there.
+        if !self.transport.is_held() && self.transport.input_len() > 0 {
+            batch.note_read();
+            self.handle_kept_input(batch)?;
+        }
+        self.flush(batch)
+    }
+}

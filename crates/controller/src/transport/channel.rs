@@ -1,0 +1,47 @@
+//! What a connection's bytes leave by: a socket, or memory.
+
+use rustix::fd::BorrowedFd;
+use std::io;
+use urtica_socket::{Stream, is_try_again};
+
+/// The way of a connection's output to the peer.
+pub(crate) trait Channel {
+    /// Sends as many bytes from the front as there is space for, and returns their number; 0 if the caller must wait.
+    fn send(&mut self, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Sends bytes that an earlier call accepted but kept; returns whether it could.
+    fn flush(&mut self) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    /// Whether it keeps something back.
+    fn has_unsent(&self) -> bool {
+        false
+    }
+
+    /// Returns the socket on which a kernel half can answer, if there is one.
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+impl Channel for Stream {
+    fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.write(bytes) {
+            Err(error) if is_try_again(&error) => Ok(0),
+            sent => sent,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<bool> {
+        Stream::flush(self)
+    }
+
+    fn has_unsent(&self) -> bool {
+        Stream::has_unsent(self)
+    }
+
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        self.plain_socket()
+    }
+}

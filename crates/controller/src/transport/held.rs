@@ -1,0 +1,192 @@
+//! A connection that a holder keeps: see `hold.rs`.
+//!
+//! The journal has a handler's replies to a message before the message counts as handled: see [`urtica_hold`].
+
+use super::hold::{Hold, Stored};
+use super::{Channel, Front, Transport, TransportError};
+use rustix::io::Errno;
+use std::io;
+use std::sync::Arc;
+use urtica_hold::{Id, Link};
+
+impl<C: Channel> Transport<C> {
+    /// Adds a newly accepted connection to the holder.
+    ///
+    /// # Errors
+    /// If it cannot be kept; it works without.
+    pub fn hold(&mut self, link: &Arc<Link>, peer: &str) -> io::Result<()> {
+        let socket = self.channel.socket().ok_or(io::ErrorKind::Unsupported)?;
+        self.hold = Some(Box::new(Hold::begin(link, socket, peer)?));
+        Ok(())
+    }
+
+    /// Whether a holder keeps it.
+    pub fn is_held(&self) -> bool {
+        self.hold.is_some()
+    }
+
+    /// Returns its id at the holder, if that keeps the connection and the kernel half that an earlier program left, and this
+    /// program can continue it.
+    pub fn resumable_half(&self) -> Option<Id> {
+        match (&self.front, &self.hold) {
+            (Front::KernelHalf(half), Some(hold)) if !half.is_let_go() => Some(hold.id()),
+            _ => None,
+        }
+    }
+
+    /// Returns the number of bytes of the next read that were seen before.
+    pub fn left(&self) -> usize {
+        self.hold.as_ref().map_or(0, |hold| hold.left())
+    }
+
+    /// Returns whether the queue holds an incomplete message, so that nothing can be done until more arrives.
+    pub fn awaits_rest(&self) -> bool {
+        self.is_drained && self.left() > 0 && !self.is_stalled()
+    }
+
+    /// Notes that all input of this read is handled, except the last `left` bytes.
+    pub fn note_left(&mut self, left: usize) {
+        if let Some(hold) = &mut self.hold {
+            hold.note_left(left);
+        }
+    }
+
+    /// Stores the switch's features reply.
+    pub fn note_features(&mut self, frame: &[u8]) -> Result<(), TransportError> {
+        match &mut self.hold {
+            Some(hold) => Ok(hold.note_features(frame)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Of handled input, this is what is left: the beginning of a message, or, where the switch does not read our replies, more.
+    /// It stays in the queue; in front of a kernel half, the beginning of a message is stored there.
+    #[cold] // so that connections that nobody keeps pay a comparison
+    pub(super) fn keep_in_queue(&mut self, rest: &[u8]) {
+        let is_stalled = self.is_stalled();
+        let Some(hold) = &mut self.hold else {
+            return;
+        };
+        hold.note_left(rest.len());
+        if let Front::KernelHalf(half) = &mut self.front {
+            let may_store = !is_stalled && !half.is_let_go() && hold.left() > 0;
+            if may_store && rest.len() <= half.max_fragment() {
+                if let Some(kept) = half.kept() {
+                    hold.store(kept.store_fragment(rest));
+                }
+            }
+        }
+        self.input.extend_from_slice(&rest[..hold.fragment()]);
+    }
+
+    /// Writes to the journal everything that will be sent, before it is sent: the output from the mailbox, and these replies
+    /// together with the input that they answer. `word` is the session's state, `space` memory for discarded input.
+    #[cold]
+    pub fn commit(
+        &mut self,
+        replies: &[u8],
+        word: u64,
+        space: &mut Vec<u8>,
+    ) -> Result<(), TransportError> {
+        let (Some(hold), Some(socket)) = (&mut self.hold, self.channel.socket()) else {
+            return Ok(());
+        };
+        match self.front.kernel_half() {
+            Some(half) if half.is_owner() => {}
+            half => {
+                let output = self.output.bytes();
+                let discarded = hold.commit(socket, output, replies, word, space)?;
+                if let (Some(half), 1..) = (half, discarded) {
+                    half.note_read(discarded);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Like [`Transport::commit`], for the output from the mailbox only.
+    #[cold]
+    pub fn commit_output(&mut self, word: u64) -> Result<(), TransportError> {
+        let is_owned_by_kernel = self.is_owned_by_kernel();
+        match &mut self.hold {
+            Some(hold) if !is_owned_by_kernel => Ok(hold.note_output(self.output.bytes(), word)?),
+            _ => Ok(()),
+        }
+    }
+
+    /// The program owns the connection again: what precedes its queue is stored with the kernel half.
+    pub(super) fn note_reclaimed(&mut self) {
+        let (Some(hold), Some(half)) = (&mut self.hold, self.front.kernel_half()) else {
+            return;
+        };
+        if let Some(kept) = half.kept() {
+            let bytes = self.input.len();
+            let stored = Stored {
+                taken: kept.taken(),
+                word: kept.fragment_word(bytes),
+            };
+            hold.reclaim(bytes, stored);
+        }
+    }
+
+    /// Has the holder, if there is one, keep what the next program needs of the kernel half. Returns whether it began to by that.
+    pub(super) fn keep_half(&mut self) -> Result<bool, TransportError> {
+        let (Some(hold), Some(half)) = (&mut self.hold, self.front.kernel_half()) else {
+            return Ok(false);
+        };
+        let is_new = half.keep(&hold.keeper())?;
+        if is_new {
+            hold.begin_half()?;
+        }
+        Ok(is_new)
+    }
+
+    /// Continues without the kernel half of an earlier program, once all input that it passed is handled and all its answers are
+    /// written. `word` is the session's state. Returns whether it has.
+    #[cold]
+    pub fn end_half(&mut self, word: u64) -> Result<bool, TransportError> {
+        let (Some(hold), Some(half), Some(socket)) = (
+            &mut self.hold,
+            self.front.kernel_half(),
+            self.channel.socket(),
+        ) else {
+            return Ok(false);
+        };
+        if hold.fragment() > 0 || !half.may_write(socket) {
+            return Ok(false);
+        }
+        let Some(kept) = half.kept() else {
+            return Ok(false);
+        };
+        let Some(progress) = kept.let_go(socket)? else {
+            return Ok(false);
+        };
+        hold.end_half(progress, self.output.bytes(), word)?;
+        self.front = Front::Program;
+        Ok(true)
+    }
+
+    /// Leaves the connection, and its kernel half, which keeps running, to the next program.
+    pub fn leave(&mut self) {
+        if let (Some(_), Some(half)) = (self.hold.take(), self.front.kernel_half()) {
+            if let Some(kept) = half.kept() {
+                kept.leave();
+            }
+        }
+    }
+
+    /// The holder forgets the connection, which ends.
+    pub fn end_hold(&mut self) {
+        if let (Some(hold), Some(socket)) = (self.hold.take(), self.channel.socket()) {
+            hold.end(socket);
+        }
+    }
+}
+
+/// Peeks at a held connection's queue, so that input stays there until it is handled. Returns `None` if there is none.
+pub(super) fn peek(socket: rustix::fd::BorrowedFd, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    match Hold::look(socket, buffer) {
+        Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+        seen => Ok(seen.map(Some)?),
+    }
+}

@@ -1,0 +1,77 @@
+//! Bytes that the channel has not accepted yet.
+
+use crate::backlog::Backlog;
+use std::sync::Arc;
+
+/// Waiting output: replies, and messages from the mailbox.
+#[derive(Default)]
+pub(super) struct Output {
+    bytes: Vec<u8>,
+    /// The number of bytes from the mailbox; the others are replies, which count as the first to be written.
+    counted: usize,
+    /// Counts the bytes from the mailbox, and those that wait in it.
+    backlog: Arc<Backlog>,
+}
+
+impl Output {
+    /// Replaces the waiting bytes by these, of which none are from the mailbox.
+    pub fn resume(&mut self, bytes: Vec<u8>) {
+        self.bytes = bytes;
+    }
+
+    /// Returns the waiting bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Returns the number of waiting bytes that are replies.
+    pub fn replies(&self) -> usize {
+        self.bytes.len() - self.counted
+    }
+
+    /// Counts the bytes that wait in the mailbox and here.
+    pub fn backlog(&self) -> &Arc<Backlog> {
+        &self.backlog
+    }
+
+    /// Appends replies.
+    pub fn add(&mut self, replies: &[u8]) {
+        self.bytes.extend_from_slice(replies);
+    }
+
+    /// Appends messages, of which `counted` bytes are in the backlog.
+    pub fn add_counted(&mut self, messages: &[u8], counted: usize) {
+        self.counted += counted;
+        self.bytes.extend_from_slice(messages);
+    }
+
+    /// Removes the first bytes, which were written.
+    pub fn remove(&mut self, count: usize) {
+        self.bytes.drain(..count);
+    }
+
+    /// Subtracts from the backlog the written bytes that came through the mailbox.
+    pub fn subtract_written(&mut self) {
+        let left = self.counted.min(self.bytes.len());
+        self.backlog.subtract(self.counted - left);
+        self.counted = left;
+    }
+
+    /// Frees memory that nothing uses.
+    pub fn shrink(&mut self) {
+        if self.bytes.is_empty() {
+            self.bytes.shrink_to(0);
+        }
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        self.backlog.close();
+    }
+}
