@@ -1,13 +1,16 @@
 //! Adding and removing controllers while a switch runs: those that it connects to, and the addresses at which it
 //! listens.
 
-use super::{RemoteError, RunError, Runner, Target};
+use super::controllers::{Connection, Controllers};
+use super::{RemoteError, RunError, Target};
+use crate::Switch;
 use rustix::fd::AsFd;
 use socket2::{SockAddr, SockRef};
 use std::io;
-use urtica_socket::{Address, Listener, ListenerId};
+use std::time::Duration;
+use urtica_socket::{Address, Listener, ListenerId, NoTlsConfig};
 
-impl Runner {
+impl Controllers {
     /// Starts listening at an address.
     pub(super) fn insert_listener(&mut self, listener: Listener) -> io::Result<()> {
         let id = self.acceptor.add(listener)?;
@@ -22,10 +25,25 @@ impl Runner {
         self.targets.insert(index, target);
     }
 
-    fn take_number(&mut self) -> usize {
-        let index = self.next_address;
-        self.next_address += 1;
-        index
+    /// Checks that TLS is configured if an address needs it.
+    pub(super) fn check_speaks(&self, address: &Address) -> Result<(), RunError> {
+        match address.is_tls() && !self.acceptor.speaks_tls() {
+            true => Err(NoTlsConfig(address.clone()).into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Checks that TLS is configured if any address needs it.
+    pub(super) fn check_tls(&self) -> Result<(), RunError> {
+        let active = self.targets.values().map(|target| &target.address);
+        let mut all = self.listen_addresses().chain(active);
+        all.try_for_each(|address| self.check_speaks(address))
+    }
+
+    /// Returns the addresses at which it listens, with the ports that the system chose.
+    pub(super) fn listen_addresses(&self) -> impl Iterator<Item = &Address> {
+        let listeners = self.acceptor.listeners();
+        listeners.map(|(_, listener)| listener.address())
     }
 
     /// Adds a listener.
@@ -56,8 +74,6 @@ impl Runner {
         }
         tracing::info!(controller = %target.address, "controller added");
         self.insert_target(target);
-        // The first attempt follows at once.
-        self.next_tick = self.now();
         Ok(())
     }
 
@@ -65,7 +81,12 @@ impl Runner {
     ///
     /// # Errors
     /// [`RemoteError::NoController`] if there is no such address.
-    pub(super) fn remove_controller(&mut self, address: &Address) -> Result<(), RemoteError> {
+    pub(super) fn remove(
+        &mut self,
+        address: &Address,
+        switch: &mut Switch,
+        now: Duration,
+    ) -> Result<(), RemoteError> {
         let mut targets = self.targets.iter();
         let target = targets.find(|(_, target)| target.address == *address);
         let target = target.map(|(&index, _)| index);
@@ -76,10 +97,11 @@ impl Runner {
             .map(|(id, _)| id);
         match (target, listener) {
             (Some(index), _) => {
-                self.close_matching(|connection| connection.target == Some(index));
+                let is_of_target = |connection: &Connection| connection.target == Some(index);
+                self.close_matching(is_of_target, switch, now);
                 self.targets.remove(&index);
             }
-            (None, Some(id)) => self.remove_listener(id),
+            (None, Some(id)) => self.remove_listener(id, switch, now),
             (None, None) => return Err(RemoteError::NoController(address.clone())),
         }
         tracing::info!(%address, "controller removed");
@@ -87,7 +109,7 @@ impl Runner {
     }
 
     /// Removes a listener, and closes the connections whose own address is the listener's.
-    fn remove_listener(&mut self, id: ListenerId) {
+    fn remove_listener(&mut self, id: ListenerId, switch: &mut Switch, now: Duration) {
         self.listeners.retain(|_, other| *other != id);
         let Some(listener) = self.acceptor.remove(id) else {
             return;
@@ -96,19 +118,25 @@ impl Runner {
             return;
         };
         drop(listener);
-        self.close_matching(|connection| {
+        let was_accepted = |connection: &Connection| {
             let own = SockRef::from(&connection.stream.as_fd()).local_addr();
             connection.target.is_none() && own.is_ok_and(|own| is_of_listener(&own, &local))
-        });
+        };
+        self.close_matching(was_accepted, switch, now);
     }
 
     /// Closes the connections that `is_meant` selects.
-    fn close_matching(&mut self, is_meant: impl Fn(&super::Connection) -> bool) {
+    fn close_matching(
+        &mut self,
+        is_meant: impl Fn(&Connection) -> bool,
+        switch: &mut Switch,
+        now: Duration,
+    ) {
         let meant = self.connections.iter();
         let meant = meant.filter(|(_, connection)| is_meant(connection));
         let keys: Vec<_> = meant.map(|(key, _)| key).collect();
         for key in keys {
-            self.close(key, "its address was removed");
+            self.close(key, "its address was removed", switch, now);
         }
     }
 }
@@ -136,10 +164,14 @@ impl NewAddress {
         if address.is_passive() {
             return Ok(Self::Listener(Listener::bind(address)?));
         }
-        let look_up = Target::new(address).map_err(|error: io::Error| RunError::LookUp {
-            address: address.clone(),
-            error,
-        });
-        Ok(Self::Target(look_up?))
+        Ok(Self::Target(look_up(address)?))
     }
+}
+
+/// Looks up the host of an active address.
+pub(super) fn look_up(address: &Address) -> Result<Target, RunError> {
+    Target::new(address).map_err(|error| RunError::LookUp {
+        address: address.clone(),
+        error,
+    })
 }

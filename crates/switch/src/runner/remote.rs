@@ -192,7 +192,9 @@ impl Remote {
     /// [`RemoteError`] if the address cannot be used, or was added already.
     pub fn add_controller(&self, address: &Address) -> Result<(), RemoteError> {
         match NewAddress::open(address)? {
-            NewAddress::Listener(listener) => self.call(|runner| runner.add_listener(listener))?,
+            NewAddress::Listener(listener) => {
+                self.call(|runner| runner.controllers.add_listener(listener))?
+            }
             NewAddress::Target(target) => self.call(|runner| runner.add_target(target))?,
         }
     }

@@ -181,12 +181,21 @@ impl Runner {
     }
 
     fn controller_statuses(&self, now: Duration) -> Vec<ControllerStatus> {
-        let listeners = self.acceptor.listeners().filter_map(|(id, listener)| {
-            let index = self.listeners.iter().find(|(_, other)| **other == id)?.0;
-            let (address, state) = (listener.address().clone(), ControllerState::Listening);
-            Some((*index, ControllerStatus { address, state }))
-        });
-        let targets = self.targets.iter().map(|(&index, target)| {
+        let listeners = self
+            .controllers
+            .acceptor
+            .listeners()
+            .filter_map(|(id, listener)| {
+                let index = self
+                    .controllers
+                    .listeners
+                    .iter()
+                    .find(|(_, other)| **other == id)?
+                    .0;
+                let (address, state) = (listener.address().clone(), ControllerState::Listening);
+                Some((*index, ControllerStatus { address, state }))
+            });
+        let targets = self.controllers.targets.iter().map(|(&index, target)| {
             let (address, state) = (target.address.clone(), target.status(now));
             (index, ControllerStatus { address, state })
         });
@@ -196,7 +205,7 @@ impl Runner {
     }
 
     fn connection_statuses(&self, now: Duration) -> Vec<ConnectionStatus> {
-        let connections = self.connections.iter();
+        let connections = self.controllers.connections.iter();
         let statuses = connections.map(|(_, connection)| ConnectionStatus {
             peer: connection.peer.clone(),
             agreed: self.switch.agent.describe(connection.id),

@@ -4,7 +4,7 @@ use crate::port::memory::{self, MemoryPort};
 use crate::port::testing::{frame, receive};
 use crate::{FrameMemory, PortSpec, SwitchConfig};
 use rustix::event::{PollFd, PollFlags, poll};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicBool;

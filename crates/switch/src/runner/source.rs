@@ -1,0 +1,50 @@
+//! The sources of events, and their numbers in epoll.
+
+use rustix::event::epoll;
+
+/// The source of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    Stop,
+    Port,
+    /// Other threads have packets for controllers.
+    Packets,
+    /// Connections wait to be accepted, or TLS handshakes continue.
+    Acceptor,
+    /// Network interfaces have changed.
+    Links,
+    /// Other threads have tasks.
+    Tasks,
+    Target(usize),
+    Connection(usize),
+}
+
+impl Source {
+    pub fn to_data(self) -> epoll::EventData {
+        let (kind, index) = match self {
+            Self::Stop => (0, 0),
+            Self::Port => (1, 0),
+            Self::Acceptor => (2, 0),
+            Self::Target(index) => (3, index),
+            Self::Connection(index) => (4, index),
+            Self::Packets => (5, 0),
+            Self::Links => (6, 0),
+            Self::Tasks => (7, 0),
+        };
+        epoll::EventData::new_u64(kind << 32 | index as u64)
+    }
+
+    pub fn from_data(data: u64) -> Self {
+        let index = data as u32 as usize;
+        match data >> 32 {
+            0 => Self::Stop,
+            1 => Self::Port,
+            2 => Self::Acceptor,
+            3 => Self::Target(index),
+            5 => Self::Packets,
+            6 => Self::Links,
+            7 => Self::Tasks,
+            _ => Self::Connection(index),
+        }
+    }
+}
