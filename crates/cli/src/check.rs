@@ -1,6 +1,6 @@
 //! `urtica check`: checks a configuration file.
 
-use crate::config::{Effective, FileError, LoadError, Sources, schema};
+use crate::config::{Effective, command_line, sources_of_file};
 use crate::log::log_filtered;
 use crate::run::ask;
 use crate::say::{complain, say};
@@ -8,6 +8,7 @@ use crate::status;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use urtica_apps::Apps;
+use urtica_config::{FileError, LoadError, Sources, schema};
 
 /// Options of `urtica check`.
 #[derive(clap::Args)]
@@ -32,12 +33,13 @@ pub struct CheckArgs {
 /// Checks a file, or prints the schema.
 pub fn run(args: CheckArgs) -> ExitCode {
     let Some(file) = args.file else {
-        say(format_args!("{:#}", schema()));
+        let schema = schema(&command_line(), "The configuration of urtica run");
+        say(format_args!("{schema:#}"));
         return ExitCode::SUCCESS;
     };
     // Only warnings and errors, and not the programs' messages at their start.
     let _ = log_filtered(Some("warn"));
-    match check(&Sources::of_file(&file)) {
+    match check(&sources_of_file(&file)) {
         Ok(effective) if args.dry_run => status::of(dry_run(&file, &effective)),
         Ok(_) => {
             say(format_args!("{}: no errors found", file.display()));
@@ -54,7 +56,7 @@ pub fn run(args: CheckArgs) -> ExitCode {
 
 /// Returns the settings of a controller that starts with this, or the errors with which it would not start.
 pub fn check(sources: &Sources) -> Result<Effective, LoadError> {
-    let effective = sources.load()?;
+    let effective = Effective::load(sources)?;
     if let Some(args) = effective.run_args() {
         let apps = Apps::new(&args.apps, &args.options);
         apps.map_err(|error| effective.place(&error))?;

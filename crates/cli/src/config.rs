@@ -1,20 +1,83 @@
-//! The configuration file of `urtica run`, and its merging with the environment and the command line.
-//!
-//! **What.** A TOML file has the options of the command line: a key is an option's name without dashes, and an option
-//! `--NAME-KEY` of a program is `KEY` in the table `[program.NAME]`. The environment variable of an option is `URTICA_` and
-//! its name in capitals. The command line overrides the environment, and the environment overrides the file.
-//!
-//! **How.** Keys, their types and their checks are derived from the command line's description (`config/option.rs`), so that
-//! an option is described once. Options of file and environment are inserted before the given arguments
-//! (`config/sources.rs`).
+//! The configuration of `urtica run`: see [`urtica_config`].
 
-mod fault;
-mod file;
-mod option;
-mod schema;
-mod sources;
+use crate::Cli;
+use crate::log::parse_filter;
+use crate::run::RunArgs;
+use clap::{CommandFactory, FromArgMatches};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+use urtica_apps::SetupError;
+use urtica_config::{Alias, CommandLine, LoadError, Sources};
 
-pub use fault::Fault;
-pub use file::{FileError, read as read_file};
-pub use schema::schema;
-pub use sources::{Effective, LoadError, Sources};
+/// The options of `urtica run`, from all sources.
+pub struct Effective {
+    pub cli: Cli,
+    /// The values of each option by its name, for comparisons.
+    pub values: BTreeMap<String, Vec<String>>,
+    loaded: urtica_config::Effective,
+}
+
+/// The command line of `urtica run`.
+pub fn command_line() -> CommandLine {
+    let mut line = CommandLine::new(Cli::command, "run", "URTICA");
+    line.programs = urtica_apps::names().collect();
+    line.alias = Some(Alias {
+        option: "log",
+        variable: "RUST_LOG",
+        is_valid: |filter| parse_filter(filter).is_ok(),
+    });
+    line
+}
+
+/// Returns the sources of `urtica run` with these arguments; `None` for other commands, and for help.
+pub fn sources(arguments: Vec<OsString>) -> Option<Sources> {
+    Sources::new(command_line(), arguments, std::env::vars_os())
+}
+
+/// A file alone, for a check.
+pub fn sources_of_file(file: &Path) -> Sources {
+    Sources::of_file(command_line(), file)
+}
+
+impl Effective {
+    /// Combines the sources.
+    ///
+    /// # Errors
+    /// Those of [`Sources::load`].
+    pub fn load(sources: &Sources) -> Result<Self, LoadError> {
+        let mut loaded = sources.load()?;
+        Ok(Self {
+            cli: Cli::from_arg_matches(&loaded.matches)?,
+            values: std::mem::take(&mut loaded.values),
+            loaded,
+        })
+    }
+
+    /// The options of `urtica run`.
+    pub fn run_args(&self) -> Option<&RunArgs> {
+        match &self.cli.command {
+            crate::Command::Run(args) => Some(args),
+            _ => None,
+        }
+    }
+
+    /// Whether a program has this option.
+    pub fn is_of_program(&self, option: &str) -> bool {
+        self.loaded.program_options.contains(option)
+    }
+
+    /// Refuses settings with which the controller cannot start.
+    ///
+    /// # Errors
+    /// All that are in the file, with their places; otherwise the first one.
+    pub fn check_settings(&self) -> Result<(), LoadError> {
+        let refused = self.run_args().map(RunArgs::refused);
+        self.loaded.refuse(refused.unwrap_or_default())
+    }
+
+    /// Returns an error about a program, with its position in the file.
+    pub fn place(&self, error: &SetupError) -> LoadError {
+        self.loaded.place(error.program(), error.to_string())
+    }
+}

@@ -81,7 +81,7 @@ enum Command {
 
 fn main() -> ExitCode {
     // Its options are also in a file and the environment, and are read again while it runs.
-    if let Some(sources) = config::Sources::of_run(std::env::args_os().collect()) {
+    if let Some(sources) = config::sources(std::env::args_os().collect()) {
         return run::run(&sources);
     }
     match Cli::parse().command {

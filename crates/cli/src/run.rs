@@ -7,9 +7,8 @@ mod settings;
 
 pub use args::RunArgs;
 pub use control::ask;
-pub use settings::Refused;
 
-use crate::config::{Effective, LoadError, Sources};
+use crate::config::Effective;
 use crate::log::log_filtered;
 #[cfg(feature = "northbound")]
 use crate::northbound::set_programs;
@@ -25,6 +24,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 use urtica_apps::{self as apps, Apps};
+use urtica_config::{LoadError, Sources};
 use urtica_controller::Controller;
 use urtica_hold::Held;
 #[cfg(feature = "northbound")]
@@ -34,7 +34,7 @@ use urtica_offload::{Driven, Halves, Kernel, LearningSwitch, Mode, RouterKernel,
 
 /// Runs until SIGINT or SIGTERM.
 pub fn run(sources: &Sources) -> ExitCode {
-    let effective = match sources.load() {
+    let effective = match Effective::load(sources) {
         Ok(effective) => effective,
         Err(LoadError::Arguments(error)) => error.exit(),
         Err(error) => {

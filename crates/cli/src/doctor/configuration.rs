@@ -1,8 +1,9 @@
 //! Checks of the configuration file, the environment and the options, as in `urtica check`.
 
 use crate::check::check;
-use crate::config::{Fault, FileError, LoadError, Sources};
+use crate::config::sources_of_file;
 use std::path::Path;
+use urtica_config::{Fault, FileError, LoadError};
 use urtica_doctor::{Finding, quoted};
 
 /// Returns the faults in options, file and environment if they are already known, and otherwise those in the file.
@@ -13,7 +14,7 @@ pub fn look(error: Option<&LoadError>, file: Option<&Path>) -> Vec<Finding> {
     let Some(file) = file else {
         return Vec::new();
     };
-    match check(&Sources::of_file(file)) {
+    match check(&sources_of_file(file)) {
         Ok(_) => vec![Finding::ok(
             "configuration",
             format!("{} has no fault.", file.display()),
@@ -35,7 +36,7 @@ fn findings_of(error: &LoadError) -> Vec<Finding> {
             let command = format!("unset {}", quoted(variable));
             vec![Finding::problem("variable-wrong", sentence(error)).command(command)]
         }
-        LoadError::Programs(_) | LoadError::Arguments(_) | LoadError::Setting { .. } => {
+        _ => {
             let command = "urtica run --help";
             vec![Finding::problem("options-wrong", sentence(error)).command(command)]
         }

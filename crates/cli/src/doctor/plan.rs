@@ -2,9 +2,10 @@
 
 use super::DoctorArgs;
 use crate::Command;
-use crate::config::{Effective, LoadError, Sources};
+use crate::config::{Effective, sources};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use urtica_config::LoadError;
 use urtica_doctor::Plan;
 
 /// The settings for the check of certificates.
@@ -29,8 +30,8 @@ pub fn of(args: &DoctorArgs) -> (Plan, Option<LoadError>) {
         .map(str::to_owned)
         .into_iter()
         .chain(words);
-    let sources = Sources::of_run(words.map(OsString::from).collect());
-    let (plan, error) = match sources.map(|sources| sources.load()) {
+    let sources = sources(words.map(OsString::from).collect());
+    let (plan, error) = match sources.map(|sources| Effective::load(&sources)) {
         Some(Ok(effective)) => {
             // Faults of the file are found by the check of the file, those of TLS by the check of certificates.
             let refused = effective.check_settings().err().filter(

@@ -6,7 +6,7 @@
 use super::args::RunArgs;
 use super::control::{Question, listen};
 use crate::Command;
-use crate::config::{Effective, FileError, LoadError, Sources};
+use crate::config::Effective;
 use crate::log::LogFilter;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread;
 use urtica_apps::{AppChange, Apps};
+use urtica_config::{FileError, LoadError, Sources};
 use urtica_controller::{Controller, FlowChange, Running};
 use urtica_wire::{FlowModCommand, Message};
 
@@ -146,7 +147,7 @@ impl Live {
         file: PathBuf,
     ) -> Result<String, String> {
         let text = |error: LoadError| error.to_string();
-        let new = self.sources.with_file(file).load().map_err(text)?;
+        let new = Effective::load(&self.sources.with_file(file)).map_err(text)?;
         new.check_settings().map_err(text)?;
         let Command::Run(args) = &new.cli.command else {
             return Ok(String::new());
@@ -214,7 +215,7 @@ impl Live {
         apps: &mut Option<Apps>,
         follow: &dyn Follow,
     ) -> Result<(), LoadError> {
-        let new = self.sources.load()?;
+        let new = Effective::load(&self.sources)?;
         new.check_settings()?;
         let Command::Run(args) = &new.cli.command else {
             return Ok(());
@@ -260,7 +261,7 @@ impl Live {
             .collect();
         differ.sort();
         differ.dedup();
-        let is_of_programs = |name: &String| name == PROGRAMS || new.program_options.contains(name);
+        let is_of_programs = |name: &String| name == PROGRAMS || new.is_of_program(name);
         differ.into_iter().partition(is_of_programs)
     }
 

@@ -5,25 +5,8 @@
 use super::args::{Offload, RunArgs, kernel_mode};
 use std::fmt::Display;
 use std::path::Path;
+use urtica_config::Refused;
 use urtica_controller::Error;
-
-/// A setting with which the controller cannot start.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Refused {
-    /// The name of the option.
-    pub option: &'static str,
-    /// The found and the expected value.
-    pub problem: String,
-}
-
-impl Refused {
-    fn new(option: &'static str, problem: impl Display) -> Self {
-        Self {
-            option,
-            problem: problem.to_string(),
-        }
-    }
-}
 
 impl RunArgs {
     /// The settings with which the controller cannot start. Reads the files that they name, and changes nothing. Programs' settings are
@@ -31,24 +14,24 @@ impl RunArgs {
     pub fn refused(&self) -> Vec<Refused> {
         let mut refused = Vec::new();
         if let Err(error) = self.controller.check() {
-            refused.push(Refused::new(self.option_of(&error), error));
+            refused.push(refused_setting(self.option_of(&error), error));
         }
         #[cfg(feature = "northbound")]
         if let Err((option, error)) = self.northbound.config() {
-            refused.push(Refused::new(option, error));
+            refused.push(refused_setting(option, error));
         }
         let control = self.control.as_deref().map(check_socket);
         if let Some(Err(problem)) = control {
-            refused.push(Refused::new("control", format!("--control: {problem}")));
+            refused.push(refused_setting("control", format!("--control: {problem}")));
         }
         if let Err(problem) = refuse_hold(self) {
-            refused.push(Refused::new("hold", problem));
+            refused.push(refused_setting("hold", problem));
         }
         // A file may leave its programs to the command line.
         if !self.apps.is_empty() {
             let offload = kernel_mode(self).map(drop);
             if let Err(problem) = offload.and_then(|()| refuse_unseen(self)) {
-                refused.push(Refused::new("offload", problem));
+                refused.push(refused_setting("offload", problem));
             }
         }
         refused
@@ -115,5 +98,12 @@ fn check_socket(file: &Path) -> Result<(), String> {
             "cannot listen at {shown}: the folder {} cannot be used: {error}; expected one that exists",
             folder.display()
         )),
+    }
+}
+
+fn refused_setting(option: &'static str, problem: impl Display) -> Refused {
+    Refused {
+        option,
+        problem: problem.to_string(),
     }
 }

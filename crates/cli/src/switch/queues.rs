@@ -12,13 +12,13 @@
 //! priority = 0
 //! ```
 
-use crate::config::{Fault, FileError, read_file};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::Spanned;
+use urtica_config::{Fault, FileError, read_file};
 use urtica_switch::{PortQueues, Queue, QueueError, Switch};
 use urtica_topology::spec::bandwidth_bps;
 

@@ -1,7 +1,8 @@
 //! Reads a configuration file, or reports all of its errors.
 
-use super::fault::{Fault, Problem};
-use super::option::{Kind, PROGRAM, PROGRAMS, RunOption, all, unexpected};
+use crate::CommandLine;
+use crate::fault::{Fault, Problem};
+use crate::option::{Kind, PROGRAM, PROGRAMS, RunOption, all, unexpected};
 use clap::Command;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,22 +13,35 @@ use toml::de::{DeTable, DeValue};
 /// The longest file that is read.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// A file's options: the values of each, by name.
+/// The values of options, by the options' names.
 pub type Values = BTreeMap<String, Vec<String>>;
 
 /// Why a configuration file cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FileError {
+    /// The system cannot read it.
     #[error("the configuration cannot be read from '{}': {error}; expected a file in TOML", file.display())]
     Read {
+        /// Its path.
         file: PathBuf,
+        /// The system's error.
         error: std::io::Error,
     },
+    /// It is longer than a megabyte.
     #[error("the configuration '{}' is longer than {MAX_BYTES} bytes", file.display())]
-    TooLong { file: PathBuf },
+    TooLong {
+        /// Its path.
+        file: PathBuf,
+    },
     /// One line or more for each fault.
     #[error("{}", lines(file, faults))]
-    Faults { file: PathBuf, faults: Vec<Fault> },
+    Faults {
+        /// Its path.
+        file: PathBuf,
+        /// All faults, in order.
+        faults: Vec<Fault>,
+    },
 }
 
 fn lines(file: &Path, faults: &[Fault]) -> String {
@@ -37,7 +51,10 @@ fn lines(file: &Path, faults: &[Fault]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A file's text.
+/// Returns a file's text.
+///
+/// # Errors
+/// If it cannot be read, or is longer than a megabyte.
 pub fn read(file: &Path) -> Result<String, FileError> {
     let cannot = |error| FileError::Read {
         file: file.to_owned(),
@@ -65,12 +82,13 @@ pub struct Parsed {
 ///
 /// # Errors
 /// All that is wrong in it.
-pub fn parse(text: &str, run: &Command) -> Result<Parsed, Vec<Fault>> {
+pub fn parse(text: &str, line: &CommandLine, run: &Command) -> Result<Parsed, Vec<Fault>> {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut reader = Reader {
         text,
+        line,
         run,
-        options: all(run),
+        options: all(line, run),
         parsed: Parsed::default(),
         faults: Vec::new(),
     };
@@ -93,6 +111,7 @@ pub fn parse(text: &str, run: &Command) -> Result<Parsed, Vec<Fault>> {
 
 struct Reader<'a> {
     text: &'a str,
+    line: &'a CommandLine,
     run: &'a Command,
     options: Vec<RunOption<'a>>,
     parsed: Parsed,
@@ -133,7 +152,7 @@ impl Reader<'_> {
         let mut known: Vec<_> = known.collect();
         known.dedup();
         let Some(program) = known.iter().find(|known| **known == found) else {
-            let problem = match urtica_apps::names().any(|name| name == found) {
+            let problem = match self.line.programs.contains(&found) {
                 true => format!("the program '{found}' has no settings"),
                 false => format!("there is no program '{found}'"),
             };

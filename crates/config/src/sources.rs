@@ -1,38 +1,42 @@
 //! Command line, environment and file together.
 
-use super::Fault;
-use super::file::{self, FileError, Parsed, Values};
-use super::option::{Kind, RunOption, all};
-use crate::Cli;
-use crate::log::parse_filter;
-use crate::run::{Refused, RunArgs};
+use crate::CommandLine;
+use crate::fault::Fault;
+use crate::file::{self, FileError, Parsed, Values};
+use crate::option::{Kind, RunOption, all};
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
+use clap::{ArgMatches, Command};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use urtica_apps::SetupError;
-
-/// The variable that names the file.
-const CONFIG: &str = "URTICA_CONFIG";
 
 /// The separator of an option's values in its variable.
 const SEPARATOR: char = ';';
 
 /// Why options cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LoadError {
+    /// The file cannot.
     #[error(transparent)]
     File(#[from] FileError),
+    /// A variable cannot.
     #[error("the variable {variable} cannot be used: {problem}")]
-    Variable { variable: String, problem: String },
-    /// On the command line or in the environment: the controller cannot start with it.
-    #[error("{problem}")]
-    Setting {
-        option: &'static str,
+    Variable {
+        /// Its name.
+        variable: String,
+        /// What is wrong, and what was expected.
         problem: String,
     },
-    /// The controller cannot run these programs while it runs.
+    /// A setting of the command line or of the environment, with which the program cannot start.
+    #[error("{problem}")]
+    Setting {
+        /// The name of the option.
+        option: &'static str,
+        /// What is wrong, and what was expected.
+        problem: String,
+    },
+    /// The running program cannot have these programs.
     #[error("{0}")]
     Programs(String),
     /// On the command line, or only in the combination of all.
@@ -48,22 +52,35 @@ fn sentence(error: &clap::Error) -> String {
     lines.join(" ").trim_start_matches("error: ").to_owned()
 }
 
+/// A setting with which the program cannot start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The name of the option.
+    pub option: &'static str,
+    /// The found and the expected value.
+    pub problem: String,
+}
+
 /// The sources of options.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Sources {
+    line: CommandLine,
     /// The command line, from the program's name on.
     arguments: Vec<OsString>,
     /// The options that it gives, by id.
     given: BTreeSet<String>,
-    file: Option<PathBuf>,
     /// The absolute path of the file, so that it is found again after a change of directory.
+    file: Option<PathBuf>,
     variables: BTreeMap<String, String>,
 }
 
 /// The combination of all sources.
+#[derive(Debug)]
+#[non_exhaustive]
 pub struct Effective {
-    pub cli: Cli,
-    /// The values of each option by its name, for comparisons.
+    /// What the command line's parser has read.
+    pub matches: ArgMatches,
+    /// The values of each option by its name, with defaults.
     pub values: BTreeMap<String, Vec<String>>,
     /// The names of the options that programs have.
     pub program_options: BTreeSet<String>,
@@ -74,30 +91,37 @@ pub struct Effective {
 }
 
 impl Sources {
-    /// Returns the sources of `urtica run`; `None` for other commands, and for help.
-    pub fn of_run(arguments: Vec<OsString>) -> Option<Self> {
+    /// Returns the sources of the subcommand; `None` for other commands, and for help. `variables` is the environment.
+    pub fn new(
+        line: CommandLine,
+        arguments: Vec<OsString>,
+        variables: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Option<Self> {
         // Errors are reported when all sources are known.
-        let lenient = Cli::command().ignore_errors(true);
+        let lenient = (line.describe)().ignore_errors(true);
         let matches = lenient.try_get_matches_from(&arguments).ok()?;
-        let matches = matches.subcommand_matches("run")?;
-        let given = given(matches);
-        let file = matches.get_one::<PathBuf>("config").cloned();
-        let file = file.or_else(|| std::env::var_os(CONFIG).map(PathBuf::from));
-        let variables = std::env::vars_os().filter_map(|(name, value)| {
+        let matches = matches.subcommand_matches(line.subcommand)?;
+        let variables = variables.into_iter().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });
+        let variables: BTreeMap<_, _> = variables.collect();
+        let file = matches.try_get_one::<PathBuf>("config").ok().flatten();
+        let named = || Some(variables.get(&format!("{}_CONFIG", line.prefix))?.into());
+        let file = file.cloned().or_else(named);
         Some(Self {
+            given: given(matches),
+            line,
             arguments,
-            given,
             file: file.map(|file| std::path::absolute(&file).unwrap_or(file)),
-            variables: variables.collect(),
+            variables,
         })
     }
 
     /// A file alone, for a check.
-    pub fn of_file(file: &Path) -> Self {
+    pub fn of_file(line: CommandLine, file: &Path) -> Self {
         Self {
-            arguments: vec!["urtica".into(), "run".into()],
+            arguments: vec!["".into(), line.subcommand.into()],
+            line,
             given: BTreeSet::new(),
             file: Some(file.to_owned()),
             variables: BTreeMap::new(),
@@ -112,6 +136,7 @@ impl Sources {
         }
     }
 
+    /// Returns the file, if there is one.
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
@@ -120,18 +145,20 @@ impl Sources {
     ///
     /// # Errors
     /// All errors in the file; an error elsewhere.
+    ///
+    /// # Panics
+    /// If the description lacks the subcommand.
     pub fn load(&self) -> Result<Effective, LoadError> {
         let text = self.file.as_deref().map(file::read).transpose()?;
         let text = text.unwrap_or_default();
-        let mut cli = Cli::command();
-        let run = run_of(&mut cli);
-        let mut parsed = file::parse(&text, run).map_err(|faults| FileError::Faults {
-            file: self.file.clone().unwrap_or_default(),
-            faults,
+        let run = self.line.subcommand();
+        let mut parsed = file::parse(&text, &self.line, &run).map_err(|faults| {
+            let file = self.file.clone().unwrap_or_default();
+            FileError::Faults { file, faults }
         })?;
-        let options = all(run);
+        let options = all(&self.line, &run);
         let mut values = parsed.values.clone();
-        let in_environment = self.in_environment(&options, run)?;
+        let in_environment = self.in_environment(&options, &run)?;
         parsed
             .places
             .retain(|name, _| !in_environment.contains_key(name));
@@ -142,11 +169,11 @@ impl Sources {
         });
         parsed.places.retain(|name, _| values.contains_key(name));
         let arguments = self.arguments_with(&options, &values);
-        let matches = Cli::command().try_get_matches_from(arguments)?;
-        let values = values_of(&options, &matches);
+        let matches = (self.line.describe)().try_get_matches_from(arguments)?;
+        let values = values_of(self.line.subcommand, &options, &matches);
         let of_programs = options.iter().filter(|option| option.program.is_some());
         Ok(Effective {
-            cli: Cli::from_arg_matches(&matches)?,
+            matches: matches.clone(),
             values,
             program_options: of_programs.map(|option| option.name.to_owned()).collect(),
             parsed,
@@ -165,7 +192,7 @@ impl Sources {
         for option in options {
             let variable = option.variable();
             let said = self.variables.get(&variable);
-            let Some(value) = said.or_else(|| self.rust_log(option)) else {
+            let Some(value) = said.or_else(|| self.alias(option)) else {
                 continue;
             };
             let parts: Vec<String> = match option.kind {
@@ -194,13 +221,14 @@ impl Sources {
         Ok(values)
     }
 
-    /// Returns RUST_LOG for its option, unless it is invalid.
-    fn rust_log(&self, option: &RunOption<'_>) -> Option<&String> {
-        let value = self
-            .variables
-            .get("RUST_LOG")
-            .filter(|_| option.name == "log");
-        value.filter(|value| parse_filter(value).is_ok())
+    /// Returns the value of the other variable for this option, unless it is invalid.
+    fn alias(&self, option: &RunOption<'_>) -> Option<&String> {
+        let alias = self
+            .line
+            .alias
+            .filter(|alias| alias.option == option.name)?;
+        let value = self.variables.get(alias.variable)?;
+        (alias.is_valid)(value).then_some(value)
     }
 
     /// The command line, with these options in front of those that it gives itself.
@@ -221,29 +249,15 @@ impl Sources {
 }
 
 impl Effective {
-    /// The options of `urtica run`.
-    pub fn run_args(&self) -> Option<&RunArgs> {
-        match &self.cli.command {
-            crate::Command::Run(args) => Some(args),
-            _ => None,
-        }
-    }
-
-    /// Refuses settings with which the controller cannot start.
+    /// Refuses settings with which the program cannot start.
     ///
     /// # Errors
     /// All that are in the file, with their places; otherwise the first one.
-    pub fn check_settings(&self) -> Result<(), LoadError> {
-        let refused = self.run_args().map(RunArgs::refused).unwrap_or_default();
-        let faults: Vec<_> = refused
-            .iter()
-            .filter_map(|one| self.fault_of(one))
-            .collect();
+    pub fn refuse(&self, refused: Vec<Refused>) -> Result<(), LoadError> {
+        let faults = refused.iter().filter_map(|one| self.fault_of(one));
+        let faults: Vec<_> = faults.collect();
         if !faults.is_empty() {
-            return Err(LoadError::File(FileError::Faults {
-                file: self.file.clone().unwrap_or_default(),
-                faults,
-            }));
+            return Err(self.faults(faults));
         }
         match refused.into_iter().next() {
             Some(Refused { option, problem }) => Err(LoadError::Setting { option, problem }),
@@ -257,28 +271,25 @@ impl Effective {
         Some(Fault::new(&self.text, place, refused.problem.as_str()))
     }
 
-    /// Returns an error about a program, with its position in the file.
-    pub fn place(&self, error: &SetupError) -> LoadError {
-        let name = error.program();
-        let place = self.parsed.programs.get(name).cloned();
+    /// Returns a problem with a program as an error, with the program's position in the file.
+    pub fn place(&self, program: &str, problem: String) -> LoadError {
+        let place = self.parsed.programs.get(program).cloned();
         let place = place.or_else(|| {
-            let table = format!("[program.{name}]");
+            let table = format!("[program.{program}]");
             let start = self.text.find(&table)?;
             Some(start..start + table.len())
         });
-        let fault = Fault::new(&self.text, place.unwrap_or_default(), error.to_string());
-        LoadError::File(FileError::Faults {
-            file: self.file.clone().unwrap_or_default(),
-            faults: vec![fault],
-        })
+        self.faults(vec![Fault::new(
+            &self.text,
+            place.unwrap_or_default(),
+            problem,
+        )])
     }
-}
 
-/// The description of `urtica run`.
-pub fn run_of(cli: &mut Command) -> &Command {
-    cli.build();
-    cli.find_subcommand("run")
-        .expect("urtica has the subcommand run")
+    fn faults(&self, faults: Vec<Fault>) -> LoadError {
+        let file = self.file.clone().unwrap_or_default();
+        LoadError::File(FileError::Faults { file, faults })
+    }
 }
 
 /// The options that the command line itself gives, by id.
@@ -289,8 +300,12 @@ fn given(matches: &ArgMatches) -> BTreeSet<String> {
 }
 
 /// The values of each option by name, with defaults.
-fn values_of(options: &[RunOption<'_>], matches: &ArgMatches) -> BTreeMap<String, Vec<String>> {
-    let Some(matches) = matches.subcommand_matches("run") else {
+fn values_of(
+    subcommand: &str,
+    options: &[RunOption<'_>],
+    matches: &ArgMatches,
+) -> BTreeMap<String, Vec<String>> {
+    let Some(matches) = matches.subcommand_matches(subcommand) else {
         return BTreeMap::new();
     };
     let value = |option: &RunOption<'_>| {

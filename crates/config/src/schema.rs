@@ -1,25 +1,23 @@
 //! The JSON Schema of the configuration file, made of the command line's description.
 
-use super::option::{Kind, PROGRAM, PROGRAMS, RunOption, all};
-use super::sources::run_of;
-use crate::Cli;
-use clap::CommandFactory;
+use crate::CommandLine;
+use crate::option::{Kind, PROGRAM, PROGRAMS, RunOption, all};
 use serde_json::{Map, Value, json};
 
-/// The schema, for editors and other tools.
-pub fn schema() -> Value {
-    let mut cli = Cli::command();
-    let options = all(run_of(&mut cli));
+/// Returns the schema of the subcommand's file, for editors and other tools. `title` says what the file is.
+pub fn schema(line: &CommandLine, title: &str) -> Value {
+    let run = line.subcommand();
+    let options = all(line, &run);
     let mut properties = Map::new();
     let mut programs = Map::new();
     for option in &options {
         match option.program {
             None => {
-                properties.insert(option.key().to_owned(), property(option));
+                properties.insert(option.key().to_owned(), property(line, option));
             }
             Some(program) => {
                 let table = programs.entry(program).or_insert_with(|| table(Map::new()));
-                table["properties"][option.key()] = property(option);
+                table["properties"][option.key()] = property(line, option);
             }
         }
     }
@@ -28,7 +26,7 @@ pub fn schema() -> Value {
     properties.insert(PROGRAM.into(), of_programs);
     let mut schema = table(properties);
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
-    schema["title"] = json!("The configuration of urtica run");
+    schema["title"] = json!(title);
     schema
 }
 
@@ -41,7 +39,7 @@ fn table(properties: Map<String, Value>) -> Value {
     })
 }
 
-fn property(option: &RunOption<'_>) -> Value {
+fn property(line: &CommandLine, option: &RunOption<'_>) -> Value {
     let text = match option.words() {
         words if words.is_empty() => json!({ "type": "string" }),
         words => json!({ "type": "string", "enum": words }),
@@ -53,7 +51,7 @@ fn property(option: &RunOption<'_>) -> Value {
         Kind::Text => text,
         Kind::List if option.name == PROGRAMS => json!({
             "type": "array",
-            "items": { "enum": urtica_apps::names().collect::<Vec<_>>() },
+            "items": { "enum": line.programs },
             "uniqueItems": true,
         }),
         Kind::List => json!({

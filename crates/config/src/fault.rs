@@ -73,11 +73,12 @@ impl Fault {
 }
 
 impl Fault {
-    /// Returns the sort key.
+    /// Returns its line and column, from 1 on, which is also the order of faults.
     pub fn position(&self) -> (usize, usize) {
         (self.line, self.column)
     }
 
+    /// Returns what is wrong.
     pub fn problem(&self) -> &Problem {
         &self.problem
     }

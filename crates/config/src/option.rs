@@ -1,6 +1,7 @@
-//! The options of `urtica run`, as its command line describes them.
+//! The options of a subcommand, as its command line describes them.
 
-use super::fault::Problem;
+use crate::CommandLine;
+use crate::fault::Problem;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command};
 use std::any::TypeId;
@@ -44,8 +45,9 @@ impl Kind {
     }
 }
 
-/// An option of `urtica run`.
+/// An option of the subcommand.
 pub struct RunOption<'a> {
+    line: &'a CommandLine,
     arg: &'a Arg,
     /// Its name in the file and on the command line, without dashes.
     pub name: &'a str,
@@ -55,7 +57,7 @@ pub struct RunOption<'a> {
 }
 
 impl<'a> RunOption<'a> {
-    fn of(arg: &'a Arg) -> Option<Self> {
+    fn of(line: &'a CommandLine, arg: &'a Arg) -> Option<Self> {
         let name = match arg.get_id().as_str() {
             APPS => PROGRAMS,
             _ => arg.get_long()?,
@@ -64,8 +66,9 @@ impl<'a> RunOption<'a> {
             return None;
         }
         let is_of_program = arg.get_help_heading() == Some("Options of programs");
-        let program = is_of_program.then(|| program_of(name)).flatten();
+        let program = is_of_program.then(|| line.program_of(name)).flatten();
         Some(Self {
+            line,
             arg,
             name,
             kind: kind(arg),
@@ -88,7 +91,8 @@ impl<'a> RunOption<'a> {
 
     /// Its environment variable.
     pub fn variable(&self) -> String {
-        format!("URTICA_{}", self.name.to_uppercase().replace('-', "_"))
+        let name = self.name.to_uppercase().replace('-', "_");
+        format!("{}_{name}", self.line.prefix)
     }
 
     pub fn help(&self) -> String {
@@ -121,10 +125,11 @@ impl<'a> RunOption<'a> {
     /// Why it cannot have this value.
     pub fn check(&self, run: &Command, value: &str) -> Result<(), Problem> {
         if self.id() == APPS {
-            return check_program(value);
+            return self.check_program(value);
         }
         let arguments = self.arguments(&[value.to_owned()]);
-        let arguments = ["run".to_owned()].into_iter().chain(arguments);
+        let name = self.line.subcommand.to_owned();
+        let arguments = std::iter::once(name).chain(arguments);
         let Err(error) = run.clone().try_get_matches_from(arguments) else {
             return Ok(());
         };
@@ -147,32 +152,20 @@ impl<'a> RunOption<'a> {
         }
     }
 
+    fn check_program(&self, name: &str) -> Result<(), Problem> {
+        let known = &self.line.programs;
+        if known.contains(&name) {
+            return Ok(());
+        }
+        let text = format!("there is no control program '{name}'");
+        Err(unexpected(&text, name, known.iter().copied()))
+    }
+
     fn wrong_word(&self, value: &str) -> Problem {
         let words = self.words();
         let text = format!("'{value}' is no {}", self.name);
         unexpected(&text, value, words.iter().map(String::as_str))
     }
-}
-
-fn check_program(name: &str) -> Result<(), Problem> {
-    let known: Vec<_> = urtica_apps::names().collect();
-    match known.contains(&name) {
-        true => Ok(()),
-        false => {
-            let text = format!("there is no control program '{name}'");
-            Err(unexpected(&text, name, known.into_iter()))
-        }
-    }
-}
-
-fn program_of(name: &str) -> Option<&'static str> {
-    let is_prefix = |program: &&str| {
-        let own = name.strip_prefix(program);
-        own.is_some_and(|own| own.starts_with('-'))
-    };
-    urtica_apps::names()
-        .filter(is_prefix)
-        .max_by_key(|program| program.len())
 }
 
 fn kind(arg: &Arg) -> Kind {
@@ -204,9 +197,12 @@ fn has_own_parser(arg: &Arg) -> bool {
     !names.iter().any(|name| numbers.contains(&name.as_str()))
 }
 
-/// All options of `urtica run` that can be in a file.
-pub fn all(run: &Command) -> Vec<RunOption<'_>> {
-    run.get_arguments().filter_map(RunOption::of).collect()
+/// Returns all options of the subcommand that can be in a file.
+pub fn all<'a>(line: &'a CommandLine, run: &'a Command) -> Vec<RunOption<'a>> {
+    let arguments = run.get_arguments();
+    arguments
+        .filter_map(|argument| RunOption::of(line, argument))
+        .collect()
 }
 
 /// The word that is nearest to this one, if it is near.
