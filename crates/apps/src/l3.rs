@@ -22,7 +22,9 @@
 //! [`Network`].
 
 mod config;
+mod flow;
 pub(crate) mod frames;
+mod handler;
 mod kernel;
 mod unresolved;
 
@@ -32,7 +34,9 @@ pub use kernel::{L3Fact, L3Kernel, L3Session};
 use crate::paths::{Paths, is_in};
 use crate::registry::{About, Forwards, ProgramOptions, Row, Service, Setup};
 use config::NextHop;
+use flow::{FlowKey, Handed};
 use frames::Failure;
+use handler::L3Handler;
 use kernel::Forgetting;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
@@ -45,15 +49,14 @@ use std::{fs, io};
 use unresolved::{Due, Lookup, Unresolved};
 use urtica_controller::hold::Id;
 use urtica_controller::{
-    Background, EntryOptions, KernelHalf, Network, Ports, Program, ProgramId, Switch,
-    SwitchHandler, SwitchInfo,
+    Background, EntryOptions, Network, Ports, Program, ProgramId, Switch, SwitchHandler, SwitchInfo,
 };
 use urtica_services::{Discovery, Flow, Host, Hosts, PortRole, Provisioner, Routes};
 use urtica_topology::{Path, PortId};
-use urtica_wire::packet::{Arp, EthernetView, Headers, Ipv4View, arp, ether_type, ip_proto};
+use urtica_wire::packet::{Arp, Ipv4View, arp, ip_proto};
 use urtica_wire::{
-    Action, AsyncConfig, BufferId, DatapathId, List, MacAddr, Match, Message, PacketIn, PacketOut,
-    PortNo, Version,
+    Action, AsyncConfig, BufferId, DatapathId, List, MacAddr, Message, PacketIn, PacketOut, PortNo,
+    Version,
 };
 
 /// The priority of entries: above programs that just forward.
@@ -138,50 +141,6 @@ impl L3Config {
             file: file.to_owned(),
             error,
         })
-    }
-}
-
-/// A flow: packets of a host through a gateway to an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct FlowKey {
-    src: MacAddr,
-    gateway: MacAddr,
-    dst: Ipv4Addr,
-}
-
-impl FlowKey {
-    fn match_(&self) -> Match<'static> {
-        Match::any()
-            .eth_src(self.src)
-            .eth_dst(self.gateway)
-            .untagged()
-            .eth_type(ether_type::IPV4)
-            .ipv4_dst(self.dst)
-    }
-
-    /// The hash by which flows spread over paths.
-    fn hash(&self) -> u64 {
-        self.src.to_u64().rotate_left(16) ^ u64::from(self.dst.to_bits())
-    }
-}
-
-/// A packet sent to a gateway for forwarding.
-struct Handed<'a> {
-    gateway: &'a Interface,
-    src: MacAddr,
-    at: PortId,
-    /// The IPv4 packet.
-    bytes: &'a [u8],
-}
-
-impl Handed<'_> {
-    /// The flow to an address that the packet is of.
-    fn key(&self, dst: Ipv4Addr) -> FlowKey {
-        FlowKey {
-            src: self.src,
-            gateway: self.gateway.mac,
-            dst,
-        }
     }
 }
 
@@ -336,167 +295,6 @@ impl Program for L3 {
         background.spawn("l3", shared.resolve(own));
         let (shared, own) = (Arc::clone(&self.0), background.clone());
         background.spawn("l3-paths", shared.keep_paths(own));
-    }
-}
-
-/// The handler of one switch.
-struct L3Handler {
-    shared: Arc<Shared>,
-    /// The current second, and how many ICMP errors were sent in it.
-    errors: (u32, u32),
-    /// The kernel half's session, if there is one.
-    session: Option<Box<dyn L3Session>>,
-}
-
-impl SwitchHandler for L3Handler {
-    fn switch_up(&mut self, switch: &mut Switch) {
-        let kernel = self.shared.kernel.get();
-        if let Some(kernel) = kernel.filter(|_| self.session.is_none()) {
-            let program = switch.network().program();
-            self.session = kernel.open(switch.info(), program, &self.shared.hosts);
-        }
-        self.shared
-            .table_id
-            .store(switch.table(), Ordering::Relaxed);
-        // OpenFlow 1.0 cannot configure this, and does not decrement TTLs.
-        if switch.info().version != Version::Of10 {
-            let _ = switch.send(&Message::SetAsync(ALL_AND_EXPIRED));
-        }
-    }
-
-    fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
-        let Ok(ethernet) = EthernetView::new(packet.data) else {
-            return;
-        };
-        let shared = Arc::clone(&self.shared);
-        let gateway = shared.config.by_mac(packet.eth_dst());
-        match (ethernet.ether_type(), gateway) {
-            (ether_type::ARP, _) => {
-                if let Some(asked) = Headers::parse(packet.data).arp {
-                    shared.answer(switch, packet, &asked);
-                    self.tell_of_question(switch, packet, &asked);
-                }
-            }
-            (ether_type::IPV4, Some(gateway)) => {
-                let at = PortId::new(switch.datapath_id(), packet.in_port);
-                let handed = Handed {
-                    gateway,
-                    src: packet.eth_src(),
-                    at,
-                    bytes: ethernet.payload(),
-                };
-                self.take(switch, &handed);
-                self.tell_of_packet(&handed);
-            }
-            _ => {}
-        }
-        if gateway.is_some() {
-            switch.consume();
-        }
-    }
-
-    fn kernel_half(&mut self) -> Option<Box<dyn KernelHalf>> {
-        self.session.as_mut()?.kernel_half()
-    }
-
-    fn may_have_kernel_half(&self) -> bool {
-        self.session.is_some()
-    }
-
-    fn kernel_half_for_all(&mut self) -> Option<Box<dyn KernelHalf>> {
-        self.kernel_half()
-    }
-}
-
-/// Facts for the kernel half. They are looked up again, independently of what was done with the packet.
-impl L3Handler {
-    /// Tells the kernel half the facts by which a request for a gateway was answered.
-    fn tell_of_question(&mut self, switch: &Switch, packet: &PacketIn, asked: &Arp) {
-        let at = PortId::new(switch.datapath_id(), packet.in_port);
-        let Some(session) = &mut self.session else {
-            return;
-        };
-        session.begin();
-        let gateway = self.shared.config.by_address(asked.tpa);
-        let (Some(gateway), Some(host)) = (gateway, self.shared.host_at(at, asked.sha)) else {
-            return;
-        };
-        session.tell(host);
-        session.tell(gateway.fact());
-        if let Some(hop) = self.shared.next_hop_at(at.switch, asked.spa) {
-            session.tell(hop);
-        }
-    }
-
-    /// Tells the kernel half the facts by which a packet was forwarded.
-    fn tell_of_packet(&mut self, handed: &Handed) {
-        let (Some(session), Ok(packet)) = (&mut self.session, Ipv4View::new(handed.bytes)) else {
-            return;
-        };
-        session.begin();
-        let host = self.shared.host_at(handed.at, handed.src);
-        let hop = self.shared.next_hop_at(handed.at.switch, packet.dst());
-        let (Some(host), Some(hop)) = (host, hop) else {
-            return;
-        };
-        session.tell(host);
-        session.tell(handed.gateway.fact());
-        session.tell(hop);
-        let next = match hop {
-            L3Fact::NextHop { dst, .. } => Some(dst),
-            _ => None,
-        };
-        for mac in [Some(handed.src), next].into_iter().flatten() {
-            if let Some(own) = self.shared.own_hop(handed.at.switch, mac) {
-                session.tell(own);
-            }
-        }
-        let key = handed.key(packet.dst());
-        // In 1.0 there are none, and the controller forwards each packet.
-        if self.shared.state().paths.get(&key).is_some() {
-            session.tell(L3Fact::Flow {
-                src: key.src,
-                gateway: key.gateway,
-                dst: key.dst,
-            });
-        }
-    }
-}
-
-impl L3Handler {
-    fn new(shared: &Arc<Shared>, session: Option<Box<dyn L3Session>>) -> Self {
-        Self {
-            shared: Arc::clone(shared),
-            errors: (0, 0),
-            session,
-        }
-    }
-
-    /// Handles a packet sent to a gateway.
-    fn take(&mut self, switch: &Switch, handed: &Handed) {
-        let Ok(packet) = Ipv4View::new(handed.bytes) else {
-            return;
-        };
-        if !frames::is_intact(&packet, handed.bytes) {
-            return;
-        }
-        let taken = self
-            .shared
-            .take(switch.network(), switch.now(), handed, &packet);
-        if let Err(failure) = taken {
-            if self.may_tell(switch.now_s()) {
-                self.shared.tell(switch.network(), handed, &packet, failure);
-            }
-        }
-    }
-
-    /// Whether the limit of ICMP errors in this second leaves room for one.
-    fn may_tell(&mut self, now_s: u32) -> bool {
-        if self.errors.0 != now_s {
-            self.errors = (now_s, 0);
-        }
-        self.errors.1 += 1;
-        self.errors.1 <= MAX_ERRORS_PER_S
     }
 }
 

@@ -36,46 +36,46 @@
 //! switch is the last decision. It is taken before those of the services and of [`Network`].
 
 mod absence;
+mod comparison;
+mod config;
 mod doubtful;
 mod entry;
+mod flow;
 mod inherited;
 mod inspection;
 mod known;
 mod late;
 mod shares;
+mod tasks;
 
 use crate::flood_budget::{FloodBudget, FloodLimit, PortBudgets};
 use crate::full_table::{self, FullTable};
 use crate::registry::{About, ProgramOptions, Row, Sees, Setup};
-use absence::{Absences, BACK_WITHIN};
+use absence::Absences;
+use comparison::{Comparison, Found};
+pub use config::RoutingConfig;
 use doubtful::Doubtful;
 use entry::Entry;
-use futures_util::future::{Either, select};
-use futures_util::stream::{FuturesUnordered, StreamExt};
+pub(crate) use flow::Flow;
 use inherited::{Inherited, UNHEARD_AT_ONCE};
-use inspection::Installed;
 use known::Known;
-use late::{Late, Reason};
+use late::Late;
 use parking_lot::{Mutex, MutexGuard};
 use shares::Shares;
 use std::collections::{BTreeMap, BTreeSet};
-use std::pin::pin;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use urtica_controller::setting::{SettingError, expect_some};
 use urtica_controller::{
-    Background, EntryOptions, Network, OWN_COOKIE_BITS, Program, Reply, RequestError, Switch,
-    SwitchHandler, SwitchInfo,
+    Background, EntryOptions, Network, OWN_COOKIE_BITS, Program, Switch, SwitchHandler, SwitchInfo,
 };
-use urtica_services::{HostEvent, Hosts, LeftReason, Routes, is_provisioned};
+use urtica_services::{Hosts, Routes, is_provisioned};
 use urtica_state::Snapshot;
 use urtica_topology::{Path, PortId};
-use urtica_wire::packet::Headers;
 use urtica_wire::{
-    Action, BufferId, DatapathId, ErrorMessage, FlowRemoved, FlowRemovedReason, FlowStats, MacAddr,
-    Match, Message, MultipartFlags, MultipartReplyBody, OxmField, PacketIn, PacketOut, PortNo,
-    PortStatus, VLAN_PRESENT,
+    Action, BufferId, DatapathId, ErrorMessage, FlowRemoved, FlowRemovedReason, MacAddr, Message,
+    MultipartFlags, MultipartReplyBody, PacketIn, PacketOut, PortNo, PortStatus,
 };
 
 /// Marks the program's entries: `routing` in ASCII.
@@ -109,68 +109,6 @@ const ENTRY: EntryOptions = EntryOptions {
     ..EntryOptions::idle(60)
 };
 
-/// What one host sends to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Flow {
-    /// The id in the outermost tag, which entries match: 0 in a priority tag.
-    tag: Option<u16>,
-    pub src: MacAddr,
-    pub dst: MacAddr,
-}
-
-impl Flow {
-    fn of(packet: &PacketIn) -> Self {
-        Self {
-            tag: Headers::parse(packet.data).vlan.map(|tag| tag.vid),
-            src: packet.eth_src(),
-            dst: packet.eth_dst(),
-        }
-    }
-
-    /// The flow of one of our entries.
-    pub fn of_entry(match_: &Match) -> Option<Self> {
-        let value = |field| match_.get(field).map(|(value, _)| value as u64);
-        let vlan_vid = value(OxmField::VlanVid)? as u16;
-        Some(Self {
-            tag: (vlan_vid & VLAN_PRESENT != 0).then_some(vlan_vid & !VLAN_PRESENT),
-            src: MacAddr::from_u64(value(OxmField::EthSrc)?),
-            dst: MacAddr::from_u64(value(OxmField::EthDst)?),
-        })
-    }
-
-    pub fn match_(&self) -> Match<'static> {
-        let vlan_vid = self.tag.map_or(0, |vid| vid | VLAN_PRESENT);
-        Match::any()
-            .eth_src(self.src)
-            .eth_dst(self.dst)
-            .with_exact(OxmField::VlanVid, vlan_vid)
-    }
-
-    /// The VLAN of the hosts. Packets with a priority tag are for the same hosts as untagged ones.
-    pub fn vlan(&self) -> Option<u16> {
-        self.tag.filter(|&vid| vid != 0)
-    }
-
-    /// The hash by which flows spread over paths. [`NextHops::path`] mixes it.
-    pub fn hash(&self) -> u64 {
-        let vlan = u64::from(self.tag.unwrap_or(0));
-        self.src.to_u64().rotate_left(16) ^ self.dst.to_u64() ^ vlan << 48
-    }
-
-    /// What its destination sends to its source.
-    fn reversed(&self) -> Self {
-        Self {
-            src: self.dst,
-            dst: self.src,
-            ..*self
-        }
-    }
-
-    fn has(&self, vlan: Option<u16>, host: MacAddr) -> bool {
-        self.vlan() == vlan && (self.src == host || self.dst == host)
-    }
-}
-
 /// Options of the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct RoutingArgs {
@@ -183,31 +121,6 @@ pub struct RoutingArgs {
 }
 
 impl ProgramOptions for RoutingArgs {}
-
-/// Settings of [`Routing`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RoutingConfig {
-    /// The packets to unknown hosts that are flooded from each port. 1,000 a second, and a burst of 2,000.
-    pub flood_limit: FloodLimit,
-    /// The maximum number of flows with entries that are charged to a port: those that its hosts have begun, and the answers
-    /// to them. 1,024.
-    pub flows_per_port: usize,
-}
-
-impl Default for RoutingConfig {
-    fn default() -> Self {
-        Self::from(&RoutingArgs::default())
-    }
-}
-
-impl From<&RoutingArgs> for RoutingConfig {
-    fn from(args: &RoutingArgs) -> Self {
-        Self {
-            flood_limit: args.routing_flood_limit.unwrap_or_default(),
-            flows_per_port: args.routing_flows_per_port.unwrap_or(1_024) as usize,
-        }
-    }
-}
 
 /// The program.
 #[derive(Clone)]
@@ -358,21 +271,6 @@ struct RoutingHandler {
     floods: PortBudgets,
     /// Begins when the switch is up, and ends with the last part of its reply.
     comparison: Option<Comparison>,
-}
-
-/// A comparison of a switch's entries with those that it should have.
-struct Comparison {
-    /// The id of the request for its entries.
-    xid: u32,
-    found: Found,
-}
-
-/// Entries that a switch has reported and that are right.
-#[derive(Default)]
-struct Found {
-    /// Flows with such an entry: no more than have paths.
-    flows: BTreeSet<Flow>,
-    inspection: Installed,
 }
 
 impl SwitchHandler for RoutingHandler {
@@ -591,187 +489,6 @@ impl Shared {
         Some(self.hosts.find_in(vlan, host)?.attached)
     }
 
-    /// Whenever there are new next hops, or a switch's time to come back has passed, gives new paths to the flows whose
-    /// paths are no longer valid.
-    async fn follow_routes(self: Arc<Self>, background: Background) {
-        self.started.get_or_init(|| background.now());
-        let mut seen = 0;
-        loop {
-            let changed = self.routes.changed(seen);
-            match self.next_timeout(background.now()) {
-                Some(due) => {
-                    let pause = due.saturating_duration_since(background.now());
-                    seen = background.timeout(pause, changed).await.unwrap_or(seen);
-                }
-                None => seen = changed.await,
-            }
-            let now = background.now();
-            self.repair(background.network(), now, |_| true);
-            self.flows().absences.forget_past(now);
-        }
-    }
-
-    fn next_timeout(&self, now: Instant) -> Option<Instant> {
-        let flows = self.flows();
-        let timeouts = [
-            flows.absences.next_timeout(),
-            flows.inherited.next_timeout(now),
-            self.all_back_at().filter(|at| now < *at),
-        ];
-        timeouts.into_iter().flatten().min()
-    }
-
-    /// When all switches of an earlier run of the controller that will connect again have done so.
-    fn all_back_at(&self) -> Option<Instant> {
-        self.started.get().map(|started| *started + BACK_WITHIN)
-    }
-
-    /// Whenever a host appears, moves or leaves, updates its flows.
-    async fn follow_hosts(self: Arc<Self>, background: Background) {
-        let mut events = self.hosts.events();
-        while let Some(event) = events.next().await {
-            match event {
-                // It is at its switch, as far as its entries are concerned.
-                HostEvent::Left {
-                    reason: LeftReason::SwitchLeft,
-                    ..
-                } => {}
-                HostEvent::Left { host, .. } => {
-                    self.remove(background.network(), |flow| flow.has(host.vlan, host.mac));
-                }
-                HostEvent::Joined(host) | HostEvent::Moved { host, .. } => {
-                    let (network, now) = (background.network(), background.now());
-                    self.repair(network, now, |flow| flow.has(host.vlan, host.mac));
-                }
-                // Lost events may have been about such hosts.
-                HostEvent::Missed(_) => {
-                    self.repair(background.network(), background.now(), |_| true);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// Whenever ports have gone down, deletes the entries of flows that began or ended there. For known hosts there are
-    /// events, but a host is unknown after its switch was away, for as long as entries keep its packets from the controller.
-    async fn follow_ports(self: Arc<Self>, background: Background) {
-        let mut seen = 0;
-        loop {
-            seen = self.ports_down.changed(seen).await;
-            self.repair(background.network(), background.now(), |_| true);
-            background.sleep(PORTS_PAUSE).await;
-        }
-    }
-
-    /// Starts catching up with each switch that did not keep up, or refused something.
-    async fn follow_late(self: Arc<Self>, background: Background) {
-        let late = self.flows().late.clone();
-        let mut running = BTreeSet::new();
-        let mut jobs = FuturesUnordered::new();
-        let mut seen = 0;
-        loop {
-            for &switch in late.load().keys() {
-                if running.insert(switch) {
-                    jobs.push(self.catch_up(switch, &background, &late));
-                }
-            }
-            let changed = pin!(late.changed(seen));
-            if jobs.is_empty() {
-                seen = changed.await;
-                continue;
-            }
-            match select(changed, jobs.next()).await {
-                Either::Left((version, _)) => seen = version,
-                Either::Right((done, _)) => {
-                    done.map(|switch| running.remove(&switch));
-                }
-            }
-        }
-    }
-
-    /// Compares a switch with what it should have, as soon as it can take more, until it refuses nothing.
-    async fn catch_up(
-        &self,
-        switch: DatapathId,
-        background: &Background,
-        late: &Late,
-    ) -> DatapathId {
-        let mut pause = REFUSAL_PAUSE;
-        while let Some(reason) = late.reason(switch) {
-            if reason == Reason::Refused {
-                background.sleep(pause).await;
-                pause = LONGEST_REFUSAL_PAUSE.min(2 * pause);
-            }
-            let ready = background.network().ready(switch).await;
-            // Messages that cannot be sent from here on are for another time.
-            late.remove(switch);
-            let caught_up = match ready {
-                Ok(()) => self.compare_anew(switch, background).await,
-                left => left,
-            };
-            if let Err(error) = caught_up {
-                urtica_log::debug!(about: switch, dp_id = %switch, %error, "a switch was not told all of its entries; it is when it joins again");
-                break;
-            }
-        }
-        switch
-    }
-
-    async fn compare_anew(
-        &self,
-        switch: DatapathId,
-        background: &Background,
-    ) -> Result<(), RequestError> {
-        let network = background.network();
-        let info = network.info(switch);
-        let version = info.ok_or(RequestError::UnknownSwitch(switch))?.version;
-        self.begin_comparison(switch);
-        let request = entry::request(version);
-        let ask = || network.request(switch, &request);
-        let reply = network.when_ready(switch, ask).await?;
-        let told = background.timeout(TELLS_WITHIN, reply).await;
-        let told = told.unwrap_or(Err(RequestError::Timeout(TELLS_WITHIN)));
-        let asked = Asked {
-            network,
-            switch,
-            table_id: self.table_id.load(Ordering::Relaxed),
-            now: background.now(),
-        };
-        let mut found = Found::default();
-        for message in told.iter().flat_map(Reply::messages) {
-            if let Message::MultipartReply(reply) = message {
-                if let MultipartReplyBody::Flow(entries) = &reply.body {
-                    self.compare(&asked, entries.iter(), &mut found);
-                }
-            }
-        }
-        match told {
-            Err(error @ (RequestError::Disconnected | RequestError::UnknownSwitch(_))) => {
-                Err(error)
-            }
-            // One that does not report its entries is sent everything.
-            _ => {
-                self.finish_comparison(&asked, &found);
-                self.wait_for_refusals(switch, background).await
-            }
-        }
-    }
-
-    /// Waits until a switch has processed all that it was sent: by then its refusals are known.
-    async fn wait_for_refusals(
-        &self,
-        switch: DatapathId,
-        background: &Background,
-    ) -> Result<(), RequestError> {
-        let network = background.network();
-        let barrier = network
-            .when_ready(switch, || network.barrier(switch))
-            .await?;
-        // A switch that does not answer has refused nothing, as far as is known.
-        let _ = background.timeout(TELLS_WITHIN, barrier).await;
-        Ok(())
-    }
-
     /// Deletes the entries of flows whose host is gone, unless it is back already.
     fn remove(&self, network: &Network, concerns: impl Fn(&Flow) -> bool) {
         let mut flows = self.flows();
@@ -848,84 +565,6 @@ impl Shared {
             false => distance.is_none() && known.believes(path),
         };
         is_shortest && [(flow.src, from), (flow.dst, to)].into_iter().all(holds)
-    }
-
-    /// A switch has identified itself.
-    fn note_back(&self, switch: DatapathId) {
-        if let Some(background) = self.background.get() {
-            self.first_join.get_or_init(|| background.now());
-            self.flows().absences.note_back(switch, background.now());
-        }
-    }
-
-    /// A switch is asked for its entries.
-    fn begin_comparison(&self, here: DatapathId) {
-        let mut flows = self.flows();
-        flows.reported.remove(&here);
-        flows.inherited.forget_switch(here);
-    }
-
-    /// Handles a switch's report of its entries: deletes those that belong to no path, and notes those that are right.
-    fn compare<'a>(
-        &self,
-        asked: &Asked,
-        told: impl Iterator<Item = FlowStats<'a>>,
-        found: &mut Found,
-    ) {
-        let (network, here) = (asked.network, asked.switch);
-        let mut flows = self.flows();
-        for told in told.filter(|entry| is_ours(entry.cookie) && entry.table_id == asked.table_id) {
-            let Some(flow) = Flow::of_entry(&told.match_) else {
-                found.inspection.note(&told);
-                continue;
-            };
-            let entry = Entry::told(&told, asked.table_id);
-            let is_kept = match (flows.paths.get(&flow), entry) {
-                (Some(path), entry) => match entry::of_path(path).get(&here) {
-                    // A different entry is overwritten.
-                    Some(expected) if told.priority == ENTRY.priority => {
-                        if entry == Some(*expected) {
-                            found.flows.insert(flow);
-                        }
-                        true
-                    }
-                    _ => false,
-                },
-                (None, Some(entry)) => {
-                    self.is_inherited(&told, asked.now)
-                        && flows.inherited.insert(flow, here, entry, asked.now)
-                }
-                (None, None) => false,
-            };
-            if !is_kept {
-                entry::delete(network, &flows.late, &flow, here, told.priority);
-            }
-        }
-    }
-
-    /// Whether an entry is older than this run of the controller. If not, it was this program's own, and its path is gone.
-    fn is_inherited(&self, told: &FlowStats, now: Instant) -> bool {
-        let age = Duration::from_secs(told.duration_sec.into())
-            + Duration::from_nanos(told.duration_nsec.into());
-        let first_join = self.first_join.get();
-        first_join.is_some_and(|first| age > now.saturating_duration_since(*first))
-    }
-
-    /// A switch has reported all its entries: sends it those that are missing or different.
-    fn finish_comparison(&self, asked: &Asked, found: &Found) {
-        let (network, here) = (asked.network, asked.switch);
-        let mut flows = self.flows();
-        flows.reported.insert(here);
-        if let Some(info) = network.info(here) {
-            let inspection = &found.inspection;
-            inspection.complete(network, &flows.late, here, info.version);
-        }
-        let is_missing = |flow: &Flow| !found.flows.contains(flow);
-        for (flow, path) in flows.paths.iter().filter(|(flow, _)| is_missing(flow)) {
-            if let Some(entry) = entry::of_path(path).get(&here) {
-                entry.add(network, &flows.late, flow, here);
-            }
-        }
     }
 
     /// If an entry of the flow's first switch expired, its other entries are deleted, too.

@@ -9,30 +9,30 @@
 //! With one packet-in or reply per call, as in ping-pong, that is the time of each message; at full rate it is the time
 //! of a batch.
 
+mod receiving;
+mod sending;
+mod switch;
+
 use std::collections::VecDeque;
-use std::io;
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
+use switch::{Schedule, Share, Switch};
 
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 
-use urtica_socket::{Stream, is_try_again};
+use urtica_socket::Stream;
 
 use crate::Error;
-use crate::bytes::be16;
-use crate::checker::{Checker, Rules, Tally};
+use crate::checker::Tally;
 use crate::config::{LoadConfig, Mode};
 use crate::controller_process::ControllerProcess;
-use crate::emulated_switch::{EmulatedSwitch, Event};
-use crate::hosts::Hosts;
-use crate::identity::Identity;
-use crate::outstanding::{Outstanding, SendTimes, due_ns};
+use crate::outstanding::{SendTimes, due_ns};
 use crate::packet_in::Train;
 use crate::patience::{DRAIN_NS, LOST_AFTER_NS, LastAnswer, Wait};
 use crate::recorder::{Clock, Recorder, Recording};
@@ -150,114 +150,6 @@ enum Phase {
     Handshake,
     Load,
     Drain,
-}
-
-struct Switch {
-    stream: Option<Stream>,
-    identity: Identity,
-    session: EmulatedSwitch,
-    ready: bool,
-    checker: Checker,
-    outstanding: Outstanding,
-    /// The maximum number of outstanding packet-ins.
-    most_waiting: u64,
-    /// The start of an incomplete message.
-    tail: Vec<u8>,
-    /// Replies to requests, which wait for the end of a packet-in sent in part.
-    control: Vec<u8>,
-    /// Bytes of the next packet-in that the socket has accepted already.
-    sent_in_part: usize,
-    /// Packet-ins that are due by the schedule, or that the switch may send of the thread's share.
-    due: u64,
-    wants_write: bool,
-    answered: u64,
-    answered_before: u64,
-    last_answer_ns: u64,
-    /// The number of answers to the thread's switches at that time.
-    answered_by_then: u64,
-}
-
-impl Switch {
-    fn new(config: &LoadConfig, datapath_id: u64, times: SendTimes) -> Self {
-        let identity = Identity::new(datapath_id);
-        let most_waiting = config.mode.max_outstanding(config.switches);
-        let rules = Rules {
-            version: config.version,
-            verify: config.verify,
-            expect: config.expect,
-            announced: config.learn_dst_macs,
-            frames: config.frames.as_slice().into(),
-            frame_len: config.frame_len,
-        };
-        let announced = if config.learn_dst_macs {
-            config.frames.as_slice()
-        } else {
-            &[]
-        };
-        let hosts = Hosts::new(config.macs, config.addresses, datapath_id);
-        Self {
-            stream: None,
-            identity,
-            session: EmulatedSwitch::new(config.version, identity, announced),
-            ready: false,
-            checker: Checker::new(rules, identity),
-            outstanding: Outstanding::new(most_waiting, hosts, times),
-            most_waiting: most_waiting.into(),
-            tail: Vec::new(),
-            control: Vec::new(),
-            sent_in_part: 0,
-            due: 0,
-            wants_write: false,
-            answered: 0,
-            answered_before: 0,
-            last_answer_ns: 0,
-            answered_by_then: 0,
-        }
-    }
-
-    /// Returns the number of packet-ins that may be sent now.
-    fn allowance(&self, config: &LoadConfig) -> u64 {
-        let free = self.most_waiting.saturating_sub(self.outstanding.waiting());
-        if config.most_outstanding.is_some() || matches!(config.mode, Mode::Rate(_)) {
-            free.min(self.due)
-        } else {
-            free
-        }
-    }
-}
-
-/// A thread's share of [`LoadConfig::most_outstanding`], which is distributed to its switches round-robin.
-#[derive(Clone, Copy, Debug)]
-struct Share {
-    most: u64,
-    /// Outstanding packet-ins, and those that a switch may send but its socket has not accepted.
-    used: u64,
-    /// The switch to serve next.
-    next: usize,
-    /// The number that a switch may send when it is served.
-    at_a_time: u64,
-}
-
-impl Share {
-    fn new(config: &LoadConfig, thread: usize, switches: usize) -> Option<Self> {
-        let (most, threads) = (u64::from(config.most_outstanding?), config.threads as u64);
-        let before = |thread: u64| most * thread / threads;
-        let most = before(thread as u64 + 1) - before(thread as u64);
-        Some(Self {
-            most,
-            used: 0,
-            next: 0,
-            at_a_time: (most / switches.max(1) as u64).max(1),
-        })
-    }
-}
-
-/// The due times of packet-ins in [`Mode::Rate`]: the switches send round-robin, evenly spaced.
-struct Schedule {
-    start_ns: u64,
-    /// The interval between two packet-ins of all switches together.
-    step_ns: f64,
-    next: u64,
 }
 
 impl<'a> Worker<'a> {
@@ -715,219 +607,6 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn receive(&mut self, index: usize) {
-        let switch = &mut self.switches[index];
-        let Some(stream) = &mut switch.stream else {
-            return;
-        };
-        let kept = switch.tail.len();
-        self.input[..kept].copy_from_slice(&switch.tail);
-        match stream.read(&mut self.input[kept..kept + READ_BYTES]) {
-            Ok(0) => self.close(index, "the controller closed the connection"),
-            Ok(count) => self.take_input(index, kept + count),
-            Err(error) if is_try_again(&error) => {}
-            Err(error) => self.close(index, &error.to_string()),
-        }
-    }
-
-    /// Handles all complete messages of the first `end` bytes of the input, and keeps the rest for later.
-    fn take_input(&mut self, index: usize, end: usize) {
-        let now_ns = self.clock.now_ns();
-        let answered_before = self.tally.answered;
-        let (at, complaint) = self.take_messages(index, end, now_ns);
-        let switch = &mut self.switches[index];
-        switch.tail.clear();
-        switch.tail.extend_from_slice(&self.input[at..end]);
-        let answered = self.tally.answered - answered_before;
-        if answered > 0 {
-            switch.answered += answered;
-            switch.last_answer_ns = now_ns;
-            switch.answered_by_then = self.tally.answered;
-            self.last_answer.note(now_ns);
-            self.remove_waiting(answered, now_ns);
-        }
-        if let Some(complaint) = complaint {
-            self.close(index, &complaint);
-        }
-    }
-
-    /// Returns the offset of the first incomplete message, and the reason that the connection is unusable, if it is.
-    fn take_messages(&mut self, index: usize, end: usize, now_ns: u64) -> (usize, Option<String>) {
-        let mut at = 0;
-        loop {
-            let Switch {
-                checker,
-                outstanding,
-                session,
-                control,
-                ..
-            } = &mut self.switches[index];
-            let mut record = |latency_ns, count| self.recorder.record(latency_ns, count);
-            at += checker.take_run(
-                &self.input[at..],
-                end - at,
-                outstanding,
-                now_ns,
-                &mut self.tally,
-                &mut record,
-            );
-            let Some(len) = be16(&self.input[..end], at + 2).map(usize::from) else {
-                return (at, None);
-            };
-            if len < 8 {
-                return (
-                    at,
-                    Some(format!(
-                        "the controller sent a message whose header gives its length as {len}"
-                    )),
-                );
-            }
-            if end - at < len {
-                return (at, None);
-            }
-            let message = &self.input[at..at + len];
-            at += len;
-            if self.phase != Phase::Handshake && matches!(message[1], 13 | 14) {
-                checker.check(message, outstanding, now_ns, &mut self.tally, record);
-                continue;
-            }
-            let event = session.handle_message(message, control);
-            if let Some(complaint) = self.note(index, event) {
-                return (at, Some(complaint));
-            }
-        }
-    }
-
-    /// Acts on a message that is not a reply; returns the reason that the connection is unusable, if it is.
-    fn note(&mut self, index: usize, event: Event) -> Option<String> {
-        let switch = &mut self.switches[index];
-        self.last_input = Instant::now();
-        match event {
-            Event::Ready => switch.ready = true,
-            Event::Error { kind, code } => {
-                self.tally.errors += 1;
-                let dpid = switch.identity.datapath_id;
-                self.trouble.get_or_insert_with(|| {
-                    format!("the controller sent switch {dpid:016x} an OFPT_ERROR of type {kind}, code {code}")
-                });
-            }
-            Event::WrongVersion(version) => {
-                let ours = self.config.version.name();
-                return Some(format!(
-                    "the controller does not speak OpenFlow {ours} (its hello has version {version}); try the other --openflow"
-                ));
-            }
-            Event::Handled | Event::Reply => {}
-        }
-        None
-    }
-
-    /// Sends as much as is allowed and the socket accepts.
-    fn send_all(&mut self, index: usize) {
-        let wants_write = loop {
-            match self.send_once(index) {
-                // At full rate, the next switch is served after each train.
-                Ok(Sent::Train) if self.config.mode == Mode::MaxRate => break true,
-                Ok(Sent::Train | Sent::Control) => {}
-                Ok(Sent::Nothing) => break self.has_unsent(index),
-                Err(error) if is_try_again(&error) => break true,
-                Err(error) => return self.close(index, &error.to_string()),
-            }
-        };
-        let switch = &mut self.switches[index];
-        let Some(stream) = switch
-            .stream
-            .as_ref()
-            .filter(|_| switch.wants_write != wants_write)
-        else {
-            return;
-        };
-        switch.wants_write = wants_write;
-        let out = if wants_write {
-            epoll::EventFlags::OUT
-        } else {
-            epoll::EventFlags::empty()
-        };
-        let event = epoll::EventData::new_u64(index as u64);
-        if let Err(error) = epoll::modify(&self.epoll, stream, event, epoll::EventFlags::IN | out) {
-            self.close(index, &io::Error::from(error).to_string());
-        }
-    }
-
-    /// Returns `true` if TLS has accepted bytes that the socket has not.
-    fn has_unsent(&self, index: usize) -> bool {
-        let stream = self.switches[index].stream.as_ref();
-        stream.is_some_and(Stream::has_unsent)
-    }
-
-    /// Calls `send` once: for replies to requests if there are any and no packet-in is sent in part, else for packet-ins.
-    fn send_once(&mut self, index: usize) -> io::Result<Sent> {
-        let switch = &mut self.switches[index];
-        let Some(stream) = &mut switch.stream else {
-            return Ok(Sent::Nothing);
-        };
-        stream.flush()?;
-        if switch.sent_in_part == 0 && !switch.control.is_empty() {
-            let count = stream.write(&switch.control)?;
-            switch.control.drain(..count);
-            return Ok(Sent::Control);
-        }
-        let count = self.packet_ins_to_send(index);
-        if count == 0 {
-            return Ok(Sent::Nothing);
-        }
-        self.send_train(index, count)
-    }
-
-    fn packet_ins_to_send(&mut self, index: usize) -> usize {
-        let switch = &mut self.switches[index];
-        if self.phase != Phase::Load || !switch.ready {
-            // Only the rest of a packet-in sent in part.
-            return usize::from(switch.sent_in_part > 0);
-        }
-        let lost = switch.outstanding.give_up_overtaken();
-        let count = switch.allowance(self.config).min(switch.outstanding.room());
-        let in_part = u64::from(switch.sent_in_part > 0);
-        if lost > 0 {
-            self.tally.lost += lost;
-            self.remove_waiting(lost, self.clock.now_ns());
-        }
-        count.max(in_part).min(self.train.capacity() as u64) as usize
-    }
-
-    fn send_train(&mut self, index: usize, count: usize) -> io::Result<Sent> {
-        let switch = &mut self.switches[index];
-        let Some(stream) = &mut switch.stream else {
-            return Ok(Sent::Nothing);
-        };
-        let train = self
-            .train
-            .load(switch.identity, switch.outstanding.next_to_send(), count);
-        let now_ns = self.clock.now_ns();
-        self.sends += 1;
-        let taken = match stream.write(&train[switch.sent_in_part..]) {
-            Ok(taken) => taken,
-            Err(error) => {
-                self.blocked_sends += 1;
-                return Err(error);
-            }
-        };
-        let bytes = switch.sent_in_part + taken;
-        let whole = (bytes / self.train.message_len()) as u64;
-        switch.sent_in_part = bytes % self.train.message_len();
-        switch.outstanding.sent(whole, now_ns);
-        switch.due = switch.due.saturating_sub(whole);
-        // On a schedule they have waited since they were due.
-        if !matches!(self.config.mode, Mode::Rate(_)) {
-            self.recorder.add_waiting(whole, now_ns);
-        }
-        if bytes < count * self.train.message_len() {
-            self.blocked_sends += 1;
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        Ok(Sent::Train)
-    }
-
     /// Continues without a switch whose connection has closed.
     fn close(&mut self, index: usize, reason: &str) {
         let switch = &mut self.switches[index];
@@ -956,14 +635,6 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// The result of one `send`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sent {
-    Control,
-    Train,
-    Nothing,
-}
-
 fn send_times(config: &LoadConfig) -> SendTimes {
     match config.mode {
         Mode::Rate(rate) => SendTimes::Schedule {
@@ -989,45 +660,4 @@ fn pin(cores: &[usize], thread: usize) -> Result<(), Error> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn switches_keep_to_their_share() {
-        for (mode, most) in [
-            (Mode::PingPong, 1),
-            (Mode::Window(7), 7),
-            (Mode::MaxRate, 1024),
-            (Mode::Rate(1e8), 1024),
-        ] {
-            let config = LoadConfig {
-                mode,
-                switches: 2000,
-                ..LoadConfig::default()
-            };
-            let mut switch = Switch::new(&config, 1, send_times(&config));
-            switch.due = 1_000_000;
-            assert_eq!(switch.allowance(&config), most, "{mode:?}");
-            switch.outstanding.sent(most, 0);
-            assert_eq!(switch.allowance(&config), 0, "{mode:?}");
-            switch.outstanding.answer(0, 1);
-            assert_eq!(switch.allowance(&config), 1, "{mode:?}");
-        }
-    }
-
-    #[test]
-    fn threads_share_the_limit_of_outstanding_packet_ins() {
-        let config = LoadConfig {
-            most_outstanding: Some(100),
-            threads: 3,
-            ..LoadConfig::default()
-        };
-        let shares: Vec<_> = (0..3)
-            .map(|thread| Share::new(&config, thread, 5).unwrap().most)
-            .collect();
-        assert_eq!(shares, [33, 33, 34]);
-        assert_eq!(Share::new(&config, 0, 5).unwrap().at_a_time, 6);
-        assert_eq!(Share::new(&config, 0, 500).unwrap().at_a_time, 1);
-        assert!(Share::new(&LoadConfig::default(), 0, 5).is_none());
-    }
-}
+mod tests;

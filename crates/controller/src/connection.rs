@@ -561,6 +561,7 @@ mod joining;
 mod kernel_half;
 mod programs;
 mod raw;
+mod raw_part;
 mod reading;
 mod ring;
 mod roles;

@@ -1,18 +1,18 @@
 //! The registry of all connected switches, for handlers, background programs, and other code in the process.
 
-use crate::actions::{self, Actions};
+mod registry;
+mod sending;
+
 use crate::backlog::Backlog;
 use crate::broadcast::{Broadcast, Events};
-use crate::entries;
 use crate::events::NetworkEvent;
-use crate::flooding::{self, FloodPorts};
-use crate::frame::count_frames;
+use crate::flooding::FloodPorts;
 use crate::kernel_half::KernelHalfTotals;
 use crate::mailbox::{Command, Mailbox, Token};
 use crate::panic_log::PanicLog;
-use crate::permanent::{Full, PermanentEntries};
+use crate::permanent::PermanentEntries;
 use crate::request::{Asker, DEADLINE, ReplySender, has_reply};
-use crate::role::{RoleRequest, WantedRoles, is_write};
+use crate::role::{RoleRequest, WantedRoles};
 use crate::stage::Tables;
 use crate::unsent::Unsent;
 use crate::xid::Origin;
@@ -21,15 +21,12 @@ use crate::{
     Stage, SwitchCounters, SwitchInfo, WaitingBytes,
 };
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::collections::{HashMap, VecDeque, hash_map};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use urtica_state::Snapshot;
-use urtica_wire::{
-    DatapathId, EncodeError, EntryOptions, ErrorCode, Match, Message, PortNo, PortStatus, Version,
-    split_frame,
-};
+use urtica_wire::{DatapathId, Message, PortNo};
 
 /// The connected switches: provides information about them, and sends to them from any thread.
 ///
@@ -105,39 +102,6 @@ pub(crate) struct Entry {
     pub may_write: AtomicBool,
     /// Whether a raw program gets its frames.
     pub is_raw: bool,
-}
-
-/// Returns `true` if the messages change nothing in a switch.
-fn is_question(messages: &[Message]) -> bool {
-    use Message::{EchoRequest, FeaturesRequest, GetAsyncRequest, GetConfigRequest};
-    use Message::{MultipartRequest, QueueGetConfigRequest};
-    let [message] = messages else {
-        return false;
-    };
-    matches!(
-        message,
-        EchoRequest(_)
-            | FeaturesRequest
-            | GetAsyncRequest
-            | GetConfigRequest
-            | MultipartRequest(_)
-            | QueueGetConfigRequest(_)
-    )
-}
-
-/// Returns the message that starts here.
-fn frame_at(bytes: &[u8], start: usize) -> Option<&[u8]> {
-    let (frame, _) = split_frame(&bytes[start..]).ok()??;
-    Some(frame)
-}
-
-/// Encoded messages.
-struct Encoded {
-    bytes: Vec<u8>,
-    /// Their number.
-    count: u64,
-    /// The start of each of the sender's messages, if the switch speaks 1.0: others may be between them.
-    starts: Vec<usize>,
 }
 
 impl Entry {
@@ -299,138 +263,6 @@ impl Network {
         up.sort_by_key(|info| info.datapath_id);
         let before: VecDeque<_> = up.into_iter().map(NetworkEvent::Up).collect();
         self.shared.events.subscribe_after(before)
-    }
-
-    /// Sends a message to a switch. The switch's shard writes it; messages of one sender keep their order. An error reply is
-    /// logged and reported to the program that this network belongs to
-    /// ([`SwitchHandler::refused`](crate::SwitchHandler::refused)); to receive the outcome of one message, use
-    /// [`Network::confirm`].
-    ///
-    /// # Errors
-    /// [`RequestError::UnknownSwitch`], [`RequestError::Encode`], [`RequestError::Busy`], [`RequestError::Secondary`],
-    /// [`RequestError::InTransaction`].
-    pub fn send(&self, datapath_id: DatapathId, message: &Message) -> Result<(), RequestError> {
-        self.send_all(datapath_id, std::slice::from_ref(message))
-    }
-
-    /// Sends messages to a switch, all or none of them, consecutively: no other sender's message is between them. They may
-    /// have any total length; they are accepted if less than 4 MiB wait.
-    ///
-    /// # Errors
-    /// Like [`Network::send`].
-    pub fn send_all(
-        &self,
-        datapath_id: DatapathId,
-        messages: &[Message],
-    ) -> Result<(), RequestError> {
-        if messages.is_empty() {
-            return Ok(());
-        }
-        self.push(datapath_id, messages, None)
-    }
-
-    /// Sends frames of a [raw program](crate::Controller::raw_program) to a switch, unchanged: `frames` are whole messages, one
-    /// after the other. They are sent consecutively, all or none, and wake the switch's shard once.
-    ///
-    /// # Errors
-    /// [`RequestError::UnknownSwitch`], [`RequestError::NoRawProgram`], [`RequestError::Frame`], [`RequestError::Busy`],
-    /// [`RequestError::InTransaction`].
-    pub fn send_frames(
-        &self,
-        datapath_id: DatapathId,
-        frames: impl Into<Vec<u8>>,
-    ) -> Result<(), RequestError> {
-        if urtica_state::in_transaction() {
-            return Err(RequestError::InTransaction);
-        }
-        let bytes = frames.into();
-        let count = count_frames(&bytes)?;
-        let switches = self.read();
-        let unknown = RequestError::UnknownSwitch(datapath_id);
-        let entry = switches.get(&datapath_id).ok_or(unknown.clone())?;
-        if !entry.is_raw {
-            return Err(RequestError::NoRawProgram);
-        }
-        if !entry.backlog.add(bytes.len()) {
-            entry.counters.refused.add_shared(count);
-            return Err(RequestError::Busy(datapath_id));
-        }
-        let command = Command::SendFrames {
-            token: entry.token,
-            bytes,
-            count,
-        };
-        // Fails only if that shard has ended, and the connection with it.
-        let mailbox = &self.shard(entry.shard).mailbox;
-        mailbox.push(command).map_err(|_| unknown)
-    }
-
-    /// Adds an entry that applies `actions` to the packets that it matches; none drops them (McNettle section 3,
-    /// `installRule`).
-    ///
-    /// # Errors
-    /// Like [`Network::send`].
-    pub fn install<'b>(
-        &self,
-        datapath_id: DatapathId,
-        match_: Match,
-        actions: impl Into<Actions<'b>>,
-        options: EntryOptions,
-    ) -> Result<(), RequestError> {
-        entries::with_addition(match_, actions.into(), options, |entry| {
-            self.send(datapath_id, &Message::FlowMod(entry))
-        })
-    }
-
-    /// Sends a packet that the controller has, from its Ethernet header on, out of a switch's port or through a list of actions.
-    ///
-    /// # Errors
-    /// Like [`Network::send`].
-    pub fn send_packet<'b>(
-        &self,
-        datapath_id: DatapathId,
-        data: &[u8],
-        actions: impl Into<Actions<'b>>,
-    ) -> Result<(), RequestError> {
-        actions::with_packet_out(data, actions.into(), |packet_out| {
-            self.send(datapath_id, packet_out)
-        })
-    }
-
-    /// Adds an entry that lets matching packets pass a filter: see [`Switch::let_pass`](crate::Switch::let_pass).
-    ///
-    /// # Errors
-    /// Like [`Network::send`].
-    pub fn let_pass(
-        &self,
-        datapath_id: DatapathId,
-        match_: Match,
-        options: EntryOptions,
-    ) -> Result<(), RequestError> {
-        self.for_stage(Stage::Filter)
-            .send(datapath_id, &entries::pass(match_, options))
-    }
-
-    /// Deletes the entries of this network's program that `match_` includes, in all tables; if a program filters, in that of
-    /// this network's stage. See [`Switch::delete`](crate::Switch::delete).
-    ///
-    /// # Errors
-    /// Like [`Network::send`].
-    pub fn delete(&self, datapath_id: DatapathId, match_: Match) -> Result<(), RequestError> {
-        self.delete_of(self.program(), datapath_id, match_)
-    }
-
-    /// Deletes another program's entries: see [`Switch::delete_of`](crate::Switch::delete_of).
-    ///
-    /// # Errors
-    /// Like [`Network::send`].
-    pub fn delete_of(
-        &self,
-        program: ProgramId,
-        datapath_id: DatapathId,
-        match_: Match,
-    ) -> Result<(), RequestError> {
-        self.send(datapath_id, &entries::deletion(match_, program))
     }
 
     /// Returns the program that this network belongs to, whose entries are installed through it.
@@ -659,71 +491,6 @@ impl Network {
         Some(ports.flood_ports(switch, in_port))
     }
 
-    fn push(
-        &self,
-        datapath_id: DatapathId,
-        messages: &[Message],
-        reply: Option<Asker>,
-    ) -> Result<(), RequestError> {
-        if urtica_state::in_transaction() {
-            return Err(RequestError::InTransaction);
-        }
-        let switches = self.read();
-        let entry = switches
-            .get(&datapath_id)
-            .ok_or(RequestError::UnknownSwitch(datapath_id))?;
-        if let Some(unsent) = self.unsent.as_ref().filter(|_| !is_question(messages)) {
-            let encoded = self.encode(messages, &entry.joined, None)?;
-            unsent.keep(datapath_id, &encoded.bytes, entry.joined.version, reply);
-            return Ok(());
-        }
-        if !entry.may_write.load(Ordering::Relaxed) && messages.iter().any(is_write) {
-            return Err(RequestError::Secondary(datapath_id));
-        }
-        // Locked until the messages are in the mailbox, so that they reach the switch in the order in which they are noted.
-        let mut permanent = (entry.joined.version == Version::Of10).then(|| entry.permanent.lock());
-        let Encoded {
-            bytes,
-            count,
-            starts,
-        } = self.encode(messages, &entry.joined, permanent.as_deref())?;
-        if !entry.backlog.add(bytes.len()) {
-            entry.counters.refused.add_shared(messages.len() as u64);
-            return Err(RequestError::Busy(datapath_id));
-        }
-        if let Some(permanent) = &mut permanent {
-            let frames = starts.iter().filter_map(|start| frame_at(&bytes, *start));
-            self.note_permanent(permanent, messages.iter().zip(frames), &entry.counters);
-        }
-        let command = Command::Send {
-            token: entry.token,
-            bytes,
-            count,
-            reply,
-        };
-        // Fails only if that shard has ended, and the connection with it.
-        self.shard(entry.shard)
-            .mailbox
-            .push(command)
-            .map_err(|_| RequestError::UnknownSwitch(datapath_id))
-    }
-
-    fn note_permanent<'m>(
-        &self,
-        permanent: &mut PermanentEntries,
-        sent: impl Iterator<Item = (&'m Message<'m>, &'m [u8])>,
-        counters: &SwitchCounters,
-    ) {
-        for (message, frame) in sent {
-            let Message::FlowMod(flow_mod) = message else {
-                continue;
-            };
-            if let Err(Full) = permanent.note(self.program(), flow_mod, frame) {
-                counters.unprotected.add_shared(1);
-            }
-        }
-    }
-
     /// Returns the record of programs' permanent entries in a switch, while it is connected.
     pub(crate) fn permanent_entries(
         &self,
@@ -735,180 +502,6 @@ impl Network {
         let switches = self.read();
         let entry = switches.get(&datapath_id)?;
         Some(Arc::clone(&entry.permanent))
-    }
-
-    fn encode(
-        &self,
-        messages: &[Message],
-        info: &SwitchInfo,
-        permanent: Option<&PermanentEntries>,
-    ) -> Result<Encoded, EncodeError> {
-        let own_table = self.shared.tables.own_table(self.stage);
-        let (mut bytes, mut starts) = (Vec::new(), Vec::new());
-        let mut count = messages.len() as u64;
-        for message in messages {
-            let start = bytes.len();
-            let spread = flooding::in_place_of(message, |in_port| {
-                self.flood_ports(info.datapath_id, in_port)
-            });
-            let message = spread.as_ref().unwrap_or(message);
-            entries::encode(
-                message,
-                self.program(),
-                own_table,
-                info.version,
-                self.origin.xid(),
-                &mut bytes,
-            )?;
-            let Some(permanent) = permanent else { continue };
-            starts.push(start);
-            if let Message::FlowMod(flow_mod) = message {
-                count += permanent.add_again(flow_mod, &mut bytes, start);
-            }
-        }
-        Ok(Encoded {
-            bytes,
-            count,
-            starts,
-        })
-    }
-
-    /// Registers a switch. If another connection has its id, the newer one is used, and the older one, which is returned, is
-    /// closed: a reconnecting switch is more likely than two with one id, and its old connection may stay half open for
-    /// long.
-    pub(crate) fn register(&self, entry: Entry) -> Option<Entry> {
-        let mut switches = self.write();
-        let older = switches.insert(entry.joined.datapath_id, entry)?;
-        self.send_down_event(&older);
-        let close = Command::Close {
-            token: older.token,
-            reason: "a newer connection has the same datapath id",
-        };
-        // Fails only if that shard has ended, and the connection with it.
-        let _ = self.shard(older.shard).mailbox.push(close);
-        Some(older)
-    }
-
-    /// Makes shard `to` adopt a connection of shard `from`, and moves all its waiting commands to the other mailbox. Returns
-    /// `false`, and changes nothing, if `to` has ended.
-    pub(crate) fn hand_over(
-        &self,
-        token: Token,
-        datapath_id: Option<DatapathId>,
-        from: usize,
-        to: usize,
-    ) -> bool {
-        let mut switches = self.write();
-        let mut commands = vec![Command::Adopt];
-        commands.extend(self.shard(from).mailbox.take_for(token));
-        if let Err(mut commands) = self.shard(to).mailbox.push_moved(commands) {
-            commands.remove(0);
-            // Fails only if `from` has ended as well, and then its commands are not needed.
-            let _ = self.shard(from).mailbox.push_moved(commands);
-            return false;
-        }
-        let entry = datapath_id.and_then(|id| switches.get_mut(&id));
-        if let Some(entry) = entry.filter(|entry| entry.token == token) {
-            entry.shard = to;
-        }
-        true
-    }
-
-    /// Returns the shard and the token of a switch's main connection.
-    pub(crate) fn main_connection(&self, datapath_id: DatapathId) -> Option<(usize, Token)> {
-        let switches = self.read();
-        let entry = switches.get(&datapath_id)?;
-        Some((entry.shard, entry.token))
-    }
-
-    /// Removes a switch, unless a newer connection has replaced it.
-    pub(crate) fn deregister(&self, datapath_id: DatapathId, token: Token) {
-        if let hash_map::Entry::Occupied(entry) = self.write().entry(datapath_id) {
-            if entry.get().token == token {
-                self.send_down_event(&entry.remove());
-            }
-        }
-    }
-
-    /// Handles the end of a shard: closes its mailbox, drops its commands, and removes the switches that the shard has not
-    /// closed.
-    pub(crate) fn end_shard(&self, index: usize) {
-        let mut switches = self.write();
-        switches.retain(|_, entry| {
-            let is_served = entry.shard != index;
-            if !is_served {
-                self.send_down_event(entry);
-            }
-            is_served
-        });
-        drop(self.shard(index).mailbox.close());
-    }
-
-    fn send_down_event(&self, entry: &Entry) {
-        if entry.is_up {
-            self.shared.events.send(NetworkEvent::Down(entry.info()));
-        }
-    }
-
-    /// Announces a switch: its ports are known, and `switch_up` has been called if our role permits changes.
-    pub(crate) fn announce(&self, datapath_id: DatapathId, token: Token) {
-        let mut switches = self.write();
-        let entry = switches.get_mut(&datapath_id);
-        if let Some(entry) = entry.filter(|entry| entry.token == token) {
-            entry.is_up = true;
-            self.shared.events.send(NetworkEvent::Up(entry.info()));
-        }
-    }
-
-    /// Replaces the description of a switch, and sends events of changed ports.
-    pub(crate) fn update_info(&self, token: Token, info: &Arc<SwitchInfo>, ports: &[PortStatus]) {
-        let switches = self.read();
-        let entry = switches.get(&info.datapath_id);
-        let Some(entry) = entry.filter(|entry| entry.token == token) else {
-            return;
-        };
-        let _change = self.shared.changes.lock();
-        *entry.info.lock() = Arc::clone(info);
-        if entry.is_up {
-            for status in ports {
-                let event = NetworkEvent::Port(info.clone(), *status);
-                self.shared.events.send(event);
-            }
-        }
-    }
-
-    /// Reports that a switch has refused a message, once it was announced.
-    pub(crate) fn report_refusal(
-        &self,
-        token: Token,
-        switch: DatapathId,
-        code: ErrorCode,
-        count: u64,
-    ) {
-        let switches = self.read();
-        let entry = switches.get(&switch);
-        if let Some(entry) = entry.filter(|entry| entry.token == token && entry.is_up) {
-            let event = NetworkEvent::Refused(entry.info(), code, count);
-            self.shared.events.send(event);
-        }
-    }
-
-    /// Replaces the description of a switch, at which our role has changed.
-    pub(crate) fn update_role(&self, token: Token, info: &Arc<SwitchInfo>) {
-        let switches = self.read();
-        let entry = switches.get(&info.datapath_id);
-        let Some(entry) = entry.filter(|entry| entry.token == token) else {
-            return;
-        };
-        let _change = self.shared.changes.lock();
-        let may_write = info.role.may_write();
-        entry.may_write.store(may_write, Ordering::Relaxed);
-        *entry.info.lock() = Arc::clone(info);
-        if entry.is_up {
-            self.shared
-                .events
-                .send(NetworkEvent::Role(Arc::clone(info)));
-        }
     }
 
     pub(crate) fn tables(&self) -> Tables {

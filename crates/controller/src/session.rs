@@ -15,22 +15,19 @@
 //! every reply.
 
 use crate::SwitchInfo;
-use crate::role::{Role, WantedRoles};
-use crate::setting::{SettingError, expect_time};
-use crate::stage::Tables;
+use crate::role::Role;
 use crate::xid::{Origin, Xids};
+pub(crate) use config::Clients;
+pub use config::SessionConfig;
+pub use error::{PortsProblem, SessionError};
 pub(crate) use resumption::Unusable;
 use role::RoleState;
 pub use role::{RoleRefusal, RoleReport};
-use std::ops::Range;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use table_misses::TableMisses;
 use urtica_wire::{
-    Action, AsyncConfig, CONTROLLER_NO_BUFFER, ConfigFlags, DatapathId, DecodeError, ErrorCode,
-    ErrorMessage, FlowMod, Header, Hello, Instruction, List, Message, MultipartFlags,
-    MultipartReplyBody, MultipartRequest, MultipartRequestBody, Port, PortReason, PortStatus,
-    SwitchConfig, Version,
+    DatapathId, DecodeError, ErrorCode, ErrorMessage, Header, Hello, Message, MultipartFlags,
+    MultipartReplyBody, Port, PortReason, PortStatus, Version,
 };
 
 /// Message types with one number in all versions.
@@ -42,107 +39,6 @@ const OFPT_MULTIPART_REPLY: u8 = 19;
 
 /// The time for which our hello waits for the peer's.
 const HELLO_DELAY: Duration = Duration::from_millis(200);
-
-/// Settings of the sessions with switches: versions, time-outs, keep-alive.
-///
-/// ```
-/// use std::time::Duration;
-/// use urtica_controller::SessionConfig;
-///
-/// let mut session = SessionConfig::default();
-/// session.echo_interval = Duration::from_secs(1);
-/// session.dead_interval = Duration::from_secs(3);
-/// ```
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct SessionConfig {
-    /// The versions of OpenFlow that are offered; at least one.
-    pub versions: Vec<Version>,
-    /// The time in which a peer must send its features reply, and a 1.3 switch its port descriptions. Not zero.
-    pub handshake_timeout: Duration,
-    /// The time without a message from the switch after which an echo request is sent. Not zero.
-    pub echo_interval: Duration,
-    /// After how long without a message the switch is considered dead. More than `echo_interval`; the difference is the time to answer
-    /// the first echo request, also where that was sent late because the program was stopped.
-    pub dead_interval: Duration,
-    /// Whether 1.3 switches get a table-miss entry that sends packets to the controller. Without it they drop packets that match
-    /// no entry (1.3.5 section 5.4).
-    pub table_miss: bool,
-    /// The number of tables that get one, from table 0 on, if the switch has as many. A controller sets this by its programs'
-    /// [`Stage`](crate::Stage)s.
-    pub tables: u8,
-    /// The role that is requested from each switch. No request is sent for [`Role::Equal`], which every connection starts with.
-    pub role: Role,
-    /// The asynchronous messages requested from switches (1.3.5 section 7.3.10; in 1.0 by Nicira's extension), if they differ
-    /// from the default: as a primary or equal, and as a secondary.
-    pub async_config: Option<AsyncConfig>,
-    /// Roles that are requested while the controller runs, which override `role`.
-    pub(crate) roles: Arc<WantedRoles>,
-    /// The programs that the session works for.
-    pub(crate) clients: Clients,
-}
-
-/// The programs that a session works for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Clients {
-    /// Programs, which rely on its configuration of the switch.
-    #[default]
-    Programs,
-    /// A raw program, which configures the switch itself.
-    Raw,
-    /// A raw program, and services that need the switch's ports.
-    RawAndServices,
-}
-
-impl Default for SessionConfig {
-    fn default() -> Self {
-        Self {
-            versions: Version::ALL.to_vec(),
-            handshake_timeout: Duration::from_secs(10),
-            echo_interval: Duration::from_secs(5),
-            dead_interval: Duration::from_secs(15),
-            table_miss: true,
-            tables: 1,
-            role: Role::Equal,
-            async_config: None,
-            roles: Arc::default(),
-            clients: Clients::Programs,
-        }
-    }
-}
-
-impl SessionConfig {
-    /// Refuses settings that no session can use.
-    pub(crate) fn check(&self) -> Result<(), SettingError> {
-        let Self {
-            versions,
-            handshake_timeout,
-            echo_interval,
-            dead_interval,
-            ..
-        } = self;
-        if versions.is_empty() {
-            let sentence = "SessionConfig::versions is empty: expected OpenFlow 1.0, 1.3 or both";
-            return Err(SettingError::new(sentence));
-        }
-        expect_time("SessionConfig::handshake_timeout", *handshake_timeout)?;
-        expect_time("SessionConfig::echo_interval", *echo_interval)?;
-        if dead_interval <= echo_interval {
-            return Err(SettingError::new(format!(
-                "SessionConfig::dead_interval is {dead_interval:?}: expected more than echo_interval, {echo_interval:?}, or \
-                 a quiet switch is considered dead before an echo request is sent"
-            )));
-        }
-        Ok(())
-    }
-
-    pub(crate) fn for_tables(self, tables: Tables) -> Self {
-        Self {
-            tables: tables.count(),
-            ..self
-        }
-    }
-}
 
 /// The subject of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -158,70 +54,6 @@ impl<'a> Subject<'a> {
     pub fn of_peer(name: &'a str) -> Self {
         Self::Peer(urtica_log::without_port(name))
     }
-}
-
-/// Why a session ends.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SessionError {
-    /// The bytes are not well-formed OpenFlow.
-    #[error("{0}")]
-    Malformed(#[from] DecodeError),
-    /// The first message is not a hello: a port scanner, a browser, or Mininet's probe.
-    #[error("the first bytes are not an OpenFlow hello; expected a switch")]
-    NotOpenFlow,
-    /// The peer uses TLS, and this address does not.
-    #[error(
-        "the peer uses TLS, which this address does not; expected tcp: in its configuration, or pssl: in ours (docs/operating.md, \"Securing the channel\")"
-    )]
-    Tls,
-    /// Both speak OpenFlow, but no common version.
-    #[error(
-        "the switch speaks OpenFlow up to wire version {theirs:#04x} and we speak {ours}; on Open vSwitch type \
-         `ovs-vsctl set bridge NAME protocols=OpenFlow10,OpenFlow13`"
-    )]
-    NoCommonVersion {
-        /// The version in the switch's hello.
-        theirs: u8,
-        /// Ours, as text.
-        ours: String,
-    },
-    /// The peer refused our hello.
-    #[error("the peer refused the connection with {0}")]
-    Refused(ErrorCode),
-    /// The peer did not send a features reply in time.
-    #[error("no features reply was received within {0:?}")]
-    HandshakeTimeout(Duration),
-    /// The switch sent nothing for too long, including replies to echo requests.
-    #[error("nothing was received for {0:?}, in spite of echo requests")]
-    Dead(Duration),
-    /// The switch did not answer the request for a role.
-    #[error(
-        "no reply to the role request was received within {0:?}; expected a switch that supports roles, or a controller with --role equal"
-    )]
-    RoleTimeout(Duration),
-}
-
-impl SessionError {
-    /// Whether this is the background noise of an open port and not worth an operator's attention.
-    pub fn is_noise(&self) -> bool {
-        matches!(self, Self::NotOpenFlow)
-    }
-}
-
-/// Why not all ports of a switch are known.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PortsProblem {
-    /// The switch answered the request for them with an error.
-    #[error("it refused to describe its ports with {0}")]
-    Refused(ErrorCode),
-    /// Their description could not be decoded.
-    #[error("its description of its ports is malformed: {0}")]
-    Malformed(DecodeError),
-    /// Their description was not complete in time.
-    #[error("its description of its ports was not complete {0:?} after it connected")]
-    Late(Duration),
 }
 
 /// The meaning of a frame for the session's user.
@@ -729,68 +561,6 @@ impl Session {
         decoded.inspect_err(|error| self.refuse(version, error.code(), frame, out))
     }
 
-    /// Makes every switch send whole packets; requests port descriptions from a 1.3 switch and adds the table-miss entry, too.
-    /// This is sent together with the features request, since each round trip costs a pass of the switch's main loop: Open
-    /// vSwitch with many bridges needs milliseconds for one. If a role may have to be requested, all but the first waits.
-    fn write_configuration(&mut self, version: Version, out: &mut Vec<u8>) {
-        if self.is_raw() {
-            return;
-        }
-        let config = SwitchConfig {
-            flags: ConfigFlags::empty(),
-            miss_send_len: CONTROLLER_NO_BUFFER,
-        };
-        self.write(version, &Message::SetConfig(config), out);
-        if version != Version::Of10 && !self.may_ask_for_role() {
-            self.ask_for_ports(version, out);
-            self.write_table_misses(version, 0..1, out);
-        }
-    }
-
-    /// Writes the configuration that needs the features reply: further tables, and ports whose description arrived before it and
-    /// was ignored; with roles, all of it, and no table-miss entries if ours permits only reading.
-    fn write_rest_of_configuration(&mut self, version: Version, out: &mut Vec<u8>) {
-        if version == Version::Of10 {
-            return;
-        }
-        if self.awaits_ports && self.port_desc_xid.is_none() {
-            self.ask_for_ports(version, out);
-        }
-        if self.role().may_write() {
-            let first = self.table_misses.count();
-            self.write_table_misses(version, first..self.n_tables, out);
-        }
-    }
-
-    fn ask_for_ports(&mut self, version: Version, out: &mut Vec<u8>) {
-        let request = MultipartRequest {
-            flags: MultipartFlags::empty(),
-            body: MultipartRequestBody::PortDesc,
-        };
-        self.port_desc_xid = Some(self.write(version, &Message::MultipartRequest(request), out));
-    }
-
-    fn write_table_misses(&mut self, version: Version, tables: Range<u8>, out: &mut Vec<u8>) {
-        if self.config.table_miss && !self.is_raw() {
-            for table_id in tables.start..tables.end.min(self.config.tables) {
-                self.write_table_miss(version, table_id, out);
-            }
-        }
-    }
-
-    fn write_table_miss(&mut self, version: Version, table_id: u8, out: &mut Vec<u8>) {
-        let actions = [Action::controller()];
-        let instructions = [Instruction::apply(&actions)];
-        let entry = FlowMod {
-            table_id,
-            priority: 0,
-            instructions: List::from(&instructions),
-            ..FlowMod::default()
-        };
-        let xid = self.write(version, &Message::FlowMod(entry), out);
-        self.table_misses.note_sent(table_id, xid);
-    }
-
     /// Answers a message with an OFPT_ERROR, unless a raw program gets it.
     fn refuse(&mut self, version: Version, code: ErrorCode, frame: &[u8], out: &mut Vec<u8>) {
         if !self.is_raw() {
@@ -876,6 +646,9 @@ fn is_for_switches(message: &Message) -> bool {
     )
 }
 
+mod config;
+mod configuration;
+mod error;
 mod resumption;
 mod role;
 mod table_misses;

@@ -2,64 +2,31 @@
 //!
 //! **Held connections.** Whenever the program dies, the next one finds its state: see [`takeover`](crate::takeover).
 
-use crate::kernel::{Application, Kernel, Opened, ResumedSession, Way};
+mod attached;
+mod done;
+mod turns;
+
+use crate::kernel::{Application, Kernel, Opened, ResumedSession};
 use crate::mode::{Mode, Pace};
 use crate::pool::Lease;
 use crate::session::{CARRY_BYTES, Memory, Shared, next_place};
 use crate::socket::{
-    bound_queues, cookie, has_unread, hold_back_input, is_peer_local, let_input_in, peer,
-    read_bytes, received_bytes, written_bytes,
+    bound_queues, has_unread, hold_back_input, is_peer_local, let_input_in, peer, read_bytes,
+    received_bytes, written_bytes,
 };
 use crate::takeover::Counts;
 use crate::waker::{Waker, ring_bytes};
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair,
-};
+use attached::{Attached, Relay};
+use done::Done;
+use rustix::net::{RecvFlags, recv};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::AtomicU64;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+pub(crate) use turns::{LateTurns, Turns};
 use urtica_controller::hold::{Attachment, Progress};
 use urtica_controller::{Handover, HeldHalf, Keeper, KernelHalf, Reclaimed, Resumed, Taken};
-
-/// An application's actions when the owner of its tables changes.
-pub(crate) trait Turns: Send + Sync {
-    /// Called before the program hands the connection over.
-    fn before_kernel(&self) {}
-
-    /// Called after the program has reclaimed the connection.
-    fn after_kernel(&self) {}
-}
-
-/// No actions, for tables that kernel and program use alike.
-impl Turns for () {}
-
-/// The actions for a session of an earlier program, which are set when its handler is created.
-#[derive(Clone, Default)]
-pub(crate) struct LateTurns(Arc<OnceLock<Box<dyn Turns>>>);
-
-impl LateTurns {
-    /// Sets the actions, once.
-    pub fn set(&self, turns: impl Turns + 'static) {
-        let _ = self.0.set(Box::new(turns));
-    }
-}
-
-impl Turns for LateTurns {
-    fn before_kernel(&self) {
-        if let Some(turns) = self.0.get() {
-            turns.before_kernel();
-        }
-    }
-
-    fn after_kernel(&self) {
-        if let Some(turns) = self.0.get() {
-            turns.after_kernel();
-        }
-    }
-}
 
 /// One connection's kernel half.
 pub(crate) struct Link {
@@ -84,142 +51,8 @@ pub(crate) struct Link {
     taken_before: u64,
 }
 
-/// A pair of Unix sockets.
-struct Relay {
-    relay: OwnedFd,
-    exit: OwnedFd,
-}
-
-impl Relay {
-    fn new() -> io::Result<Self> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let (relay, exit) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        Ok(Self { relay, exit })
-    }
-
-    /// Returns the way of a switch's bytes through this pair.
-    fn way<'a>(&'a self, switch: BorrowedFd<'a>) -> io::Result<Way<'a>> {
-        Ok(Way {
-            switch,
-            switch_cookie: cookie(switch)?,
-            relay: self.relay.as_fd(),
-            exit: self.exit.as_fd(),
-            relay_cookie: cookie(self.relay.as_fd())?,
-        })
-    }
-}
-
-/// State while the switch's socket is attached.
-struct Attached {
-    /// Keeps the way of the replies open.
-    relay: Relay,
-    cookies: [u64; 2],
-    /// Whether input passes through the kernel's programs instead of directly to the program.
-    is_in: bool,
-    /// Whether the kernel's part was found to be lost: another process has removed the socket from the maps.
-    is_gone: bool,
-    /// Number of bytes that had been read before.
-    before: u64,
-    /// Number of bytes that the program has received directly since, and read.
-    read_aside: u64,
-    /// Number of bytes that were passed to the program and that it has read.
-    read: u64,
-    /// Number of bytes that were written before, and that the program has written since.
-    written: u64,
-    /// Number of bytes of the kernel's replies that are known to be written.
-    drained: u64,
-    /// The time since when the same replies have waited in the session, and the number of bytes that left it before them.
-    unsent_since: Option<(Instant, u64)>,
-}
-
-impl Attached {
-    /// Signals replies to the kernel's programs again if they do not leave the session. Answered input is their normal
-    /// signal, which the kernel drops, for instance, if memory is short. Called while the program owns the connection: no
-    /// reply is added then, so that two concurrent signals find the same replies and cannot reorder them.
-    fn signal_if_late(&mut self, replied: u64, unsent: u32) {
-        if unsent == 0 {
-            self.unsent_since = None;
-            return;
-        }
-        let left = replied.saturating_sub(unsent.into());
-        match self.unsent_since {
-            Some((since, before)) if before == left => {
-                if since.elapsed() >= SIGNAL_AFTER {
-                    self.unsent_since = None;
-                    // Fails if the relay is full of signals already.
-                    let _ = send(&self.relay.relay, &[0], SendFlags::DONTWAIT);
-                }
-            }
-            _ => self.unsent_since = Some((Instant::now(), left)),
-        }
-    }
-}
-
 /// Replies leave the session within microseconds, or, on a busy machine, milliseconds. An unnecessary signal finds no replies.
 const SIGNAL_AFTER: Duration = Duration::from_millis(200);
-
-/// Counts of the work done in the kernel.
-#[derive(Clone, Copy, Default)]
-struct Done {
-    answered: u64,
-    replies: u64,
-    reply_bytes: u64,
-    passed: u64,
-    fell_back: u64,
-}
-
-impl Done {
-    fn of(shared: &Shared) -> Self {
-        let get = |counter: &AtomicU64| counter.load(Relaxed);
-        Self {
-            answered: get(&shared.answered),
-            replies: get(&shared.replies_sent),
-            reply_bytes: get(&shared.reply_bytes),
-            passed: get(&shared.passed_other),
-            fell_back: get(&shared.passed_long) + get(&shared.passed_full),
-        }
-    }
-
-    /// Returns the counts of an earlier program.
-    fn counted(shared: &Shared) -> Self {
-        let [answered, replies, reply_bytes, passed, fell_back] =
-            shared.counted.each_ref().map(|count| count.load(Relaxed));
-        Self {
-            answered,
-            replies,
-            reply_bytes,
-            passed,
-            fell_back,
-        }
-    }
-
-    /// Stores the counts for the next program.
-    fn count(self, shared: &Shared) {
-        let counts = [
-            self.answered,
-            self.replies,
-            self.reply_bytes,
-            self.passed,
-            self.fell_back,
-        ];
-        for (counted, count) in shared.counted.iter().zip(counts) {
-            counted.store(count, Relaxed);
-        }
-    }
-
-    /// Returns the work done since `before`.
-    fn since(self, before: Self, xid: u32) -> Reclaimed {
-        Reclaimed {
-            xid,
-            answered: self.answered.saturating_sub(before.answered),
-            others: 0,
-            sent: self.replies.saturating_sub(before.replies),
-            sent_bytes: self.reply_bytes.saturating_sub(before.reply_bytes),
-            passed: self.passed.saturating_sub(before.passed),
-            fell_back: self.fell_back.saturating_sub(before.fell_back),
-        }
-    }
-}
 
 impl Link {
     pub fn new(kernel: Kernel, opened: Opened, mode: Mode) -> Self {

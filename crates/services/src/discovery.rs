@@ -26,11 +26,16 @@
 //! **Thread-safety.** One lock guards `Links`, held while one message or one round of timers is handled; nothing else is
 //! called under it. Readers of snapshots and events never wait for it.
 
+mod config;
 mod damping;
+mod event;
 mod links;
 mod probe;
 
+pub use config::{DiscoveryConfig, HostLldp};
 pub use damping::DampingConfig;
+use event::count;
+pub use event::{DiscoveryCounters, DiscoveryEvent, DownReason, Refusal};
 
 use crate::bucket::PortBuckets;
 use crate::flooding::{FloodTree, LatestTree, PortRole, packet_out};
@@ -47,7 +52,7 @@ use urtica_controller::{
     Background, Broadcast, Events, Network, Program, Stage, Switch, SwitchHandler, SwitchInfo,
 };
 use urtica_state::Snapshot;
-use urtica_topology::{DirectedLink, PortId, SpanningTree, Topology};
+use urtica_topology::{PortId, SpanningTree, Topology};
 use urtica_wire::packet::{ether_type, lldp};
 use urtica_wire::{Action, DatapathId, EntryOptions, Match, PacketIn, Port, PortStatus};
 
@@ -67,213 +72,6 @@ const LLDP_BURST_PER_PORT: u32 = 200;
 
 /// Higher than any entry that a program installs, so that none of them hides links.
 const ENTRY_PRIORITY: u16 = u16::MAX;
-
-/// Settings of link discovery. The defaults suit most networks. Durations longer than a day count as a day.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DiscoveryConfig {
-    /// The key of the authenticator in probes. `None`, the default, obtains a random secret key from the system at
-    /// start. A fixed key is for simulations that must be reproducible to the byte.
-    pub secret: Option<[u8; 32]>,
-    /// The interval between a port's probes while nothing happens. 5 s by default; at least a millisecond.
-    pub probe_interval: Duration,
-    /// The number of consecutive missed probes after which a link is down. 3 by default; 1 to 1,000. The links of a port or
-    /// switch that goes down are removed at once.
-    pub missed_probes: u32,
-    /// Time for which a new port must be quiet before it is classified as a host port and flooded to. 0.3 s by default.
-    pub settle_time: Duration,
-    /// When a link counts as flapping, and for how long it is then held down.
-    pub damping: DampingConfig,
-    /// Whether a port that was classified as a host port remains one until it goes down. Off by default, because a switch
-    /// that connects late would not be found behind such a port. If on, a host cannot fake a link by relaying probes unless
-    /// it does so from the moment it is plugged in; a port where a link was refused is [blocked](PortRole::Blocked).
-    pub refuse_late_links: bool,
-    /// The treatment of LLDP frames of other stations.
-    pub host_lldp: HostLldp,
-    /// Whether each switch gets an entry of the highest priority that sends LLDP to the controller. On by default: without
-    /// it, another program's entry that matches LLDP hides links.
-    pub installs_entry: bool,
-}
-
-/// The treatment of other stations' LLDP frames, after they are counted. In neither case do they create a link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum HostLldp {
-    /// Later programs receive them, for instance to read the information that hosts announce.
-    #[default]
-    Pass,
-    /// They are dropped.
-    Drop,
-}
-
-impl Default for DiscoveryConfig {
-    fn default() -> Self {
-        Self {
-            secret: None,
-            probe_interval: Duration::from_secs(5),
-            missed_probes: 3,
-            settle_time: Duration::from_millis(300),
-            damping: DampingConfig::default(),
-            refuse_late_links: false,
-            host_lldp: HostLldp::default(),
-            installs_entry: true,
-        }
-    }
-}
-
-impl DiscoveryConfig {
-    /// Returns the time after the last probe at which a link is down: the last of the probes that may be missed may be
-    /// late by half an interval.
-    fn timeout(&self) -> Duration {
-        self.probe_interval * self.missed_probes + self.probe_interval / 2
-    }
-
-    /// Returns the maximum number of LLDP frames per second that are examined from each port: with short intervals, a
-    /// neighbour sends many.
-    fn lldp_rate_per_port(&self) -> u32 {
-        let probes = 1.0 / self.probe_interval.as_secs_f64();
-        LLDP_RATE_PER_PORT + 2 * probes.ceil() as u32
-    }
-
-    /// The values that are used: limited, so that timers neither spin nor overflow.
-    fn sound(self) -> Self {
-        let DampingConfig {
-            max_ups,
-            window,
-            first_hold,
-            max_hold,
-        } = self.damping;
-        Self {
-            probe_interval: self.probe_interval.clamp(Duration::from_millis(1), LONGEST),
-            missed_probes: self.missed_probes.clamp(1, 1000),
-            settle_time: self.settle_time.min(LONGEST),
-            damping: DampingConfig {
-                max_ups,
-                window: window.min(LONGEST),
-                first_hold: first_hold.min(LONGEST),
-                max_hold: max_hold.min(LONGEST),
-            },
-            ..self
-        }
-    }
-}
-
-/// A change that discovery has found. The topology already shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum DiscoveryEvent {
-    /// A switch joined; events for its links follow.
-    SwitchUp(DatapathId),
-    /// A switch left; events for its links were published before.
-    SwitchDown(DatapathId),
-    /// A link came up. Each direction has its own event; the two are always published together.
-    LinkUp(DirectedLink),
-    /// A link went down, and its reverse direction with it.
-    LinkDown {
-        /// The link.
-        link: DirectedLink,
-        /// The reason.
-        reason: DownReason,
-    },
-    /// Probes arrive in this direction but not in the other: not a link until they do.
-    OneWay(DirectedLink),
-    /// A link is flapping and is held down for a while. Identified by its lower end.
-    Flapping {
-        /// The link.
-        link: DirectedLink,
-        /// The time for which it is held down.
-        held_for: Duration,
-    },
-    /// A frame that would have created a link was refused. At most one event per second and port.
-    Refused {
-        /// The port where it arrived.
-        at: PortId,
-        /// The port that it claims to come from, if that could be parsed.
-        claimed: Option<PortId>,
-        /// The reason.
-        refusal: Refusal,
-        /// The number of frames refused at this port since it came up.
-        count: u64,
-    },
-    /// This reader was too slow and missed this number of events: read the topology again to resynchronise.
-    Missed(u64),
-}
-
-/// Why a link went down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum DownReason {
-    /// The port at one end went down or was removed.
-    Port,
-    /// The switch at one end disconnected.
-    Switch,
-    /// Probes no longer arrive.
-    TimedOut,
-    /// One end's probes arrive at another port: the link was moved there.
-    Moved,
-}
-
-/// Why a frame that would have created a link was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Refusal {
-    /// Its authenticator is wrong: it is forged.
-    Authenticator,
-    /// It arrived at the port that sent it: a host reflected it, or the link ends in a loop.
-    Reflected,
-    /// It is too old: it was replayed.
-    Replayed,
-    /// It also arrived at another port: a host relayed it, or a device between the ports duplicates frames.
-    Duplicated,
-    /// The port was a host port ([`DiscoveryConfig::refuse_late_links`]).
-    Late,
-}
-
-/// Counters of link discovery. Any thread may increment them.
-#[derive(Debug, Default)]
-pub struct DiscoveryCounters {
-    probes_sent: AtomicU64,
-    probes_received: AtomicU64,
-    forged: AtomicU64,
-    foreign: AtomicU64,
-    overrun: AtomicU64,
-    publications: AtomicU64,
-}
-
-impl DiscoveryCounters {
-    /// Probes sent.
-    pub fn probes_sent(&self) -> u64 {
-        self.probes_sent.load(Ordering::Relaxed)
-    }
-
-    /// Own probes received.
-    pub fn probes_received(&self) -> u64 {
-        self.probes_received.load(Ordering::Relaxed)
-    }
-
-    /// Forged probes received.
-    pub fn forged(&self) -> u64 {
-        self.forged.load(Ordering::Relaxed)
-    }
-
-    /// Other stations' LLDP frames.
-    pub fn foreign(&self) -> u64 {
-        self.foreign.load(Ordering::Relaxed)
-    }
-
-    /// LLDP frames dropped unread: their port exceeded its limit, or their switch has no such port.
-    pub fn overrun(&self) -> u64 {
-        self.overrun.load(Ordering::Relaxed)
-    }
-
-    /// The number of publications.
-    pub fn publications(&self) -> u64 {
-        self.publications.load(Ordering::Relaxed)
-    }
-}
-
-fn count(counter: &AtomicU64, more: usize) {
-    counter.fetch_add(more as u64, Ordering::Relaxed);
-}
 
 /// Link discovery: a program, and a handle to its results. Cheap to clone. See the module's documentation.
 ///

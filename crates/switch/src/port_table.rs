@@ -7,14 +7,19 @@
 //!
 //! **Queues.** A port with queues has another kind of [`Backend`], so that other ports do not pay for queues.
 
+mod backend;
+mod record;
+
 use crate::parcel::{Inbox, Outlet, Parcel};
-use crate::queues::{Polled, Pushed, SharedQueues};
-use crate::{LentFrame, PortError, PortIo, PortSender, Received};
-use parking_lot::Mutex;
+use crate::queues::SharedQueues;
+use crate::{LentFrame, PortError, PortIo, Received};
+use backend::{Backend, Queued};
+#[cfg(test)]
+pub(crate) use record::ReceivedHere;
+use record::{Counters, PortRecord, add};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::time::Duration;
 use urtica_wire::packet::ethernet;
 use urtica_wire::{MacAddr, Port, PortConfig, PortFeatures, PortNo, PortState, PortStats};
@@ -54,69 +59,6 @@ pub(crate) struct SwitchPort {
     unflushed_frames: usize,
     /// Lent frames that were not received.
     refused: Vec<LentFrame>,
-}
-
-/// The origin and destination of a port's frames.
-enum Backend {
-    /// This thread has the back end.
-    Here(Box<dyn PortIo>),
-    /// Another thread has it, and this one can send directly.
-    Direct(Box<dyn PortSender>),
-    /// Another thread has it, and frames pass through its inbox.
-    Elsewhere(Outlet),
-    /// Frames pass through queues before they leave.
-    Queued(Box<Queued>),
-}
-
-/// The output of a port that has queues.
-struct Queued {
-    queues: Arc<SharedQueues>,
-    /// The back end after the queues, which has no queues.
-    inner: Backend,
-}
-
-/// State of a port that all threads share. Only the thread that has the back end updates the link.
-#[derive(Debug)]
-struct PortRecord {
-    added: Duration,
-    /// Number of the network interface, or 0 if the port is none.
-    link_index: AtomicU32,
-    /// The port's Ethernet address, as a number.
-    hw_addr: AtomicU64,
-    /// [`PortConfig`]'s bits, as in the pipeline's description of the port.
-    config: AtomicU32,
-    has_link: AtomicBool,
-    speed_kbps: AtomicU32,
-    /// The counters of all threads. Locked to add one and to add them up.
-    counters: Mutex<Vec<Arc<Counters>>>,
-}
-
-/// One thread's counters of a port, which only that thread changes: on two separate cache lines, as processors fetch
-/// lines in pairs.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Counters {
-    rx_packets: AtomicU64,
-    rx_bytes: AtomicU64,
-    /// Dropped for lack of space.
-    rx_dropped: AtomicU64,
-    /// Dropped because of the port's configuration.
-    rx_blocked: AtomicU64,
-    rx_errors: AtomicU64,
-    tx_packets: AtomicU64,
-    tx_bytes: AtomicU64,
-    tx_dropped: AtomicU64,
-}
-
-/// One thread's count of frames received by a port, for other threads.
-#[cfg(test)]
-pub(crate) struct ReceivedHere(Arc<Counters>);
-
-#[cfg(test)]
-impl ReceivedHere {
-    pub fn packets(&self) -> u64 {
-        self.0.rx_packets.load(Relaxed)
-    }
 }
 
 impl PortTable {
@@ -602,155 +544,6 @@ impl SwitchPort {
     pub fn blocked(&self) -> u64 {
         self.record.sum(|counters| &counters.rx_blocked)
     }
-}
-
-impl Backend {
-    /// Returns the back end after the queues, if there are some.
-    #[inline]
-    fn inner(&self) -> &Self {
-        match self {
-            Self::Queued(queued) => &queued.inner,
-            backend => backend,
-        }
-    }
-
-    /// Returns the back end after the queues mutably, if there are some.
-    #[inline]
-    fn inner_mut(&mut self) -> &mut Self {
-        match self {
-            Self::Queued(queued) => &mut queued.inner,
-            backend => backend,
-        }
-    }
-
-    /// Sends a frame without queues, and counts it. Returns whether the port has accepted it.
-    fn send(&mut self, frame: &[u8], counters: &Counters) -> bool {
-        let is_sent = match self {
-            Self::Here(io) => io.send(frame),
-            Self::Direct(sender) => sender.send(frame),
-            Self::Elsewhere(outlet) => {
-                counters.count_lost(outlet.push(frame));
-                return true;
-            }
-            Self::Queued(queued) => return queued.inner.send(frame, counters),
-        };
-        if is_sent {
-            counters.count_sent(frame.len() as u64);
-        }
-        is_sent
-    }
-
-    /// Transmits all frames that are not in queues. Returns whether some are left.
-    fn flush(&mut self, counters: &Counters) -> bool {
-        match self {
-            Self::Here(io) => {
-                io.flush();
-                io.has_unsent()
-            }
-            Self::Direct(sender) => {
-                sender.flush();
-                sender.has_unsent()
-            }
-            Self::Elsewhere(outlet) => {
-                counters.count_lost(outlet.flush());
-                false
-            }
-            Self::Queued(queued) => queued.inner.flush(counters),
-        }
-    }
-
-    /// Closes queues, and sends the frames that wait in them.
-    fn take_all(&mut self, queues: &SharedQueues, counters: &Counters) {
-        let lost = queues.close(|frame| self.send(frame, counters));
-        counters.count_lost(lost);
-    }
-}
-
-impl Queued {
-    fn push(&mut self, queue_id: u32, frame: &[u8], counters: &Counters) {
-        let is_lost = match self.queues.push(queue_id, frame) {
-            Pushed::Waits => false,
-            Pushed::Dropped => true,
-            Pushed::Closed => !self.inner.send(frame, counters),
-        };
-        counters.count_lost(is_lost.into());
-    }
-
-    /// Transmits the frames that may leave; a port without a link drops all. Returns whether some are left.
-    fn flush(&mut self, record: &PortRecord, counters: &Counters, now: Duration) -> bool {
-        let Self { queues, inner } = self;
-        let is_empty = match record.has_link.load(Relaxed) {
-            true => {
-                let send = |frame: &[u8]| inner.send(frame, counters);
-                queues.poll(record.rate_bps(), now, send) == Polled::Empty
-            }
-            false => {
-                counters.count_lost(queues.discard());
-                true
-            }
-        };
-        inner.flush(counters) || !is_empty
-    }
-}
-
-impl PortRecord {
-    fn new(added: Duration, io: &dyn PortIo) -> Self {
-        let record = Self {
-            added,
-            link_index: AtomicU32::default(),
-            hw_addr: AtomicU64::default(),
-            config: AtomicU32::default(),
-            has_link: AtomicBool::default(),
-            speed_kbps: AtomicU32::default(),
-            counters: Mutex::default(),
-        };
-        record.identify(io);
-        record
-    }
-
-    /// Notes the back end's interface and address.
-    fn identify(&self, io: &dyn PortIo) {
-        self.link_index.store(io.link_index().unwrap_or(0), Relaxed);
-        self.hw_addr.store(io.hw_addr().to_u64(), Relaxed);
-    }
-
-    /// Returns the sum of all threads' counters.
-    fn sum(&self, counter: fn(&Counters) -> &AtomicU64) -> u64 {
-        let all = self.counters.lock();
-        let counts = all.iter().map(|counters| counter(counters).load(Relaxed));
-        counts.sum()
-    }
-
-    /// Returns the rate that the back end reports, in bits a second, if any.
-    fn rate_bps(&self) -> Option<u64> {
-        match self.speed_kbps.load(Relaxed) {
-            0 => None,
-            speed_kbps => Some(u64::from(speed_kbps) * 1000),
-        }
-    }
-
-    fn config(&self) -> PortConfig {
-        PortConfig::from_bits_retain(self.config.load(Relaxed))
-    }
-}
-
-impl Counters {
-    fn count_sent(&self, bytes: u64) {
-        add(&self.tx_packets, 1);
-        add(&self.tx_bytes, bytes);
-    }
-
-    fn count_lost(&self, count: usize) {
-        if count > 0 {
-            add(&self.tx_dropped, count as u64);
-        }
-    }
-}
-
-/// Adds to a number that only this thread changes.
-#[inline]
-fn add(counter: &AtomicU64, more: u64) {
-    counter.store(counter.load(Relaxed) + more, Relaxed);
 }
 
 /// Sets whether a port can take over packets from another (fast failover): it must have a link and be switched on.

@@ -1,7 +1,7 @@
 //! A switch that has joined, and its handlers.
 
 use super::drop_contained;
-use super::raw::RawPart;
+use super::raw_part::RawPart;
 use crate::batch::BatchContext;
 use crate::program_list::ProgramList;
 use crate::session::Subject;

@@ -1,7 +1,7 @@
 //! A switch joins: it identifies itself, its handlers are created, and its ports become known.
 
 use super::joined::Joined;
-use super::raw::RawPart;
+use super::raw_part::RawPart;
 use super::{Channel, Close, Connection};
 use crate::batch::BatchContext;
 use crate::counters::is_worth_logging;

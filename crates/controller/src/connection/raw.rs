@@ -8,7 +8,9 @@
 //! ```
 //! Frames that only the program sees are passed to it a run at a time, without being decoded.
 
-use super::{Channel, Close, Connection, Joined, contain, panic_of};
+use super::joined::Joined;
+use super::raw_part::RawPart;
+use super::{Channel, Close, Connection, panic_of};
 use crate::batch::BatchContext;
 use crate::panics::panic_text;
 use crate::program_list::ProgramList;
@@ -16,8 +18,7 @@ use crate::reconciliation::Waiting;
 use crate::session::Subject;
 use crate::switch::FLUSH_BYTES;
 use crate::xid::Origin;
-use crate::xid_map::XidMap;
-use crate::{Frames, Network, RawHandler, RawSwitch, SwitchInfo};
+use crate::{Frames, RawSwitch};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use urtica_wire::{Header, Version, split_frame};
 
@@ -32,13 +33,6 @@ const PORT_STATUS: u8 = 12;
 /// `OFPT_ROLE_REPLY` of 1.3.
 const ROLE_REPLY: u8 = 25;
 
-/// A raw program's part of a switch that has joined.
-pub(super) struct RawPart {
-    handler: Box<dyn RawHandler>,
-    network: Network,
-    map: XidMap,
-}
-
 /// The addressee of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Addressee {
@@ -48,26 +42,6 @@ enum Addressee {
     Other,
     /// The raw program, whose request it answers.
     Raw,
-}
-
-impl RawPart {
-    /// Creates the handler, if the controller has a raw program.
-    pub fn start(programs: &ProgramList, info: &SwitchInfo) -> Option<Self> {
-        let raw = programs.raw.as_ref()?;
-        Some(Self {
-            handler: raw.program.handler(info),
-            network: raw.network.clone(),
-            map: XidMap::default(),
-        })
-    }
-
-    /// Drops the handler, which may panic in its destructor.
-    pub fn drop_contained(self) -> Result<(), Close> {
-        contain(|| {
-            drop(self.handler);
-            Ok(())
-        })
-    }
 }
 
 impl ProgramList {

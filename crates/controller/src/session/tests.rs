@@ -1,7 +1,10 @@
 //! The session checked against the specification, without a socket, in time that tests advance.
 
 use super::*;
-use urtica_wire::{Capabilities, DatapathId, Features, MacAddr, PacketIn, PortNo, Role};
+use urtica_wire::{
+    Action, CONTROLLER_NO_BUFFER, Capabilities, DatapathId, Features, Instruction, List, MacAddr,
+    MultipartRequestBody, PacketIn, PortNo, Role,
+};
 
 /// `ofp_hello` with a bitmap of these versions.
 fn hello(version: u8, bitmap: Option<u32>) -> Vec<u8> {

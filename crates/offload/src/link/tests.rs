@@ -4,6 +4,7 @@
 use super::*;
 use crate::learning_switch::prepare;
 use crate::places::{SharedPlaces, Size, floods_dropped, limit_floods, pause_entries};
+use rustix::net::{SendFlags, send};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::panic::AssertUnwindSafe;

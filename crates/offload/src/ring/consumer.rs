@@ -1,22 +1,24 @@
 //! One ring and its reader: the paper's application thread.
 
+mod peers;
+mod waiting;
+
 use super::link::KernelCounts;
 use super::peer::{Peer, Read};
 use super::reader::{Next, Reader};
-use super::record::{MessageType, Record, RingSwitch};
+use super::record::{MessageType, Record};
 use super::replies::Replies;
 use super::rings::{NewConnection, Registration, RingError};
 use super::sessions::{RingEvent, Sessions, SwitchReport};
-use rustix::event::{Timespec, epoll};
-use rustix::io::Errno;
-use slab::Slab;
+use peers::Peers;
+use rustix::event::epoll;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
-use urtica_controller::ConnectionId;
 use urtica_wire::split_frame;
+use waiting::open_epoll;
 
 /// Number of bytes at which replies to one switch are sent, even without a flush.
 const FLUSH_BYTES: usize = 64 << 10;
@@ -99,46 +101,6 @@ enum Place {
     Ring(usize),
     /// In the bytes that were read.
     Buffer(Range<usize>),
-}
-
-/// Connections by number: 32 unique bits, and the index in the slab.
-#[derive(Default)]
-struct Peers {
-    slab: Slab<Peer>,
-    count: u64,
-}
-
-impl Peers {
-    fn add(&mut self, socket: OwnedFd, session: ConnectionId) -> u64 {
-        self.count += 1;
-        let entry = self.slab.vacant_entry();
-        let number = self.count << 32 | entry.key() as u64;
-        entry.insert(Peer::new(number, socket, session));
-        number
-    }
-
-    fn get_mut(&mut self, number: u64) -> Option<&mut Peer> {
-        let peer = self.slab.get_mut(number as u32 as usize);
-        peer.filter(|peer| peer.number == number)
-    }
-
-    /// Notes that a switch is up. Of two connections with its id, it is the newer.
-    fn bring_up(&mut self, switch: RingSwitch) {
-        let peers = self.slab.iter_mut().map(|(_, peer)| peer);
-        let joined = peers.filter(|peer| peer.joined == Some(switch));
-        if let Some(peer) = joined.max_by_key(|peer| peer.number) {
-            peer.switch = Some(switch);
-        }
-    }
-
-    fn remove(&mut self, number: u64) -> Option<Peer> {
-        self.get_mut(number)?;
-        Some(self.slab.remove(number as u32 as usize))
-    }
-
-    fn numbers(&self) -> Vec<u64> {
-        self.slab.iter().map(|(_, peer)| peer.number).collect()
-    }
 }
 
 impl Ring {
@@ -521,38 +483,6 @@ impl Ring {
         }
     }
 
-    /// Handles everything that is due.
-    fn handle_time(&mut self) {
-        self.flush_if_due();
-        if Instant::now() < self.next_tick {
-            return;
-        }
-        // Input that has arrived is handled before: it may be a sign of life, if the program was late.
-        if self.has_input() && !std::mem::replace(&mut self.is_tick_late, true) {
-            return;
-        }
-        self.is_tick_late = false;
-        self.next_tick = Instant::now() + TICK;
-        self.check_for_lost();
-        let ended = self.sessions.handle_timeout();
-        self.note_reports(None);
-        for number in self.peers.numbers() {
-            let Some(peer) = self.peers.get_mut(number) else {
-                continue;
-            };
-            let before = peer.output.len();
-            self.sessions.take_output(peer.session, &mut peer.output);
-            let (has_logged, has_ended) =
-                (peer.output.len() > before, ended.contains(&peer.session));
-            if has_logged {
-                self.flush_peer(number);
-            }
-            if has_ended {
-                self.close(number);
-            }
-        }
-    }
-
     // ---- Connections ----
 
     /// Checks whether the kernel has lost sockets, whose input would never be reported.
@@ -588,30 +518,6 @@ impl Ring {
             self.sessions.disconnect(peer.session);
             self.note_reports(None);
             let _ = epoll::delete(&self.epoll, peer.socket());
-        }
-    }
-
-    /// Updates the events that a connection is watched for.
-    fn watch(&mut self, number: u64) {
-        let Some(peer) = self.peers.get_mut(number) else {
-            return;
-        };
-        let interest = peer.interest();
-        if peer.watched == interest {
-            return;
-        }
-        peer.watched = interest;
-        let data = epoll::EventData::new_u64(number);
-        if epoll::modify(&self.epoll, peer.socket(), data, interest).is_err() {
-            self.close(number);
-        }
-    }
-
-    fn make_ready(&mut self, number: u64) {
-        if let Some(peer) = self.peers.get_mut(number) {
-            if !std::mem::replace(&mut peer.is_ready, true) {
-                self.ready.push_back(number);
-            }
         }
     }
 
@@ -654,72 +560,6 @@ impl Ring {
     }
 
     // ---- Waiting ----
-
-    fn has_input(&mut self) -> bool {
-        self.reading.is_some() || !self.ready.is_empty() || self.reader.has_input()
-    }
-
-    fn ready_now(&mut self) -> Ready {
-        let input = self.has_input();
-        Ready {
-            input,
-            control: self
-                .events
-                .as_ref()
-                .is_some_and(|events| !events.is_empty()),
-            error: false,
-            output: !input && !self.unflushed.is_empty() && self.flush_interval.is_none(),
-        }
-    }
-
-    /// Returns the time until something is due.
-    fn next_due(&self, now: Instant) -> Duration {
-        let due = self
-            .flush_due
-            .map_or(self.next_tick, |due| due.min(self.next_tick));
-        due.saturating_duration_since(now)
-    }
-
-    fn wait(&mut self, timeout: Duration) -> io::Result<()> {
-        let mut events = Vec::with_capacity(EVENTS);
-        let timeout = Timespec {
-            tv_sec: timeout.as_secs() as _,
-            tv_nsec: timeout.subsec_nanos().into(),
-        };
-        match epoll::wait(
-            &self.epoll,
-            rustix::buffer::spare_capacity(&mut events),
-            Some(&timeout),
-        ) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        for event in events {
-            match event.data.u64() {
-                RING => {}
-                LISTENERS => self.registration.accept_all(),
-                INBOX => {
-                    for connection in self.registration.take_connections() {
-                        self.add(connection);
-                    }
-                }
-                number => self.handle_event(number, event.flags),
-            }
-        }
-        Ok(())
-    }
-
-    fn handle_event(&mut self, number: u64, flags: epoll::EventFlags) {
-        use epoll::EventFlags as Flags;
-        let Some(peer) = self.peers.get_mut(number) else {
-            return;
-        };
-        peer.is_closing |= flags.intersects(Flags::RDHUP | Flags::HUP | Flags::ERR);
-        if peer.is_stalled {
-            self.flush_peer(number);
-        }
-        self.make_ready(number);
-    }
 }
 
 impl AsFd for Ring {
@@ -737,18 +577,4 @@ fn is_for_program(peer: &Peer, message: &[u8], types: u64) -> bool {
         .is_some_and(|&number| number < 64 && types >> number & 1 != 0);
     let record = peer.switch.filter(|_| is_subscribed && peer.told == 0);
     record.is_some_and(|switch| Record::of_message(switch, message).is_some())
-}
-
-fn open_epoll(reader: &Reader, registration: &Registration) -> io::Result<OwnedFd> {
-    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    let watch = |fd: BorrowedFd, number, flags| {
-        epoll::add(&epoll, fd, epoll::EventData::new_u64(number), flags)
-    };
-    watch(reader.as_fd(), RING, epoll::EventFlags::IN)?;
-    watch(registration.wakeup(), INBOX, epoll::EventFlags::IN)?;
-    for listener in &registration.shared().listeners {
-        let flags = epoll::EventFlags::IN | epoll::EventFlags::EXCLUSIVE;
-        watch(listener.as_fd(), LISTENERS, flags)?;
-    }
-    Ok(epoll)
 }

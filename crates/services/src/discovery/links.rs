@@ -28,6 +28,8 @@
 //! portions of [`PORTION`] ports, one in each turn of the timers (`backlog.rs`): callers hold a lock that other switches wait for.
 
 mod backlog;
+mod establishing;
+mod port_state;
 mod ports;
 
 use super::damping::Damping;
@@ -37,12 +39,13 @@ use crate::flooding::{PortRole, SeenPort};
 use crate::offload::ServiceOffload;
 use crate::timers::Timers;
 use backlog::Backlog;
+use port_state::{Heard, PortState};
 use ports::Ports;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use urtica_topology::{DirectedLink, PortId};
-use urtica_wire::{DatapathId, MacAddr, Port, PortConfig, PortNo, PortState as PortStateBits};
+use urtica_wire::{DatapathId, Port, PortConfig, PortNo, PortState as PortStateBits};
 
 /// The minimum time between two events for refused frames at one port: a sender of thousands must not drown out other
 /// events.
@@ -101,43 +104,6 @@ pub(super) struct Links {
     offload: Option<Arc<dyn ServiceOffload>>,
 }
 
-/// A port that is up.
-struct PortState {
-    hw_addr: MacAddr,
-    /// Whether the switch floods there: OFPPC_NO_FLOOD in 1.0.
-    takes_floods: bool,
-    /// Its offset in the probe interval.
-    place: u32,
-    /// Probes with lower stamps were sent before the port came up.
-    first_stamp: u64,
-    /// When it will be classified; `None` once it has been.
-    classify_at: Option<Instant>,
-    /// Whether it was ever classified as a host port.
-    was_host: bool,
-    /// Whether the port may be neither a link port nor a host port until it goes down.
-    is_blocked: bool,
-    heard: Option<Heard>,
-    /// The port where this port's probes arrive.
-    heard_by: Option<PortId>,
-    /// The highest stamp of this port's probes that arrived anywhere.
-    heard_stamp: u64,
-    /// The other end of the link that is up.
-    link: Option<PortId>,
-    refusals: u64,
-    next_refusal: Option<Instant>,
-    /// When its classification as a host port may be doubted again.
-    next_doubt: Option<Instant>,
-    /// Whether its probe is due at that time.
-    is_doubted_again: bool,
-}
-
-/// The most recent probe that arrived.
-#[derive(Clone, Copy)]
-struct Heard {
-    from: PortId,
-    at: Instant,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Timer {
     /// The port's periodic probe.
@@ -150,60 +116,6 @@ enum Timer {
     Expire(PortId),
     /// The hold-down of a link ends, or its history can be forgotten.
     Damping(PortId, PortId),
-}
-
-impl PortState {
-    fn new(port: &Port, place: u32, first_stamp: u64) -> Self {
-        Self {
-            hw_addr: port.hw_addr,
-            takes_floods: takes_floods(port),
-            place,
-            first_stamp,
-            classify_at: None,
-            was_host: false,
-            is_blocked: false,
-            heard: None,
-            heard_by: None,
-            heard_stamp: 0,
-            link: None,
-            refusals: 0,
-            next_refusal: None,
-            next_doubt: None,
-            is_doubted_again: false,
-        }
-    }
-
-    fn is_link_port(&self) -> bool {
-        self.heard.is_some() || self.heard_by.is_some()
-    }
-
-    /// Doubts that no switch is behind it; returns when its probe is due, or `None` if that is known already. If it was in
-    /// doubt just now, it is doubted again as soon as that is allowed.
-    fn doubt(&mut self, now: Instant) -> Option<Instant> {
-        match self.next_doubt.filter(|next| *next > now) {
-            Some(_) if std::mem::replace(&mut self.is_doubted_again, true) => None,
-            Some(next) => Some(next),
-            None => {
-                self.note_doubt(now);
-                Some(now)
-            }
-        }
-    }
-
-    /// It is being probed because it is in doubt.
-    fn note_doubt(&mut self, now: Instant) {
-        self.next_doubt = Some(now + DOUBT_PAUSE);
-        self.is_doubted_again = false;
-    }
-
-    fn role(&self) -> PortRole {
-        match (self.link, self.classify_at) {
-            (Some(_), _) => PortRole::Link,
-            (None, _) if self.is_blocked || self.is_link_port() => PortRole::Blocked,
-            (None, Some(_)) => PortRole::Unclassified,
-            (None, None) => PortRole::Host,
-        }
-    }
 }
 
 impl Links {
@@ -525,24 +437,6 @@ impl Links {
         }
     }
 
-    fn take_down(&mut self, port: PortId, reason: DownReason) {
-        let Some(other) = self.ports.get_mut(port).and_then(|port| port.link.take()) else {
-            return;
-        };
-        if let Some(other) = self.ports.get_mut(other) {
-            other.link = None;
-        }
-        if let Some(offload) = &self.offload {
-            offload.forget_probe(port);
-            offload.forget_probe(other);
-        }
-        self.has_new_links = true;
-        for link in both_ways(port, other) {
-            self.events
-                .push_back(DiscoveryEvent::LinkDown { link, reason });
-        }
-    }
-
     fn check_probe(&self, at: PortId, from: PortId, stamp: u64, now: Instant) -> Check {
         let Some(sender) = self.ports.get(from) else {
             // The port went down while the probe was in flight.
@@ -613,76 +507,6 @@ impl Links {
         heard.is_some_and(|heard| heard.from == from)
     }
 
-    /// Notes probes that were settled at a port by the offload: all of them confirmed its known origin.
-    fn note_settled(&mut self, at: PortId) {
-        let settled = self.offload.as_ref();
-        let Some((probe, heard_at)) = settled.and_then(|offload| offload.settled_probe(at)) else {
-            return;
-        };
-        let heard = self.ports.get_mut(at).and_then(|port| port.heard.as_mut());
-        let Some(heard) = heard.filter(|heard| heard.from == probe.from) else {
-            return;
-        };
-        heard.at = heard.at.max(heard_at);
-        if let Some(sender) = self.ports.get_mut(probe.from) {
-            sender.heard_stamp = sender.heard_stamp.max(probe.stamp);
-        }
-    }
-
-    /// Brings a link up when both ports have heard each other, unless it is up already or is held down.
-    fn bring_up(&mut self, a: PortId, b: PortId, now: Instant) {
-        if self.is_up(a, b) {
-            return;
-        }
-        let ends = (a.min(b), a.max(b));
-        self.evict_damping(ends);
-        let damping = self.dampings.entry(ends).or_default();
-        if damping.is_holding(now) {
-            return;
-        }
-        let hold = damping.note_up(&self.config.damping, now);
-        let expiry = damping.expires_at(&self.config.damping);
-        let due = hold.map(|hold| now + hold).or(expiry);
-        if let Some(due) = due {
-            self.timers.set(Timer::Damping(ends.0, ends.1), due);
-        }
-        match hold {
-            Some(held_for) => self.events.push_back(DiscoveryEvent::Flapping {
-                link: DirectedLink::new(ends.0, ends.1),
-                held_for,
-            }),
-            None => self.establish(a, b),
-        }
-    }
-
-    /// Forgets the history of one of the lower end's other links if there are too many.
-    fn evict_damping(&mut self, ends: (PortId, PortId)) {
-        if self.dampings.contains_key(&ends) {
-            return;
-        }
-        let (least, most) = (DatapathId(0), DatapathId(u64::MAX));
-        let least = (ends.0, PortId::new(least, PortNo(0)));
-        let most = (ends.0, PortId::new(most, PortNo(u32::MAX)));
-        let mut known = self.dampings.range(least..=most).map(|(&ends, _)| ends);
-        if let Some(first) = known.next() {
-            if known.count() + 1 >= MAX_DAMPINGS_PER_PORT {
-                self.dampings.remove(&first);
-                self.timers.cancel(Timer::Damping(first.0, first.1));
-            }
-        }
-    }
-
-    fn establish(&mut self, a: PortId, b: PortId) {
-        for link in both_ways(a, b) {
-            if let Some(port) = self.ports.get_mut(link.from) {
-                port.link = Some(link.to);
-                port.classify_at = None;
-            }
-            self.events.push_back(DiscoveryEvent::LinkUp(link));
-        }
-        self.has_new_links = true;
-    }
-
     fn refuse(&mut self, at: PortId, claimed: Option<PortId>, refusal: Refusal, now: Instant) {
         let Some(port) = self.ports.get_mut(at) else {
             return;
@@ -741,24 +565,6 @@ impl Links {
             self.timers.set(Timer::Expire(port), due);
         } else {
             self.forget_heard(port, DownReason::TimedOut, now);
-        }
-    }
-
-    fn release(&mut self, a: PortId, b: PortId, now: Instant) {
-        let Some(damping) = self.dampings.get(&(a, b)) else {
-            return;
-        };
-        if damping.is_holding(now) {
-            return;
-        }
-        match damping.expires_at(&self.config.damping) {
-            Some(expiry) if expiry > now => {
-                self.timers.set(Timer::Damping(a, b), expiry);
-                if self.hears(a, b) && self.hears(b, a) && !self.is_up(a, b) {
-                    self.establish(a, b);
-                }
-            }
-            _ => drop(self.dampings.remove(&(a, b))),
         }
     }
 

@@ -5,6 +5,9 @@
 //!
 //! A sighting without news, which is nearly every one, only updates the host's time.
 
+mod addresses;
+mod space;
+
 use super::frame::Neighbour;
 use super::host::{Host, HostId};
 use super::{ConflictPolicy, EVENT_INTERVAL, HostEvent, HostsConfig, LeftReason};
@@ -326,82 +329,6 @@ impl Change<'_> {
         }
     }
 
-    /// An unknown host. Returns whether it is known now.
-    fn join(&mut self, id: HostId, port: PortId) -> bool {
-        let config = &self.table.config;
-        if !self.has_room(port) || !self.make_space(port) {
-            self.refuse(port);
-            return false;
-        }
-        let host = Arc::new(Host::new(id, port, self.now));
-        self.writer.at_port.entry(port).or_default().insert(id);
-        self.writer.count += 1;
-        self.set_age(id, self.now + config.max_age);
-        self.put(Arc::clone(&host));
-        self.tell(HostEvent::Joined(host));
-        true
-    }
-
-    /// Removes a host of the largest share if the table is full. Returns `false` if that is the new host's share, or hardly
-    /// larger.
-    fn make_space(&mut self, port: PortId) -> bool {
-        if self.writer.count < self.table.config.max_hosts {
-            return true;
-        }
-        let lost = self
-            .largest_share(port)
-            .and_then(|port| self.least_heard_at(port));
-        let has_space = lost.is_some();
-        if let Some(lost) = lost {
-            self.remove(&lost, LeftReason::Displaced);
-        }
-        has_space
-    }
-
-    /// The port with the most hosts, of the switch with the most hosts, if that has more than the new host's will have.
-    fn largest_share(&self, new: PortId) -> Option<PortId> {
-        let mut of_switches = BTreeMap::<DatapathId, usize>::new();
-        for (port, hosts) in &self.writer.at_port {
-            *of_switches.entry(port.switch).or_default() += hosts.len();
-        }
-        let own = of_switches.get(&new.switch).copied().unwrap_or(0);
-        let (switch, of_switch) = of_switches.into_iter().max_by_key(|(_, hosts)| *hosts)?;
-        let ports = self.writer.at_port.iter();
-        let (port, of_port) = ports
-            .filter(|(port, _)| port.switch == switch)
-            .map(|(port, hosts)| (*port, hosts.len()))
-            .max_by_key(|(_, hosts)| *hosts)?;
-        let is_larger = match switch == new.switch {
-            true => of_port > self.known_at(new) + 1,
-            false => of_switch > own + 1,
-        };
-        is_larger.then_some(port)
-    }
-
-    /// Returns the host of a port that was heard the fewest times; one without an address, if any.
-    fn least_heard_at(&self, port: PortId) -> Option<Arc<Host>> {
-        let hosts = self.writer.at_port.get(&port)?.iter();
-        hosts
-            .filter_map(|id| self.find(*id))
-            .min_by_key(|host| (host.addresses().next().is_some(), host.heard()))
-    }
-
-    fn has_room(&self, port: PortId) -> bool {
-        self.known_at(port) < self.table.config.max_hosts_per_port
-    }
-
-    fn known_at(&self, port: PortId) -> usize {
-        self.writer.at_port.get(&port).map_or(0, BTreeSet::len)
-    }
-
-    fn refuse(&mut self, port: PortId) {
-        self.writer.refused += 1;
-        if self.is_worth_telling(Subject::Refused(port)) {
-            let known = self.known_at(port);
-            self.tell(HostEvent::Refused { port, known });
-        }
-    }
-
     /// A host is seen at another port. Returns whether it has moved there.
     fn claim_place(&mut self, host: &Arc<Host>, port: PortId) -> bool {
         let id = host.id();
@@ -429,52 +356,6 @@ impl Change<'_> {
         self.writer.timers.set(Timer::Move(id), claim.due);
         self.probe(host);
         false
-    }
-
-    /// A host's claims to addresses.
-    fn learn_addresses(&mut self, id: HostId, sighting: &Sighting) {
-        if let Some(neighbour) = sighting.neighbour {
-            if let Some(address) = neighbour.claim() {
-                self.claim_address(id, address);
-            }
-            if let Some(is_router) = neighbour.is_router() {
-                self.set_router(id, is_router);
-            }
-        }
-        // A packet's sender may be far away: a packet that a router forwards counts only if no host claims the address.
-        if let Some(address) = sighting.ip_src {
-            if self.owner(id.0, address).is_none() {
-                self.add_address(id, address);
-            }
-        }
-    }
-
-    fn claim_address(&mut self, id: HostId, address: IpAddr) {
-        let Some(owner) = self.owner(id.0, address) else {
-            return self.add_address(id, address);
-        };
-        if owner.id() == id {
-            return;
-        }
-        if self.is_worth_telling(Subject::Conflict(id.0, address)) {
-            if let Some(claimant) = self.find(id) {
-                self.tell(HostEvent::AddressConflict {
-                    address,
-                    owner: Arc::clone(&owner),
-                    claimant,
-                });
-            }
-        }
-        if self.table.config.on_conflict == ConflictPolicy::NewestWins {
-            return self.move_address(&owner, id, address);
-        }
-        if !self.writer.claims.contains_key(&(id.0, address)) {
-            let claim = self.claim(id, &owner);
-            self.writer.claims.insert((id.0, address), claim);
-            let timer = Timer::Claim(id.0, address);
-            self.writer.timers.set(timer, claim.due);
-            self.probe_for(&owner, address);
-        }
     }
 
     fn claim<T>(&self, by: T, host: &Host) -> Claim<T> {
@@ -567,30 +448,6 @@ impl Change<'_> {
         }
     }
 
-    /// The owner of a claimed address has had its time to answer.
-    fn decide_claim(&mut self, vlan: Option<u16>, address: IpAddr) {
-        let Some(claim) = self.writer.claims.get(&(vlan, address)).copied() else {
-            return;
-        };
-        if claim.due > self.now {
-            return;
-        }
-        self.writer.claims.remove(&(vlan, address));
-        let claimant = claim.by;
-        if self.find(claimant).is_none() {
-            return;
-        }
-        let owner = self.owner(vlan, address);
-        if let Some(owner) = &owner {
-            self.note_settled(owner);
-        }
-        match owner {
-            Some(owner) if owner.id() == claimant || owner.heard() != claim.heard => {}
-            Some(owner) => self.move_address(&owner, claimant, address),
-            None => self.add_address(claimant, address),
-        }
-    }
-
     fn move_to(&mut self, host: &Arc<Host>, port: PortId) {
         let (id, from, now) = (host.id(), host.attached, self.now);
         self.leave_port(id, from);
@@ -621,29 +478,6 @@ impl Change<'_> {
                 host: Arc::clone(host),
                 until,
             });
-        }
-    }
-
-    /// Adds a free address; if there are too many, the oldest is dropped.
-    fn add_address(&mut self, id: HostId, address: IpAddr) {
-        let Some(host) = self.find(id) else {
-            return;
-        };
-        if let Some(oldest) = host.surplus(address, self.table.config.max_addresses) {
-            self.take_address(id, oldest);
-            let host = self.update(&host, |host| host.remove(oldest));
-            return self.add_address(host.id(), address);
-        }
-        let host = self.update(&host, |host| host.add(address));
-        self.tell(HostEvent::Changed(host));
-    }
-
-    fn move_address(&mut self, owner: &Arc<Host>, to: HostId, address: IpAddr) {
-        self.take_address(owner.id(), address);
-        let from = self.update(owner, |host| host.remove(address));
-        self.add_address(to, address);
-        if let Some(to) = self.find(to) {
-            self.tell(HostEvent::AddressMoved { address, from, to });
         }
     }
 

@@ -15,10 +15,12 @@
 mod build;
 mod merged;
 mod part;
+mod records;
 mod routes;
+mod structure;
 mod sub_tables;
 
-use super::choice::{Choice, Effort};
+use super::choice::Effort;
 use super::decompose::DIRECT_MAX;
 use super::match_key::Key;
 use super::plan::Plan;
@@ -34,9 +36,9 @@ use crate::flow_table::Change;
 use crate::{FlowEntry, FlowTable};
 use build::build;
 pub(super) use merged::MergedTuples;
-use part::{Part, are_shown_by, hash_template, part_index};
+use part::Part;
+use records::{forget_records, inherit, make_record, retire};
 use routes::Routes;
-use std::cmp::Reverse;
 use std::mem;
 use std::ptr::null;
 use std::sync::Arc;
@@ -650,248 +652,9 @@ impl TableForm {
     }
 }
 
-impl Form {
-    /// Whether a plan would make it as it is, but for its parts.
-    fn is_as_planned(&self, plan: &Plan) -> bool {
-        match (self, &plan.choice) {
-            (Self::Hash(_), Choice::Hash) | (Self::Merged(_), Choice::Merged(_)) => true,
-            (Self::Cut(sub_tables), Choice::Cut(chosen)) => sub_tables.cut() == chosen.cut,
-            _ => false,
-        }
-    }
-
-    /// Makes packets find an entry's flow record. `shown` is the shown body.
-    fn put(
-        &mut self,
-        store: &mut Store,
-        member: &Member,
-        shown: Option<&OwnedBody>,
-    ) -> Result<(), NeedsRebuild> {
-        match self {
-            Self::Hash(parts) => {
-                let index = part_index(parts, member)?;
-                if let Some(old) = parts[index].put(store, member) {
-                    let shown = shown.filter(|shown| shows_part(shown, index));
-                    show_slots(store, shown, index, &parts[index].table, old);
-                }
-                Ok(())
-            }
-            Self::Lpm(routes) => routes.put(store, member),
-            Self::Cut(sub_tables) => sub_tables.put(store, member, shown),
-            Self::Merged(tuples) => tuples.put(store, member, shown),
-            Self::Direct | Self::Plain(_) => Err(NeedsRebuild),
-        }
-    }
-
-    /// Makes packets find an entry's flow record instead of another one's with equal match and rank.
-    fn replace(
-        &mut self,
-        store: &mut Store,
-        old: RecordPlace,
-        member: &Member,
-    ) -> Result<(), NeedsRebuild> {
-        match self {
-            Self::Hash(parts) => {
-                let index = part_index(parts, member)?;
-                parts[index].replace(store, old, member);
-                Ok(())
-            }
-            Self::Lpm(routes) => routes.replace(store, member),
-            Self::Cut(sub_tables) => sub_tables.replace(store, old, member),
-            Self::Merged(tuples) => tuples.replace(store, old, member),
-            Self::Direct | Self::Plain(_) => Err(NeedsRebuild),
-        }
-    }
-
-    /// Makes packets no longer find an entry's flow record, but that of the next one with an equal match, if any.
-    fn remove(
-        &mut self,
-        store: &mut Store,
-        member: &Member,
-        next: Next,
-    ) -> Result<(), NeedsRebuild> {
-        match self {
-            Self::Hash(parts) => {
-                let index = part_index(parts, member)?;
-                parts[index].remove(store, member, next);
-                Ok(())
-            }
-            Self::Lpm(routes) => routes.remove(store, member),
-            Self::Cut(sub_tables) => sub_tables.remove(store, member, next),
-            Self::Merged(tuples) => tuples.remove(store, member),
-            Self::Direct | Self::Plain(_) => Err(NeedsRebuild),
-        }
-    }
-
-    /// Sorts the parts in the order of the search, and removes empty ones.
-    fn tidy(&mut self) -> Vec<Part> {
-        let Self::Hash(parts) = self else {
-            return Vec::new();
-        };
-        let is_empty = |part: &Part| part.priorities.is_empty();
-        let mut empty = Vec::new();
-        if parts.iter().any(is_empty) {
-            (empty, *parts) = mem::take(parts).into_iter().partition(is_empty);
-        }
-        parts.sort_by_key(|part| Reverse(part.highest()));
-        empty
-    }
-
-    /// Takes empty parts back that are still shown.
-    fn untidy(&mut self, empty: &mut Vec<Part>) {
-        if let Self::Hash(parts) = self {
-            parts.append(empty);
-        }
-    }
-
-    /// Returns its template, and the location of its search structures; `None` for forms that are built again at each
-    /// change.
-    fn template(&self, near_bytes: usize) -> Option<(Template, Vec<*const u8>)> {
-        match self {
-            Self::Hash(parts) => Some(hash_template(parts, near_bytes)),
-            Self::Lpm(routes) => Some(routes.template(near_bytes)),
-            Self::Cut(sub_tables) => Some(sub_tables.template()),
-            Self::Merged(tuples) => Some(tuples.template()),
-            Self::Direct | Self::Plain(_) => None,
-        }
-    }
-
-    /// Whether packets that see this template find its entries, and need not see a better one.
-    fn is_shown_by(&self, shown: &Template, near_bytes: usize) -> bool {
-        if let (Template::Hash(shown), Self::Hash(parts)) = (shown, self) {
-            return are_shown_by(parts, shown, near_bytes);
-        }
-        match (shown, self.template(near_bytes)) {
-            (Template::Lpm(shown), Some((Template::Lpm(now), _))) => *shown == now,
-            (Template::Cut(shown), Some((Template::Cut(now), _))) => *shown == now,
-            (Template::Merged(shown), Some((Template::Merged(now), _))) => *shown == now,
-            (_, None) => true,
-            _ => false,
-        }
-    }
-
-    /// Returns the form with its body; `members` are its entries.
-    fn with_body(
-        self,
-        store: &mut Store,
-        members: &[Member],
-        default: *const FlowRecord,
-        near_bytes: usize,
-    ) -> Result<(Self, OwnedBody), &'static str> {
-        let direct = || (direct_template(members), Vec::new());
-        let (template, pointers) = self.template(near_bytes).unwrap_or_else(direct);
-        match store.make_body(template, default, &pointers) {
-            Ok(body) => Ok((self, body)),
-            Err(_) => {
-                self.forget(store);
-                Err(NO_ROOM)
-            }
-        }
-    }
-
-    /// Returns the bytes of its search structures, except for those in the arena.
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Hash(parts) => parts.iter().map(|part| part.table.bytes()).sum(),
-            Self::Lpm(routes) => routes.trie.bytes_beside_arena(),
-            Self::Cut(sub_tables) => sub_tables.bytes(),
-            Self::Merged(tuples) => tuples.bytes(),
-            Self::Direct | Self::Plain(_) => 0,
-        }
-    }
-
-    /// Returns the bytes of each part's search structure, without the entries.
-    fn part_bytes(&self) -> Vec<usize> {
-        match self {
-            Self::Hash(parts) => parts.iter().map(|part| part.table.bytes()).collect(),
-            Self::Lpm(routes) => vec![routes.trie.search_bytes()],
-            Self::Merged(tuples) => vec![tuples.bytes()],
-            Self::Cut(_) | Self::Direct | Self::Plain(_) => Vec::new(),
-        }
-    }
-
-    /// Frees it, except for its flow records, when packets can no longer be in it.
-    fn retire(self, store: &mut Store) {
-        match self {
-            Self::Hash(parts) => {
-                let tables = parts.into_iter().map(|part| part.table);
-                tables.for_each(|table| store.retire(OldForm::Hash(table)));
-            }
-            Self::Lpm(routes) => store.retire(OldForm::Trie(Box::new(routes.trie))),
-            Self::Cut(sub_tables) => sub_tables.retire(store),
-            Self::Merged(tuples) => store.retire(OldForm::Merged(Box::new(tuples.retired()))),
-            Self::Direct | Self::Plain(_) => {}
-        }
-    }
-
-    /// Frees it, but for its flow records: packets never saw it.
-    fn forget(self, store: &mut Store) {
-        match self {
-            Self::Lpm(routes) => routes.trie.free(&mut store.arena),
-            Self::Cut(sub_tables) => sub_tables.forget(store),
-            Self::Merged(tuples) => tuples.free(&mut store.arena),
-            Self::Hash(_) | Self::Direct | Self::Plain(_) => {}
-        }
-    }
-}
-
 /// Returns `true` if inspecting a table takes so long that a separate thread should do it.
 fn is_for_thread(store: &Store, table: &FlowTable) -> bool {
     store.plans_beside && table.entries().len() > PLANNED_AT_ONCE_BESIDE_THREAD
-}
-
-/// Creates a flow record for an entry, after `words` words: those of its key, and zeros.
-fn make_record(
-    store: &mut Store,
-    planned: &Planned,
-    words: usize,
-) -> Result<RecordPlace, NeedsRebuild> {
-    let Planned { rank, entry, key } = planned;
-    let (rank, require) = (rank.to_bits(), key.mask.require);
-    let place = match key.values.get(..words) {
-        Some(values) => store.make_record(entry, rank, require, values),
-        None => {
-            let mut values = key.values.clone();
-            values.resize(words, 0);
-            store.make_record(entry, rank, require, &values)
-        }
-    };
-    place.ok_or(NeedsRebuild)
-}
-
-/// Frees flow records that packets never saw.
-fn forget_records(store: &mut Store, records: &mut build::NewRecords) {
-    for (_, place) in records.drain(..) {
-        store.forget_record(place);
-    }
-}
-
-/// Makes new entries continue the counts of those that they replace.
-fn inherit(store: &mut Store, changes: &[Change]) {
-    for change in changes {
-        if let Change::Replaced {
-            old,
-            new,
-            kept: Some(kept),
-            ..
-        } = change
-        {
-            store.inherit(old, new, *kept);
-        }
-    }
-}
-
-/// Retires the flow record of the entry that a change has removed.
-fn retire(store: &mut Store, change: &Change, words: usize) {
-    match change {
-        Change::Replaced { old, new, kept, .. } => {
-            let last_used_ns = old.linked.counts().last_used_ns;
-            new.counters.use_at(last_used_ns);
-            store.retire_record(old, words, kept.map(|_| new.clone()));
-        }
-        Change::Removed(_, entry) => store.retire_record(entry, words, Some(entry.clone())),
-        Change::Added(..) => {}
-    }
 }
 
 fn shows_part(shown: &OwnedBody, index: usize) -> bool {

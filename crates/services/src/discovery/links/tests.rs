@@ -6,6 +6,7 @@ use crate::offload::fake::Fake;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use urtica_topology::Topology;
+use urtica_wire::MacAddr;
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);

@@ -1,20 +1,16 @@
 //! A form for a table as it is: built whole, before any packet sees it.
 
 use super::part::hash_parts;
+use super::records::NewRecords;
 use super::routes::Routes;
 use super::sub_tables::{Common, SubTables};
 use super::{DefaultEntry, Form, Member, MergedTuples, NEAR_BYTES, NO_ROOM, make_record};
-use crate::FlowEntry;
 use crate::fast::control::choice::Choice;
 use crate::fast::control::plan::Plan;
 use crate::fast::control::planned::Planned;
 use crate::fast::control::record_place::RecordPlace;
 use crate::fast::control::store::{OwnedBody, Store};
 use std::ptr::null;
-use std::sync::Arc;
-
-/// New flow records, with their entries. That of the entry that matches everything is the last.
-pub(super) type NewRecords = Vec<(Arc<FlowEntry>, RecordPlace)>;
 
 /// Builds a form for a plan, its body, and the default entry. All created flow records are appended to `records`, even after
 /// an error.

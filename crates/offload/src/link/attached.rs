@@ -1,0 +1,80 @@
+//! A connection's places in the maps of sockets.
+
+use super::SIGNAL_AFTER;
+use crate::kernel::Way;
+use crate::socket::cookie;
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+/// A pair of Unix sockets.
+pub(super) struct Relay {
+    pub(super) relay: OwnedFd,
+    pub(super) exit: OwnedFd,
+}
+
+impl Relay {
+    pub(super) fn new() -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (relay, exit) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        Ok(Self { relay, exit })
+    }
+
+    /// Returns the way of a switch's bytes through this pair.
+    pub(super) fn way<'a>(&'a self, switch: BorrowedFd<'a>) -> io::Result<Way<'a>> {
+        Ok(Way {
+            switch,
+            switch_cookie: cookie(switch)?,
+            relay: self.relay.as_fd(),
+            exit: self.exit.as_fd(),
+            relay_cookie: cookie(self.relay.as_fd())?,
+        })
+    }
+}
+
+/// State while the switch's socket is attached.
+pub(super) struct Attached {
+    /// Keeps the way of the replies open.
+    pub(super) relay: Relay,
+    pub(super) cookies: [u64; 2],
+    /// Whether input passes through the kernel's programs instead of directly to the program.
+    pub(super) is_in: bool,
+    /// Whether the kernel's part was found to be lost: another process has removed the socket from the maps.
+    pub(super) is_gone: bool,
+    /// Number of bytes that had been read before.
+    pub(super) before: u64,
+    /// Number of bytes that the program has received directly since, and read.
+    pub(super) read_aside: u64,
+    /// Number of bytes that were passed to the program and that it has read.
+    pub(super) read: u64,
+    /// Number of bytes that were written before, and that the program has written since.
+    pub(super) written: u64,
+    /// Number of bytes of the kernel's replies that are known to be written.
+    pub(super) drained: u64,
+    /// The time since when the same replies have waited in the session, and the number of bytes that left it before them.
+    pub(super) unsent_since: Option<(Instant, u64)>,
+}
+
+impl Attached {
+    /// Signals replies to the kernel's programs again if they do not leave the session. Answered input is their normal
+    /// signal, which the kernel drops, for instance, if memory is short. Called while the program owns the connection: no
+    /// reply is added then, so that two concurrent signals find the same replies and cannot reorder them.
+    pub(super) fn signal_if_late(&mut self, replied: u64, unsent: u32) {
+        if unsent == 0 {
+            self.unsent_since = None;
+            return;
+        }
+        let left = replied.saturating_sub(unsent.into());
+        match self.unsent_since {
+            Some((since, before)) if before == left => {
+                if since.elapsed() >= SIGNAL_AFTER {
+                    self.unsent_since = None;
+                    // Fails if the relay is full of signals already.
+                    let _ = send(&self.relay.relay, &[0], SendFlags::DONTWAIT);
+                }
+            }
+            _ => self.unsent_since = Some((Instant::now(), left)),
+        }
+    }
+}

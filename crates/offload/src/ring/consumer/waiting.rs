@@ -1,0 +1,148 @@
+//! Waiting for input, time and space for output.
+
+use super::{EVENTS, INBOX, LISTENERS, RING, Ready, Ring, TICK};
+use crate::ring::reader::Reader;
+use crate::ring::rings::Registration;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+pub(super) fn open_epoll(reader: &Reader, registration: &Registration) -> io::Result<OwnedFd> {
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let watch = |fd: BorrowedFd, number, flags| {
+        epoll::add(&epoll, fd, epoll::EventData::new_u64(number), flags)
+    };
+    watch(reader.as_fd(), RING, epoll::EventFlags::IN)?;
+    watch(registration.wakeup(), INBOX, epoll::EventFlags::IN)?;
+    for listener in &registration.shared().listeners {
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::EXCLUSIVE;
+        watch(listener.as_fd(), LISTENERS, flags)?;
+    }
+    Ok(epoll)
+}
+
+impl Ring {
+    /// Handles everything that is due.
+    pub(super) fn handle_time(&mut self) {
+        self.flush_if_due();
+        if Instant::now() < self.next_tick {
+            return;
+        }
+        // Input that has arrived is handled before: it may be a sign of life, if the program was late.
+        if self.has_input() && !std::mem::replace(&mut self.is_tick_late, true) {
+            return;
+        }
+        self.is_tick_late = false;
+        self.next_tick = Instant::now() + TICK;
+        self.check_for_lost();
+        let ended = self.sessions.handle_timeout();
+        self.note_reports(None);
+        for number in self.peers.numbers() {
+            let Some(peer) = self.peers.get_mut(number) else {
+                continue;
+            };
+            let before = peer.output.len();
+            self.sessions.take_output(peer.session, &mut peer.output);
+            let (has_logged, has_ended) =
+                (peer.output.len() > before, ended.contains(&peer.session));
+            if has_logged {
+                self.flush_peer(number);
+            }
+            if has_ended {
+                self.close(number);
+            }
+        }
+    }
+
+    /// Updates the events that a connection is watched for.
+    pub(super) fn watch(&mut self, number: u64) {
+        let Some(peer) = self.peers.get_mut(number) else {
+            return;
+        };
+        let interest = peer.interest();
+        if peer.watched == interest {
+            return;
+        }
+        peer.watched = interest;
+        let data = epoll::EventData::new_u64(number);
+        if epoll::modify(&self.epoll, peer.socket(), data, interest).is_err() {
+            self.close(number);
+        }
+    }
+
+    pub(super) fn make_ready(&mut self, number: u64) {
+        if let Some(peer) = self.peers.get_mut(number) {
+            if !std::mem::replace(&mut peer.is_ready, true) {
+                self.ready.push_back(number);
+            }
+        }
+    }
+
+    fn has_input(&mut self) -> bool {
+        self.reading.is_some() || !self.ready.is_empty() || self.reader.has_input()
+    }
+
+    pub(super) fn ready_now(&mut self) -> Ready {
+        let input = self.has_input();
+        Ready {
+            input,
+            control: self
+                .events
+                .as_ref()
+                .is_some_and(|events| !events.is_empty()),
+            error: false,
+            output: !input && !self.unflushed.is_empty() && self.flush_interval.is_none(),
+        }
+    }
+
+    /// Returns the time until something is due.
+    pub(super) fn next_due(&self, now: Instant) -> Duration {
+        let due = self
+            .flush_due
+            .map_or(self.next_tick, |due| due.min(self.next_tick));
+        due.saturating_duration_since(now)
+    }
+
+    pub(super) fn wait(&mut self, timeout: Duration) -> io::Result<()> {
+        let mut events = Vec::with_capacity(EVENTS);
+        let timeout = Timespec {
+            tv_sec: timeout.as_secs() as _,
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        match epoll::wait(
+            &self.epoll,
+            rustix::buffer::spare_capacity(&mut events),
+            Some(&timeout),
+        ) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        for event in events {
+            match event.data.u64() {
+                RING => {}
+                LISTENERS => self.registration.accept_all(),
+                INBOX => {
+                    for connection in self.registration.take_connections() {
+                        self.add(connection);
+                    }
+                }
+                number => self.handle_event(number, event.flags),
+            }
+        }
+        Ok(())
+    }
+
+    fn handle_event(&mut self, number: u64, flags: epoll::EventFlags) {
+        use epoll::EventFlags as Flags;
+        let Some(peer) = self.peers.get_mut(number) else {
+            return;
+        };
+        peer.is_closing |= flags.intersects(Flags::RDHUP | Flags::HUP | Flags::ERR);
+        if peer.is_stalled {
+            self.flush_peer(number);
+        }
+        self.make_ready(number);
+    }
+}
