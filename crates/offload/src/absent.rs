@@ -1,6 +1,6 @@
 //! Substitutes for the programs and maps if they were not built; they are never instantiated.
 
-use crate::kernel::Application;
+use crate::application::Application;
 use crate::maps::Maps;
 use crate::pool::Maker;
 use std::convert::Infallible;

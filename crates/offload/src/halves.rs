@@ -10,7 +10,8 @@
 //! hands the connection over again. Maps of another layout are released: once all passed input has been read and all
 //! replies are written, the connection leaves them.
 
-use crate::kernel::{Application, Kernel, Unavailable};
+use crate::application::Application;
+use crate::kernel::{Kernel, Unavailable};
 use crate::link::Link;
 use crate::loaded::code;
 use crate::maps::{MAX_SESSIONS, Maps};

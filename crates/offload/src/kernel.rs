@@ -1,13 +1,12 @@
 //! The programs in the kernel: whether it accepts them, and the state that connections share.
 
-use crate::l3_tables::Tables;
+use crate::application::Application;
 use crate::link::LateTurns;
 use crate::loaded::Loaded;
-use crate::maps::Maps;
-use crate::places::Table;
-use crate::pool::{Lease, Made, Pool};
-use crate::services::Part;
-use crate::session::{LAYOUT, Memory};
+use crate::maps::{Made, Maps};
+use crate::pool::{Lease, Pool};
+use crate::session::Memory;
+use crate::socket::Way;
 use crate::waker::Waker;
 use parking_lot::{Mutex, MutexGuard};
 use rustix::thread::CapabilitySet;
@@ -81,41 +80,6 @@ fn is_privileged() -> bool {
     })
 }
 
-/// The applications that can answer in the kernel.
-#[derive(Clone, Copy)]
-pub(crate) enum Application {
-    LearningSwitch,
-    L3,
-    /// With tables for this number of hosts.
-    Services {
-        hosts: u32,
-    },
-}
-
-impl Application {
-    /// The applications whose maps a holder can keep.
-    pub const HELD: [Self; 2] = [Self::LearningSwitch, Self::L3];
-
-    /// Returns the size of its part of a session: that of its `struct application`.
-    pub fn bytes(self) -> usize {
-        match self {
-            Self::LearningSwitch => size_of::<Table>(),
-            Self::L3 => size_of::<Tables>(),
-            Self::Services { .. } => size_of::<Part>(),
-        }
-    }
-
-    /// Returns the name of its maps and sessions at a holder, which differs for each layout of them.
-    pub fn form(self) -> String {
-        let name = match self {
-            Self::LearningSwitch => "l2",
-            Self::L3 => "l3",
-            Self::Services { .. } => "services",
-        };
-        format!("{name}.{LAYOUT}")
-    }
-}
-
 /// The loaded programs, and the tables that they share. They stay in the kernel until the last copy of this is dropped
 /// or the process ends.
 #[derive(Clone)]
@@ -135,16 +99,6 @@ struct Slots {
     label: Option<String>,
     /// The sessions of an earlier program without new handlers, by their connections' ids at the holder.
     resumed: HashMap<Id, ResumedSession>,
-}
-
-/// The sockets that a switch's bytes pass through, and the cookies by which programs identify the source of input: data
-/// between Unix sockets belongs to the sending one.
-pub(crate) struct Way<'a> {
-    pub switch: BorrowedFd<'a>,
-    pub switch_cookie: u64,
-    pub relay: BorrowedFd<'a>,
-    pub exit: BorrowedFd<'a>,
-    pub relay_cookie: u64,
 }
 
 /// A session of an earlier program, for its new handler.

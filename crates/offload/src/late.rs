@@ -1,7 +1,8 @@
 //! Programs for the kernel that are loaded while the controller already serves switches: the kernel's checks take
 //! seconds on a busy machine.
 
-use crate::kernel::{Application, Kernel, Unavailable};
+use crate::application::Application;
+use crate::kernel::{Kernel, Unavailable};
 use std::sync::{Arc, OnceLock};
 
 /// A kernel half that may become available later. Clones share it.

@@ -1,6 +1,7 @@
 //! `l2` with a kernel half.
 
-use crate::kernel::{Application, Kernel, Unavailable};
+use crate::application::Application;
+use crate::kernel::{Kernel, Unavailable};
 use crate::late::Late;
 use crate::link::{Link, clock_ns_at};
 use crate::mode::Mode;

@@ -66,6 +66,7 @@
     allow(dead_code, reason = "without programs nothing is ever loaded")
 )]
 
+mod application;
 mod halves;
 mod kernel;
 mod l3_tables;

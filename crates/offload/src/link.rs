@@ -6,7 +6,8 @@ mod attached;
 mod done;
 mod turns;
 
-use crate::kernel::{Application, Kernel, Opened, ResumedSession};
+use crate::application::Application;
+use crate::kernel::{Kernel, Opened, ResumedSession};
 use crate::mode::{Mode, Pace};
 use crate::pool::Lease;
 use crate::session::{CARRY_BYTES, Memory, Shared, next_place};

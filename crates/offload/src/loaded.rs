@@ -1,6 +1,6 @@
 //! The programs and maps of `bpf/`, loaded by libbpf.
 
-use crate::kernel::Application;
+use crate::application::Application;
 use crate::maps::Maps;
 use crate::pool::Maker;
 use crate::session::session_bytes;

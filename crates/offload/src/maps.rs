@@ -1,10 +1,11 @@
 //! The maps that all sessions share, by their descriptors: also if another process has loaded them, or this one could
 //! not load any.
 
-use crate::kernel::Way;
-use crate::pool::Made;
+use crate::socket::Way;
+use crate::waker::Waker;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 /// Maximum number of sessions at a time: `MAX_SESSIONS` of `bpf/sessions.h`.
 pub(crate) const MAX_SESSIONS: u32 = 4096;
@@ -151,6 +152,13 @@ impl Maps {
         }
         cookies
     }
+}
+
+/// A session in the kernel.
+pub(crate) struct Made {
+    pub slot: u32,
+    pub session: OwnedFd,
+    pub waker: Option<Arc<Waker>>,
 }
 
 /// The maps of maps that contain the sessions. Each change waits until no program uses the previous entry: 10 to 20 ms.

@@ -5,7 +5,7 @@
 //! one. The pool's own thread creates sessions in advance, many at a time; a switch that joins uses one that is ready,
 //! and a switch that leaves returns it. If none is ready, the program answers the switch alone until one is.
 
-use crate::maps::{Entries, MAX_SESSIONS};
+use crate::maps::{Entries, MAX_SESSIONS, Made};
 use crate::waker::{Waker, ring_bytes};
 use memmap2::MmapOptions;
 use parking_lot::Mutex;
@@ -31,13 +31,6 @@ pub(crate) struct Maker {
     pub make: Make,
     /// Size of a session.
     pub bytes: usize,
-}
-
-/// A session in the kernel.
-pub(crate) struct Made {
-    pub slot: u32,
-    pub session: OwnedFd,
-    pub waker: Option<Arc<Waker>>,
 }
 
 /// A switch's right to a session, which is returned when this is dropped.

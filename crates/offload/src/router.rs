@@ -1,6 +1,7 @@
 //! `l3` with a kernel half.
 
-use crate::kernel::{Application, Kernel, ResumedSession, Unavailable};
+use crate::application::Application;
+use crate::kernel::{Kernel, ResumedSession, Unavailable};
 use crate::l3_tables::{SharedTables, forget};
 use crate::late::Late;
 use crate::link::{Link, Turns};

@@ -6,6 +6,16 @@ use rustix::net::{RecvFlags, recv};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+/// The sockets that a switch's bytes pass through, and the cookies by which programs identify the source of input: data
+/// between Unix sockets belongs to the sending one.
+pub(crate) struct Way<'a> {
+    pub switch: BorrowedFd<'a>,
+    pub switch_cookie: u64,
+    pub relay: BorrowedFd<'a>,
+    pub exit: BorrowedFd<'a>,
+    pub relay_cookie: u64,
+}
+
 /// Returns the number of bytes written to a TCP socket since it was connected, including those that have not left. May
 /// be too small while acknowledgements arrive, but never too large.
 pub fn written_bytes(socket: BorrowedFd) -> io::Result<u64> {

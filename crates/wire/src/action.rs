@@ -1,10 +1,7 @@
 //! Actions, which send or change a packet.
 
 use crate::field::FieldBits;
-use crate::{
-    DecodeError, Element, EncodeError, Field, MacAddr, OxmField, PortNo, Reader, VLAN_PRESENT,
-    Version, of10, of13,
-};
+use crate::{Field, MacAddr, OxmField, PortNo, VLAN_PRESENT};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// One action of a list or set (1.3.5 section 7.2.4, 1.0 section 5.2.4).
@@ -171,26 +168,11 @@ impl Action<'_> {
     }
 }
 
-impl<'a> Element<'a> for Action<'a> {
-    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        match version {
-            Version::Of10 => of10::action::decode(reader),
-            Version::Of13 => of13::action::decode(reader),
-        }
-    }
-
-    fn encode(&self, version: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        match version {
-            Version::Of10 => of10::action::encode(self, out),
-            Version::Of13 => of13::action::encode(self, out),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::golden::{element, hex};
+    use crate::{Element, Version};
 
     #[test]
     fn set_field_constructors_are_the_bytes_of_the_specification() {

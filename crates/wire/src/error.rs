@@ -1,7 +1,7 @@
 //! Decode and encode errors.
 
-use crate::message::OFPT_PACKET_IN;
-use crate::{ErrorCode, Version, of10, of13};
+use crate::message_type::{self, OFPT_PACKET_IN};
+use crate::{ErrorCode, Version};
 use std::fmt;
 
 /// An error that bytes are not a valid OpenFlow structure.
@@ -163,13 +163,9 @@ impl Structure {
             Self::Header => "header",
             Self::Message => "message",
             Self::Body {
-                version: Version::Of10,
+                version,
                 message_type,
-            } => of10::message::name(message_type),
-            Self::Body {
-                version: Version::Of13,
-                message_type,
-            } => of13::message::name(message_type),
+            } => message_type::name(version, message_type),
             Self::Match => "match",
             Self::MatchField => "match field",
             Self::Action => "action",

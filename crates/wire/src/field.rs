@@ -1,6 +1,6 @@
 //! The fields of matches and set-field actions: one table for codecs, text forms and pipelines.
 
-use crate::{DecodeError, Element, EncodeError, MacAddr, PortNo, Reader, Version, of13};
+use crate::{MacAddr, PortNo};
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -266,16 +266,5 @@ impl fmt::Debug for Field<'_> {
             }
             Self::Raw(raw) => raw.fmt(f),
         }
-    }
-}
-
-/// As a TLV of OpenFlow 1.3; 1.0 has no such lists.
-impl<'a> Element<'a> for Field<'a> {
-    fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        of13::oxm::decode(reader)
-    }
-
-    fn encode(&self, _: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        of13::oxm::encode(self, out)
     }
 }

@@ -1,9 +1,7 @@
 //! Groups: sets of buckets for packets.
 
 use crate::codec::wire_enum;
-use crate::{
-    Action, DecodeError, Element, EncodeError, GROUP_ANY, List, PortNo, Reader, Version, of13,
-};
+use crate::{Action, GROUP_ANY, List, PortNo};
 use bitflags::bitflags;
 
 wire_enum! {
@@ -166,16 +164,6 @@ impl<'a> Bucket<'a> {
             watch_group,
             ..self
         }
-    }
-}
-
-impl<'a> Element<'a> for Bucket<'a> {
-    fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        of13::group::decode_bucket(reader)
-    }
-
-    fn encode(&self, _: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        of13::group::encode_bucket(self, out)
     }
 }
 

@@ -1,9 +1,6 @@
 //! Symmetric messages with a body: hello, error, experimenter.
 
-use crate::{
-    DecodeError, Element, EncodeError, ErrorCode, Header, List, Message, Reader, Structure,
-    Version, of13,
-};
+use crate::{Element, ErrorCode, Header, List, Reader, Structure, Version};
 
 /// A hello (1.3.5 section 7.5.1). Its elements are 1.3.1's; in hellos of 1.0 and of unsupported versions they
 /// are read if they are present.
@@ -31,27 +28,6 @@ impl<'a> Hello<'a> {
 }
 
 impl Hello<'_> {
-    /// Appends a hello that offers these versions, in the header of the highest.
-    ///
-    /// For 1.0 it has no bitmap: peers of that version need not understand one, and the version in the header is enough.
-    ///
-    /// # Panics
-    /// If no version is offered.
-    pub fn write(versions: &[Version], xid: u32, out: &mut Vec<u8>) {
-        let highest = *versions.iter().max().expect("at least one version");
-        let bits = versions
-            .iter()
-            .fold(0_u32, |bits, version| bits | 1 << version.to_wire());
-        let bitmap = bits.to_be_bytes();
-        let elements = [HelloElement::VersionBitmap(&bitmap)];
-        let elements = match highest {
-            Version::Of10 => List::default(),
-            Version::Of13 => List::from(&elements),
-        };
-        let written = Message::Hello(Hello { elements }).encode(highest, xid, out);
-        written.expect("both versions have hellos, and this one is short");
-    }
-
     /// Returns the highest version that `ours` have in common with the sender of the hello in `frame` (1.3.5 section 6.3.1):
     /// by its bitmap if it has one, else the lower of the two sides' highest.
     pub fn negotiate(frame: &[u8], ours: &[Version]) -> Option<Version> {
@@ -94,16 +70,6 @@ impl HelloElement<'_> {
         word.is_some_and(|word| {
             u32::from_be_bytes([word[0], word[1], word[2], word[3]]) & (1 << (version % 32)) != 0
         })
-    }
-}
-
-impl<'a> Element<'a> for HelloElement<'a> {
-    fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        of13::hello::decode_element(reader)
-    }
-
-    fn encode(&self, _: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        of13::hello::encode_element(self, out)
     }
 }
 

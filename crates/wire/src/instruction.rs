@@ -1,6 +1,6 @@
 //! Instructions of flow entries for matching packets.
 
-use crate::{Action, DecodeError, Element, EncodeError, List, Reader, Version, of10, of13};
+use crate::{Action, List};
 
 /// One instruction of a flow entry (1.3.5 section 7.2.5).
 ///
@@ -38,21 +38,5 @@ impl<'a> Instruction<'a> {
     /// Applies these actions: a `Vec` of them, or a reference to an array or slice.
     pub fn apply(actions: impl Into<List<'a, Action<'a>>>) -> Self {
         Self::ApplyActions(actions.into())
-    }
-}
-
-impl<'a> Element<'a> for Instruction<'a> {
-    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        match version {
-            Version::Of10 => of10::action::decode_all(reader).map(Self::ApplyActions),
-            Version::Of13 => of13::instruction::decode(reader),
-        }
-    }
-
-    fn encode(&self, version: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        match version {
-            Version::Of10 => of10::action::encode_instruction(self, out),
-            Version::Of13 => of13::instruction::encode(self, out),
-        }
     }
 }

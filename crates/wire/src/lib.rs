@@ -89,6 +89,7 @@
 mod action;
 mod codec;
 mod config;
+mod elements;
 mod error;
 mod error_code;
 mod exact;
@@ -105,6 +106,7 @@ mod instruction;
 mod mac;
 mod matching;
 mod message;
+mod message_type;
 mod meter;
 mod multipart;
 mod nicira;
@@ -118,6 +120,7 @@ mod queue;
 mod role;
 mod table;
 mod table_form;
+mod version;
 
 mod of10;
 mod of13;
@@ -137,7 +140,7 @@ pub use flow_mod::{
     EntryOptions, FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason,
 };
 pub use group::{Bucket, GroupCapabilities, GroupMod, GroupModCommand, GroupType};
-pub use header::{Header, ParseVersionError, Version, split_frame};
+pub use header::{Header, split_frame};
 pub use hello::{ErrorMessage, Experimenter, Hello, HelloElement};
 pub use ids::{
     BufferId, CONTROLLER_NO_BUFFER, DatapathId, GROUP_ALL, GROUP_ANY, GROUP_MAX, METER_ALL,
@@ -168,3 +171,4 @@ pub use queue::{PacketQueue, QueueConfig, QueueProperty};
 pub use role::{AsyncConfig, ControllerRole, Role};
 pub use table::{TableFeatureKind, TableFeatureProperty, TableFeatures, TableMod};
 pub use table_form::{TableForm, URTICA};
+pub use version::{ParseVersionError, Version};

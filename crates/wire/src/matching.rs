@@ -1,11 +1,15 @@
 //! Matches: version-neutral, with OXM's names and semantics.
 
+mod fields;
+
 use crate::field::FieldBits;
 use crate::{
-    EtherType, Field, IpProtocol, Ipv4Prefix, Ipv6Prefix, List, MacAddr, OxmField, PacketIn,
-    PortNo, of10,
+    EtherType, Field, IpProtocol, Ipv4Prefix, Ipv6Prefix, List, MacAddr, OxmField, PortNo,
 };
 use std::fmt;
+
+/// The size of 1.0's `ofp_match` in bytes.
+pub(crate) const OF10_SIZE: usize = 40;
 
 /// A set of fields that a packet must have. An empty match matches every packet.
 ///
@@ -37,7 +41,7 @@ pub struct Match<'a>(pub(crate) Repr<'a>);
 #[derive(Clone)]
 pub(crate) enum Repr<'a> {
     /// `ofp_match` of 1.0.
-    Of10(&'a [u8; of10::MATCH_SIZE]),
+    Of10(&'a [u8; OF10_SIZE]),
     /// The one field in a packet-in of 1.0.
     InPort(PortNo),
     /// Fields read from the wire (1.3) or given one by one.
@@ -68,7 +72,7 @@ impl<'a> Match<'a> {
     }
 
     /// Reads the 40 bytes of 1.0's `ofp_match` (section 5.2.3).
-    pub(crate) fn of10(bytes: &'a [u8; of10::MATCH_SIZE]) -> Self {
+    pub(crate) fn of10(bytes: &'a [u8; OF10_SIZE]) -> Self {
         Self(Repr::Of10(bytes))
     }
 
@@ -83,12 +87,6 @@ impl<'a> Match<'a> {
         Self(Repr::Fields(fields))
     }
 
-    /// Matches packets with the same port and the same header fields as this one (McNettle Figure 4, `exactMatch`).
-    #[inline]
-    pub fn exact(packet: &PacketIn<'a>) -> Self {
-        Self::exact_frame(packet.in_port, packet.data)
-    }
-
     /// Returns the packet of an exact match, or the match itself if it is another one.
     ///
     /// # Errors
@@ -98,37 +96,6 @@ impl<'a> Match<'a> {
         match self.0 {
             Repr::Exact(exact) => Ok(exact),
             other => Err(Self(other)),
-        }
-    }
-
-    /// Returns the fields, in the order of the wire or in which they were added. Those of a match from the wire are read off it
-    /// without allocating; only an exact match makes a list of them first.
-    pub fn fields(&self) -> impl Iterator<Item = Field<'a>> {
-        let (mut of10, mut list, mut exact) = (None, None, None);
-        match &self.0 {
-            Repr::Of10(bytes) => of10 = Some(of10::matching::fields(bytes)),
-            Repr::InPort(port) => of10 = Some(of10::matching::Fields::only_in_port(*port)),
-            Repr::Fields(fields) => list = Some(fields.iter()),
-            Repr::Exact(packet) => exact = Some(packet.fields()),
-        }
-        of10.into_iter()
-            .flatten()
-            .chain(list.into_iter().flatten())
-            .chain(exact.into_iter().flatten())
-    }
-
-    /// Returns `true` if 1.0 has no wildcard bit set for this match: such entries have the highest priority (1.0 section
-    /// 3.4).
-    pub fn is_exact_in_of10(&self) -> bool {
-        of10::matching::is_without_wildcards(self)
-    }
-
-    /// Returns the `dl_vlan_pcp` of a match from 1.0 with `dl_vlan=OFP_VLAN_NONE`. It is not a field, because untagged
-    /// packets have no priority. To write it back, add [`Match::vlan_pcp`].
-    pub fn pcp_of_untagged(&self) -> Option<u8> {
-        match &self.0 {
-            Repr::Of10(bytes) => of10::matching::pcp_of_untagged(bytes),
-            _ => None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Meters: rate limits that packets pass through.
 
+use crate::List;
 use crate::codec::wire_enum;
-use crate::{DecodeError, Element, EncodeError, List, Reader, Version, of13};
 use bitflags::bitflags;
 
 wire_enum! {
@@ -187,16 +187,6 @@ impl MeterBand<'_> {
             | Self::DscpRemark { burst_size, .. }
             | Self::Experimenter { burst_size, .. } => burst_size,
         }
-    }
-}
-
-impl<'a> Element<'a> for MeterBand<'a> {
-    fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        of13::meter::decode_band(reader)
-    }
-
-    fn encode(&self, _: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        of13::meter::encode_band(self, out)
     }
 }
 

@@ -2,9 +2,8 @@
 
 use crate::port::{FixedName, FixedNameRef};
 use crate::{
-    Bucket, DecodeError, Element, EncodeError, FlowModFlags, GroupCapabilities, GroupType,
-    Instruction, List, Match, MeterBand, MeterFlags, Port, PortNo, Put, Reader, TableFeatures,
-    Version, of10, of13,
+    Bucket, DecodeError, FlowModFlags, GroupCapabilities, GroupType, Instruction, List, Match,
+    MeterBand, MeterFlags, Port, PortNo, Put, Reader, TableFeatures,
 };
 use bitflags::bitflags;
 
@@ -396,125 +395,4 @@ pub struct MeterFeatures {
     pub max_bands: u8,
     /// The highest colour value.
     pub max_color: u8,
-}
-
-impl<'a> Element<'a> for FlowStats<'a> {
-    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        match version {
-            Version::Of10 => of10::multipart::decode_flow_stats(reader),
-            Version::Of13 => of13::flow_mod::decode_stats(reader),
-        }
-    }
-
-    fn encode(&self, version: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        match version {
-            Version::Of10 => of10::multipart::encode_flow_stats(self, out),
-            Version::Of13 => of13::flow_mod::encode_stats(self, out),
-        }
-    }
-}
-
-impl<'a> Element<'a> for TableStats {
-    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        match version {
-            Version::Of10 => of10::multipart::decode_table_stats(reader),
-            Version::Of13 => of13::table::decode_stats(reader),
-        }
-    }
-
-    fn encode(&self, version: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        match version {
-            Version::Of10 => of10::multipart::encode_table_stats(self, out),
-            Version::Of13 => of13::table::encode_stats(self, out),
-        }
-    }
-}
-
-impl<'a> Element<'a> for PortStats {
-    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        match version {
-            Version::Of10 => of10::multipart::decode_port_stats(reader),
-            Version::Of13 => of13::port::decode_stats(reader),
-        }
-    }
-
-    fn encode(&self, version: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        match version {
-            Version::Of10 => of10::multipart::encode_port_stats(self, out),
-            Version::Of13 => {
-                of13::port::encode_stats(self, out);
-                Ok(())
-            }
-        }
-    }
-}
-
-impl<'a> Element<'a> for QueueStats {
-    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        match version {
-            Version::Of10 => of10::multipart::decode_queue_stats(reader),
-            Version::Of13 => of13::queue::decode_stats(reader),
-        }
-    }
-
-    fn encode(&self, version: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        match version {
-            Version::Of10 => of10::multipart::encode_queue_stats(self, out),
-            Version::Of13 => {
-                of13::queue::encode_stats(self, out);
-                Ok(())
-            }
-        }
-    }
-}
-
-impl<'a> Element<'a> for GroupStats<'a> {
-    fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        of13::group::decode_stats(reader)
-    }
-
-    fn encode(&self, _: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        of13::group::encode_stats(self, out)
-    }
-}
-
-impl<'a> Element<'a> for BucketCounter {
-    fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        of13::group::decode_counter(reader)
-    }
-
-    fn encode(&self, _: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        of13::group::encode_counter(self, out);
-        Ok(())
-    }
-}
-
-impl<'a> Element<'a> for GroupDesc<'a> {
-    fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        of13::group::decode_desc(reader)
-    }
-
-    fn encode(&self, _: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        of13::group::encode_desc(self, out)
-    }
-}
-
-impl<'a> Element<'a> for MeterStats<'a> {
-    fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        of13::meter::decode_stats(reader)
-    }
-
-    fn encode(&self, _: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        of13::meter::encode_stats(self, out)
-    }
-}
-
-impl<'a> Element<'a> for MeterConfig<'a> {
-    fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        of13::meter::decode_config(reader)
-    }
-
-    fn encode(&self, _: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        of13::meter::encode_config(self, out)
-    }
 }

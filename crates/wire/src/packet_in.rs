@@ -1,9 +1,9 @@
 //! Packet-ins, which carry packets to the controller.
 
+mod decoding;
+
 use crate::codec::wire_enum;
-use crate::{
-    BufferId, DecodeError, MacAddr, Match, OxmField, PortNo, Reader, Structure, Version, of10, of13,
-};
+use crate::{BufferId, MacAddr, Match, OxmField, PortNo};
 
 wire_enum! {
     /// The reason of a packet-in (`ofp_packet_in_reason`).
@@ -39,19 +39,6 @@ pub struct PacketIn<'a> {
 }
 
 impl<'a> PacketIn<'a> {
-    /// Reads the body of a packet-in, after the message's header.
-    ///
-    /// # Errors
-    /// [`DecodeError`] if it is truncated, or its match (1.3) is invalid.
-    #[inline]
-    pub fn decode(version: Version, body: &'a [u8]) -> Result<Self, DecodeError> {
-        let reader = |version| Reader::new(body, Structure::packet_in(version));
-        match version {
-            Version::Of10 => of10::packet_in::decode(&mut reader(Version::Of10)),
-            Version::Of13 => of13::packet_in::decode(&mut reader(Version::Of13)),
-        }
-    }
-
     /// Returns the port that received the packet.
     #[inline]
     pub fn in_port(&self) -> PortNo {
@@ -93,5 +80,13 @@ impl<'a> PacketIn<'a> {
         bytes.map_or(MacAddr::ZERO, |&bytes| {
             MacAddr::from_u64(u64::from_be_bytes(bytes) >> 16)
         })
+    }
+}
+
+impl<'a> Match<'a> {
+    /// Matches packets with the same port and the same header fields as this one (McNettle Figure 4, `exactMatch`).
+    #[inline]
+    pub fn exact(packet: &PacketIn<'a>) -> Self {
+        Self::exact_frame(packet.in_port, packet.data)
     }
 }

@@ -1,7 +1,7 @@
 //! A switch's ports.
 
 use crate::codec::wire_enum;
-use crate::{DecodeError, Element, EncodeError, MacAddr, PortNo, Reader, Version, of10, of13};
+use crate::{MacAddr, PortNo};
 use bitflags::bitflags;
 use std::borrow::Cow;
 use std::fmt;
@@ -229,25 +229,6 @@ impl Port {
         let mut named = BY_FEATURE.iter();
         let named = named.find(|(feature, _)| self.curr.intersects(*feature));
         named.map(|(_, bps)| *bps)
-    }
-}
-
-impl<'a> Element<'a> for Port {
-    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        match version {
-            Version::Of10 => of10::port::decode(reader),
-            Version::Of13 => of13::port::decode(reader),
-        }
-    }
-
-    fn encode(&self, version: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        match version {
-            Version::Of10 => of10::port::encode(self, out),
-            Version::Of13 => {
-                of13::port::encode(self, out);
-                Ok(())
-            }
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Queues of a port.
 
-use crate::{DecodeError, Element, EncodeError, List, PortNo, Reader, Version, of10, of13};
+use crate::{List, PortNo};
 
 /// The body of a queue configuration reply (1.3.5 section 7.3.6, 1.0 section 5.3.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,36 +45,4 @@ pub enum QueueProperty<'a> {
         /// The bytes after the property's eight-byte header.
         data: &'a [u8],
     },
-}
-
-impl<'a> Element<'a> for PacketQueue<'a> {
-    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        match version {
-            Version::Of10 => of10::queue::decode(reader),
-            Version::Of13 => of13::queue::decode(reader),
-        }
-    }
-
-    fn encode(&self, version: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        match version {
-            Version::Of10 => of10::queue::encode(self, out),
-            Version::Of13 => of13::queue::encode(self, out),
-        }
-    }
-}
-
-impl<'a> Element<'a> for QueueProperty<'a> {
-    fn decode(version: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        match version {
-            Version::Of10 => of10::queue::decode_property(reader),
-            Version::Of13 => of13::queue::decode_property(reader),
-        }
-    }
-
-    fn encode(&self, version: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        match version {
-            Version::Of10 => of10::queue::encode_property(self, out),
-            Version::Of13 => of13::queue::encode_property(self, out),
-        }
-    }
 }

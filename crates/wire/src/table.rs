@@ -1,8 +1,8 @@
 //! A switch's tables: their configuration and features. 1.3 only.
 
+use crate::List;
 use crate::codec::wire_enum;
 use crate::port::FixedName;
-use crate::{DecodeError, Element, EncodeError, List, Reader, Version, of13};
 
 /// Configures a table (1.3.5 section 7.3.3). In 1.3 `config` has no defined bits left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,24 +82,4 @@ pub struct TableFeatureProperty<'a> {
     pub kind: TableFeatureKind,
     /// What it lists.
     pub ids: &'a [u8],
-}
-
-impl<'a> Element<'a> for TableFeatures<'a> {
-    fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        of13::table::decode_features(reader)
-    }
-
-    fn encode(&self, _: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        of13::table::encode_features(self, out)
-    }
-}
-
-impl<'a> Element<'a> for TableFeatureProperty<'a> {
-    fn decode(_: Version, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        of13::table::decode_property(reader)
-    }
-
-    fn encode(&self, _: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        of13::table::encode_property(self, out)
-    }
 }

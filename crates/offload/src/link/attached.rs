@@ -1,8 +1,7 @@
 //! A connection's places in the maps of sockets.
 
 use super::SIGNAL_AFTER;
-use crate::kernel::Way;
-use crate::socket::cookie;
+use crate::socket::{Way, cookie};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

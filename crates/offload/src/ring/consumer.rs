@@ -8,7 +8,7 @@ use super::peer::{Peer, Read};
 use super::reader::{Next, Reader};
 use super::record::{MessageType, Record};
 use super::replies::Replies;
-use super::rings::{NewConnection, Registration, RingError};
+use super::rings::{NewConnection, Registration, RingError, Rings};
 use super::sessions::{RingEvent, Sessions, SwitchReport};
 use peers::Peers;
 use rustix::event::epoll;
@@ -103,8 +103,19 @@ enum Place {
     Buffer(Range<usize>),
 }
 
+impl Rings {
+    /// Registers for a ring and maps it. The ring is free again when the registration is dropped, which closes its
+    /// connections.
+    ///
+    /// # Errors
+    /// [`RingError`] if there is no such ring, or it has a registration already.
+    pub fn register(&self, number: usize) -> Result<Ring, RingError> {
+        Ring::open(self.reserve(number)?)
+    }
+}
+
 impl Ring {
-    pub(crate) fn open(registration: Registration) -> Result<Self, RingError> {
+    fn open(registration: Registration) -> Result<Self, RingError> {
         let shared = registration.shared();
         let reader = Reader::open(&shared.kernel, shared.settings.ring_bytes);
         let reader = reader.map_err(RingError::io("make a ring"))?;

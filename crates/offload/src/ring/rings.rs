@@ -1,6 +1,5 @@
 //! Rings that share listeners, and the distribution of connections to them.
 
-use super::consumer::Ring;
 use super::kernel::RingKernel;
 use crate::kernel::Unavailable;
 use parking_lot::Mutex;
@@ -83,7 +82,7 @@ impl Default for RingSettings {
 
 /// Rings that share listeners. Connections are distributed round-robin.
 ///
-/// Thread-safety: any thread may register; a [`Ring`] then belongs to that thread.
+/// Thread-safety: any thread may register; a [`Ring`](super::Ring) then belongs to that thread.
 pub struct Rings(Arc<Shared>);
 
 /// State that the rings share.
@@ -141,23 +140,21 @@ impl Rings {
         self.0.inboxes.len()
     }
 
-    /// Registers for a ring and maps it. The ring is free again when the registration is dropped, which closes its
-    /// connections.
+    /// Returns the right to a ring.
     ///
     /// # Errors
     /// [`RingError`] if there is no such ring, or it has a registration already.
-    pub fn register(&self, number: usize) -> Result<Ring, RingError> {
+    pub(crate) fn reserve(&self, number: usize) -> Result<Registration, RingError> {
         let count = self.count();
         let inbox = self.0.inboxes.get(number);
         let inbox = inbox.ok_or(RingError::NoSuchRing { number, count })?;
         if inbox.is_registered.swap(true, AcqRel) {
             return Err(RingError::Registered(number));
         }
-        let registration = Registration {
+        Ok(Registration {
             shared: Arc::clone(&self.0),
             number,
-        };
-        Ring::open(registration)
+        })
     }
 }
 

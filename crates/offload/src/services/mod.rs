@@ -21,7 +21,8 @@ mod tables;
 #[path = "absent.rs"]
 mod tables;
 
-use crate::kernel::{Application, Kernel, Unavailable};
+use crate::application::Application;
+use crate::kernel::{Kernel, Unavailable};
 use crate::mode::Mode;
 use half::Half;
 pub(crate) use part::Part;

@@ -2,6 +2,7 @@
 //! (5.4.4), echo (5.5.2), vendor (5.5.4) and configuration (5.3.2).
 
 use super::{features, flow_mod, multipart, packet_in, packet_out, port, queue, unsupported};
+use crate::message_type::OF10_TYPES;
 use crate::{
     ConfigFlags, DecodeError, EncodeError, ErrorCode, ErrorMessage, Experimenter, Hello, Message,
     Put, Reader, Structure, SwitchConfig, Version,
@@ -31,47 +32,12 @@ const OFPT_BARRIER_REPLY: u8 = 19;
 const OFPT_QUEUE_GET_CONFIG_REQUEST: u8 = 20;
 const OFPT_QUEUE_GET_CONFIG_REPLY: u8 = 21;
 
-/// The names of messages in errors, by type.
-const NAMES: [&str; 22] = [
-    "hello",
-    "error message",
-    "echo request",
-    "echo reply",
-    "vendor message",
-    "features request",
-    "features reply",
-    "get config request",
-    "get config reply",
-    "set config",
-    "packet-in",
-    "flow removed",
-    "port status",
-    "packet-out",
-    "flow mod",
-    "port mod",
-    "stats request",
-    "stats reply",
-    "barrier request",
-    "barrier reply",
-    "queue get config request",
-    "queue get config reply",
-];
-
-/// Returns the name in errors of a message of this type.
-pub(crate) const fn name(message_type: u8) -> &'static str {
-    if (message_type as usize) < NAMES.len() {
-        NAMES[message_type as usize]
-    } else {
-        "message"
-    }
-}
-
 /// Reads the whole body of a message of this type.
 pub(crate) fn decode<'a>(
     message_type: u8,
     reader: &mut Reader<'a>,
 ) -> Result<Message<'a>, DecodeError> {
-    if usize::from(message_type) >= NAMES.len() {
+    if usize::from(message_type) >= OF10_TYPES {
         return Err(unknown_type(message_type));
     }
     let structure = Structure::Body {

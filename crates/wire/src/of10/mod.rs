@@ -23,8 +23,7 @@ pub(crate) mod queue;
 
 use crate::{EncodeError, Version};
 
-/// The size of `ofp_match` in bytes.
-pub(crate) const MATCH_SIZE: usize = 40;
+pub(crate) use crate::matching::OF10_SIZE as MATCH_SIZE;
 
 /// Returns the error that 1.0 lacks `what`.
 fn unsupported(what: &'static str) -> EncodeError {

@@ -4,6 +4,7 @@ use super::{
     config, features, flow_mod, group, hello, meter, multipart, packet_in, packet_out, port, queue,
     role, table,
 };
+use crate::message_type::OF13_TYPES;
 use crate::{DecodeError, EncodeError, Message, Reader, Structure, Version};
 
 const OFPT_HELLO: u8 = 0;
@@ -37,55 +38,12 @@ const OFPT_GET_ASYNC_REPLY: u8 = 27;
 const OFPT_SET_ASYNC: u8 = 28;
 const OFPT_METER_MOD: u8 = 29;
 
-/// The names of messages in errors, by type.
-const NAMES: [&str; 30] = [
-    "hello",
-    "error message",
-    "echo request",
-    "echo reply",
-    "experimenter message",
-    "features request",
-    "features reply",
-    "get-config request",
-    "get-config reply",
-    "set-config",
-    "packet-in",
-    "flow-removed",
-    "port-status",
-    "packet-out",
-    "flow mod",
-    "group mod",
-    "port mod",
-    "table mod",
-    "multipart request",
-    "multipart reply",
-    "barrier request",
-    "barrier reply",
-    "queue-get-config request",
-    "queue-get-config reply",
-    "role request",
-    "role reply",
-    "get-async request",
-    "get-async reply",
-    "set-async",
-    "meter mod",
-];
-
-/// Returns the name in errors of a message of this type.
-pub(crate) const fn name(message_type: u8) -> &'static str {
-    if (message_type as usize) < NAMES.len() {
-        NAMES[message_type as usize]
-    } else {
-        "message"
-    }
-}
-
 /// Reads the body of a message, the rest of `reader`.
 pub(crate) fn decode<'a>(
     message_type: u8,
     reader: &mut Reader<'a>,
 ) -> Result<Message<'a>, DecodeError> {
-    if usize::from(message_type) >= NAMES.len() {
+    if usize::from(message_type) >= OF13_TYPES {
         return Err(DecodeError::UnknownType {
             version: Version::Of13,
             message_type,

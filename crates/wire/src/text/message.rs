@@ -1,7 +1,8 @@
 //! Writing whole messages like `ovs-ofctl ofp-print`.
 
 use super::action::{write_actions, write_experimenter};
-use super::experimenter::write_experimenter_message;
+mod experimenter;
+
 use super::flow::{write_duration, write_flow_mod, write_rule};
 use super::group::write_group_mod;
 use super::matching::write_match;
@@ -15,6 +16,7 @@ use crate::{
     PacketIn, PacketInReason, PacketOut, QueueConfig, QueueProperty, Role, SwitchConfig, TABLE_ALL,
     TableMod, Version,
 };
+use experimenter::write_experimenter_message;
 use std::fmt::{self, Write};
 
 /// A message as text: `{}` gives one line, `{:#}` the several lines of `ovs-ofctl ofp-print`, with payloads in

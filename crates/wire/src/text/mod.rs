@@ -24,7 +24,6 @@
 
 mod action;
 mod error;
-mod experimenter;
 mod field;
 mod flow;
 mod group;

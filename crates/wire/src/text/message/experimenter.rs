@@ -1,8 +1,8 @@
 //! Writing experimenter messages: Open vSwitch's standard ones (Nicira's), and the bundles that the Open Networking
 //! Foundation added to 1.3 (extension 230). Others are written as bytes.
 
-use super::action;
-use super::message::{Detail, message, write_async, write_role_name};
+use super::{Detail, message, write_async, write_role_name};
+use crate::text::action;
 use crate::{Experimenter, Message, NICIRA, NiciraMessage};
 use std::fmt::{self, Write};
 

@@ -1,0 +1,41 @@
+//! The applications that can answer in the kernel.
+
+use crate::l3_tables::Tables;
+use crate::places::Table;
+use crate::services::Part;
+use crate::session::LAYOUT;
+
+/// An application that can answer in the kernel.
+#[derive(Clone, Copy)]
+pub(crate) enum Application {
+    LearningSwitch,
+    L3,
+    /// With tables for this number of hosts.
+    Services {
+        hosts: u32,
+    },
+}
+
+impl Application {
+    /// The applications whose maps a holder can keep.
+    pub const HELD: [Self; 2] = [Self::LearningSwitch, Self::L3];
+
+    /// Returns the size of its part of a session: that of its `struct application`.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::LearningSwitch => size_of::<Table>(),
+            Self::L3 => size_of::<Tables>(),
+            Self::Services { .. } => size_of::<Part>(),
+        }
+    }
+
+    /// Returns the name of its maps and sessions at a holder, which differs for each layout of them.
+    pub fn form(self) -> String {
+        let name = match self {
+            Self::LearningSwitch => "l2",
+            Self::L3 => "l3",
+            Self::Services { .. } => "services",
+        };
+        format!("{name}.{LAYOUT}")
+    }
+}
