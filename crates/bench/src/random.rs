@@ -1,4 +1,5 @@
-//! Random numbers from a seed, equal on all machines: Sebastiano Vigna's SplitMix64.
+//! Random numbers from a seed, equal on all machines: SplitMix64. `urtica_wire::mix` is the same; a benchmark uses nothing of what
+//! it measures.
 
 /// A stream of random numbers.
 #[derive(Clone, Copy, Debug)]

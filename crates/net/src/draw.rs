@@ -10,9 +10,7 @@
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
-
-/// The increment from one state to the next: 2^64 over the golden ratio.
-const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+use urtica_wire::{MIX_STEP, mix};
 
 /// One stream of draws.
 #[derive(Clone, Debug)]
@@ -26,20 +24,21 @@ impl Draw {
 
     /// The stream with this name under this seed. Streams of different names are independent.
     pub fn of(seed: u64, name: &str) -> Self {
-        let key = mixed(seed.wrapping_add(STEP));
+        let key = mix(seed);
         let chunks = name.as_bytes().chunks(size_of::<u64>());
         let state = chunks.fold(key ^ name.len() as u64, |state, chunk| {
             let mut word = [0; size_of::<u64>()];
             word[..chunk.len()].copy_from_slice(chunk);
-            mixed((state ^ u64::from_le_bytes(word)).wrapping_add(STEP))
+            mix(state ^ u64::from_le_bytes(word))
         });
-        Self(mixed(state.wrapping_add(STEP)))
+        Self(mix(state))
     }
 
     /// Any number.
     pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(STEP);
-        mixed(self.0)
+        let number = mix(self.0);
+        self.0 = self.0.wrapping_add(MIX_STEP);
+        number
     }
 
     /// Returns a number below `bound`; 0 if the bound is 0.
@@ -78,13 +77,6 @@ impl Draw {
     pub fn choose<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
         from.get(self.place(from.len()))
     }
-}
-
-/// A hash of a number in which each bit depends on all input bits; a bijection.
-fn mixed(number: u64) -> u64 {
-    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
 }
 
 #[cfg(test)]

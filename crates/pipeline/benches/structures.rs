@@ -32,6 +32,7 @@ use memory::hash_table::{HashTable, Slots};
 use memory::lpm::{Prefix, Trie};
 use std::collections::HashSet;
 use std::hint::black_box;
+use urtica_wire::{MIX_STEP, mix};
 
 const PREFIXES: usize = 10_000;
 const ADDRESSES: usize = 65_536;
@@ -57,11 +58,9 @@ struct Random(u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+        let number = mix(self.0);
+        self.0 = self.0.wrapping_add(MIX_STEP);
+        number
     }
 }
 

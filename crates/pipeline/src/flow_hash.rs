@@ -1,7 +1,7 @@
 //! The hash by which select groups spread flows over their buckets.
 
 use crate::Packet;
-use urtica_wire::OxmField;
+use urtica_wire::{OxmField, mix};
 
 /// The identity of a flow, as pairs of words: addresses of every layer, tags and labels, without fields that differ
 /// between packets of one flow. Missing fields are 0, and most packets have two or four pairs.
@@ -99,26 +99,4 @@ fn folded(pair: usize, words: [u64; 2]) -> u64 {
     let [one, other] = [words[0] ^ KEYS[pair][0], words[1] ^ KEYS[pair][1]];
     let product = u128::from(one) * u128::from(other);
     (product >> 64) as u64 ^ product as u64
-}
-
-/// A permutation of 64-bit numbers in which every bit of the input reaches every bit of the output (the finaliser of
-/// splitmix64 after one step of its sequence).
-pub(crate) const fn mix(number: u64) -> u64 {
-    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ number >> 31
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_that_differ_in_one_bit_differ_in_about_half_of_the_hash() {
-        for bit in 0..64 {
-            let differing = (mix(12_345) ^ mix(12_345 ^ 1 << bit)).count_ones();
-            assert!((16..=48).contains(&differing), "bit {bit}: {differing}");
-        }
-    }
 }

@@ -19,8 +19,7 @@
 //! two more multiplications. With equal weights, the greatest u wins.
 
 use crate::Bucket;
-use crate::flow_hash::mix;
-use urtica_wire::{Action, Element, Version};
+use urtica_wire::{Action, Element, Version, mix};
 
 /// The number of steps per doubling.
 const STEPS: usize = 256;

@@ -30,7 +30,7 @@ use crate::sorted::difference;
 use crate::{DirectedLink, Path, PortId, SwitchIndex, Topology};
 use std::sync::Arc;
 use std::thread;
-use urtica_wire::DatapathId;
+use urtica_wire::{DatapathId, mix};
 
 /// The number of links and switches that a search must visit to justify another thread: half a millisecond.
 const STEPS_PER_THREAD: usize = 500_000;
@@ -265,14 +265,6 @@ impl Change {
 fn choose(flow_hash: u64, switch: DatapathId, count: usize) -> usize {
     let mixed = mix(flow_hash ^ mix(switch.0));
     ((u128::from(mixed) * count as u128) >> 64) as usize
-}
-
-/// Steele, Lea and Flood's SplitMix64: each bit of the number changes about half of the result's.
-fn mix(number: u64) -> u64 {
-    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ mixed >> 31
 }
 
 #[cfg(test)]

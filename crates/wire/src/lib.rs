@@ -108,6 +108,7 @@ mod matching;
 mod message;
 mod message_type;
 mod meter;
+mod mix;
 mod multipart;
 mod nicira;
 pub mod packet;
@@ -152,6 +153,7 @@ pub use matching::Match;
 pub use matching::{ExactMatch, VLAN_PRESENT};
 pub use message::Message;
 pub use meter::{MeterBand, MeterFlags, MeterMod, MeterModCommand};
+pub use mix::{MIX_STEP, mix};
 pub use multipart::{
     AggregateStats, BucketCounter, Desc, ExperimenterMultipart, FlowStats, FlowStatsRequest,
     GroupDesc, GroupFeatures, GroupStats, MeterConfig, MeterFeatures, MeterStats, MultipartFlags,

@@ -1,6 +1,6 @@
 //! Sources of random choices: bytes from a fuzzer or a property test, which can be shrunk, or a seed.
 
-use urtica_wire::PortNo;
+use urtica_wire::{MIX_STEP, PortNo, mix};
 
 /// The ports of the compared pipelines.
 pub const SWITCH_PORTS: [PortNo; 5] = [PortNo(1), PortNo(2), PortNo(3), PortNo(4), PortNo::LOCAL];
@@ -36,12 +36,10 @@ impl<'a> Choices<'a> {
             self.bytes = rest;
             return first;
         }
-        // SplitMix64 (Steele, Lea and Flood, 2014).
         let Some(seed) = &mut self.seed else { return 0 };
-        *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (*seed ^ (*seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed >> 56) as u8
+        let number = mix(*seed);
+        *seed = seed.wrapping_add(MIX_STEP);
+        (number >> 56) as u8
     }
 
     /// Returns a number of this number of bytes.

@@ -15,6 +15,7 @@ use crate::fast::memory::hash_table::HashTable;
 use crate::fast::memory::lpm::{Prefix, Trie};
 use std::arch::x86_64::_rdtsc;
 use std::collections::HashSet;
+use urtica_wire::{MIX_STEP, mix};
 
 /// Numbers of alternating bursts: one, whose frames the processor has memorised, and more than any branch predictor
 /// can.
@@ -25,9 +26,9 @@ const ROUNDS: usize = 20;
 
 /// Returns pseudo-random numbers, equal in each run.
 fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mixed = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed ^ mixed >> 27
+    let number = mix(*state);
+    *state = state.wrapping_add(MIX_STEP);
+    number
 }
 
 /// Frames of 64 bytes each.
