@@ -32,6 +32,7 @@ use urtica_wire::{DatapathId, ErrorCode, Header, Message, PacketIn, split_frame}
 pub(crate) type Admission = Box<dyn Fn(DatapathId) -> Result<(), String> + Send>;
 
 /// A connection. Owned by one shard at a time; may move to another between two batches.
+// Its many methods are in a file for each concern: reading, joining, roles, programs, the kernel half, the end, …
 pub(crate) struct Connection<C = Stream> {
     transport: Transport<C>,
     pub token: Token,

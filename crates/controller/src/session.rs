@@ -91,6 +91,7 @@ pub enum Event<'a> {
 }
 
 /// One session.
+// Its many methods are one for each message of the protocol; what happens once or to roles is in files of their own.
 #[derive(Debug)]
 pub struct Session {
     config: SessionConfig,

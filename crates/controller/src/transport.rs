@@ -41,6 +41,7 @@ pub(crate) enum TransportError {
 }
 
 /// A connection's bytes, and who has a part in moving them.
+// Its many methods are in a file for each of these: the kernel half, the ring, the holder.
 pub(crate) struct Transport<C> {
     channel: C,
     front: Front,

@@ -11,6 +11,7 @@ use urtica_wire::PortNo;
 const HEADROOM: usize = 64;
 
 /// A packet on its way through the pipeline.
+// Its many methods are one for each header and each action, in a file for each kind.
 #[derive(Clone, Debug)]
 pub struct Packet {
     /// The bytes, from `start` on.

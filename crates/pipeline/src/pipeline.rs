@@ -39,6 +39,7 @@ impl Default for PipelineConfig {
 }
 
 /// Tables, groups, meters and ports.
+// Its many methods are one for each request of OpenFlow and each step of a packet, in a file for each kind.
 #[derive(Debug)]
 pub struct Pipeline {
     config: PipelineConfig,

@@ -119,6 +119,7 @@ pub enum FailMode {
 /// Single-threaded: its owner calls [`Switch::poll_ports`] when frames have arrived, [`Switch::handle_input`] when
 /// bytes have, and [`Switch::handle_timeout`] a few times a second. `now` is the time since any moment of the caller's
 /// choice, and must not decrease.
+// Its many methods are what an owner without sockets needs of ports, controllers and time, in a file for each kind.
 pub struct Switch {
     pub(crate) config: SwitchConfig,
     /// Also the state shared by the threads that forward its packets, if any.

@@ -39,6 +39,7 @@ use std::time::Duration;
 /// Single-threaded, and without a clock: time passes only in the methods that say so, and jumps from one event to the next.
 /// The same seed and the same calls give the same run, to the byte. [`Net::follow_the_clock`] and [`Net::connect_to`] make
 /// it follow real time instead; then runs differ.
+// Its many methods are what tests and prompts do to a network, in a file for each kind: cables, hosts, faults, time, …
 pub struct Net {
     pub(crate) kernel: Kernel,
     config: NetConfig,

@@ -81,6 +81,7 @@ pub(super) struct Findings {
 }
 
 /// Which ports hear which others. See the module's documentation.
+// Its many methods are one for each event of a port or probe; what makes and ends links is in a file of its own.
 pub(super) struct Links {
     config: DiscoveryConfig,
     /// The origin of stamps.
