@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_was_moved_knows_what_it_knew() {
+    fn moved_tables_keep_their_hosts() {
         let mut table = MacTable::new();
         for number in 0..500 {
             table.learn(host(number), PortNo(number as u32), 1);
@@ -591,7 +591,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_forgotten_while_the_table_grows() {
+    fn growing_keeps_all_hosts() {
         let mut table = MacTable::new();
         let hosts = [
             0, 1, 15, 35, 2, 7, 16, 30, 8, 145, 9, 172, 144, 28, 17, 3, 29, 69, 10, 44, 11, 4, 45,

@@ -79,7 +79,7 @@ fn stderr(output: &Output) -> String {
 }
 
 #[test]
-fn lines_are_those_that_scripts_parse() {
+fn lines_have_the_format_that_scripts_parse() {
     let output = Limit::start().load(&["-t"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let lines = stdout(&output);
@@ -112,7 +112,7 @@ fn lines_are_those_that_scripts_parse() {
 }
 
 #[test]
-fn all_of_cbenchs_flags_are_taken() {
+fn all_cbench_flags_are_accepted() {
     let output = Limit::start().load(&[
         "-d", "-l", "2", "-M", "100", "-s", "3", "-w", "0", "-C", "1", "-D", "1", "-i", "1", "-I",
         "2", "-L", "-o", "7",
@@ -235,7 +235,7 @@ fn ctrl_c_prints_what_was_measured() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_told_before_anything_is_measured() {
+fn unwritable_files_are_reported_before_measuring() {
     let (_socket, port) = port_without_listener();
     for flags in [
         &[
@@ -298,7 +298,7 @@ fn a_run_that_fails_leaves_files_as_they_were() {
 }
 
 #[test]
-fn nobody_listening_is_a_sentence_and_a_failure() {
+fn connection_refusals_fail_with_a_message() {
     let (_socket, port) = port_without_listener();
     let output = urtica(&["-c", "127.0.0.1", "-p", &port]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -452,7 +452,7 @@ fn each_form_of_the_switch_forwards_rule_sets_and_pipelines() {
 }
 
 #[test]
-fn the_switch_is_measured_as_it_is_where_nothing_is_said() {
+fn the_switch_is_measured_in_its_default_mode() {
     let rates = bench_switch(&["--pipeline", "port", "--flows", "1", "--latency"]);
     let forms: Vec<_> = rates.iter().map(|rate| &rate["form"]).collect();
     assert_eq!(forms, ["switch", "limit"]);
@@ -482,7 +482,7 @@ fn every_packet_of_a_rule_set_is_checked_on_request() {
 }
 
 #[test]
-fn what_a_rule_set_is_written_as_is_measured_again() {
+fn written_rule_sets_are_measured_again() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().to_str().unwrap();
     let write = [
@@ -766,7 +766,7 @@ fn workloads_are_written_for_other_switches() {
 }
 
 #[test]
-fn what_happens_in_one_process_is_measured() {
+fn single_process_networks_are_measured() {
     let output = urtica(&["network", "--quick", "--rounds", "2", "--json", "-"])
         .output()
         .unwrap();

@@ -103,7 +103,7 @@ fn record(file: &Path, controller: &Daemon, version: &str) {
 }
 
 #[test]
-fn what_is_recorded_is_decoded_and_replayed() {
+fn recordings_are_decoded_and_replayed() {
     let folder = tempfile::tempdir().expect("a folder");
     for version in ["1.0", "1.3"] {
         let controller = Daemon::controller("l2");
@@ -173,7 +173,7 @@ fn a_recording_goes_into_a_pipe_while_it_is_made() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_with_a_sentence() {
+fn impossible_commands_are_refused_with_a_message() {
     let refusal = |arguments: &[&str]| {
         let (went_well, told) = said(arguments);
         assert!(!went_well, "{arguments:?}: {told}");
@@ -199,7 +199,7 @@ fn what_cannot_be_done_is_refused_with_a_sentence() {
 }
 
 #[test]
-fn a_controller_that_is_not_there_costs_the_switch_its_connection_and_nothing_else() {
+fn a_missing_controller_only_closes_the_connection() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("of.pcapng");
     let controller = Daemon::controller("l2");

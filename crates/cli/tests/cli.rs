@@ -189,7 +189,7 @@ fn the_kernel_settles_for_services_alone() {
 }
 
 #[test]
-fn one_line_tells_whether_the_kernel_half_is_active() {
+fn logs_whether_the_kernel_half_is_active() {
     for mode in ["auto", "kernel"] {
         let (mut running, mut said) = Running::start_with("l2", &["--offload", mode]);
         running.read_until("the kernel half is", &mut said);
@@ -233,7 +233,7 @@ fn one_line_tells_whether_the_kernel_half_is_active() {
 
 /// Without the privilege the program answers alone; only who has asked for the kernel half is warned.
 #[test]
-fn a_machine_that_allows_no_kernel_half_is_told() {
+fn reports_a_machine_without_kernel_half() {
     for (program, mode, level) in [
         ("l2", "auto", " INFO "),
         ("l2", "kernel", " WARN "),
@@ -290,7 +290,7 @@ fn options_of_a_program_that_does_not_run_are_refused() {
 }
 
 #[test]
-fn programs_of_which_none_forwards_say_so() {
+fn programs_without_forwarding_are_reported() {
     for (programs, expected) in [
         ("security", Some("nothing forwards packets: hosts will")),
         ("discovery,hosts", Some("nothing forwards packets: hosts")),
@@ -319,7 +319,7 @@ fn programs_of_which_none_forwards_say_so() {
 }
 
 #[test]
-fn bandwidth_without_a_demand_says_so() {
+fn bandwidth_without_a_demand_is_reported() {
     let (running, said) = Running::start_programs("bandwidth,routing");
     running.end_by(Signal::TERM);
     assert!(said.contains("reserves nothing"), "{said}");
@@ -432,7 +432,7 @@ fn flows_are_refused_with_what_was_expected() {
 
 /// Ends like other tools do whose reader has gone away, as in `| head`, and says nothing of it.
 #[test]
-fn a_pipe_that_nobody_reads_ends_every_command_in_silence() {
+fn a_closed_pipe_ends_every_command_silently() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -482,7 +482,7 @@ fn a_pipe_that_nobody_reads_ends_every_command_in_silence() {
 
 /// A controller goes on when nobody reads its log any more.
 #[test]
-fn a_log_that_nobody_reads_is_no_end() {
+fn an_unread_log_does_not_end_the_program() {
     let running = Running::start();
     let Running {
         mut child,
@@ -518,7 +518,7 @@ fn entries_are_explained_from_a_file_or_standard_input() {
 }
 
 #[test]
-fn what_cannot_be_explained_is_refused_with_a_sentence() {
+fn unexplainable_input_is_refused_with_a_message() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bad.txt");
     std::fs::write(&file, "in_port=1,actions=output:2\nin_prt=1,actions=drop\n").unwrap();

@@ -59,7 +59,7 @@ impl Folder {
 }
 
 #[test]
-fn all_faults_are_told_with_their_places_and_what_was_expected() {
+fn all_faults_are_reported_with_place_and_expected_value() {
     let folder = Folder::new(
         r#"programs = ["firewal", "routing", "routing"]
 lisen = ["ptcp:6653"]
@@ -106,7 +106,7 @@ share = 300
 }
 
 #[test]
-fn what_is_no_toml_has_one_fault() {
+fn invalid_toml_has_one_fault() {
     let (is_good, said) = Folder::new("programs = [\"l2\"\nlisten = 3\n").check();
     assert!(!is_good);
     assert_eq!(
@@ -138,7 +138,7 @@ fn programs_that_cannot_run_are_found_where_they_are_named() {
 }
 
 #[test]
-fn a_file_without_fault_is_said_to_be_one() {
+fn a_valid_file_is_reported_as_valid() {
     let folder = Folder::new(
         "programs = [\"discovery\", \"l2\"]\nlisten = \"ptcp:0\"\nshards = 2\nhold = false\n",
     );
@@ -236,7 +236,7 @@ fn doctor_takes_the_options_that_run_takes() {
 }
 
 #[test]
-fn sighup_and_a_dry_run_refuse_what_run_refuses() {
+fn sighup_and_dry_runs_refuse_the_same_settings_as_run() {
     let folder = Folder::new("");
     let control = folder.path("control");
     let named = format!("control = \"{}\"\n", control.display());
@@ -523,7 +523,7 @@ fn sighup_applies_what_differs_and_connections_stay() {
 }
 
 #[test]
-fn a_filter_that_comes_later_is_told_and_nothing_changes() {
+fn late_filters_are_reported_and_change_nothing() {
     let folder = Folder::new(&with_programs("\"l2\""));
     let mut running = Running::start(&folder, &[], &[]);
     folder.write("rules", "default allow\n");
@@ -590,7 +590,7 @@ fn dry_run(file: &Path) -> Result<String, String> {
 }
 
 #[test]
-fn a_dry_run_tells_the_changes_and_makes_none() {
+fn a_dry_run_lists_changes_and_makes_none() {
     let folder = Folder::new("");
     let control = format!("control = \"{}\"\n", folder.path("control").display());
     let with = |programs: &str| with_programs(programs) + &control;
@@ -654,7 +654,7 @@ fn refused(file: &Path, options: &[&str], variables: &[(&str, &str)]) -> (Option
 }
 
 #[test]
-fn what_cannot_be_used_is_refused_with_its_source() {
+fn invalid_options_are_refused_with_their_source() {
     let folder = Folder::new("programs = [\"l2\"]\nprivate-key = \"key.pem\"\n");
     let (code, sentence) = refused(&folder.configuration(), &[], &[]);
     assert_eq!(code, Some(2));

@@ -88,7 +88,7 @@ fn the_first_packet_takes_longer_than_those_after_it() {
 }
 
 #[test]
-fn the_same_seed_tells_the_same() {
+fn equal_seeds_give_equal_output() {
     let [one, again] = [told(&["--seed", "7"]), told(&["--seed", "7"])];
     assert_eq!(one, again);
 }
@@ -105,7 +105,7 @@ fn other_specs_are_shown_too() {
 }
 
 #[test]
-fn where_there_is_no_loop_nothing_is_cut() {
+fn loop_free_networks_are_not_cut() {
     for spec in ["single,3", "linear,4", "tree,depth=2,fanout=2"] {
         let told = told(&["--topology", spec]);
         assert!(told.contains("No link is cut"), "{told}");
@@ -131,7 +131,7 @@ fn a_network_that_cannot_be_shown_is_a_sentence() {
 }
 
 #[test]
-fn the_readme_shows_what_is_told() {
+fn the_readme_shows_the_real_output() {
     let readme = include_str!("../../../README.md");
     let (_, shown) = readme.split_once("$ cargo run -- demo\n").unwrap();
     let (shown, _) = shown.split_once("```").unwrap();
@@ -180,7 +180,7 @@ fn live(keys: &[u8]) -> Option<(String, Option<i32>)> {
 }
 
 #[test]
-fn the_live_view_ends_at_a_key_and_gives_the_terminal_back() {
+fn a_key_ends_the_live_view_and_restores_the_terminal() {
     for keys in ["q", "c \u{1b}[C?q", "\u{3}"] {
         let Some((shown, status)) = live(keys.as_bytes()) else {
             return;

@@ -78,7 +78,7 @@ const APART: &str = "[[switches]]\nname = 's1'\n[[switches]]\nname = 's2'\n\
                      [[hosts]]\nname = 'h1'\nattached = 's1:1'\n[[hosts]]\nname = 'h2'\nattached = 's2:1'\n";
 
 #[test]
-fn the_exit_status_tells_that_hosts_are_not_reached() {
+fn unreachable_hosts_set_the_exit_status() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("apart.toml");
     std::fs::write(&file, APART).unwrap();
@@ -103,7 +103,7 @@ fn the_exit_status_tells_that_hosts_are_not_reached() {
 }
 
 #[test]
-fn a_controller_that_is_not_there_is_told() {
+fn reports_a_missing_controller() {
     let output = urtica(&[
         "net",
         "single,2",
@@ -252,7 +252,7 @@ fn seeds_hold_and_repeat() {
 }
 
 #[test]
-fn a_seed_that_fails_is_told_with_how_to_see_it_again() {
+fn failing_seeds_are_reported_with_a_command_to_reproduce_them() {
     let arguments = [
         "net",
         "simulate",
@@ -274,7 +274,7 @@ fn a_seed_that_fails_is_told_with_how_to_see_it_again() {
 }
 
 #[test]
-fn what_is_planted_is_found_and_its_seed_shows_it_again() {
+fn planted_faults_are_found_and_reproduced_by_their_seed() {
     let simulate = |arguments: &[&str]| {
         let output = urtica(&[&["net", "simulate", "--topology", "ring,3"], arguments].concat());
         (output.status.code(), text(&output.stdout))
@@ -436,7 +436,7 @@ fn commands_from_a_pipe_are_mininets() {
 }
 
 #[test]
-fn the_exit_status_tells_that_a_command_from_a_pipe_went_wrong() {
+fn failed_piped_commands_set_the_exit_status() {
     for (command, expected) in [
         ("dance", "there is no command 'dance'"),
         ("h1 ping -c1 h9", "there is no host 'h9'"),
@@ -465,7 +465,7 @@ fn the_exit_status_tells_that_a_command_from_a_pipe_went_wrong() {
 }
 
 #[test]
-fn pings_streams_and_entries_are_told() {
+fn reports_pings_streams_and_entries() {
     let commands = "h1 ping -c 2 h2\niperf\nflows s1\nflows\nwait 20\nflows s2\n";
     let (told, status) = commanded(&["linear,2", "--simulated", "--apps", "l2"], commands);
     assert_eq!(status, Some(0), "{told}");

@@ -174,7 +174,7 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn the_package_has_the_guides_and_what_they_tell_readers_to_use() {
+fn the_package_has_the_guides_and_the_files_they_mention() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = tempfile::tempdir().unwrap();
     let installed = Command::new("tools/install-docs")

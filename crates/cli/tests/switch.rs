@@ -114,7 +114,7 @@ impl Drop for Switch {
 }
 
 #[test]
-fn a_running_switch_tells_of_itself() {
+fn a_running_switch_reports_its_state() {
     let folder = tempfile::tempdir().unwrap();
     let switch = Switch::start(folder.path(), &["--name", "s1"]);
     let show = switch.told(&["show"]);
@@ -139,7 +139,7 @@ fn a_running_switch_tells_of_itself() {
 }
 
 #[test]
-fn entries_tables_and_templates_are_told() {
+fn reports_entries_tables_and_templates() {
     let folder = tempfile::tempdir().unwrap();
     let switch = Switch::start(folder.path(), &[]);
     let entries = [
@@ -278,7 +278,7 @@ fn a_file_of_queues_is_refused_with_the_line() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_with_a_sentence() {
+fn impossible_commands_are_refused_with_a_message() {
     let folder = tempfile::tempdir().unwrap();
     let switch = Switch::start(folder.path(), &[]);
     for (arguments, expected) in [
@@ -472,7 +472,7 @@ fn entries_are_saved_while_it_runs_and_outlive_a_kill() {
 
 /// The client waits for the reply to its barrier, and the kill follows at once.
 #[test]
-fn what_a_barrier_confirmed_outlives_a_kill() {
+fn confirmed_entries_outlive_a_kill() {
     let folder = tempfile::tempdir().unwrap();
     let options = ["--state", "state", "--state-sync", "barrier"];
     for round in 0..4_usize {

@@ -109,7 +109,7 @@ fn a_loaded_controller_is_shown_with_its_switches_and_rates() {
 }
 
 #[test]
-fn a_token_is_asked_for_and_taken_from_a_file() {
+fn tokens_are_required_and_read_from_a_file() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("tokens");
@@ -141,7 +141,7 @@ fn a_token_is_asked_for_and_taken_from_a_file() {
 }
 
 #[test]
-fn a_controller_without_http_is_told_of_with_the_flag_for_it() {
+fn names_the_flag_if_the_controller_has_no_http_interface() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
     let port = free.local_addr().expect("an address").port().to_string();
     drop(free);

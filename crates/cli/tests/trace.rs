@@ -24,7 +24,7 @@ fn told(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn what_finds_entries_is_told_and_where_the_plain_form_takes_over() {
+fn explains_how_entries_are_found_and_when_the_plain_form_is_used() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("switch.txt");
     let hosts =
@@ -99,7 +99,7 @@ fn a_packet_may_be_given_by_its_bytes() {
 }
 
 #[test]
-fn what_cannot_be_traced_is_refused_with_a_sentence() {
+fn untraceable_input_is_refused_with_a_message() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bad.txt");
     std::fs::write(&file, "\nin_port=1 actions=otput:2\n").unwrap();

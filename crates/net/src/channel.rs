@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_delivered_while_it_stalls() {
+    fn stalled_links_deliver_nothing() {
         let (mut direction, until_ns) = (direction(1), 5_000_000_000);
         let config = ChannelConfig::default();
         let delays = Delays {

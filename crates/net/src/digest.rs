@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn their_order_counts() {
+    fn the_order_of_options_matters() {
         let see = |events: [Event<'_>; 2]| {
             let mut digest = Digest::new();
             events

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn things_come_out_in_order_at_their_time() {
+    fn items_are_delivered_in_order_at_their_time() {
         let mut pipe = Pipe::new();
         assert_eq!(pipe.put(10, 'a'), Some(10));
         assert_eq!(pipe.put(5, 'b'), None, "it is on the agenda already");

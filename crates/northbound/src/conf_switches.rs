@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_has_a_bound_and_what_is_deleted_makes_room() {
+    fn storage_is_bounded_and_deletions_free_space() {
         let conf = ConfSwitches::default();
         let (one, two) = (DatapathId(1), DatapathId(2));
         let half = Value::from("x".repeat(MAX_BYTES / 2 - 2 * OVERHEAD - 10));

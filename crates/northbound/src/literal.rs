@@ -351,7 +351,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_does_harm(text in ".*", tokens in r#"([\[\](){}'",:#\\ \n0-9xute-]|True|None)*"#) {
+        fn arbitrary_text_is_harmless(text in ".*", tokens in r#"([\[\](){}'",:#\\ \n0-9xute-]|True|None)*"#) {
             let _ = (parse(&text), parse(&tokens));
         }
     }

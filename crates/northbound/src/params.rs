@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sixteen_digits_are_hexadecimal_where_ryu_has_them_so() {
+    fn sixteen_digits_are_hexadecimal_as_in_ryu() {
         for (text, id) in [
             ("1000000000000001", Some(0x1000_0000_0000_0001)),
             ("0000000000000010", Some(0x10)),

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_receiver_does_not_take_goes_to_another() {
+    fn rate_left_by_one_receiver_is_given_to_another() {
         // Host 4 takes a third of each; the rest of what host 1 has goes to host 5.
         let demands = estimate(&[(1, 4), (2, 4), (3, 4), (1, 5)]);
         assert_eq!(demands, [333_333, 333_333, 333_334, 666_667]);
@@ -102,7 +102,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_host_sends_or_gets_more_than_it_can(flows in prop::collection::vec((0..6_u8, 6..12_u8), 0..40)) {
+        fn hosts_stay_within_their_capacity(flows in prop::collection::vec((0..6_u8, 6..12_u8), 0..40)) {
             let demands = estimate(&flows);
             for host in 0..12 {
                 let of = |has: fn(&(u8, u8)) -> u8| -> u64 {

@@ -457,7 +457,7 @@ via = "10.0.2.254"
 
     proptest! {
         #[test]
-        fn whatever_is_written_there_is_an_answer(text in "(\\[\\[(interface|route)\\]\\]\n|(address|mac|to|via) = \"[0-9./:]{0,20}\"\n){0,6}") {
+        fn any_written_text_is_answered(text in "(\\[\\[(interface|route)\\]\\]\n|(address|mac|to|via) = \"[0-9./:]{0,20}\"\n){0,6}") {
             let _ = text.parse::<L3Config>();
         }
 

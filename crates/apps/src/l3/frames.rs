@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_told_of_errors_about_errors() {
+    fn errors_about_errors_are_not_sent() {
         let header = Ipv4::new([10, 0, 1, 2].into(), [10, 0, 2, 2].into(), ip_proto::ICMPV4);
         let mut error = Vec::new();
         Failure::TimeExceeded.header().write(&mut error, &[0; 28]);

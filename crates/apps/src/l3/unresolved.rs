@@ -186,7 +186,7 @@ mod tests {
     use urtica_wire::{DatapathId, PortNo};
 
     #[test]
-    fn a_full_table_takes_from_the_largest_share() {
+    fn a_full_table_evicts_from_the_largest_share() {
         let config: L3Config =
             "[[interface]]\naddress = \"10.0.1.1/8\"\nmac = \"02:00:00:00:01:01\""
                 .parse()

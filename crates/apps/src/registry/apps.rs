@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_program_decides_restarts_it() {
+    fn changed_dependencies_restart_a_program() {
         let none = Options::default();
         let mut running = started(&["l2"], &none);
         let changes = change(&mut running, &["discovery", "l2"], &none);

@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_yet_speaks_against_nothing_for_a_while() {
+    fn unknown_hosts_are_tolerated_for_a_while() {
         let begun = [(1, 2), (2, 2)];
         assert!(!is_wrong(&begun, &[1, 2], Some(port(3, 3)), 0));
         assert!(is_wrong(&begun, &[1, 2], Some(port(3, 3)), 1));
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_takes_no_more_room_than_there_is_for_it() {
+    fn switches_are_drawn_within_their_space() {
         let (mut inherited, now) = (Inherited::default(), Instant::now());
         let (liar, honest) = (DatapathId(1), DatapathId(2));
         let taken = (0..20_000).filter(|&src| inherited.insert(flow(src), liar, entry(1), now));

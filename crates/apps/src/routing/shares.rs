@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn made_up_senders_use_up_their_port_and_no_other() {
+    fn made_up_senders_exhaust_only_their_port() {
         let (mut shares, admitted) = swept();
         let now = Instant::now();
         assert_eq!(admitted.len(), LIMIT);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_charged_to_who_began() {
+    fn answers_are_charged_to_the_initiator() {
         let mut shares = Shares::new(LIMIT);
         for dst in 1..=2 {
             shares.insert(flow(9, dst), &path(2, 1));

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_has_so_many_rules_and_no_more() {
+    fn rules_of_a_switch_are_bounded() {
         let mut rules = Rules::default();
         let wide = |number: usize| Match::any().eth_type(number as u16);
         for number in 0..MAX_RULES_PER_SWITCH {

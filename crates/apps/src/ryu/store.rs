@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_old_connection_that_ends_late_takes_no_newer_one_along() {
+    fn late_ends_of_old_connections_keep_newer_ones() {
         let store: Store<u8> = Store::default();
         let id = DatapathId(1);
         let old = store.join(id, |_| {});
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_for_a_switch_that_was_never_there() {
+    fn absent_switches_have_no_stored_state() {
         let store: Store<u8> = Store::default();
         let id = DatapathId(1);
         let refused = store.with(id, |_, _| Ok(()));

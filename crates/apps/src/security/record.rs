@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_again_counts_once_and_is_forgotten_after_two_turns() {
+    fn repeated_events_count_once_and_expire_after_two_turns() {
         let mut recent = Recent::new();
         for thing in [1, 2, 2, 1] {
             recent.note(thing, 10);
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn made_up_sources_fill_a_port_and_no_more() {
+    fn made_up_sources_fill_only_their_port() {
         let config = SecurityConfig::default();
         let mut record = SwitchRecord::default();
         for number in 0..1_000_000_u32 {
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn one_source_is_told_from_others_at_its_port() {
+    fn sources_at_one_port_are_distinguished() {
         let config = SecurityConfig::default();
         let mut record = SwitchRecord::default();
         let mut note = |attempt| record.note(PortNo(1), &attempt, Blame::All, &config);

@@ -200,7 +200,7 @@ fn the_hosts_of_a_port_have_no_more_flows_than_their_quota() {
 }
 
 #[test]
-fn what_is_not_used_is_free_again() {
+fn unused_bandwidth_is_available_again() {
     let (mut net, bandwidth) = net("linear,2", config());
     let first = start(&mut net, "h1", "h2", ms(500));
     net.run_for(ms(600));
@@ -216,7 +216,7 @@ fn what_is_not_used_is_free_again() {
 }
 
 #[test]
-fn a_flow_that_was_refused_is_looked_at_again() {
+fn refused_flows_are_examined_again() {
     let (mut net, bandwidth) = net("linear,2", config());
     bandwidth.reserve(mac(1), mac(2), 5 * MBPS).unwrap();
     let flow = start(&mut net, "h1", "h2", Duration::from_secs(4));
@@ -229,7 +229,7 @@ fn a_flow_that_was_refused_is_looked_at_again() {
 }
 
 #[test]
-fn with_best_effort_flows_go_without_a_promise() {
+fn best_effort_flows_need_no_reservation() {
     let config = BandwidthConfig {
         best_effort: true,
         ..config()
@@ -297,7 +297,7 @@ fn a_switch_that_leaves_takes_reservations_along() {
 }
 
 #[test]
-fn what_cannot_be_reserved_is_told_in_sentences() {
+fn impossible_reservations_are_refused_with_a_message() {
     let (_net, bandwidth) = net("linear,2", BandwidthConfig::default());
     let error = |from, to, bps| bandwidth.reserve(mac(from), mac(to), bps).unwrap_err();
     for (error, expected) in [
@@ -424,7 +424,7 @@ fn a_reservation_for_a_host_that_moves_is_given_up() {
 }
 
 #[test]
-fn what_is_reserved_in_a_vlan_can_be_released_when_the_hosts_are_forgotten() {
+fn vlan_reservations_of_forgotten_hosts_can_be_released() {
     let hosts = HostsConfig {
         max_age: Duration::from_secs(5),
         ..HostsConfig::default()
@@ -446,7 +446,7 @@ fn what_is_reserved_in_a_vlan_can_be_released_when_the_hosts_are_forgotten() {
 }
 
 #[test]
-fn it_says_what_it_lacks() {
+fn reports_missing_options() {
     let error = |names: &[&str], options: &Options| {
         let result = urtica_apps::add_all(Controller::new(), names, options);
         result.err().expect("it cannot run").to_string()
@@ -461,7 +461,7 @@ fn it_says_what_it_lacks() {
 }
 
 #[test]
-fn whatever_happens_to_the_network_no_link_is_promised_twice() {
+fn random_faults_overbook_no_links() {
     let most = Rc::new(Cell::new(0));
     let seen = Rc::clone(&most);
     let programs = move || {

@@ -186,7 +186,7 @@ fn pings_are_not_moved() {
 }
 
 #[test]
-fn switches_that_are_late_or_leave_do_not_hold_it_up() {
+fn late_and_leaving_switches_do_not_stop_the_measurement() {
     let (mut net, elephants) = fat_tree(true);
     let switches: Vec<_> = net.switches().collect();
     start_flows(&mut net, Duration::from_secs(60));
@@ -208,7 +208,7 @@ fn switches_that_are_late_or_leave_do_not_hold_it_up() {
 }
 
 #[test]
-fn whatever_happens_to_the_network_moving_breaks_nothing() {
+fn random_moves_break_no_flows() {
     let most = Rc::new(Cell::new(0));
     let seen = Rc::clone(&most);
     let programs = move || {
@@ -241,7 +241,7 @@ fn whatever_happens_to_the_network_moving_breaks_nothing() {
 }
 
 #[test]
-fn it_says_what_it_lacks() {
+fn reports_missing_options() {
     let result = urtica_apps::add_all(Controller::new(), &["elephants"], &options());
     assert_eq!(
         result.err().unwrap().to_string(),

@@ -147,7 +147,7 @@ fn checks_fragments(net: &mut Net) {
 }
 
 #[test]
-fn it_is_not_passed_by_fragmenting() {
+fn fragments_do_not_bypass_the_firewall() {
     for apps in [GUARDED, &["discovery", "l2", "firewall"]] {
         let (_folder, _, options) = rules(NO_SSH_AND_DNS);
         checks_fragments(&mut net_with("linear,3", apps, &options));
@@ -155,7 +155,7 @@ fn it_is_not_passed_by_fragmenting() {
 }
 
 #[test]
-fn it_is_not_passed_by_fragmenting_where_the_controller_checks() {
+fn fragments_do_not_bypass_a_checking_controller() {
     let mut session = SessionConfig::default();
     session.versions = vec![Version::Of10];
     let controller = Controller::new()
@@ -166,7 +166,7 @@ fn it_is_not_passed_by_fragmenting_where_the_controller_checks() {
 }
 
 #[test]
-fn new_rules_about_ports_count_for_fragments_as_well() {
+fn new_port_rules_apply_to_fragments() {
     let (_folder, file, options) = rules("default allow");
     let mut net = net_with("linear,3", GUARDED, &options);
     fs::write(&file, NO_SSH_AND_DNS).unwrap();
@@ -175,7 +175,7 @@ fn new_rules_about_ports_count_for_fragments_as_well() {
 }
 
 #[test]
-fn it_drops_what_it_denies_and_nothing_else() {
+fn drops_exactly_the_denied_packets() {
     let text = "deny icmp,nw_src=10.0.0.1,nw_dst=10.0.0.3,icmp_type=8\n\
                 allow udp,nw_src=10.0.0.2,tp_dst=5001\n\
                 deny udp,tp_dst=5001\n\
@@ -203,7 +203,7 @@ fn it_drops_what_it_denies_and_nothing_else() {
 }
 
 #[test]
-fn what_is_not_allowed_is_denied_by_default() {
+fn packets_without_a_rule_are_denied() {
     let text = "allow icmp,nw_src=10.0.0.1\nallow icmp,nw_dst=10.0.0.1\ndefault deny";
     let (_folder, _, options) = rules(text);
     let mut net = net_with("ring,3", GUARDED, &options);
@@ -213,7 +213,7 @@ fn what_is_not_allowed_is_denied_by_default() {
 }
 
 #[test]
-fn a_new_file_counts_at_once_and_a_wrong_one_not_at_all() {
+fn new_files_apply_at_once_and_invalid_ones_never() {
     let (_folder, file, options) = rules("default allow");
     let mut net = net_with("ring,3", GUARDED, &options);
     assert!(net.ping_all().unwrap().is_complete());
@@ -263,7 +263,7 @@ fn openflow_1_0_is_guarded_by_the_controller() {
 }
 
 #[test]
-fn it_says_what_it_lacks() {
+fn reports_missing_options() {
     let error = |options: &Options| {
         let result = urtica_apps::add_all(Controller::new(), &["firewall"], options);
         result.err().expect("no rules").to_string()

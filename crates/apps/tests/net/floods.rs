@@ -44,7 +44,7 @@ fn flood(net: &mut Net, port_no: u32, packets: u64) -> u64 {
 }
 
 #[test]
-fn a_port_floods_no_more_than_its_budget_and_takes_nothing_of_others() {
+fn flood_budgets_are_separate_for_each_port() {
     for apps in FLOODING {
         let mut net = net(apps, &options());
         let received = flood(&mut net, 1, SENT);

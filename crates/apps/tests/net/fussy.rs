@@ -215,7 +215,7 @@ fn firewall(rules: &str) -> Firewall {
 const NORMAL: ConfigFlags = ConfigFlags::empty();
 
 #[test]
-fn one_that_takes_all_carries_packets_by_itself() {
+fn switches_that_accept_all_rules_forward_packets_themselves() {
     let ways = &[NORMAL, ConfigFlags::FRAG_NX_MATCH];
     let fussy = Fussy::new(firewall(DENY_DNS), ways).joined();
     assert_eq!(fussy.flags, ConfigFlags::FRAG_NX_MATCH);
@@ -226,7 +226,7 @@ fn one_that_takes_all_carries_packets_by_itself() {
 }
 
 #[test]
-fn one_that_can_only_drop_fragments_does() {
+fn switches_that_can_only_drop_fragments_drop_them() {
     let ways = &[NORMAL, ConfigFlags::FRAG_DROP];
     for complains in [true, false] {
         let mut fussy = Fussy::new(firewall(DENY_DNS), ways);
@@ -238,7 +238,7 @@ fn one_that_can_only_drop_fragments_does() {
 }
 
 #[test]
-fn one_that_can_do_neither_sends_everything_to_the_controller() {
+fn switches_without_either_feature_send_all_packets_to_the_controller() {
     let fussy = Fussy::new(firewall(DENY_DNS), &[NORMAL]).joined();
     assert_eq!(fussy.fate("udp,tp_dst=54"), Fate::ToController);
     let rules = "deny ip,nw_src=10.0.0.1\ndefault allow";
@@ -247,7 +247,7 @@ fn one_that_can_do_neither_sends_everything_to_the_controller() {
 }
 
 #[test]
-fn one_that_refuses_a_rule_sends_everything_to_the_controller() {
+fn switches_that_refuse_a_rule_send_all_packets_to_the_controller() {
     let mut fussy = Fussy::new(firewall(DENY_DNS), &[NORMAL, ConfigFlags::FRAG_DROP]);
     fussy.dislikes = Some(OxmField::UdpDst);
     let mut fussy = fussy.joined();
@@ -260,7 +260,7 @@ fn one_that_refuses_a_rule_sends_everything_to_the_controller() {
 }
 
 #[test]
-fn one_that_does_not_take_new_rules_sends_everything_to_the_controller() {
+fn switches_that_ignore_new_rules_send_all_packets_to_the_controller() {
     for is_silent in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("rules");

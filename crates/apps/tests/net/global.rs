@@ -83,7 +83,7 @@ fn a_learning_switch_with_discovery_survives_loops() {
 }
 
 #[test]
-fn services_come_along() {
+fn services_are_added_automatically() {
     for app in [
         "hosts",
         "routes",

@@ -232,7 +232,7 @@ fn packets_have_a_hop_less_and_switches_send_them_on() {
 }
 
 #[test]
-fn what_comes_no_further_is_answered() {
+fn undeliverable_packets_are_answered() {
     let (mut net, _) = routed("linear,3", Version::Of13);
     assert!(net.ping_all().unwrap().is_complete());
     let heard = listen(&mut net, "h1");
@@ -531,7 +531,7 @@ impl Recorder {
 }
 
 #[test]
-fn the_kernel_is_told_what_packets_are_forwarded_by() {
+fn the_kernel_gets_the_facts_of_forwarded_packets() {
     for version in Version::ALL {
         let kernel = Arc::new(Recorder::default());
         let (mut net, _) = routed_with("single,3", version, Some(Arc::clone(&kernel)));
@@ -581,7 +581,7 @@ fn the_kernel_forgets_flows_that_expire() {
 
 /// What reaches another switch, or a gateway itself, is the program's.
 #[test]
-fn the_kernel_is_not_told_what_is_elsewhere() {
+fn the_kernel_gets_no_hosts_of_other_switches() {
     let kernel = Arc::new(Recorder::default());
     let (mut net, _) = routed_with("linear,3", Version::Of13, Some(Arc::clone(&kernel)));
     assert!(net.ping_all().unwrap().is_complete());
@@ -606,7 +606,7 @@ fn errors_come_no_faster_than_allowed() {
 }
 
 #[test]
-fn it_says_what_it_lacks() {
+fn reports_missing_options() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("subnets.toml");
     let error = |names: &[&str], file: Option<&std::path::Path>| {

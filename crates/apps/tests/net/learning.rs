@@ -93,7 +93,7 @@ fn packets_take_other_links_when_theirs_go_and_these_when_they_come_back() {
 }
 
 #[test]
-fn a_host_that_moves_without_a_word_is_found() {
+fn a_silently_moved_host_is_found() {
     each("ring,4", "h3", "h1", |pinged| {
         for to in ["s2", "s3", "s4", "s1"] {
             let (h1, to_id) = (
@@ -122,7 +122,7 @@ fn entries_of_an_earlier_controller_do_not_hide_where_a_host_has_moved() {
 }
 
 #[test]
-fn a_move_that_a_switch_could_not_tell_of_is_found() {
+fn an_unreported_move_is_found() {
     each("ring,4", "h3", "h1", |pinged| {
         let net = &mut pinged.net;
         let [s1, s2] = ["s1", "s2"].map(|name| net.switch(name).unwrap());
@@ -213,7 +213,7 @@ fn a_receiver_that_was_silent_for_long_and_moves_goes_on_receiving() {
 }
 
 #[test]
-fn made_up_senders_fill_their_own_port_alone_and_not_for_ever() {
+fn made_up_senders_fill_only_their_port_and_only_for_a_while() {
     let discovery = Discovery::new(options().discovery);
     let learning = EdgeLearning::<LockFree>::along_tree(&discovery);
     let controller = Controller::new()
@@ -296,7 +296,7 @@ fn floods_of(app: &str, spec: &str) -> [usize; 2] {
 }
 
 #[test]
-fn what_all_switches_know_is_flooded_less_than_what_each_knows() {
+fn shared_hosts_cause_fewer_floods() {
     for spec in ["linear,4", "tree,depth=2,fanout=3"] {
         let each = floods_of("l2", spec);
         for app in GLOBALS {

@@ -300,12 +300,12 @@ fn is_heard(liars: &mut Liars) {
 }
 
 #[test]
-fn what_is_true_is_heard() {
+fn truthful_announcements_are_accepted() {
     is_heard(&mut Liars::new());
 }
 
 #[test]
-fn counts_that_cannot_be_move_nothing_for_good() {
+fn impossible_counts_cause_no_lasting_move() {
     let mut liars = Liars::new();
     let known = pair(host(0, 0), host(1, 0));
     let entries = |match_: &Match<'static>, bytes| Claim::Bytes(vec![(match_.clone(), bytes)]);
@@ -332,7 +332,7 @@ fn counts_that_cannot_be_move_nothing_for_good() {
 }
 
 #[test]
-fn replies_that_are_none_are_nothing() {
+fn invalid_replies_are_ignored() {
     let mut liars = Liars::new();
     let flow_stats = [0, 1, 0, 0, 0, 0, 0, 0];
     for claim in [

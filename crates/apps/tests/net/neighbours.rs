@@ -47,7 +47,7 @@ fn hosts(net: &Net) -> [HostId; 3] {
 }
 
 #[test]
-fn who_says_that_it_has_a_live_hosts_address_gets_none_of_its_packets() {
+fn impostors_of_live_hosts_receive_none_of_their_packets() {
     let mut net = line();
     let [h1, h2, h3] = hosts(&net);
     let ping = net.start_ping(h2, h1, 98).unwrap();
@@ -76,7 +76,7 @@ fn who_says_that_it_has_a_live_hosts_address_gets_none_of_its_packets() {
 }
 
 #[test]
-fn who_takes_over_the_address_of_a_host_that_is_silent_gets_its_packets() {
+fn successors_of_silent_hosts_receive_their_packets() {
     let mut net = line();
     let [h1, h2, h3] = hosts(&net);
     net.set_loss(net.link("h1", "s1").unwrap(), 1.0).unwrap();

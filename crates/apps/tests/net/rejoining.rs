@@ -154,7 +154,7 @@ fn nothing_is_lost_while_the_way_to_the_controller_is_cut() {
 }
 
 #[test]
-fn a_switch_that_has_what_it_should_is_told_nothing() {
+fn correct_switches_receive_nothing() {
     let mut bench = Bench::new("linear,3", Version::Of13);
     bench.flow_mods.0.take();
     assert_eq!(
@@ -166,7 +166,7 @@ fn a_switch_that_has_what_it_should_is_told_nothing() {
 }
 
 #[test]
-fn what_is_another_or_missing_on_a_switch_that_comes_back_is_told() {
+fn reports_changed_and_missing_entries_of_a_returning_switch() {
     for version in VERSIONS {
         let mut bench = Bench::new("linear,3", version);
         let before = bench.entries();
@@ -249,7 +249,7 @@ fn restart(net: &mut Net, version: Version) -> Routing {
 
 /// Nobody but h1 and h3 says anything, and these only what entries of the earlier run take care of.
 #[test]
-fn nothing_is_lost_where_a_new_controller_has_flows_tell_where_their_hosts_are() {
+fn new_controllers_learn_hosts_from_flows_without_loss() {
     for version in VERSIONS {
         for spec in ["linear,3", "ring,5"] {
             let mut bench = Bench::new(spec, version);
@@ -336,7 +336,7 @@ fn nothing_is_lost_and_nothing_changes_while_the_controller_is_restarted() {
 }
 
 #[test]
-fn entries_of_an_earlier_run_that_nobody_uses_go() {
+fn unused_entries_of_an_earlier_run_are_deleted() {
     for version in VERSIONS {
         let (controller, _) = controller(version);
         let fresh = {

@@ -66,7 +66,7 @@ fn add(
 }
 
 #[test]
-fn only_what_is_allowed_comes_through_and_only_while_the_firewall_is_enabled() {
+fn enabled_firewalls_pass_only_allowed_packets() {
     for version in Version::ALL {
         let (mut net, firewall) = guarded("single,3", version);
         assert_eq!(firewall.switches(), [S1]);
@@ -161,7 +161,7 @@ fn rules_of_a_vlan_are_about_its_packets_alone() {
 }
 
 #[test]
-fn what_a_switch_refuses_is_not_kept() {
+fn refused_requests_are_not_stored() {
     let (mut net, firewall) = guarded("single,2", Version::Of13);
     let s1 = net.switch("s1").unwrap();
     net.switch_mut(s1).unwrap().unwrap().refuse_flow_mods(true);

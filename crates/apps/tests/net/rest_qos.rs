@@ -98,7 +98,7 @@ fn marked_packets_are_forwarded_with_their_mark() {
 }
 
 #[test]
-fn a_meter_drops_what_exceeds_it_and_is_there_again_after_a_reconnection() {
+fn meters_drop_the_excess_and_are_restored_after_a_reconnection() {
     let mut bench = Bench::new();
     let meter = QosAction {
         meter: Some(1),

@@ -66,7 +66,7 @@ fn all_pairs_reach_each_other_whatever_the_spec() {
 }
 
 #[test]
-fn without_the_neighbour_proxy_floods_reach_everybody_once() {
+fn without_the_neighbour_proxy_floods_reach_each_host_once() {
     let (mut net, routing) = routed("torus,3,3");
     let report = net.ping_all().unwrap();
     assert!(report.is_complete(), "{report}");
@@ -106,7 +106,7 @@ fn flows_of_hosts_that_are_gone_are_gone() {
 }
 
 #[test]
-fn a_network_that_fell_apart_grows_together() {
+fn separated_networks_join_again() {
     let mut net = net_with("linear,3", APPS, &options());
     assert!(net.ping_all().unwrap().is_complete());
     let link = net.link("s1", "s2").unwrap();
@@ -177,7 +177,7 @@ fn flows_spread_over_equal_paths() {
 }
 
 #[test]
-fn openflow_1_0_will_do() {
+fn openflow_1_0_suffices() {
     let mut session = SessionConfig::default();
     session.versions = vec![Version::Of10];
     let controller = Controller::new().session(session);
@@ -267,7 +267,7 @@ fn a_flow_leaves_no_entries_where_its_host_was() {
 
 /// Its first switch has an entry that leads to where it was, and takes no other meanwhile.
 #[test]
-fn a_host_that_moves_while_a_switch_does_not_keep_up_is_sent_to_straight_in_the_end() {
+fn packets_finally_reach_a_host_that_moved_behind_a_slow_switch() {
     let (mut net, _routing) = routed("linear,3");
     let [h1, h3] = ["h1", "h3"].map(|name| net.host(name).unwrap());
     assert_eq!(net.ping(h1, h3).unwrap().received, 1);
@@ -307,7 +307,7 @@ fn a_host_that_moves_while_a_switch_does_not_keep_up_is_sent_to_straight_in_the_
 
 /// Drawn networks, hosts that talk, and drawn faults: links cut, switches off, connections and the controller lost.
 #[test]
-fn whatever_happens_to_a_network_its_hosts_find_each_other_again() {
+fn hosts_reach_each_other_again_after_random_faults() {
     let programs = || Programs {
         controller: urtica_apps::add_all(Controller::new(), APPS, &options()).unwrap(),
         reservations: None,

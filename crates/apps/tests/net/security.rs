@@ -222,7 +222,7 @@ fn a_fragment_does_not_hide_a_scan() {
 }
 
 #[test]
-fn a_switch_that_does_not_keep_up_is_told_later() {
+fn slow_switches_are_updated_later() {
     let (mut net, security) = watched("linear,3", SecurityConfig::default());
     assert!(net.ping_all().unwrap().is_complete());
     let scan = (1..=120).map(|port| syn((1, 4_000), (3, port)));
@@ -369,7 +369,7 @@ fn sweeps_are_seen_by_name_whatever_the_order() {
 }
 
 #[test]
-fn what_hosts_do_is_no_offence() {
+fn ordinary_host_traffic_is_no_offence() {
     let (mut net, security) = watched("fattree,4", SecurityConfig::default());
     for _ in 0..2 {
         let report = net.ping_all().unwrap();
@@ -391,7 +391,7 @@ fn what_hosts_do_is_no_offence() {
 }
 
 #[test]
-fn to_answer_many_is_no_offence() {
+fn answering_many_hosts_is_no_offence() {
     let (mut net, security) = watched("linear,3", SecurityConfig::default());
     for round in 0..4_u16 {
         for client in [1, 2] {
@@ -411,7 +411,7 @@ fn to_answer_many_is_no_offence() {
 }
 
 #[test]
-fn who_is_allowed_may_scan() {
+fn allowed_hosts_may_scan() {
     let config = SecurityConfig {
         allowed: [MacAddr::from_u64(1)].into(),
         ..SecurityConfig::default()
@@ -448,7 +448,7 @@ fn limits_without_end_drop_nobody() {
 }
 
 #[test]
-fn slow_is_not_many() {
+fn slow_scans_are_not_counted_as_fast_ones() {
     let (mut net, security) = watched("linear,2", SecurityConfig::default());
     for port in 0..20 {
         inject(
@@ -501,7 +501,7 @@ fn openflow_1_0_is_watched_by_the_controller() {
 }
 
 #[test]
-fn it_runs_by_name_and_not_beside_the_firewall() {
+fn runs_by_name_but_not_with_the_firewall() {
     let apps = &["discovery", "hosts", "routing", "security"];
     let mut net = net_with("ring,4", apps, &options());
     assert!(net.ping_all().unwrap().is_complete());
@@ -522,7 +522,7 @@ fn it_runs_by_name_and_not_beside_the_firewall() {
 }
 
 #[test]
-fn whatever_happens_to_the_network_no_host_is_dropped_for_it() {
+fn random_faults_drop_no_hosts() {
     let programs = || {
         let (controller, security) = watching(SessionConfig::default(), SecurityConfig::default());
         let check = move |_: &Net| match dropped(&security).first() {

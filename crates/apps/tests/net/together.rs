@@ -97,7 +97,7 @@ fn datagrams(net: &mut Net, from: &str, to: &str) -> u64 {
 }
 
 #[test]
-fn hosts_of_all_subnets_find_each_other_again_whatever_happens() {
+fn hosts_of_all_subnets_reach_each_other_after_random_faults() {
     let (_folder, options) = options_of_all(CONFIG);
     for apps in [WATCHED, GUARDED, RESERVED, GLOBAL] {
         let mut net = ring(apps, &options);
@@ -167,7 +167,7 @@ fn packets_between_subnets_have_a_hop_less() {
 }
 
 #[test]
-fn who_scans_is_dropped_and_nobody_else() {
+fn only_scanners_are_dropped() {
     let (_folder, options) = options_of_all(CONFIG);
     for apps in [WATCHED, RESERVED, GLOBAL] {
         let mut net = ring(apps, &options);
@@ -190,7 +190,7 @@ fn who_scans_is_dropped_and_nobody_else() {
 }
 
 #[test]
-fn what_is_denied_is_so_within_subnets_and_between_them() {
+fn denials_hold_within_and_between_subnets() {
     let (_folder, options) = options_of_all(CONFIG);
     let mut guarded = ring(GUARDED, &options);
     let mut watched = ring(WATCHED, &options);
@@ -216,7 +216,7 @@ fn large_flows_are_spread_behind_a_filter() {
 }
 
 #[test]
-fn whatever_happens_to_a_network_they_do_not_get_in_each_others_way() {
+fn programs_do_not_interfere_under_random_faults() {
     let subnet = "[[interface]]\naddress = \"10.0.0.254/24\"\nmac = \"02:00:00:00:00:fe\"\n";
     let (_folder, options) = options_of_all(subnet);
     for apps in [WATCHED, GUARDED, RESERVED] {
@@ -236,7 +236,7 @@ fn whatever_happens_to_a_network_they_do_not_get_in_each_others_way() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn meaningless_settings_are_refused() {
     let (_folder, options) = options_of_all(CONFIG);
     let error = |apps: &[&str]| {
         let options = options_for(apps, &options);

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_there_stays_until_there_is_something_to_write() {
+    fn existing_files_are_kept_until_the_first_write() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("result.json");
         drop(Output::open(&path).unwrap());

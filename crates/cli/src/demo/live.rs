@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_is_seen_and_told() {
+    fn a_cut_is_shown_and_reported() {
         let spec: TopologySpec = "torus,3,3".parse().unwrap();
         let mut lab = Lab::new(&spec, 0).unwrap();
         let mut show = Show::new(&mut lab, &spec);
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_story_is_told_and_it_goes_on_afterwards() {
+    fn the_whole_story_is_shown_and_then_repeats() {
         let (spec, mut lab) = ring();
         let mut show = Show::new(&mut lab, &spec);
         run_for(&mut show, 60);

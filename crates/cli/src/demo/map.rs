@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_above_in_a_tree_is_drawn_above() {
+    fn trees_are_drawn_from_the_root_down() {
         for spec in ["tree,depth=3,fanout=3", "fattree,4"] {
             let map = map(spec);
             assert_eq!(

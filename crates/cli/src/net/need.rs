@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_and_what_is_large_is_told() {
+    fn oversized_topologies_are_refused_and_large_ones_announced() {
         let machine = 16 << 30;
         assert_eq!(check_spec("torus,10,10", true, machine), Ok(None));
         assert_eq!(
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_machine_can_spare_is_read() {
+    fn reads_the_available_resources() {
         let meminfo = "MemTotal:       16384 kB\nMemFree:  1 kB\nMemAvailable:   8192 kB\n";
         assert_eq!(spare(meminfo), Some(8 << 20));
         assert_eq!(spare("MemAvailable: many\n"), None);

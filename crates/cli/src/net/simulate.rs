@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_seed_depends_on_is_repeated() {
+    fn the_command_to_repeat_a_seed_keeps_the_settings() {
         let typed = "urtica net simulate --seed 4 --apps l2 --seeds=9 --only fault-1 --trace --faults=3 --minimise";
         let arguments = typed.split(' ').chain(["--firewall-rules", "my rules"]);
         assert_eq!(

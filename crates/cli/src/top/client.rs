@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_the_flag_that_mends_it() {
+    fn errors_name_the_flag_that_fixes_them() {
         let refusal = |response| {
             let (sample, _) = asked(response, None);
             sample.expect_err("refused").to_string()
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_is_sent_and_told_nowhere() {
+    fn the_token_is_sent_and_never_logged() {
         let response = "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n";
         let (sample, request) = asked(response, Some("0123456789abcdef"));
         assert!(

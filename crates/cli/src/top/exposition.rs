@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_passed_over() {
+    fn unknown_lines_are_skipped() {
         let page = "a\nb{\nc{x} 1\nd{x=\"1} 1\ne{x=\"\\\n{} 1\n 1\nf one\n<html>\ng 1\n";
         let metrics = parse(page);
         assert_eq!(metrics.names().collect::<Vec<_>>(), ["g"]);

@@ -296,7 +296,7 @@ urtica_packet_in_duration_seconds_bucket{program="l2",le="+Inf"} 110
     }
 
     #[test]
-    fn counters_become_rates_also_where_they_begin_anew() {
+    fn counters_become_rates_across_restarts() {
         let figures = figures();
         let rates: Vec<_> = figures
             .switches

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_controller_that_is_gone_is_told_of_and_its_last_figures_stay() {
+    fn reports_a_lost_controller_and_keeps_its_last_figures() {
         let mut view = View::new(sample());
         view.take(Ok(sample()));
         view.take(Err(ClientError::NotOurs("http://x:1".to_owned())));

@@ -186,7 +186,7 @@ SWITCH           NAME             OF  ROLE      PACKET-INS/S     SENT/S    QUEUE
     }
 
     #[test]
-    fn nothing_is_told_as_nothing() {
+    fn empty_results_are_reported_as_such() {
         let text = plain(&Figures::default());
         assert!(text.contains("0 switches, 0 packet-ins/s"), "{text}");
         assert!(

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_has_the_fields_that_were_asked_for() {
+    fn a_packet_has_the_requested_fields() {
         for text in [
             "in_port=7",
             "dl_src=02:00:00:00:00:01,dl_dst=02:00:00:00:00:02",
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn its_checksums_are_right() {
+    fn checksums_are_correct() {
         let packet = composed("tcp,nw_src=10.0.0.1,nw_dst=10.0.0.2,tp_dst=80").unwrap();
         let ip = Ipv4View::new(&packet.frame()[14..]).unwrap();
         assert!(ip.is_checksum_valid());
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_packet_has_is_an_error() {
+    fn impossible_packets_are_errors() {
         let error = composed("ipv6,ipv6_exthdr=0x40/0x40").unwrap_err();
         assert!(error.contains("ipv6_exthdr"), "{error}");
     }

@@ -129,7 +129,7 @@ fn a_second_program_takes_over_and_the_first_one_ends() {
 
 /// It answers alone from then on, and so does the one after it.
 #[test]
-fn a_program_without_a_kernel_half_lets_it_go_and_loses_nothing() {
+fn programs_without_a_kernel_half_release_it_without_loss() {
     let Some(mut room) = room(KERNEL) else { return };
     under_load_in(&mut room, |room, program, progress| {
         program.kill();
@@ -148,7 +148,7 @@ fn a_program_without_a_kernel_half_lets_it_go_and_loses_nothing() {
 }
 
 #[test]
-fn a_message_that_was_cut_by_the_end_of_its_program_is_answered_by_the_next() {
+fn the_next_program_answers_an_interrupted_message() {
     let Some(room) = room(KERNEL) else { return };
     for version in Version::ALL {
         cut_messages(&room, version);
@@ -157,7 +157,7 @@ fn a_message_that_was_cut_by_the_end_of_its_program_is_answered_by_the_next() {
 
 /// Its rest comes while no program is there.
 #[test]
-fn a_message_that_the_kernel_has_the_beginning_of_is_answered_there() {
+fn messages_begun_in_the_kernel_are_answered_there() {
     let Some(room) = room(KERNEL) else { return };
     let mut program = room.start("first.log", &[]);
     let mut switch = FakeSwitch::join(program.port().unwrap(), Version::Of13, 1);

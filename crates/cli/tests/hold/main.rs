@@ -63,7 +63,7 @@ fn a_program_that_is_killed_at_any_system_call_loses_nothing() {
 }
 
 #[test]
-fn a_program_that_is_stopped_loses_nothing() {
+fn a_stopped_program_loses_no_messages() {
     let room = Room::new();
     under_load(&room, |program, _| {
         program.signal(Signal::STOP);
@@ -107,7 +107,7 @@ fn sigterm_leaves_the_connections_for_the_next_program() {
 }
 
 #[test]
-fn a_message_that_was_cut_by_the_end_of_its_program_is_answered_by_the_next() {
+fn the_next_program_answers_an_interrupted_message() {
     for version in Version::ALL {
         cut_messages(&Room::new(), version);
     }
@@ -151,7 +151,7 @@ fn connections_end_when_no_program_comes_back_in_time() {
 }
 
 #[test]
-fn where_connections_cannot_be_held_one_line_says_so() {
+fn failing_to_hold_connections_is_logged_once() {
     let room = Room::new();
     fs::write(room.file(), "no socket").unwrap();
     let program = room.start("log", &[]);
@@ -166,7 +166,7 @@ fn where_connections_cannot_be_held_one_line_says_so() {
 
 /// A holder that systemd has started tells it when programs may come, and ends with the first program that ends for good.
 #[test]
-fn a_holder_of_its_own_tells_when_it_is_ready() {
+fn a_separate_holder_reports_readiness() {
     let room = Room::new();
     let place = room.folder.path().join("systemd.sock");
     let systemd = UnixDatagram::bind(&place).unwrap();
@@ -186,7 +186,7 @@ fn a_holder_of_its_own_tells_when_it_is_ready() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn meaningless_settings_are_refused() {
     let run = |arguments: &[&str]| {
         let output = Command::new(URTICA).args(arguments).output().unwrap();
         assert!(!output.status.success());

@@ -47,7 +47,7 @@ fn rounds() -> u32 {
 
 /// The kernel answers while there is no program.
 #[test]
-fn a_kernel_half_goes_on() {
+fn a_kernel_half_continues() {
     for program in [KERNEL, AUTO] {
         let Some(room) = room(program) else { return };
         let room = room.managed();
@@ -75,7 +75,7 @@ fn a_kernel_half_goes_on() {
 
 /// Switches that have gone leave nothing behind.
 #[test]
-fn what_is_stored_goes_with_its_connection() {
+fn stored_state_is_removed_with_its_connection() {
     let room = Room::new().managed();
     let program = room.start("first.log", &[]);
     let join = |id| FakeSwitch::join(program.port().unwrap(), Version::Of13, id);

@@ -511,7 +511,7 @@ fn the_next_router_knows_the_hosts() {
 
 /// It forwards alone from then on, and so does the one after it.
 #[test]
-fn a_router_without_a_kernel_half_lets_it_go() {
+fn routers_without_a_kernel_half_release_it() {
     let Some(mut scene) = Scene::new(&["l3", "--offload", "kernel"]) else {
         return;
     };

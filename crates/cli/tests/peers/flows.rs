@@ -160,7 +160,7 @@ fn groups_and_meters_of_ovs() {
 }
 
 #[test]
-fn what_ovs_refuses_is_told_with_the_flow() {
+fn refusals_of_ovs_name_the_flow() {
     if !require::root_and(openvswitch::TOOLS) {
         return;
     }
@@ -180,7 +180,7 @@ fn what_ovs_refuses_is_told_with_the_flow() {
 }
 
 #[test]
-fn a_packet_is_traced_through_ovs_and_what_cannot_be_is_told() {
+fn packets_are_traced_through_ovs_with_unsupported_parts_named() {
     if !require::root_and(openvswitch::TOOLS) {
         return;
     }

@@ -58,7 +58,7 @@ fn a_network_is_described() {
 }
 
 #[test]
-fn the_controller_tells_of_its_programs_panics_and_settings() {
+fn reports_programs_panics_and_settings() {
     let controller = Controller::new().background(|background| {
         background.spawn("fragile", async { panic!("it had to be") });
     });
@@ -145,7 +145,7 @@ fn tables_of_a_switch_that_does_not_say_who_it_is_are_shown() {
 }
 
 #[test]
-fn the_ports_of_all_switches_are_told_with_their_counters() {
+fn lists_ports_of_all_switches_with_counters() {
     for version in Version::ALL {
         let lab = Lab::new("linear,2", version, &["hub"]);
         wait("all switches have told their counters", || {
@@ -352,7 +352,7 @@ fn the_interface_describes_itself() {
 }
 
 #[test]
-fn a_role_is_changed_and_told() {
+fn role_changes_are_reported() {
     for version in Version::ALL {
         let lab = Lab::new("single,2", version, &["hub"]);
         let change = |body: &str| lab.post("/api/v1/switches/1/role", body);

@@ -30,7 +30,7 @@ fn other_machines_need_a_token() {
 }
 
 #[test]
-fn with_tokens_nothing_is_answered_without_one() {
+fn all_requests_need_a_token_if_there_are_tokens() {
     let lab = lab(NorthboundConfig {
         tokens: Tokens::new([TOKEN]),
         ..config()
@@ -179,7 +179,7 @@ fn bodies_headers_and_rates_are_bounded() {
 }
 
 #[test]
-fn clients_that_send_slowly_are_let_go() {
+fn slow_senders_are_disconnected() {
     let lab = lab(NorthboundConfig {
         receive_timeout: Duration::from_millis(200),
         ..config()
@@ -273,7 +273,7 @@ fn deaf(lab: &Lab) -> TcpStream {
 }
 
 #[test]
-fn clients_that_do_not_read_keep_nobody_from_reading() {
+fn stalled_clients_do_not_block_others() {
     let lab = lab(NorthboundConfig {
         send_timeout: Duration::from_secs(3),
         // A busy machine takes long to tell so many entries.

@@ -35,7 +35,7 @@ fn values_are_kept_listed_and_deleted() {
 }
 
 #[test]
-fn what_is_not_kept_is_404_and_what_is_no_value_400() {
+fn missing_values_are_404_and_invalid_ones_400() {
     let lab = Lab::new("single,2", Version::Of13, &["hub"]);
     let switch = format!("{SWITCHES}/0000000000000001");
     let key = format!("{switch}/key");

@@ -167,7 +167,7 @@ fn wrong_requests_do_not_reach_the_network() {
 }
 
 #[test]
-fn a_network_that_is_not_emulated_has_no_parts_and_takes_nothing() {
+fn real_networks_refuse_emulation_requests() {
     let lab = Lab::new("single,1", Version::Of13, &["hub"]);
     let parts = lab.get("/api/v1/emulation");
     let expected = r#"{"switches":[],"hosts":[],"links":[]}"#;
@@ -185,7 +185,7 @@ fn a_network_that_is_not_emulated_has_no_parts_and_takes_nothing() {
 }
 
 #[test]
-fn a_network_that_is_busy_does_nothing_late_and_refuses_what_is_too_much() {
+fn busy_networks_refuse_excess_requests_and_run_none_late() {
     let config = NorthboundConfig {
         reply_timeout: Duration::from_millis(50),
         ..config()
@@ -208,7 +208,7 @@ fn a_network_that_is_busy_does_nothing_late_and_refuses_what_is_too_much() {
 }
 
 #[test]
-fn a_network_that_ends_answers_who_waits() {
+fn an_ending_network_answers_pending_requests() {
     let (lab, requests) = lab(config());
     let response = thread::scope(|scope| {
         let response = scope.spawn(|| lab.get("/api/v1/emulation"));

@@ -73,7 +73,7 @@ fn the_websocket_calls_as_ryus_did() {
 }
 
 #[test]
-fn a_switch_that_leaves_and_comes_back_is_told() {
+fn leaving_and_returning_switches_are_reported() {
     let lab = Lab::new("single,1", Version::Of13, &["hub"]);
     let mut watcher = connect(&lab);
     // A second connection with the same id takes the place of the first, which comes back.
@@ -123,7 +123,7 @@ fn server_sent(lab: &Lab) -> impl Iterator<Item = (String, Value)> {
 }
 
 #[test]
-fn refusals_panics_and_other_programs_are_told() {
+fn refusals_panics_and_program_changes_are_reported() {
     let (go, wait_for_it) = std::sync::mpsc::channel::<()>();
     let controller = Controller::new().background(|background| {
         background.spawn("fragile", async move {
@@ -200,7 +200,7 @@ fn watchers_are_bounded_and_need_a_handshake() {
 }
 
 #[test]
-fn watchers_are_told_that_a_removed_service_has_no_links() {
+fn watchers_learn_that_a_removed_service_has_no_links() {
     let mut handle = None;
     let programs = ["discovery", "hosts", "hub"];
     let keep_handle = |northbound: Northbound| {

@@ -29,13 +29,13 @@ fn send_requests(programs: &[&str], paths: &str) {
 }
 
 #[test]
-fn no_request_that_the_description_allows_does_harm() {
+fn described_requests_are_harmless() {
     let programs = ["discovery", "hosts", "rest_qos", "rest_firewall"];
     send_requests(&programs, ".");
 }
 
 /// It forwards everything, as the firewall does, and cannot run beside it.
 #[test]
-fn nor_does_one_for_a_router() {
+fn router_resolutions_do_not_either() {
     send_requests(&["rest_router"], "^/router");
 }

@@ -14,7 +14,7 @@ fn value(lab: &Lab, row: &str) -> Option<f64> {
 }
 
 #[test]
-fn counters_gauges_and_histograms_are_told() {
+fn exports_counters_gauges_and_histograms() {
     let lab = Lab::new("linear,2", Version::Of13, &["discovery", "hosts", "hub"]);
     let s1 = "dp_id=\"0000000000000001\",dp_name=\"0000000000000001\"";
     wait("packets are counted", || {

@@ -172,7 +172,7 @@ fn everything_about_a_switch_can_be_read_in_both_versions() {
 }
 
 #[test]
-fn a_port_is_taken_down_and_its_switch_tells_so() {
+fn a_port_taken_down_is_reported_by_its_switch() {
     for version in Version::ALL {
         let lab = Lab::new("single,2", version, &["hub"]);
         let body = r#"{"dpid": 1, "port_no": 2, "config": 1, "mask": 1}"#;

@@ -275,7 +275,7 @@ fn entries_have_ryus_priorities_and_cookies() {
 }
 
 #[test]
-fn what_does_not_go_with_what_is_there_is_a_failure() {
+fn conflicting_changes_fail() {
     let lab = lab("single,2", Version::Of13);
     add(
         &lab,

@@ -12,7 +12,7 @@ fn list(lab: &Lab, what: &str) -> Vec<Value> {
 }
 
 #[test]
-fn switches_links_and_hosts_are_told_as_ryu_tells_them() {
+fn lists_switches_links_and_hosts_as_ryu_does() {
     let lab = Lab::new("linear,2", Version::Of13, &["discovery", "hosts", "hub"]);
     wait("both directed links are found", || {
         list(&lab, "links").len() == 2

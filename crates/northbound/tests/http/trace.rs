@@ -126,7 +126,7 @@ fn a_packet_is_followed_from_switch_to_switch() {
 }
 
 #[test]
-fn drops_copies_and_loops_are_told() {
+fn reports_drops_copies_and_loops() {
     let lab = row(Version::Of13);
     let (host, _) = ports(&lab, 2);
     let (left, right) = (towards(&lab, 2, 1), towards(&lab, 2, 3));
@@ -196,7 +196,7 @@ fn drops_copies_and_loops_are_told() {
 }
 
 #[test]
-fn what_cannot_be_followed_is_refused() {
+fn untraceable_packets_are_refused() {
     let lab = row(Version::Of13);
     for (query, status, expected) in [
         (
@@ -227,7 +227,7 @@ fn what_cannot_be_followed_is_refused() {
 }
 
 #[test]
-fn switches_that_answer_late_end_it() {
+fn a_trace_ends_at_a_late_answer() {
     let config = NorthboundConfig {
         reply_timeout: Duration::from_nanos(1),
         ..config()

@@ -65,7 +65,7 @@ fn the_page_runs_nothing_of_others_and_is_in_no_frame() {
 }
 
 #[test]
-fn the_page_needs_no_token_and_data_do() {
+fn the_page_needs_no_token_but_data_does() {
     let lab = with_token();
     for path in ["/", "/?a=b"] {
         assert_eq!(lab.get(path).status, 200, "{path}");

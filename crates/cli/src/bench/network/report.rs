@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounds_are_told_together() {
+    fn rounds_are_reported_together() {
         let mut report = Report::default();
         for value in [3.0, 1.0, 2.0] {
             report.add(vec![Reading::new("size", "how large", "ms", value)]);

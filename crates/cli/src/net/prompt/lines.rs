@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_as_they_are_wanted() {
+    fn reads_lines_on_demand() {
         let (wanted, wishes) = channel();
         let (give, read) = channel();
         let reader = thread::spawn(move || pass_on(&b"pingall\nexit"[..], &wishes, &give));
