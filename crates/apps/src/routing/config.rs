@@ -3,7 +3,7 @@
 use super::RoutingArgs;
 use crate::flood_budget::FloodLimit;
 
-/// Settings of [`Routing`].
+/// Settings of [`Routing`](super::Routing).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoutingConfig {
     /// The packets to unknown hosts that are flooded from each port. 1,000 a second, and a burst of 2,000.

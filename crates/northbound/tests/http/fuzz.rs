@@ -36,6 +36,6 @@ fn described_requests_are_harmless() {
 
 /// It forwards everything, as the firewall does, and cannot run beside it.
 #[test]
-fn router_resolutions_do_not_either() {
+fn described_router_requests_are_harmless() {
     send_requests(&["rest_router"], "^/router");
 }

@@ -21,7 +21,7 @@ pub struct DiscoveryConfig {
     pub damping: DampingConfig,
     /// Whether a port that was classified as a host port remains one until it goes down. Off by default, because a switch
     /// that connects late would not be found behind such a port. If on, a host cannot fake a link by relaying probes unless
-    /// it does so from the moment it is plugged in; a port where a link was refused is [blocked](PortRole::Blocked).
+    /// it does so from the moment it is plugged in; a port where a link was refused is [blocked](crate::PortRole::Blocked).
     pub refuse_late_links: bool,
     /// The treatment of LLDP frames of other stations.
     pub host_lldp: HostLldp,

@@ -72,7 +72,7 @@ pub enum Refusal {
     Replayed,
     /// It also arrived at another port: a host relayed it, or a device between the ports duplicates frames.
     Duplicated,
-    /// The port was a host port ([`DiscoveryConfig::refuse_late_links`]).
+    /// The port was a host port ([`DiscoveryConfig::refuse_late_links`](super::DiscoveryConfig::refuse_late_links)).
     Late,
 }
 
