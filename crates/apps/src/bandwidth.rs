@@ -107,7 +107,7 @@ pub struct BandwidthConfig {
     pub default_capacity_bps: u64,
     /// The maximum number of reservations, and flows that are forwarded without one. 65,536.
     pub max_reservations: usize,
-    /// What the flows that begin at one port may reserve, in bits per second; `None`, the default, for what that port can
+    /// The maximum reservation of the flows that begin at one port, in bits per second; `None`, the default, for what that port can
     /// send. Reservations of programs do not count.
     pub port_bps: Option<u64>,
     /// The maximum number of flows with a demand that begin at one port, with a reservation or without. 1,024.
@@ -282,7 +282,7 @@ impl Bandwidth {
             .reserve(key, bps, (near.attached, far.attached), None)
     }
 
-    /// Releases what [`Bandwidth::reserve`] reserved. Its entries are removed soon after.
+    /// Releases a reservation of [`Bandwidth::reserve`]. Its entries are removed soon after.
     ///
     /// # Errors
     /// [`BandwidthError::NotReserved`].
@@ -309,7 +309,7 @@ impl Bandwidth {
         self.0.book.free_bps(port)
     }
 
-    /// Checks that no link is overbooked and nothing was lost. For tests: exact while nobody reserves.
+    /// Checks that no link is overbooked and nothing was lost. For tests: exact while no reservation is in progress.
     ///
     /// # Errors
     /// [`Unbalanced`] with the first such link.

@@ -1,4 +1,4 @@
-//! Learning in networks with known links: what `l2` and `global` do when [`Discovery`] runs.
+//! Learning in networks with known links: the form of `l2` and `global` when [`Discovery`] runs.
 //!
 //! **What.** A host is at the edge port where it was last heard, for all switches at once. A packet to a known host gets an
 //! entry towards it and goes to the next hop: along the spanning tree ([`EdgeLearning::along_tree`]), or by a shortest path
@@ -19,7 +19,7 @@
 //!
 //! A switch whose table is full gets no entries for a while, and packets go on by packet-outs ([`FullTable`]).
 //!
-//! **Why no wrong entry stays.** An entry follows from what was known when its packet was handled. First the knowledge
+//! **Why no wrong entry stays.** An entry depends on the knowledge when its packet was handled. First the knowledge
 //! changes, then deletions are sent, and a switch's shard sends them after the replies to the packets that it has handled by
 //! then. So whatever was derived from old knowledge is deleted after it was added.
 //!
@@ -323,7 +323,7 @@ impl<T: HostTable> Shared<T> {
         edge.hosts.iter().for_each(|host| self.hosts.remove(*host));
     }
 
-    /// Whenever discovery learns more about ports and links, discards what was derived from less.
+    /// Whenever discovery learns more about ports and links, discards entries that were derived from less.
     async fn follow_tree(self: Arc<Self>, network: Network) {
         let mut seen = 0;
         loop {

@@ -65,7 +65,7 @@ pub enum FirewallError {
     Rules {
         /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The problem.
         error: RulesError,
     },
 }
@@ -167,7 +167,7 @@ impl SwitchHandler for FirewallHandler {
     }
 
     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
-        // What comes from table 1 has been allowed by an entry.
+        // Packets from table 1 have been allowed by an entry.
         if packet.table_id == 0 && self.rules.load().verdict(packet) == Verdict::Deny {
             switch.consume();
         }

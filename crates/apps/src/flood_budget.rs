@@ -1,9 +1,9 @@
 //! Budgets of flooded packets to unknown hosts, one per ingress port.
 //!
-//! **Why.** A packet to a single host that nobody knows is flooded, as bridges do. A host that sends thousands of them a
+//! **Why.** A packet to an unknown single host is flooded, as bridges do. A host that sends thousands of them a
 //! second to addresses that do not exist would load every other host, and every switch's connection, with its packets.
 //!
-//! **What.** Each ingress port has a token bucket. What exceeds it is dropped, counted, and logged once per
+//! **What.** Each ingress port has a token bucket. Packets that exceed it are dropped, counted, and logged once per
 //! [`EVENT_INTERVAL`] and port. Packets to known hosts and to groups are not limited here: the first are not flooded, and
 //! address resolution needs the second.
 //!

@@ -4,7 +4,7 @@
 //! trait, [`HostTable`]: without locks ([`LockFree`]), with a mutex per list ([`Locked`]), and with a transactional variable
 //! per list ([`Transactional`]).
 //!
-//! **Cost.** 16 bytes per host, lock-free. Nothing is forgotten but what is removed.
+//! **Cost.** 16 bytes per host, lock-free. Hosts are forgotten only by removal.
 //!
 //! **Thread-safety.** Any number of threads may use the tables. If two switches hear one host at the same time, either may
 //! win.
@@ -26,7 +26,7 @@ pub struct Place {
     pub port: PortNo,
 }
 
-/// What a table returns for a packet.
+/// The answer of a table to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heard {
     /// The known place of the packet's source, if it is another one.
@@ -424,7 +424,7 @@ impl HostTable for Transactional {
 }
 
 impl Transactional {
-    /// Looks both up, and records the place of the source if `is_written` says so, given what is known.
+    /// Looks both up, and records the place of the source if `is_written` returns `true` for the known place.
     #[inline]
     fn hear_where(
         &self,
@@ -484,7 +484,7 @@ mod tests {
     use std::collections::{BTreeSet, HashMap};
     use std::thread;
 
-    /// The reference model: what a table is meant to do, by the plainest means.
+    /// The reference model of a table.
     #[derive(Default)]
     struct Plain(HashMap<Host, Place>);
 
@@ -633,7 +633,7 @@ mod tests {
         assert_eq!(of_all.len(), 16 * 64);
     }
 
-    /// Threads that move hosts to and fro: what is found is always a place where somebody has put the host.
+    /// Threads move hosts to and fro: each found place is one where a thread has put the host.
     fn never_invents_places<T: HostTable>() {
         const HOSTS: u64 = 50;
         let host = |number: u64| Host::new(MacAddr::from_u64(0x0200_0000_0000 + number % HOSTS));

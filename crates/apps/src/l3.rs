@@ -194,9 +194,9 @@ impl L3 {
         }))
     }
 
-    /// Has what is clear answered in the kernel. What that answers no other program of the controller sees, as if this one had consumed
-    /// it: beside this program and its services there are to be only programs that come after it. Does nothing where hosts learn from
-    /// [any packet](urtica_services::HostsConfig::learns_from_data), or tell another [watcher](Hosts::watch).
+    /// Answers simple packets in the kernel. No other program sees them, as if this one had consumed them: besides this program and its
+    /// services, only later programs may run. Does nothing if hosts learn from
+    /// [any packet](urtica_services::HostsConfig::learns_from_data), or have another [watcher](Hosts::watch).
     pub fn in_kernel(self, kernel: Arc<dyn L3Kernel>) -> Self {
         let (hosts, watcher) = (&self.0.hosts, Forgetting(Arc::clone(&kernel)));
         if !hosts.learns_from_data() && hosts.watch(Arc::new(watcher)) {
@@ -211,7 +211,7 @@ impl L3 {
     }
 }
 
-/// Its options, and what answers in the kernel for it.
+/// Its options, and its kernel half.
 #[derive(Default)]
 pub(crate) struct L3Options {
     pub args: L3Args,
@@ -271,7 +271,7 @@ impl Program for L3 {
         Box::new(L3Handler::new(&self.0, None))
     }
 
-    /// Of what the earlier program told its kernel half, that stays which this one would tell.
+    /// Of the earlier program's facts, those stay that this program would report.
     fn resume_for_all(
         &self,
         info: &SwitchInfo,
@@ -447,7 +447,7 @@ impl Shared {
         self.next_hop_at(switch, *host.ipv4s.first()?)
     }
 
-    /// Whether what a kernel half was told of this switch would be told now.
+    /// Whether a fact of this switch still holds.
     fn is_so(&self, switch: DatapathId, fact: L3Fact) -> bool {
         match fact {
             L3Fact::Gateway { address, .. } => {

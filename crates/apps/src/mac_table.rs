@@ -415,7 +415,7 @@ fn spread(hash: u64) -> u64 {
 }
 
 impl MacEntry {
-    /// One that nobody has.
+    /// A free place.
     pub const FREE: Self = Self {
         mac: NO_MAC,
         port: 0,

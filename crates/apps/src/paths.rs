@@ -64,7 +64,7 @@ impl<K: Ord + Copy> Paths<K> {
     pub fn remove(&mut self, key: &K) -> bool {
         match self.by_key.remove(key) {
             Some((_, Entries::OnTheirWay(entries))) => self.unwanted.push(entries),
-            // Nobody waits for it; disconnected switches get the message when they return.
+            // The result is not needed; disconnected switches get the message when they return.
             Some((_, Entries::There(entries))) => drop(self.provisioner.remove(&entries)),
             None => return false,
         }

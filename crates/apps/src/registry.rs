@@ -1,19 +1,19 @@
-//! Programs by name, as `urtica run` takes them.
+//! Programs by name, as `urtica run` accepts them.
 //!
 //! **What.** [`add_all`] adds programs to a controller by name. A program that needs a service which was not named adds it
 //! before itself, and the log says so.
 //!
-//! **How.** Each program's file has its [`Row`]: its name, a one-line description, what it forwards and has to see, and how it joins
-//! a [`Setup`]. It asks the set-up for the services that it needs, which are created on first use, so dependencies are
-//! written down nowhere else. [`ROWS`] lists the rows with where in [`Options`] theirs are. [`Apps`] compares
-//! what runs with what is to run.
+//! **How.** Each program's file has its [`Row`]: its name, a one-line description, the packets that it forwards or observes, and how it joins
+//! a [`Setup`]. It requests services from the set-up, which creates them on first use, so dependencies are
+//! written down only there. [`ROWS`] lists the rows with their fields in [`Options`]. [`Apps`] compares
+//! the running programs with the wanted ones.
 //!
 //! ```text
-//! registry        the list, and what can be asked about names
-//! ├ apps          what runs, and what is to run in its place
-//! ├ options       what the command line takes
+//! registry        the list, and queries by name
+//! ├ apps          the running programs, and their replacement
+//! ├ options       the options on the command line
 //! ├ services      rows of services
-//! └ row           a program's row; about: what it says; settings: options compared; setup: what it joins
+//! └ row           a program's row; about: its description; settings: options compared; setup: the controller that it joins
 //! ```
 //!
 //! To add a program: its file with its row, a line in [`ROWS`], and a field in [`Options`] if it has options.
@@ -38,7 +38,7 @@ use crate::{bandwidth, elephants, firewall, global, hub, l2, l3, routing, ryu, s
 use settings::Settings;
 use urtica_controller::Controller;
 
-/// A row with where its options are found: `O` is known to the program, [`Options`] to nobody but the registry.
+/// A row and the place of its options: the program knows `O`, only the registry knows [`Options`].
 struct Bound<O: 'static> {
     row: &'static Row<O>,
     options: fn(&Options) -> O,
@@ -153,7 +153,7 @@ impl SetupError {
 /// Adds the programs with these names to a controller, in this order, and the services that they need.
 ///
 /// # Errors
-/// [`SetupError`], which says what was expected.
+/// [`SetupError`], which names the expected value.
 pub fn add_all(
     controller: Controller,
     names: &[impl AsRef<str>],
@@ -178,7 +178,7 @@ pub fn add_all_with_services(
 /// Adds the program with this name to a controller, without options, and the services that it needs.
 ///
 /// # Errors
-/// [`SetupError`], which says what was expected.
+/// [`SetupError`], which names the expected value.
 pub fn add_by_name(controller: Controller, name: &str) -> Result<Controller, SetupError> {
     add_all(controller, &[name], &Options::default())
 }
@@ -213,7 +213,7 @@ fn find_about(name: &str) -> Option<&'static About> {
         .find(|about| about.name == name)
 }
 
-/// Checks names and options, and warns of what cannot be meant. Returns the rows with these names, in the order in which they are added.
+/// Checks names and options, and warns of improbable combinations. Returns the rows with these names, in the order in which they are added.
 fn checked_rows(
     names: &[impl AsRef<str>],
     options: &Options,

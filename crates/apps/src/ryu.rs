@@ -1,12 +1,11 @@
 //! Replacements of Ryu's REST applications: programs that are controlled by requests alone.
 //!
-//! **What.** [`RestFirewall`] lets pass what its rules allow, [`RestQos`] gives packets queues, meters and marks, and
-//! [`RestRouter`] routes between subnets. What a request changes is kept here, and installed again
-//! whenever a switch connects; it is gone when the controller ends. The paths are those of `urtica-northbound`.
+//! **What.** [`RestFirewall`] passes the packets that its rules allow, [`RestQos`] gives packets queues, meters and marks, and
+//! [`RestRouter`] routes between subnets. The settings of requests are stored until the controller ends, and installed again
+//! whenever a switch connects. The paths are those of `urtica-northbound`.
 //!
-//! **Order.** What is kept for switches changes under one lock, and what is sent to make it so is handed over under the
-//! same lock: a switch gets the changes in the order in which they were made. The lock is taken before those of
-//! [`Network`](urtica_controller::Network).
+//! **Order.** One lock guards the settings, and messages for switches are sent under it: a switch gets changes in their order. It is
+//! locked before the locks of [`Network`](urtica_controller::Network).
 
 mod firewall;
 mod qos;
@@ -24,7 +23,7 @@ pub(crate) use firewall::ROW as FIREWALL_ROW;
 pub(crate) use qos::ROW as QOS_ROW;
 pub(crate) use router::ROW as ROUTER_ROW;
 
-/// The programs that stand for Ryu's REST applications, whether they run or not. Clones share what is kept.
+/// The replacements of Ryu's REST applications, running or not. Clones share their state.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct RyuApps {

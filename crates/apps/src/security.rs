@@ -7,7 +7,7 @@
 //!
 //! **How.** It is a filter ([`Stage::Filter`]): the first packet of each flow comes to the controller from its edge switch,
 //! is recorded, and gets an entry that lets its flow pass to the programs that forward. Packets that arrive on a link
-//! between switches have passed a filter already. What an incoming packet provoked is not recorded, so that nobody is blamed
+//! between switches have passed a filter already. Traffic provoked by an incoming packet is not recorded, so that no host is blamed
 //! for being contacted: replies, but also requests for the sender's address, ICMP errors and connections back (`begun.rs`).
 //! Handlers only record; a background program evaluates the records ten times a second, tells switches to drop, and
 //! publishes the blocked sources, so that packets in flight are dropped as well. Address resolution messages are recorded
@@ -16,7 +16,7 @@
 //! **Edge or link.** A port that leads to another switch looks like any other until that switch is connected, and everybody
 //! behind it would seem to be there. So whether a port is an edge port is decided when something would be dropped
 //! (`ports.rs`): only at ports that discovery has classified as host ports, and whole ports only once switches have had the
-//! time to connect after a start of the controller. What turns out to have been a link is unblocked at once.
+//! time to connect after a start of the controller. A port that turns out to be a link's is unblocked at once.
 //!
 //! **Windows.** Records cover the current half of the window and the previous one. So a limit applies to a time between half
 //! the window and the whole.

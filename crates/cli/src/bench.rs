@@ -1,4 +1,4 @@
-//! `urtica bench`: cbench's flags and lines, and what goes beyond them.
+//! `urtica bench`: cbench's flags and lines, and further ones.
 
 mod network;
 mod output;
@@ -266,7 +266,7 @@ pub fn run(args: BenchArgs) -> ExitCode {
     }
 }
 
-/// The exit status of what was interrupted, as shells have it.
+/// The exit status of an interrupted command, as in shells.
 const INTERRUPTED: u8 = 130;
 
 /// A flag that the first Ctrl-C sets; the second ends the process at once.
@@ -327,7 +327,7 @@ fn run_bench(target: &TargetArgs, load: &LoadArgs, output: &OutputArgs) -> Resul
             ..config.clone()
         };
         match bench_once(&config, &stop, &screen) {
-            // A range that was interrupted between two of its numbers has what was measured before.
+            // A range that was interrupted between two numbers has the earlier results.
             Err(Error::Interrupted) if !reports.is_empty() => break,
             report => reports.push(report?),
         }
@@ -344,7 +344,7 @@ fn run_bench(target: &TargetArgs, load: &LoadArgs, output: &OutputArgs) -> Resul
     Ok(status(reports.iter().all(is_right), &stop))
 }
 
-/// Whether a run did its job and found nothing wrong; tells what else is the matter.
+/// Returns whether a run was complete and correct; otherwise prints the problem.
 fn is_right(report: &Report) -> bool {
     let complaint = match report.ended {
         Ended::AllClosed => {

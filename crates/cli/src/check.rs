@@ -65,7 +65,7 @@ pub fn check(sources: &Sources) -> Result<Effective, LoadError> {
     Ok(effective)
 }
 
-/// Prints what the file would change in the running controller.
+/// Prints the changes of the file in the running controller.
 fn dry_run(file: &Path, effective: &Effective) -> Result<(), String> {
     let socket = effective
         .values

@@ -204,7 +204,7 @@ impl ShowArgs {
         self.topology.as_ref().ok_or("no topology was given")
     }
 
-    /// The network, and what has to live as long: the controller, if it runs on threads of its own.
+    /// The network, and the controller, if it runs on its own threads, which must live as long.
     fn build(&self) -> Result<(Net, Option<Served>), Box<dyn std::error::Error>> {
         let spec = self.topology()?;
         let plan = spec.plan()?;

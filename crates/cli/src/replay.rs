@@ -115,7 +115,7 @@ impl ReplayArgs {
     }
 }
 
-/// Prints what has become of a connection; returns whether that is well.
+/// Prints the outcome of a connection; returns whether it is good.
 fn tell(outcome: &Outcome, is_test: bool) -> bool {
     let (line, went_well) = report(&outcome.played, is_test);
     let (id, place) = (outcome.datapath_id, outcome.switch);
@@ -123,7 +123,7 @@ fn tell(outcome: &Outcome, is_test: bool) -> bool {
     went_well
 }
 
-/// A line about what has become of a connection, and whether that is well.
+/// A line about the outcome of a connection, and whether it is good.
 fn report(played: &Result<Played, PlayError>, is_test: bool) -> (String, bool) {
     let played = match played {
         Ok(played) => played,

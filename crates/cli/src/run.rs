@@ -356,7 +356,7 @@ fn say_active(form: KernelForm, mode: Mode, tables: &str) {
     );
 }
 
-/// Says why there is no kernel half. Who has asked for it is warned.
+/// Logs why there is no kernel half: a warning, if it was requested.
 fn say_inactive(offload: Offload, reason: &Unavailable) {
     match offload {
         Offload::Auto => tracing::info!("{}", inactive(reason)),

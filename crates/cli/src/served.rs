@@ -17,7 +17,7 @@ use urtica_socket::Address;
 pub struct Served {
     address: Address,
     requests: EmulationRequests,
-    /// When what requests have hosts send will end, in the network's time.
+    /// The end of the traffic that requests have started, in the network's time.
     traffic_ends: Vec<Duration>,
     _running: Running,
     /// The path of its socket.
@@ -49,7 +49,7 @@ impl Served {
         &self.address
     }
 
-    /// Whether what requests have hosts send goes on.
+    /// Whether traffic that requests have started continues.
     pub fn has_traffic(&self, net: &Net) -> bool {
         self.traffic_ends.iter().any(|&end| end > net.now())
     }

@@ -1,4 +1,4 @@
-//! `urtica trace`: what happens to a packet in a switch, table by table.
+//! `urtica trace`: the way of a packet through a switch, table by table.
 //!
 //! The switch's entries are taken from it, or from files, into a pipeline of our own, which then reports each step. So it
 //! works for any switch that can be queried, sends nothing through it, and changes none of its counters.
@@ -84,7 +84,7 @@ fn differing(plain: &Outcome, compiled: &Outcome) -> String {
     )
 }
 
-/// Prints what happens; the exit status is 1 if that could not be found out.
+/// Prints the way of the packet; the exit status is 1 if it could not be determined.
 pub fn run(args: TraceArgs) -> ExitCode {
     let done = args.execute(&mut io::stdout().lock());
     status::of_printed(done.map(|()| ExitCode::SUCCESS), |error| match error {

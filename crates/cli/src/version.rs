@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use urtica_offload::Kernel;
 
-/// The version and what is compiled in, which bug reports need.
+/// The version and the compiled features, which bug reports need.
 pub static LONG: LazyLock<String> = LazyLock::new(|| {
     [
         env!("CARGO_PKG_VERSION").to_owned(),

@@ -1,4 +1,4 @@
-//! The bandwidth of links, and who has reserved how much of it.
+//! The bandwidth of links, and its reservations.
 
 use super::BandwidthError;
 use super::demand::FlowKey;
@@ -266,7 +266,7 @@ impl Book {
 
     /// Whether reserved and free bandwidth add up to the total on each link.
     ///
-    /// Only exact while nobody reserves.
+    /// Exact only while no reservation is in progress.
     pub fn check(&self) -> Result<(), Unbalanced> {
         let list = self.list();
         let mut reserved: BTreeMap<u64, u64> = BTreeMap::new();

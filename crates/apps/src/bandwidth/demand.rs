@@ -1,4 +1,4 @@
-//! Which flows request bandwidth, and what identifies a flow.
+//! Rules for the flows that request bandwidth, and the identity of a flow.
 
 use crate::firewall::{includes, why_unusable};
 use std::net::IpAddr;
@@ -143,7 +143,7 @@ impl FlowKey {
         self.eth_type.is_none()
     }
 
-    /// The port that is charged for a flow that begins there; none for what a program has reserved.
+    /// The port that is charged for a flow that begins there; none for a program's reservations.
     pub fn charged(&self, begin: Option<PortId>) -> Option<PortId> {
         begin.filter(|_| !self.is_pair())
     }

@@ -13,18 +13,18 @@ pub(super) struct Quotas {
     pub total: usize,
     /// Those that begin at one port.
     pub port_flows: usize,
-    /// What those may reserve, in bits per second; `None` for what the port can send.
+    /// Their maximum reservation, in bits per second; `None` for the port's rate.
     pub port_bps: Option<u64>,
 }
 
-/// What the flows that begin at one port have.
+/// The totals of the flows that begin at one port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Charge {
     flows: usize,
     bps: u64,
 }
 
-/// What each port is charged for.
+/// The charges of each port.
 #[derive(Debug, Default)]
 pub(super) struct Charges(BTreeMap<PortId, Charge>);
 
@@ -59,7 +59,7 @@ impl Charges {
         charge.bps += bps;
     }
 
-    /// Takes back what [`Charges::add`] did.
+    /// Undoes [`Charges::add`].
     pub fn remove(&mut self, port: PortId, bps: u64) {
         let Some(charge) = self.0.get_mut(&port) else {
             return;

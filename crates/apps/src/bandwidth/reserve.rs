@@ -31,7 +31,7 @@ pub(super) fn reserve_any(
     Ok(None)
 }
 
-/// Releases what was reserved on a path.
+/// Releases the reservation on a path.
 pub(super) fn release_path(
     tx: &mut Transaction,
     path: &[TVar<u64>],

@@ -53,7 +53,7 @@ impl Sweeper {
         self.bell.publish(());
     }
 
-    /// Whenever a switch joins, sweeps it: what it has is from an earlier connection.
+    /// Whenever a switch joins, sweeps it: its entries are from an earlier connection.
     pub async fn follow_switches(self: Arc<Self>, network: Network) {
         let mut events = network.events();
         while let Some(event) = events.next().await {

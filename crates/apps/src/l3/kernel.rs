@@ -1,11 +1,11 @@
-//! What a part of the router that answers in the kernel is told, and is asked for.
+//! The interface to the part of the router that answers in the kernel.
 //!
-//! **What.** The program knows nothing of the kernel: it states what it needs ([`L3Kernel`]), and `urtica-offload` has it. Whenever the
-//! program has forwarded a packet or answered a question, it tells what it went by ([`L3Fact`]): the next of its kind can be answered
-//! by that alone, and change nothing. When some of it is not so any more, the program says so ([`L3Kernel::forget`]).
+//! **What.** The program defines the interface ([`L3Kernel`]), and `urtica-offload` implements it. Whenever the program has forwarded a
+//! packet or answered a request, it reports the facts that it used ([`L3Fact`]): they suffice to answer the next packet of that kind.
+//! When one of them no longer holds, the program reports that ([`L3Kernel::forget`]).
 //!
-//! **Thread-safety.** Facts are told by the handler of their switch, and are used from when its connection is handed over. Any thread
-//! forgets. A fact that was forgotten about while it was being told is not used.
+//! **Thread-safety.** The handler of a switch reports its facts, which are used once its connection is handed over. Any thread may
+//! forget. A fact that is forgotten while it is being reported is not used.
 
 use std::fmt::Debug;
 use std::net::Ipv4Addr;
@@ -15,9 +15,9 @@ use urtica_services::{Hosts, HostsWatcher};
 use urtica_topology::PortId;
 use urtica_wire::{DatapathId, MacAddr, PortNo};
 
-/// What answers in the kernel for [`L3`](super::L3).
+/// The kernel half of [`L3`](super::L3).
 pub trait L3Kernel: Debug + Send + Sync {
-    /// A session for a switch, whose packet-outs this program sends; `None` where there is no room for one.
+    /// Opens a session for a switch, whose packet-outs this program sends; `None` if there is no space for one.
     fn open(
         &self,
         switch: &SwitchInfo,
@@ -25,8 +25,8 @@ pub trait L3Kernel: Debug + Send + Sync {
         hosts: &Hosts,
     ) -> Option<Box<dyn L3Session>>;
 
-    /// The session that an earlier program left for this switch, whose connection has this id at the holder; `None` where there is none
-    /// to go on with. Hosts that it was told of are [restored](Hosts::restore). What was told must be [checked](L3Session::retain) next.
+    /// Resumes the session that an earlier program left for this switch, whose connection has this id at the holder; `None` if there is
+    /// none. Its hosts are [restored](Hosts::restore). Its facts must be [checked](L3Session::retain) next.
     fn resume(
         &self,
         _switch: &SwitchInfo,
@@ -37,16 +37,16 @@ pub trait L3Kernel: Debug + Send + Sync {
         None
     }
 
-    /// What was told of this switch may be wrong from now on. Must not wait.
+    /// Discards the facts of this switch, which may be wrong from now on. Must not wait.
     fn forget(&self, switch: DatapathId);
 }
 
 /// One switch's session.
 pub trait L3Session: Send {
-    /// Drops what was [forgotten](L3Kernel::forget) about. What is told from now on was looked up after this call.
+    /// Drops [forgotten](L3Kernel::forget) facts. Facts reported from now on were determined after this call.
     fn begin(&mut self);
 
-    /// Something is so until the switch is [forgotten](L3Kernel::forget) about. Where there is no room for it, the program is asked again.
+    /// Adds a fact, which holds until the facts of the switch are [forgotten](L3Kernel::forget). If there is no space, later packets of the kind reach the program.
     fn tell(&mut self, fact: L3Fact);
 
     /// Forgets what is not so.

@@ -82,7 +82,7 @@ pub(super) enum Lookup {
     Failed,
 }
 
-/// What to do about a next hop.
+/// The next step for a next hop.
 pub(super) enum Due {
     Nothing,
     /// Request it again.
@@ -159,7 +159,7 @@ impl Unresolved {
         lost.is_some_and(|lost| self.0.remove(&lost).is_some())
     }
 
-    /// Takes what is due for a next hop that is still unknown.
+    /// Returns the next step that is due for a next hop that is still unknown.
     pub fn take_due(&mut self, address: Ipv4Addr, now: Instant) -> Due {
         let entry = self.0.get_mut(&address);
         let Some(entry) = entry.filter(|entry| entry.due <= now) else {

@@ -1,6 +1,6 @@
 //! The registry's description of a program.
 
-/// A program that `urtica run` takes by name: what is to be known before it is set up.
+/// The description of a program that `urtica run` accepts by name.
 #[derive(Clone, Copy)]
 pub(crate) struct About {
     pub name: &'static str,
@@ -15,7 +15,7 @@ pub(crate) struct About {
 }
 
 impl About {
-    /// A program that forwards nothing, and sees what earlier programs leave.
+    /// A program that forwards nothing, and sees the packets that earlier programs leave.
     pub const fn new(name: &'static str, text: &'static str) -> Self {
         Self {
             name,

@@ -76,7 +76,7 @@ impl Apps {
     /// Sets up the programs with these names, in this order, and the services that they need.
     ///
     /// # Errors
-    /// [`SetupError`], which says what was expected.
+    /// [`SetupError`], which names the expected value.
     pub fn new(names: &[impl AsRef<str>], options: &Options) -> Result<Self, SetupError> {
         let none = Self {
             apps: Vec::new(),
@@ -124,7 +124,7 @@ impl Apps {
     /// Returns the programs to run instead of these, so that those named run. Unchanged programs continue.
     ///
     /// # Errors
-    /// [`SetupError`], which says what was expected.
+    /// [`SetupError`], which names the expected value.
     pub fn next(
         &self,
         names: &[impl AsRef<str>],
@@ -270,7 +270,7 @@ mod tests {
         (apps, controller)
     }
 
-    /// Has it run others; returns what has happened.
+    /// Replaces the running programs; returns the changes.
     fn change(
         (apps, controller): &mut (Apps, Embedded),
         names: &[&str],

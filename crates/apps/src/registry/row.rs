@@ -6,7 +6,7 @@ use super::setup::Setup;
 /// A program that `urtica run` takes by name, with options of type `O`. It stands in the program's own file.
 pub(crate) struct Row<O = ()> {
     pub about: About,
-    /// Joins what is being set up, or says why it cannot.
+    /// Joins the controller that is being set up, or returns the reason why it cannot.
     pub add: fn(&mut Setup, &O) -> Result<(), String>,
 }
 

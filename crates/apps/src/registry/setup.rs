@@ -10,7 +10,7 @@ use urtica_services::{
     Routes,
 };
 
-/// The services that programs have brought along: for what tells about them, such as an HTTP interface.
+/// The services that programs have added: for an HTTP interface, for instance.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct Services {
@@ -92,7 +92,7 @@ impl Setup {
         }
     }
 
-    /// Sets up a program with these settings, by what its row says.
+    /// Sets up a program with these settings, as its row specifies.
     pub(super) fn add_row(
         &mut self,
         about: &About,
@@ -253,7 +253,7 @@ impl Setup {
         )
     }
 
-    /// What stands for Ryu's REST applications. Who tells them what to do may have them from an earlier list of programs.
+    /// The replacements of Ryu's REST applications. An interface may have them from an earlier list of programs.
     pub fn ryu(&self) -> &RyuApps {
         &self.services.ryu
     }

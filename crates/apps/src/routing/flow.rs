@@ -3,7 +3,7 @@
 use urtica_wire::packet::Headers;
 use urtica_wire::{MacAddr, Match, OxmField, PacketIn, VLAN_PRESENT};
 
-/// What one host sends to another.
+/// The packets from one host to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Flow {
     /// The id in the outermost tag, which entries match: 0 in a priority tag.
@@ -51,7 +51,7 @@ impl Flow {
         self.src.to_u64().rotate_left(16) ^ self.dst.to_u64() ^ vlan << 48
     }
 
-    /// What its destination sends to its source.
+    /// The packets in the reverse direction.
     pub(super) fn reversed(&self) -> Self {
         Self {
             src: self.dst,

@@ -1,8 +1,8 @@
 //! Switches that were not sent everything, because they do not keep up or have refused something.
 //!
-//! **What.** Handlers and holders of the flows' lock cannot wait for a switch. So one that is
-//! [`Busy`](urtica_controller::RequestError::Busy), or refuses, is noted here, and a background program compares it with
-//! what it should have: as soon as it can take more, or a while after it refused. That needs no memory of what was not sent.
+//! **What.** Handlers and holders of the flows' lock cannot wait for a switch. If one is
+//! [`Busy`](urtica_controller::RequestError::Busy), or refuses, it is noted here, and a background program compares its entries with
+//! the expected ones: as soon as it accepts more, or a while after a refusal. Unsent messages need no memory.
 //!
 //! Thread-safety: may be used from any thread.
 

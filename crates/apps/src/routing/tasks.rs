@@ -1,4 +1,4 @@
-//! What `routing` does besides handling messages: it follows routes, hosts and ports.
+//! The background programs of `routing`: they follow routes, hosts and ports.
 
 use super::absence::BACK_WITHIN;
 use super::late::{Late, Reason};
@@ -115,7 +115,7 @@ impl Shared {
         }
     }
 
-    /// Compares a switch with what it should have, as soon as it can take more, until it refuses nothing.
+    /// Compares a switch's entries with the expected ones, as soon as it accepts more, until it refuses none.
     async fn catch_up(
         &self,
         switch: DatapathId,

@@ -1,7 +1,7 @@
-//! Ryu's `rest_firewall`: each switch lets pass what its rules allow, and forwards that by itself.
+//! Ryu's `rest_firewall`: each switch forwards the packets that its rules allow.
 //!
-//! **What.** A switch drops everything until the firewall is enabled there; then it forwards what a rule allows, and ARP, as a learning
-//! switch (`NORMAL`). Everything else is dropped, and the log tells of it while logging is on, which it is to begin with.
+//! **What.** A switch drops all packets until the firewall is enabled there. Then it forwards ARP and the packets that a rule allows, as a
+//! learning switch (`NORMAL`). All others are dropped, and logged while logging is on, which is the default.
 //!
 //! ```text
 //! priority 65535     everything       drop, while disabled
@@ -9,8 +9,8 @@
 //! priority 1..65533  rules            NORMAL, or to the controller for the log, or drop
 //! priority 0         everything else  to the controller, which drops it
 //! ```
-//! **Where it differs from Ryu.** What a switch had when it disconnected, it has again when it is back; Ryu forgot it. Where logging is
-//! off, what no rule matches still comes to the controller, where it is dropped: the entry that sends it is the framework's.
+//! **Differences from Ryu.** A switch that reconnects gets its rules again; Ryu forgot them. If logging is off, packets without a rule are
+//! still sent to the controller, which drops them: the entry that sends them is the framework's.
 
 use super::rules::{self, Rules, RyuRule};
 use super::store::{Ruled, RyuError, Store, confirmed};
@@ -33,17 +33,17 @@ const ARP_PRIORITY: u16 = STATUS_PRIORITY - 1;
 /// How much of a packet goes to the controller for its log.
 const LOGGED_BYTES: u16 = 128;
 
-/// The firewall that requests control, one for each switch. Clones share what is kept.
+/// The firewall that requests control, one for each switch. Clones share its state.
 #[derive(Clone, Default)]
 pub struct RestFirewall(Arc<Store<Guarded>>);
 
-/// Whether a switch forwards, and whether the log tells what it does not forward.
+/// Whether a switch forwards, and whether dropped packets are logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FirewallStatus {
-    /// Whether the switch forwards what rules allow. If not, it drops everything.
+    /// Whether the switch forwards the allowed packets. If not, it drops all.
     pub is_enabled: bool,
-    /// Whether the log tells of what is dropped.
+    /// Whether dropped packets are logged.
     pub logs: bool,
 }
 
@@ -119,7 +119,7 @@ impl RestFirewall {
         self.0.with(id, |guarded, _| Ok(guarded.status))
     }
 
-    /// Has a switch forward what rules allow, or nothing. It does when this resolves.
+    /// Makes a switch forward the allowed packets, or none. It does when this resolves.
     ///
     /// # Errors
     /// [`RyuError`]. Where the switch has not answered, it is told again when it connects.
@@ -140,7 +140,7 @@ impl RestFirewall {
         confirmed(pending).await
     }
 
-    /// Has the log tell of what a switch drops, or not.
+    /// Sets whether packets that a switch drops are logged.
     ///
     /// # Errors
     /// As [`RestFirewall::enable`].
@@ -179,7 +179,7 @@ impl RestFirewall {
     /// match and priority. Returns its number; the switch has it then.
     ///
     /// # Errors
-    /// [`RyuError`]. What the switch refuses is not kept.
+    /// [`RyuError`]. Rules that the switch refuses are not stored.
     pub async fn add_rule(
         &self,
         id: DatapathId,
@@ -310,7 +310,7 @@ fn install(guarded: &Guarded, switch: &mut Switch) {
     let id = switch.datapath_id();
     let rules = guarded.rules.iter();
     let entries = rules.map(|rule| guarded.entry(rule));
-    // First what closes: packets may come at any time.
+    // The dropping entry first: packets may arrive at any time.
     let stopped = (!guarded.status.is_enabled).then(stop);
     let sent = switch.delete(Match::any()).map(drop);
     let mut all = stopped.into_iter().chain([arp()]).chain(entries);

@@ -1,14 +1,14 @@
 //! Ryu's `rest_qos`: marks packets, meters them and gives them queues before others forward them.
 //!
-//! **What.** A filter: its entries are in table 0, and whatever they do to a packet, it goes on to table 1, where the programs that forward
-//! have their entries. Ryu's forwarding programs had to be changed for that; here every program is in its table by itself.
+//! **What.** A filter: its entries are in table 0, and all packets continue to table 1, which has the entries of forwarding programs.
+//! Ryu's forwarding programs had to be changed for that; here programs use the right table automatically.
 //!
-//! **Priorities.** An entry's is one above its rule's, so that there is room for the entry that lets everything else pass.
+//! **Priorities.** An entry's priority is one above its rule's: the lowest is that of the entry that passes all other packets.
 //!
-//! **Meters.** Rules may name a meter before it is there, as in Ryu's book: they are installed with it.
+//! **Meters.** Rules may name a meter that does not exist yet, as in Ryu's book: they are installed with it.
 //!
-//! **What it leaves out.** Queues: those that a switch has can be used, and how they are set up is the switch's business. OpenFlow 1.0 has
-//! neither meters nor a second table: such a switch is left alone, and programs behind a filter answer each of its packets themselves.
+//! **Limits.** It uses existing queues and sets up none. OpenFlow 1.0 has neither meters nor a second table: such a switch gets no entries,
+//! and programs behind a filter answer each of its packets themselves.
 
 use super::rules::{Rules, RyuRule};
 use super::store::{Ruled, RyuError, Store, confirmed};
@@ -32,7 +32,7 @@ const DEFAULT_PRIORITY: u16 = 1;
 /// The maximum number of meters of one switch.
 const MAX_METERS: usize = 4_096;
 
-/// The quality of service that requests control, one set of rules for each switch. Clones share what is kept.
+/// The quality of service that requests control, one set of rules for each switch. Clones share its state.
 #[derive(Clone, Default)]
 pub struct RestQos(Arc<Store<Shaped>>);
 
@@ -95,7 +95,7 @@ fn entry(
     })
 }
 
-/// The entry that lets pass what no rule is about.
+/// The entry that passes packets without a rule.
 fn default_entry() -> Message<'static> {
     let options = EntryOptions::PERMANENT.priority(DEFAULT_PRIORITY);
     entry(Match::any(), options, std::iter::empty())
@@ -146,7 +146,7 @@ impl RestQos {
     /// match and priority. Returns its number; the switch has it then, unless it names a meter that is not there yet.
     ///
     /// # Errors
-    /// [`RyuError`]. What the switch refuses is not kept.
+    /// [`RyuError`]. Rules that the switch refuses are not stored.
     pub async fn add_rule(
         &self,
         id: DatapathId,
@@ -175,7 +175,7 @@ impl RestQos {
     /// Sets up a meter, or changes it, and installs the rules that wait for it.
     ///
     /// # Errors
-    /// [`RyuError`]. What the switch refuses is not kept.
+    /// [`RyuError`]. Rules that the switch refuses are not stored.
     pub async fn set_meter(
         &self,
         id: DatapathId,

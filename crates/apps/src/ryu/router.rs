@@ -1,12 +1,12 @@
 //! Ryu's `rest_router`: each switch is a router between the subnets that requests name, and a switch within each of them.
 //!
-//! **What.** For each VLAN, and for packets whatever theirs, a router has addresses, each of which is the gateway of a subnet, and static
-//! routes. It answers ARP requests and pings for its addresses, and learns hosts and gateways from their ARP packets. Packets to
-//! those follow an entry; the first to others wait until ARP has found them, for two seconds, and their senders are told where nobody
-//! answers. Its MAC address in a subnet is that of the port.
+//! **What.** A router has addresses, each of which is the gateway of a subnet, and static routes: for each VLAN, and for packets of
+//! any VLAN. It answers ARP requests and pings for its addresses, and learns hosts and gateways from their ARP packets. Packets to
+//! these hosts follow an entry. The first packets to other hosts wait up to two seconds for ARP; if no reply arrives, their senders
+//! receive an ICMP error. The router's MAC address in a subnet is that of the port.
 //!
-//! **Where it differs from Ryu.** What is neither ARP nor IPv4 comes to the controller, which has the switch forward it (`NORMAL`): Ryu's
-//! entry for it would be in the place of the framework's table-miss entry.
+//! **Differences from Ryu.** Packets other than ARP and IPv4 are sent to the controller, which makes the switch forward them (`NORMAL`):
+//! Ryu's entry for them would replace the framework's table-miss entry.
 //!
 //! **Bounds.** 50 packets wait for each switch. Its hosts get 100 ICMP errors a second. `router/vlan.rs` has the others, and `router/entries.rs` the entries.
 
@@ -32,7 +32,7 @@ use urtica_controller::{
 use urtica_wire::{DatapathId, Ipv4Prefix, Message, PortNo};
 use vlan::VlanRouter;
 
-/// The router that requests control, one for each switch. Clones share what is kept.
+/// The router that requests control, one for each switch. Clones share its state.
 #[derive(Clone, Default)]
 pub struct RestRouter(Arc<Store<Routed>>);
 
@@ -90,7 +90,7 @@ impl Routed {
                 true => router.entries(info.version),
                 false => router.address_entries(&added),
             };
-            // All are to know who has the address now.
+            // All hosts must learn the new owner of the address.
             let asking = frames::ask_all(&info, vlan_id, address, address, None);
             Ok((added, confirm(network, id, entries, asking)?))
         });
@@ -100,7 +100,7 @@ impl Routed {
         sent
     }
 
-    /// Forgets the router of a VLAN where it has nothing left. Returns what deletes its last entry.
+    /// Removes the router of a VLAN if it is empty. Returns the message that deletes its last entry.
     fn close(&mut self, vlan_id: u16, network: &Network) -> Option<Message<'static>> {
         let is_empty = vlan_id != 0 && self.vlans.get(&vlan_id)?.is_empty();
         let gone = is_empty.then(|| self.vlans.remove(&vlan_id)).flatten()?;
@@ -153,7 +153,7 @@ impl RestRouter {
     /// Adds an address, the gateway of the hosts of its subnet. Returns its number; the switch has its entries then.
     ///
     /// # Errors
-    /// [`RyuError`]; [`RyuError::Router`] where it does not go with what is there.
+    /// [`RyuError`]; [`RyuError::Router`] if it conflicts with existing addresses or routes.
     pub async fn add_address(
         &self,
         id: DatapathId,
@@ -209,7 +209,7 @@ impl RestRouter {
         Ok(route_id)
     }
 
-    /// Waits until the switch has done what it was told. Where it refuses a part of that, what it has taken of it goes, too.
+    /// Waits until the switch has processed the messages. If it refuses one of them, the accepted ones are undone.
     async fn confirmed_or_undone(
         &self,
         id: DatapathId,
@@ -241,7 +241,7 @@ impl RestRouter {
         }
     }
 
-    /// Deletes the address with this number, or all. Those stay in whose subnets gateways of routes are.
+    /// Deletes the address with this number, or all; addresses in whose subnets gateways of routes are stay.
     ///
     /// # Errors
     /// [`RyuError`].

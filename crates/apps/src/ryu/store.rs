@@ -8,7 +8,7 @@ use std::time::Duration;
 use urtica_controller::{Network, PendingReply, RequestError};
 use urtica_wire::{DatapathId, EncodeError, Match, Message};
 
-/// How long a switch may take to confirm what a request changes.
+/// Time limit for a switch to confirm the changes of a request.
 const REPLY_WITHIN: Duration = Duration::from_secs(10);
 
 /// Why a request could not be carried out.
@@ -69,7 +69,7 @@ impl<S: Default> Store<S> {
         self.0.lock().network = Some(network.with_deadline(REPLY_WITHIN));
     }
 
-    /// A switch is there. `install` sends it what is kept for it, before anyone can change that. Returns the number of the connection.
+    /// Notes that a switch is connected. `install` sends its stored state, before any request can change it. Returns the number of the connection.
     pub fn join(&self, id: DatapathId, install: impl FnOnce(&mut S)) -> u64 {
         let mut kept = self.0.lock();
         kept.connections += 1;
@@ -90,13 +90,13 @@ impl<S: Default> Store<S> {
         }
     }
 
-    /// The switches that are there.
+    /// The connected switches.
     pub fn switches(&self) -> Vec<DatapathId> {
         self.0.lock().up.keys().copied().collect()
     }
 
-    /// Changes what is kept for a switch, or looks at it. `act` has to hand over to the network what makes it so in the switch, and where
-    /// that fails to leave things as they were.
+    /// Reads or changes the stored state of a switch. `act` must send the corresponding messages, and change nothing if that
+    /// fails.
     pub fn with<R>(
         &self,
         id: DatapathId,
@@ -115,7 +115,7 @@ impl<S: Default> Store<S> {
         }
     }
 
-    /// Changes what is kept for a switch, if anything is, whether the switch is there or not: what it has refused, say.
+    /// Changes the stored state of a switch, connected or not, if there is any: for instance after a refusal.
     pub fn correct(&self, id: DatapathId, act: impl FnOnce(&mut S)) {
         if let Some(state) = self.0.lock().states.get_mut(&id) {
             act(state);
@@ -136,14 +136,14 @@ pub(super) trait Ruled: Default {
     /// The entry of a rule.
     fn entry(&self, rule: &RyuRule<Self::Action>) -> Message<'static>;
 
-    /// Whether a rule is kept that the switch refuses: it lacks what a later request may bring.
+    /// Whether a rule is stored although the switch refuses it, because a later request may add the missing meter.
     fn may_wait(&self, _rule: &RyuRule<Self::Action>) -> bool {
         false
     }
 }
 
 impl<S: Ruled> Store<S> {
-    /// Makes a rule, and returns its number once the switch has it. What the switch refuses is not kept.
+    /// Adds a rule, and returns its number once the switch has it. A rule that the switch refuses is not stored.
     pub async fn add_rule(
         &self,
         id: DatapathId,
@@ -218,7 +218,7 @@ impl<S: Ruled> Store<S> {
     }
 }
 
-/// Waits until a switch has done what it was told.
+/// Waits until a switch has processed the messages.
 pub(super) async fn confirmed(pending: PendingReply) -> Result<(), RyuError> {
     Ok(pending.await.map(drop)?)
 }

@@ -1,4 +1,4 @@
-//! `urtica bench network`: what programs on a network can do, within this process and without a network.
+//! `urtica bench network`: the speed of programs on a network, within this process.
 
 mod discovery;
 mod hops;
@@ -90,7 +90,7 @@ impl Reading {
 /// Measures, and tells.
 ///
 /// # Errors
-/// A sentence on what could not be done.
+/// A message about a failed step.
 pub fn run(args: &NetworkArgs) -> Result<(), Error> {
     let effort = Effort {
         is_quick: args.quick,
@@ -169,7 +169,7 @@ fn failed(error: impl ToString) -> Error {
     Error::invalid(error.to_string())
 }
 
-/// How long `work` took, and what came of it.
+/// The duration of `work`, and its result.
 fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
     let started = Instant::now();
     let result = work();

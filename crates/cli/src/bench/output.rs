@@ -16,7 +16,7 @@ enum Place {
     File(ResultFile),
 }
 
-/// A file that keeps what it has until there is something to write, and goes away if there never is and it was made for it.
+/// A file whose contents are replaced at the first write. If it was created for this, and never written, it is removed.
 struct ResultFile {
     path: PathBuf,
     file: File,
@@ -48,7 +48,7 @@ impl Output {
         matches!(self.0, Place::Stdout)
     }
 
-    /// Puts a result there, in place of what was there before.
+    /// Writes a result, which replaces the earlier contents.
     ///
     /// # Errors
     /// As the system says.

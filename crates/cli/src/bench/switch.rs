@@ -147,7 +147,7 @@ impl FromStr for Seconds {
 /// Runs the benchmark, or writes its files.
 ///
 /// # Errors
-/// A message that names what cannot be done.
+/// A message about a failed step.
 pub fn run(args: &SwitchArgs) -> Result<(), Error> {
     args.check()?;
     if let Some(directory) = &args.write {

@@ -257,7 +257,7 @@ impl Lab {
         format!("{one}-{other}")
     }
 
-    /// Descriptions of what the controller has found since the last call.
+    /// Descriptions of the controller's findings since the last call.
     pub fn take_news(&mut self) -> Vec<String> {
         let mut news = Vec::new();
         while let Some(event) = self.controller.link_events.try_next() {

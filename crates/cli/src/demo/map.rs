@@ -23,7 +23,7 @@ pub struct Stroke {
     pub points: Vec<Place>,
 }
 
-/// A network's layout: what does not change.
+/// A network's layout, which does not change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Map {
     /// Each switch's position, in the order of the plan.

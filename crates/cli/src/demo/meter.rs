@@ -1,9 +1,9 @@
 //! Measures the packets between hosts: latency, path, and loss.
 //!
 //! **How.** Hosts tag the frames that they send. The [`Meter`] watches: a tag that leaves a host is in flight until it
-//! reaches its destination. What is in flight for longer than any packet takes is lost, wherever that happened.
+//! reaches its destination. A packet that is in flight for longer than any packet takes is lost, wherever that happened.
 //!
-//! **What not.** ARP and broadcasts: the controller may answer on behalf of a host.
+//! **Not measured.** ARP and broadcasts: the controller may answer on behalf of a host.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -87,7 +87,7 @@ impl Meter {
         })
     }
 
-    /// Forgets what was lost long ago.
+    /// Forgets packets that were lost long ago.
     pub fn forget(&mut self, now: Duration) {
         self.under_way
             .retain(|_, packet| packet.sent_at + REMEMBERED > now);

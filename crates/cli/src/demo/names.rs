@@ -6,7 +6,7 @@ use urtica_topology::spec::{LinkPlan, Plan};
 use urtica_topology::{DirectedLink, PortId};
 use urtica_wire::{DatapathId, MacAddr};
 
-/// Names for what the controller knows by address.
+/// Names of the hosts that the controller knows by address.
 pub struct Names {
     switches: BTreeMap<DatapathId, String>,
     hosts: BTreeMap<MacAddr, String>,

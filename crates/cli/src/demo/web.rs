@@ -30,7 +30,7 @@ const NEXT: &str =
 const WITHOUT_PAGE: &str =
     "This program was built without the page; the address says how to build it.";
 
-/// What hosts do: nothing until all switches have a controller, then each pings each other, then they talk.
+/// The phases of hosts: silence until all switches have a controller, then pings between all, then conversations.
 enum Phase {
     Joining,
     Pinging(PingRound),
@@ -94,7 +94,7 @@ fn serve(spec: &TopologySpec, net: &Net, northbound: &NorthboundArgs) -> Result<
 }
 
 impl Phase {
-    /// Does what is due, and returns the phase after it. Old flows are cleared away unless the page has started some: that would
+    /// Performs the due step, and returns the phase after it. Old flows are removed unless the page has started some: that would
     /// stop them, too.
     fn advance(self, net: &mut Net, seed: u64, keeps_flows: bool) -> Result<Self> {
         Ok(match self {

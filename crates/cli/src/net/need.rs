@@ -15,7 +15,7 @@ const SWITCH_BYTES: u64 = 64 << 10;
 const LINK_BYTES: u64 = 4 << 10;
 const HOST_BYTES: u64 = 4 << 10;
 
-/// Two hosts that have pinged each other, one direction: what each remembers of the other.
+/// The memory of one host about another that it has pinged.
 const PAIR_BYTES: u64 = 128;
 
 /// The amount of memory above which a message is printed before it is allocated.

@@ -1,4 +1,4 @@
-//! Signals that end the command, or what it is doing.
+//! Signals that end the command, or its current task.
 
 use std::io;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! `urtica net simulate`: drawn networks, drawn faults, and what must hold.
+//! `urtica net simulate`: random networks, random faults, and the properties that must hold.
 
 mod programs;
 

@@ -50,7 +50,7 @@ pub struct RunArgs {
     pub options: apps::Options,
 }
 
-/// Selects what answers packet-ins.
+/// The part that answers packet-ins.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Offload {
     /// The kernel if possible and while a switch's queue is short, otherwise the program.

@@ -1,4 +1,4 @@
-//! The socket for asking a controller what a configuration would change, and its client.
+//! The socket on which a controller reports the changes of a configuration, and its client.
 //!
 //! A question is a line with the file's path. The answer is a line, `ok` or `error`, followed by text for users.
 
@@ -73,7 +73,7 @@ fn read_question(stream: UnixStream) -> io::Result<Question> {
     })
 }
 
-/// Asks the controller at `socket` what `file` would change.
+/// Requests from the controller at `socket` the changes of `file`.
 ///
 /// # Errors
 /// The controller's message, or the reason why it cannot be asked.

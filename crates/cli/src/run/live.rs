@@ -29,7 +29,7 @@ const NORTHBOUND_TOKENS: &str = "northbound-tokens";
 
 const KERNEL_ANSWERS: &str = "the kernel answers for l2: programs and their settings cannot change until the controller is restarted";
 
-/// What follows the configuration while it changes: the northbound interface, if there is one.
+/// A follower of the changing configuration: the northbound interface, if there is one.
 pub trait Follow {
     /// Follows new options and, if they can change, the programs.
     fn programs(&self, args: &RunArgs, apps: Option<&Apps>);

@@ -1,4 +1,4 @@
-//! What requests do to a network.
+//! The effects of requests on a network.
 
 use std::time::Duration;
 use urtica_net::{Datagrams, End, HostId, Net, NetError, PingAllReport};
@@ -18,7 +18,7 @@ const MAX_FLOWS: usize = 16;
 const PAYLOAD_BYTES: usize = 1_208;
 const FRAME_BITS: u32 = 10_000;
 
-/// A network, and when what requests have its hosts send will end.
+/// A network, and the end of the traffic that requests have started.
 pub(super) struct Network<'n> {
     pub net: &'n mut Net,
     pub traffic_ends: &'n mut Vec<Duration>,

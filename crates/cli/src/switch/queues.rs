@@ -69,7 +69,7 @@ impl QueueFile {
     /// Reads a file.
     ///
     /// # Errors
-    /// All that is wrong in it, each with its line and what was expected.
+    /// All its faults, each with its line and the expected value.
     pub fn read(file: &Path) -> Result<Self, FileError> {
         let (file, text) = (file.to_owned(), read_file(file)?);
         match parse(&text) {

@@ -35,7 +35,7 @@ const OWN_PRIORITY: u16 = 1_037;
 const VLAN_RAISES_BY: u16 = 1_000;
 
 impl VlanRouter {
-    /// All entries that do not follow from what was heard.
+    /// All entries that do not depend on learnt hosts.
     pub fn entries(&self, version: Version) -> Vec<Message<'static>> {
         let addresses = self.addresses.iter();
         let addresses = addresses.flat_map(|address| self.address_entries(address));
@@ -91,7 +91,7 @@ impl VlanRouter {
         )
     }
 
-    /// The entry that drops what there is no route for.
+    /// The entry that drops packets without a route.
     pub(super) fn drop_entry(&self) -> Message<'static> {
         let (match_, priority) = self.default_place();
         entry(match_, self.options(0, priority), Vec::new())

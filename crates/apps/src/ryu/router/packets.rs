@@ -18,7 +18,7 @@ const MAX_WAITING: usize = 50;
 /// The time for which a packet waits.
 const WAITS_FOR: Duration = Duration::from_secs(2);
 
-/// A packet whose next hop has not been heard.
+/// A packet whose next hop is not resolved.
 pub(super) struct Waiting {
     vlan_id: u16,
     next_hop: Ipv4Addr,
@@ -214,7 +214,7 @@ fn take_arp(
         port_no: in_port,
         port_mac: mac,
     };
-    // Nobody else is the router.
+    // No other device is the router.
     if own.address != asked.spa {
         for entry in router.learn(asked.spa, neighbour, switch.info().version) {
             let _ = switch.send(&entry);
@@ -230,7 +230,7 @@ fn take_arp(
     send_waiting(routed, switch, vlan_id, asked.spa, neighbour);
 }
 
-/// Sends on what waits for a neighbour that has been heard.
+/// Forwards the packets that waited for a resolved neighbour.
 fn send_waiting(
     routed: &mut Routed,
     switch: &mut Switch,

@@ -233,7 +233,7 @@ impl VlanRouter {
         (ids(unused), ids(used))
     }
 
-    /// Deletes an address; returns what deletes its entries, and those of the hosts of its subnet.
+    /// Deletes an address. Returns the messages that delete its entries, and those of the hosts of its subnet.
     pub fn delete_address(&mut self, id: u16, program: ProgramId) -> Vec<Message<'static>> {
         let index = self.addresses.iter().position(|it| it.id == id);
         let Some(gone) = index.map(|index| self.addresses.remove(index)) else {
@@ -251,7 +251,7 @@ impl VlanRouter {
         places.map(deletion).collect()
     }
 
-    /// Deletes the routes with this number, or all. Returns their numbers, and what makes it so in the switch.
+    /// Deletes the routes with this number, or all. Returns their numbers, and the messages for the switch.
     pub fn delete_routes(
         &mut self,
         id: Option<u16>,
@@ -304,7 +304,7 @@ impl VlanRouter {
         vec![self.host_entry(address, own.id, neighbour, version)]
     }
 
-    /// Nobody has been heard yet, since the switch has connected anew.
+    /// Forgets all hosts, since the switch has reconnected.
     pub fn forget_neighbours(&mut self) {
         self.hosts.clear();
         self.routes

@@ -25,7 +25,7 @@ struct Record {
 }
 
 impl Report {
-    /// Adds what a round found.
+    /// Adds the result of a round.
     pub fn add(&mut self, readings: Vec<Reading>) {
         for reading in readings {
             let known = self

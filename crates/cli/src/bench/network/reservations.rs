@@ -132,7 +132,7 @@ impl Links for Plain {
     }
 }
 
-/// Measures the reservations per second of a number of threads. The links must have lost exactly what they reserved.
+/// Measures the reservations per second of a number of threads. The links must have lost exactly the reserved bandwidth.
 fn per_second<L: Links>(threads: u64, links: usize, length: Duration) -> Result<f64, Error> {
     let links = L::new(links);
     let stop = AtomicBool::new(false);

@@ -157,7 +157,7 @@ pub struct Port {
     pub queues: Vec<QueueRow>,
 }
 
-/// A queue of a port, and what went through it.
+/// A queue of a port, and its counters.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct QueueRow {
     pub queue: u32,
