@@ -442,21 +442,24 @@ impl Switch<'_> {
         let spread = flooding::in_place_of(message, |in_port| {
             self.network.flood_ports(self.info.datapath_id, in_port)
         });
-        let message = spread.as_ref().unwrap_or(message);
         let start = self.out.len();
-        entries::encode(
-            message,
-            self.program(),
-            self.own_table,
-            self.info.version,
-            xid,
-            self.out,
-        )?;
-        self.sent += 1;
+        match &spread[..] {
+            [] => self.encode(message, xid)?,
+            parts => {
+                let encoded = parts.iter().try_for_each(|part| self.encode(part, xid));
+                encoded.inspect_err(|_| self.out.truncate(start))?;
+            }
+        }
+        self.sent += spread.len().max(1) as u64;
         if let (Version::Of10, Message::FlowMod(flow_mod)) = (self.info.version, message) {
             self.note_permanent(flow_mod, start);
         }
         Ok(xid)
+    }
+
+    fn encode(&mut self, message: &Message, xid: u32) -> Result<(), EncodeError> {
+        let (program, version) = (self.program(), self.info.version);
+        entries::encode(message, program, self.own_table, version, xid, self.out)
     }
 
     /// Keeps the other programs' permanent entries in a 1.0 switch, which is sent this flow mod.

@@ -258,15 +258,15 @@ impl Network {
             let spread = flooding::in_place_of(message, |in_port| {
                 self.flood_ports(info.datapath_id, in_port)
             });
-            let message = spread.as_ref().unwrap_or(message);
-            entries::encode(
-                message,
-                self.program(),
-                own_table,
-                info.version,
-                self.origin.xid(),
-                &mut bytes,
-            )?;
+            let parts = match &spread[..] {
+                [] => std::slice::from_ref(message),
+                parts => parts,
+            };
+            count += parts.len() as u64 - 1;
+            for part in parts {
+                let (program, xid) = (self.program(), self.origin.xid());
+                entries::encode(part, program, own_table, info.version, xid, &mut bytes)?;
+            }
             let Some(permanent) = permanent else { continue };
             starts.push(start);
             if let Message::FlowMod(flow_mod) = message {
