@@ -187,6 +187,20 @@ with_icmpv6(134, icmpv6.nd_router_advert(64, 1, 2, 3, 4, [icmpv6.nd_option_pi(0,
 with_icmpv6(135, icmpv6.nd_neighbor(0, "fe80::1", icmpv6.nd_option_sla(hw_src="02:00:00:00:00:01")))
 with_icmpv6(136, icmpv6.nd_neighbor(3, "fe80::1", icmpv6.nd_option_tla(hw_src="02:00:00:00:00:01")))
 with_icmpv6(136, icmpv6.nd_neighbor(7, "fe80::1"))
+with_icmpv6(130, icmpv6.mld(5, "ff02::1"))
+with_icmpv6(130, icmpv6.mldv2_query(10, "ff02::1", 1, 2, 20, 0, ["fe80::1", "fe80::2"]))
+with_icmpv6(130, icmpv6.mldv2_query())
+with_icmpv6(143, icmpv6.mldv2_report(0, [icmpv6.mldv2_report_group(1, 0, 0, "ff08::1", []), icmpv6.mldv2_report_group(4, 1, 2, "ff08::2", ["fe80::1", "fe80::2"], b"abcd")]))
+with_icmpv6(143, icmpv6.mldv2_report())
+with_extensions(0, ipv6.hop_opts(200))
+with_extensions(0, ipv6.hop_opts(200, 0, [ipv6.option(5, 2, b"\\0\\0"), ipv6.option(1, 0)]))
+with_extensions(60, ipv6.dst_opts(200))
+with_extensions(44, ipv6.fragment(200, 50, 1, 123))
+with_extensions(44, ipv6.fragment(200, 0, 1, 123))
+with_extensions(51, ipv6.auth(200, 4, 256, 1, b"\\xa0\\xe7\\xf8\\xab\\xf9\\x69\\x1a\\x8b\\xf3\\x9f\\x7c\\xae"))
+with_extensions(51, ipv6.auth(200))
+with_extensions(43, ipv6.routing_type3(200, 6, 3, 2, 0, 0, ["2001:db8:dead::1", "2001:db8:dead::2", "2001:db8:dead::3"]))
+with_extensions(0, ipv6.hop_opts(44, 0, [ipv6.option(1, 4, bytes(4))]), ipv6.fragment(200, 0, 0, 1))
 ethernet.ethernet(lldp.LLDP_MAC_NEAREST_BRIDGE, ethertype=0x88CC), lldp.lldp(tlvs())
 ethernet.ethernet(bpdu.BRIDGE_GROUP_ADDRESS, ethertype=38), llc.llc(66, 66, llc.ControlFormatU()), bpdu.ConfigurationBPDUs()
 ethernet.ethernet(bpdu.BRIDGE_GROUP_ADDRESS, ethertype=38), llc.llc(66, 66, llc.ControlFormatU()), bpdu.ConfigurationBPDUs(0x81, 4096, 7, "02:00:00:00:00:09", 19, 61440, 1, "02:00:00:00:00:08", 0x70, 5, 1, 20, 1, 4)
@@ -297,9 +311,14 @@ def packets(package):
         head = ipv6.ipv6(nxt=58, src="fe80::2", dst="ff02::1", hop_limit=255)
         return ethernet.ethernet(ethertype=0x86DD), head, icmpv6.icmpv6(kind, 0, 0, data)
 
+    def with_extensions(first, *headers):
+        head = ipv6.ipv6(nxt=first, src="fe80::2", dst="ff02::1", ext_hdrs=list(headers))
+        return ethernet.ethernet(ethertype=0x86DD), head, b"x" * 40
+
+    builders = {"tlvs": tlvs, "with_tcp": with_tcp, "with_icmpv6": with_icmpv6, "with_extensions": with_extensions}
     found = {}
     for text in PACKETS.strip().splitlines():
-        built = eval(text, {**modules, "tlvs": tlvs, "with_tcp": with_tcp, "with_icmpv6": with_icmpv6})
+        built = eval(text, {**modules, **builders})
         made = modules["packet"].Packet()
         for protocol in built if isinstance(built, tuple) else (built,):
             made.add_protocol(protocol)

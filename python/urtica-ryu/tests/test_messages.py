@@ -87,6 +87,45 @@ def test_a_router_says_several_things():
     assert (options[0].length, options[1].length, options[2].length) == (1, 1, 4)
 
 
+def built(first, *headers, payload=b"x" * 40):
+    head = ipv6.ipv6(nxt=first, src="fe80::1", dst="ff02::1", ext_hdrs=list(headers))
+    made = packet.Packet(protocols=[ethernet.ethernet(ethertype=0x86DD), head, payload])
+    made.serialize()
+    return bytes(made.data)
+
+
+def test_long_and_padded_extension_headers_are_read_as_they_were_built():
+    for first, extension in (
+        (60, ipv6.dst_opts(200, 1, [ipv6.option(1, 12, bytes(12))])),
+        (0, ipv6.hop_opts(200, 0, [ipv6.option(0), ipv6.option(1, 3, b"abc")])),
+        (43, ipv6.routing_type3(200, seg=1, cmpi=8, cmpe=15, adrs=["::1:2:3:4", "::5"])),
+    ):
+        data = built(first, extension)
+        read = packet.Packet(data)
+        assert str(read.get_protocol(ipv6.ipv6).ext_hdrs) == str([extension])
+        assert read.protocols[-1] == b"x" * 40
+        # The length is in units of 8 bytes, without the first.
+        assert len(extension) == 8 + 8 * data[14 + 40 + 1]
+
+
+def test_the_checksum_behind_extension_headers_is_that_of_the_upper_layer():
+    def checksum(first, *headers):
+        return built(first, *headers, payload=udp.udp(1, 2))[-2:]
+
+    assert checksum(0, ipv6.hop_opts(60), ipv6.dst_opts(17)) == checksum(17)
+
+
+def test_later_fragments_carry_bytes():
+    read = packet.Packet(built(44, ipv6.fragment(17, 5, 0, 9), payload=bytes(range(40))))
+    assert [type(each) for each in read.protocols] == [ethernet.ethernet, ipv6.ipv6, bytes]
+
+
+def test_extension_headers_that_end_early_leave_bytes():
+    for data in (b"\x11\xff", b"\x11", b"\x3c\x00\x01\x09"):
+        read = packet.Packet(built(0, payload=data))
+        assert [type(each) for each in read.protocols] == [ethernet.ethernet, bytes]
+
+
 def test_packets_of_any_bytes_can_be_read():
     numbers = random.Random(2)
     sources = [bytes.fromhex(result["bytes"]) for result in calls.packets("ryu").values()]

@@ -1,4 +1,4 @@
-"""ICMPv6, with the messages of neighbour discovery."""
+"""ICMPv6, with the messages of neighbour discovery and of multicast listeners."""
 
 from __future__ import annotations
 
@@ -181,6 +181,130 @@ class mld(_Payload):
     """A message about listeners of a multicast address."""
 
     FIELDS = (Field("maxresp", U16, 0), pad(2), Field("address", IPV6, "::"))
+    #: Longer queries are of version 2.
+    LAYOUT_BYTES = 20
+
+
+class _Sources(_Payload):
+    """A structure that ends in addresses of sources, whose number is computed if it is 0."""
+
+    TEXTS = frozenset({"address", "srcs"})
+
+    num: int
+    srcs: list[str]
+
+    def _set_sources(self, num: int, srcs: list[str] | None) -> None:
+        self.num = num
+        self.srcs = srcs or []
+
+    def encode(self, out: bytearray) -> None:
+        self.num = self.num or len(self.srcs)
+        super().encode(out)
+        for address in self.srcs:
+            out += IPV6.to_wire(address)
+
+    @classmethod
+    def _sources(cls, data: bytes, offset: int, end: int, count: int) -> tuple[list[str], int]:
+        if offset + 16 * count > end:
+            raise Truncated("a list of sources ends early")
+        found = [IPV6.from_wire(bytes(data[at : at + 16])) for at in range(offset, offset + 16 * count, 16)]
+        return found, offset + 16 * count
+
+
+class mldv2_query(_Sources):
+    """A query of multicast listeners, version 2."""
+
+    FIELDS = (Field("maxresp", U16), pad(2), Field("address", IPV6), Field("_flags", U8), Field("qqic", U8), Field("num", U16))
+
+    def __init__(
+        self,
+        maxresp: int = 0,
+        address: str = "::",
+        s_flg: int = 0,
+        qrv: int = 2,
+        qqic: int = 0,
+        num: int = 0,
+        srcs: list[str] | None = None,
+    ):
+        self.maxresp = maxresp
+        self.address = address
+        self.s_flg = s_flg
+        self.qrv = qrv
+        self.qqic = qqic
+        self._set_sources(num, srcs)
+
+    @property
+    def _flags(self) -> int:
+        return self.s_flg << 3 | self.qrv
+
+    @classmethod
+    def decode(cls, data: bytes, offset: int, end: int) -> tuple[Any, int]:
+        values, after = cls.LAYOUT.decode(data, offset, end)
+        flags = values.pop("_flags")
+        srcs, after = cls._sources(data, after, end, values["num"])
+        return cls(s_flg=flags >> 3 & 1, qrv=flags & 7, srcs=srcs, **values), after
+
+
+class mldv2_report_group(_Sources):
+    """A record of a report: of one multicast address."""
+
+    FIELDS = (Field("type_", U8), Field("aux_len", U8), Field("num", U16), Field("address", IPV6))
+
+    def __init__(
+        self,
+        type_: int = 0,
+        aux_len: int = 0,
+        num: int = 0,
+        address: str = "::",
+        srcs: list[str] | None = None,
+        aux: bytes | None = None,
+    ):
+        self.type_ = type_
+        self.aux_len = aux_len
+        self.address = address
+        self._set_sources(num, srcs)
+        self.aux = aux
+
+    def encode(self, out: bytearray) -> None:
+        aux = self.aux or b""
+        aux += bytes(-len(aux) % 4)
+        self.aux_len = self.aux_len or len(aux) // 4
+        super().encode(out)
+        out += aux
+
+    @classmethod
+    def decode(cls, data: bytes, offset: int, end: int) -> tuple[Any, int]:
+        values, after = cls.LAYOUT.decode(data, offset, end)
+        srcs, after = cls._sources(data, after, end, values["num"])
+        last = after + 4 * values["aux_len"]
+        if last > end:
+            raise Truncated("a record of a report ends early")
+        return cls(srcs=srcs, aux=bytes(data[after:last]) or None, **values), last
+
+
+class mldv2_report(_Payload):
+    """A report of multicast listeners, version 2. A number of records of 0 is computed."""
+
+    FIELDS = (pad(2), Field("record_num", U16))
+
+    def __init__(self, record_num: int = 0, records: list[Any] | None = None):
+        self.record_num = record_num
+        self.records = records or []
+
+    def encode(self, out: bytearray) -> None:
+        self.record_num = self.record_num or len(self.records)
+        super().encode(out)
+        for record in self.records:
+            record.encode(out)
+
+    @classmethod
+    def decode(cls, data: bytes, offset: int, end: int) -> tuple[Any, int]:
+        values, after = cls.LAYOUT.decode(data, offset, end)
+        records = []
+        for _ in range(values["record_num"]):
+            record, after = mldv2_report_group.decode(data, after, end)
+            records.append(record)
+        return cls(values["record_num"], records), after
 
 
 class nd_neighbor(_Payload):
@@ -265,6 +389,7 @@ _PAYLOADS: dict[int, Any] = {
     ND_ROUTER_ADVERT: nd_router_advert,
     ND_NEIGHBOR_SOLICIT: nd_neighbor,
     ND_NEIGHBOR_ADVERT: nd_neighbor,
+    MLDV2_LISTENER_REPORT: mldv2_report,
 }
 
 
@@ -284,6 +409,8 @@ class icmpv6(PacketBase):
         values, after = cls.LAYOUT.decode(buf, offset, len(buf))
         rest = bytes(buf[after:])
         kind = _PAYLOADS.get(values["type_"])
+        if kind is mld and values["type_"] == MLD_LISTENER_QUERY and len(rest) > mld.LAYOUT_BYTES:
+            kind = mldv2_query
         data = kind.decode(rest, 0, len(rest))[0] if kind is not None and rest else rest
         return cls(values["type_"], values["code"], values["csum"], data), None, None
 
