@@ -25,7 +25,16 @@ export function atEnd(t, act) {
   if (ends.has(t)) return;
   ends.set(t, acts);
   t.after(async () => {
-    for (const act of acts) await act();
+    let failed;
+    for (const act of acts) {
+      try {
+        await act();
+      } catch (error) {
+        // The others follow all the same: a program that goes on would keep the tests from ending.
+        failed ??= error;
+      }
+    }
+    if (failed !== undefined) throw failed;
   });
 }
 
@@ -131,10 +140,11 @@ export function items(page, title) {
   return section.locator(".item");
 }
 
-/** Waits until something on the page is so; returns how long that took. */
+/** Waits until something on the page is so; returns how long that took. It is not so while an element that it reads is missing. */
 export async function until(page, isSo, argument) {
   const began = performance.now();
-  await page.waitForFunction(isSo, argument, { timeout: BOUND, polling: 10 });
+  const isThere = `try { return (${isSo})(argument); } catch (error) { if (error instanceof TypeError) return false; throw error; }`;
+  await page.waitForFunction(new Function("argument", isThere), argument, { timeout: BOUND, polling: 10 });
   return performance.now() - began;
 }
 
