@@ -84,7 +84,9 @@ impl Half {
         }
     }
 
-    /// Gives the holder the state that the next program needs, if it does not have it. Returns whether this call has.
+    /// Gives the holder the state that the next program needs, if it does not have it.
+    ///
+    /// Returns whether the holder took it now: `false` if it has it already, or cannot take it yet without waiting.
     ///
     /// # Errors
     /// If it cannot; it must then be dropped.

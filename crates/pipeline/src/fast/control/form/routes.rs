@@ -60,7 +60,7 @@ impl Routes {
         (Template::Lpm(part), vec![self.trie.root().entries().cast()])
     }
 
-    /// Has packets find an entry.
+    /// Makes packets find an entry's flow record.
     pub fn put(&mut self, store: &mut Store, member: &Member) -> Result<(), NeedsRebuild> {
         let route = self.route(member.planned)?;
         let is_new = self.cuts.is_empty() || !self.trie.has(route.prefix());

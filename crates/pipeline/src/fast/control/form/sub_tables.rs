@@ -214,7 +214,7 @@ impl SubTables {
         (Template::Cut(self.mask.clone()), pointers)
     }
 
-    /// Has packets find an entry.
+    /// Makes packets find an entry's flow record.
     pub(super) fn put(
         &mut self,
         store: &mut Store,
