@@ -43,6 +43,7 @@ const DEFAULT_MAX_AGE_S: u32 = 300;
 
 /// The result of [`MacTable::learn`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Learned {
     /// The host was unknown, or is where it was before it was forgotten.
     New,

@@ -8,6 +8,7 @@
 //! locked before the locks of [`Network`](urtica_controller::Network).
 
 mod firewall;
+mod membership;
 mod qos;
 mod router;
 mod rules;

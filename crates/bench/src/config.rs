@@ -58,6 +58,7 @@ impl Mode {
 
 /// The OpenFlow version of the emulated switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Version {
     /// OpenFlow 1.0, wire version 0x01.
     V10,

@@ -12,6 +12,7 @@ use crate::packet_in::NO_BUFFER;
 
 /// The kinds of message that answer a packet-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Kind {
     /// OFPT_FLOW_MOD.
     FlowMod,

@@ -51,7 +51,7 @@ pub trait InputRing: Send {
     fn next(&mut self) -> Option<RingEntry<'_>>;
 }
 
-/// An entry of a ring.
+/// An entry of a ring. Whoever makes one knows all kinds, so another would be a breaking change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingEntry<'r> {
     /// Whole messages of this connection, one after the other.

@@ -24,14 +24,12 @@ use crate::panics::contain_thread;
 use crate::program_list::CurrentPrograms;
 use crate::request::Asker;
 use crate::role::RoleRequest;
-use rustix::event::{Timespec, epoll};
-use rustix::fd::OwnedFd;
-use rustix::io::Errno;
 use slab::Slab;
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use urtica_socket::{Event, EventFlags, Poller};
 
 /// The memory for replies of a batch.
 const OUT_BYTES: usize = 256 << 10;
@@ -44,14 +42,14 @@ const TICK: Duration = Duration::from_millis(250);
 
 const STOPPED: Close = Close::Asked("the controller stops");
 
-/// The epoll data that stands for the mailbox.
+/// The key of the mailbox in the poller.
 const MAILBOX: u64 = u64::MAX;
 
-/// The epoll data that stands for the ring.
+/// The key of the ring in the poller.
 const RING: u64 = u64::MAX - 1;
 
 pub(crate) struct Shard {
-    epoll: OwnedFd,
+    poller: Poller,
     /// The connections on their way into each shard, this one among them.
     queues: Arc<[ConnectionQueue]>,
     connections: Slab<Box<Connection>>,
@@ -77,17 +75,15 @@ impl Shard {
         queues: Arc<[ConnectionQueue]>,
         programs: CurrentPrograms,
     ) -> io::Result<Self> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let wakeup = network.shard(index).mailbox.wakeup();
-        epoll::add(
-            &epoll,
-            wakeup,
-            epoll::EventData::new_u64(MAILBOX),
-            epoll::EventFlags::IN,
+        let poller = Poller::new()?;
+        poller.add(
+            network.shard(index).mailbox.wakeup(),
+            MAILBOX,
+            EventFlags::IN,
         )?;
         let now = Instant::now();
         Ok(Self {
-            epoll,
+            poller,
             queues,
             connections: Slab::new(),
             by_token: HashMap::new(),
@@ -109,8 +105,7 @@ impl Shard {
 
     /// Makes input arrive through this ring, if possible.
     pub fn with_ring(mut self, ring: Box<dyn InputRing>) -> io::Result<Self> {
-        let data = epoll::EventData::new_u64(RING);
-        epoll::add(&self.epoll, ring.wakeup(), data, epoll::EventFlags::IN)?;
+        self.poller.add(ring.wakeup(), RING, EventFlags::IN)?;
         self.ring = Some(ring);
         Ok(self)
     }
@@ -170,7 +165,7 @@ impl Shard {
         }
     }
 
-    fn wait(&mut self, events: &mut Vec<epoll::Event>) -> io::Result<()> {
+    fn wait(&mut self, events: &mut Vec<Event>) -> io::Result<()> {
         let shard = self.batch.network.shard(self.batch.shard);
         let counters = &shard.counters;
         let now = Instant::now();
@@ -179,19 +174,7 @@ impl Shard {
         shard.busy_times.add(busy_ns);
         counters.waits.add(1);
         let timeout = self.next_tick.saturating_duration_since(now);
-        let timeout = Timespec {
-            tv_sec: 0,
-            tv_nsec: i64::from(timeout.subsec_nanos()),
-        };
-        events.clear();
-        match epoll::wait(
-            &self.epoll,
-            rustix::buffer::spare_capacity(events),
-            Some(&timeout),
-        ) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
+        self.poller.wait(events, Some(timeout))?;
         self.batch.now = Instant::now();
         self.batch.now_s = whole_seconds(self.batch.now.duration_since(self.batch.started));
         Ok(())
@@ -236,7 +219,7 @@ impl Shard {
     }
 
     /// Serves a ready socket: first sends what waits, then, when no replies do, reads.
-    fn serve(&mut self, key: usize, events: epoll::EventFlags) {
+    fn serve(&mut self, key: usize, events: EventFlags) {
         let Some(connection) = self.connections.get_mut(key) else {
             return;
         };
@@ -251,7 +234,7 @@ impl Shard {
 
     /// Like `serve`, for an auxiliary connection, to which its main connection lends the switch.
     #[cold]
-    fn serve_auxiliary(&mut self, key: usize, events: epoll::EventFlags) {
+    fn serve_auxiliary(&mut self, key: usize, events: EventFlags) {
         let token = self.connections[key].main();
         let main = token.and_then(|token| self.by_token.get(&token).copied());
         let pair = main.and_then(|main| self.connections.get2_mut(main, key));
@@ -274,7 +257,7 @@ impl Shard {
     }
 
     /// Makes a connection an auxiliary one of its switch's main connection; if another shard owns that, hands it over.
-    fn attach(&mut self, key: usize, watched: epoll::EventFlags) {
+    fn attach(&mut self, key: usize, watched: EventFlags) {
         let connection = &mut self.connections[key];
         if let Err(close) = connection.flush(&mut self.batch) {
             return self.close(key, &close);
@@ -293,7 +276,7 @@ impl Shard {
         self.settle(key, watched, attached);
         if is_attached {
             // The input that followed its announcement.
-            self.serve(key, epoll::EventFlags::IN);
+            self.serve(key, EventFlags::IN);
         }
     }
 
@@ -309,20 +292,18 @@ impl Shard {
 
     /// Must be called after anything was done with a connection that was watched for `watched`: closes it if that failed, and
     /// otherwise updates the events that it is watched for.
-    fn settle(&mut self, key: usize, watched: epoll::EventFlags, result: Result<(), Close>) {
+    fn settle(&mut self, key: usize, watched: EventFlags, result: Result<(), Close>) {
         match result {
             Ok(()) => {}
             Err(Close::ToMain) => return self.attach(key, watched),
             Err(close) => return self.close(key, &close),
         }
         let connection = &mut self.connections[key];
-        let (epoll, batch) = (&self.epoll, &mut self.batch);
+        let (poller, batch) = (&self.poller, &mut self.batch);
         let ring = self.ring.as_deref_mut();
         let settled = contain(|| {
             connection.release(ring, batch, |wakeup| {
-                let data = epoll::EventData::new_u64(key as u64);
-                let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
-                Ok(epoll::add(epoll, wakeup, data, flags)?)
+                poller.add(wakeup, key as u64, EventFlags::IN | EventFlags::ET)
             })
         });
         if let Err(close) = settled {
@@ -334,11 +315,10 @@ impl Shard {
         }
     }
 
-    fn watch(&mut self, key: usize, interest: epoll::EventFlags) {
+    fn watch(&mut self, key: usize, interest: EventFlags) {
         let socket = self.connections[key].socket();
-        let data = epoll::EventData::new_u64(key as u64);
-        if let Err(error) = epoll::modify(&self.epoll, socket, data, interest) {
-            self.close(key, &Close::from(io::Error::from(error)));
+        if let Err(error) = self.poller.modify(socket, key as u64, interest) {
+            self.close(key, &Close::from(error));
         }
     }
 
@@ -440,7 +420,7 @@ impl Shard {
         &mut self,
         key: usize,
         send: impl FnOnce(&mut Connection, &BatchContext),
-    ) -> Option<(usize, epoll::EventFlags)> {
+    ) -> Option<(usize, EventFlags)> {
         let connection = &mut self.connections[key];
         let (was_waiting, watched) = (connection.is_waiting(), interest(connection));
         send(connection, &self.batch);
@@ -448,7 +428,7 @@ impl Shard {
     }
 
     /// Sends the messages enqueued for a connection whose queue was empty.
-    fn send_enqueued(&mut self, key: usize, watched: epoll::EventFlags) {
+    fn send_enqueued(&mut self, key: usize, watched: EventFlags) {
         let Some(connection) = self.connections.get_mut(key) else {
             return;
         };
@@ -485,18 +465,18 @@ impl Shard {
             .add(1);
         let connection = &self.connections[key];
         let events = match connection.has_input() {
-            true => epoll::EventFlags::IN,
-            false => epoll::EventFlags::empty(),
+            true => EventFlags::IN,
+            false => EventFlags::empty(),
         };
-        let data = epoll::EventData::new_u64(key as u64);
-        match epoll::add(&self.epoll, connection.socket(), data, interest(connection)) {
+        let interest = interest(connection);
+        match self.poller.add(connection.socket(), key as u64, interest) {
             Ok(()) => self.begin(key, events),
-            Err(error) => self.close(key, &Close::from(io::Error::from(error))),
+            Err(error) => self.close(key, &Close::from(error)),
         }
     }
 
     /// Does the work for a connection before it is ready: one of an earlier program makes its switch join.
-    fn begin(&mut self, key: usize, events: epoll::EventFlags) {
+    fn begin(&mut self, key: usize, events: EventFlags) {
         let connection = &mut self.connections[key];
         let watched = interest(connection);
         let batch = &mut self.batch;
@@ -557,7 +537,7 @@ impl Shard {
         connection.close(close, &mut self.batch);
     }
 
-    /// Removes a connection from all tables and from epoll.
+    /// Removes a connection from all tables and from the poller.
     fn detach(&mut self, key: usize) -> Box<Connection> {
         let mut connection = self.connections.remove(key);
         self.by_token.remove(&connection.token);
@@ -567,10 +547,9 @@ impl Shard {
             .counters
             .departures
             .add(1);
-        // Fails only for sockets that are not watched, which is the wanted state.
-        let _ = epoll::delete(&self.epoll, connection.socket());
+        self.poller.delete(connection.socket());
         if let Some(wakeup) = connection.watched() {
-            let _ = epoll::delete(&self.epoll, wakeup);
+            self.poller.delete(wakeup);
         }
         connection
     }
@@ -599,11 +578,11 @@ impl Shard {
         // `None` if that is beyond the range of `Instant`.
         let deadline = Instant::now().checked_add(timeout);
         let mut events = Vec::with_capacity(EVENTS);
-        epoll::delete(&self.epoll, self.mailbox().wakeup())?;
+        self.poller.delete(self.mailbox().wakeup());
         self.stop_where(|connection| !connection.is_waiting());
         for key in self.keys() {
             // No more input is read.
-            self.watch(key, epoll::EventFlags::OUT);
+            self.watch(key, EventFlags::OUT);
         }
         while !self.connections.is_empty() && deadline.is_none_or(|until| self.batch.now < until) {
             self.next_tick = self.batch.now + TICK;
@@ -663,8 +642,7 @@ impl Shard {
 }
 
 /// What to watch a connection for.
-fn interest(connection: &Connection) -> epoll::EventFlags {
-    use epoll::EventFlags;
+fn interest(connection: &Connection) -> EventFlags {
     let interest = connection.interest();
     let input = match interest.input {
         Awaited::Nothing => EventFlags::empty(),
@@ -679,8 +657,7 @@ fn interest(connection: &Connection) -> epoll::EventFlags {
 }
 
 /// What these events say about a connection's socket.
-fn ready(events: epoll::EventFlags) -> Ready {
-    use epoll::EventFlags;
+fn ready(events: EventFlags) -> Ready {
     Ready {
         has_input: events.contains(EventFlags::IN),
         is_closed: events.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR),

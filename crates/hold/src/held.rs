@@ -99,7 +99,7 @@ pub struct Held {
     pub commons: Vec<HeldCommon>,
 }
 
-/// A notice from the holder to the attached program.
+/// A notice from the holder to the attached program. Each needs to be handled, so another kind would be a breaking change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// Another program takes over: this one must stop using everything that the holder keeps, and drop its [`Link`].
@@ -116,7 +116,7 @@ pub enum Notice {
 /// Thread-safety: any thread may use it; only the one that drops it waits for the holder.
 #[derive(Debug)]
 pub struct Link {
-    keeper: Keeper,
+    backend: Backend,
     last_id: AtomicU64,
     /// Messages that the holder has not read yet.
     waiting: Mutex<VecDeque<(Message, Vec<OwnedFd>)>>,
@@ -124,13 +124,13 @@ pub struct Link {
 
 /// The process that keeps the sockets.
 #[derive(Debug)]
-enum Keeper {
+enum Backend {
     /// A holder, by a connection to it.
     Holder(OwnedFd),
     Manager(Store),
 }
 
-impl Keeper {
+impl Backend {
     fn send(&self, message: &Message, fds: &[BorrowedFd]) -> Result<(), Errno> {
         match self {
             Self::Holder(socket) => message::send(socket, message, fds),
@@ -154,7 +154,7 @@ pub fn attach_to_manager() -> Result<Held, HoldError> {
     let left = store.take(passed());
     Ok(Held {
         link: Link {
-            keeper: Keeper::Manager(store),
+            backend: Backend::Manager(store),
             last_id: AtomicU64::new(left.last_id),
             waiting: Mutex::default(),
         },
@@ -227,7 +227,7 @@ pub fn attach(path: &Path, keep: Duration) -> Result<Held, HoldError> {
         }
     }
     let link = Link {
-        keeper: Keeper::Holder(socket),
+        backend: Backend::Holder(socket),
         last_id: AtomicU64::new(last_id),
         waiting: Mutex::default(),
     };
@@ -341,7 +341,7 @@ impl Link {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         // Not queued here, so that the holder has it whenever the program dies.
-        match self.keeper.send(&message, fds) {
+        match self.backend.send(&message, fds) {
             Err(Errno::AGAIN | Errno::TOOMANYREFS) => Err(io::ErrorKind::WouldBlock.into()),
             sent => Ok(sent?),
         }
@@ -382,7 +382,7 @@ impl Link {
     /// Returns the next notice from the holder, if any. Call it when the link becomes readable, until it returns
     /// `None`.
     pub fn next_notice(&self) -> Option<Notice> {
-        let Keeper::Holder(socket) = &self.keeper else {
+        let Backend::Holder(socket) = &self.backend else {
             return None;
         };
         loop {
@@ -406,7 +406,7 @@ impl Link {
         let mut waiting = self.waiting.lock();
         while let Some((message, fds)) = waiting.front() {
             let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
-            match self.keeper.send(message, &fds) {
+            match self.backend.send(message, &fds) {
                 Err(Errno::AGAIN | Errno::TOOMANYREFS) => return,
                 // The holder has stopped: the message is no longer needed.
                 _ => drop(waiting.pop_front()),
@@ -427,7 +427,7 @@ impl Link {
     fn say(&self, message: Message, fds: &[BorrowedFd]) -> io::Result<()> {
         self.flush();
         let mut waiting = self.waiting.lock();
-        if waiting.is_empty() && self.keeper.send(&message, fds).is_ok() {
+        if waiting.is_empty() && self.backend.send(&message, fds).is_ok() {
             return Ok(());
         }
         if waiting.len() >= MAX_WAITING {
@@ -461,9 +461,9 @@ fn count(fds: &[BorrowedFd]) -> io::Result<u8> {
 /// Becomes readable when there is a notice from the holder; never, if a service manager replaces it.
 impl AsFd for Link {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match &self.keeper {
-            Keeper::Holder(socket) => socket.as_fd(),
-            Keeper::Manager(store) => store.as_fd(),
+        match &self.backend {
+            Backend::Holder(socket) => socket.as_fd(),
+            Backend::Manager(store) => store.as_fd(),
         }
     }
 }

@@ -5,8 +5,7 @@
 //!
 //! **Certificates that change.** The files for TLS are checked once a second; later handshakes use the new ones.
 
-use crate::{Ended, Handshakes, Listener, Notice, Stream, Tls, TlsError};
-use rustix::event::{Timespec, epoll};
+use crate::{Ended, EventFlags, Handshakes, Listener, Notice, Poller, Stream, Tls, TlsError};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -33,7 +32,7 @@ const HANDSHAKES: u64 = u64::MAX;
 /// Its descriptor is readable when there is work: then, and at [`Acceptor::next_timeout`], call [`Acceptor::poll`].
 pub struct Acceptor {
     /// Has the listeners, except during a pause, and the handshakes.
-    epoll: OwnedFd,
+    poller: Poller,
     listeners: BTreeMap<ListenerId, Listener>,
     next_id: u64,
     handshakes: Option<Handshakes>,
@@ -47,7 +46,7 @@ pub struct Acceptor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListenerId(u64);
 
-/// An event of an [`Acceptor`]. Each needs to be handled.
+/// An event of an [`Acceptor`]. Each needs to be handled, so another kind would be a breaking change.
 pub enum Accepted {
     /// A connection is ready.
     Connection {
@@ -92,7 +91,7 @@ impl Acceptor {
     /// If the system cannot create an epoll instance.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
-            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            poller: Poller::new()?,
             listeners: BTreeMap::new(),
             next_id: 0,
             handshakes: None,
@@ -135,7 +134,7 @@ impl Acceptor {
     /// Stops accepting at a listener, and returns it.
     pub fn remove(&mut self, id: ListenerId) -> Option<Listener> {
         let listener = self.listeners.remove(&id)?;
-        self.unwatch(&listener);
+        self.poller.delete(&listener);
         Some(listener)
     }
 
@@ -143,7 +142,7 @@ impl Acceptor {
     pub fn take_listeners(&mut self) -> Vec<Listener> {
         let listeners = std::mem::take(&mut self.listeners);
         for listener in listeners.values() {
-            self.unwatch(listener);
+            self.poller.delete(listener);
         }
         listeners.into_values().collect()
     }
@@ -200,10 +199,9 @@ impl Acceptor {
     }
 
     fn ready(&self) -> Vec<u64> {
-        let mut events: Vec<epoll::Event> = Vec::with_capacity(EVENTS);
-        let room = rustix::buffer::spare_capacity(&mut events);
+        let mut events = Vec::with_capacity(EVENTS);
         // An error here would be ours.
-        let _ = epoll::wait(&self.epoll, room, Some(&Timespec::default()));
+        let _ = self.poller.wait(&mut events, Some(Duration::ZERO));
         events.iter().map(|event| event.data.u64()).collect()
     }
 
@@ -254,7 +252,7 @@ impl Acceptor {
             _ => AcceptError::Io(error),
         };
         for listener in self.listeners.values() {
-            self.unwatch(listener);
+            self.poller.delete(listener);
         }
         self.paused_until = Some(now + EXHAUSTED_PAUSE);
         let has_reported = std::mem::replace(&mut self.has_reported, true);
@@ -270,24 +268,13 @@ impl Acceptor {
     }
 
     fn watch(&self, source: impl AsFd, number: u64) -> io::Result<()> {
-        let data = epoll::EventData::new_u64(number);
-        Ok(epoll::add(
-            &self.epoll,
-            source,
-            data,
-            epoll::EventFlags::IN,
-        )?)
-    }
-
-    fn unwatch(&self, source: impl AsFd) {
-        // It fails only for what is not watched, which is the goal.
-        let _ = epoll::delete(&self.epoll, source);
+        self.poller.add(source, number, EventFlags::IN)
     }
 }
 
 impl AsFd for Acceptor {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
+        self.poller.as_fd()
     }
 }
 

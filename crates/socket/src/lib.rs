@@ -27,6 +27,7 @@ mod connect;
 mod file_watch;
 mod listener;
 mod look_up;
+mod poller;
 mod stream;
 #[cfg(feature = "tls")]
 mod tls;
@@ -44,6 +45,7 @@ pub use connect::{ConnectError, connect};
 pub use file_watch::FileWatch;
 pub use listener::{ListenError, Listener};
 pub use look_up::look_up;
+pub use poller::{Event, EventFlags, Poller};
 pub use stream::{Stream, is_tls_record};
 pub use tls::{Certificate, Ended, Handshakes, Notice, Tls, TlsError};
 #[cfg(feature = "tls")]

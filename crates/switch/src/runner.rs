@@ -45,20 +45,20 @@ use ports::RunPorts;
 use remote::Tasks;
 pub use remote::{Flows, Remote};
 pub use remote_error::RemoteError;
-use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
-use rustix::fd::OwnedFd;
-use rustix::io::Errno;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::{AsFd, OwnedFd};
 pub use saver::StateSync;
 use saver::{Saver, Saving};
 use source::Source;
 pub use status::{
     ConnectionStatus, ControllerState, ControllerStatus, DropCounts, PortStatus, SwitchStatus,
 };
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 pub use target::Target;
 pub use threads::Threads;
-use urtica_socket::{Address, Listener, Tls, TlsConfig};
+use urtica_socket::{Address, EventFlags, Listener, Poller, Tls, TlsConfig};
 use worker::{Crew, Worker};
 
 /// Number of bursts received from each port before controllers are read.
@@ -82,7 +82,7 @@ pub struct Runner {
     packets: Option<Arc<Mailbox<ControllerPacket>>>,
     /// The system's reports of links, if available.
     links: Option<LinkWatch>,
-    epoll: Arc<OwnedFd>,
+    poller: Arc<Poller>,
     stop: Arc<OwnedFd>,
     started: Instant,
     /// When the runner started.
@@ -124,16 +124,15 @@ impl Runner {
         let (passive, active): (Vec<_>, Vec<_>) =
             controllers.iter().partition(|address| address.is_passive());
         let stop = eventfd(0, EventfdFlags::CLOEXEC).map_err(RunError::io("make an event"))?;
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
-        let epoll = Arc::new(epoll.map_err(RunError::io("make an epoll"))?);
-        let controllers = Controllers::new(Arc::clone(&epoll))?;
+        let poller = Arc::new(Poller::new().map_err(RunError::io("make an epoll"))?);
+        let controllers = Controllers::new(Arc::clone(&poller))?;
         let ports = RunPorts::new(&switch);
         let mut runner = Self {
             switch,
             workers: Vec::new(),
             packets: None,
             links: watch_links(),
-            epoll,
+            poller,
             stop: Arc::new(stop),
             started: Instant::now(),
             run_started: Duration::ZERO,
@@ -284,11 +283,12 @@ impl Runner {
                 .send_output(&mut self.switch, self.started.elapsed());
             let has_more = self.switch.poll_output(self.now());
             let timeout = self.timeout(is_busy || has_more);
-            wait(&self.epoll, &mut events, timeout).map_err(RunError::io("wait for events"))?;
+            let waited = self.poller.wait(&mut events, Some(timeout));
+            waited.map_err(RunError::io("wait for events"))?;
             let mut has_tasks = false;
             for event in &events {
                 let now = self.now();
-                match Source::from_data(event.data.u64()) {
+                match Source::from_key(event.data.u64()) {
                     Source::Stop => return Ok(()),
                     // Handled last, as they may remove the objects of other events.
                     Source::Tasks => has_tasks = true,
@@ -326,35 +326,27 @@ impl Runner {
         self.controllers.remove(address, &mut self.switch, now)
     }
 
-    fn watch_all(&mut self) -> Result<(), Errno> {
-        let input = epoll::EventFlags::IN;
-        epoll::add(&self.epoll, &*self.stop, Source::Stop.to_data(), input)?;
+    fn watch_all(&mut self) -> io::Result<()> {
+        self.watch(&*self.stop, Source::Stop)?;
         if let Some(packets) = &self.packets {
-            epoll::add(
-                &self.epoll,
-                packets.bell(),
-                Source::Packets.to_data(),
-                input,
-            )?;
+            self.watch(packets.bell(), Source::Packets)?;
         }
-        let acceptor = Source::Acceptor.to_data();
-        epoll::add(&self.epoll, &self.controllers.acceptor, acceptor, input)?;
+        self.watch(&self.controllers.acceptor, Source::Acceptor)?;
         if let Some(links) = &self.links {
-            epoll::add(&self.epoll, links, Source::Links.to_data(), input)?;
+            self.watch(links, Source::Links)?;
         }
-        epoll::add(
-            &self.epoll,
-            self.tasks.bell(),
-            Source::Tasks.to_data(),
-            input,
-        )?;
+        self.watch(self.tasks.bell(), Source::Tasks)?;
         self.watch_ports()
     }
 
+    fn watch(&self, descriptor: impl AsFd, source: Source) -> io::Result<()> {
+        self.poller.add(descriptor, source.key(), EventFlags::IN)
+    }
+
     /// Watches the ports, or those that were reopened.
-    fn watch_ports(&mut self) -> Result<(), Errno> {
+    fn watch_ports(&mut self) -> io::Result<()> {
         let ports = self.switch.ports().map(|(_, port)| port);
-        self.has_silent_ports = watch_ports(&self.epoll, ports, Source::Port.to_data())?;
+        self.has_silent_ports = watch_ports(&self.poller, ports, Source::Port.key())?;
         Ok(())
     }
 
@@ -441,36 +433,23 @@ impl Runner {
 
 /// Watches these ports, unless they are watched already. Returns whether some cannot be watched.
 fn watch_ports<'a>(
-    epoll: &OwnedFd,
+    poller: &Poller,
     ports: impl Iterator<Item = &'a dyn PortIo>,
-    data: epoll::EventData,
-) -> Result<bool, Errno> {
+    key: u64,
+) -> io::Result<bool> {
     let mut has_silent = false;
     for port in ports {
         let Some(fd) = port.as_fd() else {
             has_silent = true;
             continue;
         };
-        match epoll::add(epoll, fd, data, epoll::EventFlags::IN) {
-            Ok(()) | Err(Errno::EXIST) => {}
+        match poller.add(fd, key, EventFlags::IN) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
     }
     Ok(has_silent)
-}
-
-/// Waits for events, at most until the time-out.
-fn wait(epoll: &OwnedFd, events: &mut Vec<epoll::Event>, timeout: Duration) -> Result<(), Errno> {
-    let timeout = Timespec {
-        tv_sec: timeout.as_secs() as i64,
-        tv_nsec: timeout.subsec_nanos().into(),
-    };
-    events.clear();
-    let room = rustix::buffer::spare_capacity(events);
-    match epoll::wait(epoll, room, Some(&timeout)) {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
-        Err(error) => Err(error),
-    }
 }
 
 /// Makes the system report links. If it does not, they are polled at each tick.

@@ -107,6 +107,7 @@ impl Default for Forwarding {
 
 /// A switch's behaviour while no controller is connected: none whose hello was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FailMode {
     /// Keeps forwarding by its flow entries.
     Secure,

@@ -12,6 +12,7 @@
 //! **Differences from Ryu.** A switch that reconnects gets its rules again; Ryu forgot them. If logging is off, packets without a rule are
 //! still sent to the controller, which drops them: the entry that sends them is the framework's.
 
+use super::membership::{Membership, replace_entries};
 use super::rules::{self, Rules, RyuRule};
 use super::store::{Ruled, RyuError, Store, confirmed};
 use crate::Verdict;
@@ -90,7 +91,7 @@ impl Ruled for Guarded {
 pub(crate) static ROW: Row = Row {
     about: About::forwarder(
         "rest_firewall",
-        "lets pass what requests to --northbound allow, as Ryu's did",
+        "forwards only the packets that requests to --northbound allow, as Ryu's did",
     ),
     add: |setup, ()| {
         let firewall = setup.ryu().firewall.clone();
@@ -239,7 +240,7 @@ impl Program for RestFirewall {
     fn handler(&self, _: &SwitchInfo) -> Box<dyn SwitchHandler> {
         Box::new(FirewallHandler {
             firewall: self.clone(),
-            connection: None,
+            membership: Membership::new(&self.0),
         })
     }
 
@@ -251,23 +252,13 @@ impl Program for RestFirewall {
 /// The handler of one switch.
 struct FirewallHandler {
     firewall: RestFirewall,
-    /// The number of its connection, while it is among the switches that requests are about.
-    connection: Option<u64>,
-}
-
-impl FirewallHandler {
-    fn leave(&mut self, id: DatapathId) {
-        if let Some(connection) = self.connection.take() {
-            self.firewall.0.leave(id, connection);
-        }
-    }
+    membership: Membership<Guarded>,
 }
 
 impl SwitchHandler for FirewallHandler {
     fn switch_up(&mut self, switch: &mut Switch) {
         let id = switch.datapath_id();
-        let connection = self.firewall.0.join(id, |guarded| install(guarded, switch));
-        self.connection = Some(connection);
+        self.membership.join(id, |guarded| install(guarded, switch));
         tracing::info!(dp_id = %id, "rest_firewall guards the switch");
     }
 
@@ -291,17 +282,15 @@ impl SwitchHandler for FirewallHandler {
 
     fn error(&mut self, switch: &mut Switch, _xid: u32, error: &ErrorMessage) {
         let code = error.code;
-        urtica_log::error!(about: switch.datapath_id(), dp_id = %switch.datapath_id(), %code, "the switch refused an entry of rest_firewall, which it had taken before it disconnected");
+        urtica_log::error!(about: switch.datapath_id(), dp_id = %switch.datapath_id(), %code, "the switch refused an entry of rest_firewall that it had accepted in an earlier connection");
     }
 
     fn role_changed(&mut self, switch: &mut Switch) {
-        if !switch.info().role.may_write() {
-            self.leave(switch.datapath_id());
-        }
+        self.membership.role_changed(switch);
     }
 
     fn switch_down(&mut self, info: &SwitchInfo) {
-        self.leave(info.datapath_id);
+        self.membership.leave(info.datapath_id);
     }
 }
 
@@ -312,10 +301,8 @@ fn install(guarded: &Guarded, switch: &mut Switch) {
     let entries = rules.map(|rule| guarded.entry(rule));
     // The dropping entry first: packets may arrive at any time.
     let stopped = (!guarded.status.is_enabled).then(stop);
-    let sent = switch.delete(Match::any()).map(drop);
-    let mut all = stopped.into_iter().chain([arp()]).chain(entries);
-    let sent = sent.and_then(|()| all.try_for_each(|message| switch.send(&message).map(drop)));
-    if let Err(error) = sent {
+    let all = stopped.into_iter().chain([arp()]).chain(entries);
+    if let Err(error) = replace_entries(switch, all) {
         urtica_log::error!(about: id, dp_id = %id, %error, "rest_firewall cannot guard the switch");
     }
 }

@@ -10,6 +10,7 @@
 //! **Limits.** It uses existing queues and sets up none. OpenFlow 1.0 has neither meters nor a second table: such a switch gets no entries,
 //! and programs behind a filter answer each of its packets themselves.
 
+use super::membership::{Membership, replace_entries};
 use super::rules::{Rules, RyuRule};
 use super::store::{Ruled, RyuError, Store, confirmed};
 use crate::registry::{About, Row};
@@ -242,10 +243,7 @@ impl RestQos {
 
 impl Program for RestQos {
     fn handler(&self, _: &SwitchInfo) -> Box<dyn SwitchHandler> {
-        Box::new(QosHandler {
-            qos: self.clone(),
-            connection: None,
-        })
+        Box::new(QosHandler(Membership::new(&self.0)))
     }
 
     fn start(&self, background: &Background) {
@@ -258,19 +256,7 @@ impl Program for RestQos {
 }
 
 /// The handler of one switch.
-struct QosHandler {
-    qos: RestQos,
-    /// The number of its connection, while it is among the switches that requests are about.
-    connection: Option<u64>,
-}
-
-impl QosHandler {
-    fn leave(&mut self, id: DatapathId) {
-        if let Some(connection) = self.connection.take() {
-            self.qos.0.leave(id, connection);
-        }
-    }
-}
+struct QosHandler(Membership<Shaped>);
 
 impl SwitchHandler for QosHandler {
     fn switch_up(&mut self, switch: &mut Switch) {
@@ -279,8 +265,7 @@ impl SwitchHandler for QosHandler {
             urtica_log::error!(about: id, dp_id = %id, "rest_qos leaves the switch alone: expected OpenFlow 1.3 and two flow tables");
             return;
         }
-        let connection = self.qos.0.join(id, |shaped| install(shaped, switch));
-        self.connection = Some(connection);
+        self.0.join(id, |shaped| install(shaped, switch));
         tracing::info!(dp_id = %id, "rest_qos has the switch");
     }
 
@@ -290,20 +275,18 @@ impl SwitchHandler for QosHandler {
     }
 
     fn role_changed(&mut self, switch: &mut Switch) {
-        if !switch.info().role.may_write() {
-            self.leave(switch.datapath_id());
-        }
+        self.0.role_changed(switch);
     }
 
     fn switch_down(&mut self, info: &SwitchInfo) {
-        self.leave(info.datapath_id);
+        self.0.leave(info.datapath_id);
     }
 }
 
 /// Sends a switch all meters and entries. It has no entries of an earlier connection then.
 fn install(shaped: &Shaped, switch: &mut Switch) {
     let id = switch.datapath_id();
-    // It may have a meter of an earlier connection, or not: as it is to be, whichever is so.
+    // The switch may have the meter of an earlier connection: deleted first, it can be added in either case.
     let meters = shaped.meters.values().flat_map(|meter| {
         let command = |command| MeterMod {
             command,
@@ -315,10 +298,8 @@ fn install(shaped: &Shaped, switch: &mut Switch) {
         ]
     });
     let rules = shaped.rules.iter().map(|rule| shaped.entry(rule));
-    let mut all = [default_entry()].into_iter().chain(meters).chain(rules);
-    let sent = switch.delete(Match::any()).map(drop);
-    let sent = sent.and_then(|()| all.try_for_each(|message| switch.send(&message).map(drop)));
-    if let Err(error) = sent {
+    let all = [default_entry()].into_iter().chain(meters).chain(rules);
+    if let Err(error) = replace_entries(switch, all) {
         urtica_log::error!(about: id, dp_id = %id, %error, "rest_qos cannot set up the switch");
     }
 }

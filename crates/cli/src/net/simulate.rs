@@ -166,16 +166,13 @@ impl SimulateArgs {
         Ok(scenario)
     }
 
-    /// Whether any network may have loops.
-    fn has_loops(&self) -> Result<bool, SpecError> {
-        if self.topology.is_empty() {
-            return Ok(programs::deal_with_loops(&self.apps));
-        }
-        let mut plans = Vec::new();
+    /// Whether a network of those that were named has loops; `None` if none was named.
+    fn has_loops(&self) -> Result<Option<bool>, SpecError> {
+        let mut has_loops = None;
         for spec in &self.topology {
-            plans.push(spec.plan()?);
+            *has_loops.get_or_insert(false) |= super::has_loops(&spec.plan()?);
         }
-        Ok(plans.iter().any(super::has_loops))
+        Ok(has_loops)
     }
 }
 

@@ -6,6 +6,7 @@ use crate::program_list::ProgramList;
 use crate::session::SessionConfig;
 use crate::stage::Tables;
 use crate::{SwitchHandler, SwitchInfo};
+use rustix::fd::OwnedFd;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use urtica_state::Snapshot;
@@ -74,7 +75,7 @@ impl Bench {
         features.encode(Version::Of10, 0, &mut said).unwrap();
         theirs.write_all(&said).unwrap();
         let key = self.shards[0].by_token[&token];
-        self.shards[0].serve(key, epoll::EventFlags::IN);
+        self.shards[0].serve(key, EventFlags::IN);
         assert!(self.network.info(DatapathId(id)).is_some());
         theirs.set_nonblocking(true).unwrap();
         theirs
@@ -157,7 +158,7 @@ fn what_exceeds_the_share_asked_for_stays() {
     let echo_replies = [1, 3, 0, 8, 0, 0, 0, 0].repeat(10);
     busy.write_all(&echo_replies).unwrap();
     let key = bench.shards[0].by_token[&1];
-    bench.shards[0].serve(key, epoll::EventFlags::IN);
+    bench.shards[0].serve(key, EventFlags::IN);
     bench.shards[0].give(1, 0.05);
     assert_eq!(bench.shards[0].connections.len(), 2);
     bench.shards[0].give(1, 0.5);

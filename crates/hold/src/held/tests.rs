@@ -20,7 +20,7 @@ fn link(count: usize) -> (UnixDatagram, Link, tempfile::TempDir) {
     });
     store.take(passed.collect());
     let link = Link {
-        keeper: Keeper::Manager(store),
+        backend: Backend::Manager(store),
         last_id: AtomicU64::new(count as u64),
         waiting: Mutex::default(),
     };

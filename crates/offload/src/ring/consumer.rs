@@ -1,4 +1,9 @@
 //! One ring and its reader: the paper's application thread.
+//!
+//! **Why it has its own loop.** In a shard the loop calls the program; here, as in the paper, the program calls
+//! [`Ring::poll`] and then reads record by record, between any two of which it may stop. So the progress of reading is state
+//! of the ring ([`Reading`]) instead of a shard's stack. What both need is shared: [`Poller`], the sessions
+//! ([`Embedded`](urtica_controller::Embedded)), the [`Reader`] of the ring, and each connection's [`Link`](super::link::Link).
 
 mod peers;
 mod waiting;
@@ -11,14 +16,14 @@ use super::replies::Replies;
 use super::rings::{NewConnection, Registration, RingError, Rings};
 use super::sessions::{RingEvent, Sessions, SwitchReport};
 use peers::Peers;
-use rustix::event::epoll;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
+use urtica_socket::Poller;
 use urtica_wire::split_frame;
-use waiting::open_epoll;
+use waiting::open_poller;
 
 /// Number of bytes at which replies to one switch are sent, even without a flush.
 const FLUSH_BYTES: usize = 64 << 10;
@@ -29,7 +34,7 @@ const TICK: Duration = Duration::from_millis(250);
 /// Maximum number of sockets that one wait can report.
 const EVENTS: usize = 256;
 
-/// Epoll data that do not identify a connection.
+/// Keys in the poller that do not identify a connection.
 const RING: u64 = u64::MAX;
 const INBOX: u64 = u64::MAX - 1;
 const LISTENERS: u64 = u64::MAX - 2;
@@ -64,7 +69,7 @@ pub struct Ring {
     sessions: Sessions,
     /// Events of switches that have connected and left, if subscribed to.
     events: Option<VecDeque<RingEvent>>,
-    epoll: OwnedFd,
+    poller: Poller,
     /// Bit N: messages of type N are subscribed to.
     types: u64,
     /// Index of the next record of the entry at the front.
@@ -120,14 +125,14 @@ impl Ring {
         let reader = Reader::open(&shared.kernel, shared.settings.ring_bytes);
         let reader = reader.map_err(RingError::io("make a ring"))?;
         let sessions = Sessions::new(shared.settings.session.clone())?;
-        let epoll = open_epoll(&reader, &registration).map_err(RingError::io("watch a ring"))?;
+        let poller = open_poller(&reader, &registration).map_err(RingError::io("watch a ring"))?;
         Ok(Self {
             peers: Peers::default(),
             reader,
             registration,
             sessions,
             events: None,
-            epoll,
+            poller,
             types: 0,
             record: 0,
             ready: VecDeque::new(),
@@ -515,8 +520,7 @@ impl Ring {
         let Some(peer) = self.peers.get_mut(number) else {
             return;
         };
-        let data = epoll::EventData::new_u64(number);
-        if let Err(error) = epoll::add(&self.epoll, peer.socket(), data, peer.watched) {
+        if let Err(error) = self.poller.add(peer.socket(), number, peer.watched) {
             tracing::warn!(%error, "cannot watch a connection; closing it");
             self.close(number);
         }
@@ -528,7 +532,7 @@ impl Ring {
             let _ = peer.flush();
             self.sessions.disconnect(peer.session);
             self.note_reports(None);
-            let _ = epoll::delete(&self.epoll, peer.socket());
+            self.poller.delete(peer.socket());
         }
     }
 
@@ -577,7 +581,7 @@ impl AsFd for Ring {
     /// Returns a descriptor that is readable while [`Ring::poll`] has something to do, timers excepted: for a thread
     /// that waits for several rings.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
+        self.poller.as_fd()
     }
 }
 

@@ -2,11 +2,11 @@
 
 use super::link::Link;
 use super::record::RingSwitch;
-use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use urtica_controller::ConnectionId;
+use urtica_socket::EventFlags;
 
 /// Maximum number of bytes read at once.
 const READ_BYTES: usize = 64 << 10;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Address;
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::Read;
 use std::net::TcpStream;
 

@@ -9,8 +9,8 @@
 use super::error::TlsError;
 use super::session::Session;
 use super::{Notice, Tls};
-use crate::Stream;
-use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use crate::{EventFlags, Poller, Stream};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ const AT_ONCE: usize = 4;
 /// Its descriptor is readable when there is work: then, and at [`Handshakes::next_timeout`], call [`Handshakes::poll`].
 pub struct Handshakes {
     tls: Tls,
-    epoll: OwnedFd,
+    poller: Poller,
     /// By age, the oldest first.
     half_open: BTreeMap<u64, HalfOpen>,
     next_number: u64,
@@ -47,7 +47,7 @@ struct HalfOpen {
     peer: String,
     tag: Option<usize>,
     deadline: Instant,
-    interest: epoll::EventFlags,
+    interest: EventFlags,
 }
 
 /// A finished handshake.
@@ -68,7 +68,7 @@ impl Handshakes {
     pub fn new(tls: Tls) -> io::Result<Self> {
         Ok(Self {
             tls,
-            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            poller: Poller::new()?,
             half_open: BTreeMap::new(),
             next_number: 0,
             max_half_open: MAX_HALF_OPEN,
@@ -109,11 +109,10 @@ impl Handshakes {
         let number = self.next_number;
         self.next_number += 1;
         // An edge at the start makes the client's first step run.
-        let interest = epoll::EventFlags::IN | epoll::EventFlags::OUT;
-        let data = epoll::EventData::new_u64(number);
-        let watched = epoll::add(&self.epoll, &socket, data, interest);
+        let interest = EventFlags::IN | EventFlags::OUT;
+        let watched = self.poller.add(&socket, number, interest);
         let session = session.and_then(|session| {
-            watched.map_err(io::Error::from)?;
+            watched?;
             Ok(session)
         });
         match session {
@@ -149,9 +148,8 @@ impl Handshakes {
     /// Continues a limited number of ready handshakes; returns those that have finished or failed.
     pub fn poll(&mut self, now: Instant) -> Vec<Ended> {
         let mut events = Vec::with_capacity(AT_ONCE);
-        let room = rustix::buffer::spare_capacity(&mut events);
         // An error here would be ours, and the handshakes time out.
-        let _ = epoll::wait(&self.epoll, room, Some(&Timespec::default()));
+        let _ = self.poller.wait(&mut events, Some(Duration::ZERO));
         for event in &events {
             self.serve(event.data.u64());
         }
@@ -170,7 +168,7 @@ impl Handshakes {
             .handshake(&one.socket)
             .and_then(|is_over| match is_over {
                 true => Ok(true),
-                false => one.watch(&self.epoll, number).map(|()| false),
+                false => one.watch(&self.poller, number).map(|()| false),
             });
         let outcome = match outcome {
             Ok(false) => return,
@@ -178,8 +176,7 @@ impl Handshakes {
             Err(error) => Err(error),
         };
         if let Some(over) = self.half_open.remove(&number) {
-            // It fails only for sockets that are not watched, which is the goal.
-            let _ = epoll::delete(&self.epoll, &over.socket);
+            self.poller.delete(&over.socket);
             self.ended.push(over.end(outcome));
         }
     }
@@ -187,22 +184,20 @@ impl Handshakes {
 
 impl AsFd for Handshakes {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
+        self.poller.as_fd()
     }
 }
 
 impl HalfOpen {
     /// Waits for input, and for writability if there is output.
-    fn watch(&mut self, epoll: &OwnedFd, number: u64) -> Result<(), TlsError> {
-        let mut interest = epoll::EventFlags::IN;
-        interest.set(epoll::EventFlags::OUT, self.session.has_unsent());
+    fn watch(&mut self, poller: &Poller, number: u64) -> Result<(), TlsError> {
+        let mut interest = EventFlags::IN;
+        interest.set(EventFlags::OUT, self.session.has_unsent());
         if interest == self.interest {
             return Ok(());
         }
         self.interest = interest;
-        let data = epoll::EventData::new_u64(number);
-        epoll::modify(epoll, &self.socket, data, interest).map_err(io::Error::from)?;
-        Ok(())
+        Ok(poller.modify(&self.socket, number, interest)?)
     }
 
     fn end(self, outcome: Result<(), TlsError>) -> Ended {

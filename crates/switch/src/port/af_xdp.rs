@@ -36,11 +36,11 @@ use memory::{FRAME_BYTES, Memory, SPARE_FRAMES, frame_of};
 use opening::Queues;
 use program::Redirect;
 use queue::{Receiver, Sender};
-use rustix::event::epoll;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 use std::io;
 use std::sync::Arc;
+use urtica_socket::{EventFlags, Poller};
 use urtica_wire::MacAddr;
 
 /// Space that the kernel keeps free before each frame that it receives (`XDP_PACKET_HEADROOM`).
@@ -61,7 +61,7 @@ pub struct AfXdpPort {
     next_receiver: usize,
     sender: Outgoing,
     /// The descriptor that watches all receivers, if there are several.
-    watch: Option<OwnedFd>,
+    watch: Option<Poller>,
     /// Free frames, by address.
     spare: Vec<u64>,
     /// Lent frames that their receiver has not forwarded.
@@ -139,7 +139,7 @@ impl AfXdpPort {
         queues: Queues,
         redirect: Redirect,
         promiscuity: Promiscuity,
-        watch: Option<OwnedFd>,
+        watch: Option<Poller>,
     ) -> Self {
         let mut port = Self {
             interface,
@@ -158,7 +158,7 @@ impl AfXdpPort {
     }
 
     /// Creates the port for another thread, with some of the queues.
-    fn part(&self, way: Way, receivers: Vec<Receiver>, watch: Option<OwnedFd>) -> Self {
+    fn part(&self, way: Way, receivers: Vec<Receiver>, watch: Option<Poller>) -> Self {
         Self {
             interface: way.interface,
             _redirect: Arc::clone(&self._redirect),
@@ -359,16 +359,15 @@ fn opening(name: &str) -> Opening<'_> {
 }
 
 /// Combines several sockets into one descriptor, which is readable when one of them is.
-fn watch_all(receivers: &[Receiver]) -> Result<Option<OwnedFd>, Errno> {
+fn watch_all(receivers: &[Receiver]) -> io::Result<Option<Poller>> {
     if receivers.len() == 1 {
         return Ok(None);
     }
-    let watch = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let poller = Poller::new()?;
     for receiver in receivers {
-        let data = epoll::EventData::new_u64(0);
-        epoll::add(&watch, receiver, data, epoll::EventFlags::IN)?;
+        poller.add(receiver, 0, EventFlags::IN)?;
     }
-    Ok(Some(watch))
+    Ok(Some(poller))
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ const SNAP_LEN: u32 = 256 << 10;
 
 /// The number of times that a capture is replayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Replay {
     /// Each frame is received once.
     #[default]

@@ -5,21 +5,21 @@
 use super::source::Source;
 use super::{RunError, Target};
 use crate::{ConnectionId, Switch};
-use rustix::event::epoll;
-use rustix::fd::OwnedFd;
 use slab::Slab;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use urtica_socket::{Accepted, Acceptor, Certificate, ListenerId, Stream, TlsError, is_try_again};
+use urtica_socket::{
+    Accepted, Acceptor, Certificate, EventFlags, ListenerId, Poller, Stream, TlsError, is_try_again,
+};
 
 /// Maximum number of bytes read from one controller in one iteration.
 const READ_BYTES: usize = 64 << 10;
 
 /// The controllers that a switch connects to, the addresses at which it listens, and their connections.
 pub(super) struct Controllers {
-    epoll: Arc<OwnedFd>,
+    poller: Arc<Poller>,
     /// By numbers that are not reused, like those of `targets`, so that an event for a removed one is ignored.
     pub listeners: BTreeMap<usize, ListenerId>,
     pub acceptor: Acceptor,
@@ -39,14 +39,14 @@ pub(super) struct Connection {
     pub target: Option<usize>,
     pub since: Duration,
     /// The events that it is watched for.
-    interest: epoll::EventFlags,
+    interest: EventFlags,
 }
 
 impl Controllers {
-    /// Without any; their sockets are watched by this epoll instance.
-    pub fn new(epoll: Arc<OwnedFd>) -> Result<Self, RunError> {
+    /// Without any; their sockets are watched by this poller.
+    pub fn new(poller: Arc<Poller>) -> Result<Self, RunError> {
         Ok(Self {
-            epoll,
+            poller,
             listeners: BTreeMap::new(),
             acceptor: Acceptor::new().map_err(RunError::io("make an epoll"))?,
             targets: BTreeMap::new(),
@@ -81,11 +81,8 @@ impl Controllers {
             return;
         };
         let connecting = target.connect(now);
-        let data = Source::Target(index).to_data();
-        let watched = connecting.and_then(|socket| {
-            let flags = epoll::EventFlags::OUT;
-            Ok(epoll::add(&self.epoll, socket, data, flags)?)
-        });
+        let key = Source::Target(index).key();
+        let watched = connecting.and_then(|socket| self.poller.add(socket, key, EventFlags::OUT));
         if let Err(error) = watched {
             self.retry_later(index, &error.to_string(), now);
         }
@@ -101,7 +98,7 @@ impl Controllers {
                 let peer = target.address.to_string();
                 let is_tls = target.address.is_tls();
                 // The socket was watched as the target's, and is watched as a connection's from now on.
-                let _ = epoll::delete(&self.epoll, &socket);
+                self.poller.delete(&socket);
                 if !is_tls {
                     return self.adopt(socket.into(), peer, Some(index), switch, now);
                 }
@@ -195,11 +192,14 @@ impl Controllers {
             peer,
             target,
             since: now,
-            interest: epoll::EventFlags::IN,
+            interest: EventFlags::IN,
         });
         let connection = &self.connections[key];
-        let data = Source::Connection(key).to_data();
-        match epoll::add(&self.epoll, &connection.stream, data, epoll::EventFlags::IN) {
+        let source = Source::Connection(key);
+        match self
+            .poller
+            .add(&connection.stream, source.key(), connection.interest)
+        {
             Ok(()) if has_input => self.read(key, switch, now),
             Ok(()) => {}
             Err(error) => self.close(key, &error.to_string(), switch, now),
@@ -208,7 +208,7 @@ impl Controllers {
 
     /// Reads from a controller. An event for writing is left to [`Controllers::send_output`].
     pub fn read(&mut self, key: usize, switch: &mut Switch, now: Duration) {
-        let is_read = |one: &&mut Connection| one.interest.contains(epoll::EventFlags::IN);
+        let is_read = |one: &&mut Connection| one.interest.contains(EventFlags::IN);
         let Some(connection) = self.connections.get_mut(key).filter(is_read) else {
             return;
         };
@@ -233,7 +233,7 @@ impl Controllers {
         let mut failed = Vec::new();
         for (key, connection) in &mut self.connections {
             let sent = send_some(switch, connection)
-                .and_then(|()| watch(&self.epoll, switch, key, connection));
+                .and_then(|()| watch(&self.poller, switch, key, connection));
             if let Err(error) = sent {
                 failed.push((key, format!("the connection failed: {error}")));
             }
@@ -296,7 +296,7 @@ fn send_some(switch: &mut Switch, connection: &mut Connection) -> io::Result<()>
 
 /// Watches for writability if output is left, and for input if the switch wants it.
 fn watch(
-    epoll: &OwnedFd,
+    poller: &Poller,
     switch: &mut Switch,
     key: usize,
     connection: &mut Connection,
@@ -304,13 +304,12 @@ fn watch(
     let id = connection.id;
     let has_output = switch.output(id).is_some_and(|output| !output.is_empty());
     let is_waiting = has_output || connection.stream.has_unsent();
-    let mut interest = epoll::EventFlags::empty();
-    interest.set(epoll::EventFlags::IN, switch.wants_input(id));
-    interest.set(epoll::EventFlags::OUT, is_waiting);
+    let mut interest = EventFlags::empty();
+    interest.set(EventFlags::IN, switch.wants_input(id));
+    interest.set(EventFlags::OUT, is_waiting);
     if connection.interest == interest {
         return Ok(());
     }
     connection.interest = interest;
-    let data = Source::Connection(key).to_data();
-    Ok(epoll::modify(epoll, &connection.stream, data, interest)?)
+    poller.modify(&connection.stream, Source::Connection(key).key(), interest)
 }

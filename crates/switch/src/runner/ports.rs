@@ -15,10 +15,10 @@ use crate::port_table::SwitchPort;
 use crate::spread::{Part, PortChange};
 use crate::{PortIo, PortQueues, QueueError, Switch};
 use parking_lot::Mutex;
-use rustix::event::epoll;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
+use urtica_socket::EventFlags;
 use urtica_wire::{PortNo, PortReason};
 
 /// Maximum number of names that are remembered.
@@ -95,8 +95,7 @@ impl Runner {
     ) -> Result<PortNo, RemoteError> {
         let port_no = self.choose_number(number, io.name())?;
         if let Some(fd) = io.as_fd().filter(|_| self.ports.workers.is_empty()) {
-            let (data, input) = (Source::Port.to_data(), epoll::EventFlags::IN);
-            let watched = epoll::add(&self.epoll, fd, data, input);
+            let watched = self.poller.add(fd, Source::Port.key(), EventFlags::IN);
             watched.map_err(super::RunError::io("watch the port"))?;
         }
         tracing::info!(port = %port_no, name = io.name(), hw_addr = %io.hw_addr(), "port added");
@@ -163,8 +162,7 @@ impl Runner {
             return Err(RemoteError::LocalStays);
         }
         if let Some(fd) = self.own_port(port_no).and_then(PortIo::as_fd) {
-            // Fails only if it was not watched.
-            let _ = epoll::delete(&self.epoll, fd);
+            self.poller.delete(fd);
         }
         let now = self.now();
         drop(self.switch.remove_port(port_no, now));

@@ -29,6 +29,7 @@ const JOURNAL_BYTES: u64 = 8 << 20;
 
 /// When changes are synchronized to the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StateSync {
     /// Each second.
     #[default]

@@ -1,6 +1,4 @@
-//! The sources of events, and their numbers in epoll.
-
-use rustix::event::epoll;
+//! The sources of events, and their keys in the poller.
 
 /// The source of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +18,7 @@ pub(super) enum Source {
 }
 
 impl Source {
-    pub fn to_data(self) -> epoll::EventData {
+    pub fn key(self) -> u64 {
         let (kind, index) = match self {
             Self::Stop => (0, 0),
             Self::Port => (1, 0),
@@ -31,12 +29,12 @@ impl Source {
             Self::Links => (6, 0),
             Self::Tasks => (7, 0),
         };
-        epoll::EventData::new_u64(kind << 32 | index as u64)
+        kind << 32 | index as u64
     }
 
-    pub fn from_data(data: u64) -> Self {
-        let index = data as u32 as usize;
-        match data >> 32 {
+    pub fn from_key(key: u64) -> Self {
+        let index = key as u32 as usize;
+        match key >> 32 {
             0 => Self::Stop,
             1 => Self::Port,
             2 => Self::Acceptor,

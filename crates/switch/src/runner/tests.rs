@@ -5,7 +5,7 @@ use crate::port::af_packet::AfPacketPort;
 use crate::port::memory::{self, MemoryPort};
 use crate::port::testing::{frame, receive};
 use crate::{FrameMemory, PortSpec, SwitchConfig};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -85,7 +85,7 @@ fn accept(listener: &TcpListener) -> TcpStream {
 }
 
 #[test]
-fn sources_survive_epoll() {
+fn sources_are_found_by_their_keys() {
     for source in [
         Source::Stop,
         Source::Port,
@@ -96,7 +96,7 @@ fn sources_survive_epoll() {
         Source::Target(2),
         Source::Connection(3),
     ] {
-        assert_eq!(Source::from_data(source.to_data().u64()), source);
+        assert_eq!(Source::from_key(source.key()), source);
     }
 }
 

@@ -6,18 +6,18 @@
 //! **Thread-safety.** See the module `shared`: it locks the pipeline only for frames of the plain form.
 
 use super::busy_poll::BusyPoll;
-use super::{BURSTS, EVENTS, POLL_INTERVAL, RunError, StopHandle, TICK, wait, watch_ports};
+use super::{BURSTS, EVENTS, POLL_INTERVAL, RunError, StopHandle, TICK, watch_ports};
 use crate::PortIo;
 use crate::forwarder::Polled;
 use crate::parcel::Parcel;
 use crate::port_table::SwitchPort;
 use crate::spread::{Part, PortChange};
-use rustix::event::epoll;
-use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity};
+use std::io;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use urtica_socket::{EventFlags, Poller};
 use urtica_wire::PortNo;
 
 const STOP: u64 = 0;
@@ -28,7 +28,7 @@ const CHANGES: u64 = 3;
 /// A thread that has not started yet.
 pub(super) struct Worker {
     part: Part,
-    epoll: OwnedFd,
+    poller: Poller,
     started: Instant,
     /// The processor that it is bound to, if any.
     core: Option<usize>,
@@ -57,10 +57,9 @@ impl Worker {
         stop: &StopHandle,
         started: Instant,
     ) -> Result<Self, RunError> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
         let mut worker = Self {
             part,
-            epoll: epoll.map_err(RunError::io("make an epoll"))?,
+            poller: Poller::new().map_err(RunError::io("make an epoll"))?,
             started,
             core,
             has_silent_ports: false,
@@ -84,24 +83,23 @@ impl Worker {
         self.busy_poll = busy_poll;
     }
 
-    fn watch_all(&mut self, stop: &StopHandle) -> Result<(), Errno> {
-        let (epoll, input) = (&self.epoll, epoll::EventFlags::IN);
-        let data = epoll::EventData::new_u64;
-        epoll::add(epoll, &*stop.0, data(STOP), input)?;
-        epoll::add(epoll, self.part.inbox.bell(), data(BELL), input)?;
-        epoll::add(epoll, self.part.changes.bell(), data(CHANGES), input)?;
+    fn watch_all(&mut self, stop: &StopHandle) -> io::Result<()> {
+        let poller = &self.poller;
+        poller.add(&*stop.0, STOP, EventFlags::IN)?;
+        poller.add(self.part.inbox.bell(), BELL, EventFlags::IN)?;
+        poller.add(self.part.changes.bell(), CHANGES, EventFlags::IN)?;
         let ports = self.part.forwarder.ports.iter();
         let ports = ports.filter_map(SwitchPort::io);
-        self.has_silent_ports = watch_ports(epoll, ports, epoll::EventData::new_u64(PORT))?;
+        self.has_silent_ports = watch_ports(poller, ports, PORT)?;
         Ok(())
     }
 
     /// Checks links, and watches the ports that were reopened.
-    fn check_links(&mut self) -> Result<(), Errno> {
+    fn check_links(&mut self) -> io::Result<()> {
         if self.part.forwarder.check_links() {
             let ports = self.part.forwarder.ports.iter();
             let ports = ports.filter_map(SwitchPort::io);
-            watch_ports(&self.epoll, ports, epoll::EventData::new_u64(PORT))?;
+            watch_ports(&self.poller, ports, PORT)?;
         }
         Ok(())
     }
@@ -118,7 +116,8 @@ impl Worker {
                     .map_err(RunError::io("watch its ports"))?;
             }
             let timeout = self.timeout(is_busy);
-            wait(&self.epoll, &mut events, timeout).map_err(RunError::io("wait for events"))?;
+            let waited = self.poller.wait(&mut events, Some(timeout));
+            waited.map_err(RunError::io("wait for events"))?;
             for event in &events {
                 match event.data.u64() {
                     STOP => return Ok(()),
@@ -154,9 +153,7 @@ impl Worker {
             None => {}
             Some(None) => self.has_silent_ports = true,
             Some(Some(fd)) => {
-                let data = epoll::EventData::new_u64(PORT);
-                let watched = epoll::add(&self.epoll, fd, data, epoll::EventFlags::IN);
-                if let Err(error) = watched {
+                if let Err(error) = self.poller.add(fd, PORT, EventFlags::IN) {
                     let port_no = port.port_no;
                     tracing::warn!(%port_no, %error, "cannot watch the port; polling it every {POLL_INTERVAL:?}");
                     self.has_silent_ports = true;
@@ -172,8 +169,7 @@ impl Worker {
             return;
         };
         if let Some(fd) = port.io().and_then(PortIo::as_fd) {
-            // Fails only if it was not watched.
-            let _ = epoll::delete(&self.epoll, fd);
+            self.poller.delete(fd);
         }
         let mut left = ports.iter().filter_map(SwitchPort::io);
         self.has_silent_ports = left.any(|io| io.as_fd().is_none());

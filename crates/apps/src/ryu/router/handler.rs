@@ -2,11 +2,12 @@
 
 use super::entries::entry;
 use super::{RestRouter, Routed, frames};
+use crate::ryu::membership::{Membership, replace_entries};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use urtica_controller::{EntryOptions, Switch, SwitchHandler, SwitchInfo};
 use urtica_wire::packet::ether_type;
-use urtica_wire::{Action, DatapathId, ErrorMessage, Match, Message, PacketIn, PortNo, Version};
+use urtica_wire::{Action, ErrorMessage, Match, Message, PacketIn, PortNo, Version};
 
 /// The priority of the entry that sends ARP packets to the controller.
 const ARP_PRIORITY: u16 = 1;
@@ -20,8 +21,7 @@ const ASK_INTERVAL: Duration = Duration::from_secs(1_800);
 /// The handler of one switch.
 pub(super) struct RouterHandler {
     router: RestRouter,
-    /// The number of its connection, while it is among the switches that requests are about.
-    connection: Option<u64>,
+    membership: Membership<Routed>,
     /// The current second, and how many ICMP errors were sent in it.
     pub(super) errors: (u32, u32),
     /// When the gateways were asked last.
@@ -32,15 +32,9 @@ impl RouterHandler {
     pub fn new(router: &RestRouter) -> Self {
         Self {
             router: router.clone(),
-            connection: None,
+            membership: Membership::new(&router.0),
             errors: (0, 0),
             asked: None,
-        }
-    }
-
-    fn leave(&mut self, id: DatapathId) {
-        if let Some(connection) = self.connection.take() {
-            self.router.0.leave(id, connection);
         }
     }
 }
@@ -48,8 +42,7 @@ impl RouterHandler {
 impl SwitchHandler for RouterHandler {
     fn switch_up(&mut self, switch: &mut Switch) {
         let id = switch.datapath_id();
-        let connection = self.router.0.join(id, |routed| install(routed, switch));
-        self.connection = Some(connection);
+        self.membership.join(id, |routed| install(routed, switch));
         tracing::info!(dp_id = %id, "rest_router has the switch");
     }
 
@@ -89,13 +82,11 @@ impl SwitchHandler for RouterHandler {
     }
 
     fn role_changed(&mut self, switch: &mut Switch) {
-        if !switch.info().role.may_write() {
-            self.leave(switch.datapath_id());
-        }
+        self.membership.role_changed(switch);
     }
 
     fn switch_down(&mut self, info: &SwitchInfo) {
-        self.leave(info.datapath_id);
+        self.membership.leave(info.datapath_id);
     }
 }
 
@@ -114,12 +105,7 @@ fn install(routed: &mut Routed, switch: &mut Switch) {
         router.forget_neighbours();
         all.extend(router.entries(version));
     }
-    let sent = switch.delete(Match::any()).map(drop);
-    let sent = sent.and_then(|()| {
-        all.iter()
-            .try_for_each(|message| switch.send(message).map(drop))
-    });
-    if let Err(error) = sent {
+    if let Err(error) = replace_entries(switch, all) {
         urtica_log::error!(about: id, dp_id = %id, %error, "rest_router cannot set up the switch");
     }
     ask_gateways(routed, switch);

@@ -3,7 +3,7 @@
 //! Networks have loops if discovery runs, whether named or added by a program. Programs that need a file get one: a firewall
 //! that denies the hosts' datagrams, and three subnets for the hosts.
 
-use super::super::with_apps;
+use super::super::{with_apps, with_services};
 use std::error::Error;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -15,20 +15,6 @@ use urtica_controller::Controller;
 use urtica_net::simulate::{FloodBound, PlantedBug, Programs, Scenario};
 use urtica_topology::spec::Plan;
 use urtica_wire::packet::{Headers, ip_proto};
-
-/// Programs that run discovery, or add it.
-const WITH_DISCOVERY: [&str; 10] = [
-    "discovery",
-    "hosts",
-    "neighbour-proxy",
-    "routes",
-    "routing",
-    "elephants",
-    "bandwidth",
-    "l3",
-    "security",
-    "provisioner",
-];
 
 /// Hosts' datagrams, which go to this port, are denied, and everything else is allowed.
 const FIREWALL_RULES: &str = "deny udp,tp_dst=5001\ndefault allow\n";
@@ -67,19 +53,14 @@ const SWEEP: FloodBound = FloodBound {
     burst: 40,
 };
 
-/// Whether the programs handle loops.
-pub(super) fn deal_with_loops(apps: &[String]) -> bool {
-    apps.iter().any(|app| WITH_DISCOVERY.contains(&&**app))
-}
-
-/// The scenarios for these programs.
+/// The scenarios for these programs, in networks with or without loops; by default with, if discovery runs, which handles them.
 ///
 /// # Errors
 /// If the programs cannot run with these options.
 pub(super) fn scenario(
     apps: &[String],
     options: &Options,
-    has_loops: bool,
+    has_loops: Option<bool>,
     bug: Option<PlantedBug>,
 ) -> Result<Scenario, Box<dyn Error>> {
     let has = |name: &str| apps.iter().any(|app| app == name);
@@ -98,7 +79,8 @@ pub(super) fn scenario(
     }
     let unknown_flood = unknown_flood(apps, &options);
     // Programs that cannot run are reported before the first run.
-    with_apps(Controller::new(), apps, &options)?;
+    let (_, services) = with_services(Controller::new(), apps, &options)?;
+    let has_loops = has_loops.unwrap_or(services.discovery.is_some());
     let names = apps.to_vec();
     let programs = move || {
         // The files exist as long as controllers are made.
@@ -126,8 +108,7 @@ pub(super) fn scenario(
         scenario.quickly_restored_within = Some(ROUTED_WITHIN);
     }
     scenario.unknown_flood = unknown_flood;
-    // The proxy does not answer for l3, whose hosts request the addresses of gateways.
-    let has_proxy = has("routing") && !has("l3");
+    let has_proxy = has("routing") && services.neighbour_proxy.is_some();
     scenario.sweep = has_proxy.then_some(SWEEP);
     scenario.drops_spoofed_replies = has_proxy;
     scenario.entries_when_quiescent += standing_entries(apps);

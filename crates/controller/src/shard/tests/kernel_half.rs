@@ -106,7 +106,7 @@ fn scripted() -> (Bench, Arc<Mutex<Log>>, Arc<OwnedFd>) {
 fn read_once(bench: &mut Bench, switch: &mut UnixStream) -> usize {
     switch.write_all(&[1, 3, 0, 8, 0, 0, 0, 0]).unwrap();
     let key = bench.shards[0].by_token[&1];
-    bench.shards[0].serve(key, epoll::EventFlags::IN);
+    bench.shards[0].serve(key, EventFlags::IN);
     key
 }
 
@@ -122,7 +122,7 @@ fn it_gets_nothing_of_a_switch_that_another_controller_has_taken_over() {
     urtica_wire::ErrorMessage::write_is_slave(version, 9, &[], &mut lost).unwrap();
     switch.write_all(&lost).unwrap();
     log.lock().has_passed = true;
-    bench.shards[0].serve(key, epoll::EventFlags::IN);
+    bench.shards[0].serve(key, EventFlags::IN);
     assert_eq!(log.lock().calls[2..], ["reclaim"]);
 }
 
@@ -153,7 +153,7 @@ fn a_switch_gets_it_after_some_time_and_some_packet_ins() {
     let key = read_once(&mut bench, &mut switch);
     let mut send = |bench: &mut Bench, message: &[u8]| {
         switch.write_all(message).unwrap();
-        bench.shards[0].serve(key, epoll::EventFlags::IN);
+        bench.shards[0].serve(key, EventFlags::IN);
         bench.network.kernel_half_totals().switches()
     };
     assert_eq!(send(&mut bench, &packet_in(1)), 0, "one packet-in");
@@ -166,7 +166,7 @@ fn a_switch_gets_it_after_some_time_and_some_packet_ins() {
     let totals = Arc::clone(bench.network.kernel_half_totals());
     assert_eq!(totals.bytes(), 1000);
     drop(switch);
-    bench.shards[0].serve(key, epoll::EventFlags::IN | epoll::EventFlags::RDHUP);
+    bench.shards[0].serve(key, EventFlags::IN | EventFlags::RDHUP);
     assert_eq!((totals.switches(), totals.bytes()), (0, 0));
 }
 
@@ -321,12 +321,12 @@ fn handlers_see_events_before_what_was_passed_after_them() {
     log.lock().events = vec![packet_in(2), packet_in(3)];
     log.lock().has_passed = true;
     switch.write_all(&packet_in(4)).unwrap();
-    bench.shards[0].serve(key, epoll::EventFlags::IN);
+    bench.shards[0].serve(key, EventFlags::IN);
     let expected = [("settled", 2), ("settled", 3), ("packet-in", 4)];
     assert_eq!(*seen.lock(), expected);
     assert_eq!(received(&mut switch), (vec![2, 3], false));
     log.lock().events = vec![packet_in(5)];
-    bench.shards[0].serve(key, epoll::EventFlags::IN);
+    bench.shards[0].serve(key, EventFlags::IN);
     assert_eq!(seen.lock()[3..], [("settled", 5)]);
 
     // Also if the connection is reclaimed only to send something, or because time has passed.
@@ -344,7 +344,7 @@ fn handlers_see_events_before_what_was_passed_after_them() {
     // And if the switch leaves.
     log.lock().events = vec![packet_in(8)];
     drop(switch);
-    bench.shards[0].serve(key, epoll::EventFlags::IN | epoll::EventFlags::RDHUP);
+    bench.shards[0].serve(key, EventFlags::IN | EventFlags::RDHUP);
     assert!(bench.network.info(DatapathId(7)).is_none());
     assert_eq!(seen.lock()[6..], [("settled", 8)]);
 }

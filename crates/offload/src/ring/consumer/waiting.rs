@@ -3,24 +3,20 @@
 use super::{EVENTS, INBOX, LISTENERS, RING, Ready, Ring, TICK};
 use crate::ring::reader::Reader;
 use crate::ring::rings::Registration;
-use rustix::event::{Timespec, epoll};
-use rustix::io::Errno;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
+use urtica_socket::{EventFlags, Poller};
 
-pub(super) fn open_epoll(reader: &Reader, registration: &Registration) -> io::Result<OwnedFd> {
-    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    let watch = |fd: BorrowedFd, number, flags| {
-        epoll::add(&epoll, fd, epoll::EventData::new_u64(number), flags)
-    };
-    watch(reader.as_fd(), RING, epoll::EventFlags::IN)?;
-    watch(registration.wakeup(), INBOX, epoll::EventFlags::IN)?;
+pub(super) fn open_poller(reader: &Reader, registration: &Registration) -> io::Result<Poller> {
+    let poller = Poller::new()?;
+    poller.add(reader.as_fd(), RING, EventFlags::IN)?;
+    poller.add(registration.wakeup(), INBOX, EventFlags::IN)?;
     for listener in &registration.shared().listeners {
-        let flags = epoll::EventFlags::IN | epoll::EventFlags::EXCLUSIVE;
-        watch(listener.as_fd(), LISTENERS, flags)?;
+        let interest = EventFlags::IN | EventFlags::EXCLUSIVE;
+        poller.add(listener.as_fd(), LISTENERS, interest)?;
     }
-    Ok(epoll)
+    Ok(poller)
 }
 
 impl Ring {
@@ -66,8 +62,7 @@ impl Ring {
             return;
         }
         peer.watched = interest;
-        let data = epoll::EventData::new_u64(number);
-        if epoll::modify(&self.epoll, peer.socket(), data, interest).is_err() {
+        if self.poller.modify(peer.socket(), number, interest).is_err() {
             self.close(number);
         }
     }
@@ -107,18 +102,7 @@ impl Ring {
 
     pub(super) fn wait(&mut self, timeout: Duration) -> io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
-        let timeout = Timespec {
-            tv_sec: timeout.as_secs() as _,
-            tv_nsec: timeout.subsec_nanos().into(),
-        };
-        match epoll::wait(
-            &self.epoll,
-            rustix::buffer::spare_capacity(&mut events),
-            Some(&timeout),
-        ) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
+        self.poller.wait(&mut events, Some(timeout))?;
         for event in events {
             match event.data.u64() {
                 RING => {}
@@ -134,8 +118,8 @@ impl Ring {
         Ok(())
     }
 
-    fn handle_event(&mut self, number: u64, flags: epoll::EventFlags) {
-        use epoll::EventFlags as Flags;
+    fn handle_event(&mut self, number: u64, flags: EventFlags) {
+        use EventFlags as Flags;
         let Some(peer) = self.peers.get_mut(number) else {
             return;
         };
