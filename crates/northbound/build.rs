@@ -32,7 +32,7 @@ fn list(page: &Path) -> io::Result<String> {
         if !compressed.is_file() {
             continue;
         }
-        // A String takes whatever is written to it.
+        // Writing to a String cannot fail.
         let _ = writeln!(
             files,
             "File {{ path: {path:?}, plain: include_bytes!({file:?}), compressed: include_bytes!({compressed:?}) }},",
@@ -42,7 +42,7 @@ fn list(page: &Path) -> io::Result<String> {
     Ok(files)
 }
 
-/// The path of each file as a browser asks for it, and where the file is.
+/// Lists the page's files: the path that a browser requests, and the file's own.
 fn files_of(page: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut files = vec![("/".to_owned(), page.join("index.html"))];
     for entry in fs::read_dir(page.join("assets"))? {

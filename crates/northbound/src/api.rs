@@ -1,7 +1,7 @@
-//! `/api/v1/…`: an interface of our own.
+//! `/api/v1/…`: Urtica's own interface.
 //!
-//! Entries, groups and meters are written and read in the syntax of `ovs-ofctl`, as everywhere in Urtica. What a request changes is
-//! there when the response is: the switch has confirmed it, or the response says what it refused.
+//! Entries, groups and meters are written and read in the syntax of `ovs-ofctl`, as everywhere in Urtica. A response to
+//! a change is sent after the switch has confirmed the change, or with the error by which it refused.
 
 mod change;
 mod controller;

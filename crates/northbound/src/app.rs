@@ -29,7 +29,7 @@ use urtica_wire::{DatapathId, Message};
 /// Maximum number of switches' replies in memory; each may have 64 MiB.
 const MAX_REPLIES: usize = 4;
 
-/// Maximum number of requests that follow a packet at the same time: each has the entries of all switches on the way.
+/// Maximum number of concurrent traces: each loads the entries of all switches on the packet's way.
 const MAX_TRACES: usize = 2;
 
 /// The state shared by all requests.
@@ -101,7 +101,7 @@ impl App {
         self.served.load(Ordering::Relaxed)
     }
 
-    /// Requests that were refused before anything looked at them.
+    /// Returns the number of requests that were refused before they reached a handler.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
@@ -116,7 +116,7 @@ impl App {
         self.live.sources().hosts.clone()
     }
 
-    /// Returns a connected switch; an error if there is none with this id.
+    /// Returns the connected switch with this id; otherwise an error.
     pub fn switch(&self, id: DatapathId) -> Result<Arc<SwitchInfo>, ApiError> {
         self.network.info(id).ok_or_else(|| ApiError::no_switch(id))
     }
@@ -145,7 +145,7 @@ impl App {
             .unwrap_or(Err(RequestError::Timeout(deadline * 2)))
     }
 
-    /// Sends to a switch, as soon as it takes more.
+    /// Sends a message to a switch as soon as its send queue has space.
     pub async fn send(
         &self,
         network: &Network,
@@ -159,7 +159,7 @@ impl App {
             .unwrap_or(Err(RequestError::Timeout(deadline)))
     }
 
-    /// A place for another client that watches events.
+    /// Reserves a slot for a client that watches events.
     pub fn watch(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         let most = self.config.max_watchers;
         let refused = format!("{most} clients watch events already: expected fewer");
@@ -167,7 +167,7 @@ impl App {
         place.map_err(|_| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, refused))
     }
 
-    /// The body of a request, as far as it fits.
+    /// Reads the body of a request; an error if it is too long.
     pub async fn bytes(&self, body: Body) -> Result<Bytes, ApiError> {
         let most = self.config.max_body_bytes;
         let bytes = axum::body::to_bytes(body, most);
@@ -184,7 +184,7 @@ impl App {
         }
     }
 
-    /// The body of a request as JSON, or a Python literal; an empty object where there is none.
+    /// Reads the body of a request: JSON or a Python literal. An empty body is an empty object.
     pub async fn value(&self, body: Body) -> Result<Value, ApiError> {
         let bytes = self.bytes(body).await?;
         let text = std::str::from_utf8(&bytes).map_err(|_| {
@@ -202,7 +202,7 @@ impl App {
     }
 }
 
-/// A JSON response that is written while it is sent: its unread part takes almost no memory.
+/// Returns a JSON response that is written while it is sent: its unread part needs almost no memory.
 pub(crate) fn stream_json<F>(write: impl FnOnce(mpsc::Sender<Bytes>) -> F) -> Response
 where
     F: Future<Output = ()> + Send + 'static,

@@ -7,10 +7,10 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use urtica_wire::DatapathId;
 
-/// How much is kept, in bytes: values as JSON, their keys, and [`OVERHEAD`] for each and for each switch.
+/// Maximum number of bytes kept: values as JSON, their keys, and [`OVERHEAD`] for each value and each switch.
 const MAX_BYTES: usize = 4 << 20;
 
-/// The size of a value or a switch besides the received bytes.
+/// The size of a value or a switch in addition to the received bytes.
 const OVERHEAD: usize = 128;
 
 /// Values by switch and key. A switch need not be connected.
@@ -33,7 +33,7 @@ impl ConfSwitches {
         self.0.lock().switches.keys().copied().collect()
     }
 
-    /// The keys of a switch; `None` where nothing is kept for it.
+    /// Returns the keys of a switch; `None` if it has no values.
     pub fn keys(&self, id: DatapathId) -> Option<Vec<String>> {
         let kept = self.0.lock();
         let values = kept.switches.get(&id)?;
@@ -48,7 +48,7 @@ impl ConfSwitches {
     /// Keeps a value.
     ///
     /// # Errors
-    /// Where there is no room for it.
+    /// If the storage is full.
     pub fn set(&self, id: DatapathId, key: &str, value: Value) -> Result<(), ApiError> {
         let mut kept = self.0.lock();
         let values = kept.switches.get(&id);
@@ -68,7 +68,7 @@ impl ConfSwitches {
         Ok(())
     }
 
-    /// Deletes a value; `None` where there is none.
+    /// Deletes a value; `None` if there is no such value.
     pub fn delete(&self, id: DatapathId, key: &str) -> Option<()> {
         let mut kept = self.0.lock();
         let value = kept.switches.get_mut(&id)?.remove(key)?;
@@ -76,7 +76,7 @@ impl ConfSwitches {
         Some(())
     }
 
-    /// Deletes the values of a switch; `None` if it has none.
+    /// Deletes the values of a switch; `None` if it has no values.
     pub fn delete_switch(&self, id: DatapathId) -> Option<()> {
         let mut kept = self.0.lock();
         let values = kept.switches.remove(&id)?;
@@ -96,7 +96,7 @@ mod tests {
         let (one, two) = (DatapathId(1), DatapathId(2));
         let half = Value::from("x".repeat(MAX_BYTES / 2 - 2 * OVERHEAD - 10));
         conf.set(one, "key", half.clone()).unwrap();
-        // In the place of itself it needs no room.
+        // Replacing a value by itself needs no space.
         conf.set(one, "key", half.clone()).unwrap();
         conf.set(two, "key", half.clone()).unwrap();
         let refused = conf.set(two, "other", half.clone()).unwrap_err();

@@ -1,4 +1,4 @@
-//! Where the interface listens, who may use it, and how much it takes.
+//! The interface's address, tokens and limits.
 
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -25,28 +25,29 @@ pub const DEFAULT_PORT: u16 = 8080;
 /// ```
 #[derive(Clone, Debug)]
 pub struct NorthboundConfig {
-    /// Where it listens: `127.0.0.1:8080`, unless set otherwise.
+    /// The address to listen at: `127.0.0.1:8080` by default.
     pub address: SocketAddr,
-    /// A folder whose files are served below `/static/`, also without a token: none.
+    /// A folder whose files are served below `/static/`, even without a token: `None` by default.
     pub static_files: Option<PathBuf>,
-    /// Who may use it. Without any, everybody on this machine; then the address has to be of this machine only.
+    /// The tokens that permit access. Without tokens, everybody on this machine has access, and the address must be a
+    /// loopback address.
     pub tokens: Tokens,
     /// The longest body of a request: 1 MiB.
     pub max_body_bytes: usize,
-    /// The maximum number of connections: 256. A further one takes the slot of one that is idle, and waits if none is.
+    /// The maximum number of connections: 256. A further connection replaces an idle one, or waits until one is idle.
     pub max_connections: usize,
-    /// The maximum number of connections of one client's address: 128. A further one takes the slot of the address's oldest idle
-    /// one, and is refused if none is idle.
+    /// The maximum number of connections of one client's address: 128. A further connection replaces the address's
+    /// oldest idle one, or is refused if no connection is idle.
     pub max_connections_per_address: usize,
-    /// How many of them may watch events: 64.
+    /// The maximum number of clients that watch events: 64.
     pub max_watchers: usize,
-    /// How many requests a client's address may send in a second in the long run: 1,000; twice as many at once.
+    /// The maximum average number of requests per second from a client's address: 1,000; bursts may have twice as many.
     pub max_requests_per_second: u32,
-    /// How long a client may take to send headers, or a body: 10 s.
+    /// The time limit for a client to send headers, or a body: 10 s.
     pub receive_timeout: Duration,
-    /// How long a client may read nothing of its response: 30 s.
+    /// The time limit for a client that does not read its response: 30 s.
     pub send_timeout: Duration,
-    /// How long a switch may take to answer: 10 s.
+    /// The time limit for a switch to reply: 10 s.
     pub reply_timeout: Duration,
 }
 
@@ -96,13 +97,13 @@ pub enum NorthboundError {
          tokens (--northbound-tokens FILE), or an address of this machine, such as 127.0.0.1:8080"
     )]
     NoTokens(SocketAddr),
-    /// There is no folder with files to serve.
+    /// The files to serve are in no folder.
     #[error("the files to serve cannot be found: expected a folder, not {}", .0.display())]
     NoFolder(PathBuf),
     /// It cannot listen.
     #[error("the northbound interface cannot listen at {address}: {error}")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
         /// Why not.
         error: io::Error,
@@ -126,7 +127,7 @@ pub enum NorthboundError {
     BadTokens(PathBuf),
 }
 
-/// The shortest token that is taken from a file.
+/// The minimum length of a token in a file.
 const MIN_TOKEN_LENGTH: usize = 16;
 
 /// The word before a read-only token in a file.
@@ -135,13 +136,13 @@ const READ_ONLY: &str = "read-only";
 /// The access that a token permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
-    /// Requests that change nothing.
+    /// Permits only requests that change nothing.
     ReadOnly,
     /// All requests.
     Full,
 }
 
-/// The bearer tokens of those who may use the interface. Only their digests are kept, so that nothing can print them.
+/// The bearer tokens that permit access. Only their digests are kept, so that the tokens cannot be printed.
 #[derive(Clone, Default)]
 pub struct Tokens(Vec<([u8; 32], Access)>);
 
@@ -171,11 +172,11 @@ impl Tokens {
         self
     }
 
-    /// Reads the tokens in a file, one a line, with the word `read-only` before those that may only read; lines that begin with
-    /// `#`, and empty ones, are comments.
+    /// Reads the tokens in a file, one a line, with the word `read-only` before tokens that may only read; lines that
+    /// start with `#`, and empty lines, are comments.
     ///
     /// # Errors
-    /// Where the file cannot be read, others can read it, or it holds anything that is no token.
+    /// If the file cannot be read, others can read it, or a line is no valid token.
     pub fn read(path: &Path) -> Result<Self, NorthboundError> {
         let failed = |error| NorthboundError::ReadTokens {
             path: path.to_owned(),
@@ -200,13 +201,13 @@ impl Tokens {
         }
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the access that this token permits; `None` if it is not one of them. The time that it takes tells nothing of the tokens, as it depends on
-    /// digests.
+    /// Returns the access that this token permits; `None` if it is unknown. The time of the comparison reveals nothing
+    /// about the tokens, as digests are compared.
     pub(crate) fn access(&self, token: &str) -> Option<Access> {
         let digest = digest(token);
         let same = self.0.iter().filter(|(known, _)| *known == digest);
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_read_from_a_file_of_ones_own() {
+    fn tokens_are_read_from_a_private_file() {
         let tokens = file(
             "# for the scripts\n0123456789abcdef\n\n fedcba9876543210 \n",
             0o600,
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn read_only_tokens_are_marked() {
+    fn read_only_tokens_are_recognised() {
         let tokens = file(
             "0123456789abcdef\nread-only fedcba9876543210\n  read-only\t0f0f0f0f0f0f0f0f\nread-only-is-a-token\n",
             0o600,
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_cannot_be_right_are_refused_with_what_to_do() {
+    fn invalid_token_files_are_refused_with_advice() {
         for (text, mode, expected) in [
             ("0123456789abcdef", 0o640, "chmod 600"),
             ("", 0o600, "openssl rand"),

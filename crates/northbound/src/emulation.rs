@@ -1,7 +1,7 @@
-//! An emulated network: what requests may do to it, and their way to the thread that runs it.
+//! An emulated network: the requests that change it, and their queue to the thread that runs it.
 //!
-//! A network has one thread, and its time stands still unless that thread runs it. So requests wait in a queue, and the thread serves
-//! them when it can. One whose client has gone, or that has waited too long, is not carried out.
+//! A network has one thread, and its time stands still unless that thread runs it. So requests wait in a queue until
+//! the thread serves them. A request whose client has disconnected, or that has waited too long, is not carried out.
 
 use crate::error::ApiError;
 use axum::http::StatusCode;
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use urtica_wire::DatapathId;
 use utoipa::ToSchema;
 
-/// Requests that wait for the network. Further ones are refused.
+/// Maximum number of requests that wait for the network. Further requests are refused.
 const MAX_WAITING: usize = 16;
 
 /// An emulated network, as its thread gives it to requests.
@@ -29,32 +29,32 @@ pub trait EmulatedNetwork {
     /// If there is no such link.
     fn set_link(&mut self, number: usize, up: bool) -> Result<(), EmulationError>;
 
-    /// Starts or stops a switch. Nothing happens to one that runs, or has stopped, already.
+    /// Starts or stops a switch. Does nothing if the switch already runs, or is already stopped.
     ///
     /// # Errors
     /// If there is no such switch.
     fn set_switch(&mut self, id: DatapathId, runs: bool) -> Result<(), EmulationError>;
 
-    /// Makes a host ping another, by name, and waits for the answer.
+    /// Makes a host ping another, by name, and waits for the reply.
     ///
     /// # Errors
     /// If there is no such host.
     fn ping(&mut self, from: &str, to: &str) -> Result<PingResults, EmulationError>;
 
-    /// Makes every host ping every other, and waits for the answers.
+    /// Makes every host ping every other, and waits for the replies.
     ///
     /// # Errors
     /// If there are too many hosts.
     fn ping_all(&mut self) -> Result<PingResults, EmulationError>;
 
-    /// Has a host send packets to another, without waiting.
+    /// Makes a host send packets to another, without waiting.
     ///
     /// # Errors
-    /// If there is no such host, or too much traffic already.
+    /// If there is no such host, or too much traffic is running.
     fn start_traffic(&mut self, traffic: &EmulatedTraffic) -> Result<(), EmulationError>;
 }
 
-/// Why an emulated network does not do what a request asks.
+/// An error of a request to an emulated network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmulationError {
@@ -151,28 +151,28 @@ pub struct EmulatedTraffic {
     pub to: String,
     /// Their rate, in Mbit/s.
     pub mbit_per_s: u32,
-    /// For how long they are sent.
+    /// The time during which they are sent.
     pub time: Duration,
 }
 
 /// A request, for the network's thread.
 type Task = Box<dyn FnOnce(&mut dyn EmulatedNetwork) + Send>;
 
-/// The way of requests to an emulated network, for [`Northbound::emulation`](crate::Northbound::emulation).
+/// Sends requests to an emulated network, for [`Northbound::emulation`](crate::Northbound::emulation).
 #[derive(Clone)]
 pub struct Emulation(mpsc::Sender<Task>);
 
-/// The requests that wait for an emulated network, for its thread.
+/// The queue of requests to an emulated network, for its thread.
 pub struct EmulationRequests(mpsc::Receiver<Task>);
 
 impl Emulation {
-    /// A way to a network, and its other end.
+    /// Creates a queue and returns both ends.
     pub fn new() -> (Self, EmulationRequests) {
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
         (Self(sender), EmulationRequests(receiver))
     }
 
-    /// Has the network's thread do something.
+    /// Runs `act` on the network's thread and waits for the result.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
         deadline: Duration,
@@ -181,13 +181,13 @@ impl Emulation {
         let (respond, response) = oneshot::channel();
         let task: Task = Box::new(move |network| {
             if !respond.is_closed() {
-                // The client may go away meanwhile.
+                // The client may disconnect during the call.
                 let _ = respond.send(act(network));
             }
         });
         self.0.try_send(task).map_err(|_| {
             let refused = format!(
-                "{MAX_WAITING} requests wait for the network already, or it has ended: expected fewer at once"
+                "the network has ended, or {MAX_WAITING} requests are waiting for it: expected fewer at once"
             );
             ApiError::new(StatusCode::SERVICE_UNAVAILABLE, refused)
         })?;
@@ -200,7 +200,7 @@ impl Emulation {
             Err(_) => Err(ApiError::new(
                 StatusCode::GATEWAY_TIMEOUT,
                 format!(
-                    "the network has not done it within {deadline:?}; a command at its prompt keeps it busy, or its program does"
+                    "the network did not complete the request within {deadline:?}; its program, or a command at its prompt, keeps it busy"
                 ),
             )),
         }

@@ -1,4 +1,4 @@
-//! The response to a request that cannot be served: a status, and a sentence that says what was expected.
+//! The response to a request that cannot be served: a status, and a message that names the expected input.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};

@@ -1,7 +1,7 @@
 //! Events of switches, links and hosts for clients: a WebSocket like Ryu's, and server-sent events.
 //!
-//! **Bounds.** So many clients may watch; each is told how many events it missed when it is too slow, and let go when it reads
-//! nothing at all for a while.
+//! **Bounds.** The number of watching clients is limited. A client that is too slow is told the number of events that
+//! it missed; a client that stops reading is disconnected after a timeout.
 
 mod feed;
 mod websocket;

@@ -1,8 +1,9 @@
 //! Access and rate limits, which are checked before a request is handled.
 //!
-//! A page of another origin, open in the browser of somebody who can reach the interface, must not change anything, nor read
-//! anything after its name was made to point here (DNS rebinding). So a request that may change something, or that opens a
-//! WebSocket, is refused if its `Origin` is another one; and without tokens, `Host` has to be a name of this machine.
+//! A page of another origin, open in a browser that can reach the interface, must not change anything, nor read
+//! anything after its name was made to point here (DNS rebinding). So a request that may change something, or that
+//! opens a WebSocket, is refused if its `Origin` is another one; and without tokens, `Host` has to be a name of this
+//! machine.
 //!
 //! A token may permit reading alone. Then a request that may change something is refused, and each response has the header
 //! [`ACCESS`], so that clients can leave out requests that would be refused.
@@ -18,7 +19,7 @@ use axum::response::{IntoResponse, Response};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-/// Where a request comes from.
+/// The address of a request's client.
 #[derive(Clone, Copy)]
 pub(crate) struct Peer(pub SocketAddr);
 
@@ -115,7 +116,7 @@ fn check_access(access: Access, method: &Method, uri: &Uri) -> Result<(), ApiErr
     Err(ApiError::new(StatusCode::FORBIDDEN, refused))
 }
 
-/// Whether requests with this method only read (RFC 9110 section 9.2.1).
+/// Returns `true` if requests with this method only read (RFC 9110 section 9.2.1).
 fn is_safe(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn read_only_tokens_read() {
+    fn read_only_tokens_permit_only_reading() {
         for (method, path, may) in [
             (Method::GET, "/stats/switches", true),
             (Method::HEAD, "/api/v1/switches", true),
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_lose_their_ports() {
+    fn host_names_are_read_without_ports() {
         for (host, name) in [
             ("localhost:8080", "localhost"),
             ("localhost", "localhost"),

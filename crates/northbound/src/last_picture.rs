@@ -8,8 +8,8 @@ use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use urtica_topology::draw::{Network, Picture};
 
-/// The last network that was drawn, and its picture: clients that read the same network again and again have it laid out once, and
-/// only one network is laid out at a time.
+/// The last network that was drawn, and its picture: a network that clients read repeatedly is laid out once, and only
+/// one network is laid out at a time.
 #[derive(Clone, Default)]
 pub(crate) struct LastPicture(Arc<Mutex<Option<(Network, Bytes)>>>);
 
@@ -17,7 +17,8 @@ impl LastPicture {
     /// The picture of a network, as SVG.
     pub async fn of(&self, network: Network) -> Result<Bytes, ApiError> {
         let mut last = Arc::clone(&self.0).lock_owned().await;
-        // Laying out takes too long for the thread that serves all clients. If this client goes away, the guard stays until it is done.
+        // Laying out takes too long for the thread that serves all clients. If this client disconnects, the guard is
+        // held until it is done.
         let drawn = spawn_blocking(move || match &*last {
             Some((drawn, svg)) if *drawn == network => svg.clone(),
             _ => {

@@ -1,15 +1,16 @@
 //! The HTTP interface of a controller, for operators, scripts and dashboards.
 //!
-//! **What.** The paths of Ryu's REST applications, answered as Ryu answered them; an interface
-//! of its own below `/api/v1`, described by `/openapi.json`; events; metrics for Prometheus. `docs/northbound.md` is the guide.
+//! **What.** The paths of Ryu's REST applications, answered as Ryu answered them; Urtica's own interface below
+//! `/api/v1`, described by `/openapi.json`; events; metrics for Prometheus. `docs/northbound.md` is the guide.
 //!
 //! **Why it exists apart.** It alone needs an HTTP server. A controller without it compiles none of that.
 //!
-//! **How.** [`Northbound`] is a background program with a tokio runtime of its own, on one thread: it asks the controller's
-//! [`Network`](urtica_controller::Network), as any program does. It has no handler, so messages of switches do not pass through it.
+//! **How.** [`Northbound`] is a background program with its own tokio runtime on one thread: it queries the
+//! controller's [`Network`](urtica_controller::Network), as any program does. It has no handler, so messages of
+//! switches do not pass through it.
 //!
-//! **Bounds.** Connections, bodies, headers, requests per second, watchers, and what waits for each: [`NorthboundConfig`] has
-//! them. A reply of a switch is printed while it is sent, and at most four are held at a time.
+//! **Bounds.** Connections, bodies, headers, requests per second, watchers and their queues are limited: see
+//! [`NorthboundConfig`]. A reply of a switch is printed while it is sent, and at most four are held at a time.
 //!
 //! **Who may.** Only this machine, unless there are [`Tokens`]; and no page of another origin: the head of `guard.rs` says how.
 

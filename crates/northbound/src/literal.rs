@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Number, Value};
 
-/// How deep lists and objects may be nested in each other.
+/// Maximum depth of nested lists and objects.
 const DEEPEST: usize = 32;
 
 /// Why a body cannot be read.
@@ -21,7 +21,7 @@ pub(crate) struct LiteralError {
 /// Reads a body.
 ///
 /// # Errors
-/// If it is neither JSON nor a Python literal; with the position, and what was expected.
+/// If it is neither JSON nor a Python literal. The error has the position and the expected input.
 pub(crate) fn parse(text: &str) -> Result<Value, LiteralError> {
     let mut parser = Parser {
         text,
@@ -130,7 +130,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// A character by so many hexadecimal digits, or by two such codes that are halves of one.
+    /// Reads a character of `digits` hexadecimal digits, or a pair of surrogates.
     fn code(&mut self, digits: usize) -> Result<char, LiteralError> {
         let mut units = [self.hex(digits)?, 0];
         let is_first_half = (0xd800..0xdc00).contains(&units[0]);
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_where_and_what() {
+    fn errors_name_position_and_expected_input() {
         for (text, expected) in [
             (
                 "",
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_without_end_is_refused() {
+    fn deep_nesting_is_refused() {
         let text = "[".repeat(1_000_000);
         assert!(
             parse(&text)

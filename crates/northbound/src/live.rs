@@ -66,8 +66,8 @@ impl Live {
     }
 }
 
-/// Changes an interface while it runs, if its controller runs other programs, or other tokens are valid. Clones change the same
-/// interface.
+/// Changes a running interface, if its controller runs other programs or other tokens become valid. Clones change the
+/// same interface.
 ///
 /// ```no_run
 /// use urtica_northbound::{Northbound, NorthboundConfig, Tokens};
@@ -83,8 +83,8 @@ impl Live {
 pub struct NorthboundHandle(pub(crate) Arc<Live>);
 
 impl NorthboundHandle {
-    /// Sets the names of the programs that run, and their services. Clients that watch events are notified of links and hosts that
-    /// are gone with a service, and of those that a new one has found.
+    /// Sets the names and services of the running programs. Clients that watch events are notified of links and hosts
+    /// that are removed with a service, and of links and hosts that a new service has found.
     pub fn set_programs<S: Into<String>>(
         &self,
         names: impl IntoIterator<Item = S>,
@@ -101,8 +101,8 @@ impl NorthboundHandle {
         });
     }
 
-    /// Sets the settings that [`GET /api/v1/controller`](crate) shows to everybody who may read: there must be no secrets in
-    /// them.
+    /// Sets the settings that [`GET /api/v1/controller`](crate) shows to all clients that may read: they must contain
+    /// no secrets.
     pub fn set_settings(&self, settings: impl IntoIterator<Item = (String, Vec<String>)>) {
         let settings = settings.into_iter();
         *self.0.settings.write() = settings

@@ -12,13 +12,13 @@ use urtica_controller::Events;
 use urtica_services::{Discovery, DiscoveryEvent, DownReason};
 use urtica_topology::{DirectedLink, Topology};
 
-/// How long a lost link is kept.
+/// The time for which a lost link is kept.
 const KEPT: Duration = Duration::from_secs(600);
 
-/// Maximum number of lost links; further ones are not kept.
+/// Maximum number of lost links; further links are not kept.
 const MOST: usize = 4_096;
 
-/// Lost links, and when each was lost. Each is there in one direction, from its lower end.
+/// Lost links, with the time of each loss. Each is kept in one direction, from its lower end.
 #[derive(Default)]
 pub(crate) struct LostLinks(Mutex<BTreeMap<DirectedLink, Instant>>);
 
@@ -40,7 +40,7 @@ impl LostLinks {
                         (old, new) => old.is_none() && new.is_none(),
                     };
                     if !is_same {
-                        // Nobody knows whether these are still down.
+                        // It is unknown whether these are still down.
                         self.0.lock().clear();
                         events = new.as_ref().map(Discovery::events);
                         discovery = new;
@@ -60,7 +60,7 @@ impl LostLinks {
             DiscoveryEvent::LinkUp(link) => {
                 lost.remove(&lower(link));
             }
-            // One that was moved is somewhere else, and up.
+            // A link that was moved is up at another port.
             DiscoveryEvent::LinkDown { link, reason } if reason != DownReason::Moved => {
                 lost.retain(|_, since| now.duration_since(*since) < KEPT);
                 if lost.len() < MOST {
@@ -82,7 +82,7 @@ impl LostLinks {
     }
 }
 
-/// Never, where there is no discovery.
+/// Returns the next event of discovery; never returns without discovery.
 async fn next_of(events: &mut Option<Events<DiscoveryEvent>>) -> Option<DiscoveryEvent> {
     match events {
         Some(events) => events.next().await,

@@ -1,10 +1,10 @@
 //! `GET /metrics`: the page for Prometheus.
 //!
-//! **What.** The controller's counters as they are, summed by nobody; gauges of what waits; and of each port what its switch
-//! counts. Names begin with `urtica_` and end in their unit, or in `_total`; labels are those of Faucet, `dp_id`, `dp_name`, `port`.
+//! **What.** The controller's counters, without sums; gauges of queues; and the counters of each port. Names start with
+//! `urtica_` and end in their unit, or in `_total`; labels are those of Faucet, `dp_id`, `dp_name`, `port`.
 //!
-//! **How.** Each scrape reads the counters of the controller, and requests those of all ports (`metrics/port_counters.rs`), the
-//! only ones that are kept between scrapes.
+//! **How.** Each scrape reads the counters of the controller, and requests the counters of all ports
+//! (`metrics/port_counters.rs`), the only counters that are kept between scrapes.
 
 mod format;
 mod names;
@@ -52,7 +52,7 @@ async fn metrics(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
 /// The known counters of each switch's ports.
 pub(crate) async fn request_ports(app: &App, switches: &[Arc<SwitchInfo>]) -> Vec<Known> {
     let ids: Vec<_> = switches.iter().map(|info| info.datapath_id).collect();
-    // Waiting until a switch can take the request counts, too.
+    // The time until the request can be sent counts, too.
     let patience = app.config.reply_timeout * 2;
     let request = |id| {
         let network = app.network.clone();
@@ -226,8 +226,8 @@ const PORT_METRICS: [PortMetric; 8] = [
 ];
 
 impl Page {
-    /// What a switch counts of its ports, with the labels of each. A counter that it does not have is all ones (1.3.5 section 7.3.5.6), and
-    /// left out.
+    /// Adds a switch's counters of its ports, with the labels of each. Unsupported counters, which are all ones (1.3.5
+    /// section 7.3.5.6), are left out.
     pub fn port_stats(&mut self, ports: &[(Labels, PortStats)]) {
         for (name, help, value) in PORT_METRICS {
             let counted = ports.iter().filter(|(_, port)| value(port) != u64::MAX);
@@ -326,7 +326,7 @@ fn add_shards(page: &mut Page, app: &App) {
     page.histogram("shard_wakeup_duration_seconds", help, rows);
 }
 
-/// How long packet-ins took in each program; programs of one name together.
+/// Adds the times of packet-ins in each program; programs of one name share a histogram.
 fn add_programs(page: &mut Page, app: &App) {
     let mut by_name: BTreeMap<String, (Duration, Vec<(u64, u64)>)> = BTreeMap::new();
     for times in app.network.packet_in_times() {

@@ -1,4 +1,4 @@
-//! Metrics of a program that is no controller, such as a switch: `GET /metrics`, and nothing else.
+//! Serves the metrics of a program other than a controller, such as a switch: only `GET /metrics`.
 
 use crate::config::{NorthboundConfig, NorthboundError};
 use crate::metrics::{Format, Page};
@@ -13,10 +13,10 @@ use std::sync::Arc;
 use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
 
-/// The maximum number of connections: Prometheus, and who looks after it. One address may have half of them.
+/// The maximum number of connections: for Prometheus and its operators. One address may have half of them.
 const MAX_CONNECTIONS: usize = 16;
 
-/// Serves `GET /metrics` to anybody who reaches it.
+/// A server of `GET /metrics` without access control.
 pub struct MetricsServer {
     listener: TcpListener,
     address: SocketAddr,
@@ -31,7 +31,7 @@ impl MetricsServer {
     /// Listens.
     ///
     /// # Errors
-    /// [`NorthboundError::Listen`] where it cannot.
+    /// [`NorthboundError::Listen`] if it cannot listen.
     pub fn bind(address: SocketAddr) -> Result<Self, NorthboundError> {
         let failed = |error| NorthboundError::Listen { address, error };
         let listener = TcpListener::bind(address).map_err(failed)?;
@@ -47,10 +47,11 @@ impl MetricsServer {
         self.address
     }
 
-    /// Serves on threads of its own. `page` makes a page, one at a time; where it cannot, `None`, the client is told so (503).
+    /// Serves on its own threads. `page` makes a page, one at a time; if it returns `None`, the client gets the status
+    /// 503.
     ///
     /// # Errors
-    /// The system's, where it gives no threads.
+    /// If the system cannot start threads.
     pub fn start(
         self,
         page: impl Fn() -> Option<Page> + Send + Sync + 'static,

@@ -28,8 +28,9 @@ use urtica_services::{Discovery, Hosts};
 ///     .run(|_: &SwitchInfo| on_packet(|switch, packet| switch.forward(packet, PortNo::FLOOD)))?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-/// It listens from [`Northbound::bind`] on, and answers as soon as the controller runs. It has no handler, so it costs the
-/// messages of switches nothing; that packet-ins are timed for the metrics costs two readings of the clock for each read from a switch.
+/// It listens from [`Northbound::bind`] on, and responds as soon as the controller runs. It has no handler, so messages
+/// of switches are handled without it; timing packet-ins for the metrics costs two clock readings for each read from a
+/// switch.
 pub struct Northbound {
     config: NorthboundConfig,
     listener: TcpListener,
@@ -157,7 +158,7 @@ impl Northbound {
                 never = app.lost_links.follow(&app.live) => match never {},
             };
             if let Err(error) = served {
-                tracing::error!(%error, "the northbound interface has ended; the controller goes on");
+                tracing::error!(%error, "the northbound interface failed; the controller keeps running");
             }
         });
     }

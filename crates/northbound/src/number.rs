@@ -1,8 +1,9 @@
-//! Numbers as Ryu's scripts write them: `5`, `"5"`, `"0x5"`, and names of reserved ones, `"LOCAL"` or `"OFPP_LOCAL"`.
+//! Numbers as Ryu's scripts write them: `5`, `"5"`, `"0x5"`, and names of reserved numbers, `"LOCAL"` or
+//! `"OFPP_LOCAL"`.
 
 use serde_json::Value;
 
-/// A number, or text that Python's `int(text, 0)` takes.
+/// Reads a number, or text that Python's `int(text, 0)` accepts.
 pub(crate) fn integer(value: &Value) -> Option<u64> {
     match value {
         Value::Number(number) => number.as_u64(),
@@ -135,13 +136,13 @@ pub(crate) const QUEUES: Names = Names {
     names: &[("ALL", 0xffff_ffff)],
 };
 
-/// How much of a packet goes to the controller (1.3.5 section 7.2.5).
+/// The number of bytes of a packet that are sent to the controller (1.3.5 section 7.2.5).
 pub(crate) const MAX_LENS: Names = Names {
     prefix: "OFPCML_",
     names: &[("MAX", 0xffe5), ("NO_BUFFER", 0xffff)],
 };
 
-/// A buffer, or none.
+/// The ids of buffers, and the reserved id for no buffer.
 pub(crate) const BUFFERS: Names = Names {
     prefix: "OFP_",
     names: &[("NO_BUFFER", 0xffff_ffff)],

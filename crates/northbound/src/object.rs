@@ -4,7 +4,7 @@ use crate::error::ApiError;
 use crate::number::{Names, integer};
 use serde_json::{Map, Value};
 
-/// Continues a sentence about an unknown name with the one that was probably meant, if one of these resembles it.
+/// Returns the end of an error about an unknown name: the known name that was probably meant, if one resembles it.
 pub(crate) fn did_you_mean(name: &str, known: &[&str]) -> String {
     let meant = likely(name, known);
     meant.map_or_else(String::new, |meant| format!("; did you mean '{meant}'?"))
@@ -44,7 +44,7 @@ fn distance(from: &str, to: &str) -> usize {
 /// Longer keys resemble no field.
 const MAX_KEY: usize = 64;
 
-/// An object in a body, and where it is.
+/// An object in a body, and its position.
 pub(crate) struct Object<'a> {
     map: &'a Map<String, Value>,
     path: String,
@@ -87,7 +87,7 @@ impl<'a> Object<'a> {
         self.only_in("", known)
     }
 
-    /// [`Object::only`] for a part of which the sentence says where it is, such as " in OUTPUT".
+    /// Like [`Object::only`], with the position for the error, such as " in OUTPUT".
     pub fn only_in(&self, place: &str, known: &[&str]) -> Result<(), ApiError> {
         let unknown = |key: &&str| !known.contains(key);
         let Some(key) = self.map.keys().map(String::as_str).find(unknown) else {
@@ -176,7 +176,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// An object; an empty one where the field is left out.
+    /// Returns the object of a field, if the field is present.
     pub fn object(&self, key: &str) -> Result<Option<Object<'a>>, ApiError> {
         let value = self.get(key);
         value
@@ -184,7 +184,7 @@ impl<'a> Object<'a> {
             .transpose()
     }
 
-    /// A list of objects; none where the field is left out.
+    /// Returns a list of objects; an empty list if the field is missing.
     pub fn objects(&self, key: &str) -> Result<Vec<Object<'a>>, ApiError> {
         let list = match self.get(key) {
             None => return Ok(Vec::new()),

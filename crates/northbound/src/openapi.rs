@@ -70,7 +70,7 @@ enum Asked {
     Nothing,
     /// A schema of ours.
     Named(&'static str),
-    /// An object of Ryu's: an example tells its form.
+    /// An object of Ryu's, described by an example.
     Ryu(&'static str),
     /// Any JSON, such as this.
     Any(&'static str),
@@ -80,22 +80,22 @@ enum Asked {
 #[derive(Clone, Copy)]
 enum Answer {
     Nothing,
-    /// No content, which the status says.
+    /// No content, as its status says.
     NoContent,
-    /// Something is there now.
+    /// Something was created.
     Created,
-    /// Something is or will be gone.
+    /// Something is deleted, or will be.
     Accepted,
     One(&'static str),
     Many(&'static str),
     Texts,
     /// JSON of Ryu's.
     Ryu,
-    /// Something that is no JSON.
+    /// Content other than JSON.
     Other(&'static str),
 }
 
-/// A path: its method, purpose, body and answer. `?` begins the parameters of a query.
+/// A path: its method, purpose, body and answer. `?` starts the parameters of a query.
 type Operation = (HttpMethod, &'static str, &'static str, Asked, Answer);
 
 use HttpMethod::{Delete, Get, Post, Put};
@@ -369,7 +369,7 @@ fn content(schema: impl Into<RefOr<Schema>>) -> utoipa::openapi::Content {
 mod tests {
     use super::*;
 
-    /// The page's types of this interface are made of this file. `BLESS=1` writes it.
+    /// The page's types of this interface are generated from this file. `BLESS=1` writes it.
     #[test]
     fn the_page_knows_this_description() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../web/openapi.json");
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn each_operation_is_described_once_and_each_reference_leads_somewhere() {
+    fn each_operation_is_described_once_and_each_reference_resolves() {
         let document = serde_json::to_value(document()).unwrap();
         let paths = document["paths"].as_object().unwrap();
         let described: usize = paths

@@ -1,7 +1,7 @@
 //! A client of Open vSwitch's database (OVSDB, RFC 7047).
 //!
-//! A connection serves one HTTP request: it is opened, carries out a few transactions, and is closed. Nothing is cached, so
-//! settings that others change, such as by `ovs-vsctl`, are never out of date.
+//! A connection serves one HTTP request: it is opened, carries out a few transactions, and is closed. Nothing is
+//! cached, so settings that other clients change, such as `ovs-vsctl`, are never out of date.
 //!
 //! ```text
 //! address      tcp:HOST:PORT or unix:FILE

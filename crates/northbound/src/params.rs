@@ -27,18 +27,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
 }
 
 impl Params {
-    /// A parameter; `None` where the path ends before it.
+    /// Returns a parameter; `None` if the path ends before it.
     pub fn get(&self, key: &str) -> Option<&str> {
         let mut params = self.0.iter();
         params.find_map(|(name, value)| (name == key).then_some(value.as_str()))
     }
 
-    /// The switch that the path names.
+    /// Returns the switch that the path names.
     pub fn switch(&self) -> Result<DatapathId, ApiError> {
         parse_switch(self.get("dpid").unwrap_or_default())
     }
 
-    /// The switch that a path of Ryu's names which has 16 hexadecimal digits for it; the other forms are taken, too.
+    /// Returns the switch that a path of Ryu's names with 16 hexadecimal digits; the other forms are accepted, too.
     pub fn ryu_switch(&self) -> Result<DatapathId, ApiError> {
         self.hex_switch("switch_id")
     }
@@ -53,7 +53,7 @@ impl Params {
         }
     }
 
-    /// A number; `None` where the path ends before it.
+    /// Returns a number; `None` if the path ends before it.
     pub fn number(&self, key: &str) -> Result<Option<u32>, ApiError> {
         let Some(text) = self.get(key) else {
             return Ok(None);
@@ -66,7 +66,7 @@ impl Params {
 
 /// A datapath id: decimal, as Ryu has it, or `0x…`, 16 hexadecimal digits, or pairs of them with colons.
 pub(crate) fn parse_switch(text: &str) -> Result<DatapathId, ApiError> {
-    // Sixteen digits are decimal unless they begin with a zero, which no decimal number does.
+    // Sixteen digits are decimal unless they start with a zero, as no decimal number does.
     let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit())
         && !(text.len() == 16 && text.starts_with('0'));
     let parsed = match is_decimal {

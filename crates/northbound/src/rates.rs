@@ -1,4 +1,4 @@
-//! How many requests a client may send: token buckets by address.
+//! Limits the rate of each client's requests: token buckets by address.
 
 use crate::error::ApiError;
 use axum::http::StatusCode;
@@ -8,18 +8,18 @@ use std::net::IpAddr;
 use std::time::Instant;
 use urtica_log::{Rate, TokenBucket};
 
-/// How many requests each client's address has left: token buckets.
+/// The remaining requests of each client's address: token buckets.
 #[derive(Default)]
 pub(crate) struct Rates(Mutex<HashMap<IpAddr, TokenBucket>>);
 
-/// How many addresses are remembered. Those that have been quiet are forgotten first, which changes nothing for them.
+/// Maximum number of remembered addresses. Addresses with full buckets are forgotten first, which does not affect them.
 const MAX_ADDRESSES: usize = 4096;
 
 impl Rates {
-    /// Takes one request of an address.
+    /// Counts a request of an address.
     ///
     /// # Errors
-    /// Where it has none left.
+    /// If the address has used up its requests.
     pub fn take(&self, address: IpAddr, per_second: u32) -> Result<(), ApiError> {
         self.take_at(address, per_second, Instant::now())
     }
@@ -49,7 +49,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn an_address_gets_its_rate_whatever_others_do() {
+    fn each_address_has_its_own_rate() {
         let (rates, now) = (Rates::default(), Instant::now());
         let address = |last| IpAddr::V4(Ipv4Addr::new(192, 0, 2, last));
         for _ in 0..20 {
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_without_end_do_not_fill_the_memory() {
+    fn the_number_of_remembered_addresses_is_bounded() {
         let (rates, now) = (Rates::default(), Instant::now());
         let address = |number: u32| IpAddr::V4(Ipv4Addr::from_bits(number));
         let admitted =

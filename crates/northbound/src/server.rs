@@ -38,7 +38,7 @@ const MAX_READ_BYTES: usize = 2 * MAX_HEADER_BYTES;
 const SHARE_USED_UP: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
-/// How long accepting pauses where there are no file descriptors left.
+/// The pause of accepting if there are no file descriptors left.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Serves until it is dropped. The runtime, and all connections with it, ends with it.

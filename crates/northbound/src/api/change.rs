@@ -151,7 +151,7 @@ pub(super) async fn meter(
     confirm(&app, info.datapath_id, Message::MeterMod(meter_mod)).await
 }
 
-/// Asks a switch for a role, now and whenever it connects.
+/// Requests a role of a switch, now and each time that it connects.
 pub(super) async fn role(
     State(app): State<Arc<App>>,
     params: Params,
@@ -173,7 +173,7 @@ pub(super) async fn role(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The command of a body; the first one where it is left out.
+/// Returns the command of a body; by default, the first of `commands`.
 fn command<C: Copy>(body: &Object, commands: &[(&str, C)]) -> Result<C, ApiError> {
     let (first, _) = commands[0];
     let name = body.text_or("command", first)?;
@@ -201,7 +201,7 @@ fn parsed<T>(
 /// Sends a message, and waits until the switch has confirmed it.
 async fn confirm(app: &App, id: DatapathId, message: Message<'_>) -> Result<StatusCode, ApiError> {
     let deadline = app.config.reply_timeout * 2;
-    // The tables that a request names are meant, also where a filter has one to itself.
+    // A request's table numbers are the switch's, even if a filter has its own table.
     let network = app.network.for_stage(Stage::Observe);
     let message = std::slice::from_ref(&message);
     let confirmed = async {

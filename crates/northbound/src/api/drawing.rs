@@ -21,7 +21,7 @@ pub(super) async fn dot(State(app): State<Arc<App>>) -> Response {
     drawing("text/vnd.graphviz; charset=utf-8", dot.into())
 }
 
-/// A response that no page of another origin can show, and that runs nothing if a browser shows it.
+/// Builds a response that pages of other origins cannot show, and in which a browser runs no scripts.
 fn drawing(kind: &'static str, bytes: Bytes) -> Response {
     with_headers(kind, "no-store", bytes.into_response())
 }
@@ -48,7 +48,7 @@ fn host_of(host: &urtica_services::Host) -> Host {
     }
 }
 
-/// Each link once, and those that were lost a short while ago.
+/// Returns each link once, recently lost links included.
 fn links(app: &App) -> Vec<Link> {
     let Some(discovery) = app.discovery() else {
         return Vec::new();

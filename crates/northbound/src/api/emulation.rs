@@ -15,9 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use utoipa::ToSchema;
 
-/// The rates of traffic that a request may ask for, in Mbit/s, and what it gets if it names none.
+/// The permitted rates of traffic in Mbit/s, and the default.
 const MBIT_PER_S: (RangeInclusive<u32>, u32) = (1..=100, 10);
-/// The same for how long it is sent, in seconds.
+/// The permitted durations of traffic in seconds, and the default.
 const SECONDS: (RangeInclusive<u32>, u32) = (1..=600, 30);
 
 /// A link's new state.
@@ -184,7 +184,7 @@ fn emulation(app: &App) -> Result<&Emulation, ApiError> {
     })
 }
 
-/// How long a request may wait for the network, pings of all hosts included.
+/// Returns the time limit of a request to the network, pings of all hosts included.
 fn deadline(app: &App) -> Duration {
     app.config.reply_timeout * 2
 }
@@ -205,7 +205,7 @@ fn host(body: &Object, key: &str) -> Result<String, ApiError> {
     Ok(text.to_owned())
 }
 
-/// A number within bounds, or what stands for a missing one.
+/// Returns a number within bounds, or the default.
 fn within(
     body: &Object,
     key: &str,

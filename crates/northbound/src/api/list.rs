@@ -98,11 +98,11 @@ pub(super) async fn tables(State(app): State<Arc<App>>, params: Params) -> Liste
     Ok(Json(tables.into_iter().map(row).collect()))
 }
 
-/// How long a switch may take to answer who it is, and how its tables are compiled. The list of its tables waits for it,
-/// and is worth having without.
+/// The time limit for a switch's description and its tables' compiled forms. The list of tables waits for them, but is
+/// useful without.
 const FORM_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How a switch of Urtica's has compiled its tables. Others are not asked: they would log an unknown request.
+/// Requests the compiled forms of an Urtica switch's tables. Other switches would log an unknown request.
 async fn table_forms(app: &App, switch: DatapathId) -> BTreeMap<u8, String> {
     let network = app.network.with_deadline(FORM_TIMEOUT);
     let is_ours = match network.description(switch).await {
@@ -192,7 +192,7 @@ pub(super) async fn flows(
     }))
 }
 
-/// Writes a list, part by part. A client that has gone ends it.
+/// Writes a list in parts, until the client disconnects.
 async fn write_flows(sender: &Sender<Bytes>, reply: &Reply, names: &ProgramNames) {
     let (mut chunk, mut separator) = (b"[".to_vec(), "");
     for message in reply.messages() {
@@ -204,7 +204,7 @@ async fn write_flows(sender: &Sender<Bytes>, reply: &Reply, names: &ProgramNames
         };
         for entry in &entries {
             chunk.extend_from_slice(separator.as_bytes());
-            // Fails only for maps whose keys are no text.
+            // Fails only for maps with keys other than strings.
             let _ = serde_json::to_writer(&mut chunk, &FlowEntry::new(&entry, names));
             separator = ",";
         }

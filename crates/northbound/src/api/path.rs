@@ -34,7 +34,7 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    /// Those of a query.
+    /// Returns the ends that a query names.
     pub fn of(query: Result<Query<Self>, QueryRejection>) -> Result<Self, ApiError> {
         let Query(ends) = query.map_err(|error| {
             ApiError::new(
@@ -46,7 +46,7 @@ impl Ends {
     }
 }
 
-/// A shortest path; none where there is no way.
+/// Returns a shortest path, if the ends are connected.
 pub(super) async fn path(
     State(app): State<Arc<App>>,
     query: Result<Query<Ends>, QueryRejection>,

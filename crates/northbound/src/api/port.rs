@@ -1,4 +1,4 @@
-//! Ports, and what their switches have counted there: of one switch, and of all.
+//! Ports and their counters: of one switch, and of all switches.
 
 use super::list::Listed;
 use crate::app::App;

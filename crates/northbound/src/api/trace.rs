@@ -1,7 +1,7 @@
-//! The way of a packet between two hosts by the entries of the switches, each of which is asked for them.
+//! Traces a packet between two hosts by the entries of the switches on its way, which are requested from each.
 //!
-//! The packet goes through a pipeline of our own, as in `urtica trace`: it passes no switch, and no counter changes. What it does at one
-//! switch is followed over the links that discovery has found, until it is delivered, dropped, or sent to a controller.
+//! As in `urtica trace`, the packet is processed by our own pipeline: no switch receives it, and no counter changes. It
+//! is followed over the links that discovery has found, until it is delivered, dropped, or sent to a controller.
 
 use super::path::Ends;
 use crate::app::App;
@@ -32,10 +32,10 @@ use urtica_wire::{
 };
 use utoipa::ToSchema;
 
-/// A switch with more entries takes too long to load.
+/// Maximum number of entries of a switch: loading more takes too long.
 const MAX_ENTRIES: usize = 20_000;
 
-/// How often a packet and its copies pass a switch, and leave one, at most.
+/// Maximum number of times that a packet and its copies are processed by a switch, and sent by one.
 const MAX_HOPS: usize = 256;
 const MAX_OUTPUTS: usize = 4_096;
 
@@ -92,13 +92,13 @@ pub(crate) struct TraceOutput {
     to: Option<String>,
 }
 
-/// A packet that comes in by a port.
+/// A packet and the port that receives it.
 struct Arrival {
     at: PortId,
     packet: Packet,
 }
 
-/// What a pipeline does with a packet.
+/// A packet's passage through a pipeline.
 #[derive(Default)]
 struct Passage {
     hop: TraceHop,
@@ -226,7 +226,7 @@ async fn follow(
     Ok(trace)
 }
 
-/// Asks a switch for its entries, groups and meters.
+/// Requests the entries, groups and meters of a switch.
 async fn load(app: &App, id: DatapathId) -> Result<Loader, ApiError> {
     let info = app.switch(id)?;
     let mut loader = Loader::of_switch(info.version, info.ports.iter().cloned());
@@ -254,7 +254,7 @@ async fn load(app: &App, id: DatapathId) -> Result<Loader, ApiError> {
     Ok(loader)
 }
 
-/// What is asked of a switch.
+/// Returns the requests that are sent to a switch.
 fn parts(info: &SwitchInfo) -> Vec<MultipartRequestBody<'static>> {
     let mut parts = vec![MultipartRequestBody::Flow(FlowStatsRequest::default())];
     if info.version != Version::Of10 {

@@ -13,7 +13,7 @@ use urtica_services::{Discovery, DiscoveryEvent, Host, HostEvent, Hosts};
 use urtica_topology::{DirectedLink, PortId};
 use urtica_wire::{ErrorCode, PortReason, PortStatus};
 
-/// Something that has happened.
+/// An event that clients are notified of.
 pub(super) enum Happened {
     SwitchUp(Arc<SwitchInfo>),
     SwitchDown(Arc<SwitchInfo>),
@@ -58,7 +58,7 @@ impl Happened {
     }
 }
 
-/// Events as they come.
+/// The stream of events for one client.
 pub(super) struct Feed {
     app: Arc<App>,
     network: Events<NetworkEvent>,
@@ -84,7 +84,7 @@ impl Feed {
             news: VecDeque::new(),
             app,
         };
-        // The switches that are up come before links and hosts.
+        // Switches that are up are reported before links and hosts.
         while let Some(event) = feed.network.try_next() {
             feed.news.extend(from_network(event));
         }
@@ -98,7 +98,7 @@ impl Feed {
         feed
     }
 
-    /// The next event that clients are told of; `None` when the controller stops.
+    /// Returns the next event to report; `None` when the controller stops.
     pub async fn next(&mut self) -> Option<Happened> {
         loop {
             if let Some(happened) = self.news.pop_front() {
@@ -189,7 +189,7 @@ fn links(sources: &Sources) -> impl Iterator<Item = DirectedLink> {
     links.unwrap_or_default().into_iter()
 }
 
-/// Never, where there is no such service.
+/// Returns the next event of a service; never returns without the service.
 async fn next_of<T: Clone>(events: &mut Option<Events<T>>) -> Option<T> {
     match events {
         Some(events) => events.next().await,

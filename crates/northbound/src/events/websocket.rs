@@ -16,7 +16,7 @@ use tokio::time::{Instant, interval};
 /// The longest message that a client may send: the replies to calls are short.
 const MAX_MESSAGE_BYTES: usize = 64 << 10;
 
-/// How often a client is pinged. One that has not been heard for three times as long is gone.
+/// The interval of pings. A client that sends nothing for three intervals is disconnected.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 
 pub(super) async fn watch(
@@ -33,12 +33,12 @@ pub(super) async fn watch(
     let upgrade = upgrade
         .max_message_size(MAX_MESSAGE_BYTES)
         .max_frame_size(MAX_MESSAGE_BYTES);
-    // Before the client is told that it watches: it misses nothing from then on.
+    // Subscribes before the upgrade is confirmed: the client misses no later event.
     let feed = Feed::from_now_on(app);
     Ok(upgrade.on_upgrade(|socket| serve(feed, socket, place)))
 }
 
-/// Sends events to a client until it disconnects, or does not keep up.
+/// Sends events to a client until it disconnects or is too slow.
 async fn serve(mut feed: Feed, mut socket: WebSocket, _place: OwnedSemaphorePermit) {
     let mut pings = interval(PING_INTERVAL);
     let (mut heard, mut id) = (Instant::now(), 0_u64);
@@ -50,7 +50,7 @@ async fn serve(mut feed: Feed, mut socket: WebSocket, _place: OwnedSemaphorePerm
                 None => return,
             },
             received = socket.recv() => match received {
-                // The replies to calls, which Ryu's clients send, say nothing.
+                // Ryu's clients reply to calls; the replies have no information.
                 Some(Ok(_)) => { heard = Instant::now(); None }
                 _ => return,
             },
@@ -67,7 +67,7 @@ async fn serve(mut feed: Feed, mut socket: WebSocket, _place: OwnedSemaphorePerm
     }
 }
 
-/// The call that tells of an event; `None` for those that Ryu does not tell of.
+/// Returns the call that reports an event; `None` for events that Ryu does not report.
 fn call(feed: &Feed, happened: &Happened, id: &mut u64) -> Option<Message> {
     let method = match happened {
         Happened::SwitchUp(_) => "event_switch_enter",

@@ -3,7 +3,7 @@
 use urtica_controller::SwitchInfo;
 use urtica_wire::PortNo;
 
-/// A switch's counter: its name, without prefix and `_total`, and what it counts.
+/// Returns the metric of a switch's counter: its name, without prefix and `_total`, and its help text.
 pub(super) fn switch_metric(field: &'static str) -> (&'static str, &'static str) {
     match field {
         "received" => (

@@ -1,11 +1,11 @@
-//! The counters of all switches' ports, as a scrape finds them.
+//! The counters of all switches' ports, for a scrape.
 //!
-//! **What.** A scrape requests the counters of all switches at once and waits for the replies until one deadline. A switch that is late
-//! keeps its last counters, which have an age; its reply counts when it arrives.
+//! **What.** A scrape requests the counters of all switches at once and waits for the replies until one deadline. A
+//! late switch keeps its last counters, with their age, until its reply arrives.
 //!
-//! **How.** Each request is a task, which may outlive the scrape. A switch has at most one request. One scrape requests at a time; those
-//! that wait for it, and those that follow soon, use its result: the number of clients that scrape does not change how often switches are
-//! polled.
+//! **How.** Each request is a task, which may outlive the scrape. A switch has at most one request. One scrape requests
+//! at a time; scrapes that wait for it, or follow soon, use its result: the number of scraping clients does not affect
+//! how often switches are polled.
 
 use futures_util::future::join_all;
 use parking_lot::Mutex;
@@ -16,10 +16,10 @@ use tokio::time::timeout;
 use urtica_controller::RequestError;
 use urtica_wire::{DatapathId, PortStats};
 
-/// How long a scrape waits for all switches together: Prometheus waits 10 s for the page.
+/// The time that a scrape waits for all switches together: Prometheus waits 10 s for the page.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// Scrapes that follow each other sooner than this use the same replies.
+/// Scrapes within this interval share their replies.
 const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The counters of the ports of all switches. Clones share them.
@@ -41,8 +41,8 @@ pub(crate) struct Known {
 }
 
 impl PortCounters {
-    /// Requests the counters of these switches with `request`, and waits for the replies, for 2 s in all. Returns what is known of each
-    /// then, in the order of `ids`.
+    /// Requests the counters of these switches with `request`, and waits for the replies, for 2 s in all. Returns the
+    /// known counters of each, in the order of `ids`.
     pub(super) async fn collect<F>(
         &self,
         ids: &[DatapathId],
@@ -75,7 +75,7 @@ impl PortCounters {
         ids.iter().map(known).collect()
     }
 
-    /// Starts a request to each switch that has none, and forgets all other switches.
+    /// Starts a request to each of these switches without a pending one, and forgets all other switches.
     fn request_all<F>(
         &self,
         ids: &[DatapathId],
@@ -118,7 +118,7 @@ impl PortCounters {
 }
 
 impl Known {
-    /// Whether the switch owes a reply: to the request of this scrape, or to an earlier one.
+    /// Returns `true` if the switch has not replied to the request of this or an earlier scrape.
     pub fn owes_reply(&self) -> bool {
         self.is_mute || self.is_requested
     }
@@ -133,10 +133,10 @@ mod tests {
     use tokio::sync::{Barrier, oneshot};
     use urtica_wire::PortNo;
 
-    /// Longer than anything takes.
+    /// A timeout that never expires in a test.
     const LONG: Duration = Duration::from_secs(600);
 
-    /// Shorter than a switch that never replies takes.
+    /// A timeout that expires before a switch that never replies.
     const SHORT: Duration = Duration::from_millis(20);
 
     const NO_COUNTERS: PortStats = PortStats {
@@ -181,7 +181,7 @@ mod tests {
     }
 
     impl PortCounters {
-        /// Has the next scrape request again.
+        /// Makes the next scrape request the counters again.
         async fn let_time_pass(&self) {
             *self.last_round.lock().await = None;
         }
@@ -282,7 +282,7 @@ mod tests {
         };
         runtime().block_on(async {
             let port_counters = PortCounters::default();
-            // A round that has not become old, however long the test takes.
+            // A round that stays recent for any duration of the test.
             *port_counters.last_round.lock().await = Some(Instant::now() + LONG);
             for _ in 0..5 {
                 port_counters.collect(&ids(3), &request).await;

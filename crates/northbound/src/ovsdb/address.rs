@@ -27,7 +27,7 @@ impl FromStr for Address {
     }
 }
 
-/// Returns `true` for `HOST:PORT`, where an IPv6 address is in brackets.
+/// Returns `true` for `HOST:PORT`, with an IPv6 address in brackets.
 fn has_port(target: &str) -> bool {
     let Some((host, port)) = target.rsplit_once(':') else {
         return false;

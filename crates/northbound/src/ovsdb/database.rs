@@ -57,7 +57,7 @@ impl Database {
     /// Carries out operations in one transaction, all or none, and returns the result of each.
     ///
     /// # Errors
-    /// [`OvsdbError::Refused`] if the database rejects one; others if the connection fails.
+    /// [`OvsdbError::Refused`] if the database rejects an operation; other errors if the connection fails.
     pub async fn transact(&mut self, operations: Vec<Value>) -> Result<Vec<Value>, OvsdbError> {
         let count = operations.len();
         let late = OvsdbError::Late(self.address.clone());
@@ -83,7 +83,7 @@ impl Database {
             .await?;
         loop {
             let message = self.receive().await?;
-            // Databases ask whether their clients still answer.
+            // Databases check that their clients still respond.
             if message["method"] == "echo" {
                 let reply =
                     json!({"result": message["params"], "error": null, "id": message["id"]});

@@ -126,7 +126,8 @@ pub(super) fn parse_instructions<'a>(
     Ok(instructions)
 }
 
-/// Whether it is the type of an instruction, or resembles one and no action: the error then names the instruction.
+/// Returns `true` for the type of an instruction, or a name that resembles one and no action: the error then names the
+/// instruction.
 fn is_instruction(name: &str) -> bool {
     let is_action = ACTIONS.iter().any(|(known, ..)| *known == name);
     let names: Vec<_> = INSTRUCTIONS.iter().map(|(known, ..)| *known).collect();
@@ -171,7 +172,7 @@ fn set_field(object: &Object) -> Result<Field<'static>, ApiError> {
             .wrong("field", &expected)
             .example("\"field\": \"eth_dst\"")
     })?;
-    // With OFPVID_PRESENT, if it is to be set: not as in a match, where decimal numbers get it.
+    // The number must include OFPVID_PRESENT; only in matches is it added to decimal numbers.
     let kind = match Kind::of(field) {
         Kind::Vlan => Kind::Number,
         kind => kind,
@@ -194,7 +195,7 @@ fn bits(field: &Field) -> u128 {
     }
 }
 
-/// Prints a flow's instructions as Ryu does: those that apply actions as the actions themselves.
+/// Prints a flow's instructions as Ryu does: Apply-Actions as the actions themselves.
 pub(super) fn print_instructions(instructions: &List<Instruction>) -> Vec<Value> {
     let mut printed = Vec::new();
     for instruction in instructions {

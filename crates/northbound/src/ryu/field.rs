@@ -8,7 +8,7 @@ use crate::error::ApiError;
 use crate::number::{PORTS_13, integer, parse_integer};
 use crate::object::{Object, did_you_mean};
 
-/// How the value of a field is written.
+/// The notation of a field's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Port,
@@ -53,7 +53,7 @@ impl Kind {
         }
     }
 
-    /// The value of a field; `None` where it is not one.
+    /// Returns the field with this value; `None` if the value is invalid.
     pub fn parse(self, field: OxmField, value: &Value) -> Option<Field<'static>> {
         let (value, mask) = match (self, value) {
             (Self::Port, value) => (PORTS_13.number(value)?.into(), None),
@@ -80,7 +80,7 @@ impl Kind {
         }
     }
 
-    /// A mask, or how many of its bits are set from the left.
+    /// Reads a mask, or a prefix length.
     fn mask(self, text: &str) -> Option<u128> {
         let bits = match self {
             Self::Ipv4 => 32,
@@ -132,8 +132,8 @@ pub(super) fn unknown_field(
     ApiError::field(object.path(name), "no field of a match", &expected).example("\"in_port\": 1")
 }
 
-/// A VLAN id. Decimal ones are of tagged packets; hexadecimal ones have OFPVID_PRESENT themselves, or say that a packet is not
-/// tagged.
+/// Reads a VLAN id. A decimal id is for tagged packets; a hexadecimal id includes OFPVID_PRESENT, or is for untagged
+/// packets.
 fn parse_vlan(value: &Value) -> Option<(u128, Option<u128>)> {
     let text = match value {
         Value::String(text) => text.trim(),

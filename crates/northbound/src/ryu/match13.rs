@@ -1,4 +1,4 @@
-//! Matches of OpenFlow 1.3: OXM's names, and those of 1.0 for the fields that it had.
+//! Matches of OpenFlow 1.3: fields have OXM's names, or those of 1.0.
 
 use super::field::{Kind, unknown_field};
 use crate::error::ApiError;

@@ -66,7 +66,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/stats/experimenter/{dpid}", post(experimenter))
 }
 
-/// Whether a request is a query although its method is POST: its body is a filter.
+/// Returns `true` if a request with the method POST is a query: its body is a filter.
 pub(crate) fn is_query(method: &Method, path: &str) -> bool {
     let filtered = ["/stats/flow/", "/stats/aggregateflow/"];
     let mut switches = filtered.iter().filter_map(|begin| path.strip_prefix(begin));
@@ -198,7 +198,7 @@ fn multipart(body: MultipartRequestBody<'_>) -> Message<'_> {
     })
 }
 
-/// As Ryu: a request that the switch's version does not have is 501.
+/// Refuses a request that the switch's version does not have with 501, as Ryu does.
 fn needs_13(info: &SwitchInfo, what: &str) -> Result<(), ApiError> {
     match info.version {
         Version::Of10 => Err(ApiError::not_in_version(format!(
@@ -257,7 +257,7 @@ fn print(
     })
 }
 
-/// Writes a list, part by part. A client that has gone ends it.
+/// Writes a list in parts, until the client disconnects.
 async fn write_rows(
     sender: &Sender<Bytes>,
     id: DatapathId,
@@ -273,7 +273,7 @@ async fn write_rows(
         };
         for row in rows {
             chunk.extend_from_slice(separator.as_bytes());
-            // Fails only for maps whose keys are no text.
+            // Fails only for maps with keys other than strings.
             let _ = serde_json::to_writer(&mut chunk, &row);
             separator = ", ";
         }
@@ -353,7 +353,8 @@ async fn clear_flows(State(app): State<Arc<App>>, params: Params) -> Answer {
     send_flow_mod(&app, &info, write::clear(info.version)).await
 }
 
-/// Tables are those that the request names, also where a filter has one to itself; all are all.
+/// Sends a flow mod. A request's table numbers are the switch's, even if a filter has its own table; `ALL` includes
+/// every table.
 async fn send_flow_mod(app: &App, info: &SwitchInfo, flow_mod: FlowMod<'_>) -> Answer {
     let is_of_all = flow_mod.table_id == TABLE_ALL;
     let message = Message::FlowMod(flow_mod);

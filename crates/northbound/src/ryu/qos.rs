@@ -368,7 +368,7 @@ async fn set_meter(State(app): State<Arc<App>>, params: Params, body: Body) -> A
     Ok(Json(rows))
 }
 
-/// A band of a meter that is kept for a switch; `None` for those of experimenters.
+/// Copies a band of a meter, to keep it for a switch; `None` for an experimenter's band.
 fn kept_band(band: MeterBand) -> Option<MeterBand<'static>> {
     match band {
         MeterBand::Drop { rate, burst_size } => Some(MeterBand::Drop { rate, burst_size }),

@@ -12,7 +12,7 @@ use urtica_wire::{
     TableFeatureProperty, TableFeatures, TableStats, Version,
 };
 
-/// How rows are printed.
+/// A printer of rows.
 #[derive(Clone, Copy)]
 pub(super) struct Printer {
     pub version: Version,
@@ -29,7 +29,7 @@ pub(super) enum Printed {
 }
 
 impl Printer {
-    /// Prints a reply; `None` for one that no path asks for.
+    /// Prints a reply; `None` if no path requests replies of its type.
     pub fn print(self, message: &Message, priority: Option<u16>) -> Option<Printed> {
         let rows = match message {
             Message::MultipartReply(part) => return self.print_part(&part.body, priority),
@@ -166,7 +166,7 @@ impl Printer {
 
     fn queue(self, queue: &QueueStats) -> Value {
         let mut printed = json!({
-            // A number even where it has a name, as Ryu prints it here.
+            // Ryu prints a number here even if the port has a name.
             "port_no": self.plain_port_no(queue.port_no.0),
             "queue_id": queue.queue_id,
             "tx_bytes": queue.tx_bytes,
@@ -184,7 +184,7 @@ impl Printer {
         }
     }
 
-    /// 1.0 does not tell how old a port is.
+    /// Adds a port's age, which 1.0 does not report.
     fn add_duration(self, printed: &mut Value, seconds: u32, nanoseconds: u32) {
         if self.version == Version::Of13 {
             printed["duration_sec"] = seconds.into();
@@ -212,7 +212,8 @@ impl Printer {
     }
 }
 
-/// The bits of a port's features as the version has them: 1.0 has fewer speeds, and what follows them is further down.
+/// Returns a port's features in the bits of the version: 1.0 has fewer speeds, so the features after them have lower
+/// bits.
 fn features_bits(version: Version, features: PortFeatures) -> u32 {
     let bits = features.bits();
     match version {
@@ -315,7 +316,7 @@ fn group_stats(group: &GroupStats) -> Value {
     })
 }
 
-/// The types of groups, and their bits and places in what groups can do.
+/// The types of groups, in the order of their bits and positions in group features.
 const GROUP_TYPES: [(GroupType, &str); 4] = [
     (GroupType::All, "ALL"),
     (GroupType::Select, "SELECT"),
@@ -509,7 +510,7 @@ fn table_ids(bytes: &[u8]) -> Vec<Value> {
     bytes.iter().map(|table| Value::from(*table)).collect()
 }
 
-/// OXM's headers (1.3.5 section 7.2.3.2), and after those of experimenters whose they are.
+/// Prints OXM headers (1.3.5 section 7.2.3.2); the experimenter's id follows an experimenter's header.
 fn oxm_ids(mut bytes: &[u8]) -> Vec<Value> {
     const BASIC: u16 = 0x8000;
     const EXPERIMENTER: u16 = 0xffff;

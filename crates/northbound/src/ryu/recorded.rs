@@ -1,4 +1,4 @@
-//! Bodies become the same messages, and answers the same JSON, as in Ryu: recorded by `tools/vectors/osken_ofctl.py`.
+//! Tests that bodies become Ryu's messages, and answers Ryu's JSON, as recorded by `tools/vectors/osken_ofctl.py`.
 
 use super::payload::Payloads;
 use super::read::{Printed, Printer};
@@ -87,7 +87,7 @@ fn sent(record: &Value) -> Vec<u8> {
 }
 
 #[test]
-fn bodies_become_what_ryu_sends() {
+fn bodies_become_ryus_messages() {
     let mut count = 0;
     for record in records(REQUESTS) {
         let (ours, ryus) = (sent(&record), bytes(&record));

@@ -1,6 +1,6 @@
 //! `/router/…`: the paths of Ryu's `rest_router`.
 //!
-//! A refusal has `result` and `details`, as in Ryu, besides the fields of other errors of this interface.
+//! A refusal has `result` and `details`, as in Ryu, in addition to the fields of other errors of this interface.
 
 use super::rule::{self, result, with_vlan};
 use crate::app::App;
@@ -42,7 +42,7 @@ impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         let status = self.0.status;
         let details = self.0.to_string();
-        // Fails only for maps whose keys are no text.
+        // Fails only for maps with keys other than strings.
         let mut told = serde_json::to_value(&self.0).unwrap_or_default();
         told["result"] = "failure".into();
         told["details"] = details.into();
@@ -61,7 +61,7 @@ fn switches(app: &App, params: &Params) -> Result<Vec<DatapathId>, ApiError> {
     })
 }
 
-/// The VLANs that a path names, of those that a switch has routers for.
+/// Returns the VLANs that a path names; for all, the VLANs that the switch has routers for.
 fn vlan_ids(
     router: &RestRouter,
     id: DatapathId,
@@ -90,7 +90,7 @@ async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
     Ok(Json(rows))
 }
 
-/// Addresses, and the routes whose gateways have been heard, as Ryu prints them.
+/// Prints addresses, and the routes with known gateways, as Ryu does.
 fn print(view: &RouterView) -> Map<String, Value> {
     let addresses = view.addresses.iter().map(|it| {
         let address = format!("{}/{}", it.address, it.subnet.length());
@@ -151,7 +151,7 @@ fn prefix_of(address: Ipv4Addr, length: u8) -> Option<Ipv4Prefix> {
     Ipv4Prefix::new(Ipv4Addr::from_bits(address.to_bits() & mask), length).ok()
 }
 
-/// An address and its subnet, whose length has to be given.
+/// Reads an address and its subnet, which must have a prefix length.
 fn parse_address(body: &Object, key: &str) -> Result<(Ipv4Addr, Ipv4Prefix), ApiError> {
     const EXPECTED: &str = "an IPv4 address with the length of its prefix";
     let parse = |text: &str| {

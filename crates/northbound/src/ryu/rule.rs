@@ -15,7 +15,7 @@ use urtica_wire::{DatapathId, Match};
 /// The word for all switches or all VLANs in a path, and for all rules in a body.
 pub(super) const ALL: &str = "all";
 
-/// The VLANs that Ryu takes.
+/// The VLANs that Ryu accepts.
 const VLAN_IDS: std::ops::RangeInclusive<u16> = 2..=4094;
 
 /// The fields of a rule's match.
@@ -30,7 +30,7 @@ const TYPES: [(&str, u16); 3] = [("ARP", 0x0806), ("IPv4", 0x0800), ("IPv6", 0x8
 /// Protocols by name.
 const PROTOCOLS: [(&str, u16); 4] = [("TCP", 6), ("UDP", 17), ("ICMP", 1), ("ICMPv6", 58)];
 
-/// The switches that a path names, of those that a program has.
+/// Returns the switches that a path names among a program's switches.
 pub(super) fn switches(
     params: &Params,
     program: &str,
@@ -43,7 +43,7 @@ pub(super) fn switches(
     let id = params.ryu_switch()?;
     match there.contains(&id) {
         true => Ok(vec![id]),
-        // As Ryu: not 404.
+        // Ryu does not use 404 here.
         false => Err(ApiError::new(
             StatusCode::BAD_REQUEST,
             format!("switch {id} is not connected: expected one that is, or all"),
@@ -51,7 +51,7 @@ pub(super) fn switches(
     }
 }
 
-/// All switches that a program has. None is an error, as with Ryu.
+/// Returns all switches of a program; an error if it has none, as in Ryu.
 pub(super) fn some_switches(
     program: &str,
     there: Vec<DatapathId>,
@@ -67,7 +67,7 @@ pub(super) fn some_switches(
     }
 }
 
-/// The VLAN that a path names: 0 for none, where the path ends before it; `None` for all.
+/// Returns the VLAN that a path names: 0 if the path names no VLAN; `None` for all.
 pub(super) fn vlan_id(params: &Params) -> Result<Option<u16>, ApiError> {
     let text = match params.get("vlan_id") {
         None => return Ok(Some(0)),
@@ -173,7 +173,7 @@ fn dl_type(body: &Object) -> Result<Option<u16>, ApiError> {
         Some(key) => body.text(key, "a type")?,
         None if ipv4.is_some() => "IPv4",
         None if ipv6.is_some() => "IPv6",
-        // Of both, and Ryu takes the older.
+        // Both have this field; Ryu chooses IPv4.
         None if of("ip_dscp").is_some() => "IPv4",
         None if nw_proto.is_some() => {
             return Err(ApiError::missing(
@@ -218,7 +218,7 @@ fn print_field(name: String, value: Value) -> (String, Value) {
         "dl_vlan" => integer(&value).map_or(value.clone(), Value::from),
         _ => with_prefix_length(&value).unwrap_or(value),
     };
-    // Of ARP, where the names are the same in 1.0.
+    // 1.0 has the same names for ARP's fields.
     let name = match name.as_str() {
         "arp_spa" => "nw_src".to_owned(),
         "arp_tpa" => "nw_dst".to_owned(),
@@ -227,7 +227,7 @@ fn print_field(name: String, value: Value) -> (String, Value) {
     (name, printed)
 }
 
-/// An address with how many of its bits count, in the place of a mask.
+/// Replaces the mask of an address by its prefix length.
 fn with_prefix_length(value: &Value) -> Option<Value> {
     let (address, mask) = value.as_str()?.split_once('/')?;
     let mask = match mask.parse::<Ipv4Addr>() {

@@ -66,7 +66,7 @@ async fn hosts(State(app): State<Arc<App>>, params: Params) -> Answer {
     ))
 }
 
-/// A switch as Ryu prints it. Reserved ports are none of its ports there.
+/// Prints a switch as Ryu does: without reserved ports.
 pub(crate) fn switch_json(info: &SwitchInfo) -> Value {
     let ports = info.ports.iter().filter(|port| !port.port_no.is_reserved());
     let ports = ports.map(|port| port_json(info.datapath_id, port));
@@ -98,7 +98,7 @@ pub(crate) fn host_json(network: &Network, host: &Host) -> Value {
     })
 }
 
-/// A port of which only the number is known, where its switch has left.
+/// Prints a port; only its number is known if its switch has disconnected.
 fn port_id_json(network: &Network, id: PortId) -> Value {
     let info = network.info(id.switch);
     match info.as_ref().and_then(|info| info.port(id.port_no)) {

@@ -1,16 +1,16 @@
-//! Objects whose field `type` determines which other fields they have: actions, instructions, meter bands.
+//! Objects whose field `type` determines their other fields: actions, instructions, meter bands.
 
 use crate::error::ApiError;
 use crate::object::{Object, did_you_mean};
 
-/// A type: its name, the fields that it has besides `type`, and how it is read.
+/// A type: its name, its fields besides `type`, and its reader.
 pub(super) type Type<P> = (&'static str, &'static [&'static str], P);
 
-/// Returns how to read an object, which must be of one of these types; `expected` and `example` are for the error.
+/// Returns the reader of an object, which must be of one of these types; `expected` and `example` are for the error.
 ///
 /// # Errors
-/// If it is of another type, or has a field that its type does not have: ignoring it would leave a default in place of what was
-/// meant.
+/// If it is of another type, or has a field that its type does not have: ignoring the field would silently use a
+/// default.
 pub(super) fn reader_of<P: Copy>(
     object: &Object,
     types: &[Type<P>],
@@ -39,7 +39,7 @@ mod tests {
     use serde_json::{Value, json};
     use std::collections::BTreeSet;
 
-    /// The types of one place, and what reading an object as one of them says.
+    /// The types of the objects in one place, and their reader.
     struct Place {
         types: Vec<(&'static str, &'static [&'static str])>,
         read: fn(&Value) -> Result<(), ApiError>,

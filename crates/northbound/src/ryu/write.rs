@@ -15,7 +15,7 @@ use urtica_wire::{
     MeterModCommand, Port, PortConfig, PortMod, PortNo, Role, TABLE_ALL, Version,
 };
 
-/// The fields of a body about a flow entry, in either version: Ryu ignored in 1.0 those that it does not have.
+/// The fields of a body about a flow entry, in either version: in 1.0, Ryu ignored fields of 1.3.
 const FLOW: [&str; 13] = [
     "dpid",
     "cookie",
@@ -68,7 +68,7 @@ pub(super) fn flow_mod<'a>(
     })
 }
 
-/// A cookie whose top byte, which says which program installed the entry, is free.
+/// Reads a cookie, whose top byte must be 0: it identifies the program that installed the entry.
 fn own_cookie(body: &Object) -> Result<u64, ApiError> {
     let cookie = body.number("cookie", 0)?;
     match cookie <= OWN_COOKIE_BITS {
@@ -125,7 +125,7 @@ pub(super) fn clear(version: Version) -> FlowMod<'static> {
     }
 }
 
-/// Which entries a body of `/stats/flow/…` and `/stats/aggregateflow/…` asks for.
+/// Reads the filter of entries in a body of `/stats/flow/…` and `/stats/aggregateflow/…`.
 pub(super) fn flow_filter(
     version: Version,
     body: &Object,
@@ -153,7 +153,7 @@ pub(super) fn flow_filter(
     Ok(FlowStatsRequest {
         out_group: body.named("out_group", &GROUPS, GROUP_ANY)?,
         cookie,
-        // A cookie without a program's number is that of whichever program.
+        // A cookie without a program's number matches the entries of every program.
         cookie_mask: match cookie <= OWN_COOKIE_BITS {
             true => cookie_mask & OWN_COOKIE_BITS,
             false => cookie_mask,
@@ -162,7 +162,7 @@ pub(super) fn flow_filter(
     })
 }
 
-/// The priority that such a body asks for. OpenFlow has no filter for it; Ryu's `-1` is none.
+/// Reads the priority to filter by. OpenFlow has no such filter; Ryu's `-1` is no filter.
 pub(super) fn priority_filter(body: &Object) -> Result<Option<u16>, ApiError> {
     let is_none = |value: &Value| {
         value.as_i64() == Some(-1) || value.as_str().is_some_and(|text| text.trim() == "-1")

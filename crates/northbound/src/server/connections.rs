@@ -1,8 +1,8 @@
-//! The open connections: how many there are, by client address, and which of them are idle.
+//! The open connections: their number by client address, and the idle ones.
 //!
-//! A connection is idle unless a request on it is being served: one that sends its headers slowly is idle, too. If a new
-//! connection has no slot, the one that has been idle longest is closed, so that clients who hold connections open keep
-//! nobody out.
+//! A connection is idle unless a request on it is being served: while it sends headers slowly it is idle, too. If a new
+//! connection has no slot, the connection that has been idle longest is closed, so that clients that hold connections
+//! open cannot exclude others.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;

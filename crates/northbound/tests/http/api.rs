@@ -1,4 +1,4 @@
-//! The interface of our own.
+//! Tests of Urtica's own interface.
 
 use crate::drawing;
 use crate::lab::{BOUND, Lab, config, wait};
@@ -99,7 +99,7 @@ fn reports_programs_panics_and_settings() {
 }
 
 #[test]
-fn a_switch_of_urtica_says_how_its_tables_are_compiled() {
+fn urtica_switches_report_the_forms_of_their_tables() {
     for version in Version::ALL {
         let lab = Lab::new("single,1", version, &["hub"]);
         let entry = json!({"flow": "priority=9,in_port=1,actions=drop"}).to_string();
@@ -113,7 +113,7 @@ fn a_switch_of_urtica_says_how_its_tables_are_compiled() {
 
 /// Else its tables would be shown only after the time that a switch has for any reply.
 #[test]
-fn tables_of_a_switch_that_does_not_say_who_it_is_are_shown() {
+fn shows_tables_of_a_switch_without_description() {
     let config = NorthboundConfig {
         reply_timeout: 10 * BOUND,
         ..config()

@@ -211,7 +211,7 @@ fn headers_have_the_same_bound_however_they_arrive() {
     }
 }
 
-/// A connection whose client has sent these bytes.
+/// Opens a connection and sends these bytes.
 fn open(lab: &Lab, begun: &str) -> TcpStream {
     let mut socket = TcpStream::connect(lab.address).unwrap();
     socket.set_read_timeout(Some(BOUND)).unwrap();
@@ -228,9 +228,9 @@ fn slow_connections_of_one_address_keep_no_client_out() {
     });
     let begun = ["", "GET /stats/switches HTTP/1.1\r\nHost:"];
     let slow: Vec<_> = (0..600).map(|at| open(&lab, begun[at % 2])).collect();
-    // The same address, too, has a connection as soon as it opens one.
+    // The same address, too, can open another connection.
     assert_eq!(lab.json("/stats/switches"), json!([1]));
-    // The oldest ones were closed for it, the newest are open.
+    // The oldest connections were closed for it, the newest are open.
     let mut slow = slow.into_iter();
     let mut oldest = slow.next().unwrap();
     assert_eq!(oldest.read(&mut [0]).unwrap(), 0);
@@ -276,7 +276,7 @@ fn deaf(lab: &Lab) -> TcpStream {
 fn stalled_clients_do_not_block_others() {
     let lab = lab(NorthboundConfig {
         send_timeout: Duration::from_secs(3),
-        // A busy machine takes long to tell so many entries.
+        // A busy machine needs long to list so many entries.
         reply_timeout: Duration::from_secs(120),
         ..config()
     });

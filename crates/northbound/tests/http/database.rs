@@ -61,7 +61,7 @@ impl Database {
         Some(tables.0["QoS"][uuid].clone().into())
     }
 
-    /// Has a port use the settings of another one.
+    /// Makes a port use the settings of another.
     pub fn share(&self, from: &str, to: &str) {
         let mut tables = self.tables.lock().unwrap();
         let ports = tables.0.get_mut("Port").unwrap();
@@ -143,8 +143,8 @@ impl Tables {
         uuid
     }
 
-    /// Carries out operations. References to rows of the same transaction become identifiers; a row that is still referred
-    /// to cannot be deleted.
+    /// Carries out operations. References to rows of the same transaction become identifiers; a referenced row cannot
+    /// be deleted.
     fn transact(&mut self, operations: &[Value]) -> Vec<Value> {
         let mut names = BTreeMap::new();
         let mut results: Vec<_> = operations
@@ -239,7 +239,7 @@ impl Tables {
     }
 }
 
-/// A value whose names of rows have become identifiers.
+/// Replaces names of rows by identifiers.
 fn named(value: &Value, names: &BTreeMap<String, String>) -> Value {
     match value {
         Value::Array(members) if members.first().is_some_and(|tag| tag == "named-uuid") => {

@@ -79,7 +79,7 @@ fn a_lost_link_is_dashed_until_it_is_found_again() {
 }
 
 #[test]
-fn without_services_and_switches_there_are_drawings_too() {
+fn draws_networks_without_services() {
     let lab = Lab::new("linear,2", Version::Of10, &["hub"]);
     let svg = drawn(&lab, SVG);
     assert!(svg.contains("2 switches, 0 hosts, 0 links"), "{svg}");
@@ -103,7 +103,7 @@ fn drawings_need_the_token() {
     }
 }
 
-/// Connects a switch of OpenFlow 1.0 whose local port has this name; it stays as long as the socket is open.
+/// Connects a switch of OpenFlow 1.0 whose local port has this name; it stays connected while the socket is open.
 pub fn connect(address: SocketAddr, name: &str) -> TcpStream {
     let mut socket = TcpStream::connect(address).unwrap();
     let mut port = [0; 48];
@@ -130,7 +130,7 @@ pub fn connect(address: SocketAddr, name: &str) -> TcpStream {
 }
 
 #[test]
-fn names_of_switches_are_text() {
+fn names_of_switches_are_escaped() {
     let lab = Lab::new("single,1", Version::Of13, &["hub"]);
     let _switch = connect(lab.switches, "<a b=\"'&>");
     wait("the switch is drawn", || {

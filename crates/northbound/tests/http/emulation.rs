@@ -1,4 +1,4 @@
-//! Requests to an emulated network: their way to its thread, and what is refused before.
+//! Tests of requests to an emulated network: those that reach its thread, and those refused before.
 
 use crate::lab::{Lab, config};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use urtica_northbound::{
 };
 use urtica_wire::{DatapathId, Version};
 
-/// A network that notes what it is asked.
+/// A network that notes its requests.
 #[derive(Default)]
 struct Noted(Vec<String>);
 
@@ -61,7 +61,7 @@ fn lab(config: NorthboundConfig) -> (Lab, EmulationRequests) {
     (lab, requests)
 }
 
-/// Serves requests while something runs; returns what the network noted.
+/// Serves requests while `act` runs; returns the network's notes.
 fn served(mut requests: EmulationRequests, act: impl FnOnce()) -> Vec<String> {
     let is_over = Arc::new(AtomicBool::new(false));
     let server = thread::spawn({
@@ -117,7 +117,7 @@ fn requests_are_carried_out_by_the_network() {
 }
 
 #[test]
-fn wrong_requests_do_not_reach_the_network() {
+fn invalid_requests_do_not_reach_the_network() {
     let (lab, requests) = lab(config());
     let noted = served(requests, || {
         for (path, body, expected) in [
@@ -194,7 +194,7 @@ fn busy_networks_refuse_excess_requests_and_run_none_late() {
     let response = lab.post("/api/v1/emulation/links/0", r#"{"up": false}"#);
     assert_eq!(response.status, 504, "{}", response.body);
     assert!(response.body.contains("within 100ms"), "{}", response.body);
-    // One waits already, though its client has gone.
+    // One request is waiting, though its client has disconnected.
     let statuses: Vec<u16> = (0..16)
         .map(|_| lab.get("/api/v1/emulation").status)
         .collect();
@@ -212,7 +212,7 @@ fn an_ending_network_answers_pending_requests() {
     let (lab, requests) = lab(config());
     let response = thread::scope(|scope| {
         let response = scope.spawn(|| lab.get("/api/v1/emulation"));
-        // Whether the request waits by then or comes later, it is answered at once.
+        // The request is answered at once, whether it is waiting or arrives later.
         thread::sleep(Duration::from_millis(20));
         drop(requests);
         response.join().unwrap()

@@ -16,7 +16,7 @@ fn connect(lab: &Lab) -> WebSocket<TcpStream> {
     tungstenite::client(url, socket).unwrap().0
 }
 
-/// Calls, until one of each of these has come.
+/// Reads calls, until one of each of these methods has arrived.
 fn calls(socket: &mut WebSocket<TcpStream>, mut methods: Vec<&str>) -> Vec<Value> {
     let mut calls = Vec::new();
     while !methods.is_empty() {
@@ -28,7 +28,7 @@ fn calls(socket: &mut WebSocket<TcpStream>, mut methods: Vec<&str>) -> Vec<Value
             "{{\"jsonrpc\": \"2.0\", \"id\": {}, \"result\": \"\"}}",
             call["id"]
         );
-        // It may be gone already.
+        // The server may have closed the connection.
         let _ = socket.send(Message::text(reply));
         methods.retain(|method| call["method"] != *method);
         calls.push(call);
@@ -76,7 +76,7 @@ fn the_websocket_calls_as_ryus_did() {
 fn leaving_and_returning_switches_are_reported() {
     let lab = Lab::new("single,1", Version::Of13, &["hub"]);
     let mut watcher = connect(&lab);
-    // A second connection with the same id takes the place of the first, which comes back.
+    // A second connection with the same id replaces the first, which reconnects.
     let mut impostor = TcpStream::connect(lab.switches).unwrap();
     let hello = [4, 0, 0, 8, 0, 0, 0, 1];
     let features = [

@@ -44,7 +44,7 @@ fn add(lab: &Lab, path: &str, body: Value, expected: &Value) {
 }
 
 #[test]
-fn a_single_tenant_as_in_the_book() {
+fn filters_a_single_tenant_as_in_the_book() {
     let lab = lab("single,3", Version::Of13);
     let status = |status| json!([{"switch_id": "0000000000000001", "status": status}]);
     assert_eq!(lab.json("/firewall/module/status"), status("disable"));
@@ -113,7 +113,7 @@ fn a_single_tenant_as_in_the_book() {
 }
 
 #[test]
-fn tenants_that_vlans_part_as_in_the_book() {
+fn vlans_separate_tenants_as_in_the_book() {
     let lab = lab("single,4", Version::Of13);
     enable(&lab);
     let of_vlan_2 = format!("{RULES}/2");
@@ -128,12 +128,12 @@ fn tenants_that_vlans_part_as_in_the_book() {
     let listed = json!([{"switch_id": "0000000000000001", "access_control_list": [{"vlan_id": 2, "rules": rules}]}]);
     assert_eq!(lab.json(&format!("{RULES}/all")), listed);
     assert_eq!(lab.json(&of_vlan_2), listed);
-    // No rule is for packets whatever their VLAN, nor for another.
+    // There is no rule for packets of any VLAN, nor of another VLAN.
     let none = json!([{"switch_id": "0000000000000001", "access_control_list": []}]);
     assert_eq!(lab.json(RULES), none);
     assert_eq!(lab.json(&format!("{RULES}/110")), none);
 
-    // For all VLANs that have rules, and for none.
+    // For all VLANs that have rules, and for packets of any VLAN.
     let mut of_two = success("Rule added. : rule_id=3");
     of_two["vlan_id"] = json!(2);
     let body = json!({"nw_dst": "10.0.0.9", "actions": "DENY"});
@@ -146,7 +146,7 @@ fn tenants_that_vlans_part_as_in_the_book() {
 }
 
 #[test]
-fn a_single_tenant_with_ipv6_as_in_the_book() {
+fn filters_a_single_tenant_with_ipv6_as_in_the_book() {
     let lab = lab("single,3", Version::Of13);
     enable(&lab);
     let (h1, h2) = ("fe80::200:ff:fe00:1", "fe80::200:ff:fe00:2");
@@ -180,7 +180,7 @@ fn rules_are_entries_of_the_switch_in_both_versions() {
             rule,
             &answered(json!([success("Rule added. : rule_id=1")])),
         );
-        // Where the log tells of it, it goes to the controller.
+        // A logged packet is sent to the controller.
         let actions = || -> Vec<_> {
             let entries = lab.json("/stats/flow/1")["1"].as_array().unwrap().clone();
             let of = |priority: u32| {
@@ -275,7 +275,7 @@ fn bad_requests_get_ryus_status_and_a_sentence() {
         assert_eq!(response.status, 400, "{body}: {response:?}");
         assert!(response.body.contains("rule_id is"), "{response:?}");
     }
-    // Nothing of this has left a rule behind.
+    // None of these requests has added a rule.
     let listed = lab.json(&format!("{RULES}/all"));
     assert_eq!(listed[0]["access_control_list"], json!([]));
 

@@ -8,10 +8,10 @@ use urtica_wire::Version;
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.venv/bin/schemathesis");
 const TOOL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/api-fuzz");
 
-/// How many requests for each path: `tools/api-fuzz` by itself sends many more.
+/// The number of requests for each path: run directly, `tools/api-fuzz` sends many more.
 const FEW: &str = "5";
 
-/// Has it send requests for the paths that a regular expression finds, to the interface of these programs.
+/// Runs `tools/api-fuzz` on the interface of these programs, for the paths that match a regular expression.
 fn send_requests(programs: &[&str], paths: &str) {
     if !require::tool(PYTHON) {
         return;
@@ -34,7 +34,7 @@ fn described_requests_are_harmless() {
     send_requests(&programs, ".");
 }
 
-/// It forwards everything, as the firewall does, and cannot run beside it.
+/// The router forwards everything, as the firewall does, and cannot run with it.
 #[test]
 fn described_router_requests_are_harmless() {
     send_requests(&["rest_router"], "^/router");

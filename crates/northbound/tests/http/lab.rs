@@ -14,17 +14,17 @@ use urtica_northbound::{Northbound, NorthboundConfig};
 use urtica_topology::spec::TopologySpec;
 use urtica_wire::Version;
 
-/// Longer than anything takes; whoever waits this long has failed.
+/// The timeout of all waits, after which a test has failed.
 pub const BOUND: Duration = Duration::from_secs(120);
 
-/// How often hosts speak up.
+/// The interval at which hosts announce themselves.
 const ANNOUNCED_EVERY: Duration = Duration::from_secs(1);
 
 /// A controller, its interface, and a network.
 pub struct Lab {
     running: Option<Running>,
     pub address: SocketAddr,
-    /// Where switches connect.
+    /// The address that switches connect to.
     pub switches: SocketAddr,
     stop: Arc<AtomicBool>,
     net: Option<JoinHandle<()>>,
@@ -39,12 +39,12 @@ pub fn config() -> NorthboundConfig {
 }
 
 impl Lab {
-    /// A network of this plan whose switches speak this version, under these programs.
+    /// Creates a network of this plan and OpenFlow version, controlled by these programs.
     pub fn new(plan: &str, version: Version, programs: &[&str]) -> Self {
         Self::with(plan, version, programs, config(), |northbound| northbound)
     }
 
-    /// The same, set up in another way.
+    /// Like [`Lab::new`], with this configuration and set-up of the interface.
     pub fn with(
         plan: &str,
         version: Version,
@@ -55,7 +55,7 @@ impl Lab {
         Self::beside(Controller::new(), plan, version, programs, config, set_up)
     }
 
-    /// The same, beside what this controller has already.
+    /// Like [`Lab::with`], with a controller that has programs already.
     pub fn beside(
         controller: Controller,
         plan: &str,
@@ -164,7 +164,7 @@ impl Lab {
         let request = format!(
             "{method} {path} HTTP/1.1\r\n{host}Connection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
         );
-        // It may be answered before all of it is there.
+        // The response may arrive before the whole request is sent.
         let _ = socket.write_all(request.as_bytes());
         Response::read(&mut socket)
     }
@@ -204,7 +204,7 @@ pub struct Response {
 impl Response {
     pub fn read(socket: &mut TcpStream) -> Self {
         let mut bytes = Vec::new();
-        // A reset after the response is none of our business.
+        // A reset after the response does not matter.
         let _ = socket.read_to_end(&mut bytes);
         let text = String::from_utf8(bytes).unwrap();
         let (headers, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));

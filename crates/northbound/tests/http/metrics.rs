@@ -6,7 +6,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use urtica_wire::Version;
 
-/// The value of the row that begins like this.
+/// Returns the value of the row that starts with `row`.
 fn value(lab: &Lab, row: &str) -> Option<f64> {
     let page = lab.get("/metrics").body;
     let line = page.lines().find(|line| line.starts_with(row))?;

@@ -4,7 +4,7 @@ use crate::lab::{Lab, wait};
 use serde_json::{Value, json};
 use urtica_wire::Version;
 
-/// The entries of switch 1 but for those of the controller itself.
+/// Returns the entries of switch 1, except the controller's own.
 fn flows(lab: &Lab) -> Vec<Value> {
     let entries = lab.json("/stats/flow/1")["1"].as_array().unwrap().clone();
     entries
@@ -193,7 +193,7 @@ fn a_port_taken_down_is_reported_by_its_switch() {
 }
 
 #[test]
-fn with_a_filter_tables_are_those_that_a_request_names() {
+fn table_numbers_are_the_switchs_even_with_a_filter() {
     let lab = Lab::new("single,2", Version::Of13, &["security", "hub"]);
     for table in [0, 1] {
         let body = json!({"dpid": 1, "table_id": table, "priority": 9, "match": {"in_port": 1}});
@@ -452,7 +452,7 @@ fn fields_that_do_not_exist_are_refused_and_nothing_is_sent() {
     assert_eq!(entries(&lab.json("/stats/flow/1")), entries(&before));
 }
 
-/// How many entries there are.
+/// Returns the number of entries.
 fn entries(flows: &serde_json::Value) -> usize {
     flows["1"].as_array().unwrap().len()
 }

@@ -34,7 +34,7 @@ fn add(lab: &Lab, path: &str, body: Value, number: u32) {
     check(&lab.post(path, &body.to_string()), &told);
 }
 
-/// The entries of table 0 whose priority is not that of a table-miss entry: priority, match and actions.
+/// Returns the entries of table 0 except table-miss entries: priority, match and actions.
 fn entries(lab: &Lab) -> Vec<(u64, Value, Value)> {
     let entries = lab.json("/stats/flow/1")["1"].as_array().unwrap().clone();
     let in_first = |entry: &&Value| entry["table_id"] == 0 && entry["priority"] != 0;
@@ -53,7 +53,7 @@ fn entries(lab: &Lab) -> Vec<(u64, Value, Value)> {
 #[test]
 fn flows_get_a_queue_as_in_the_book() {
     let lab = lab();
-    // Everything goes on to the table of the programs that forward.
+    // All packets continue in the table of the forwarding programs.
     let default = (1, json!({}), json!(["GOTO_TABLE:1"]));
     assert_eq!(entries(&lab), std::slice::from_ref(&default));
     let match_ = json!({"nw_dst": "10.0.0.1", "nw_proto": "UDP", "tp_dst": "5002"});

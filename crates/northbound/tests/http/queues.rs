@@ -150,13 +150,13 @@ fn invalid_requests_change_nothing_and_name_what_was_expected() {
 fn answering(bytes: &'static [u8]) -> SocketAddr {
     database::serve(move |mut stream| {
         database::receive(&mut stream);
-        // Whoever has seen enough closes the connection first.
+        // The client may close the connection first.
         let _ = stream.write_all(bytes);
     })
 }
 
 #[test]
-fn a_database_that_fails_is_named_with_its_problem() {
+fn errors_name_the_failing_database_and_its_problem() {
     let lab = lab();
     let closed = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
@@ -204,7 +204,7 @@ fn a_silent_or_endless_database_does_not_hold_a_request() {
 }
 
 #[test]
-fn addresses_that_are_none_are_named() {
+fn errors_name_invalid_addresses() {
     let lab = lab();
     for (value, expected) in [
         ("\"ssl:127.0.0.1:6640\"", "'ssl:127.0.0.1:6640'"),

@@ -4,10 +4,10 @@ use std::env;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Whether a tool is installed: a name on the `PATH`, or a path. Prints one line where it is not.
+/// Returns `true` if a tool is installed: a name on the `PATH`, or a path. Prints one line if it is missing.
 ///
 /// # Panics
-/// Where it is missing and `CI=true`: there a skipped test would hide a broken set-up.
+/// If it is missing and `CI=true`, as a skipped test would hide a broken set-up.
 pub fn tool(name: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     let is_there = Path::new(name).is_file()

@@ -71,13 +71,13 @@ fn of_second_router(routes: &[Value]) -> Value {
 }
 
 #[test]
-fn three_routers_as_in_the_book() {
+fn connects_three_routers_as_in_the_book() {
     for version in Version::ALL {
         let lab = three_routers(version);
         let route = |id: u32, destination: &str, gateway: &str| json!({"route_id": id, "destination": destination, "gateway": gateway});
         let default = route(1, "0.0.0.0/0", "172.16.30.30");
         let to_h3 = route(2, "192.168.30.0/24", "192.168.10.20");
-        // Routes are told of once their gateways have answered: the routers find each other.
+        // Routes are listed once their gateways have replied: the routers find each other.
         let all = of_second_router(&[default.clone(), to_h3]);
         wait("the second router knows its gateways", || {
             lab.json(&path(2)) == all
@@ -99,7 +99,7 @@ fn three_routers_as_in_the_book() {
         let gone = lab.delete(&path(2), r#"{"route_id": "2"}"#);
         check(&gone, &answered(2, "failure", "Data is nothing."));
 
-        // An address stays in whose subnet a gateway is.
+        // An address with a gateway in its subnet stays.
         let kept = lab.delete(&path(3), r#"{"address_id": "all"}"#);
         let details =
             "Delete address [address_id=1], Skip delete (related route exist) [address_id=2]";
@@ -127,7 +127,7 @@ fn three_routers_as_in_the_book() {
 }
 
 #[test]
-fn tenants_that_vlans_part_as_in_the_book() {
+fn vlans_separate_tenants_as_in_the_book() {
     let lab = lab("linear,2", Version::Of13);
     for vlan_id in [2, 110] {
         for switch in [1_u32, 2] {
@@ -154,7 +154,7 @@ fn tenants_that_vlans_part_as_in_the_book() {
     assert_eq!(deleted.json()[0]["command_result"][0]["vlan_id"], 2);
     let left = json!([{"switch_id": "0000000000000001", "internal_network": [{}, network(110)]}]);
     assert_eq!(lab.json(&format!("{}/all", path(1))), left);
-    // For all VLANs that there are.
+    // For all existing VLANs.
     let added = lab
         .post(&format!("{}/all", path(1)), r#"{"address": "10.0.0.1/8"}"#)
         .json();
@@ -174,7 +174,7 @@ fn add_of_tenant(lab: &Lab, switch: u32, vlan_id: u16, body: &Value, details: &s
 }
 
 #[test]
-fn three_routers_of_two_tenants_as_in_the_book() {
+fn connects_three_routers_of_two_tenants_as_in_the_book() {
     let lab = lab("linear,3", Version::Of13);
     let networks = [
         (1, "172.16.10.1/24"),

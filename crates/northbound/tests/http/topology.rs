@@ -43,7 +43,7 @@ fn lists_switches_links_and_hosts_as_ryu_does() {
 }
 
 #[test]
-fn without_services_there_are_switches_alone() {
+fn lists_only_switches_without_services() {
     let lab = Lab::new("linear,2", Version::Of10, &["hub"]);
     assert_eq!(list(&lab, "switches").len(), 2);
     assert_eq!(list(&lab, "switches/00:00:00:00:00:00:00:02").len(), 1);

@@ -176,7 +176,7 @@ fn reports_drops_copies_and_loops() {
         (&json!(false), &json!(true))
     );
     assert_eq!(way["hops"].as_array().unwrap().len(), 256);
-    // With 200 copies each time: behind 4,096 outputs, nothing is followed.
+    // Each pass makes 200 copies: after 4,096 outputs, the trace ends.
     let copies = vec!["in_port"; 200].join(",");
     add(
         &lab,
