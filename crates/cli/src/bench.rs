@@ -1,4 +1,4 @@
-//! `urtica bench`: cbench's flags and lines, and further ones.
+//! `urtica bench`: cbench's flags and lines, and additional ones.
 
 mod network;
 mod output;
@@ -169,7 +169,7 @@ struct LoadArgs {
 
 #[derive(Args, Debug)]
 struct OutputArgs {
-    /// Write all figures as JSON; - for standard output, and nothing else there
+    /// Write all figures as JSON; - for standard output, which then has only JSON
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
     /// Write a self-contained HTML page with plots
@@ -190,7 +190,7 @@ struct VersusArgs {
     server_core: usize,
     #[command(flatten)]
     load: LoadArgs,
-    /// Write the comparison as JSON; - for standard output, and nothing else there
+    /// Write the comparison as JSON; - for standard output, which then has only JSON
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
 }
@@ -247,8 +247,8 @@ enum Expected {
     Any,
 }
 
-/// Runs the benchmark. A failure is reported in a sentence on standard error; the exit status is 0 only if the job was done
-/// and, where replies were checked, none was wrong, and 130 if it was interrupted.
+/// Runs the benchmark. A failure is reported by a message on standard error; the exit status is 0 only if the benchmark
+/// finished and all checked replies were valid, and 130 if it was interrupted.
 pub fn run(args: BenchArgs) -> ExitCode {
     let done = match args.command {
         Some(BenchCommand::Limit { listen }) => run_limit(&listen),
@@ -445,7 +445,7 @@ fn run_versus(args: &VersusArgs) -> Result<ExitCode, Error> {
     Ok(status(!args.load.verify || faultless, &stop))
 }
 
-/// A core for the load where the server has `server_core`.
+/// Returns a core for the load, other than `server_core`.
 fn other_core(server_core: usize) -> usize {
     usize::from(
         server_core == 0 && std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1),
@@ -532,7 +532,7 @@ impl LoadArgs {
 
 /// The output of lines and progress.
 struct Screen {
-    /// Standard output is JSON's alone, so lines go to standard error.
+    /// Whether lines are written to standard error, since standard output is only for JSON.
     json_alone: bool,
     debug: bool,
 }
@@ -546,12 +546,12 @@ impl Screen {
         if self.json_alone {
             complain(line);
         } else {
-            // A reader that has gone away, as in `| head`, is no failure of the benchmark.
+            // A closed pipe, as in `| head`, is no failure of the benchmark.
             let _ = writeln!(std::io::stdout(), "{line}");
         }
     }
 
-    /// A progress bar on a terminal; nothing elsewhere.
+    /// Returns a progress bar, which is shown only on a terminal.
     fn bar(&self, steps: u32) -> ProgressBar {
         if !std::io::stderr().is_terminal() {
             return ProgressBar::hidden();

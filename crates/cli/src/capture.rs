@@ -75,7 +75,7 @@ pub fn run(args: CaptureArgs) -> ExitCode {
     status::of(capture(args))
 }
 
-/// Why nothing could be recorded, or not all.
+/// An error that prevents or ends a recording.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(
@@ -149,7 +149,8 @@ fn tell(recorded: &Recorded, path: &str) {
     }
 }
 
-/// Becomes readable, and stays so, at the first SIGINT or SIGTERM. Another one ends the program at once, where it is stuck.
+/// Returns a socket that becomes and stays readable at the first SIGINT or SIGTERM. A second signal ends a stuck
+/// program at once.
 fn stop_on_signals() -> io::Result<UnixStream> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let (stop, write) = UnixStream::pair()?;

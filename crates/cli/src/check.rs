@@ -21,8 +21,8 @@ pub struct CheckArgs {
     /// The file for urtica run --config.
     #[arg(value_name = "FILE", required_unless_present = "schema")]
     file: Option<PathBuf>,
-    /// Ask the running controller, at the socket that the file names with 'control', what the file would change: programs, and
-    /// each switch's flow entries. Nothing is changed.
+    /// Print the changes that the file would make in the running controller, to programs and to each switch's flow
+    /// entries, without making them. The controller is queried at the file's 'control' socket.
     #[arg(long, conflicts_with = "schema")]
     dry_run: bool,
     /// Print the file's JSON Schema, for editors.

@@ -44,7 +44,7 @@ impl Effective {
     /// Combines the sources.
     ///
     /// # Errors
-    /// Those of [`Sources::load`].
+    /// As for [`Sources::load`].
     pub fn load(sources: &Sources) -> Result<Self, LoadError> {
         let mut loaded = sources.load()?;
         Ok(Self {
@@ -62,7 +62,7 @@ impl Effective {
         }
     }
 
-    /// Whether a program has this option.
+    /// Returns `true` if a program has this option.
     pub fn is_of_program(&self, option: &str) -> bool {
         self.loaded.program_options.contains(option)
     }
@@ -70,7 +70,7 @@ impl Effective {
     /// Refuses settings with which the controller cannot start.
     ///
     /// # Errors
-    /// All that are in the file, with their places; otherwise the first one.
+    /// All invalid settings of the file, with their positions; otherwise the first one.
     pub fn check_settings(&self) -> Result<(), LoadError> {
         let refused = self.run_args().map(RunArgs::refused);
         self.loaded.refuse(refused.unwrap_or_default())

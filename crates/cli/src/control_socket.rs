@@ -26,13 +26,13 @@ fn id_of(file: &Path) -> Option<(u64, u64)> {
     Some((metadata.dev(), metadata.ino()))
 }
 
-/// Listens there, for this user alone. A socket that is there is replaced, and nothing else.
+/// Listens at this path, for this user alone. Replaces an existing socket, but no other file.
 ///
 /// # Errors
-/// The system's.
+/// The system's error.
 pub fn bind(file: &Path) -> io::Result<(UnixListener, ControlSocket)> {
     remove_socket(file)?;
-    // For this user alone, from the beginning.
+    // From its creation, only this user may connect.
     let mask = rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
     let listener = UnixListener::bind(file);
     rustix::process::umask(mask);
@@ -45,7 +45,7 @@ pub fn bind(file: &Path) -> io::Result<(UnixListener, ControlSocket)> {
     Ok((listener, socket))
 }
 
-/// Removes a socket, and nothing else.
+/// Removes a socket, but no other file.
 fn remove_socket(file: &Path) -> io::Result<()> {
     match fs::symlink_metadata(file).is_ok_and(|it| it.file_type().is_socket()) {
         true => fs::remove_file(file),

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn hex_may_be_cut_up_in_any_way() {
+    fn hex_may_be_split_anywhere() {
         let barrier = "OFPT_BARRIER_REQUEST (xid=0x1):\n";
         let cut_up: [&[&str]; 3] = [
             &["0112000800000001"],
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn other_input_is_refused_with_a_sentence() {
+    fn other_input_is_refused_with_a_message() {
         let (outcome, _) = decode_words(&["0"]);
         let sentence = "the input has an odd number of hex digits; expected two for each byte";
         assert_eq!(outcome, Err(sentence.to_owned()));

@@ -1,8 +1,8 @@
 //! `urtica demo`: a network with loops and its controller, live in one process.
 //!
 //! [`lab`] has the network: hosts send [`traffic`] and [`pings`], a [`meter`] measures, and [`names`] describes events.
-//! [`story`] decides what happens when. [`plain`] prints it line by line; [`live`] shows it: [`view`] draws, on the [`map`]
-//! of the network, and [`keys`] control it. With `--web`, [`web`] has a browser show it instead.
+//! [`story`] is the script. [`plain`] prints it line by line; [`live`] shows it: [`view`] draws, on the [`map`] of the
+//! network, and [`keys`] control it. With `--web`, [`web`] shows it in a browser instead.
 
 mod keys;
 mod lab;

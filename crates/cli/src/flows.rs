@@ -1,4 +1,4 @@
-//! `urtica flows`: looks into a switch and changes it, in the words of `ovs-ofctl`.
+//! `urtica flows`: queries and changes a switch, in the syntax of `ovs-ofctl`.
 
 mod rows;
 
@@ -38,7 +38,7 @@ pub struct FlowsArgs {
 enum Verb {
     /// Print the switch's description and ports.
     Show(Target),
-    /// Print the flow entries, or those within MATCH, which may also name a table.
+    /// Print the flow entries, or only entries within MATCH, which may also name a table.
     #[command(visible_alias = "dump-flows")]
     Dump {
         #[command(flatten)]
@@ -100,7 +100,8 @@ struct Changes {
     /// Entries to add, change or delete, as in 'priority=10,in_port=1,actions=output:2'.
     #[arg(value_name = "TEXT")]
     texts: Vec<String>,
-    /// Read more from this file, one per line; - for standard input. Blank lines and lines that begin with # are ignored.
+    /// Read more from this file, one per line; - for standard input. Blank lines and lines that start with # are
+    /// ignored.
     #[arg(short, long, value_name = "FILE|-")]
     file: Option<PathBuf>,
 }
@@ -143,7 +144,7 @@ enum Error {
     Output(#[from] io::Error),
 }
 
-/// The first errors in full, and how many more there were.
+/// Formats the first errors in full, and the number of the others.
 fn refusals(all: &[(String, Refusal)]) -> String {
     const TOLD: usize = 10;
     let told = all.iter().take(TOLD);
@@ -273,7 +274,7 @@ impl FlowsArgs {
         send_all(&mut client, &messages)
     }
 
-    /// Like `change`, with `all` if there are no texts.
+    /// Like `change`, with `all` if `texts` is empty.
     fn change_or_all(
         &self,
         changes: &Changes,

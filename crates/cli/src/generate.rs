@@ -59,7 +59,7 @@ pub fn man<C: CommandFactory>(args: &ManArgs) -> ExitCode {
     status::of(write_pages(&command, &args.directory))
 }
 
-/// Writes the page of a command, and those of its subcommands.
+/// Writes the pages of a command and its subcommands.
 fn write_pages(command: &Command, directory: &Path) -> Result<(), GenerateError> {
     let failed = |path: &Path| {
         let path = path.to_owned();

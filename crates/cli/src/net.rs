@@ -39,10 +39,10 @@ Without --ping-all and --seconds it takes Mininet's commands: at a prompt, or fr
 Topologies: single,N linear,N[,HOSTS] tree,depth=D,fanout=F torus,X,Y fattree,K ring,N mesh,N file:PATH. \
 Hosts are h1, h2, … with the addresses 10.0.0.1, 10.0.0.2, …";
 
-/// How long switches may take to connect.
+/// The time limit for switches to connect.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long a controller may take to configure the switches.
+/// The time limit for a controller to configure the switches.
 const TOLD_WITHIN: Duration = Duration::from_millis(300);
 
 /// The hint if a network has loops and hosts do not reach each other.
@@ -54,7 +54,7 @@ const LOOPS: &str =
 const NOTHING_TO_SERVE: &str = "--northbound is the interface of the network's controller, in real time: expected --apps, as in \
      --apps discovery,hosts,l2, and no --simulated";
 
-/// How often to check whether to end, and for requests of the page.
+/// The interval of checks for the end, and for requests of the page.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Options of `urtica net`.
@@ -236,7 +236,7 @@ impl ShowArgs {
         Ok((net, served))
     }
 
-    /// Starts the controller where it serves HTTP; gives it back where it does not.
+    /// Starts the controller if it serves HTTP; otherwise returns it.
     #[cfg(feature = "northbound")]
     fn serve(
         &self,
@@ -294,7 +294,7 @@ impl ShowArgs {
         self.controller.is_some() || !self.apps.is_empty()
     }
 
-    /// How long to wait for a controller.
+    /// Returns the time to wait for a controller.
     fn patience(&self) -> Duration {
         CONNECTED_WITHIN.min(self.end_of_time())
     }
@@ -312,7 +312,7 @@ impl ShowArgs {
     }
 }
 
-/// Whether there are more links than in a tree of the switches.
+/// Returns `true` if there are more links than in a tree of the switches.
 fn has_loops(plan: &Plan) -> bool {
     plan.links.len() >= plan.switches.len()
 }
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_or_a_simulation() {
+    fn parses_a_network_or_a_simulation() {
         let args = parse(&["tree,depth=2,fanout=3", "--ping-all", "--pcap=s1,h1=x.pcap"]).unwrap();
         assert!(args.command.is_none() && args.show.ping_all);
         assert_eq!(
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_what_was_expected() {
+    fn errors_name_the_expected_input() {
         for (arguments, expected) in [
             (&[][..], "required"),
             (&["star,3"], "is not a topology"),
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_error_for_an_unknown_program_and_an_unknown_link() {
+    fn unknown_programs_and_links_are_refused() {
         for (arguments, expected) in [
             (
                 &["single,2", "--apps=l9"][..],

@@ -21,11 +21,11 @@ pub struct NorthboundArgs {
         value_parser = parse_address
     )]
     northbound: Option<SocketAddr>,
-    /// Require one of the bearer tokens in this file, one per line, with `read-only` before those that may change nothing; necessary
-    /// if other machines can reach ADDR.
+    /// Require one of the bearer tokens in this file, one per line, with `read-only` before tokens that may only read;
+    /// necessary if other machines can reach ADDR.
     #[arg(long, value_name = "FILE", requires = "northbound")]
     northbound_tokens: Option<PathBuf>,
-    /// Serve the files in DIR below /static/, to everybody who can reach ADDR.
+    /// Serve the files in DIR below /static/, even to clients without a token.
     #[arg(long, value_name = "DIR", requires = "northbound")]
     northbound_static: Option<PathBuf>,
 }
@@ -44,7 +44,7 @@ pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
 }
 
 impl NorthboundArgs {
-    /// Those of an interface at this address, without tokens.
+    /// Returns the options of an interface at this address, without tokens.
     pub fn at(address: SocketAddr) -> Self {
         Self {
             northbound: Some(address),
@@ -88,7 +88,7 @@ impl NorthboundArgs {
         Ok(tokens.transpose()?.unwrap_or_default())
     }
 
-    /// Has an interface that runs use the tokens of these options.
+    /// Sets the tokens of a running interface to those of these options.
     pub fn set_tokens(&self, handle: &NorthboundHandle) {
         // Without the option, the interface keeps running until a restart, as it is.
         if self.northbound.is_none() {
@@ -108,7 +108,7 @@ impl NorthboundArgs {
         services: &Services,
     ) -> Result<(Controller, Option<NorthboundHandle>), NorthboundError> {
         let Some(northbound) = self.bind(programs, services)? else {
-            warn_of_nobody_who_asks(programs);
+            warn_of_missing_interface(programs);
             return Ok((controller, None));
         };
         let handle = northbound.handle();
@@ -138,14 +138,14 @@ impl NorthboundArgs {
     }
 }
 
-/// Has an interface serve these programs from now on.
+/// Sets the programs of a running interface.
 pub fn set_programs(handle: &NorthboundHandle, names: &[String], services: &Services) {
     let (discovery, hosts) = (services.discovery.as_ref(), services.hosts.as_ref());
     handle.set_programs(names, discovery, hosts);
 }
 
-/// Some programs only carry out requests.
-fn warn_of_nobody_who_asks(programs: &[String]) {
+/// Warns about programs that only carry out requests, without an interface for requests.
+fn warn_of_missing_interface(programs: &[String]) {
     let asked = programs.iter().find(|name| name.starts_with("rest_"));
     if let Some(name) = asked {
         tracing::warn!(

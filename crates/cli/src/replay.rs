@@ -57,12 +57,12 @@ fn parse_speed(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Replays, and tells of each connection; the exit status is 1 where one failed, or differs in a test.
+/// Replays, and reports each connection; the exit status is 1 if one failed, or differs in a test.
 pub fn run(args: ReplayArgs) -> ExitCode {
     status::of_printed(replay(&args), |_| None)
 }
 
-/// Why nothing could be replayed.
+/// An error that prevents a replay.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("{path}: {error}")]

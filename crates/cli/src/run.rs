@@ -231,8 +231,8 @@ fn add_offloaded(
     }
 }
 
-/// The same for connections that a holder keeps: the kernel half is loaded at once, since it may have to go on with an earlier program's
-/// tables. Meanwhile the kernel answers, and listening sockets are kept.
+/// Like `add_later`, for connections that a holder keeps: the kernel half is loaded at once, since it may continue with
+/// an earlier program's tables. While it loads, the earlier kernel half answers, and listening sockets are kept.
 fn add_held(
     controller: Controller,
     args: &RunArgs,
@@ -263,7 +263,8 @@ fn add_held(
     }
 }
 
-/// Adds the program, which answers alone until a thread has loaded its kernel half: that takes seconds on a busy machine.
+/// Adds the program, which answers alone until a thread has loaded its kernel half, after up to seconds on a busy
+/// machine.
 fn add_later(
     controller: Controller,
     args: &RunArgs,
@@ -356,7 +357,7 @@ fn say_active(form: KernelForm, mode: Mode, tables: &str) {
     );
 }
 
-/// Logs why there is no kernel half: a warning, if it was requested.
+/// Logs the reason for the missing kernel half: a warning, if it was requested.
 fn say_inactive(offload: Offload, reason: &Unavailable) {
     match offload {
         Offload::Auto => tracing::info!("{}", inactive(reason)),

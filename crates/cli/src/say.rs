@@ -14,7 +14,7 @@ pub fn say_bare(text: impl Display) {
     let _ = write!(PipedOutput, "{text}").and_then(|()| PipedOutput.flush());
 }
 
-/// Standard output for long output: when its reader goes away, the program ends.
+/// Standard output for long output: the program ends when the pipe is closed.
 pub struct PipedOutput;
 
 impl Write for PipedOutput {

@@ -1,5 +1,6 @@
-//! A network in this process whose controller serves HTTP: the controller runs as `urtica run` does, on threads of its own, and the
-//! network's switches connect to it by a socket. Requests of the page act on the network, between two of its steps.
+//! A network in this process whose controller serves HTTP: the controller runs as in `urtica run`, on its own threads,
+//! and the network's switches connect to it by a socket. Requests of the page act on the network, between two of its
+//! steps.
 
 mod network;
 
@@ -49,7 +50,7 @@ impl Served {
         &self.address
     }
 
-    /// Whether traffic that requests have started continues.
+    /// Returns `true` while traffic that requests have started continues.
     pub fn has_traffic(&self, net: &Net) -> bool {
         self.traffic_ends.iter().any(|&end| end > net.now())
     }

@@ -69,7 +69,7 @@ pub struct SwitchArgs {
     /// Behaviour while no controller is connected.
     #[arg(long, value_enum, default_value = "secure")]
     fail_mode: FailModeArg,
-    /// How the flow tables are searched; the result is the same.
+    /// Form of the flow tables to forward by; all have equal results.
     #[arg(long, value_enum, default_value = "compiled")]
     forwarding: ForwardingArg,
     /// List the machine code of compiled tables in /tmp/perf-PID.map, so that perf(1) can name it.
@@ -96,7 +96,7 @@ pub struct SwitchArgs {
     /// forwarded.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// When changes to the state are on the disk: each second, or before the reply to a barrier, too.
+    /// When to write changes of the state to disk: each second, or also before the reply to a barrier.
     #[arg(
         long,
         value_enum,
@@ -131,7 +131,7 @@ enum SwitchCommand {
 enum StateSyncArg {
     /// Each second.
     Interval,
-    /// Each second, and before the reply to a barrier.
+    /// Each second, and before the reply to each barrier.
     Barrier,
 }
 
@@ -301,7 +301,7 @@ fn restore(switch: &mut Switch, state: &StateFile, now: Duration) {
 }
 
 impl SwitchArgs {
-    /// All ports by number. Those without one get the lowest that are left.
+    /// Returns all ports by number. Ports without a number get the lowest free numbers.
     fn numbered_ports(&self) -> Result<BTreeMap<PortNo, PortSpec>, ArgsError> {
         let mut ports = BTreeMap::new();
         for NumberedPort { number, spec } in &self.port {
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_get_the_numbers_that_are_left() {
+    fn ports_without_numbers_get_the_lowest_free_ones() {
         assert_eq!(
             ports(&["a", "b"]).unwrap(),
             ["1=afpacket:a", "2=afpacket:b"]
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_and_their_cores() {
+    fn reads_threads_and_their_cores() {
         let threads = |arguments: &[&str]| parse(arguments).unwrap().threads();
         assert_eq!(threads(&["a"]).unwrap(), Threads::for_this_machine());
         assert_eq!(threads(&["a", "--threads=0"]).unwrap(), Threads::default());
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_what_was_expected() {
+    fn errors_name_the_expected_input() {
         for (arguments, expected) in [
             (&[][..], "required"),
             (&["--port=eth0"], "expected NUMBER=KIND:NAME"),

@@ -1,10 +1,11 @@
-//! `urtica trace`: the way of a packet through a switch, table by table.
+//! `urtica trace`: traces a packet through a switch, table by table.
 //!
-//! The switch's entries are taken from it, or from files, into a pipeline of our own, which then reports each step. So it
+//! The entries, from the switch or from files, are loaded into our own pipeline, which then reports each step. So this
 //! works for any switch that can be queried, sends nothing through it, and changes none of its counters.
 //!
-//! The steps are those of the pipeline's plain form. The packet also goes through the compiled form, in a pipeline of its
-//! own: the template that finds its entry in each table is printed, and so is any difference between the two forms.
+//! The steps are those of the pipeline's plain form. The packet is also processed by the compiled form, in a separate
+//! pipeline: the template that finds its entry in each table is printed, and so is any difference between the two
+//! forms.
 
 mod compiled;
 mod compose;
@@ -32,8 +33,8 @@ pub struct TraceArgs {
     /// Read the entries from this switch: tcp:HOST[:PORT], ssl:HOST[:PORT], unix:FILE, or the name of an Open vSwitch bridge.
     #[arg(long, value_name = "SWITCH", required_unless_present = "flows")]
     switch: Option<SwitchName>,
-    /// Read the entries from this file, or - for standard input: flows, groups and meters, one per line, as for 'urtica flows
-    /// add'; group and meter lines begin with group_id= and meter=.
+    /// Read the entries from this file, or - for standard input: flows, groups and meters, one per line, as for 'urtica
+    /// flows add'; group and meter lines start with group_id= and meter=.
     #[arg(long, value_name = "FILE|-")]
     flows: Vec<PathBuf>,
     /// The packet's bytes in hex digits, from its Ethernet header on; only in_port, metadata and tun_id of FIELDS are then
@@ -50,7 +51,7 @@ pub struct TraceArgs {
     tls: TlsArgs,
 }
 
-/// Why nothing could be traced.
+/// An error that prevents a trace.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("'{text}': {error}")]
@@ -97,14 +98,14 @@ impl TraceArgs {
     fn execute(&self, out: &mut dyn Write) -> Result<(), Error> {
         let loader = self.loader()?;
         let packet = match self.packet()? {
-            // As the switch does for entries of 1.0.
+            // The switch does this for entries of 1.0.
             fragment if loader.is_of10() && is_fragment(fragment.frame()) => {
                 fragment.as_fragment_of10()
             }
             packet => packet,
         };
         let pipeline = loader.clone().finish(Some(packet.in_port))?;
-        // A pipeline of its own, so that no meter counts the packet twice.
+        // A separate pipeline, so that no meter counts the packet twice.
         let to_compile = loader.finish(Some(packet.in_port))?;
         let (passage, compiled) = Passage::new(to_compile, &packet).map_err(Error::Compile)?;
         let mut teller = Teller::new(&passage);
@@ -189,7 +190,7 @@ mod tests {
     use urtica_pipeline::Sink;
 
     #[test]
-    fn forms_that_differ_are_told_loudly_by_what_they_sent() {
+    fn differing_forms_are_reported_with_the_packets_they_sent() {
         let packet = Packet::new(PortNo(1), &[0xab; 14]);
         let mut sent = Outcome::default();
         sent.transmit(PortNo(2), &packet);

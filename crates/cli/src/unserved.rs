@@ -1,4 +1,4 @@
-//! In place of `served.rs`, in a program without the northbound interface.
+//! Replaces `served.rs` in a program without the northbound interface.
 
 use urtica_net::Net;
 use urtica_socket::Address;

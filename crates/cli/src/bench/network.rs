@@ -32,7 +32,7 @@ pub struct NetworkArgs {
     /// Use small networks and short runs, which only show that it works
     #[arg(long)]
     quick: bool,
-    /// Write one JSON object per figure to this file; - for standard output, and nothing else there
+    /// Write one JSON object per figure to this file; - for standard output, which then has only JSON
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
 }
@@ -54,7 +54,7 @@ enum Figure {
     Hops,
 }
 
-/// How much is done.
+/// The size of the measurements.
 #[derive(Clone, Copy, Debug)]
 struct Effort {
     is_quick: bool,
@@ -87,7 +87,7 @@ impl Reading {
     }
 }
 
-/// Measures, and tells.
+/// Measures, and writes the report.
 ///
 /// # Errors
 /// A message about a failed step.
@@ -128,7 +128,7 @@ impl Figure {
 }
 
 impl Effort {
-    /// One of two sizes.
+    /// Returns one of two sizes.
     fn either<T>(self, whole: T, quick: T) -> T {
         if self.is_quick { quick } else { whole }
     }
@@ -140,7 +140,7 @@ fn plan(spec: &str) -> Result<Plan, Error> {
     plan.map_err(failed)
 }
 
-/// A network whose control channels take no time.
+/// Returns the configuration of a network with control channels without delay.
 fn config() -> NetConfig {
     NetConfig {
         channel: ChannelConfig {
@@ -152,7 +152,7 @@ fn config() -> NetConfig {
     }
 }
 
-/// A network of this topology under the routing program, on which every host has been heard.
+/// Creates a network of this topology under the routing program, which has received packets of every host.
 fn routed(spec: &str) -> Result<Net, Error> {
     let mut net = Net::new(&plan(spec)?, config()).map_err(failed)?;
     let programs = ["discovery", "hosts", "routing"];
@@ -164,7 +164,7 @@ fn routed(spec: &str) -> Result<Net, Error> {
     Ok(net)
 }
 
-/// Anything that went wrong, in its own words.
+/// Converts any error by its message.
 fn failed(error: impl ToString) -> Error {
     Error::invalid(error.to_string())
 }

@@ -1,4 +1,4 @@
-//! Files that results go to. They are opened before anything is measured, so that one that cannot be written is reported first.
+//! Files for results. They are opened before the measurements, so that an unwritable file is reported first.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use urtica_bench::Error;
 
 use crate::bench::is_stdout;
 
-/// A place for a result, which is not there yet.
+/// The destination of a future result.
 pub struct Output(Place);
 
 enum Place {
@@ -16,7 +16,7 @@ enum Place {
     File(ResultFile),
 }
 
-/// A file whose contents are replaced at the first write. If it was created for this, and never written, it is removed.
+/// A file whose contents are replaced at the first write. If it was newly created and never written, it is removed.
 struct ResultFile {
     path: PathBuf,
     file: File,
@@ -43,7 +43,7 @@ impl Output {
         })))
     }
 
-    /// Whether it is standard output.
+    /// Returns `true` for standard output.
     pub fn is_stdout(&self) -> bool {
         matches!(self.0, Place::Stdout)
     }
@@ -51,7 +51,7 @@ impl Output {
     /// Writes a result, which replaces the earlier contents.
     ///
     /// # Errors
-    /// As the system says.
+    /// The system's error.
     pub fn write(self, content: &str) -> Result<(), Error> {
         match self.0 {
             Place::Stdout => io::stdout()

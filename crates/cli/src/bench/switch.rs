@@ -25,7 +25,7 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "NAME,...", required_unless_present_any = ["load", "flows_file"])]
     pipeline: Option<Workloads>,
     /// Read the entries from this file: flows, groups and meters, one per line, as for 'urtica flows add'; group and
-    /// meter lines begin with group_id= and meter=
+    /// meter lines start with group_id= and meter=
     #[arg(long, value_name = "FILE", requires = "pcap")]
     flows_file: Option<PathBuf>,
     /// Replay the Ethernet frames in this pcap or pcapng file, all into port 1
@@ -34,10 +34,10 @@ pub struct SwitchArgs {
     /// Numbers of active flows, 1 to 16777216; of a rule set, the length of the trace
     #[arg(long, value_name = "N,...", default_value = "1,1000,100000")]
     flows: FlowCounts,
-    /// How packets are drawn from the flows
+    /// Distribution of the packets over the flows
     #[arg(long, value_enum, value_name = "TRACE", default_value = "uniform")]
     trace: Trace,
-    /// How packets are forwarded; several are interleaved
+    /// Ways to forward packets; several are interleaved
     #[arg(
         long,
         value_enum,
@@ -46,7 +46,7 @@ pub struct SwitchArgs {
         default_value = "switch,limit"
     )]
     form: Vec<Form>,
-    /// How entries are loaded before the measurement
+    /// Way to load the entries before the measurement
     #[arg(long, value_enum, value_name = "HOW", default_value = "one-by-one")]
     loading: Loading,
     /// Check the result of every packet, not only of the first 1024
@@ -70,7 +70,7 @@ pub struct SwitchArgs {
     /// Time the loading of N flow entries into an empty switch, 1 to 1048576
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_ENTRIES)))]
     load: Option<u32>,
-    /// Append one JSON object per row to this file; - for standard output, and nothing else there
+    /// Append one JSON object per row to this file; - for standard output, which then has only JSON
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
     /// Measure nothing, but write the flow entries and the packets to this directory, for other switches
@@ -184,7 +184,7 @@ fn failed(error: urtica_switch_bench::Error) -> Error {
 }
 
 impl SwitchArgs {
-    /// Refuses options that do not go together.
+    /// Refuses options that exclude each other.
     fn check(&self) -> Result<(), Error> {
         let fixed = self
             .workloads()

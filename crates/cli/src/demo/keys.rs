@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn letting_a_key_go_means_nothing() {
+    fn key_releases_are_ignored() {
         let mut key = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::NONE);
         key.kind = KeyEventKind::Release;
         assert_eq!(command(key), None);

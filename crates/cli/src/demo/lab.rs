@@ -20,7 +20,7 @@ use urtica_services::{
 };
 use urtica_topology::spec::{LinkProperties, Plan, TopologySpec};
 
-/// Errors besides the network's: only those that users can cause.
+/// The network's errors, and errors that users can cause.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// The time that passes in a step.
@@ -32,7 +32,7 @@ pub const SAMPLE: Duration = Duration::from_millis(500);
 /// The latency of a link.
 const LINK_DELAY: Duration = Duration::from_micros(100);
 
-/// How long a switch takes to notice that a link was cut: long enough to lose some packets.
+/// The time in which a switch notices that a link was cut: long enough to lose some packets.
 const CARRIER_DELAY: Duration = Duration::from_millis(60);
 
 /// The maximum number of hosts.
@@ -126,7 +126,7 @@ impl Lab {
     /// Lets a [`STEP`] pass.
     ///
     /// # Errors
-    /// An error of the network; none is expected.
+    /// An unexpected error of the network.
     pub fn step(&mut self) -> Result<()> {
         self.pings.advance(&mut self.net)?;
         self.advance_traffic()?;
@@ -150,19 +150,19 @@ impl Lab {
         &self.plan
     }
 
-    /// Whether each switch is connected to the controller.
+    /// Returns for each switch whether it is connected to the controller.
     pub fn joined(&self) -> impl Iterator<Item = bool> + '_ {
         let switches = self.switches.iter();
         switches.map(|&switch| self.net.has_controller(switch).unwrap_or(false))
     }
 
-    /// Whether the controller knows each host.
+    /// Returns for each host whether the controller knows it.
     pub fn known_hosts(&self) -> impl Iterator<Item = bool> + '_ {
         let hosts = self.plan.hosts.iter();
         hosts.map(|host| self.controller.hosts.find(host.mac).is_some())
     }
 
-    /// Whether the controller knows a link, in both directions.
+    /// Returns `true` if the controller knows a link, in both directions.
     pub fn is_discovered(&self, link: usize) -> bool {
         let topology = self.controller.discovery.topology().load();
         topology.is_link_port(self.plan.links[link].a)
@@ -184,7 +184,7 @@ impl Lab {
         &self.pings
     }
 
-    /// Whether the round of pings is in progress.
+    /// Returns `true` while the round of pings is in progress.
     pub fn is_pinging(&self) -> bool {
         !self.pings.is_done(self.now())
     }
@@ -201,7 +201,7 @@ impl Lab {
         &self.sampler.last
     }
 
-    /// The packets lost of those sent since then.
+    /// Returns the losses among the packets sent since then.
     pub fn lost_since(&self, since: Duration) -> Losses {
         self.meter().lost_since(since, self.now())
     }
@@ -209,7 +209,7 @@ impl Lab {
     /// Cuts a link between switches, or repairs it.
     ///
     /// # Errors
-    /// An error of the network; none is expected.
+    /// An unexpected error of the network.
     pub fn set_cut(&mut self, link: usize, is_cut: bool) -> Result<()> {
         let id = self.links[link];
         match is_cut {
@@ -219,7 +219,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Whether a link is cut.
+    /// Returns `true` if a link is cut.
     pub fn is_cut(&self, link: usize) -> bool {
         self.net.is_cut(self.links[link]).unwrap_or(false)
     }
@@ -228,7 +228,7 @@ impl Lab {
     pub fn busiest_spare(&self) -> Option<usize> {
         let rate = |link: usize| self.figures().links_per_s.get(link).copied();
         let spare = (0..self.links.len()).filter(|&link| self.is_spare(link));
-        // The first of those with the most.
+        // The first of the busiest links.
         spare.rev().max_by_key(|&link| rate(link))
     }
 
@@ -273,7 +273,7 @@ impl Lab {
         self.meter.borrow()
     }
 
-    /// Whether the switches that reach each other do so without this link, too.
+    /// Returns `true` if switches that reach each other still do without this link.
     fn is_spare(&self, link: usize) -> bool {
         let whole: Vec<_> = (0..self.links.len())
             .filter(|&other| other != link && !self.is_cut(other))
@@ -407,7 +407,7 @@ fn arrivals(before: &[[LinkCounters; 2]], now: &[[LinkCounters; 2]]) -> Vec<[u64
     arrived.collect()
 }
 
-/// Whether one switch reaches another over these links.
+/// Returns `true` if one switch reaches another over these links.
 fn reaches(from: usize, to: usize, links: &[[usize; 2]]) -> bool {
     let mut reached = vec![from];
     let mut next = 0;

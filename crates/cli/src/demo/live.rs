@@ -16,7 +16,7 @@ use urtica_topology::spec::TopologySpec;
 /// The time between two pictures.
 const FRAME: Duration = Duration::from_millis(50);
 
-/// How long a finished scene stays on screen, so that it can be read.
+/// The time for which a finished scene stays on screen, so that it can be read.
 const HOLD: Duration = Duration::from_secs(3);
 
 /// Number of kept lines of the log.
@@ -28,10 +28,10 @@ const HISTORY: usize = 200;
 /// The number of events in one picture above which only their count is shown.
 const MUCH_NEWS: usize = 4;
 
-/// How long losses are shown.
+/// The time for which losses are shown.
 const RECENT: Duration = Duration::from_secs(5);
 
-/// Runs until the user quits. Returns whether all went well.
+/// Runs until the user quits. Returns `true` if everything worked.
 ///
 /// # Errors
 /// An error of the terminal or the network.
@@ -273,7 +273,7 @@ mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
-    /// A show that has gone on for so many seconds, as long as it takes to compute them.
+    /// Runs a show for `seconds` of its time, without waiting.
     fn run_for(show: &mut Show, seconds: u64) {
         let until = show.lab.now() + Duration::from_secs(seconds);
         while show.lab.now() < until {
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn time_stands_still_while_it_is_paused() {
+    fn time_stands_still_while_paused() {
         let (spec, mut lab) = ring();
         let mut show = Show::new(&mut lab, &spec);
         show.obey(Command::Pause).unwrap();

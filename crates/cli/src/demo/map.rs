@@ -35,7 +35,7 @@ pub struct Map {
 /// The minimum distance of a line from switches that are not its own.
 const CLEARANCE: f64 = 0.04;
 
-/// How far an arc deviates from the straight line.
+/// The deviation of an arc from the straight line.
 const BULGE: f64 = 0.13;
 
 /// Number of straight segments of an arc.
@@ -84,7 +84,7 @@ fn grid(count: usize, rows: usize) -> Vec<Place> {
     places.collect()
 }
 
-/// Row by row, of so many switches each.
+/// Arranges switches in rows of these lengths.
 fn rows(lengths: &[usize]) -> Vec<Place> {
     let rows = lengths.iter().enumerate();
     let places = rows.flat_map(|(row, &length)| {
@@ -96,8 +96,8 @@ fn rows(lengths: &[usize]) -> Vec<Place> {
     places.collect()
 }
 
-/// The first switch on top. Each link of a tree's plan has the upper switch as its first end, and switches are numbered in a walk that
-/// goes down first.
+/// Arranges switches as a tree, with the first on top. Each link of a tree's plan has the upper switch as its first
+/// end, and switches are numbered depth first.
 fn tree(count: usize, ends: &[[usize; 2]]) -> Vec<Place> {
     let mut below = vec![Vec::new(); count];
     let mut depths = vec![0; count];
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn every_spec_has_its_switches_apart_and_within_the_picture() {
+    fn switches_of_every_spec_are_apart_and_within_the_picture() {
         for spec in [
             "single,3",
             "linear,5",

@@ -1,7 +1,7 @@
 //! Measures the packets between hosts: latency, path, and loss.
 //!
 //! **How.** Hosts tag the frames that they send. The [`Meter`] watches: a tag that leaves a host is in flight until it
-//! reaches its destination. A packet that is in flight for longer than any packet takes is lost, wherever that happened.
+//! reaches its destination. A packet that is in flight for longer than any packet needs is lost, at whatever point.
 //!
 //! **Not measured.** ARP and broadcasts: the controller may answer on behalf of a host.
 
@@ -15,7 +15,7 @@ use urtica_wire::packet::ether_type;
 /// A packet that is in flight for longer is lost.
 pub const LOST_AFTER: Duration = Duration::from_millis(300);
 
-/// How long losses are remembered.
+/// The time for which losses are remembered.
 const REMEMBERED: Duration = Duration::from_secs(10);
 
 /// Sender and receiver.
@@ -66,7 +66,7 @@ impl Meter {
         self.paths.get(&pair).map(Vec::as_slice)
     }
 
-    /// Pairs whose last packet went from one of these switches to the other, in either direction.
+    /// Returns the pairs whose last packet passed between these switches, in either direction.
     pub fn pairs_over(&self, ends: [SwitchId; 2]) -> impl Iterator<Item = Pair> + '_ {
         let goes_over = move |path: &[SwitchId]| {
             path.windows(2)
@@ -125,7 +125,7 @@ impl Meter {
         }
     }
 
-    /// The hosts between which an IPv4 packet goes, if they are ours.
+    /// Returns the source and destination hosts of an IPv4 packet, if they are ours.
     fn pair(&self, frame: &[u8]) -> Option<Pair> {
         let (dst, rest) = frame.split_first_chunk::<6>()?;
         let (src, rest) = rest.split_first_chunk::<6>()?;
@@ -147,7 +147,7 @@ impl Watcher for Meter {
     }
 }
 
-/// A quantile of some times; `None` if there are none. Sorts them.
+/// Returns a quantile of some times; `None` if `times` is empty. Sorts them.
 pub fn percentile(times: &mut [Duration], share: f64) -> Option<Duration> {
     times.sort_unstable();
     let last = times.len().checked_sub(1)?;
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_of_few_and_of_none() {
+    fn percentiles_of_few_and_of_no_times() {
         let mut times: Vec<_> = (1..=101).rev().map(Duration::from_millis).collect();
         assert_eq!(percentile(&mut times, 0.5), Some(Duration::from_millis(51)));
         assert_eq!(

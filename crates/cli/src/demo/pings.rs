@@ -7,10 +7,10 @@ use urtica_net::{Net, NetError, PingId};
 /// The time over which the requests are spread.
 const SPREAD: Duration = Duration::from_millis(1_500);
 
-/// How long to wait for an answer: longer than hosts need to resolve an address and wait for a reply.
+/// The time to wait for a reply: longer than hosts need to resolve an address and wait for one.
 const ANSWERED_WITHIN: Duration = Duration::from_millis(4_500);
 
-/// One round: a request from each host to each other one.
+/// A round of pings: a request from each host to each other.
 #[derive(Default)]
 pub struct PingRound {
     pairs: Vec<Pair>,
@@ -20,7 +20,7 @@ pub struct PingRound {
 }
 
 impl PingRound {
-    /// A round that begins now.
+    /// Starts a round.
     pub fn new(net: &Net) -> Self {
         let pairs = net
             .hosts()
@@ -63,12 +63,12 @@ impl PingRound {
         answered.count()
     }
 
-    /// Whether all have been answered.
+    /// Returns `true` if all requests have been answered.
     pub fn is_complete(&self) -> bool {
         self.answered() == self.len()
     }
 
-    /// Whether no more answers are expected.
+    /// Returns `true` if no further replies are expected.
     pub fn is_done(&self, now: Duration) -> bool {
         self.is_complete() || now >= self.begun_at + SPREAD + ANSWERED_WITHIN
     }

@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use urtica_topology::spec::TopologySpec;
 
-/// Runs the whole story. Returns whether all went well.
+/// Runs the whole story. Returns `true` if everything worked.
 ///
 /// # Errors
-/// An error of the network; none is expected.
+/// An unexpected error of the network.
 pub fn run(
     lab: &mut Lab,
     spec: &TopologySpec,
@@ -48,7 +48,7 @@ fn tell(line: &Line, scenes: &mut u32) {
     }
 }
 
-/// Waits in larger steps: nothing has to be done more often than a hundred times a second.
+/// Waits in larger steps: a hundred updates a second are enough.
 fn wait_until(due: Instant) {
     let left = due.saturating_duration_since(Instant::now());
     if left > 10 * STEP {

@@ -1,7 +1,7 @@
 //! The script of the demonstration, scene by scene, for both displays.
 //!
-//! [`Story::advance`] is called after every step of the network. It performs the actions of the scene, and returns lines to
-//! show. So the plain output and the live view show the same.
+//! [`Story::advance`] is called after every step of the network. It performs the actions of the scene, and returns
+//! lines to show. So the plain output and the live view show the same lines.
 
 use super::lab::{Lab, Result, SAMPLE};
 use super::meter::{LOST_AFTER, Pair};
@@ -9,13 +9,13 @@ use super::pings::PingRound;
 use std::time::Duration;
 use urtica_topology::spec::TopologySpec;
 
-/// How long discovery of switches and links may take.
+/// The time limit for the discovery of switches and links.
 const FOUND_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long traffic is watched before a link is cut, and after it was repaired.
+/// The time for which traffic is watched before a link is cut, and after its repair.
 const WATCHED: Duration = Duration::from_secs(2);
 
-/// How long healing a cut may take.
+/// The time limit for healing a cut.
 const HEALED_WITHIN: Duration = Duration::from_secs(3);
 
 /// The largest matrix of pings that is printed, in hosts.
@@ -26,7 +26,7 @@ const MATRIX_HOSTS: usize = 16;
 pub enum Line {
     /// An introduction.
     Opening(String),
-    /// A scene begins.
+    /// The start of a scene.
     Scene(String),
     /// The result of a scene.
     Finding(String),
@@ -36,13 +36,13 @@ pub enum Line {
     News(String),
 }
 
-/// The current scene, and those that follow.
+/// The current scene and the scenes after it.
 pub struct Story {
     scene: Scene,
     begun_at: Duration,
-    /// When the next scene begins, once this one is over.
+    /// The start of the next scene, after this one is over.
     next_at: Option<Duration>,
-    /// How long a finished scene stays on screen.
+    /// The time for which a finished scene stays on screen.
     hold: Duration,
     all_is_well: bool,
 }
@@ -56,7 +56,7 @@ enum Scene {
     Cut(Cut),
     PingsAroundIt(Cut),
     Repaired(Cut),
-    /// Replaces the cut if there is no loop.
+    /// Replaces the cut in a network without loops.
     NoLoop,
     Over,
 }
@@ -71,7 +71,7 @@ struct Cut {
 }
 
 impl Story {
-    /// The story from its beginning. Each scene stays for so long when it is over.
+    /// Starts the story. Each finished scene stays for this time.
     pub fn new(hold: Duration) -> Self {
         Self {
             scene: Scene::Joining,
@@ -101,12 +101,12 @@ impl Story {
         ]
     }
 
-    /// Whether all scenes have been shown.
+    /// Returns `true` if all scenes have been shown.
     pub fn is_over(&self) -> bool {
         self.scene == Scene::Over
     }
 
-    /// Whether everything has gone well so far.
+    /// Returns `true` if everything has worked so far.
     pub fn all_is_well(&self) -> bool {
         self.all_is_well
     }
@@ -114,7 +114,7 @@ impl Story {
     /// Continues after a step, and returns the lines to show.
     ///
     /// # Errors
-    /// An error of the network; none is expected.
+    /// An unexpected error of the network.
     pub fn advance(&mut self, lab: &mut Lab) -> Result<Vec<Line>> {
         match self.next_at {
             None => {
@@ -313,7 +313,7 @@ impl Cut {
         }
     }
 
-    /// The current path of the two hosts' packets, and the one before.
+    /// Describes the current and the previous path of the two hosts' packets.
     fn tell_path(&self, lab: &Lab) -> Option<Line> {
         let (hosts, before, now) = self.paths(lab)?;
         Some(finding(format!(
@@ -321,7 +321,7 @@ impl Cut {
         )))
     }
 
-    /// Whether they use the old path now that it is back.
+    /// Describes whether the packets use the old path again after the repair.
     fn tell_path_again(&self, lab: &Lab) -> Option<Line> {
         let (hosts, before, now) = self.paths(lab)?;
         let length = |path: &str| path.split(' ').count();
@@ -345,7 +345,7 @@ fn finding(text: impl Into<String>) -> Line {
     Line::Finding(text.into())
 }
 
-/// As Mininet's `pingall` prints it: the hosts that each host reaches, and an X for those that it does not.
+/// Prints the results like Mininet's `pingall`: the hosts that each host reaches, and an X for each other host.
 fn matrix(lab: &Lab) -> Vec<Line> {
     if lab.plan().hosts.len() > MATRIX_HOSTS {
         return Vec::new();

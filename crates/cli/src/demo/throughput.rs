@@ -165,7 +165,7 @@ struct ShardTimes {
 }
 
 impl ShardTimes {
-    /// `None` if the kernel does not tell.
+    /// Reads the times; `None` if the kernel does not report them.
     fn read() -> Option<Self> {
         let mut threads = std::fs::read_dir("/proc/self/task").ok()?.flatten();
         let shard = threads.find(|thread| {

@@ -14,7 +14,7 @@ const FLOW: Datagrams = Datagrams {
     interval: Duration::from_millis(25),
 };
 
-/// How often finished flows are removed.
+/// The interval of removing finished flows.
 const CLEAR_AWAY: Duration = Duration::from_secs(20);
 
 /// The traffic, and its times.

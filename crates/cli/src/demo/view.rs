@@ -1,7 +1,7 @@
 //! The live view: a [`Picture`] drawn into a terminal's frame.
 //!
-//! This module knows nothing of networks and terminals. Everything that colours say can also be seen without them: a link
-//! that carries packets is a solid line, an idle one is dotted, and a cut one has gaps and a cross.
+//! This module is independent of networks and terminals. Everything that colours show can also be seen without them: a
+//! link that carries packets is a solid line, an idle one is dotted, and a cut one has gaps and a cross.
 
 use super::keys::KEYS;
 use super::lab::Figures;
@@ -42,7 +42,7 @@ pub struct Picture<'a> {
 pub struct SwitchLook<'a> {
     pub name: &'a str,
     pub has_joined: bool,
-    /// The names of the hosts; empty if there are none.
+    /// The names of the hosts; empty without hosts.
     pub hosts: String,
     pub knows_hosts: bool,
 }
@@ -75,7 +75,7 @@ const POINTS: usize = 400;
 /// The width of the column of figures.
 const FIGURES_WIDTH: u16 = 32;
 
-/// How wide a switch is among the figures.
+/// The width of a switch among the figures.
 const CELL_WIDTH: usize = 15;
 
 /// Draws it all.
@@ -197,7 +197,7 @@ fn mark(look: &LinkLook) -> Option<&'static str> {
     }
 }
 
-/// Writes text centred at a position, or so many rows below it, if possible.
+/// Writes text centred at a position, or `below` rows under it, if possible.
 fn print(context: &mut Context, area: Rect, place: Place, below: u16, text: Span<'_>) {
     let [last_column, last_row] = [area.width, area.height].map(|size| f64::from(size.max(2) - 1));
     let half = (text.width() as f64 - 1.0) / 2.0;

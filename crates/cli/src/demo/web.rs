@@ -21,7 +21,7 @@ use urtica_topology::spec::TopologySpec;
 /// The programs of the controller.
 const PROGRAMS: [&str; 3] = ["discovery", "hosts", "routing"];
 
-/// How long the network runs between two looks at requests and signals.
+/// The time that the network runs between two checks for requests and signals.
 const LOOK: Duration = Duration::from_millis(5);
 
 const NEXT: &str =
@@ -69,7 +69,7 @@ pub fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Starts the controller, prints where its page is, and opens it.
+/// Starts the controller, prints the address of its page, and opens the page.
 fn serve(spec: &TopologySpec, net: &Net, northbound: &NorthboundArgs) -> Result<Served> {
     let names = PROGRAMS.map(str::to_owned);
     let (controller, services) =
@@ -119,7 +119,7 @@ impl Phase {
     }
 }
 
-/// Whether all switches have a controller.
+/// Returns `true` if all switches have a controller.
 fn is_connected(net: &Net) -> bool {
     net.switches()
         .all(|switch| net.has_controller(switch).unwrap_or(false))

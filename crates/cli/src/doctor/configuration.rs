@@ -6,7 +6,7 @@ use std::path::Path;
 use urtica_config::{Fault, FileError, LoadError};
 use urtica_doctor::{Finding, quoted};
 
-/// Returns the faults in options, file and environment if they are already known, and otherwise those in the file.
+/// Returns the faults in options, file and environment if they are already known, and otherwise the faults in the file.
 pub fn look(error: Option<&LoadError>, file: Option<&Path>) -> Vec<Finding> {
     if let Some(error) = error {
         return findings_of(error);

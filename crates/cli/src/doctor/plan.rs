@@ -22,7 +22,7 @@ const TLS: [&str; 6] = [
 /// command line is used.
 pub fn of(args: &DoctorArgs) -> (Plan, Option<LoadError>) {
     let options = options_of_run(args);
-    // A value behind '=' is taken by all options.
+    // All options accept a value after '='.
     let words = options
         .iter()
         .map(|(name, value)| format!("{name}={value}"));
@@ -33,7 +33,7 @@ pub fn of(args: &DoctorArgs) -> (Plan, Option<LoadError>) {
     let sources = sources(words.map(OsString::from).collect());
     let (plan, error) = match sources.map(|sources| Effective::load(&sources)) {
         Some(Ok(effective)) => {
-            // Faults of the file are found by the check of the file, those of TLS by the check of certificates.
+            // Faults of the file are found by the check of the file, and faults of TLS by the check of certificates.
             let refused = effective.check_settings().err().filter(
                 |error| matches!(error, LoadError::Setting { option, .. } if !TLS.contains(option)),
             );

@@ -24,7 +24,7 @@ pub(super) enum Format {
     Json,
 }
 
-/// Why there is no drawing.
+/// An error of drawing a network.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DrawError {
     #[error("cannot write to standard output: {0}")]
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn other_extensions_are_refused_with_those_that_exist() {
+    fn unknown_extensions_are_refused_with_the_known_ones() {
         for text in ["net.png", "net", "", ".svg", "svg", "net.svg.gz", "--"] {
             let sentence = text.parse::<Drawing>().unwrap_err();
             assert!(

@@ -1,7 +1,7 @@
 //! Estimates a network's memory, and checks it against what is available.
 //!
-//! **Figures.** Measured by the peak of resident memory, in November 2026 on x86-64, and rounded up: they only need to tell
-//! a network that fits from one that exhausts the machine.
+//! **Figures.** Measured by the peak of resident memory, in November 2026 on x86-64, and rounded up: they only need to
+//! distinguish a network that fits from one that exhausts the machine.
 
 use rustix::process::{Resource, getrlimit};
 use std::fs;
@@ -35,7 +35,7 @@ fn bytes(plan: &Plan, ping_all: bool) -> u64 {
     (PROGRAM_BYTES + of_parts).saturating_add(of_pairs)
 }
 
-/// Refuses a network for which there is not enough memory; returns a message for a large one.
+/// Refuses a network that needs more memory than is available; returns a message for a large network.
 pub(super) fn check(spec: &str, plan: &Plan, ping_all: bool) -> Result<Option<String>, String> {
     assess(spec, bytes(plan, ping_all), ping_all, available())
 }

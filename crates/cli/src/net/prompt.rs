@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use urtica_net::{Net, NetError};
 
-/// How long the network runs between two checks for input.
+/// The time that the network runs between two checks for input.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// The result of a command.
@@ -42,14 +42,14 @@ impl Done {
 /// The network on which commands work.
 struct Prompt<'n> {
     net: &'n mut Net,
-    /// Its controller, if it serves a page, whose requests act on the network, too.
+    /// Its controller, if it serves a page. Requests of the page act on the network, too.
     served: Option<&'n mut Served>,
     names: Names,
     /// The hint if hosts do not reach each other.
     hint: Option<&'static str>,
 }
 
-/// Executes commands until the input ends. From a pipe, the exit status says whether all of them succeeded.
+/// Executes commands until the input ends. From a pipe, the exit status is 0 only if all commands succeeded.
 pub(super) fn run(
     net: &mut Net,
     served: Option<&mut Served>,
@@ -78,7 +78,7 @@ pub(super) fn run(
             Some(Line::End) | None => break,
         };
         all_well &= done != Done::Badly;
-        // At a terminal, Ctrl-C interrupts the command; elsewhere it ends everything.
+        // At a terminal, Ctrl-C interrupts only the command; otherwise it ends the program.
         let is_over = signals.is_terminated() || !lines.are_typed() && signals.have_come();
         signals.take_interrupt();
         if done == Done::Exit || is_over {
@@ -100,7 +100,7 @@ impl Prompt<'_> {
     ) -> Result<Option<Line>, Box<dyn Error>> {
         lines.ask();
         loop {
-            // In simulated time nothing happens meanwhile.
+            // Simulated time stands still while waiting.
             let within = match self.net.follows_the_clock() {
                 true => Duration::ZERO,
                 false => LOOK,

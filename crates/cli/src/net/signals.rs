@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Whether SIGINT or SIGTERM was received.
+/// The signals SIGINT and SIGTERM received so far.
 #[derive(Clone)]
 pub(super) struct Signals {
     interrupt: Arc<AtomicBool>,
@@ -24,12 +24,12 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Whether either was received.
+    /// Returns `true` if either was received.
     pub fn have_come(&self) -> bool {
         self.interrupt.load(Relaxed) || self.is_terminated()
     }
 
-    /// Whether SIGTERM was received.
+    /// Returns `true` if SIGTERM was received.
     pub fn is_terminated(&self) -> bool {
         self.terminate.load(Relaxed)
     }

@@ -81,7 +81,7 @@ impl RunArgs {
         self.offload == Offload::Kernel
     }
 
-    /// Where HTTP is served, if it is.
+    /// Returns the address of the northbound interface, if any.
     pub fn northbound_address(&self) -> Option<SocketAddr> {
         #[cfg(feature = "northbound")]
         return self.northbound.address();

@@ -76,7 +76,7 @@ fn read_question(stream: UnixStream) -> io::Result<Question> {
 /// Requests from the controller at `socket` the changes of `file`.
 ///
 /// # Errors
-/// The controller's message, or the reason why it cannot be asked.
+/// The controller's message, or the reason why it cannot be queried.
 pub fn ask(socket: &Path, file: &Path) -> Result<String, String> {
     let cannot = |error: io::Error| {
         format!(

@@ -20,7 +20,7 @@ use urtica_config::{FileError, LoadError, Sources};
 use urtica_controller::{Controller, FlowChange, Running};
 use urtica_wire::{FlowModCommand, Message};
 
-/// The option of programs, whose changes are applied, like those of their settings.
+/// The option of programs. Its changes are applied, and so are changes of the programs' settings.
 const PROGRAMS: &str = "programs";
 const LOG: &str = "log";
 
@@ -29,7 +29,7 @@ const NORTHBOUND_TOKENS: &str = "northbound-tokens";
 
 const KERNEL_ANSWERS: &str = "the kernel answers for l2: programs and their settings cannot change until the controller is restarted";
 
-/// A follower of the changing configuration: the northbound interface, if there is one.
+/// A follower of the changing configuration: the northbound interface, if any.
 pub trait Follow {
     /// Follows new options and, if they can change, the programs.
     fn programs(&self, args: &RunArgs, apps: Option<&Apps>);
@@ -38,7 +38,7 @@ pub trait Follow {
     fn settings(&self, values: &BTreeMap<String, Vec<String>>);
 }
 
-/// Without a northbound interface, nothing does.
+/// Without a northbound interface, changes are ignored.
 impl Follow for () {
     fn programs(&self, _: &RunArgs, _: Option<&Apps>) {}
 
@@ -59,7 +59,7 @@ pub struct Live {
 enum Event {
     Signal(i32),
     Asked(Question),
-    /// It has stopped, or another program has taken over.
+    /// The controller has stopped, or another program has taken over.
     Ended,
 }
 
@@ -274,7 +274,7 @@ impl Live {
     }
 }
 
-/// Has the controller run the programs that a configuration names, as it sets them.
+/// Makes the controller run a configuration's programs, with their settings.
 fn change_programs(
     running: &Running,
     apps: &mut Apps,

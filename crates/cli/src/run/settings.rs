@@ -9,8 +9,8 @@ use urtica_config::Refused;
 use urtica_controller::Error;
 
 impl RunArgs {
-    /// The settings with which the controller cannot start. Reads the files that they name, and changes nothing. Programs' settings are
-    /// checked by [`urtica_apps::Apps::new`].
+    /// Returns the settings with which the controller cannot start. Reads the files that they name, and changes
+    /// nothing. Programs' settings are checked by [`urtica_apps::Apps::new`].
     pub fn refused(&self) -> Vec<Refused> {
         let mut refused = Vec::new();
         if let Err(error) = self.controller.check() {

@@ -11,7 +11,7 @@ use urtica_wire::DatapathId;
 /// Above this number of hosts, a round of all pings would stop the network's other requests for long.
 const MAX_HOSTS_OF_ALL_PINGS: usize = 64;
 
-/// How many flows requests may have under way.
+/// The maximum number of flows that requests have started.
 const MAX_FLOWS: usize = 16;
 
 /// The payload of a packet of traffic, which makes a frame of 1,250 bytes, or 10 kbit.
@@ -79,7 +79,7 @@ impl EmulatedNetwork for Network<'_> {
         let now = self.net.now();
         self.traffic_ends.retain(|&end| end > now);
         if self.traffic_ends.is_empty() {
-            // Forgets those that have ended.
+            // Removes flows that have ended.
             self.net.stop_flows();
         }
         if self.traffic_ends.len() == MAX_FLOWS {

@@ -3,8 +3,8 @@
 //! **Protocol.** A request is a line of JSON, a [`Request`]. The answer is lines of JSON, each an [`Answer`]: items, and
 //! finally `done` or `error`. Then the connection is closed.
 //!
-//! **Limits.** Each conversation has its own thread, and their number is limited. Long ones are ended; a slow or dead client
-//! only delays its own thread.
+//! **Limits.** Each conversation has its own thread, and their number is limited. Long conversations are ended; a slow
+//! or dead client only delays its own thread.
 
 mod answer;
 mod place;
@@ -66,19 +66,19 @@ fn accept(listener: &UnixListener, remote: &Remote) {
     let places = Arc::new(AtomicUsize::new(MAX_CONVERSATIONS));
     for stream in listener.incoming() {
         let Ok(stream) = stream else {
-            // There are no descriptors left, which passes.
+            // File descriptors are used up, for now.
             thread::sleep(PAUSE);
             continue;
         };
         let place = Place::take(&places);
         let remote = remote.clone();
         let thread = thread::Builder::new().name("control client".into());
-        // If the system has no thread for it, the connection is closed.
+        // If the system cannot start a thread, the connection is closed.
         let _ = thread.spawn(move || converse(stream, place, &remote));
     }
 }
 
-/// One of the conversations that there may be at a time.
+/// A slot for one of the concurrent conversations.
 struct Place(Arc<AtomicUsize>);
 
 impl Place {

@@ -1,4 +1,4 @@
-//! `urtica switch ctl`: looks into a running switch, and changes it, by its control socket.
+//! `urtica switch ctl`: queries and changes a running switch through its control socket.
 
 use super::control::{
     Answer, ControlPlace, Controller, Counter, Flow, Port, QueueRow, Request, Show, Table,
@@ -28,7 +28,7 @@ pub struct CtlArgs {
     request: Request,
 }
 
-/// Why there is no answer.
+/// An error of a request to a switch.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("{0}")]

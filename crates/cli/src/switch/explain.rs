@@ -27,7 +27,7 @@ impl ExplainArgs {
     }
 }
 
-/// Why nothing could be explained.
+/// An error that prevents an explanation.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]

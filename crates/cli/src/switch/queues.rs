@@ -30,7 +30,7 @@ pub struct QueueFile {
     ports: Vec<PortInFile>,
 }
 
-/// The queues of a port, and where it is named.
+/// The queues of a port, and the position of its name.
 #[derive(Debug, PartialEq, Eq)]
 struct PortInFile {
     port: String,
@@ -260,7 +260,7 @@ port = "2"
     }
 
     #[test]
-    fn faults_name_the_line_and_what_was_expected() {
+    fn faults_name_the_line_and_the_expected_value() {
         let text = "[[ports]]\nport = \"a\"\nrate = \"fast\"\n[[ports.queues]]\nid = 1\nmin-rate = \"2Mbit\"\nmax-rate = \"1Mbit\"\n\
                     [[ports.queues]]\nid = 1\n[[ports.queues]]\nid = 4294967295\n";
         let [rate, above, twice, all] = &faults(text)[..] else {

@@ -1,4 +1,4 @@
-//! Asks a controller's HTTP interface.
+//! A client of a controller's HTTP interface.
 
 use super::exposition::{Metrics, parse};
 use std::fmt;
@@ -49,7 +49,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why there is nothing to show.
+/// An error of a query.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     #[error(
@@ -108,7 +108,7 @@ impl Client {
         }
     }
 
-    /// Asks for everything.
+    /// Requests all figures.
     pub fn sample(&self) -> Result<Sample, ClientError> {
         let text = self.get("/metrics")?;
         let metrics = parse(&text);

@@ -13,7 +13,7 @@ pub struct Figures {
     pub switches: Vec<SwitchFigures>,
     pub hosts: Option<u64>,
     pub links: Option<u64>,
-    /// How busy each shard is, from 0 to 1, by its name.
+    /// The load of each shard, from 0 to 1, by its name.
     pub shards: Vec<(String, f64)>,
     pub latencies: Vec<Latency>,
     /// Other gauges of queues, by their names without prefix.
@@ -42,7 +42,8 @@ pub struct Latency {
     /// Its name, without prefix and unit, and its labels.
     pub name: String,
     pub per_s: f64,
-    /// Upper bounds, in seconds: the median, 90 %, 99 %, and all. Infinite beyond the last bucket; `None` where nothing fell into the interval.
+    /// Upper bounds, in seconds: the median, 90 %, 99 %, and all. Infinite beyond the last bucket; `None` if the
+    /// interval has no values.
     pub percentiles_s: [Option<f64>; 4],
 }
 
@@ -108,7 +109,7 @@ impl Change<'_> {
         .collect()
     }
 
-    /// All switches, those with the most packet-ins first.
+    /// Returns all switches, with the most packet-ins first.
     fn switches(&self) -> Vec<SwitchFigures> {
         let mut switches: BTreeMap<String, SwitchFigures> = BTreeMap::new();
         for (labels, _) in self.now.rows("urtica_switch_connected") {
@@ -200,7 +201,7 @@ impl Change<'_> {
         by_labels.into_iter().map(latency).collect()
     }
 
-    /// Returns the gauges of other queues than those of switches, which have a column.
+    /// Returns the gauges of queues except the switches', which have a column.
     fn queues(&self) -> Vec<(String, f64)> {
         let is_queue = |name: &&str| {
             let is_of_switch = name.starts_with("urtica_switch_");
@@ -283,7 +284,7 @@ urtica_packet_in_duration_seconds_bucket{program="l2",le="0.002"} 109
 urtica_packet_in_duration_seconds_bucket{program="l2",le="+Inf"} 110
 "#;
 
-    /// Creates two seconds of a controller, whose second switch has a hostile name and has reconnected.
+    /// Creates the figures of two seconds of a controller. Its second switch has a hostile name and has reconnected.
     pub fn figures() -> Figures {
         let at = Instant::now();
         let sample = |page: &str, seconds| Sample {

@@ -70,7 +70,7 @@ fn ask_in_background(client: Client, interval: Duration) -> io::Result<Receiver<
 struct View {
     last: Sample,
     figures: Option<Figures>,
-    /// Why there is nothing newer.
+    /// The error of the last query, if it failed.
     problem: Option<String>,
     /// The number of switches above the first visible one.
     scrolled: usize,

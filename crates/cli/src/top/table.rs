@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_plain_table_has_everything_and_obeys_nobody() {
+    fn the_plain_table_is_complete_and_escapes_names() {
         let expected = "\
 urtica top: http://127.0.0.1:8080
 2 switches, 4 hosts, 350 packet-ins/s, 200 sent/s, 4.0 KiB queued

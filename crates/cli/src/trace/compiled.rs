@@ -56,20 +56,20 @@ impl fmt::Display for Outcome {
 pub struct Passage {
     /// Describes how each table is searched.
     pipeline: Pipeline,
-    /// Returns the point at which the plain form takes over, and the reason; `None` if it does not.
+    /// The point at which the plain form takes over, and the reason, if it does.
     pub plain: Option<PlainReason>,
 }
 
 impl Passage {
-    /// Compiles a pipeline, and sends a packet through it: by the compiled form as far as that goes, then by the plain one.
-    /// The result is `None` if the compiled form was not used.
+    /// Compiles a pipeline, and sends a packet through it: by the compiled form up to the point where the plain form
+    /// takes over. The result is `None` if the compiled form was not used.
     ///
     /// # Errors
     /// The system's error, if it has no memory for it.
     pub fn new(mut pipeline: Pipeline, packet: &Packet) -> io::Result<(Self, Option<Outcome>)> {
         let compiled = pipeline
             .compile(CompileConfig::default())
-            // If the system permits no generated code, the interpreter does the same.
+            // If the system forbids generated code, use the interpreter.
             .or_else(|_| {
                 pipeline.compile(CompileConfig {
                     backend: Backend::Interpreter,
@@ -107,8 +107,8 @@ impl Passage {
         Ok((passage, Some(outcome)))
     }
 
-    /// How a packet's entry in a table is found, given the packet as it reaches the table: the template, and if the table
-    /// was decomposed, that of the packet's part.
+    /// Describes the search for a packet's entry in a table, given the packet as it reaches the table: the template,
+    /// and if the table was decomposed, the template of the packet's part.
     pub fn way(&self, table_id: u8, packet: &Packet) -> String {
         let templates = self.pipeline.templates(table_id, packet);
         let templates: Vec<_> = templates.iter().map(TemplateKind::to_string).collect();

@@ -24,12 +24,11 @@ impl Wanted<'_> {
     }
 }
 
-/// A packet with these fields and zeros elsewhere: the headers that `eth_type` and `ip_proto` require, each field set,
-/// correct checksums.
-/// right.
+/// Returns a packet with these fields and zeros otherwise: the headers that `eth_type` and `ip_proto` require, each
+/// field set, and correct checksums.
 ///
 /// # Errors
-/// A sentence, if no packet can have all these fields.
+/// A message, if no packet can have all these fields.
 pub fn packet(match_: &Match) -> Result<Packet, String> {
     let wanted = Wanted(match_);
     let in_port = wanted.get(OxmField::InPort).unwrap_or(1);

@@ -11,7 +11,7 @@ pub struct Teller<'p> {
     pub lines: Vec<String>,
     /// The packet's outputs.
     pub outcome: Outcome,
-    /// How the compiled form searches tables, and where it leaves the packet to the plain form.
+    /// The compiled form's searches in the tables, and the point at which the plain form takes over.
     passage: &'p Passage,
 }
 

@@ -1,4 +1,4 @@
-//! How long discovery takes to know a large network of real switches, all in this process and on one thread.
+//! Measures the time in which discovery finds a large network of real switches, all in this process and on one thread.
 
 use super::{Effort, Reading, config, failed};
 use std::time::{Duration, Instant};
@@ -13,7 +13,8 @@ use urtica_wire::{DatapathId, PortNo};
 /// The time, by the network's clock, after which it must be known.
 const BOUND: Duration = Duration::from_secs(60);
 
-/// From the first switch's hello to the last link. Bytes take no time, but everything that switches and controller do is done.
+/// Measures from the first switch's hello to the last link. Bytes arrive at once; all work of switches and controller
+/// is done.
 pub fn measure(effort: Effort) -> Result<Vec<Reading>, Error> {
     let switches = effort.either(1000, 20);
     let plan = circles(switches);

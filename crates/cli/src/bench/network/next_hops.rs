@@ -6,7 +6,7 @@ use std::sync::Arc;
 use urtica_bench::Error;
 use urtica_topology::NextHops;
 
-/// From nothing, and after a link has gone, in both directions.
+/// Measures from scratch, and after a link went down in both directions.
 pub fn measure(effort: Effort) -> Result<Vec<Reading>, Error> {
     let k = effort.either(16, 4);
     let whole = Arc::new(plan(&format!("fattree,{k}"))?.topology());

@@ -7,7 +7,7 @@ use urtica_topology::shortest;
 
 const SHAPE: &str = "tree,depth=3,fanout=3";
 
-/// The mean over all pairs of hosts, searched anew for each.
+/// Measures the mean over all pairs of hosts, with a new search for each.
 pub fn measure(effort: Effort) -> Result<Vec<Reading>, Error> {
     let plan = plan(SHAPE)?;
     let topology = plan.topology();

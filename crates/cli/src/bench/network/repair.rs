@@ -1,4 +1,4 @@
-//! How long traffic stays away when a link is cut that it uses, under the routing program.
+//! Measures the interruption of traffic after a link on its path is cut, under the routing program.
 
 use super::{Effort, Reading, failed, routed};
 use std::time::{Duration, Instant};
@@ -8,13 +8,13 @@ use urtica_net::{Datagrams, End, FlowId, LinkId, Net, NetError};
 /// Between two datagrams of the flow, which is as fine as the figure can be.
 const INTERVAL: Duration = Duration::from_micros(50);
 
-/// How long it may take.
+/// The maximum duration of a repair.
 const BOUND: Duration = Duration::from_secs(5);
 
-/// On a torus with a host at each switch: from the cut to the first datagram that arrives again.
+/// Measures on a torus with a host at each switch, from the cut to the first datagram that arrives again.
 ///
-/// The network's time and ours are added up: what it waits for takes none of ours, and what is computed none of its. In a real
-/// network the two would overlap, so this is the most that it can have been.
+/// The result is the sum of the network's time and ours: while the network waits, our clock stands still, and while we
+/// compute, its clock does. In a real network the two would overlap, so this is an upper bound.
 pub fn measure(effort: Effort) -> Result<Vec<Reading>, Error> {
     let side = effort.either(10, 3);
     let mut net = routed(&format!("torus,{side},{side}"))?;
@@ -63,7 +63,7 @@ fn cut_and_wait(net: &mut Net) -> Result<Option<Duration>, NetError> {
     Ok(None)
 }
 
-/// The link between switches that carries most: the flow's, since nobody else sends.
+/// Returns the link between switches with the most traffic: the flow's, since no other host sends.
 fn busy_link(net: &mut Net) -> Result<Option<LinkId>, NetError> {
     let links: Vec<_> = net.links().collect();
     let before = links

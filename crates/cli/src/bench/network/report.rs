@@ -1,4 +1,4 @@
-//! The report: a line for each figure, or the same as JSON.
+//! The report: a line for each figure, or JSON.
 
 use super::Reading;
 use serde::Serialize;
@@ -39,7 +39,7 @@ impl Report {
         }
     }
 
-    /// Writes JSON where it is wanted, and lines unless that goes to standard output.
+    /// Writes JSON if requested, and lines unless the JSON is written to standard output.
     pub fn tell(&self, json: Option<Output>) -> Result<(), Error> {
         if !json.as_ref().is_some_and(Output::is_stdout) {
             say(self.lines().trim_end());
@@ -88,7 +88,7 @@ impl From<Reading> for Record {
     }
 }
 
-/// Three digits that say something, or all of a whole number.
+/// Formats three significant digits, or all digits of a whole number.
 fn digits(value: f64) -> String {
     match value.abs() {
         large if large >= 100.0 => format!("{value:.0}"),

@@ -7,15 +7,15 @@ use urtica_bench::Error;
 use urtica_bench::random::Random;
 use urtica_state::{Abort, TVar, Transaction, atomically, check};
 
-/// Contention is low: two reservations hardly ever meet on a link, and a core seldom finds one in the other's cache. So
-/// many has a fat tree of 36-port switches, for some eleven thousand hosts (69,984).
+/// Number of links with low contention: two reservations hardly ever meet on a link, and a core seldom finds one in the
+/// other's cache. A fat tree of 36-port switches has about as many (69,984), for some eleven thousand hosts.
 const LINKS: usize = 1 << 16;
 
-/// So few that all are in the caches of both cores, and every other one was last written by the other. Two reservations
-/// hardly ever meet here, either.
+/// Number of links that fit in the caches of both cores; every second one was last written by the other core. Two
+/// reservations hardly ever meet here, either.
 const NEAR_LINKS: usize = 1 << 12;
 
-/// More than can be reserved in the time that there is.
+/// The capacity of a link, more than a measurement can reserve.
 const CAPACITY: u64 = 1 << 40;
 
 const HOPS: usize = 4;
@@ -23,8 +23,8 @@ const HOPS: usize = 4;
 /// Number of operations of a thread between two readings of the clock.
 const BATCH: u64 = 256;
 
-/// On one thread, and on two at once; and how the same goes where links wander between the cores' caches, with
-/// transactions and without.
+/// Measures on one thread, and on two at once; and the ratio if links move between the cores' caches, with and without
+/// transactions.
 pub fn measure(effort: Effort) -> Result<Vec<Reading>, Error> {
     let length = Duration::from_millis(effort.either(500, 10));
     let alone = per_second::<Transactional>(1, LINKS, length)?;
@@ -74,7 +74,7 @@ trait Links: Sync {
 
     fn count(&self) -> usize;
 
-    /// Takes 1 from each link of the path, or from none; tells which.
+    /// Reserves 1 on each link of the path, or on no link; returns whether it was reserved.
     fn reserve(&self, path: [usize; HOPS]) -> bool;
 
     /// Returns the free bandwidth of all links together.
@@ -101,9 +101,9 @@ impl Links for Transactional {
     }
 }
 
-/// A counter for each link, on a cache line of its own as variables are. Two reservations at once can take what is there
-/// for one, and leave half of each: this is no way to reserve, but it moves the same cache
-/// lines between cores, and nothing else.
+/// A counter for each link, on its own cache line, like a variable. Concurrent reservations are not atomic: two can
+/// take the capacity for one, and each get half. This only moves the same cache lines between cores, as a limit to
+/// compare with.
 struct Plain(Vec<Line>);
 
 #[repr(align(64))]
@@ -156,8 +156,8 @@ fn per_second<L: Links>(threads: u64, links: usize, length: Duration) -> Result<
     Ok(reserved as f64 / elapsed.as_secs_f64())
 }
 
-/// Reserves along one path after the other; returns how often. A thread that comes to a core only after the time is over
-/// reserves a batch all the same, so that there is always a rate.
+/// Reserves along one path after another; returns the number of reservations. A thread that is scheduled only after the
+/// time is over still reserves a batch, so that there is always a rate.
 fn reserve_until(links: &impl Links, seed: u64, stop: &AtomicBool) -> u64 {
     let mut random = Random::new(seed);
     let mut reserved = 0;

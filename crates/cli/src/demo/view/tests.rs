@@ -85,7 +85,7 @@ fn text(buffer: &Buffer) -> String {
 }
 
 #[test]
-fn a_ring_with_a_cut_is_drawn_as_somebody_has_seen_it() {
+fn a_ring_with_a_cut_is_drawn_as_recorded() {
     let (map, figures, log) = (map("ring,4"), figures(), log());
     let drawn = text(&drawn(&picture(&map, &figures, &log), 80, 24));
     if std::env::var_os("BLESS").is_some() {

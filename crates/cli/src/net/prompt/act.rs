@@ -12,7 +12,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// The size of a reply in bytes, as `ping` counts it: ICMP only.
 const REPLY_BYTES: usize = 64;
 
-/// The size of a stream, and how long it may take.
+/// The size of a stream, and its time limit.
 const STREAM_BYTES: u64 = 64 << 20;
 const STREAM: Duration = Duration::from_secs(5);
 
@@ -41,7 +41,7 @@ impl Prompt<'_> {
         Ok(Done::well_if(report.is_complete()))
     }
 
-    /// One host pings another, with the output of `ping`. Succeeds if there was any answer.
+    /// Pings one host from another, with the output of `ping`. Succeeds if there was any reply.
     pub(super) fn ping(&mut self, from: &str, to: &str, count: u32) -> Result<Done, NetError> {
         let pair = (self.net.host(from)?, self.net.host(to)?);
         let (_, address) = self.net.host_addresses(pair.1)?;
@@ -167,7 +167,7 @@ struct Pings {
 }
 
 impl Pings {
-    /// As the summary of `ping`.
+    /// Formats the summary like `ping`.
     fn summary(&self) -> String {
         let received = self.rtts.len();
         let lost = 100 * (self.sent as usize - received) / self.sent.max(1) as usize;
@@ -199,7 +199,7 @@ fn between<'a>(
     .map(|(_, link)| link)
 }
 
-/// As iperf prints it.
+/// Formats a rate like iperf.
 fn rate(bytes: u64, time: Duration) -> String {
     let bits = bytes as f64 * 8.0 / time.as_secs_f64().max(f64::MIN_POSITIVE);
     let (bits, unit) = match bits {

@@ -1,4 +1,4 @@
-//! The commands of the prompt: those of Mininet's that make sense here.
+//! The commands of the prompt: Mininet's, if they make sense here.
 
 use super::names::Names;
 use std::time::Duration;
@@ -126,7 +126,7 @@ pub(super) enum CommandError {
 }
 
 impl Command {
-    /// Parses a line. Blank ones and those that begin with # do nothing.
+    /// Parses a line. Blank lines and lines that start with # do nothing.
     pub fn parse(line: &str, names: &Names) -> Result<Self, CommandError> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let Some((&first, rest)) = words.split_first() else {
@@ -312,7 +312,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn refusals_say_what_was_expected() {
+    fn errors_name_the_expected_input() {
         for (line, expected) in [
             (
                 "dance",

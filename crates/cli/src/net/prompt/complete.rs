@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_word_is_completed_by_those_before() {
+    fn each_word_is_completed_by_the_words_before() {
         let completion = Completion(names());
         for (line, expected) in [
             ("ping", &["pingall", "pingpair"][..]),

@@ -1,7 +1,7 @@
 //! The source of commands: an editor on a terminal, or lines from standard input.
 //!
-//! A thread reads, so that the network runs meanwhile. It reads a line only on request: until a command is done, the
-//! terminal does not belong to the editor, and Ctrl-C is a signal.
+//! A thread reads, so that the network keeps running. It reads a line only on request: until a command is done, the
+//! editor does not own the terminal, and Ctrl-C is a signal.
 
 use super::complete::Completion;
 use super::names::Names;
@@ -57,18 +57,18 @@ impl Lines {
         }
     }
 
-    /// Whether a user types them.
+    /// Returns `true` if a user types the lines.
     pub fn are_typed(&self) -> bool {
         self.terminal.is_some()
     }
 
     /// Requests a line.
     pub fn ask(&self) {
-        // A reader that has ended is noticed when the line is taken.
+        // The end of the reader is noticed when the line is received.
         let _ = self.wanted.send(());
     }
 
-    /// The requested line, if it comes within this time.
+    /// Returns the requested line, if it arrives within this time.
     pub fn take(&self, within: Duration) -> Option<Line> {
         match self.read.recv_timeout(within) {
             Ok(line) => Some(line),
@@ -104,7 +104,7 @@ fn edit(names: Names, wishes: &Receiver<()>, give: &Sender<Line>) {
     };
     let history = history_file();
     if let Some(file) = &history {
-        // There is no file the first time.
+        // The first time, the file does not exist.
         let _ = editor.load_history(file);
     }
     for () in wishes {

@@ -75,7 +75,7 @@ pub(super) fn interface(net: &Net, end: End) -> Result<String, NetError> {
     })
 }
 
-/// The links of a switch, by port: its own ends and the other ones.
+/// Returns the links of a switch, by port: its own ends and the peers' ends.
 pub(super) fn ports(net: &Net, switch: SwitchId) -> Result<Vec<(End, End)>, NetError> {
     let mut ports = Vec::new();
     for link in net.links() {

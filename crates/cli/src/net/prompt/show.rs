@@ -5,7 +5,7 @@ use crate::say::say;
 use urtica_net::{End, Net, NetError, SwitchId};
 use urtica_wire::FlowStatsRequest;
 
-/// The controller's name, whether it is in this process or elsewhere.
+/// The controller's name, in this process or another.
 const CONTROLLER: &str = "c0";
 
 /// The width of the line above a switch's entries.

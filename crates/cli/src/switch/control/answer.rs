@@ -222,7 +222,7 @@ fn connection_row(connection: &ConnectionStatus) -> Connection {
     }
 }
 
-/// As `urtica run --role` calls them.
+/// Returns the name of a role in `urtica run --role`.
 fn role_name(role: ControllerRole) -> &'static str {
     match role {
         ControllerRole::Master => "primary",

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_name_gives_a_file_in_the_folder() {
+    fn any_name_becomes_a_file_in_the_folder() {
         assert_eq!(file_name("s1"), "s1.ctl");
         assert_eq!(file_name("../rack 7/s1"), ".._rack_7_s1.ctl");
     }

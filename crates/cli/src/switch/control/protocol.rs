@@ -29,8 +29,8 @@ pub enum Request {
     Templates,
     /// Add a port, and notify controllers.
     AddPort {
-        /// PORT, or NUMBER=KIND:NAME, as on the command line of urtica switch [default number: the one that this name had
-        /// before, or an unused one].
+        /// PORT, or NUMBER=KIND:NAME, as on the command line of urtica switch [default number: this name's earlier
+        /// number, or an unused one].
         #[arg(value_name = "PORT")]
         port: String,
     },
@@ -98,7 +98,7 @@ pub struct QueueSettings {
     #[arg(long, value_name = "RATE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rate: Option<String>,
-    /// Priority for what exceeds minimum rates, the lowest number first [default: 0].
+    /// Priority above the minimum rates, the lowest number first [default: 0].
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
@@ -118,9 +118,9 @@ pub struct QueueSettings {
 pub enum Answer {
     /// One item of the answer.
     Item(serde_json::Value),
-    /// That was all.
+    /// The end of the answer.
     Done(bool),
-    /// Why there is no more: a sentence.
+    /// The message of an error, which ends the answer.
     Error(String),
 }
 
@@ -141,7 +141,7 @@ pub struct Port {
     pub number: u32,
     pub name: String,
     pub hw_addr: String,
-    /// Whether controllers have not disabled it.
+    /// Whether it is enabled: controllers can disable it.
     pub is_enabled: bool,
     pub has_link: bool,
     pub speed_kbps: u32,
@@ -168,7 +168,7 @@ pub struct QueueRow {
     pub max_bytes: u32,
     pub tx_packets: u64,
     pub tx_bytes: u64,
-    /// For want of room in the queue.
+    /// Frames dropped because the queue was full.
     pub tx_dropped: u64,
 }
 
@@ -211,7 +211,7 @@ pub struct Flow {
     pub packets: u64,
     pub bytes: u64,
     pub duration_seconds: f64,
-    /// The whole entry, in Open vSwitch's words.
+    /// The whole entry, in the syntax of Open vSwitch.
     pub flow: String,
 }
 
@@ -227,11 +227,11 @@ pub struct Counter {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Templates {
     pub tables: Vec<Template>,
-    /// All that is known of them.
+    /// The known details.
     pub text: String,
 }
 
-/// How one table is searched.
+/// The compiled form of a table.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Template {
     pub table: u8,
