@@ -1,5 +1,5 @@
-//! `urtica capture` and `urtica replay` between the other commands: what is recorded is read by `urtica decode`, and a controller
-//! that hears it again does the same again.
+//! `urtica capture` and `urtica replay` between the other commands: `urtica decode` reads the recording, and a
+//! controller that receives it again sends the same messages again.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read};
@@ -14,7 +14,7 @@ fn urtica(arguments: &[&str]) -> Command {
     command
 }
 
-/// What a command prints that ends by itself, and whether it ends well.
+/// Runs a command to its end; returns its success and its output.
 fn said(arguments: &[&str]) -> (bool, String) {
     let Output {
         status,
@@ -32,7 +32,7 @@ fn said(arguments: &[&str]) -> (bool, String) {
 struct Daemon {
     child: Child,
     stderr: BufReader<ChildStderr>,
-    /// Where it listens, as others connect to it.
+    /// Its listening address, in the form that clients connect to.
     address: String,
 }
 
@@ -70,7 +70,7 @@ impl Daemon {
         Self::start(&[&["capture", "-w", file][..], &listen].concat())
     }
 
-    /// Ends it as Ctrl-C does; returns what it said.
+    /// Ends it as Ctrl-C does; returns its output.
     fn interrupt(mut self) -> String {
         kill_process(Pid::from_child(&self.child), Signal::INT).expect("it runs");
         let mut said = String::new();
@@ -81,7 +81,7 @@ impl Daemon {
     }
 }
 
-/// Ends it where a test has failed.
+/// Ends it if a test has failed.
 impl Drop for Daemon {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -89,7 +89,7 @@ impl Drop for Daemon {
     }
 }
 
-/// Records what two emulated switches and the learning switch say to each other.
+/// Records the messages between two emulated switches and the learning switch.
 fn record(file: &Path, controller: &Daemon, version: &str) {
     let capture = Daemon::capture(file, &controller.address);
     let load = "-s 2 -l 1 -m 100 -w 0 --openflow";
@@ -156,14 +156,14 @@ fn another_controller_is_told_apart(file: &str) {
 }
 
 #[test]
-fn a_recording_goes_into_a_pipe_while_it_is_made() {
+fn recordings_are_written_to_a_pipe_while_recording() {
     let controller = Daemon::controller("l2");
     let mut capture = urtica(&["capture", "-w", "-", "--listen", "ptcp:0:127.0.0.1"]);
     capture.args(["--controller", &controller.address]);
     let capture = capture.stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = capture.spawn().expect("urtica starts");
     let mut out = child.stdout.take().expect("it is piped");
-    // The headers come at once: a section, and an interface.
+    // The headers, of a section and an interface, are written at once.
     let mut head = [0; 4];
     out.read_exact(&mut head).expect("read");
     assert_eq!(head, [0x0a, 0x0d, 0x0d, 0x0a]);

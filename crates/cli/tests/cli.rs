@@ -1,4 +1,4 @@
-//! The command line as scripts and operators meet it: exit status, and a sentence where something is wrong.
+//! Tests of the command line for scripts and operators: exit status, and error messages.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,7 +17,7 @@ fn urtica(arguments: &[&str]) -> Command {
     command
 }
 
-/// What it prints on standard error when it refuses to work.
+/// Returns the message on standard error of a command that must fail.
 fn refusal(arguments: &[&str]) -> String {
     let Output {
         status,
@@ -44,17 +44,17 @@ impl Running {
         Self::start_programs("l2").0
     }
 
-    /// Also returns what it said before it listened.
+    /// Starts it with these programs. Also returns its log up to the start of listening.
     fn start_programs(programs: &str) -> (Self, String) {
         Self::start_with(programs, &[])
     }
 
-    /// The same with these options.
+    /// Like `start_programs`, with these options.
     fn start_with(programs: &str, options: &[&str]) -> (Self, String) {
         Self::spawn(urtica(&Self::arguments(programs, options)))
     }
 
-    /// The same without root's capabilities.
+    /// Like `start_with`, without root's capabilities.
     fn start_unprivileged(programs: &str, options: &[&str]) -> (Self, String) {
         let plain = urtica(&Self::arguments(programs, options));
         if !rustix::process::geteuid().is_root() {
@@ -99,7 +99,7 @@ impl Running {
         (running, said)
     }
 
-    /// Reads on until it has said this.
+    /// Reads until the log contains this.
     fn read_until(&mut self, text: &str, said: &mut String) {
         while !said.contains(text) {
             let read = self.stderr.read_line(said).unwrap();
@@ -107,7 +107,7 @@ impl Running {
         }
     }
 
-    /// Ends it by a signal; returns what it said in the end.
+    /// Ends it by a signal; returns the rest of its log.
     fn end_by(mut self, signal: Signal) -> String {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
         let mut said = String::new();
@@ -135,7 +135,7 @@ fn signals_end_the_controller_in_order() {
             said.contains("connections=1"),
             "what it did is told: {said}"
         );
-        // A switch is told by the end of its connection.
+        // A switch is notified by the end of its connection.
         switch.read_to_end(&mut Vec::new()).unwrap();
     }
 }
@@ -175,7 +175,7 @@ fn only_l2_alone_and_l3_answer_in_the_kernel() {
 }
 
 #[test]
-fn the_kernel_settles_for_services_alone() {
+fn the_kernel_settles_only_for_services() {
     assert_eq!(
         refusal(&["run", "l2", "--offload", "driven"])
             .lines()
@@ -215,7 +215,7 @@ fn logs_whether_the_kernel_half_is_active() {
     let (running, said) = Running::start_with("discovery,l2", &["--offload", "ring"]);
     assert_eq!(said.matches("rings are").count(), 1, "{said}");
     running.end_by(Signal::INT);
-    // By default no program has one, and others than these never have: no line says so.
+    // By default no program has a kernel half, and programs other than these never have one: no line reports it.
     for (programs, options) in [
         ("l2", &[][..]),
         ("l2", &["--offload", "none"]),
@@ -231,7 +231,7 @@ fn logs_whether_the_kernel_half_is_active() {
     }
 }
 
-/// Without the privilege the program answers alone; only who has asked for the kernel half is warned.
+/// Without the privilege the program answers alone; the log warns only if the kernel half was requested.
 #[test]
 fn reports_a_machine_without_kernel_half() {
     for (program, mode, level) in [
@@ -250,7 +250,7 @@ fn reports_a_machine_without_kernel_half() {
 }
 
 #[test]
-fn a_program_says_which_option_it_lacks() {
+fn errors_name_the_missing_option() {
     assert_eq!(
         refusal(&["run", "routing,firewall"]).lines().last(),
         Some(
@@ -327,7 +327,7 @@ fn bandwidth_without_a_demand_is_reported() {
 }
 
 #[test]
-fn a_missing_program_is_asked_for() {
+fn a_missing_program_is_reported() {
     assert!(refusal(&["run"]).contains("no control program given"));
 }
 
@@ -338,7 +338,7 @@ fn an_unknown_flag_or_command_is_refused_by_name() {
 }
 
 #[test]
-fn bad_values_are_refused_with_what_was_expected() {
+fn invalid_values_are_refused_with_the_expected_ones() {
     for (arguments, expected) in [
         (["--listen", "6653"], "ptcp:[PORT][:HOST]"),
         (
@@ -382,7 +382,7 @@ fn help_names_the_programs() {
 }
 
 #[test]
-fn flows_are_refused_with_what_was_expected() {
+fn invalid_flows_are_refused_with_the_expected_input() {
     for (arguments, expected) in [
         (
             &["add", "tcp:127.0.0.1:1"][..],
@@ -430,7 +430,7 @@ fn flows_are_refused_with_what_was_expected() {
     }
 }
 
-/// Ends like other tools do whose reader has gone away, as in `| head`, and says nothing of it.
+/// Ends like other tools when their pipe is closed, as in `| head`, without a message.
 #[test]
 fn a_closed_pipe_ends_every_command_silently() {
     let folder = tempfile::tempdir().unwrap();
@@ -480,7 +480,7 @@ fn a_closed_pipe_ends_every_command_silently() {
     }
 }
 
-/// A controller goes on when nobody reads its log any more.
+/// A controller keeps running after the pipe of its log is closed.
 #[test]
 fn an_unread_log_does_not_end_the_program() {
     let running = Running::start();
@@ -558,7 +558,7 @@ fn capture() -> Vec<u8> {
 }
 
 #[test]
-fn a_capture_is_decoded_and_what_cannot_be_is_no_success() {
+fn captures_are_decoded_and_undecodable_messages_fail() {
     let folder = tempfile::tempdir().unwrap();
     let (whole, part) = (folder.path().join("whole"), folder.path().join("part"));
     std::fs::write(&whole, capture()).unwrap();

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longer than anything takes, also where the machine is busy.
+/// The timeout of all waits, long enough for a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 fn urtica(arguments: &[&str]) -> Command {
@@ -47,7 +47,7 @@ impl Folder {
         self.path("urtica.toml")
     }
 
-    /// What `urtica check` says of it, without the folder's name, and whether it finds no fault.
+    /// Returns the success and output of `urtica check`, without the folder's name.
     fn check(&self) -> (bool, String) {
         let file = self.configuration();
         let output = urtica(&["check", file.to_str().unwrap()]).output().unwrap();
@@ -119,7 +119,7 @@ fn invalid_toml_has_one_fault() {
 }
 
 #[test]
-fn programs_that_cannot_run_are_found_where_they_are_named() {
+fn unrunnable_programs_are_reported_at_their_position() {
     let folder = Folder::new(
         "programs = [\"firewall\", \"l2\"]\n[program.firewall]\nrules = \"/nowhere\"\n",
     );
@@ -149,8 +149,8 @@ fn a_valid_file_is_reported_as_valid() {
     assert!(sentence.contains("/nowhere/urtica.toml"), "{sentence}");
 }
 
-/// Settings that are valid by themselves, and with which `urtica run` does not start: a file, the line and the column of the value, and
-/// what is wrong.
+/// Settings that are valid alone, but with which `urtica run` does not start: a file, the line and column of the value,
+/// and the error.
 const REFUSED: [(&str, &str, &str); 8] = [
     ("listen = [\"pssl:0\"]\n", "2:10", "uses TLS"),
     (
@@ -267,7 +267,7 @@ fn the_schema_names_every_setting() {
     assert!(program.as_array().unwrap().contains(&"routing".into()));
 }
 
-/// A controller, killed when the test ends; its log goes to a file.
+/// A controller with its log in a file, killed when the test ends.
 struct Running {
     child: Child,
     log: PathBuf,
@@ -320,7 +320,7 @@ impl Running {
         }
     }
 
-    /// Has it read its file again, and waits until the log says this.
+    /// Makes it reload its file, and waits until the log contains this.
     fn reload(&mut self, text: &str) -> String {
         let before = self.log().len();
         let pid = rustix::process::Pid::from_child(&self.child);
@@ -336,7 +336,7 @@ impl Running {
         }
     }
 
-    /// Where its northbound interface listens.
+    /// Returns the address of its northbound interface.
     fn northbound(&mut self) -> String {
         let log = self.wait_for("the northbound interface listens");
         let (_, address) = log
@@ -345,7 +345,7 @@ impl Running {
         address.lines().next().unwrap().trim().to_owned()
     }
 
-    /// Where it listens, with the port that the system chose.
+    /// Returns the port that it listens on, which the system chose.
     fn port(&self) -> u16 {
         let log = self.log();
         let (_, rest) = log
@@ -394,7 +394,7 @@ fn the_northbound_interface_follows_the_configuration() {
     let programs = (OLD, "/api/v1/programs");
     assert_eq!(list(programs.0, programs.1).1, "[\"discovery\",\"hub\"]");
 
-    // Hosts are tracked, and then nothing is.
+    // At first hosts are tracked, then no longer.
     let shows = |name: &str| list(OLD, "/metrics").1.contains(&format!("urtica_{name} "));
     assert!(!shows("hosts") && shows("directed_links"));
     configure("\"hosts\", \"hub\"", "tokens");
@@ -450,7 +450,7 @@ fn join(port: u16) -> TcpStream {
     switch
 }
 
-/// Whether the controller still answers over this connection.
+/// Returns `true` if the controller still answers over this connection.
 fn is_served(switch: &mut TcpStream) -> bool {
     switch.write_all(&[1, 2, 0, 8, 0, 0, 0, 99]).unwrap();
     let mut read = Vec::new();
@@ -499,7 +499,7 @@ fn sighup_applies_what_differs_and_connections_stay() {
     assert!(log.contains("keeping the old configuration"), "{log}");
     assert!(log.contains("did you mean 'hub'?"), "{log}");
 
-    // What cannot change is told, and the rest is applied.
+    // Settings that cannot change are reported, and the others are applied.
     let moved = with_programs("\"hosts\", \"hub\"").replace("shards = 1", "shards = 3");
     folder.write("urtica.toml", &format!("log = \"debug\"\n{moved}"));
     let log = running.reload("reloaded the configuration");
@@ -542,7 +542,7 @@ fn late_filters_are_reported_and_change_nothing() {
 }
 
 #[test]
-fn the_command_line_counts_before_the_environment_and_that_before_the_file() {
+fn the_command_line_precedes_the_environment_and_the_environment_the_file() {
     let folder = Folder::new(&format!(
         "programs = [\"hub\"]\n{LISTEN}log = \"error\"\nhold = false\n"
     ));
@@ -578,7 +578,7 @@ impl Drop for Killed {
     }
 }
 
-/// What `urtica check --dry-run` prints, or its sentence where it fails.
+/// Returns the output of `urtica check --dry-run`, or its error message.
 fn dry_run(file: &Path) -> Result<String, String> {
     let output = urtica(&["check", "--dry-run", file.to_str().unwrap()])
         .output()
@@ -621,7 +621,7 @@ fn a_dry_run_lists_changes_and_makes_none() {
     let told = dry_run(&folder.configuration()).unwrap();
     assert_eq!(told, "no flow entry would change\n");
 
-    // What goes is told, too, once it is there.
+    // Removed programs are listed, too.
     folder.write("urtica.toml", &with("\"discovery\", \"hub\""));
     running.reload("discovery is added");
     folder.write("next.toml", &with("\"hub\""));
@@ -639,7 +639,7 @@ fn a_dry_run_lists_changes_and_makes_none() {
     assert!(sentence.contains("expected control"), "{sentence}");
 }
 
-/// What a controller that does not start says, and its exit code.
+/// Returns the exit code and message of a controller that does not start.
 fn refused(file: &Path, options: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String) {
     let mut command = urtica(&["run", "--config", file.to_str().unwrap()]);
     let output = command

@@ -1,6 +1,6 @@
-//! What the guides show of the program is what it prints: commands that need no switch are run again.
+//! Compares the program's output with the guides: commands that need no switch are run again.
 //!
-//! With `BLESS=1` in the environment the guides are written anew instead.
+//! With `BLESS=1` in the environment the guides are updated instead.
 
 use std::path::Path;
 use std::process::Command;
@@ -40,7 +40,7 @@ fn words(command: &str) -> Vec<String> {
     words.collect()
 }
 
-/// What the program prints for a command line that begins with `$ urtica`.
+/// Returns the program's output for a command line that starts with `$ urtica`.
 fn printed(command: &str) -> String {
     let arguments = words(command);
     let mut urtica = Command::new(env!("CARGO_BIN_EXE_urtica"));
@@ -51,7 +51,7 @@ fn printed(command: &str) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// A command with its continuation lines, and what is shown below it.
+/// Splits a block into a command with its continuation lines, and the output below it.
 fn split_block(block: &str) -> (&str, &str) {
     let lines = block.split_inclusive('\n');
     let ends = lines.scan(0, |end, line| {
@@ -62,7 +62,7 @@ fn split_block(block: &str) -> (&str, &str) {
     block.split_at(end.map_or(block.len(), |(end, _)| end))
 }
 
-/// A guide with the output of its commands as it is now. Listings are left as they are where there is no machine code.
+/// Returns a guide with the current output of its commands. Listings stay unchanged on machines without machine code.
 fn renewed(guide: &str, commands: &[&str]) -> String {
     let parts = guide.split(FENCE).enumerate().map(|(index, part)| {
         let Some(block) = part.strip_prefix("console\n").filter(|_| index % 2 == 1) else {

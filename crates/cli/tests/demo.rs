@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// What all topologies but those without a loop are told, in this order.
+/// The scenes of all topologies with loops, in this order.
 const SCENES: [&str; 7] = [
     "\n1. Switches join",
     "\n2. Every host pings every other. Nobody knows the way yet.",
@@ -15,7 +15,7 @@ const SCENES: [&str; 7] = [
     "\n7. ",
 ];
 
-/// How long the live view may take. Only a test that fails waits for so long.
+/// The time limit for the live view. Only a failing test waits for it.
 const PATIENCE_S: u32 = 60;
 
 fn urtica(arguments: &[&str]) -> Output {
@@ -24,7 +24,7 @@ fn urtica(arguments: &[&str]) -> Output {
     urtica.output().unwrap()
 }
 
-/// What it tells without waiting, where all goes well.
+/// Returns the output without waiting, of a run that must succeed.
 fn told(arguments: &[&str]) -> String {
     let output = urtica(&[&["--simulated"], arguments].concat());
     let told = String::from_utf8(output.stdout).unwrap();
@@ -46,7 +46,7 @@ fn number_before(told: &str, words: &str) -> f64 {
 }
 
 #[test]
-fn the_scenes_come_in_order_and_their_figures_make_sense() {
+fn scenes_are_in_order_and_their_figures_plausible() {
     let told = told(&[]);
     let places: Vec<_> = SCENES.iter().map(|scene| told.find(scene)).collect();
     assert!(
@@ -114,7 +114,7 @@ fn loop_free_networks_are_not_cut() {
 }
 
 #[test]
-fn a_network_that_cannot_be_shown_is_a_sentence() {
+fn unsupported_networks_are_refused_with_a_message() {
     for (spec, expected) in [
         ("single,1", "expected 2 to 64 hosts"),
         ("linear,90", "expected 2 to 64 hosts"),
@@ -137,7 +137,7 @@ fn the_readme_shows_the_real_output() {
     let (shown, _) = shown.split_once("```").unwrap();
     let without_figures = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "#");
     let told = without_figures(&told(&[]));
-    // Which link is the busiest, and so which way packets go, may be another one day.
+    // The busiest link, and so the path of packets, may change one day.
     let is_fixed = |line: &&str| *line != "…" && !line.contains("went by");
     for line in shown.lines().filter(is_fixed) {
         let start = line.trim_end_matches('…');
@@ -148,7 +148,7 @@ fn the_readme_shows_the_real_output() {
     }
 }
 
-/// The live view in a terminal of util-linux's `script`; `None` where there is none.
+/// Runs the live view in a terminal of util-linux's `script`; `None` if it is not installed.
 fn live(keys: &[u8]) -> Option<(String, Option<i32>)> {
     let command = format!(
         "stty cols 80 rows 24; exec timeout --foreground {PATIENCE_S} {} demo",
@@ -167,7 +167,7 @@ fn live(keys: &[u8]) -> Option<(String, Option<i32>)> {
     let mut stdin = child.stdin.take().unwrap();
     let mut stdout = child.stdout.take().unwrap();
     let (mut shown, mut block) = (Vec::new(), [0; 4096]);
-    // Keys are pressed once the view is there. Blanks are not written anew, so one word is looked for.
+    // Keys are pressed once the view is shown. Blanks are not rewritten, so a single word is searched for.
     while !String::from_utf8_lossy(&shown).contains("network") {
         let count = stdout.read(&mut block).unwrap();
         assert!(count > 0, "{}", String::from_utf8_lossy(&shown));
@@ -215,7 +215,7 @@ fn throughput(report: &Path) -> Output {
 }
 
 #[test]
-fn every_answer_is_right_and_the_report_is_there() {
+fn every_answer_is_valid_and_the_report_is_written() {
     let directory = tempfile::tempdir().unwrap();
     let report = directory.path().join("demo.html");
     let output = throughput(&report);
@@ -237,7 +237,7 @@ fn every_answer_is_right_and_the_report_is_there() {
 }
 
 #[test]
-fn a_report_that_cannot_be_written_is_a_sentence_and_a_failure() {
+fn an_unwritable_report_fails_with_a_message() {
     let directory = tempfile::tempdir().unwrap();
     let output = throughput(&directory.path().join("missing").join("demo.html"));
     let errors = String::from_utf8_lossy(&output.stderr);

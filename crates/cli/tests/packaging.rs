@@ -1,4 +1,4 @@
-//! What packages are made of: version, completions, manual pages, and the notification of the service manager.
+//! Tests of the parts of packages: version, completions, manual pages, and the notification of the service manager.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -30,7 +30,7 @@ impl Drop for Running {
 }
 
 #[test]
-fn the_long_version_says_what_is_compiled_in() {
+fn the_long_version_lists_compiled_features() {
     let version = env!("CARGO_PKG_VERSION");
     assert_eq!(stdout(&["-V"]), format!("urtica {version}\n"));
     let long = stdout(&["--version"]);
@@ -61,7 +61,7 @@ fn completions_know_the_subcommands_and_their_options() {
 }
 
 #[test]
-fn bash_takes_its_completions() {
+fn bash_accepts_its_completions() {
     let script = stdout(&["completions", "bash"]);
     let complete = format!(
         "{script}\nCOMP_WORDS=(urtica sw)\nCOMP_CWORD=1\n_urtica urtica sw urtica\necho \"${{COMPREPLY[@]}}\""
@@ -193,7 +193,7 @@ fn the_package_has_the_guides_and_the_files_they_mention() {
     {
         let text = std::fs::read_to_string(guide).unwrap();
         for link in links(&text) {
-            // Source code is read in the repository.
+            // Links to source code lead to the repository.
             let is_source = link.contains("crates/") || link.ends_with(".rs");
             let target = guide.parent().unwrap().join(link);
             assert!(is_source || target.exists(), "{}: {link}", guide.display());
@@ -201,14 +201,14 @@ fn the_package_has_the_guides_and_the_files_they_mention() {
     }
 }
 
-/// The container's file, with lines that go on joined.
+/// Returns the container's file with continuation lines joined.
 fn container_file() -> String {
     let file =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/container/Containerfile");
     std::fs::read_to_string(file).unwrap().replace("\\\n", "")
 }
 
-/// What stands behind this instruction of the container's file.
+/// Returns the argument of this instruction in the container's file.
 fn instruction<'a>(file: &'a str, name: &str) -> &'a str {
     let mut lines = file.lines().filter_map(|line| line.strip_prefix(name));
     lines.next().unwrap_or_else(|| panic!("no {name}"))
@@ -222,7 +222,7 @@ fn words(text: &str) -> Vec<String> {
 const CONTAINERS_CONFIGURATION: &str = "/etc/urtica/urtica.toml";
 
 #[test]
-fn the_containers_command_serves_and_its_health_check_notices_when_it_does_not() {
+fn the_containers_command_serves_and_its_health_check_reports_failure() {
     let file = container_file();
     let directory = tempfile::tempdir().unwrap();
     let (toml, control) = (
@@ -230,7 +230,7 @@ fn the_containers_command_serves_and_its_health_check_notices_when_it_does_not()
         directory.path().join("control"),
     );
     let path = |text: &str| text.replace(CONTAINERS_CONFIGURATION, toml.to_str().unwrap());
-    // The package's own configuration, but for where it listens and is asked.
+    // The package's own configuration, with other addresses to listen on and another control socket.
     let packaged = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/debian/urtica.toml");
     let packaged = std::fs::read_to_string(packaged).unwrap();
     let own = packaged
@@ -268,7 +268,7 @@ fn the_containers_command_serves_and_its_health_check_notices_when_it_does_not()
 }
 
 #[test]
-fn the_container_is_made_of_what_the_package_has() {
+fn the_container_is_made_of_the_packages_files() {
     let file = container_file();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
@@ -287,7 +287,7 @@ fn the_container_is_made_of_what_the_package_has() {
     assert!(steps.contains(&format!("{to}urtica_*.deb")));
     let checked = Command::new("sh").args(["-n", "-c", steps]).status();
     assert!(checked.unwrap().success(), "the shell takes the steps");
-    // Where the packaged configuration has its socket, that user may write.
+    // The user may write in the folder of the packaged configuration's socket.
     assert!(read("packaging/debian/urtica.toml").contains("\"/run/urtica/control\""));
     assert!(steps.contains("--owner=urtica --group=urtica /run/urtica"));
 }

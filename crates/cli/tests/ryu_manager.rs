@@ -1,11 +1,12 @@
-//! `urtica ryu-manager`: how it finds an interpreter, and what it says without one. The interpreters are shell scripts.
+//! Tests of `urtica ryu-manager`: its search for an interpreter, and its messages without one. The interpreters are
+//! shell scripts.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Writes an interpreter whose check ends with `status`, and which otherwise prints its arguments.
+/// Writes an interpreter whose check ends with `status`; otherwise it prints its arguments.
 fn interpreter(folder: &Path, status: i32) -> PathBuf {
     let file = folder.join("python3");
     let script = format!("#!/bin/sh\nif [ \"$1\" = -c ]; then exit {status}; fi\necho \"$@\"\n");
@@ -60,7 +61,7 @@ fn the_interpreter_of_the_virtual_environment_is_used() {
 }
 
 #[test]
-fn a_missing_package_is_a_sentence_with_the_command_that_installs_it() {
+fn a_missing_package_is_reported_with_the_command_that_installs_it() {
     let folder = tempfile::tempdir().unwrap();
     let python = interpreter(folder.path(), 4);
     let python = python.to_str().unwrap();
@@ -78,7 +79,7 @@ fn a_missing_package_is_a_sentence_with_the_command_that_installs_it() {
 }
 
 #[test]
-fn an_old_interpreter_and_a_missing_one_are_sentences() {
+fn old_and_missing_interpreters_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let python = interpreter(folder.path(), 3);
     let text = refusal(&["--python", python.to_str().unwrap(), "a.py"]);

@@ -63,7 +63,7 @@ impl Switch {
         command.output().unwrap()
     }
 
-    /// What a command prints.
+    /// Returns the output of a command.
     fn told(&self, arguments: &[&str]) -> String {
         let output = self.ctl(arguments);
         let stderr = String::from_utf8_lossy(&output.stderr);
@@ -168,7 +168,7 @@ fn reports_entries_tables_and_templates() {
 }
 
 #[test]
-fn ports_and_controllers_come_and_go() {
+fn ports_and_controllers_are_added_and_removed() {
     let folder = tempfile::tempdir().unwrap();
     let switch = Switch::start(folder.path(), &[]);
     assert_eq!(
@@ -301,7 +301,7 @@ fn impossible_commands_are_refused_with_a_message() {
     }
 }
 
-/// What is sent to the socket, and what comes back until it is closed.
+/// Sends a request to the socket, and returns the answer up to the end of the connection.
 fn conversation(socket: &Path, request: &[u8]) -> String {
     let mut stream = UnixStream::connect(socket).unwrap();
     // The switch may hang up before it has read all.
@@ -313,7 +313,7 @@ fn conversation(socket: &Path, request: &[u8]) -> String {
 }
 
 #[test]
-fn malformed_requests_get_a_sentence_and_silent_clients_hold_up_nobody() {
+fn malformed_requests_get_a_message_and_silent_clients_delay_no_others() {
     let folder = tempfile::tempdir().unwrap();
     let switch = Switch::start(folder.path(), &[]);
     let socket = folder.path().join("ctl");
@@ -341,10 +341,10 @@ fn malformed_requests_get_a_sentence_and_silent_clients_hold_up_nobody() {
 }
 
 #[test]
-fn the_socket_is_ones_own_and_goes_with_the_switch() {
+fn the_socket_is_private_and_removed_with_the_switch() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("ctl");
-    // One that a killed switch has left.
+    // The socket of a killed switch.
     drop(UnixListener::bind(&socket).unwrap());
     let switch = Switch::start(folder.path(), &[]);
     let mode = std::fs::metadata(&socket).unwrap().permissions().mode();
@@ -361,7 +361,7 @@ fn the_socket_is_ones_own_and_goes_with_the_switch() {
 }
 
 #[test]
-fn a_switch_with_the_name_of_another_goes_without_a_socket() {
+fn a_switch_with_the_name_of_another_runs_without_a_socket() {
     let folder = tempfile::tempdir().unwrap();
     let start = |port: &str| {
         let mut command = urtica(&["switch", "--port", port, "--name", "twin"]);
@@ -387,7 +387,7 @@ fn a_switch_with_the_name_of_another_goes_without_a_socket() {
     assert!(output.status.success() && output.stdout.starts_with(b"twin dpid="));
 }
 
-/// Flow entries without what depends on the time.
+/// Returns the flow entries without fields that depend on the time.
 fn entries(switch: &Switch) -> Vec<String> {
     let mut flows = switch.items(&["flows"]);
     let told = flows.iter_mut().map(|flow| {
@@ -436,7 +436,7 @@ fn a_restart_keeps_entries_groups_and_meters() {
             .unwrap()
             >= age
     );
-    // The number of a port that is not there any more stays its own.
+    // The number of a removed port stays reserved for its name.
     assert_eq!(
         switch.told(&["add-port", "pcap:,three.pcap"]),
         "port 3 added\n"
@@ -491,7 +491,7 @@ fn confirmed_entries_outlive_a_kill() {
 }
 
 #[test]
-fn a_state_file_that_cannot_be_used_keeps_the_switch_from_starting() {
+fn an_unusable_state_file_prevents_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("state");
     for (content, expected) in [

@@ -13,9 +13,9 @@ fn urtica(arguments: &[&str]) -> Command {
 /// A controller, which ends with the test.
 struct Controller {
     child: Child,
-    /// Where switches connect.
+    /// The port that switches connect to.
     openflow: String,
-    /// Where it serves HTTP.
+    /// The address of its HTTP interface.
     http: String,
 }
 
@@ -49,7 +49,7 @@ impl Controller {
             openflow = openflow.or(after("ptcp:"));
             http = http.or(after("address=127.0.0.1:"));
         }
-        // What else it logs goes nowhere, and must not fill the pipe.
+        // The rest of its log is discarded, as it must not fill the pipe.
         std::thread::spawn(move || lines.for_each(drop));
         Self {
             child,
@@ -66,7 +66,7 @@ impl Drop for Controller {
     }
 }
 
-/// What `urtica top --once` prints, and whether it ends well.
+/// Returns the success and output of `urtica top --once`.
 fn top(arguments: &[&str]) -> (bool, String, String) {
     let once = ["top", "--once", "--interval", "1"];
     let command = [&once[..], arguments].concat();
@@ -87,7 +87,7 @@ fn a_loaded_controller_is_shown_with_its_switches_and_rates() {
     let bench = bench.args(load.split(' '));
     let bench = bench.stdout(Stdio::null()).stderr(Stdio::null());
     let mut bench = bench.spawn().expect("urtica starts");
-    // However long the machine takes to begin: one of these is loaded.
+    // For any delay of the start, one of these tables shows load.
     let is_loaded = |text: &str| {
         let rows = text.lines().filter(|line| line.starts_with("000000"));
         let rates = rows.filter_map(|row| row.split_whitespace().nth(4)?.parse::<f64>().ok());

@@ -1,4 +1,4 @@
-//! `urtica trace` as its readers meet it: what it tells, and a sentence where something is wrong.
+//! Tests of the output of `urtica trace`, and of its error messages.
 
 use std::process::{Command, Output, Stdio};
 
@@ -57,7 +57,7 @@ fn explains_how_entries_are_found_and_when_the_plain_form_is_used() {
 }
 
 #[test]
-fn groups_meters_and_action_sets_are_told() {
+fn reports_groups_meters_and_action_sets() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("switch.txt");
     std::fs::write(
@@ -82,7 +82,7 @@ fn groups_meters_and_action_sets_are_told() {
 }
 
 #[test]
-fn a_packet_may_be_given_by_its_bytes() {
+fn traces_a_packet_given_by_its_bytes() {
     let frame = "ffffffffffff 020000000001 0806 0001080006040001 020000000001 0a000001 000000000000 0a000002";
     let told = told(&[
         "--flows",

@@ -63,8 +63,8 @@ impl Drop for Limit {
     }
 }
 
-/// What a load says whose tests, of so many ms, are as long as it takes on this machine for something to be answered in those
-/// that count.
+/// Returns the output of a load whose tests, of the given length in ms, are long enough on this machine for answers in
+/// every counted test.
 fn until_answered(command: impl Fn(&str) -> Command) -> Output {
     let lengths = (0..).map(|attempt| (20 << attempt).to_string());
     let outputs = lengths.map(|ms| command(&ms).output().unwrap());
@@ -167,7 +167,7 @@ fn an_html_report_is_written() {
 }
 
 #[test]
-fn wrong_answers_fail_the_verification() {
+fn invalid_answers_fail_the_verification() {
     let limit = Limit::start();
     let load = [
         "-c",
@@ -193,7 +193,7 @@ fn wrong_answers_fail_the_verification() {
     );
 }
 
-/// A port of the loopback interface that nobody listens at, and that nobody else can have while the socket is there.
+/// Reserves a port of the loopback interface without a listener; no other process can bind it while the socket exists.
 fn port_without_listener() -> (OwnedFd, String) {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -279,7 +279,7 @@ fn unwritable_files_are_reported_before_measuring() {
 }
 
 #[test]
-fn a_run_that_fails_leaves_files_as_they_were() {
+fn failed_runs_leave_files_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let [old, new] = ["old.json", "new.json"].map(|name| folder.path().join(name));
     std::fs::write(&old, "yesterday's").unwrap();
@@ -312,7 +312,7 @@ fn connection_refusals_fail_with_a_message() {
 }
 
 #[test]
-fn bad_flags_are_sentences() {
+fn invalid_flags_are_refused_with_a_message() {
     for (flags, sentence) in [
         (&["-w", "16"][..], "leave none of 16 tests to count"),
         (&["-s", "0"], "switches must be at least 1"),
@@ -415,7 +415,7 @@ fn bad_flags_are_sentences() {
 }
 
 #[test]
-fn a_port_in_use_is_a_sentence() {
+fn a_port_in_use_is_reported() {
     let limit = Limit::start();
     let output = urtica(&[
         "limit",

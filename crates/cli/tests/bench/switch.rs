@@ -155,7 +155,7 @@ fn core() -> String {
     last.unwrap().to_string()
 }
 
-/// A tiny run of the switch's benchmark: what its JSON lines say.
+/// Runs the switch's benchmark with tiny sizes; returns its JSON lines.
 fn bench_switch(flags: &[&str]) -> Vec<Value> {
     let few = [
         "switch",

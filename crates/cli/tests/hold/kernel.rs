@@ -1,4 +1,4 @@
-//! The same with a kernel half, which goes on answering while no program is there.
+//! Tests of held connections with a kernel half, which keeps answering while no program runs.
 
 use crate::room::*;
 use crate::switch::*;
@@ -13,7 +13,7 @@ pub const KERNEL: &[&str] = &["l2", "--offload", "kernel"];
 pub const AUTO: &[&str] = &["l2", "--offload", "auto"];
 const WITHOUT: &[&str] = &["l2", "--offload", "none"];
 
-/// A room for this program; without a kernel half here, a line that says so, or a failure with CI=true.
+/// Creates a room for this program. If kernel halves cannot be tested here, prints a line, or fails with CI=true.
 pub fn room(program: &'static [&'static str]) -> Option<Room> {
     let room = Room::running(program);
     let probe = room.start("probe.log", &[]);
@@ -28,7 +28,7 @@ pub fn room(program: &'static [&'static str]) -> Option<Room> {
     None
 }
 
-/// Nobody complains of what was left, and all is taken over.
+/// Checks that the program takes everything over without a warning.
 pub fn check_taken_over(program: &Program) {
     let log = program.log();
     assert!(!log.contains("cannot be used"), "{log}");
@@ -54,7 +54,8 @@ fn a_program_that_is_killed_at_any_moment_loses_nothing() {
     }
 }
 
-/// Before it looks, notes, discards, sends, or asks the kernel how far the last program was.
+/// The program is killed before it reads input, notes or discards it, sends, or queries the kernel for the last
+/// program's progress.
 #[test]
 fn a_program_that_is_killed_at_any_system_call_loses_nothing() {
     let Some(room) = room(KERNEL) else { return };
@@ -82,8 +83,8 @@ fn a_program_that_is_killed_at_any_system_call_loses_nothing() {
     });
 }
 
-/// The kernel answers while the program is stopped. Switches that the program itself is answering at that moment wait for it, so
-/// the kernel is given time to take over all of them first.
+/// The kernel answers while the program is stopped. Switches that the program itself is answering when it stops wait
+/// for it, so the kernel first gets time to take over all switches.
 #[test]
 fn a_program_that_is_stopped_loses_nothing_and_answers() {
     let Some(room) = room(KERNEL) else { return };
@@ -97,7 +98,7 @@ fn a_program_that_is_stopped_loses_nothing_and_answers() {
     });
 }
 
-/// The kernel answers while there is no program.
+/// The kernel answers while no program runs.
 #[test]
 fn sigterm_leaves_the_connections_and_the_kernel_half() {
     let Some(room) = room(KERNEL) else { return };
@@ -127,7 +128,7 @@ fn a_second_program_takes_over_and_the_first_one_ends() {
     });
 }
 
-/// It answers alone from then on, and so does the one after it.
+/// The program answers alone from then on, and so does its successor.
 #[test]
 fn programs_without_a_kernel_half_release_it_without_loss() {
     let Some(mut room) = room(KERNEL) else { return };
@@ -155,7 +156,7 @@ fn the_next_program_answers_an_interrupted_message() {
     }
 }
 
-/// Its rest comes while no program is there.
+/// The rest of the message arrives while no program runs.
 #[test]
 fn messages_begun_in_the_kernel_are_answered_there() {
     let Some(room) = room(KERNEL) else { return };
@@ -164,7 +165,7 @@ fn messages_begun_in_the_kernel_are_answered_there() {
     program.answer_until_kept(&mut switch);
     let mut attempts = 0..20;
     loop {
-        // After the first answer, the program has heard of the ports; then it hands the connection over.
+        // After the first answer, the program knows the ports; then it hands the connection over.
         for _ in 0..20 {
             switch.send_packets(5);
             switch.settle();
@@ -187,7 +188,7 @@ fn messages_begun_in_the_kernel_are_answered_there() {
         switch.socket.write_all(&packet[cut..]).unwrap();
         switch.settle();
     }
-    // What only a program can answer waits for it.
+    // Packets that only a program can answer wait for it.
     switch.others = Some(1);
     switch.send_packets(3);
     let program = room.start("second.log", &[]);

@@ -42,8 +42,8 @@ fn a_program_that_is_killed_at_any_moment_loses_nothing() {
     });
 }
 
-/// Whether a program is killed before it has looked at input, noted the replies, discarded the input, or sent: it loses nothing, and
-/// sends nothing twice.
+/// A program that is killed before it reads input, notes the replies, discards the input, or sends, loses no message
+/// and sends none twice.
 #[test]
 fn a_program_that_is_killed_at_any_system_call_loses_nothing() {
     if !has_strace() {
@@ -113,17 +113,17 @@ fn the_next_program_answers_an_interrupted_message() {
     }
 }
 
-/// What is owed to it, and what it has sent, fill all queues: its program dies with messages half sent.
+/// The replies to the switch and its own messages fill all queues: the program is killed while messages are half sent.
 #[test]
 fn a_switch_that_does_not_read_gets_the_rest_from_the_next_program() {
     let room = Room::new();
     let mut program = room.start("first.log", &[]);
     let mut switch = FakeSwitch::join(program.port().unwrap(), Version::Of10, 1);
-    // More than sockets of loopback take.
+    // More than the buffers of loopback sockets hold.
     switch.frame_len = 1400;
     let packets: Vec<_> = (0..20_000).flat_map(|_| switch.packet()).collect();
     let mut socket = switch.socket.try_clone().unwrap();
-    // What it replies to the program waits until all packets are sent.
+    // The switch's replies to the program wait until all packets are sent.
     switch.is_cut = true;
     thread::scope(|scope| {
         scope.spawn(move || socket.write_all(&packets).unwrap());
@@ -164,7 +164,8 @@ fn failing_to_hold_connections_is_logged_once() {
     assert!(!switch.take_frame(), "the connection ends with its program");
 }
 
-/// A holder that systemd has started tells it when programs may come, and ends with the first program that ends for good.
+/// A holder that systemd has started notifies it when programs may connect, and ends with the first program that exits
+/// without a successor.
 #[test]
 fn a_separate_holder_reports_readiness() {
     let room = Room::new();

@@ -39,13 +39,13 @@ fn a_service_that_is_restarted_keeps_its_connections() {
     });
 }
 
-/// How many times programs take over: more, to look for rare faults, with HOLD_ROUNDS.
+/// Returns the number of take-overs: set HOLD_ROUNDS for more, to find rare faults.
 fn rounds() -> u32 {
     let rounds = std::env::var("HOLD_ROUNDS").ok();
     rounds.map_or(3, |rounds| rounds.parse().expect("a number"))
 }
 
-/// The kernel answers while there is no program.
+/// The kernel answers while no program runs.
 #[test]
 fn a_kernel_half_continues() {
     for program in [KERNEL, AUTO] {
@@ -73,7 +73,7 @@ fn a_kernel_half_continues() {
     }
 }
 
-/// Switches that have gone leave nothing behind.
+/// Nothing is stored for switches that have disconnected.
 #[test]
 fn stored_state_is_removed_with_its_connection() {
     let room = Room::new().managed();
@@ -93,7 +93,7 @@ fn stored_state_is_removed_with_its_connection() {
 }
 
 #[test]
-fn without_a_service_manager_one_line_says_so() {
+fn a_missing_service_manager_is_logged_once() {
     let mut child = Command::new(URTICA)
         .args([
             "run",

@@ -1,4 +1,4 @@
-//! A service manager as far as a program sees it: it keeps descriptors by name, and passes them to the next program, as systemd does.
+//! A minimal service manager: it keeps descriptors by name, and passes them to the next program, as systemd does.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// The first descriptor that is passed.
 const FIRST_FD: RawFd = 3;
 
-/// Ends when dropped; what it keeps is closed then.
+/// A service manager, which closes its descriptors and ends when dropped.
 pub struct Manager {
     place: PathBuf,
     shared: Arc<Shared>,
@@ -54,7 +54,7 @@ impl Manager {
         }
     }
 
-    /// How many descriptors it keeps.
+    /// Returns the number of descriptors that it keeps.
     pub fn stored(&self) -> usize {
         self.shared.read();
         self.shared.store.lock().unwrap().len()
@@ -62,7 +62,7 @@ impl Manager {
 
     /// Runs a program that gets all that is stored.
     pub fn command(&self, program: &str) -> Command {
-        // What an earlier program has said counts before its end.
+        // Process the earlier program's messages first.
         self.shared.read();
         let store = self.shared.store.lock().unwrap();
         let names: Vec<_> = store.iter().map(|(name, _)| name.as_str()).collect();
@@ -71,7 +71,7 @@ impl Manager {
         let copies = store.iter().map(|(_, fd)| fcntl_dupfd_cloexec(fd, from));
         let copies: Vec<_> = copies.collect::<Result<_, _>>().unwrap();
         let mut command = Command::new("sh");
-        // The shell becomes the program, whose number this is.
+        // The shell becomes the program, so this is the program's process id.
         command
             .args(["-c", "export LISTEN_PID=$$; exec \"$@\"", "sh", program])
             .env("NOTIFY_SOCKET", &self.place)
@@ -86,7 +86,8 @@ impl Manager {
 /// Gives descriptors the numbers from `FIRST_FD` on.
 fn place(fds: &[OwnedFd]) -> io::Result<()> {
     for (number, fd) in (FIRST_FD..).zip(fds) {
-        // SAFETY: whatever has this number is replaced by a copy, in a process that is about to run another program; it is not closed.
+        // SAFETY: a descriptor with this number is replaced by a copy, in a process that is about to run another
+        // program; it is not closed.
         let mut target = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(number) });
         dup2(fd, &mut target)?;
         assert_eq!(target.as_raw_fd(), number);
@@ -95,8 +96,7 @@ fn place(fds: &[OwnedFd]) -> io::Result<()> {
 }
 
 impl Shared {
-    /// Reads all that was said.
-    /// Waits until there is something to read, or for as long as dropping may take.
+    /// Waits until a message can be read, up to the time that dropping may need.
     fn wait(&self) {
         let timeout = Timespec::try_from(Duration::from_millis(50)).unwrap();
         let mut fds = [PollFd::new(&self.socket, PollFlags::IN)];

@@ -1,4 +1,4 @@
-//! Programs and their holder, and what disturbs them under load.
+//! Programs and their holder, and disturbances under load.
 
 use crate::manager::Manager;
 use crate::switch::FakeSwitch;
@@ -17,10 +17,10 @@ use urtica_wire::Version;
 
 pub const URTICA: &str = env!("CARGO_BIN_EXE_urtica");
 
-/// Longer than anything takes, also where the machine is busy.
+/// The timeout of all waits, long enough for a busy machine.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A start takes longer: the kernel checks programs, with many others at work.
+/// The timeout of a start, which is slower: the kernel verifies programs while many other processes run.
 const START_DEADLINE: Duration = Duration::from_secs(300);
 
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
@@ -31,23 +31,23 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Where the programs of a test meet.
+/// The environment of a test: its folder, its program, and its service manager if any.
 #[derive(Clone)]
 pub struct Room {
     pub folder: Rc<tempfile::TempDir>,
-    /// What to run.
+    /// The program to run, with its options.
     program: &'static [&'static str],
-    /// What keeps the connections, where that is no holder.
+    /// The service manager that keeps the connections, if it is not a holder.
     manager: Option<Rc<Manager>>,
 }
 
 impl Room {
-    /// For a program that floods each packet.
+    /// Creates a room for a program that floods each packet.
     pub fn new() -> Self {
         Self::running(&["hub"])
     }
 
-    /// For a program with these options.
+    /// Creates a room for a program with these options.
     pub fn running(program: &'static [&'static str]) -> Self {
         let folder = Rc::new(tempfile::tempdir().unwrap());
         Self {
@@ -57,7 +57,7 @@ impl Room {
         }
     }
 
-    /// The same where a service manager starts the programs, and keeps the connections.
+    /// Uses a service manager, which starts the programs and keeps the connections.
     pub fn managed(self) -> Self {
         let manager = Manager::start(&self.folder.path().join("notify.sock"));
         Self {
@@ -66,7 +66,7 @@ impl Room {
         }
     }
 
-    /// The same room, and from now on another program.
+    /// Changes the program that starts next.
     pub fn with(&mut self, program: &'static [&'static str]) {
         self.program = program;
     }
@@ -76,12 +76,12 @@ impl Room {
         self.folder.path().join("hold.sock")
     }
 
-    /// How many descriptors the service manager keeps.
+    /// Returns the number of descriptors that the service manager keeps.
     pub fn stored(&self) -> usize {
         self.manager.as_ref().map_or(0, |manager| manager.stored())
     }
 
-    /// Whether its program answers in the kernel, where it can.
+    /// Returns `true` if its program answers in the kernel if possible.
     fn has_kernel_half(&self) -> bool {
         let offloads = ["kernel", "auto"];
         (self.program.iter()).any(|argument| offloads.contains(argument))
@@ -98,12 +98,12 @@ impl Room {
         program
     }
 
-    /// The same for a program that is killed before one of its threads makes its `nth` call of these.
+    /// Starts a program that is killed before one of its threads makes its `nth` call of `calls`.
     pub fn start_traced(&self, name: &str, calls: &str, nth: usize) -> Program {
         self.start_traced_with(name, calls, nth, &[])
     }
 
-    /// The same with these options.
+    /// Like `start_traced`, with these options.
     pub fn start_traced_with(
         &self,
         name: &str,
@@ -160,7 +160,7 @@ impl Program {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Waits for its log to say so, or for its end.
+    /// Waits until its log reports listening; fails if it ends.
     fn wait_until_it_listens(&self) {
         let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
         let writes = inotify::init(flags).unwrap();
@@ -169,7 +169,7 @@ impl Program {
         let end = pidfd_open(pid, PidfdFlags::empty()).unwrap();
         let start = Instant::now();
         let mut has_ended = false;
-        // After its end, what it has written last is looked at as well.
+        // After its end, the rest of the log is read, too.
         while self.port().is_none() {
             assert!(!has_ended, "it ended: {}", self.log());
             let left = START_DEADLINE.checked_sub(start.elapsed());
@@ -185,12 +185,12 @@ impl Program {
         }
     }
 
-    /// Waits until the kernel halves of so many switches outlive the program.
+    /// Waits until the kernel halves of `count` switches outlive the program.
     pub fn wait_for_kernel_halves(&self, count: usize) {
         eventually("kernel halves are kept", || self.kept_halves() >= count);
     }
 
-    /// Has it answer a switch until the switch's kernel half outlives it.
+    /// Makes it answer a switch until the switch's kernel half outlives it.
     pub fn answer_until_kept(&self, switch: &mut FakeSwitch) {
         eventually("a kernel half is kept", || {
             switch.send_packets(1);
@@ -199,7 +199,7 @@ impl Program {
         });
     }
 
-    /// How many switches' kernel halves outlive it.
+    /// Returns the number of switches whose kernel halves outlive it.
     pub fn kept_halves(&self) -> usize {
         self.log()
             .matches("the holder keeps the kernel half")
@@ -249,18 +249,18 @@ impl Drop for Program {
     }
 }
 
-/// Of some switches' packets, every so many-th is one that a kernel half does not answer.
+/// For some switches, the interval of packets that a kernel half does not answer.
 const OTHERS: Option<u64> = Some(200);
 
-/// Loads a program with switches of both versions while `disturb` does something to it, which returns what runs in the end. It
-/// is given a function that waits until so many more requests have been answered.
+/// Loads a program with switches of both versions while `disturb` disturbs it. `disturb` returns the program that runs
+/// in the end; its argument is a function that waits until the given number of further requests has been answered.
 pub fn under_load(room: &Room, disturb: impl FnOnce(Program, &dyn Fn(u64)) -> Program) {
     under_load_in(&mut room.clone(), |_, program, progress| {
         disturb(program, progress)
     });
 }
 
-/// The same where programs change.
+/// Like `under_load`, for tests that change the room's program.
 pub fn under_load_in(
     room: &mut Room,
     disturb: impl FnOnce(&mut Room, Program, &dyn Fn(u64)) -> Program,
@@ -285,7 +285,7 @@ pub fn under_load_in(
                 scope.spawn(|| switch.load(&stop, &answered))
             })
             .collect();
-        // Also where this panics, the switches are to end.
+        // Even if this panics, the switches must end.
         let last = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             progress(1000);
             if room.has_kernel_half() {
@@ -305,7 +305,8 @@ pub fn under_load_in(
     last.interrupt(room);
 }
 
-/// A message is cut at different places, its program is killed, and the next one gets the rest.
+/// Cuts a message at different positions, kills the program that received its start, and sends the rest to the next
+/// program.
 pub fn cut_messages(room: &Room, version: Version) {
     let mut program = room.start("first.log", &[]);
     let mut switch = FakeSwitch::join(program.port().unwrap(), version, 1);
@@ -313,7 +314,7 @@ pub fn cut_messages(room: &Room, version: Version) {
         program.answer_until_kept(&mut switch);
     }
     for cut in [1, 7, 8, 30] {
-        // What is before it is answered, so that the program has seen this.
+        // The packet before it is answered, so that the program has received the start of this one.
         let packets = [switch.packet(), switch.packet()].concat();
         let cut = packets.len() / 2 + cut;
         switch.socket.write_all(&packets[..cut]).unwrap();
@@ -333,7 +334,7 @@ pub fn cut_messages(room: &Room, version: Version) {
     while switch.take_frame() {}
 }
 
-/// Prints one line where there is none, and fails where `CI=true` is set.
+/// Returns `true` if strace is installed. Otherwise prints one line, or fails if `CI=true` is set.
 pub fn has_strace() -> bool {
     if Command::new("strace").arg("-V").output().is_ok() {
         return true;

@@ -1,4 +1,5 @@
-//! The same with `l3` and its kernel half: it goes on with the hosts and routes of the program before.
+//! Tests of held connections with `l3` and its kernel half: it continues with the hosts and routes of the earlier
+//! program.
 
 use crate::room::*;
 use rustix::process::Signal;
@@ -28,10 +29,10 @@ address = "10.0.2.254/24"
 mac = "02:00:00:00:02:fe"
 "#;
 
-/// How many packets of a switch wait for the router at a time.
+/// The number of a switch's outstanding packets.
 const OUTSTANDING: u64 = 32;
 
-/// After so long without an answer, a packet was lost with its program, and the next one is sent.
+/// The time after which an unanswered packet counts as lost with its program, and the next one is sent.
 const LOST_AFTER: Duration = Duration::from_millis(500);
 
 /// A room with the router's plan of subnets.
@@ -41,7 +42,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Without a kernel half here, a line that says so, or a failure with CI=true.
+    /// Creates a scene. If kernel halves cannot be tested here, prints a line, or fails with CI=true.
     fn new(program: &'static [&'static str]) -> Option<Self> {
         let room = Room::running(program);
         let plan = room.folder.path().join("subnets.toml");
@@ -65,25 +66,25 @@ impl Scene {
     }
 }
 
-/// A switch with two hosts: at port 1, in the first subnet, and at port 2, in the second one. The first sends numbered packets to the
-/// second.
+/// A switch with two hosts: at port 1, in the first subnet, and at port 2, in the second. The first sends numbered
+/// packets to the second.
 struct RoutedSwitch {
     socket: TcpStream,
     version: Version,
     id: u8,
     received: Vec<u8>,
     sent: u64,
-    /// The numbers of the packets that were forwarded, since somebody has looked.
+    /// The numbers of the packets that were forwarded since the last clear.
     forwarded: Vec<u64>,
     highest: u64,
-    /// How many times the router has asked for a host, and answered one.
+    /// The numbers of the router's ARP requests and replies.
     questions: u64,
     answers: u64,
     has_joined: bool,
 }
 
 impl RoutedSwitch {
-    /// Connects; both hosts have asked for their gateways.
+    /// Connects, and resolves both hosts' gateways.
     fn join(port: u16, version: Version, id: u8) -> Self {
         let socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
         socket.set_nodelay(true).unwrap();
@@ -107,7 +108,7 @@ impl RoutedSwitch {
         for host in [1, 2] {
             let before = switch.answers;
             while switch.answers == before {
-                // What comes before the router hears of the ports is not for it.
+                // The router ignores packets until it knows the ports.
                 switch.ask_for_gateway(host);
                 assert!(switch.take_frame(), "it is answered");
             }
@@ -116,7 +117,7 @@ impl RoutedSwitch {
         switch
     }
 
-    /// Has the program answer until the kernel half outlives it, and has been told of both hosts.
+    /// Makes the program answer until the kernel half outlives it and knows both hosts.
     fn answer_until_kept(&mut self, program: &Program) {
         eventually("a kernel half is kept", || {
             self.forward(1);
@@ -151,7 +152,7 @@ impl RoutedSwitch {
         self.come(host, dst, ether_type::ARP, &bytes);
     }
 
-    /// The next numbered packet.
+    /// Sends the next numbered packet.
     fn send_packet(&mut self) {
         self.sent += 1;
         let mut packet = Vec::new();
@@ -196,7 +197,7 @@ impl RoutedSwitch {
         self.socket.write_all(bytes).expect("it stays connected");
     }
 
-    /// Handles the next message. Returns whether one came in time.
+    /// Handles the next message. Returns `true` if one arrived in time.
     fn take_frame(&mut self) -> bool {
         loop {
             if let Some((frame, rest)) = split_frame(&self.received).unwrap() {
@@ -273,7 +274,7 @@ impl RoutedSwitch {
         }
     }
 
-    /// The hosts answer who asks for them.
+    /// Answers ARP requests for the hosts.
     fn handle_arp(&mut self, said: &Arp) {
         if said.op == arp::REPLY {
             self.answers += 1;
@@ -293,7 +294,7 @@ impl RoutedSwitch {
         }
     }
 
-    /// Sends so many packets one by one, each of which is forwarded once.
+    /// Sends `count` packets one by one, each of which must be forwarded once.
     fn forward(&mut self, count: u64) {
         self.catch_up();
         for _ in 0..count {
@@ -311,7 +312,7 @@ impl RoutedSwitch {
         }
     }
 
-    /// Whether the next packet is forwarded although there is no program.
+    /// Returns `true` if the next packet is forwarded although no program runs.
     fn is_forwarded_by_kernel(&mut self) -> bool {
         self.socket
             .set_read_timeout(Some(Duration::from_secs(2)))
@@ -322,7 +323,8 @@ impl RoutedSwitch {
         self.highest == self.sent
     }
 
-    /// Has packets outstanding until it is told to stop. What a program that dies has not answered itself may be lost with it.
+    /// Keeps packets outstanding until `stop` is set. Packets that a killed program has not answered may be lost with
+    /// it.
     fn load(mut self, stop: &AtomicBool, answered: &AtomicU64) {
         self.socket.set_read_timeout(Some(LOST_AFTER)).unwrap();
         let mut expected = 0;
@@ -348,7 +350,7 @@ fn ports() -> Vec<Port> {
     [1, 2].map(port).to_vec()
 }
 
-/// Nobody complains of what was left, and all is taken over.
+/// Checks that the program takes everything over without a warning.
 fn check_taken_over(program: &Program, count: usize) {
     let log = program.log();
     assert!(!log.contains("cannot be used"), "{log}");
@@ -391,7 +393,7 @@ fn under_load(scene: &Scene, disturb: impl FnOnce(Program, &dyn Fn(u64)) -> Prog
 }
 
 #[test]
-fn a_router_that_is_killed_at_any_moment_keeps_its_connections_and_goes_on() {
+fn a_router_that_is_killed_at_any_moment_keeps_its_connections() {
     for offload in [
         &["l3", "--offload", "kernel"],
         &["l3", "--offload", "auto"][..],
@@ -413,9 +415,10 @@ fn a_router_that_is_killed_at_any_moment_keeps_its_connections_and_goes_on() {
     }
 }
 
-/// Before it looks, notes, discards, sends, or asks the kernel how far the last program was.
+/// The program is killed before it reads input, notes or discards it, sends, or queries the kernel for the last
+/// program's progress.
 #[test]
-fn a_router_that_is_killed_at_any_system_call_keeps_its_connections_and_goes_on() {
+fn a_router_that_is_killed_at_any_system_call_keeps_its_connections() {
     let Some(scene) = Scene::new(&["l3", "--offload", "kernel"]) else {
         return;
     };
@@ -448,7 +451,7 @@ fn a_router_that_is_killed_at_any_system_call_keeps_its_connections_and_goes_on(
 
 /// The kernel answers while the program is stopped.
 #[test]
-fn a_router_that_is_stopped_forwards() {
+fn packets_are_forwarded_while_the_router_is_stopped() {
     let Some(scene) = Scene::new(&["l3", "--offload", "kernel"]) else {
         return;
     };
@@ -474,7 +477,7 @@ fn a_second_router_takes_over_and_the_first_one_ends() {
     });
 }
 
-/// While there is no program the kernel forwards each packet once, and the next program need not ask for any host.
+/// While no program runs, the kernel forwards each packet once, and the next program needs no ARP request.
 #[test]
 fn the_next_router_knows_the_hosts() {
     let Some(scene) = Scene::new(&["l3", "--offload", "kernel"]) else {
@@ -489,7 +492,7 @@ fn the_next_router_knows_the_hosts() {
             switch.forward(200);
             program.signal(Signal::TERM);
             assert!(program.wait().success(), "{}", program.log());
-            // Where the program has asked something just before, all waits for the next one.
+            // If the program has just sent a request, all packets wait for the next program.
             if switch.is_forwarded_by_kernel() {
                 rounds += 1;
                 switch.forward(200);
@@ -509,7 +512,7 @@ fn the_next_router_knows_the_hosts() {
     }
 }
 
-/// It forwards alone from then on, and so does the one after it.
+/// The program forwards alone from then on, and so does its successor.
 #[test]
 fn routers_without_a_kernel_half_release_it() {
     let Some(mut scene) = Scene::new(&["l3", "--offload", "kernel"]) else {

@@ -1,4 +1,4 @@
-//! A switch as far as a program sees it, which checks that it is answered once and in order.
+//! A minimal switch, which checks that each packet is answered once and in order.
 
 use crate::room::DEADLINE;
 use std::io::{ErrorKind, Read, Write};
@@ -11,10 +11,10 @@ use urtica_wire::{
     Version, split_frame,
 };
 
-/// How many requests of a switch wait for their answers at a time.
+/// The number of a switch's outstanding requests.
 const OUTSTANDING: u64 = 64;
 
-/// A switch with one port, whose packets have numbers.
+/// A switch with one port and numbered packets.
 pub struct FakeSwitch {
     pub socket: TcpStream,
     pub version: Version,
@@ -23,13 +23,13 @@ pub struct FakeSwitch {
     /// The number of the packet that was sent last, and of the last that was flooded.
     pub sent: u64,
     pub flooded: u64,
-    /// How long its packets are.
+    /// The length of its packets.
     pub frame_len: usize,
-    /// Whether its messages are cut at any byte on their way.
+    /// Whether its messages are sent in two parts, cut at any byte.
     pub is_segmented: bool,
-    /// Every so many-th packet is one that no kernel half answers.
+    /// The interval of packets that no kernel half answers.
     pub others: Option<u64>,
-    /// Whether only the beginning of a message has been sent, and the replies that wait for its end.
+    /// Whether only the start of a message has been sent, and the replies that wait for its end.
     pub is_cut: bool,
     pub replies: Vec<u8>,
     /// The counter of the program's last xid.
@@ -64,7 +64,7 @@ impl FakeSwitch {
         switch
     }
 
-    /// It has when the program has asked it for its identity, since packets are flooded from the answer on.
+    /// Returns `true` once the program has requested its features: from the reply on, packets are flooded.
     fn has_joined(&self) -> bool {
         self.id == 0
     }
@@ -72,7 +72,7 @@ impl FakeSwitch {
     pub fn packet(&mut self) -> Vec<u8> {
         self.sent += 1;
         let mut frame = vec![0; self.frame_len];
-        // To all, which a kernel half answers whatever it is.
+        // Broadcast, which a kernel half always answers.
         frame[..6].fill(0xff);
         if self.others.is_some_and(|others| self.sent % others == 0) {
             frame[0] = 0x02;
@@ -109,7 +109,7 @@ impl FakeSwitch {
         }
     }
 
-    /// Whether something comes in time.
+    /// Returns `true` if anything arrives in time.
     pub fn hears_something(&mut self, patience: Duration) -> bool {
         self.socket.set_read_timeout(Some(patience)).unwrap();
         let heard = self.socket.peek(&mut [0]).is_ok_and(|count| count > 0);
@@ -117,7 +117,7 @@ impl FakeSwitch {
         heard
     }
 
-    /// Handles the next message; returns whether there was one, and not the end of the connection.
+    /// Handles the next message; returns `false` at the end of the connection.
     pub fn take_frame(&mut self) -> bool {
         loop {
             if let Some((frame, rest)) = split_frame(&self.received).unwrap() {
@@ -130,7 +130,7 @@ impl FakeSwitch {
             match self.socket.read(&mut buffer) {
                 Ok(0) => return false,
                 Ok(count) => self.received.extend_from_slice(&buffer[..count]),
-                // The end, too: something that it has said was not read.
+                // Also the end: the peer closed the connection with unread messages.
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => return false,
                 Err(error) => panic!("nothing comes: {error}"),
             }
@@ -170,7 +170,7 @@ impl FakeSwitch {
         }
     }
 
-    /// Has requests outstanding until it is told to stop; returns how many were answered.
+    /// Keeps requests outstanding until `stop` is set, and counts the answers.
     pub fn load(mut self, stop: &AtomicBool, answered: &AtomicU64) -> Self {
         self.send_packets(OUTSTANDING);
         while !stop.load(Ordering::Relaxed) {

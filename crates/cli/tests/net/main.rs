@@ -1,4 +1,4 @@
-//! `urtica net` as people use it: by itself, against a controller in another process, and simulated.
+//! Tests of `urtica net`: alone, with a controller in another process, and simulated.
 
 mod served;
 mod simulated;
@@ -23,7 +23,7 @@ fn text(bytes: &[u8]) -> String {
 /// `urtica run` at a Unix socket; it ends when dropped.
 struct Controller {
     child: Child,
-    /// What it logs; it is open as long as the controller runs.
+    /// Its log, kept open while the controller runs.
     _log: BufReader<ChildStderr>,
 }
 
@@ -38,7 +38,7 @@ impl Controller {
             .spawn()
             .unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
-        // It says where it listens once it does.
+        // It logs its address once it listens.
         let mut line = String::new();
         while !line.contains(&listen) {
             line.clear();
@@ -181,7 +181,7 @@ fn drawings_that_cannot_be_written_are_refused() {
 }
 
 #[test]
-fn a_capture_holds_what_went_through_the_link() {
+fn a_capture_contains_the_frames_of_the_link() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("trunk.pcap");
     let capture = format!("s1,s2={}", file.display());
@@ -237,7 +237,7 @@ fn a_trace_shows_messages_and_frames() {
 }
 
 #[test]
-fn unknown_topologies_and_programs_are_sentences() {
+fn unknown_topologies_and_programs_are_refused_with_a_message() {
     for (arguments, expected) in [
         (
             &["net", "star,3"][..],
@@ -271,7 +271,7 @@ fn unknown_topologies_and_programs_are_sentences() {
     }
 }
 
-/// What `urtica net` says to these commands from a pipe, and its exit status.
+/// Returns the output of `urtica net` for these commands from a pipe, and its exit status.
 fn commanded(arguments: &[&str], commands: &str) -> (String, Option<i32>) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_urtica"))
         .arg("net")
@@ -288,7 +288,7 @@ fn commanded(arguments: &[&str], commands: &str) -> (String, Option<i32>) {
     (text(&output.stdout), output.status.code())
 }
 
-/// Without the first line, which says what the network is.
+/// Returns the output without the first line, which describes the network.
 fn after_the_first_line(told: &str) -> &str {
     told.split_once('\n').map_or("", |(_, rest)| rest)
 }
@@ -348,7 +348,7 @@ fn failed_piped_commands_set_the_exit_status() {
         assert!(told.contains(expected), "{command}: {told}");
         assert_eq!(status, Some(1), "{command}: {told}");
     }
-    // What follows is done all the same.
+    // Later commands are still executed.
     let (told, status) = commanded(&["single,2", "--simulated"], "dance\npingpair\nexit\ndance");
     assert!(
         told.ends_with("*** Results: 0% dropped (2/2 received)\n"),
@@ -380,7 +380,7 @@ fn reports_pings_streams_and_entries() {
     );
 }
 
-/// Frames go round in it without end, so that it cannot keep up with the clock.
+/// A network with endless loops of frames, which cannot keep up with the clock.
 const STORM: &str = "mesh,4";
 
 #[test]
@@ -407,7 +407,7 @@ fn a_network_that_does_not_fit_is_refused_before_it_is_built() {
     assert!(output.stdout.is_empty());
 }
 
-/// The most memory that a network of one switch has taken, in kilobytes, when it is built.
+/// Returns the peak memory of building a network of one switch, in kilobytes.
 fn peak_kb(hosts: u32) -> u64 {
     let spec = format!("single,{hosts}");
     let mut child = Command::new(env!("CARGO_BIN_EXE_urtica"))
@@ -429,14 +429,14 @@ fn peak_kb(hosts: u32) -> u64 {
 
 /// It was 17 KB.
 #[test]
-fn a_host_and_its_port_take_little_memory() {
+fn a_host_and_its_port_need_little_memory() {
     let (few, many) = (peak_kb(100), peak_kb(1_100));
     let bytes = 1024 * many.saturating_sub(few) / 1_000;
     assert!(bytes < 4_000, "{bytes} bytes");
 }
 
 #[test]
-fn a_time_that_cannot_be_is_refused() {
+fn an_invalid_time_is_refused() {
     for time in ["-5", "-0.1", "soon", "NaN", "inf", "1e300"] {
         let output = urtica(&["net", "single,2", "--ping-all", "--seconds", time]);
         let told = text(&output.stderr);
@@ -452,7 +452,7 @@ fn a_signal_ends_pings_and_commands() {
     let apart = folder.path().join("apart.toml");
     std::fs::write(&apart, APART).unwrap();
     let apart = apart.to_str().unwrap();
-    // Pings of hosts that are apart go on for seconds, and never end well.
+    // Pings between unconnected hosts last for seconds, and never succeed.
     let ping = "h1 ping -c 100000 h2\n";
     for (arguments, commands, begun, expected) in [
         (
@@ -485,7 +485,7 @@ fn a_signal_ends_pings_and_commands() {
         stdout.read_to_string(&mut told).unwrap();
         // A pipe that stays open does not keep it.
         assert_eq!(child.wait().unwrap().code(), Some(1), "{told}");
-        // What was measured until then is told; a machine that was away for long has measured all.
+        // The results until then are printed; on a machine that was suspended, the measurement may be complete.
         let is_told = told.contains(expected) || told.contains("Results: ");
         assert!(is_told, "{told}");
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 #[cfg(feature = "northbound")]
 struct Served {
     child: Child,
-    /// What it prints; it is open as long as the network runs.
+    /// Its output, kept open while the network runs.
     output: BufReader<std::process::ChildStdout>,
     url: String,
 }
@@ -79,10 +79,10 @@ impl Served {
         }
     }
 
-    /// Has it end by SIGINT; returns its exit status.
+    /// Ends it by SIGINT; returns its exit status.
     fn interrupt(mut self) -> Option<i32> {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
-        // What it prints last has room.
+        // The rest of the output fits into the pipe.
         let mut rest = String::new();
         self.output.read_to_string(&mut rest).unwrap();
         self.child.wait().unwrap().code()
@@ -97,11 +97,11 @@ impl Drop for Served {
     }
 }
 
-/// How often hosts ping before they have failed to reach each other.
+/// The number of pings after which hosts have failed to reach each other.
 #[cfg(feature = "northbound")]
 const ROUNDS: usize = 20;
 
-/// Longer than anything takes; whoever waits this long has failed.
+/// The timeout of all waits, after which a test has failed.
 #[cfg(feature = "northbound")]
 const BOUND: Duration = Duration::from_secs(120);
 
@@ -131,7 +131,7 @@ fn requests_act_on_a_network_that_its_program_emulates() {
     let mut answers = rounds.inspect(|(status, all)| assert_eq!(*status, 200, "{all}"));
     let all_reached = r#"{"sent":2,"answered":2,"longest_ms":"#;
     assert!(answers.any(|(_, all)| all.starts_with(all_reached)));
-    // A cut link is lost by everybody, and comes back.
+    // A cut link is reported as lost, and returns after the repair.
     let link = |up: bool| {
         let body = format!(r#"{{"up": {up}}}"#);
         assert_eq!(
@@ -152,7 +152,7 @@ fn requests_act_on_a_network_that_its_program_emulates() {
     );
     link(true);
     net.wait(links, |links| links.matches("from").count() == 2);
-    // A switch without power is gone, and joins again.
+    // A switch without power disconnects, and later joins again.
     let switch = |runs: bool| {
         let body = format!(r#"{{"running": {runs}}}"#);
         let path = "/api/v1/emulation/switches/2";
@@ -215,7 +215,7 @@ fn the_demonstration_is_shown_in_a_browser() {
         &["demo", "--topology=ring,3", "--web=127.0.0.1:0"],
         &browser,
     );
-    // Its hosts have pinged each other, and go on to talk.
+    // Its hosts have pinged each other, and continue to communicate.
     demo.wait("/api/v1/hosts", |hosts| {
         hosts.matches("\"mac\"").count() == 3
     });

@@ -75,7 +75,7 @@ fn a_failure_is_reduced_to_what_it_needs_and_that_is_run_again() {
         text(&urtica(&[&planted[..], arguments].concat()).stdout)
     };
     let told = simulate(&["--seed", "1", "--seeds", "5", "--minimise"]);
-    // Who reaches whom is tried in every run: that is sender enough.
+    // Every run tests the reachability of all hosts, which sends enough packets.
     assert!(
         told.contains("the least of it that still fails, after ") && told.contains(": none\n"),
         "{told}"

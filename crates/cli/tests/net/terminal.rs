@@ -41,7 +41,7 @@ impl Terminal {
         let mut display = File::from(main.try_clone().unwrap());
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
-            // The error at the end is that nobody has the other end any more.
+            // The final error means that the other end is closed.
             while let Ok(count @ 1..) = display.read(&mut buffer) {
                 if show.send(buffer[..count].to_vec()).is_err() {
                     return;
@@ -56,7 +56,7 @@ impl Terminal {
         }
     }
 
-    /// Waits until this is shown, after what was waited for before.
+    /// Waits until this is shown, after the text of the last wait.
     fn wait_for(&mut self, expected: &str) {
         const DEADLINE: Duration = Duration::from_secs(60);
         loop {

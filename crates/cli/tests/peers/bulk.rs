@@ -1,4 +1,4 @@
-//! More flow entries than an Open vSwitch keeps up with: none is lost.
+//! Sends flow entries faster than Open vSwitch handles them: no entry is lost.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
@@ -19,10 +19,10 @@ const BRIDGE: &str = "s1";
 
 const ENTRIES: u64 = 200_000;
 
-/// Longer than Open vSwitch takes for so many on a busy machine.
+/// Longer than Open vSwitch needs for all entries on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(300);
 
-/// A program that adds entries to the first switch, when it is told to, and says what came of it.
+/// A program that adds entries to the first switch on request, and reports the result.
 struct Loader {
     start: Mutex<Option<Receiver<()>>>,
     done: Sender<Result<(), RequestError>>,
@@ -69,7 +69,7 @@ fn no_entry_of_200_000_is_lost_on_the_way_to_a_slow_open_vswitch() {
     }
     let room = Namespace::new();
     let switch = OpenVswitch::start(&room);
-    // Open vSwitch connects to no other unix sockets than those of this name.
+    // Open vSwitch connects only to unix sockets of this name.
     let socket = switch.file("s1.controller");
     let (start, started) = mpsc::channel();
     let (done, outcome) = mpsc::channel();

@@ -1,4 +1,5 @@
-//! What `urtica capture` records between Open vSwitch and our controller is OpenFlow to tshark, also under TLS.
+//! tshark recognises recordings of `urtica capture` between Open vSwitch and our controller as OpenFlow, even under
+//! TLS.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,10 +14,10 @@ use crate::require;
 const URTICA: &str = env!("CARGO_BIN_EXE_urtica");
 const BRIDGE: &str = "s1";
 
-/// Where the capture listens.
+/// The port that the capture listens on.
 const PORT: u16 = 6654;
 
-/// What every session has, in tshark's numbers of OpenFlow 1.3: hellos, features, packet-ins, flow mods.
+/// The messages in every session, by tshark's numbers of OpenFlow 1.3: hellos, features, packet-ins, flow mods.
 const TYPES: [&str; 5] = ["0", "5", "6", "10", "14"];
 
 fn can_run() -> bool {
@@ -36,14 +37,15 @@ fn start_capture(room: &Namespace, file: &Path, options: &[String]) -> Daemon {
     capture
 }
 
-/// What tshark says of each packet of the file, with no hint at what it is.
+/// Returns tshark's description of each packet of the file, without a hint at the protocol.
 fn dissected(file: &Path, options: &[&str]) -> String {
     let mut tshark = Command::new("tshark");
     tshark.arg("-n").arg("-r").arg(file).args(options);
     run(&mut tshark)
 }
 
-/// Nothing is malformed, out of order or missing, checksums are right, and the messages are there.
+/// Checks that nothing is malformed, out of order or missing, that checksums are correct, and that the file has the
+/// messages.
 fn assert_dissected(file: &Path) {
     let checked = [
         "-o",
@@ -76,7 +78,7 @@ fn assert_dissected(file: &Path) {
     );
 }
 
-/// Records while hosts ping; then a replay of that is what the controller knows.
+/// Records while hosts ping, then compares a replay of the recording as a test.
 fn record_a_ping(room: &Namespace, switch: &OpenVswitch, target: &str, capture: &mut Daemon) {
     let hosts: Vec<Host> = (1..=2).map(|number| Host::new(room, number)).collect();
     let ports: Vec<&str> = hosts.iter().map(|host| host.switch_port.as_str()).collect();

@@ -1,8 +1,8 @@
 //! os-ken's OpenFlow 1.3 switch tests on our switch: 991 cases, in memory and on a simulated clock.
 //!
-//! Each case has a switch of its own with three ports. The messages that set it up come as a controller sends them, and
-//! must be stored as sent; then a packet goes into port 1, or 30 s of packets, and what comes of it is compared as the
-//! suite does, with tables compiled and without. `make conformance` prints the score.
+//! Each case has its own switch with three ports. Its set-up messages arrive as from a controller, and must be stored
+//! as sent; then port 1 receives a packet, or 30 s of packets, and the result is compared as the suite does, with
+//! tables compiled and without. `make conformance` prints the score.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -29,7 +29,7 @@ const CASES: &str = concat!(
     "/../../tools/conformance/cases.py"
 );
 
-/// Into which packets go, and out of which they come.
+/// The ports for input and output.
 const IN: u32 = 1;
 const OUT: u32 = 2;
 
@@ -39,7 +39,7 @@ const TOLERANCE: f64 = 0.1;
 /// The suite counts 1024 bits as a kilobit.
 const BYTES_PER_KILOBIT: f64 = 128.0;
 
-/// What a case is, as `tools/conformance/cases.py` prints it.
+/// A test case, as `tools/conformance/cases.py` prints it.
 #[derive(Deserialize)]
 struct Case {
     name: String,
@@ -76,7 +76,7 @@ struct Rate {
 
 type Queue = Arc<Mutex<VecDeque<Vec<u8>>>>;
 
-/// A port whose wires the test holds.
+/// A port whose frames the test supplies and collects.
 struct Wire {
     name: String,
     incoming: Queue,
@@ -124,7 +124,7 @@ struct Bed {
     switch: Switch,
     controller: ConnectionId,
     incoming: Queue,
-    /// What has left, by port.
+    /// The sent frames, by port.
     outgoing: BTreeMap<u32, Queue>,
     now: Duration,
     last_xid: u32,
@@ -205,7 +205,7 @@ impl Bed {
         self.switch.poll_ports(self.now);
     }
 
-    /// What has left by a port since the last call.
+    /// Returns the frames sent by a port since the last call.
     fn left(&self, port: u32) -> Vec<Vec<u8>> {
         self.outgoing[&port].lock().unwrap().drain(..).collect()
     }
@@ -222,7 +222,7 @@ impl Bed {
         tables
     }
 
-    /// Sends the messages that set the case up; each must be taken, and stored as it was sent.
+    /// Sends the case's set-up messages; each must be accepted, and stored as it was sent.
     fn set_up(&mut self, case: &Case) -> Result<(), String> {
         for message in &case.setup {
             let bytes = hex(message);
@@ -322,7 +322,7 @@ impl Bed {
     }
 }
 
-/// Whether what was sent is in a reply.
+/// Returns `true` if a reply contains what was sent.
 fn is_in(sent: &Message, reply: &MultipartReplyBody) -> bool {
     match (sent, reply) {
         (Message::FlowMod(sent), MultipartReplyBody::Flow(rows)) => rows.iter().any(|row| {
@@ -344,7 +344,7 @@ fn is_in(sent: &Message, reply: &MultipartReplyBody) -> bool {
     }
 }
 
-/// Each packet counts as looked up in at least one of the tables, and in none as matched.
+/// Checks that each packet was looked up in at least one of the tables, and matched in none.
 fn missed(
     tables: &[u8],
     before: &BTreeMap<u8, TableStats>,
@@ -375,8 +375,8 @@ fn same(frame: &[u8], expected: &[u8]) -> Result<(), String> {
     }
 }
 
-/// os-ken pads every packet that it makes to the 60 bytes that Ethernet asks for, also one that a popped tag has left
-/// shorter on its way to the controller, where no Ethernet is.
+/// Pads a frame as os-ken does: to the 60 bytes that Ethernet requires, even if a popped tag has made it shorter on its
+/// way to the controller, where no Ethernet is.
 fn padded(frame: &[u8]) -> Vec<u8> {
     const SHORTEST: usize = 60;
     let mut padded = frame.to_vec();

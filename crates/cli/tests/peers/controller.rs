@@ -5,11 +5,11 @@ use tempfile::TempDir;
 use crate::namespace::Namespace;
 use crate::process::{DEADLINE, Daemon, Signal, eventually, run};
 
-/// Where the controllers listen; each has its namespace to itself.
+/// The listening address of controllers; each has its own namespace.
 pub const LISTEN: &str = "ptcp:6653:127.0.0.1";
-/// The same place, as a switch connects to it.
+/// The address that switches connect to.
 pub const TARGET: &str = "tcp:127.0.0.1:6653";
-/// The same places where TLS is spoken.
+/// The listening address with TLS.
 const TLS_LISTEN: &str = "pssl:6653:127.0.0.1";
 pub const TLS_TARGET: &str = "ssl:127.0.0.1:6653";
 
@@ -33,7 +33,7 @@ impl Controller {
         Self::urtica(room, "l2")
     }
 
-    /// The same, answering in the kernel.
+    /// Our learning switch, answering in the kernel.
     pub fn urtica_l2_in_the_kernel(room: &Namespace) -> Self {
         let controller = Self::urtica_with(room, "l2", &["--offload", "kernel"]);
         eventually("the kernel half is active", DEADLINE, || {
@@ -45,7 +45,7 @@ impl Controller {
         controller
     }
 
-    /// The same, reading from rings.
+    /// Our learning switch, reading from rings.
     pub fn urtica_l2_behind_rings(room: &Namespace) -> Self {
         Self::urtica_with(room, "l2", &["--offload", "ring"])
     }
@@ -55,20 +55,20 @@ impl Controller {
         Self::urtica_with(room, apps, &[])
     }
 
-    /// The same with these options.
+    /// Our controller with these programs and options.
     pub fn urtica_with(room: &Namespace, apps: &str, options: &[&str]) -> Self {
         let arguments = [&["run", apps, "--listen", LISTEN], options].concat();
         Self::start(room, env!("CARGO_BIN_EXE_urtica"), &arguments)
     }
 
-    /// The same at another port.
+    /// Our controller at another port.
     pub fn urtica_at(room: &Namespace, port: u16, apps: &str, options: &[&str]) -> Self {
         let listen = format!("ptcp:{port}:127.0.0.1");
         let arguments = [&["run", apps, "--listen", &listen], options].concat();
         Self::start_at(room, port, env!("CARGO_BIN_EXE_urtica"), &arguments)
     }
 
-    /// Open vSwitch's learning switch: where a test fails under it too, the test bed is at fault.
+    /// Open vSwitch's learning switch: if a test fails under it, too, the test bed is at fault.
     pub fn ovs_testcontroller(room: &Namespace) -> Self {
         Self::start(room, "ovs-testcontroller", &[LISTEN])
     }
@@ -89,7 +89,7 @@ impl Controller {
         Self::start(room, PYTHON, &[OS_KEN_SWITCH, "6653"])
     }
 
-    /// The same, which becomes the master of each switch of 1.3 by a role request, at another port.
+    /// A learning switch on os-ken at another port, which becomes the master of each switch of 1.3 by a role request.
     pub fn os_ken_master_at(room: &Namespace, port: u16) -> Self {
         Self::start_at(room, port, PYTHON, &[OS_KEN_MASTER, &port.to_string()])
     }
@@ -114,7 +114,7 @@ impl Controller {
         controller
     }
 
-    /// What it has logged so far.
+    /// Returns its log so far.
     pub fn log(&self) -> String {
         self.daemon.log()
     }
@@ -127,18 +127,18 @@ impl Controller {
         self.interrupt_and_read();
     }
 
-    /// The same for a controller that answers in the kernel.
+    /// Like `interrupt`, for a controller that answers in the kernel.
     ///
     /// # Panics
-    /// If it has answered nothing there, too.
+    /// As `interrupt`, or if it has answered nothing in the kernel.
     pub fn interrupt_offloaded(self) {
         self.interrupt_and_find("answered_in_kernel=");
     }
 
-    /// The same for a controller that reads from rings.
+    /// Like `interrupt`, for a controller that reads from rings.
     ///
     /// # Panics
-    /// If nothing has come through them, too.
+    /// As `interrupt`, or if it has received nothing through rings.
     pub fn interrupt_behind_rings(self) {
         self.interrupt_and_find("through_rings=");
     }
@@ -152,13 +152,13 @@ impl Controller {
         assert!(found, "expected {counter} not to be 0:\n{log}");
     }
 
-    /// Ends it by this signal, and waits until it has ended, however it does.
+    /// Ends it by this signal, and waits for its end with any status.
     pub fn end_by(&mut self, signal: Signal) {
         let ended = self.daemon.stop(signal);
         assert!(ended.is_some(), "the controller ends after {signal:?}");
     }
 
-    /// Ends it, and returns what it has logged.
+    /// Ends it, and returns its log.
     fn interrupt_and_read(mut self) -> String {
         let status = self
             .daemon

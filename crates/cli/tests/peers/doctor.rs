@@ -1,5 +1,5 @@
-//! `urtica doctor`: mistakes that are made on purpose. Each is found and explained; then the commands that were told are typed, and it
-//! is found no more. What is set up rightly has no problem.
+//! Tests of `urtica doctor` with deliberate mistakes. Each is found and explained; then the printed commands are
+//! executed, and it is no longer found. Valid set-ups have no problem.
 
 mod certificates;
 mod healthy;
@@ -15,7 +15,7 @@ use crate::process::{DEADLINE, eventually, run};
 
 const URTICA: &str = env!("CARGO_BIN_EXE_urtica");
 
-/// Where commands are typed: a shell in the right namespace and with the right environment.
+/// A shell in the test's namespace and environment.
 type Shell<'a> = &'a dyn Fn() -> Command;
 
 /// The machine as it is.
@@ -23,19 +23,19 @@ fn shell() -> Command {
     Command::new("sh")
 }
 
-/// What the doctor has found.
+/// The doctor's report.
 #[derive(Debug)]
 struct Report(Value);
 
-/// Looks with these options.
+/// Runs the doctor with these options.
 fn examine(shell: Shell, options: &[&str]) -> Report {
     examine_after("true", shell, options)
 }
 
-/// The same in a shell that has done this before.
+/// Like `examine`, in a shell that has first executed `before`.
 ///
 /// # Panics
-/// If its exit status does not say whether there is a problem.
+/// If its exit status does not agree with the number of problems.
 fn examine_after(before: &str, shell: Shell, options: &[&str]) -> Report {
     let mut command = shell();
     let script = format!("{before} && exec \"$0\" \"$@\"");
@@ -72,10 +72,10 @@ impl Report {
         self.findings().iter().find(|found| found["name"] == name)
     }
 
-    /// The commands of a finding of this severity, whose sentence has these words.
+    /// Returns the commands of a finding with this severity and these words in its message.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no such finding.
     fn commands(&self, name: &str, severity: &str, words: &[&str]) -> Vec<String> {
         let found = self
             .find(name)
@@ -93,17 +93,18 @@ impl Report {
 
 /// Types commands, as the finding has them.
 fn type_in(shell: Shell, commands: &[String]) {
-    assert!(!commands.is_empty(), "no command mends it");
+    assert!(!commands.is_empty(), "no command fixes it");
     for command in commands {
         run(shell().args(["-c", command]));
     }
 }
 
-/// Finds this with these words in its sentence, types what is told, and waits until it is found no more.
-fn find_and_mend(shell: Shell, options: &[&str], name: &str, severity: &str, words: &[&str]) {
+/// Finds this mistake with these words in its message, executes the printed commands, and waits until it is no longer
+/// found.
+fn find_and_fix(shell: Shell, options: &[&str], name: &str, severity: &str, words: &[&str]) {
     let commands = examine(shell, options).commands(name, severity, words);
     type_in(shell, &commands);
-    let what = format!("{name} is mended by {commands:?}");
+    let what = format!("{name} is fixed by {commands:?}");
     eventually(&what, DEADLINE, || {
         examine(shell, options).find(name).is_none()
     });

@@ -1,5 +1,5 @@
-//! The measuring tools measure, in a form too short for their figures to mean anything. What they measure of other programs
-//! is left out: whether those do well is no matter of ours (`make rivals`).
+//! Tests that the measuring tools work, with runs too short for meaningful figures. Measurements of other programs are
+//! left out: their success is not ours to test (`make rivals`).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -135,7 +135,7 @@ fn kernel_half_figures_are_measured_and_written() {
     let (lines, mut rows) = lines_of(folder.path(), "kernel-half-figures");
     rows.dedup();
     assert_eq!(rows, ["3", "8", "6", "7", "figure-4"]);
-    // Of what the program does not do there is a sentence.
+    // For a pipeline that the program does not support there is a message.
     for line in &lines {
         let is_refused = line["remarks"].to_string().contains("refused: ");
         assert!(is_refused || line["figure"].as_f64().is_some(), "{line}");
@@ -206,7 +206,7 @@ fn switch_figures_are_measured_and_written() {
         assert!(svg.contains("<polyline points="), "{svg}");
     }
 
-    // A sitting that was cut short goes on where it stopped, and loses nothing.
+    // An interrupted sitting continues from its last result, and loses nothing.
     let sitting = folder.path().join("sitting.jsonl");
     let whole = fs::read_to_string(&sitting).expect("runs are kept");
     fs::write(&sitting, &whole[..whole.len() - 10]).expect("it can be cut");
@@ -227,7 +227,7 @@ fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A tool, asked for tiny runs of the program that was built for the tests.
+/// Returns the command of a tool, for tiny runs of the program that was built for the tests.
 fn quick(tool: &str) -> Command {
     let mut command = Command::new("python3");
     command.arg(Path::new(TOOLS).join(tool)).args([

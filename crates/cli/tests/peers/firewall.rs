@@ -13,7 +13,7 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/fragments
 const RULES: &str = "deny tcp,tp_dst=22\ndeny tcp6,tp_dst=22\ndeny udp,tp_dst=53\ndeny udp6,tp_dst=53\ndefault allow\n";
 const SERVING_WITHIN: Duration = Duration::from_secs(10);
 
-/// What is allowed, in the order in which it is sent.
+/// The allowed packets, in the order of sending.
 const ALLOWED: &str = "ipv4 udp to 54, ipv4 rest of udp, ipv4 tcp to 23, ipv4 ping, ipv6 udp to 54, ipv6 rest of udp, \
                        ipv6 tcp to 23, ipv6 ping";
 
@@ -22,7 +22,7 @@ fn ovs_firewall_is_not_passed_by_fragmenting_of13() {
     is_not_passed_by_fragmenting("OpenFlow13");
 }
 
-/// There, each packet comes to the controller.
+/// In 1.0, the controller receives each packet.
 #[test]
 fn ovs_firewall_is_not_passed_by_fragmenting_of10() {
     is_not_passed_by_fragmenting("OpenFlow10");

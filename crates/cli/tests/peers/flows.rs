@@ -1,4 +1,4 @@
-//! `urtica flows` against Open vSwitch: what the one adds the other shows.
+//! Tests of `urtica flows` with Open vSwitch: each shows the entries that the other adds.
 
 use std::process::{Command, Output};
 
@@ -72,7 +72,7 @@ fn ports_of_ovs_are_shown_a_line_each_and_taken_by_name() {
     );
 }
 
-/// `urtica flows` asking a bridge of `switch`.
+/// Returns the command `urtica flows` for a bridge of `switch`.
 fn flows(switch: &OpenVswitch, verb: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_urtica"));
     let socket = switch.file(&format!("{BRIDGE}.mgmt"));

@@ -1,4 +1,4 @@
-//! What the guides have a reader type is typed, on a machine with Open vSwitch, and what they show is compared.
+//! Executes the commands of the guides on a machine with Open vSwitch, and compares their output.
 
 mod blocks;
 mod machine;
@@ -13,12 +13,12 @@ use crate::namespace::{Host, Namespace};
 use crate::process::run;
 use crate::{openvswitch, pki, require};
 
-/// Written by what measures; their commands are those of `make`.
+/// Written by the measuring tools; their commands are run by `make`.
 const WRITTEN_BY_TOOLS: &str = "-figures.md";
-/// Typed elsewhere: `tools/package-test` needs a machine of its own for it.
+/// Typed by `tools/package-test`, which needs its own machine for it.
 const TYPED_ELSEWHERE: &str = "docs/start.md";
 
-/// Guides of which no block is run here: each says why.
+/// Guides without a block that is run here: each states the reason.
 const NOT_RUN: [&str; 4] = [
     "docs/bench-switch.md",
     "docs/python.md",
@@ -26,7 +26,7 @@ const NOT_RUN: [&str; 4] = [
     "docs/web.md",
 ];
 
-/// Files that guides take for granted.
+/// Files that guides assume.
 const FIREWALL_RULES: &str = "deny tcp,tp_dst=22\ndefault allow\n";
 const WRONG_RULES: &str = "allow icmp\ndeny  tpc,tp_dst=22\ndefault allow\n";
 const WRONG_CONFIGURATION: &str = "programs = [\"l2\"]\nlisen = [\"ptcp:6653\"]\n";
@@ -97,7 +97,7 @@ fn prepare_net(machine: &mut Machine<'_>) {
     machine.enter("urtica run l2");
 }
 
-/// The last commands make what the doctor finds.
+/// The last commands cause the doctor's findings.
 fn prepare_operating(machine: &mut Machine<'_>) {
     machine.write("urtica.toml", WRONG_CONFIGURATION);
     machine.write("etc.toml", TLS_CONFIGURATION);
@@ -107,7 +107,7 @@ fn prepare_operating(machine: &mut Machine<'_>) {
     machine.enter("python3 -m http.server --bind 127.0.0.1 8080");
 }
 
-/// The switch makes an interface of its own of this name.
+/// The switch creates its own interface of this name.
 fn prepare_switch(machine: &mut Machine<'_>) {
     machine.enter("ovs-vsctl del-br br0");
 }

@@ -1,4 +1,4 @@
-//! Open vSwitch does not notice that its controller is killed and comes back.
+//! Open vSwitch stays connected while its controller is killed and restarted.
 
 use crate::controller::{Controller, TARGET};
 use crate::namespace::{Host, Namespace};
@@ -40,7 +40,7 @@ fn stays_connected(protocol: &str, program: &[&str]) {
     let options = [&program[1..], &[&hold]].concat();
     let start = || {
         let controller = Controller::urtica_with(&room, program[0], &options);
-        // The holder has the listening socket open, and a kernel half answers, before the controller is there.
+        // The holder has the listening socket open, and a kernel half answers, before the controller runs.
         eventually("the controller has taken over", DEADLINE, || {
             controller.log().contains("listening address=")
         });
@@ -74,7 +74,7 @@ fn stays_connected(protocol: &str, program: &[&str]) {
     drop(switch);
 }
 
-/// The ports of established connections to the controller, which tell whether they are the same.
+/// Returns the client ports of established connections to the controller, which identify the connections.
 fn controller_port(room: &Namespace) -> Vec<String> {
     let sockets = [
         "-H",

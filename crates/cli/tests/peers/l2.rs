@@ -81,9 +81,9 @@ fn behind_rings(protocol: &str) {
     }
 }
 
-/// The control experiment: the same under Open vSwitch's own controller.
+/// The control experiment, under Open vSwitch's own controller.
 #[test]
-fn the_test_bed_itself_works() {
+fn ovs_l2_under_ovs_testcontroller() {
     hosts_reach_each_other(
         "OpenFlow13",
         Controller::ovs_testcontroller,
@@ -118,7 +118,8 @@ fn hosts_reach_each_other(
         "a flow entry with idle_timeout and an output action has counted packets",
         DEADLINE,
         || {
-            // Open vSwitch brings its counters up to date about once a second. Meanwhile the entry must not be idle for its five.
+            // Open vSwitch brings its counters up to date about once a second. Until then the entry must not be idle
+            // for its five seconds.
             meet(&hosts[0], &hosts[1]);
             switch
                 .dump_flows(BRIDGE, protocol)

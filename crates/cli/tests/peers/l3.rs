@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 
 const BRIDGE: &str = "s1";
 
-/// The subnets, each with a host of the same number.
+/// The number of subnets, each with a host of its number.
 const SUBNETS: u8 = 3;
 
 /// OpenFlow 1.0 cannot decrement TTLs: the controller forwards each packet.
@@ -26,7 +26,7 @@ fn ovs_l3_of10_in_the_kernel() {
     }
 }
 
-/// In 1.3 the switch forwards what follows a flow's first packet.
+/// In 1.3 the switch forwards all packets after a flow's first.
 #[test]
 fn ovs_l3_of13_in_the_kernel() {
     if require::kernel_half() {
@@ -64,7 +64,7 @@ fn subnets_reach_each_other(protocol: &str, programs: &str, offload: &str, stop:
     stop(controller);
 }
 
-/// A host in a subnet, whose default gateway is the router.
+/// Creates a host in a subnet, with the router as its default gateway.
 fn host(room: &Namespace, subnet: u8) -> Host {
     let mut host = Host::new(room, subnet);
     host.address = format!("10.0.{subnet}.1");

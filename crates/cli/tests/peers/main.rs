@@ -1,10 +1,9 @@
 //! The whole program against real peers: Open vSwitch, hosts in network namespaces, Mininet, os-ken
 //! and tshark.
 //!
-//! Each test of the network has a network namespace of its own, in which its Open vSwitch, its
-//! controller and the ends of its links live, so tests run side by side and never touch the
-//! machine's own Open vSwitch. They need root and what `tools/setup` installs; without these they
-//! say so and pass, except where `CI=true` is set.
+//! Each test of the network has its own network namespace, with its Open vSwitch, its controller and the ends of its
+//! links, so tests run in parallel and never touch the machine's own Open vSwitch. They need root and what
+//! `tools/setup` installs; otherwise they report this and pass, or fail if `CI=true` is set.
 
 mod bulk;
 mod capture;

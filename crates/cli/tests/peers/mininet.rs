@@ -1,5 +1,5 @@
-//! Mininet's `pingall`, as its users type it: a tree of 13 switches and 27 hosts, and a torus, which is full of loops. It is repeated until
-//! nothing is dropped, since Mininet waits for no controller, and a busy machine lets pings wait.
+//! Mininet's `pingall`, as its users type it: a tree of 13 switches and 27 hosts, and a torus, which is full of loops.
+//! It is repeated until nothing is dropped, since Mininet waits for no controller, and a busy machine delays pings.
 
 use crate::controller::Controller;
 use crate::namespace::Namespace;
@@ -9,10 +9,10 @@ use crate::process::run;
 use crate::require;
 use crate::tls::set_ssl;
 
-/// Only a test that fails takes so long.
+/// Only a failing test waits for this.
 const DEADLINE_SECONDS: &str = "900";
 
-/// What `mn` runs as its test.
+/// The test that `mn` runs.
 const REACH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/mininet_reach.py");
 
 #[test]
@@ -33,7 +33,7 @@ fn mininet_torus_pingall() {
     );
 }
 
-/// The same with the services in the kernel.
+/// A tree, with the services in the kernel.
 #[test]
 fn mininet_pingall_with_services_in_the_kernel() {
     if !has_tools() || !require::kernel_half() {
@@ -72,7 +72,7 @@ fn mininet_pingall_over_tls() {
     controller.interrupt();
 }
 
-/// Has all hosts of a topology ping each other, with these apps.
+/// Makes all hosts of a topology ping each other, with these apps.
 fn pingall(apps: &str, topology: &str, expected: &str) {
     if !has_tools() {
         return;
@@ -100,8 +100,7 @@ fn ping_all(switch: &OpenVswitch, protocol: &str, topology: &str, expected: &str
     );
 }
 
-/// In a process namespace of its own, because a Mininet that fails kills other controllers and
-/// pings by their names.
+/// Runs in its own process namespace, because a failing Mininet kills other controllers and pings by their names.
 fn mininet_command(protocol: &str, topology: &str) -> String {
     let mn = format!(
         "mn --controller=remote,ip=127.0.0.1,port=6653,protocol={protocol} \

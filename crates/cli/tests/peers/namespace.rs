@@ -1,4 +1,4 @@
-//! Namespaces: the room in which a test happens, and the hosts that ping each other.
+//! Network namespaces: a test's room, and the hosts that ping each other.
 
 use std::fs;
 use std::path::Path;
@@ -9,11 +9,11 @@ use tempfile::TempDir;
 
 use crate::process::{DEADLINE, Daemon, eventually, run};
 
-/// How long `ping` waits for answers.
+/// The time that `ping` waits for replies.
 const PATIENCE_SECONDS: &str = "60";
 
-/// A network namespace with its loopback up and IPv6 off (its neighbour discovery would be noise).
-/// Gone when dropped.
+/// A network namespace with its loopback up and IPv6 off (its neighbour discovery would be noise). Removed when
+/// dropped.
 pub struct Namespace {
     name: String,
     files: Option<Files>,
@@ -26,7 +26,7 @@ struct Files {
 }
 
 impl Namespace {
-    /// Makes one under a name that nothing else on the machine has.
+    /// Creates a namespace with a unique name.
     pub fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!(
@@ -41,7 +41,7 @@ impl Namespace {
         namespace
     }
 
-    /// The same, with a copy of `/etc`, and `/run` and `/var/lib` empty: what is written there is gone with it.
+    /// Creates a namespace with a copy of `/etc`, and empty `/run` and `/var/lib`, which are removed with it.
     pub fn with_own_files() -> Self {
         let mut namespace = Self::new();
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
@@ -101,7 +101,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Makes host `number` (1 to 254), whose link ends in `room` as the device `p<number>`.
+    /// Creates host `number` (1 to 254) with a link that ends in `room` as the device `p<number>`.
     pub fn new(room: &Namespace, number: u8) -> Self {
         let host = Self {
             namespace: Namespace::new(),
@@ -141,8 +141,8 @@ impl Host {
         self.namespace.command(program)
     }
 
-    /// Pings `peer` until there are five answers. These may take as long as they like: with `-w`, ping goes on meanwhile, where with `-c`
-    /// alone, after the last request, it waits for twice the longest time that an answer took so far.
+    /// Pings `peer` until there are five replies, without a limit on their delay: with `-w`, ping keeps waiting; with
+    /// `-c` alone, after the last request, it waits for only twice the longest delay so far.
     ///
     /// # Panics
     /// If any of the first five pings is lost.
@@ -166,10 +166,10 @@ impl Host {
         );
     }
 
-    /// Pings `peer` until it answers: what controllers of others lose at first is theirs.
+    /// Pings `peer` until it replies: other controllers may lose the first packets.
     ///
     /// # Panics
-    /// If it never does.
+    /// If it never replies.
     pub fn reach(&self, peer: &Host) {
         eventually(
             &format!("{} answers {}", peer.address, self.address),

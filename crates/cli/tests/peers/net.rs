@@ -28,8 +28,8 @@ fn hosts_reach_each_other(start: fn(&Namespace) -> Controller) {
     ping_until_complete(&mut net, "Results: 0% dropped (72/72 received)");
 }
 
-/// Has all hosts ping each other, again and again until this is said: a busy machine lets pings wait, and what controllers of others lose
-/// at first is theirs.
+/// Makes all hosts ping each other repeatedly until the output contains this: a busy machine delays pings, and other
+/// controllers may lose the first packets.
 fn ping_until_complete(net: &mut Command, expected: &str) {
     let mut child = net
         .stdin(Stdio::piped())

@@ -46,7 +46,7 @@ fn ovs_scripts_for_ryu_work_of13() {
     );
 }
 
-/// Adds, reads and deletes an entry, and compares what is told with what `ovs-ofctl` dumps.
+/// Adds, reads and deletes an entry, and compares the answers with dumps of `ovs-ofctl`.
 fn scripts_for_ryu_work(protocol: &str, entry: &str, expected: &[&str]) {
     if !require::root_and(&[openvswitch::TOOLS, &["ss", "curl"]].concat()) {
         return;

@@ -67,7 +67,7 @@ impl<'room> OpenVswitch<'room> {
         switch
     }
 
-    /// Where it runs.
+    /// Returns the namespace that it runs in.
     pub fn room(&self) -> &'room Namespace {
         self.room
     }
@@ -108,12 +108,12 @@ impl<'room> OpenVswitch<'room> {
         run(&mut command);
     }
 
-    /// Stops the switch in the middle of whatever it does, until [`OpenVswitch::resume`].
+    /// Stops the switch at any point, until [`OpenVswitch::resume`].
     pub fn pause(&self) {
         self.vswitchd.signal(Signal::STOP);
     }
 
-    /// Has it go on.
+    /// Continues the switch.
     pub fn resume(&self) {
         self.vswitchd.signal(Signal::CONT);
     }
@@ -135,12 +135,12 @@ impl<'room> OpenVswitch<'room> {
         );
     }
 
-    /// A file in its folder, where its sockets are, too.
+    /// Returns the path of a file in its folder, which also has its sockets.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// How many flow entries a bridge has and what they have counted, in ovs-ofctl's words.
+    /// Returns the number of a bridge's flow entries and their counters, as ovs-ofctl prints them.
     pub fn dump_aggregate(&self, bridge: &str, protocol: &str) -> String {
         run(self
             .command("ovs-ofctl")

@@ -7,14 +7,14 @@ use tempfile::TempDir;
 
 use crate::process::run;
 
-/// What is needed to make them.
+/// The tool that creates them.
 pub const TOOL: &str = "ovs-pki";
 
-/// A folder with two authorities, one for switches and one for controllers, and what they have signed.
+/// A folder with two authorities, for switches and for controllers, and the certificates that they have signed.
 pub struct Pki(TempDir);
 
 impl Pki {
-    /// Makes the authorities, and a certificate for each of these holders, who are `switch` or `controller`.
+    /// Creates the authorities, and a certificate for each of these holders, of the kind `switch` or `controller`.
     pub fn new(holders: &[(&str, &str)]) -> Self {
         let pki = Self(tempfile::tempdir().expect("a temporary folder can be made"));
         pki.run(&["init"]);
@@ -33,7 +33,7 @@ impl Pki {
             .arg(format!("--log={}", folder.join("log").display())));
     }
 
-    /// The key, the certificate, and the authority of the peers of a holder of the one kind or the other.
+    /// Returns a holder's key, its certificate, and the authority of its peers.
     fn files(&self, name: &str, peers: &str) -> [PathBuf; 3] {
         let folder = self.0.path();
         [
@@ -43,22 +43,23 @@ impl Pki {
         ]
     }
 
-    /// As `ovs-vsctl set-ssl` takes them, and in its order, for a switch.
+    /// Returns a switch's files in the order of `ovs-vsctl set-ssl`.
     pub fn switch(&self, name: &str) -> [PathBuf; 3] {
         self.files(name, "controller")
     }
 
-    /// The same for a controller.
+    /// Returns a controller's files in the order of `ovs-vsctl set-ssl`.
     pub fn controller(&self, name: &str) -> [PathBuf; 3] {
         self.files(name, "switch")
     }
 
-    /// The path of a file of the test's own in the same folder.
+    /// Returns the path of the test's own file in this folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    /// Has the authority of switches revoke a certificate, as docs/operating.md says; returns its list of revoked ones.
+    /// Makes the authority of switches revoke a certificate, as docs/operating.md describes; returns its list of
+    /// revoked certificates.
     pub fn revoke_switch(&self, name: &str) -> PathBuf {
         let [_, certificate, _] = self.switch(name);
         let list = self.path("crl.pem");
@@ -75,7 +76,7 @@ impl Pki {
         list
     }
 
-    /// A file of the test's own in the same folder.
+    /// Writes the test's own file in this folder.
     pub fn write(&self, name: &str, text: &str) -> String {
         let path = self.0.path().join(name);
         std::fs::write(&path, text).expect("the folder can be written to");

@@ -11,7 +11,7 @@ use rustix::process::{Pid, kill_process};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How long anything may take. Only a test that fails waits for so long: a busy machine makes nothing wrong.
+/// The timeout of all waits. Only a failing test waits for it, so a busy machine causes no failure.
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Runs a command to its end and returns its standard output.
@@ -75,12 +75,12 @@ impl Daemon {
         self.child.id()
     }
 
-    /// What it has printed so far.
+    /// Returns its output so far.
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Whether it has not ended by itself.
+    /// Returns `true` if it still runs.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }

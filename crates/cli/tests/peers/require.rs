@@ -1,15 +1,15 @@
-//! What a test needs from the machine, and what happens where it is missing.
+//! A test's requirements on the machine, and the reaction if they are missing.
 
 use std::env;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Whether a test of the network can run: we are root and all `tools` are installed.
+/// Returns `true` if a test of the network can run: we are root and all `tools` are installed.
 ///
-/// Prints one line where it cannot.
+/// Prints one line if it cannot.
 ///
 /// # Panics
-/// Where something is missing and `CI=true`: there a skipped test would hide a broken set-up.
+/// If something is missing and `CI=true`, as a skipped test would hide a broken set-up.
 pub fn root_and(tools: &[&str]) -> bool {
     if !rustix::process::geteuid().is_root() {
         return skip("root");
@@ -17,7 +17,7 @@ pub fn root_and(tools: &[&str]) -> bool {
     all(tools)
 }
 
-/// Whether all `tools` are installed: names on the `PATH`, or paths. Otherwise as [`root_and`].
+/// Returns `true` if all `tools` are installed: names on the `PATH`, or paths. Otherwise like [`root_and`].
 pub fn all(tools: &[&str]) -> bool {
     tools
         .iter()
@@ -25,7 +25,7 @@ pub fn all(tools: &[&str]) -> bool {
         .is_none_or(|missing| skip(missing))
 }
 
-/// Whether the kernel takes the programs that answer in it. Otherwise as [`root_and`].
+/// Returns `true` if the kernel accepts the programs that answer in it. Otherwise like [`root_and`].
 pub fn kernel_half() -> bool {
     match urtica_offload::Kernel::start() {
         Ok(_) => true,
@@ -33,7 +33,7 @@ pub fn kernel_half() -> bool {
     }
 }
 
-/// Whether the kernel takes the program that fills rings. Otherwise as [`root_and`].
+/// Returns `true` if the kernel accepts the program that fills rings. Otherwise like [`root_and`].
 pub fn rings() -> bool {
     match urtica_offload::ring::RingKernel::start() {
         Ok(_) => true,

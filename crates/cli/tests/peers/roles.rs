@@ -1,4 +1,5 @@
-//! Several controllers at one Open vSwitch: each packet is answered once, and a role that is lost or won is told.
+//! Tests of several controllers at one Open vSwitch: each packet is answered once, and lost and gained roles are
+//! logged.
 
 use crate::controller::{Controller, PYTHON, TARGET, TLS_TARGET};
 use crate::namespace::{Host, Namespace};
@@ -52,7 +53,7 @@ fn wait_for_roles(switch: &OpenVswitch, expected: &[&str]) {
     });
 }
 
-/// What five pings tell.
+/// Returns the output of five pings.
 fn ping(hosts: &[Host]) -> String {
     let arguments = ["-n", "-c", "5", "-i", "0.2", "-W", "5", &hosts[1].address];
     let output = hosts[0].command("ping").args(arguments).output();
@@ -111,7 +112,7 @@ fn one_of_two_answers(protocol: &str, app: &str, options: &[&str]) {
     secondary.interrupt();
 }
 
-/// The control experiment: what roles are for.
+/// The control experiment, which shows the purpose of roles.
 #[test]
 fn two_equals_answer_each_packet_twice() {
     if !can_run(&[]) {
@@ -149,7 +150,7 @@ fn a_later_primary_takes_over_and_a_reconnection_takes_back() {
         says(&first) || says(&second)
     });
     expect_each_answered_once(&hosts);
-    // Only the first is left, and connects anew.
+    // Only the first is left, and reconnects.
     set_controllers(&switch, &[SECOND_TARGET]);
     set_controllers(&switch, &[TARGET]);
     wait_for_roles(&switch, &["master"]);
@@ -160,7 +161,7 @@ fn a_later_primary_takes_over_and_a_reconnection_takes_back() {
 }
 
 #[test]
-fn beside_os_ken_a_secondary_is_silent() {
+fn a_secondary_with_os_ken_is_silent() {
     if !can_run(&[PYTHON]) {
         return;
     }

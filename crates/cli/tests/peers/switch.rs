@@ -95,8 +95,8 @@ fn switch_with_af_xdp() {
     hosts_reach_each_other_by("afxdp", &[], start, Host::ping, &under_controller("1.3"));
 }
 
-/// The machine of the switch takes part in the network by the LOCAL port: as a port of the learning switch, by entries of both versions,
-/// and under a controller.
+/// The switch's machine is a host of the network by the LOCAL port: as a port of the learning switch, by entries of
+/// both versions, and under a controller.
 #[test]
 fn hosts_reach_the_switchs_machine_by_its_local_port() {
     if !require::root_and(TOOLS) {
@@ -158,8 +158,8 @@ fn a_local_port_needs_a_free_name() {
     }
 }
 
-/// A local sender leaves checksums and segments to the switch, which completes and cuts them: on one thread, and where several share each
-/// port.
+/// A local sender leaves checksums and segmentation to the switch, on one thread, and on several threads that share
+/// each port.
 #[test]
 fn switch_carries_tcp_whole() {
     if !require::root_and(&[TOOLS, &["python3"]].concat()) {
@@ -186,7 +186,7 @@ fn switch_carries_tcp_whole() {
     }
 }
 
-/// Takes four streams, and prints the sum of each; [`SEND`] sends them.
+/// Receives four streams from [`SEND`], and prints the sum of each.
 const RECEIVE: &str = "\
 import hashlib, socket, sys
 listener = socket.create_server((sys.argv[1], 5000))
@@ -284,7 +284,7 @@ impl Switch {
         switch
     }
 
-    /// What it has logged.
+    /// Returns its log.
     pub fn log(&self) -> String {
         self.daemon.log()
     }

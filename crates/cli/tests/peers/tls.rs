@@ -127,7 +127,7 @@ fn our_switch_under_our_controller_over_tls_and_our_bench() {
     controller.interrupt();
 }
 
-/// What our controller logs about a bridge that is set up so.
+/// Checks that our controller logs `words` about a bridge with this set-up.
 fn complaint(
     pki: &Pki,
     more: &[&str],
@@ -148,7 +148,7 @@ fn complaint(
 }
 
 #[test]
-fn ovs_that_is_set_up_wrongly_is_told_of_in_sentences() {
+fn invalid_set_ups_of_ovs_are_logged_with_the_cause() {
     if !can_run(&[]) {
         return;
     }
@@ -256,7 +256,7 @@ fn an_open_vswitch_whose_certificate_was_revoked_stays_out() {
 }
 
 #[test]
-fn our_switch_takes_the_ca_that_open_vswitchs_controller_shows() {
+fn our_switch_accepts_the_ca_of_open_vswitchs_controller() {
     if !can_run(&["ovs-testcontroller"]) {
         return;
     }

@@ -1,4 +1,4 @@
-//! The golden messages that the wire crate is tested with are what os-ken makes, and what tshark dissects.
+//! Compares the golden messages of the wire crate with the messages that os-ken makes, and with tshark's dissection.
 
 use std::fs::File;
 use std::process::Command;
@@ -11,7 +11,7 @@ const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/vectors"
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../wire/tests/vectors");
 
 #[test]
-fn golden_messages_are_what_osken_makes() {
+fn golden_messages_equal_oskens() {
     if require::all(&[PYTHON]) {
         run(Command::new(PYTHON)
             .arg(format!("{SCRIPTS}/osken_vectors.py"))
@@ -20,7 +20,7 @@ fn golden_messages_are_what_osken_makes() {
 }
 
 #[test]
-fn recorded_requests_and_answers_are_what_osken_makes() {
+fn recorded_requests_and_answers_equal_oskens() {
     if require::all(&[PYTHON]) {
         run(Command::new(PYTHON)
             .arg(format!("{SCRIPTS}/osken_ofctl.py"))

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::{examine, find_and_mend, shell, shown};
+use super::{examine, find_and_fix, shell, shown};
 use crate::namespace::Namespace;
 use crate::openvswitch::{OpenVswitch, TOOLS};
 use crate::pki::{self, Pki};
@@ -23,13 +23,13 @@ fn made() -> (Pki, [PathBuf; 3]) {
     (pki, files)
 }
 
-/// What to say for the files of the controller.
+/// Returns the options for the controller's files.
 fn options(files: &[PathBuf; 3]) -> Vec<String> {
     let first = ["certificates", "--listen", LISTEN].map(str::to_owned);
     [&first[..], &pki::options(files)].concat()
 }
 
-/// Signs the controller's certificate anew, for so many days.
+/// Signs the controller's certificate again, for `days` days.
 fn sign_for_days(files: &[PathBuf; 3], days: &str) {
     let certificate = &files[1];
     let folder = certificate.parent().expect("it is in a folder");
@@ -55,12 +55,12 @@ fn mistake(make: impl FnOnce(&[PathBuf; 3]), name: &str, severity: &str, words: 
     make(&files);
     let options = options(&files);
     let options: Vec<_> = options.iter().map(String::as_str).collect();
-    find_and_mend(&shell, &options, name, severity, words);
+    find_and_fix(&shell, &options, name, severity, words);
     assert_eq!(examine(&shell, &options).problems(), 0);
 }
 
 #[test]
-fn a_certificate_that_has_expired() {
+fn finds_an_expired_certificate() {
     let make = |files: &[PathBuf; 3]| sign_for_days(files, "-1");
     mistake(
         make,
@@ -71,7 +71,7 @@ fn a_certificate_that_has_expired() {
 }
 
 #[test]
-fn a_certificate_that_expires_soon() {
+fn finds_a_certificate_that_expires_soon() {
     let make = |files: &[PathBuf; 3]| sign_for_days(files, "3");
     mistake(
         make,
@@ -82,7 +82,7 @@ fn a_certificate_that_expires_soon() {
 }
 
 #[test]
-fn a_certificate_that_is_not_valid_yet() {
+fn finds_a_certificate_that_is_not_valid_yet() {
     let make = |files: &[PathBuf; 3]| {
         let folder = files[1].parent().expect("it is in a folder");
         let mut command = Command::new("openssl");
@@ -102,7 +102,7 @@ fn a_certificate_that_is_not_valid_yet() {
 }
 
 #[test]
-fn a_key_of_another_certificate() {
+fn finds_a_key_of_another_certificate() {
     let make = |files: &[PathBuf; 3]| {
         let other = files[0].with_file_name("s1-privkey.pem");
         fs::copy(other, &files[0]).expect("the key can be copied");
@@ -116,7 +116,7 @@ fn a_key_of_another_certificate() {
 }
 
 #[test]
-fn a_key_that_others_can_read() {
+fn finds_a_key_that_others_can_read() {
     let make = |files: &[PathBuf; 3]| {
         run(Command::new("chmod").arg("644").arg(&files[0]));
     };
@@ -129,7 +129,7 @@ fn a_key_that_others_can_read() {
 }
 
 #[test]
-fn a_certificate_that_is_missing() {
+fn finds_a_missing_certificate() {
     let make = |files: &[PathBuf; 3]| fs::remove_file(&files[1]).expect("it can be removed");
     mistake(
         make,
@@ -140,7 +140,7 @@ fn a_certificate_that_is_missing() {
 }
 
 #[test]
-fn files_with_other_names_get_what_is_made() {
+fn finds_missing_files_with_other_names() {
     let make = |files: &[PathBuf; 3]| fs::remove_file(&files[1]).expect("it can be removed");
     if !can_run() {
         return;
@@ -154,7 +154,7 @@ fn files_with_other_names_get_what_is_made() {
     make(&[key, certificate.clone(), PathBuf::new()]);
     let options = options(&renamed);
     let options: Vec<_> = options.iter().map(String::as_str).collect();
-    find_and_mend(
+    find_and_fix(
         &shell,
         &options,
         "certificate-file",
@@ -164,7 +164,7 @@ fn files_with_other_names_get_what_is_made() {
 }
 
 #[test]
-fn the_authority_of_controllers_in_the_place_of_that_of_switches() {
+fn finds_the_controllers_authority_instead_of_the_switches() {
     if !can_run() {
         return;
     }
@@ -180,7 +180,7 @@ fn the_authority_of_controllers_in_the_place_of_that_of_switches() {
 }
 
 #[test]
-fn an_address_that_speaks_tls_without_files() {
+fn finds_a_tls_address_without_files() {
     let found = examine(&shell, &["certificates", "--listen", LISTEN]);
     let commands = found.commands("certificates-not-given", "problem", &[LISTEN, "--ca-cert"]);
     assert_eq!(commands[0], "ovs-pki req+sign ctl controller");
@@ -198,7 +198,7 @@ fn with_switch(switch_files: &[PathBuf; 3], look: impl FnOnce(&OpenVswitch)) {
 }
 
 #[test]
-fn a_switch_with_the_certificate_of_a_stranger() {
+fn finds_a_switch_with_a_strangers_certificate() {
     if !can_run() {
         return;
     }
@@ -214,13 +214,13 @@ fn a_switch_with_the_certificate_of_a_stranger() {
             "certificate-of-bridges-refused",
             ["whose certificate is not in"],
         );
-        find_and_mend(&shell, &options, name, "problem", &words);
+        find_and_fix(&shell, &options, name, "problem", &words);
         assert_eq!(examine(&shell, &options).problems(), 0);
     });
 }
 
 #[test]
-fn a_switch_that_trusts_its_own_authority() {
+fn finds_a_switch_that_trusts_its_own_authority() {
     if !can_run() {
         return;
     }
@@ -234,13 +234,13 @@ fn a_switch_that_trusts_its_own_authority() {
             "certificate-refused-by-bridges",
             ["whose certificate is not in"],
         );
-        find_and_mend(&shell, &options, name, "problem", &words);
+        find_and_fix(&shell, &options, name, "problem", &words);
         assert_eq!(examine(&shell, &options).problems(), 0);
     });
 }
 
 #[test]
-fn a_switch_with_another_name_than_is_expected() {
+fn finds_a_switch_with_an_unexpected_name() {
     if !can_run() {
         return;
     }
@@ -261,7 +261,7 @@ fn a_switch_with_another_name_than_is_expected() {
 }
 
 #[test]
-fn open_vswitch_whose_files_are_gone() {
+fn finds_open_vswitch_without_its_files() {
     if !can_run() {
         return;
     }
@@ -273,7 +273,7 @@ fn open_vswitch_whose_files_are_gone() {
         let options = options(&files);
         let options: Vec<_> = options.iter().map(String::as_str).collect();
         let words = ["Open vSwitch cannot use TLS", "s1-cert.pem cannot be read"];
-        find_and_mend(&shell, &options, "ovs-certificates", "problem", &words);
+        find_and_fix(&shell, &options, "ovs-certificates", "problem", &words);
         assert_eq!(examine(&shell, &options).problems(), 0);
     });
 }

@@ -1,4 +1,4 @@
-//! What is set up rightly, and what the doctor prints for people.
+//! Tests of valid set-ups, and of the doctor's output for people.
 
 use std::fs;
 use std::path::Path;
@@ -44,7 +44,7 @@ fn a_network_by_the_guide_has_no_problem() {
     for name in ["openvswitch", "certificates", "mtu", "open-files"] {
         assert!(ok.contains(&name), "no {name}: {found:#?}");
     }
-    // What is the machine's, and not this network's.
+    // The machine's warnings do not concern this network.
     let warnings = found.names("warning");
     let others: Vec<_> = warnings
         .iter()
@@ -57,7 +57,7 @@ fn a_network_by_the_guide_has_no_problem() {
 }
 
 #[test]
-fn people_read_sentences_and_commands() {
+fn prints_messages_and_commands() {
     let mut command = Command::new(URTICA);
     command.args([
         "doctor",
@@ -80,7 +80,7 @@ fn people_read_sentences_and_commands() {
 }
 
 #[test]
-fn bad_input_is_refused_in_a_sentence() {
+fn invalid_input_is_refused_with_a_message() {
     for (arguments, words) in [
         (&["--listen", "localhost"][..], "ptcp:[PORT][:HOST]"),
         (&["teeth"], "openvswitch"),
@@ -105,7 +105,7 @@ fn bad_input_is_refused_in_a_sentence() {
     );
 }
 
-/// The names of findings in a source: what follows where one is made.
+/// Returns the names of findings in a source: the first argument of each constructor.
 fn names_in(source: &str) -> Vec<String> {
     let makers = [
         "Finding::note(",

@@ -5,19 +5,19 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::process::{self, Child, Command, Stdio};
 
-use super::{examine, examine_after, find_and_mend, shell, shown, type_in};
+use super::{examine, examine_after, find_and_fix, shell, shown, type_in};
 use crate::namespace::{Host, Namespace};
 use crate::process::run;
 use crate::require;
 
-/// A program that has a listening socket; killed when dropped, where it still runs.
+/// A program that has a listening socket, killed when dropped.
 struct Holder {
     child: Child,
     address: SocketAddr,
 }
 
 impl Holder {
-    /// Listens at an address of this test process alone, so that nobody else takes the port once it is free.
+    /// Listens at an address of only this test process, so that no other process takes the port once it is free.
     fn new(last: u8) -> Self {
         let [.., high, low] = process::id().to_be_bytes();
         let host = Ipv4Addr::new(127, high, low, last);
@@ -45,11 +45,11 @@ impl Drop for Holder {
 }
 
 #[test]
-fn a_port_that_another_program_has() {
+fn finds_a_port_of_another_program() {
     let holder = Holder::new(77);
     let listen = holder.listen();
     let words = [listen.as_str(), "sleep (process "];
-    find_and_mend(
+    find_and_fix(
         &shell,
         &["ports", "--listen", &listen],
         "port-taken",
@@ -59,7 +59,7 @@ fn a_port_that_another_program_has() {
 }
 
 #[test]
-fn a_port_of_the_http_interface_that_another_program_has() {
+fn finds_another_program_on_the_http_port() {
     let holder = Holder::new(78);
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let file = folder.path().join("urtica.toml");
@@ -69,7 +69,7 @@ fn a_port_of_the_http_interface_that_another_program_has() {
     );
     fs::write(&file, text).expect("the file can be written");
     let options = ["ports", "--config", shown(&file)];
-    find_and_mend(
+    find_and_fix(
         &shell,
         &options,
         "http-port-taken",
@@ -79,7 +79,7 @@ fn a_port_of_the_http_interface_that_another_program_has() {
 }
 
 #[test]
-fn addresses_that_cannot_be_listened_at() {
+fn finds_addresses_that_cannot_be_bound() {
     let found = examine(&shell, &["ports", "--listen", "tcp:6653"]);
     found.commands("address-to-connect-to", "problem", &["ptcp:6653"]);
     let found = examine(&shell, &["ports", "--listen", "ptcp:6653:192.0.2.77"]);
@@ -88,11 +88,11 @@ fn addresses_that_cannot_be_listened_at() {
 }
 
 #[test]
-fn the_folder_of_a_socket_that_is_missing() {
+fn finds_a_missing_folder_of_a_socket() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let socket = format!("punix:{}", shown(&folder.path().join("run/of.sock")));
     let options = ["ports", "--listen", &socket];
-    find_and_mend(
+    find_and_fix(
         &shell,
         &options,
         "socket-folder-missing",
@@ -100,7 +100,7 @@ fn the_folder_of_a_socket_that_is_missing() {
         &["does not exist"],
     );
     fs::write(folder.path().join("run/of.sock"), "").expect("a file can be written");
-    find_and_mend(
+    find_and_fix(
         &shell,
         &options,
         "socket-file-taken",
@@ -110,14 +110,14 @@ fn the_folder_of_a_socket_that_is_missing() {
 }
 
 #[test]
-fn a_mistake_in_the_configuration_file() {
+fn finds_a_mistake_in_the_configuration_file() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let file = folder.path().join("urtica.toml");
     let text = "programs = [\"l2\"]\nlisen = [\"ptcp:0:127.0.0.1\"]\n";
     fs::write(&file, text).expect("the file can be written");
     let options = ["configuration", "--config", shown(&file)];
     let words = ["line 2", "'lisen'", "did you mean 'listen'"];
-    find_and_mend(&shell, &options, "configuration-wrong", "problem", &words);
+    find_and_fix(&shell, &options, "configuration-wrong", "problem", &words);
     assert_eq!(examine(&shell, &options).names("ok"), ["configuration"]);
     fs::write(&file, "programs = [\"l2\"]\nshards = \"many\"\n").expect("the file can be written");
     let commands =
@@ -126,7 +126,7 @@ fn a_mistake_in_the_configuration_file() {
 }
 
 #[test]
-fn too_few_open_files_for_the_switches() {
+fn finds_too_few_open_files_for_the_switches() {
     let options = ["limits", "--switches", "100"];
     let found = examine_after("ulimit -n 100", &shell, &options);
     let words = ["100 files", "100 switches", "LimitNOFILE=164"];
@@ -147,14 +147,14 @@ fn firewall_mistake(rules: &[&str], words: &[&str]) {
         run(room.command("nft").args(["add", rule]));
     }
     let options = ["firewall", "--listen", "ptcp:6653"];
-    find_and_mend(&shell, &options, "firewall-drops", "problem", words);
+    find_and_fix(&shell, &options, "firewall-drops", "problem", words);
     // From the machine itself they pass.
     let local = examine(&shell, &["firewall", "--listen", "ptcp:6633:127.0.0.1"]);
     assert_eq!(local.names("ok"), ["firewall"]);
 }
 
 #[test]
-fn a_firewall_rule_that_rejects_the_port() {
+fn finds_a_firewall_rule_that_rejects_the_port() {
     let rules = [
         "table inet guard",
         "chain inet guard in { type filter hook input priority 0; policy accept; }",
@@ -168,7 +168,7 @@ fn a_firewall_rule_that_rejects_the_port() {
 }
 
 #[test]
-fn a_set_of_ports_that_are_rejected() {
+fn finds_a_set_of_rejected_ports() {
     let rules = [
         "table inet guard",
         "set inet guard closed { type inet_service; elements = { 6653, 7000 }; }",
@@ -181,7 +181,7 @@ fn a_set_of_ports_that_are_rejected() {
 }
 
 #[test]
-fn a_firewall_that_drops_replies() {
+fn finds_a_firewall_that_drops_replies() {
     let rules = [
         "table inet guard",
         "chain inet guard out { type filter hook output priority 0; policy drop; }",
@@ -192,7 +192,7 @@ fn a_firewall_that_drops_replies() {
 }
 
 #[test]
-fn a_firewall_that_drops_whatever_it_does_not_know() {
+fn finds_a_firewall_that_drops_by_default() {
     let rules = [
         "table ip filter",
         "chain ip filter INPUT { type filter hook input priority 0; policy drop; }",
@@ -205,7 +205,7 @@ fn a_firewall_that_drops_whatever_it_does_not_know() {
 
 /// Rules that name interfaces are copied with these, and the address is the interface's.
 #[test]
-fn a_firewall_that_is_for_one_of_two_networks() {
+fn finds_a_firewall_for_one_of_two_networks() {
     if !require::root_and(&["ip", "nft"]) {
         return;
     }
@@ -252,11 +252,11 @@ fn iptables_mistake(shell: &dyn Fn() -> Command, room: &Namespace, words: &[&str
         run(room.command("iptables").args(rule.split(' ')));
     }
     let options = ["firewall", "--listen", "ptcp:6653"];
-    find_and_mend(&shell, &options, "firewall-drops", "problem", words);
+    find_and_fix(&shell, &options, "firewall-drops", "problem", words);
 }
 
 #[test]
-fn rules_of_iptables_that_nft_shows() {
+fn finds_iptables_rules_through_nft() {
     if !require::root_and(&["ip", "nft", "iptables"]) {
         return;
     }
@@ -266,7 +266,7 @@ fn rules_of_iptables_that_nft_shows() {
 }
 
 #[test]
-fn rules_of_iptables_without_nft() {
+fn finds_iptables_rules_without_nft() {
     if !require::root_and(&["ip", "iptables", "unshare"]) {
         return;
     }
@@ -287,9 +287,9 @@ fn rules_of_iptables_without_nft() {
     iptables_mistake(&shell, &room, &words);
 }
 
-/// What only root may see is told, with the command that shows it.
+/// Checks that need root are reported, with the command that shows their result.
 #[test]
-fn a_firewall_that_a_user_may_not_see() {
+fn reports_firewall_checks_that_need_root() {
     if !require::root_and(&["ip", "nft", "setpriv"]) {
         return;
     }
@@ -306,7 +306,7 @@ fn a_firewall_that_a_user_may_not_see() {
 }
 
 #[test]
-fn devices_of_a_switch_that_are_down_missing_or_short() {
+fn finds_devices_down_missing_or_with_a_short_mtu() {
     if !require::root_and(&["ip"]) {
         return;
     }
@@ -319,14 +319,14 @@ fn devices_of_a_switch_that_are_down_missing_or_short() {
         .args(["link", "set", second, "mtu", "1400"]));
     run(room.command("ip").args(["link", "set", second, "down"]));
     let options = ["mtu", "--device", first, "--device", second];
-    find_and_mend(
+    find_and_fix(
         &shell,
         &options,
         "mtu-differs",
         "warning",
         &["1400 bytes", "1500"],
     );
-    find_and_mend(&shell, &options, "device-down", "problem", &["p2 is down"]);
+    find_and_fix(&shell, &options, "device-down", "problem", &["p2 is down"]);
     let found = examine(&shell, &["mtu", "--device", "p9"]);
     type_in(
         &shell,

@@ -1,6 +1,6 @@
 //! Mistakes in Open vSwitch's settings.
 
-use super::{Report, examine, find_and_mend};
+use super::{Report, examine, find_and_fix};
 use crate::controller::{Controller, LISTEN, TARGET};
 use crate::namespace::{Host, Namespace};
 use crate::openvswitch::{OpenVswitch, TOOLS};
@@ -13,7 +13,7 @@ fn can_run() -> bool {
     require::root_and(&[TOOLS, &["ss", "ovs-appctl"]].concat())
 }
 
-/// A bridge under our controller, which is right but for what this command of ovs-vsctl changes.
+/// Sets up a bridge under our controller, valid except for the change of this ovs-vsctl command.
 fn with_bridge(change: &[&str], look: impl FnOnce(&OpenVswitch)) {
     if !can_run() {
         return;
@@ -36,7 +36,7 @@ fn with_bridge(change: &[&str], look: impl FnOnce(&OpenVswitch)) {
 fn mistake(change: &[&str], name: &str, severity: &str, words: &[&str]) {
     with_bridge(change, |switch| {
         let shell = || switch.command("sh");
-        find_and_mend(&shell, &OPTIONS, name, severity, words);
+        find_and_fix(&shell, &OPTIONS, name, severity, words);
         switch.wait_connected();
     });
 }
@@ -46,7 +46,7 @@ fn examine_in(switch: &OpenVswitch) -> Report {
 }
 
 #[test]
-fn a_version_of_openflow_that_we_do_not_speak() {
+fn finds_an_unsupported_openflow_version() {
     let change = ["set", "bridge", "s1", "protocols=OpenFlow14"];
     mistake(
         &change,
@@ -57,7 +57,7 @@ fn a_version_of_openflow_that_we_do_not_speak() {
 }
 
 #[test]
-fn a_bridge_that_forwards_by_itself() {
+fn finds_a_bridge_that_forwards_itself() {
     let change = ["set-fail-mode", "s1", "standalone"];
     mistake(
         &change,
@@ -68,7 +68,7 @@ fn a_bridge_that_forwards_by_itself() {
 }
 
 #[test]
-fn a_controller_at_the_wrong_port() {
+fn finds_a_wrong_controller_port() {
     let change = ["set-controller", "s1", "tcp:127.0.0.1:7000"];
     let words = [
         "tcp:127.0.0.1:7000",
@@ -78,7 +78,7 @@ fn a_controller_at_the_wrong_port() {
 }
 
 #[test]
-fn tls_where_the_controller_does_not_speak_it() {
+fn finds_tls_to_a_controller_without_tls() {
     let change = ["set-controller", "s1", "ssl:127.0.0.1:6653"];
     mistake(
         &change,
@@ -89,7 +89,7 @@ fn tls_where_the_controller_does_not_speak_it() {
 }
 
 #[test]
-fn a_bridge_that_never_notices_that_its_controller_is_gone() {
+fn finds_a_bridge_without_inactivity_probes() {
     let change = ["set", "controller", "s1", "inactivity_probe=0"];
     mistake(
         &change,
@@ -100,14 +100,14 @@ fn a_bridge_that_never_notices_that_its_controller_is_gone() {
 }
 
 #[test]
-fn a_controller_that_is_looked_for_through_the_bridge() {
+fn finds_in_band_control() {
     let change = ["set", "controller", "s1", "connection_mode=in-band"];
     mistake(&change, "bridge-in-band", "note", &["hidden flow entries"]);
 }
 
 #[test]
-fn a_port_without_a_device() {
-    // The command itself says that there is no such device, and does the rest.
+fn finds_a_port_without_a_device() {
+    // The command itself reports the missing device, and makes all other changes.
     let change = ["--no-wait", "add-port", "s1", "eth77"];
     mistake(
         &change,
@@ -118,7 +118,7 @@ fn a_port_without_a_device() {
 }
 
 #[test]
-fn an_upgrade_that_was_not_finished() {
+fn finds_an_unfinished_upgrade() {
     let change = [
         "--no-wait",
         "set",
@@ -135,7 +135,7 @@ fn an_upgrade_that_was_not_finished() {
 }
 
 #[test]
-fn two_bridges_with_one_datapath_id() {
+fn finds_two_bridges_with_one_datapath_id() {
     let id = "other_config:datapath-id=0000000000000007";
     with_bridge(&["set", "bridge", "s1", id], |switch| {
         switch.add_bridge("s2", "OpenFlow13", TARGET, &[]);
@@ -143,12 +143,12 @@ fn two_bridges_with_one_datapath_id() {
         run(switch.command("ovs-vsctl").args(same));
         let shell = || switch.command("sh");
         let words = ["s1", "s2", "0000000000000007"];
-        find_and_mend(&shell, &OPTIONS, "bridge-datapath-id", "problem", &words);
+        find_and_fix(&shell, &OPTIONS, "bridge-datapath-id", "problem", &words);
     });
 }
 
 #[test]
-fn two_controllers_that_are_equal() {
+fn finds_two_equal_controllers() {
     if !can_run() {
         return;
     }
@@ -183,7 +183,7 @@ fn two_controllers_that_are_equal() {
 }
 
 #[test]
-fn a_controller_that_does_not_run() {
+fn finds_a_stopped_controller() {
     if !can_run() {
         return;
     }
@@ -210,14 +210,14 @@ fn a_controller_that_does_not_run() {
 }
 
 #[test]
-fn a_bridge_that_has_just_joined() {
+fn accepts_a_bridge_that_has_just_joined() {
     if !can_run() {
         return;
     }
     let room = Namespace::new();
     let controller = Controller::urtica_l2(&room);
     let switch = OpenVswitch::start(&room);
-    // The database says that it is connected up to five seconds later.
+    // The database reports the connection up to five seconds later.
     switch.add_bridge("s1", "OpenFlow13", TARGET, &[]);
     eventually("the switch has joined", DEADLINE, || {
         controller.log().contains("switch joined")
@@ -227,7 +227,7 @@ fn a_bridge_that_has_just_joined() {
 }
 
 #[test]
-fn a_controller_behind_a_firewall() {
+fn finds_a_controller_behind_a_firewall() {
     if !require::root_and(&[TOOLS, &["ss", "ovs-appctl", "nft"]].concat()) {
         return;
     }
@@ -248,7 +248,7 @@ fn a_controller_behind_a_firewall() {
 }
 
 #[test]
-fn a_bridge_that_gets_few_packet_ins_through() {
+fn finds_a_bridge_that_limits_packet_ins() {
     let change = ["set", "controller", "s1", "controller_rate_limit=100"];
     let words = ["at most 100 packet-ins a second"];
     mistake(&change, "bridge-rate-limit", "warning", &words);
@@ -270,7 +270,7 @@ fn with_ports(look: impl FnOnce(&OpenVswitch)) {
 }
 
 #[test]
-fn a_spanning_tree_that_blocks_a_port() {
+fn finds_a_spanning_tree_that_blocks_a_port() {
     with_ports(|switch| {
         let enable = ["--timeout=120", "set", "bridge", "s1", "stp_enable=true"];
         run(switch.command("ovs-vsctl").args(enable));
@@ -279,12 +279,12 @@ fn a_spanning_tree_that_blocks_a_port() {
         let is_found = || examine_in(switch).find("bridge-spanning-tree").is_some();
         eventually("STP has the ports", DEADLINE, is_found);
         let words = ["of bridge s1", "in STP"];
-        find_and_mend(&shell, &OPTIONS, "bridge-spanning-tree", "warning", &words);
+        find_and_fix(&shell, &OPTIONS, "bridge-spanning-tree", "warning", &words);
     });
 }
 
 #[test]
-fn an_entry_that_drops_all_packets() {
+fn finds_an_entry_that_drops_all_packets() {
     with_ports(|switch| {
         let entry = [
             "-O",
@@ -296,7 +296,7 @@ fn an_entry_that_drops_all_packets() {
         run(switch.command("ovs-ofctl").args(entry));
         let shell = || switch.command("sh");
         let words = ["s1", "60000", "programs never see them"];
-        find_and_mend(&shell, &OPTIONS, "bridge-drops-all", "problem", &words);
+        find_and_fix(&shell, &OPTIONS, "bridge-drops-all", "problem", &words);
         let entry = ["-O", "OpenFlow13", "add-flow", "s1", "arp,actions=drop"];
         run(switch.command("ovs-ofctl").args(entry));
         let words = ["drops ARP requests from port", "'arp, priority 32768'"];
@@ -305,7 +305,7 @@ fn an_entry_that_drops_all_packets() {
 }
 
 #[test]
-fn ports_of_a_bridge_with_different_mtus() {
+fn finds_different_mtus_in_a_bridge() {
     if !can_run() {
         return;
     }
@@ -320,7 +320,7 @@ fn ports_of_a_bridge_with_different_mtus() {
     let shell = || switch.command("sh");
     let found = || examine(&shell, &["mtu"]).find("mtu-differs").is_some();
     eventually("Open vSwitch sees the MTU", DEADLINE, found);
-    find_and_mend(
+    find_and_fix(
         &shell,
         &["mtu"],
         "mtu-differs",
@@ -330,20 +330,20 @@ fn ports_of_a_bridge_with_different_mtus() {
 }
 
 #[test]
-fn open_vswitch_that_does_not_answer() {
+fn finds_an_unresponsive_open_vswitch() {
     with_bridge(&[], |switch| {
         switch.pause();
         let found = examine_in(switch);
         switch.resume();
         let words = ["ovs-vswitchd does not answer", "no bridge forwards"];
         let commands = found.commands("ovs-vswitchd-stopped", "problem", &words);
-        // To be typed where Open vSwitch is the machine's own.
+        // This command is for the machine's own Open vSwitch.
         assert!(commands[0].contains(" restart "), "{commands:?}");
     });
 }
 
 #[test]
-fn open_vswitch_that_does_not_run() {
+fn finds_a_stopped_open_vswitch() {
     if !require::root_and(&["ovs-vsctl"]) {
         return;
     }
@@ -355,6 +355,6 @@ fn open_vswitch_that_does_not_run() {
     };
     let found = examine(&shell, &["openvswitch"]);
     let commands = found.commands("ovs-database-unreachable", "warning", &["does not answer"]);
-    // To be typed where Open vSwitch is the machine's own.
+    // This command is for the machine's own Open vSwitch.
     assert!(commands[0].contains(" start "), "{commands:?}");
 }

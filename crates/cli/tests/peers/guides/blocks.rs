@@ -1,7 +1,8 @@
-//! The blocks of a guide that a reader would type: `console`, with `$ ` before commands and what they print below, and `sh`.
+//! The blocks of a guide that a reader would type: `console`, with `$ ` before commands and their output below, and
+//! `sh`.
 //!
-//! A comment in the line before a block says what is special about it: `<!-- not run: REASON -->`, `<!-- output varies -->`, which
-//! compares nothing but exit statuses, or `<!-- status 1 -->`, with which each of its commands ends.
+//! A comment in the line before a block marks it: `<!-- not run: REASON -->`, `<!-- output varies -->`, which compares
+//! only exit statuses, or `<!-- status 1 -->`, with which each of its commands ends.
 
 /// A block.
 #[derive(Debug, PartialEq)]
@@ -9,24 +10,24 @@ pub struct Block {
     pub line: usize,
     /// Why it is not run, if it is not.
     pub not_run: Option<String>,
-    /// Whether its commands print something else each time.
+    /// Whether its commands' output varies.
     pub varies: bool,
     /// The status with which its commands end.
     pub status: i32,
     pub steps: Vec<Step>,
 }
 
-/// A command, with its continuation lines, and what the guide shows below it.
+/// A command with its continuation lines, and the output in the guide.
 #[derive(Debug, PartialEq)]
 pub struct Step {
     pub command: String,
     pub shown: String,
 }
 
-/// The blocks of a guide.
+/// Returns the blocks of a guide.
 ///
 /// # Panics
-/// If a block of `console` begins with something else than a command, or a comment is not one of the three.
+/// If a block of `console` does not start with a command, or a comment is not one of the three.
 pub fn blocks(guide: &str) -> Vec<Block> {
     let lines: Vec<&str> = guide.lines().collect();
     let starts = lines.iter().enumerate();
@@ -100,7 +101,8 @@ fn steps(body: &[&str], prompt: &str) -> Vec<Step> {
     steps
 }
 
-/// Whether `printed` is what is `shown`, where `…` stands for anything. Blanks at the end of lines do not count.
+/// Returns `true` if `printed` matches `shown`, in which `…` stands for any text. Blanks at the end of lines are
+/// ignored.
 pub fn is_shown(printed: &str, shown: &str) -> bool {
     let printed = trimmed(printed);
     let shown = trimmed(shown);

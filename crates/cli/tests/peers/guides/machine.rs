@@ -22,9 +22,9 @@ const VENV: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.venv/bin");
 const PROGRAMS: [&str; 3] = ["run", "capture", "bench limit"];
 /// A program of others that does so.
 const WEB_SERVER: &str = "python3 -m http.server";
-/// How often a command whose output is not yet what the guide shows is tried again: switches connect, entries expire.
+/// The interval of retries until a command's output matches the guide: switches connect, entries expire.
 const AGAIN: Duration = Duration::from_millis(200);
-/// How long a command may take: the longest waits for ten seconds of a network's time.
+/// The time limit of a command: the longest waits for ten seconds of a network's time.
 const COMMAND_SECONDS: &str = "120";
 
 /// The machine.
@@ -43,7 +43,7 @@ struct Program {
 }
 
 impl<'room> Machine<'room> {
-    /// With the bridges `br0`, which two hosts are at, and `s1`.
+    /// Creates a machine with the bridges `br0`, with two hosts, and `s1`.
     pub fn new(room: &'room Namespace, other: &'room Namespace, hosts: &[Host; 2]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         symlink(URTICA, folder.path().join("urtica")).expect("a link can be made");
@@ -64,13 +64,13 @@ impl<'room> Machine<'room> {
         }
     }
 
-    /// A file that the guide takes for granted.
+    /// Writes a file that the guide assumes.
     pub fn write(&self, path: &str, text: &str) {
         let path = self.folder.path().join(path);
         fs::write(path, text).expect("the folder can be written to");
     }
 
-    /// A command that the guide takes for granted.
+    /// Runs a command that the guide assumes.
     pub fn enter(&mut self, command: &str) {
         let step = Step {
             command: command.into(),
@@ -79,22 +79,22 @@ impl<'room> Machine<'room> {
         self.follow(&Block::of(step));
     }
 
-    /// A folder of this checkout that commands of the guide read.
+    /// Links a folder of this checkout that commands of the guide read.
     pub fn link(&self, name: &str) {
         let target = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(name);
         symlink(target, self.folder.path().join(name)).expect("a link can be made");
     }
 
-    /// Does what a block says.
+    /// Executes the commands of a block.
     ///
     /// # Panics
-    /// If a command ends with another status than expected, or keeps printing something else than the guide shows.
+    /// If a command ends with an unexpected status, or its output keeps differing from the guide.
     pub fn follow(&mut self, block: &Block) {
         let mut folder = self.folder.path().to_path_buf();
         for step in &block.steps {
             match step.command.strip_prefix("cd ") {
                 Some(target) => folder = folder.join(target),
-                None if goes_on(&step.command) && !step.shown.contains("urtica: ") => {
+                None if runs_until_stopped(&step.command) && !step.shown.contains("urtica: ") => {
                     self.start(step, &folder)
                 }
                 None => self.run(step, block, &folder),
@@ -144,9 +144,9 @@ impl<'room> Machine<'room> {
         }
     }
 
-    /// Runs a command to its end, and again until it prints what the guide shows: switches connect, and entries appear.
+    /// Runs a command to its end, and again until its output matches the guide: switches connect, and entries appear.
     fn run(&mut self, step: &Step, block: &Block, folder: &Path) {
-        if goes_on(&step.command) {
+        if runs_until_stopped(&step.command) {
             self.interrupt(kind(&step.command));
         }
         let command = match self.programs.last() {
@@ -199,7 +199,7 @@ impl<'room> Machine<'room> {
         }
     }
 
-    /// What a shell runs: with this program first in the path, and what `tools/setup` installs.
+    /// Returns the shell's script: with this program first in the path, then what `tools/setup` installs.
     fn script(&self, command: &str, folder: &Path) -> String {
         let home = self.folder.path().display();
         format!(
@@ -217,15 +217,15 @@ impl<'room> Machine<'room> {
     }
 }
 
-/// Whether a command runs until it is stopped, unless it cannot start.
-fn goes_on(command: &str) -> bool {
+/// Returns `true` if a command runs until it is stopped, unless it cannot start.
+fn runs_until_stopped(command: &str) -> bool {
     let is_switch = kind(command) == "switch"
         && !command.contains("switch ctl")
         && !command.contains("--explain");
     is_switch || PROGRAMS.contains(&kind(command)) || command.starts_with(WEB_SERVER)
 }
 
-/// The subcommand of urtica; nothing for other commands.
+/// Returns the subcommand of urtica; an empty string for other commands.
 fn kind(command: &str) -> &str {
     let command = command
         .strip_prefix("./urtica-new ")
