@@ -1,10 +1,11 @@
-//! A relay between switches and controller that records what both sides send, also under TLS.
+//! A relay between switches and controller that records both sides' messages, even under TLS.
 //!
-//! **Why a relay.** Under TLS a capture of packets shows nothing. A relay between switches and controller has the bytes in
-//! plain, of any controller, and nothing of a controller's own way of a packet-in changes for it.
+//! **Why a relay.** Under TLS a capture of packets shows nothing. A relay between switches and controller has the plain
+//! bytes, of any controller, and leaves the controller's own handling of packet-ins unchanged.
 //!
-//! **How.** Each connection has a thread (`relay`), which hands on what it reads and makes TCP segments of it
-//! ([`Transcript`](crate::Transcript)); one more thread writes them (`recorder`), and a disk that is slow delays nobody.
+//! **How.** Each connection has a thread (`relay`), which relays the bytes and makes TCP segments of them
+//! ([`Transcript`](crate::Transcript)); one more thread writes the segments (`recorder`), so that a slow disk delays no
+//! connection.
 
 mod recorder;
 mod relay;
@@ -20,7 +21,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use urtica_socket::{Acceptor, Address, ListenError, Listener, Tls};
 
-/// A relay that listens, and records nothing yet.
+/// A relay that listens, before recording.
 pub struct Capture {
     acceptor: Acceptor,
     target: Target,
@@ -60,8 +61,8 @@ pub enum CaptureError {
 }
 
 impl Capture {
-    /// Listens for switches, whose connections will lead to `controller`. `tls` is for both sides, unless `controller_tls` is
-    /// given for the controller.
+    /// Listens for switches, to relay their connections to `controller`. `tls` is for both sides, unless
+    /// `controller_tls` is given for the controller.
     ///
     /// # Errors
     /// [`CaptureError`].

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn hex_may_be_cut_up_in_any_way() {
+    fn hex_may_be_split_anywhere() {
         let barrier = "OFPT_BARRIER_REQUEST (xid=0x1):\n";
         for text in [
             "0112000800000001",
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_bad_message_is_printed() {
+    fn messages_after_an_invalid_one_are_printed() {
         let (outcome, printed) = printed("01ff000800000001 0112000800000002");
         assert_eq!(outcome, Outcome::SomeUnreadable);
         assert_eq!(
@@ -116,32 +116,32 @@ mod tests {
     }
 
     #[test]
-    fn after_a_header_that_cannot_be_trusted_the_next_message_is_looked_for() {
+    fn the_next_message_is_searched_after_an_implausible_header() {
         let (outcome, printed) = printed("0112000700000001 0112000800000002 0112000800000003");
         assert_eq!(outcome, Outcome::SomeUnreadable);
         assert_eq!(
             printed,
             "byte 0: the header gives its length as 7; expected at least 8, the size of the header itself\n\
-             byte 0: the 8 bytes from here on are passed over; the next message begins at byte 8\n\
+             byte 0: skipping 8 bytes; the next message starts at byte 8\n\
              OFPT_BARRIER_REQUEST (xid=0x2):\n\
              OFPT_BARRIER_REQUEST (xid=0x3):\n"
         );
     }
 
     #[test]
-    fn bytes_after_a_header_that_cannot_be_trusted_are_told() {
+    fn bytes_after_an_implausible_header_are_reported() {
         let (outcome, printed) = printed("0112000800000002 0112000700000001");
         assert_eq!(outcome, Outcome::SomeUnreadable);
         assert_eq!(
             printed,
             "OFPT_BARRIER_REQUEST (xid=0x2):\n\
              byte 8: the header gives its length as 7; expected at least 8, the size of the header itself\n\
-             byte 8: the 8 bytes from here on are passed over; no message was found in them\n"
+             byte 8: skipping 8 bytes; no message was found in them\n"
         );
     }
 
     #[test]
-    fn a_message_that_ends_too_early_is_told() {
+    fn an_incomplete_message_is_reported() {
         let (outcome, printed) = printed("011200100000000100");
         assert_eq!(outcome, Outcome::SomeUnreadable);
         assert_eq!(
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_refused_with_a_sentence() {
+    fn other_text_is_refused_with_a_message() {
         assert_eq!(parse_hex(b"0"), Err(HexError::OddDigits));
         let error = parse_hex(b"01 x").expect_err("not hex").to_string();
         assert_eq!(

@@ -1,6 +1,6 @@
 //! Recordings of the OpenFlow channel: written, read and replayed.
 //!
-//! - [`capture`]: a relay between switches and controller that records what both sides send, also under TLS.
+//! - [`capture`]: a relay between switches and controller that records both sides' messages, even under TLS.
 //! - [`decode`]: the messages in a recording as text.
 //! - [`replay`]: the switches of a recording, connected to a controller.
 //!

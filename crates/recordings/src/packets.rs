@@ -18,7 +18,7 @@ const PCAP: [[u8; 4]; 4] = [
     [0x4d, 0x3c, 0xb2, 0xa1],
 ];
 
-/// Whether these are the first bytes of a capture.
+/// Returns `true` for the first bytes of a capture.
 pub fn is_capture(bytes: &[u8]) -> bool {
     bytes
         .first_chunk()
@@ -108,10 +108,10 @@ impl<'a> Packets<'a> {
         self.count
     }
 
-    /// The next packet; `None` at the end.
+    /// Returns the next packet; `None` at the end.
     ///
     /// # Errors
-    /// [`ReadError::CutOff`] and [`ReadError::Broken`]; nothing follows an error.
+    /// [`ReadError::CutOff`] and [`ReadError::Broken`]; after an error there are no more packets.
     #[allow(clippy::should_implement_trait, reason = "it can fail")]
     pub fn next(&mut self) -> Result<Option<Packet<'a>>, ReadError> {
         while !self.rest.is_empty() {
@@ -144,7 +144,7 @@ impl<'a> Packets<'a> {
 }
 
 impl Form {
-    /// Takes the next packet or block; `None` is for blocks that are not packets.
+    /// Reads the next packet or block; `None` for blocks that are not packets.
     fn take<'a>(&mut self, bytes: &'a [u8]) -> Result<(&'a [u8], Option<Packet<'a>>), PcapError> {
         match self {
             Self::Pcap(parser) => {
@@ -171,7 +171,7 @@ impl Form {
 
 fn packet_of<'a>(parser: &PcapNgParser, block: Block<'a>) -> Option<Packet<'a>> {
     let (interface, units, data) = match block {
-        // The library takes what the units are for nanoseconds.
+        // The library interprets all units as nanoseconds.
         Block::EnhancedPacket(packet) => {
             let units = packet.timestamp.as_nanos() as u64;
             (packet.interface_id, units, packet.data)
@@ -187,7 +187,8 @@ fn packet_of<'a>(parser: &PcapNgParser, block: Block<'a>) -> Option<Packet<'a>> 
     Some(Packet { link, time, data })
 }
 
-/// How long a timestamp is after 1970: in microseconds, unless the interface says otherwise (`if_tsresol`).
+/// Returns the time of a timestamp since 1970: in microseconds, unless the interface has another resolution
+/// (`if_tsresol`).
 fn time_of(units: u64, interface: &InterfaceDescriptionBlock<'_>) -> Duration {
     let resolution = interface.options.iter().find_map(|option| match option {
         InterfaceDescriptionOption::IfTsResol(resolution) => Some(*resolution),
@@ -196,7 +197,7 @@ fn time_of(units: u64, interface: &InterfaceDescriptionBlock<'_>) -> Duration {
     let resolution = resolution.unwrap_or(6);
     let exponent = u32::from(resolution & 0x7f);
     let base: u64 = if resolution & 0x80 == 0 { 10 } else { 2 };
-    // Nobody counts finer than 64 bits can.
+    // No clock has a finer resolution than 64 bits allow.
     let per_second = base.checked_pow(exponent).unwrap_or(u64::MAX);
     let fraction = u128::from(units % per_second) * 1_000_000_000 / u128::from(per_second);
     Duration::new(units / per_second, fraction as u32)

@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 /// Maximum number of bytes that wait for an earlier segment before it is considered lost.
 const WAITING_BYTES_MAX: usize = 1 << 20;
 
-/// The overhead that a waiting segment counts besides its bytes, to limit the number of small ones.
+/// The overhead of a waiting segment, which limits the number of small segments.
 const WAITING_SEGMENT_BYTES: usize = 64;
 
 /// Maximum number of times that bytes are acknowledged before they arrive: packets from different receive queues are captured slightly
 /// out of order.
 const ACKNOWLEDGED_TIMES: u32 = 16;
 
-/// The position of the first byte, so that earlier ones have a position, too.
+/// The position of the first byte, so that earlier bytes have a position, too.
 const FIRST: u64 = 1 << 32;
 
 /// The next piece of the stream.
@@ -37,7 +37,7 @@ pub struct Reassembly {
     next: Option<u64>,
     /// The first byte not acknowledged by the other side.
     acknowledged: u64,
-    /// Segments that arrived early, by position. None is before `next`.
+    /// Segments that arrived early, by position, from `next` on.
     waiting: BTreeMap<u64, Vec<u8>>,
     waiting_bytes: usize,
     /// Number of times that the next byte was acknowledged without having arrived.
@@ -45,12 +45,12 @@ pub struct Reassembly {
 }
 
 impl Reassembly {
-    /// Whether a segment starts another connection between the same endpoints.
+    /// Returns `true` if a segment starts another connection between these endpoints.
     pub fn is_new_connection(&self, segment: &Segment<'_>) -> bool {
         segment.starts && self.next.is_some() && self.syn != Some(segment.seq)
     }
 
-    /// Handles a segment, and delivers what follows in the stream.
+    /// Handles a segment, and delivers the next bytes of the stream.
     pub fn take(&mut self, segment: &Segment<'_>, give: &mut dyn FnMut(Piece<'_>)) {
         let mut seq = segment.seq;
         if segment.starts {
@@ -93,7 +93,7 @@ impl Reassembly {
         }
     }
 
-    /// The capture has ended: delivers what waits.
+    /// Delivers the waiting bytes at the end of the capture.
     pub fn finish(&mut self, give: &mut dyn FnMut(Piece<'_>)) {
         while !self.waiting.is_empty() {
             self.pass_gap(give);
@@ -107,7 +107,7 @@ impl Reassembly {
         }
     }
 
-    /// The position of a byte by its sequence number: the one nearest to the next byte's.
+    /// Returns the position of a byte by its sequence number: the nearest to the next byte's.
     fn place(&self, seq: u32) -> Option<u64> {
         let next = self.next?;
         let ahead = seq.wrapping_sub(next as u32) as i32;
@@ -131,7 +131,7 @@ impl Reassembly {
         }
     }
 
-    /// Delivers everything whose turn has come.
+    /// Delivers the waiting segments that are next in the stream.
     fn give_ready(&mut self, give: &mut dyn FnMut(Piece<'_>)) {
         while let (Some(first), Some(next)) = (self.waiting.first_entry(), self.next) {
             if *first.key() > next {
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    /// Returns the output for these segments and at the end: bytes as text, lost ones as their number.
+    /// Returns the output for these segments and the end: bytes as text, lost bytes as their number.
     fn given(segments: &[Segment<'_>]) -> String {
         let (mut reassembly, mut told) = (Reassembly::default(), String::new());
         let mut give = |piece: Piece<'_>| match piece {
@@ -211,12 +211,12 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_lost_segment_is_given_at_the_end() {
+    fn bytes_after_a_lost_segment_are_delivered_at_the_end() {
         assert_eq!(given(&[data(10, b"ab"), data(15, b"fg")]), "ab<3>fg");
     }
 
     #[test]
-    fn a_segment_that_was_cut_off_leaves_a_gap() {
+    fn a_truncated_segment_leaves_a_gap() {
         let cut = Segment {
             cut: 3,
             ..data(10, b"ab")
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn another_connection_is_told_from_a_syn_that_comes_again() {
+    fn new_connections_are_distinguished_from_repeated_syns() {
         let syn = |seq| Segment {
             starts: true,
             ..data(seq, b"")
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_were_acknowledged_and_never_come_are_lost() {
+    fn acknowledged_bytes_that_never_arrive_are_lost() {
         let (mut reassembly, mut lost) = (Reassembly::default(), Vec::new());
         reassembly.take(&data(10, b"ab"), &mut |_| ());
         reassembly.take(&data(15, b"fg"), &mut |_| ());
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_end_is_told_by_its_acknowledgement() {
+    fn a_missing_end_is_detected_by_its_acknowledgement() {
         let lost_at_the_end = |ack| {
             let (mut reassembly, mut lost) = (Reassembly::default(), None);
             reassembly.take(&data(10, b"ab"), &mut |_| ());
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_has_a_bound() {
+    fn waiting_segments_are_bounded() {
         let (mut reassembly, mut lost) = (Reassembly::default(), 0);
         reassembly.take(&data(10, b"ab"), &mut |_| ());
         for number in 0..100_000 {
@@ -313,7 +313,7 @@ mod tests {
                 at += length;
                 segment
             }).collect();
-            // The first one says where the stream starts.
+            // The first segment sets the start of the stream.
             let mut keys = order.into_iter();
             segments[1..].sort_by_cached_key(|_| keys.next());
             prop_assert_eq!(given(&segments).into_bytes(), all);

@@ -1,7 +1,7 @@
-//! The switches of a recording, connected to a controller: as a test of it, as load, or as it was.
+//! The switches of a recording, connected to a controller: as a test, as load, or at the recorded times.
 //!
-//! `recording` finds the connections in a capture, `script` makes of each what its switch answers and what it sends without
-//! being asked, and `player` sends it to a controller.
+//! `recording` finds the connections in a capture, `script` turns each into the switch's answers and asynchronous
+//! messages, and `player` sends them to a controller.
 
 mod kind;
 mod played;
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use urtica_socket::{Address, Tls};
 use urtica_wire::DatapathId;
 
-/// How recorded connections are replayed.
+/// The settings of a replay.
 pub struct Replay {
     /// The controller to connect to.
     pub controller: Address,
@@ -29,7 +29,7 @@ pub struct Replay {
     pub tls: Option<Tls>,
     /// When messages are sent.
     pub pace: Pace,
-    /// How long to wait for each message that the controller sent in the recording.
+    /// The time to wait for each message that the controller sent in the recording.
     pub timeout: Duration,
 }
 
@@ -44,8 +44,8 @@ pub struct Outcome {
 }
 
 impl Replay {
-    /// Replays the connections of each switch one after the other, those of different switches at once, each switch in its
-    /// thread. `report` is called there after each, and says if that went well. Returns whether all did.
+    /// Replays the connections of each switch one after another, and all switches at once, each in its thread. `report`
+    /// is called there after each connection, and returns whether it succeeded. Returns `true` if all succeeded.
     pub fn play_all(
         &self,
         sessions: Vec<Session>,
@@ -76,7 +76,7 @@ impl Replay {
                 })
             });
             let switches: Vec<_> = switches.collect();
-            // All are waited for, whatever the first one's result is.
+            // Waits for all, whatever the results.
             let outcomes = switches.into_iter().map(|switch| {
                 let joined = switch.map(|switch| switch.join().unwrap_or(false));
                 joined.unwrap_or(false)

@@ -37,7 +37,7 @@ impl fmt::Display for Direction {
 pub struct Segment<'a> {
     /// The sequence number of its first byte, or of the SYN before it.
     pub seq: u32,
-    /// Whether a connection starts here.
+    /// Whether it starts a connection.
     pub starts: bool,
     /// The acknowledgement number.
     pub ack: Option<u32>,

@@ -6,7 +6,7 @@ use urtica_wire::packet::{Ipv4, Ipv6, PseudoHeader, Tcp, ip_proto, tcp::flags};
 /// The most bytes of one segment, with which an IPv4 packet stays below its limit of 65,535.
 const SEGMENT_BYTES: usize = 60_000;
 
-/// Spreads the initial sequence numbers, so that a connection is told from an earlier one between the same ports.
+/// Spreads the initial sequence numbers, so that a connection differs from an earlier one between these ports.
 const SPREAD: u32 = 0x9e37_79b1;
 
 /// The sender of bytes.
@@ -41,7 +41,8 @@ struct End {
 }
 
 impl Transcript {
-    /// The connection with this number between two places. Where one is of IPv4 and the other of IPv6, both are written as IPv6.
+    /// Creates the connection with this number between two addresses. If only one is an IPv6 address, both are written
+    /// as IPv6.
     pub fn new(switch: SocketAddr, controller: SocketAddr, number: u32) -> Self {
         let (switch, controller) = match switch.is_ipv4() == controller.is_ipv4() {
             true => (switch, controller),
@@ -76,7 +77,7 @@ impl Transcript {
         segments.collect()
     }
 
-    /// The end, which came from this side.
+    /// Returns the packets of the end, sent by this side.
     pub fn close(&mut self, from: Side) -> Vec<Vec<u8>> {
         let fin = self.segment(from, flags::FIN | flags::ACK, &[]);
         self.end_mut(from).advance(1);
@@ -210,7 +211,7 @@ mod tests {
         // Each has up to a megabyte.
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
-        fn bytes_of_both_sides_come_out_as_they_went_in(
+        fn bytes_of_both_sides_are_read_back_unchanged(
             writes in proptest::collection::vec((any::<bool>(), 0usize..130_000), 1..8),
             is_ipv6: bool,
         ) {
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_handshake_comes_first_and_numbers_differ_between_connections() {
+    fn connections_start_with_a_handshake_and_differ_in_sequence_numbers() {
         let mut one = transcript(SWITCH, CONTROLLER);
         let seen: Vec<_> = one.open().iter().map(|packet| flags_of(packet)).collect();
         assert_eq!(seen, [flags::SYN, flags::SYN | flags::ACK, flags::ACK]);

@@ -1,7 +1,7 @@
-//! Writes packets to a pcapng file in a thread of its own, from a queue with a bound.
+//! Writes packets to a pcapng file in its own thread, from a bounded queue.
 //!
-//! **Why a thread.** A disk may be slow or full, and nobody's connection should wait for it: what does not fit into the queue is
-//! left out of the file, and counted there.
+//! **Why a thread.** A disk may be slow or full, and no connection should wait for it: packets that do not fit into the
+//! queue are left out of the file, and counted there.
 
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
@@ -27,7 +27,7 @@ use std::time::{Duration, SystemTime};
 /// Maximum number of bytes that wait to be written.
 const QUEUE_BYTES_MAX: usize = 64 << 20;
 
-/// The size of a packet besides its bytes, so that many small ones are bounded, too.
+/// The overhead of a packet, so that the number of small packets is limited, too.
 const PACKET_BYTES: usize = 64;
 
 /// Timestamps are powers of ten of a second: nanoseconds.
@@ -69,7 +69,7 @@ pub fn create_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let options = options.write(true).create(true).mode(OWNER_ONLY);
     let file = options.open(path)?;
-    // Of a file that was there before, and before anything is in it. Pipes and devices stay as they are.
+    // Restricts an existing file before anything is written to it. Pipes and devices stay unchanged.
     if file.metadata()?.is_file() {
         file.set_permissions(Permissions::from_mode(OWNER_ONLY))?;
         file.set_len(0)?;
@@ -77,7 +77,7 @@ pub fn create_private(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Begins a recording.
+/// Starts a recording.
 pub fn start(out: Box<dyn Write + Send>) -> io::Result<(Recorder, Writing)> {
     let file = begin(BufWriter::new(out))?;
     let (queue, packets) = channel();
@@ -99,7 +99,7 @@ pub fn start(out: Box<dyn Write + Send>) -> io::Result<(Recorder, Writing)> {
 }
 
 impl Recorder {
-    /// Has these written with the time that it is now; what does not fit into the queue is counted.
+    /// Queues packets with the current time; packets that do not fit into the queue are counted.
     pub fn record(&self, packets: Vec<Vec<u8>>) {
         let time = since_1970();
         for bytes in packets {
@@ -115,8 +115,8 @@ impl Recorder {
 }
 
 impl Writing {
-    /// Waits until all is written. Every [`Recorder`] must be gone. Returns the number of packets in the file, or why it is
-    /// incomplete, and of those that were left out.
+    /// Waits until everything is written. Every [`Recorder`] must have been dropped. Returns the number of packets in
+    /// the file, or the error that left it incomplete, and the number of packets that were left out.
     pub fn finish(self) -> (io::Result<u64>, u64) {
         let written = self
             .thread
@@ -152,8 +152,8 @@ fn begin(out: BufWriter<Box<dyn Write + Send>>) -> io::Result<Out> {
     Ok(file)
 }
 
-/// Writes until all senders are gone; returns how many packets. After an error it counts what comes, so that the queue does not
-/// fill up.
+/// Writes until all senders are dropped; returns the number of packets. After an error it only counts packets, so that
+/// the queue does not fill up.
 fn write_all(mut file: Out, packets: &Receiver<Packet>, tally: &Tally) -> io::Result<u64> {
     let mut written = Ok(0);
     while let Some(packet) = next(&mut file, packets) {
@@ -173,8 +173,8 @@ fn write_all(mut file: Out, packets: &Receiver<Packet>, tally: &Tally) -> io::Re
     Ok(count)
 }
 
-/// The next packet; what was written before is flushed where there is none yet, so that whoever reads along sees it. An error of
-/// that comes again with the next packet.
+/// Returns the next packet. While the queue is empty, earlier packets are flushed for concurrent readers of the file.
+/// An error of the flush recurs with the next packet.
 fn next(file: &mut Out, packets: &Receiver<Packet>) -> Option<Packet> {
     match packets.try_recv() {
         Ok(packet) => Some(packet),
@@ -204,11 +204,12 @@ fn write(file: &mut Out, packet: Packet) -> io::Result<()> {
     written.map_err(reason).inspect_err(complain_once)
 }
 
-/// Writes the number of packets, and of missing ones, to the file itself.
+/// Writes the numbers of packets and of missing packets to the file itself.
 fn write_statistics(file: &mut Out, written: u64, dropped: u64) -> io::Result<()> {
     let statistics = InterfaceStatisticsBlock {
         interface_id: 0,
-        // The upper word comes first; the library writes one number, whose lower word comes first in this byte order.
+        // The format has the upper word first; the library writes one number, with the lower word first in this byte
+        // order.
         timestamp: (since_1970().as_nanos() as u64).rotate_left(32),
         options: vec![
             InterfaceStatisticsOption::IsbIfRecv(written + dropped),
@@ -220,7 +221,7 @@ fn write_statistics(file: &mut Out, written: u64, dropped: u64) -> io::Result<()
         .map_err(reason)
 }
 
-/// The system's error, where it is one.
+/// Returns the system's error, if it is one.
 fn reason(error: PcapError) -> io::Error {
     match error {
         PcapError::IoError(error) => error,
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_recorded_is_read_again_and_only_by_its_owner() {
+    fn recordings_are_readable_and_only_by_their_owner() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.pcapng");
         std::fs::write(
@@ -272,12 +273,12 @@ mod tests {
         assert!(packets.next().expect("readable").is_none());
     }
 
-    /// A disk on which every write waits for somebody.
+    /// A disk on which every write waits for a message.
     struct SlowDisk(std::sync::mpsc::Receiver<()>);
 
     impl Write for SlowDisk {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            // Fails once nobody holds it up any more.
+            // Fails once the sender is dropped.
             let _ = self.0.recv();
             Ok(bytes.len())
         }
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_disk_costs_packets_and_no_time_and_no_memory() {
+    fn a_slow_disk_drops_packets_without_delay() {
         let (go_on, wait) = sync_channel(1);
         go_on.send(()).expect("received");
         let (recorder, writing) = start(Box::new(SlowDisk(wait))).expect("begun");
@@ -305,7 +306,7 @@ mod tests {
         assert!(dropped >= 100 - (QUEUE_BYTES_MAX / one) as u64 - 1);
     }
 
-    /// A full disk, as soon as there is more than the headers.
+    /// A disk that is full after the headers.
     struct FullDisk(usize);
 
     impl Write for FullDisk {
@@ -323,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_ends_the_recording_and_what_is_missing_is_counted() {
+    fn a_full_disk_ends_the_recording_and_missing_packets_are_counted() {
         let (recorder, writing) = start(Box::new(FullDisk(200))).expect("begun");
         for _ in 0..10 {
             recorder.record(vec![vec![0; 20_000]]);

@@ -1,4 +1,4 @@
-//! One switch's connection, handed on to the controller and back.
+//! Relays one switch's connection to the controller and back.
 
 use super::recorder::Recorder;
 use crate::transcript::{Side, Transcript};
@@ -12,16 +12,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use urtica_socket::{Address, ConnectError, DEFAULT_PORT, Stream, Tls, TlsError, is_try_again};
 
-/// How long the controller may take to accept a connection, and again for its TLS handshake.
+/// The time limit for the controller to accept a connection, and again for its TLS handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Once so many bytes wait for a side, the other one is not read from: it gets to feel what TCP's window would tell it.
+/// The number of bytes waiting for a side at which reading from the other side pauses, so that TCP's window slows it
+/// down.
 const WAITING_BYTES_MAX: usize = 1 << 20;
 
 /// The size of a read.
 const READ_BYTES: usize = 256 << 10;
 
-/// How long a side has, after the other's end, to take what waits for it.
+/// The time limit for a side to receive the waiting bytes after the other's end.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The first of the ports that peers on Unix sockets are given in the recording.
@@ -32,23 +33,23 @@ const DYNAMIC_PORT: u16 = 49152;
 pub struct Target {
     pub address: Address,
     pub tls: Option<Tls>,
-    /// Whether its files for TLS are others than those for switches.
+    /// Whether its TLS files differ from the files for switches.
     pub has_own_files: bool,
 }
 
 /// The input of a connection's thread.
 pub struct Relay {
-    /// The how-manieth connection it is.
+    /// The connection's number.
     pub number: u32,
     /// The switch's name.
     pub peer: String,
     pub target: Target,
-    /// Becomes readable when the program is to stop.
+    /// Becomes readable when the program must stop.
     pub stop: Arc<UnixStream>,
     pub recorder: Recorder,
 }
 
-/// A side of the connection, and what it has not taken yet.
+/// A side of the connection, and the bytes that wait for it.
 struct Half {
     stream: Stream,
     waiting: Vec<u8>,
@@ -134,7 +135,7 @@ struct Connection<'a> {
 }
 
 impl Connection<'_> {
-    /// Hands on what comes until one side ends, and returns which; `None` where the program is to stop.
+    /// Relays bytes until one side ends, and returns that side; `None` if the program must stop.
     fn relay(&mut self, stop: &UnixStream) -> Option<Side> {
         self.recorder.record(self.transcript.open());
         let mut ended = self.move_all();
@@ -163,14 +164,14 @@ impl Connection<'_> {
         }
     }
 
-    /// Waits until something can be moved; returns whether the program is to stop.
+    /// Waits until bytes can be moved; returns `true` if the program must stop.
     fn wait(&self, stop: &UnixStream) -> io::Result<bool> {
         let mut fds = vec![PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN)];
         for (half, peer) in [
             (&self.switch, &self.controller),
             (&self.controller, &self.switch),
         ] {
-            // Of a side that nothing is wanted from its end is not wanted either, which poll(2) would tell of again and again.
+            // A side without interest is left out, as poll(2) would report its end repeatedly.
             let interest = half.interest(peer);
             if !interest.is_empty() {
                 fds.push(PollFd::new(&half.stream, interest));
@@ -183,7 +184,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Moves bytes as far as possible; returns which side has ended.
+    /// Moves all available bytes; returns the side that has ended.
     fn move_all(&mut self) -> Option<Side> {
         for side in [Side::Switch, Side::Controller] {
             if self.half(side).flush().is_err() {
@@ -198,7 +199,7 @@ impl Connection<'_> {
         None
     }
 
-    /// Reads from a side as long as there is something, and the other one takes it.
+    /// Reads from a side while it has bytes and the other side accepts them.
     fn move_from(&mut self, side: Side) -> Result<(), Gone> {
         while self.half(side.peer()).has_room() {
             let mut buffer = std::mem::take(&mut self.buffer);
@@ -243,7 +244,7 @@ impl Half {
         !self.waiting.is_empty() || self.stream.has_unsent()
     }
 
-    /// Returns the events to wait for on this side, whose bytes the other one receives.
+    /// Returns the events to wait for on this side, whose bytes the peer receives.
     fn interest(&self, peer: &Self) -> PollFlags {
         let mut interest = PollFlags::empty();
         interest.set(PollFlags::IN, peer.has_room());
@@ -266,7 +267,7 @@ impl Half {
         Ok(())
     }
 
-    /// Sends all that waits, as long as the side takes it.
+    /// Sends all waiting bytes while the side accepts them, up to a timeout.
     fn drain(&mut self) {
         let deadline = Instant::now() + DRAIN_TIMEOUT;
         while self.flush().is_ok() && self.has_output() {

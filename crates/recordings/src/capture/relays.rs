@@ -14,7 +14,7 @@ use urtica_socket::{Accepted, Acceptor, Notice, Stream};
 /// The maximum number of connections that are relayed at once.
 const CONNECTIONS_MAX: usize = 1024;
 
-/// How often files for TLS are checked for changes.
+/// The interval of checks of the TLS files for changes.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Accepts switches, and has a thread for each.
@@ -52,13 +52,13 @@ impl Relays {
     /// Waits for the threads, which stop, too. Returns the number of connections.
     pub fn finish(self) -> u64 {
         for thread in self.threads {
-            // A panic was reported where it happened.
+            // A panic was reported when it happened.
             let _ = thread.join();
         }
         self.connections.into()
     }
 
-    /// Waits for something to do; returns `true` if that is to stop.
+    /// Waits for an event; returns `true` if the program must stop.
     fn wait(&self, stop: &UnixStream) -> io::Result<bool> {
         let mut fds = [
             PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN),

@@ -1,8 +1,8 @@
 //! Finds message boundaries in a stream that starts anywhere.
 //!
-//! OpenFlow messages have no start marker, so a boundary is recognised by what follows: consecutive messages of one version
-//! that are well-formed to the last field. At the beginning of a TCP segment one is enough, since most messages start there;
-//! elsewhere there must be three, or as many as there are up to the end.
+//! OpenFlow messages have no start marker, so a boundary is recognised by the bytes after it: consecutive messages of
+//! one version that are well-formed to the last field. At the start of a TCP segment one message is enough, since most
+//! messages start there; at other positions there must be three messages, or as many as fit up to the end.
 
 use urtica_wire::{Header, Message, Version, split_frame};
 
@@ -15,9 +15,9 @@ pub(super) struct Search<'a> {
     pub bytes: &'a [u8],
     /// The positions at which segments start, in order.
     pub starts: &'a [usize],
-    /// The version of earlier messages, if there were any.
+    /// The version of earlier messages, if any.
     pub version: Option<u8>,
-    /// Whether the stream has ended.
+    /// Whether the input is complete.
     pub is_all: bool,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Search<'a> {
 pub(super) enum Found {
     /// A message starts here.
     Boundary(usize),
-    /// None starts before this position; more input will tell.
+    /// No message starts before this position; the rest needs more input.
     NotBefore(usize),
 }
 
@@ -51,13 +51,13 @@ impl Search<'_> {
         Found::NotBefore(first_open)
     }
 
-    /// The number of consecutive whole messages from here on, if they are followed by nothing or by a possible message.
-    /// Counts no further than needed.
+    /// Returns the number of consecutive whole messages from here on, if they are followed by the end or by a possible
+    /// message. Counts no further than needed.
     fn messages_at(&self, at: usize) -> Option<usize> {
         let (mut rest, mut count) = (&self.bytes[at..], 0);
         let version = self.version.or(rest.first().copied())?;
         while count < ENOUGH && !rest.is_empty() {
-            if !may_begin(rest, version) {
+            if !may_start(rest, version) {
                 return None;
             }
             match split_frame(rest) {
@@ -73,8 +73,8 @@ impl Search<'_> {
     }
 }
 
-/// Whether these may be the first bytes of a message of this version.
-fn may_begin(bytes: &[u8], version: u8) -> bool {
+/// Returns `true` if these may be the first bytes of a message of this version.
+fn may_start(bytes: &[u8], version: u8) -> bool {
     let last_type = match Version::from_wire(version) {
         Ok(Version::Of10) => 21,
         Ok(Version::Of13) => 29,
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn one_message_is_enough_where_a_segment_begins() {
+    fn one_message_is_enough_at_the_start_of_a_segment() {
         let bytes = [&[9; 5][..], &BARRIER, &[4]].concat();
         assert_eq!(find(&bytes, &[0, 5], false), Found::Boundary(5));
         assert_eq!(find(&bytes, &[0], false), Found::NotBefore(5));
@@ -125,13 +125,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_followed_by_no_message_is_none() {
+    fn messages_without_a_successor_are_no_boundary() {
         let bytes = [&BARRIER[..], &[9; 8]].concat();
         assert_eq!(find(&bytes, &[0], true), Found::NotBefore(16));
     }
 
     #[test]
-    fn the_version_must_be_that_of_the_messages_before() {
+    fn the_version_must_equal_the_earlier_messages() {
         let old = [1, 18, 0, 8, 0, 0, 0, 1];
         assert_eq!(find(&old, &[0], true), Found::NotBefore(8));
         let search = Search {

@@ -11,10 +11,10 @@ use crate::segment::{Direction, Segment, tcp_segment};
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// Number of listed ports if none belongs to a controller.
-const PORTS_TOLD: usize = 10;
+/// The number of ports that the error about unmatched ports lists.
+const PORTS_LISTED: usize = 10;
 
-/// Why a capture could not be read completely, or has nothing to print.
+/// An error of a capture that cannot be read completely, or has nothing to print.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
@@ -23,7 +23,7 @@ pub enum CaptureError {
     File(#[from] ReadError),
     /// It contains no TCP.
     #[error(
-        "there is no TCP segment in the capture that can be read, of {packets} packets; expected an OpenFlow connection, \
+        "the capture has no readable TCP segment in {packets} packets; expected an OpenFlow connection, \
          captured on Ethernet, lo or any"
     )]
     NoTcp {
@@ -59,24 +59,24 @@ fn listed(ports: &[u16], between: &str) -> String {
 
 /// The ports with the most segments, in decreasing order.
 fn ports_told(there: &[(u16, u64)]) -> String {
-    let told = there.iter().take(PORTS_TOLD);
+    let told = there.iter().take(PORTS_LISTED);
     let told: Vec<_> = told
         .map(|(port, count)| match count {
             1 => format!("port {port} (1 segment)"),
             _ => format!("port {port} ({count} segments)"),
         })
         .collect();
-    match there.len().saturating_sub(PORTS_TOLD) {
+    match there.len().saturating_sub(PORTS_LISTED) {
         0 => told.join(", "),
         more => format!("{} and {more} more", told.join(", ")),
     }
 }
 
-/// Prints the messages of every TCP connection from or to one of `ports` in a pcap or pcapng file, and a line for everything
-/// that is missing or invalid.
+/// Prints the messages of every TCP connection from or to one of `ports` in a pcap or pcapng file, and a line for each
+/// missing or invalid part.
 ///
 /// # Errors
-/// [`CaptureError`]; what was read before an error of the file is printed.
+/// [`CaptureError`]; messages before an error of the file are printed.
 pub fn print_capture(
     bytes: &[u8],
     ports: &[u16],
@@ -178,7 +178,7 @@ impl<'p> Connections<'p> {
             .entry(direction)
             .or_insert_with(|| OneWay::new(direction, segment.starts, is_verbose));
         self.tally.pieces +=
-            one_way.go_on(out, |reassembly, give| reassembly.take(segment, give))?;
+            one_way.advance(out, |reassembly, give| reassembly.take(segment, give))?;
         Ok(())
     }
 
@@ -189,7 +189,7 @@ impl<'p> Connections<'p> {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         if let Some(one_way) = self.directions.get_mut(&direction) {
-            one_way.go_on(out, |reassembly, give| reassembly.acknowledge(ack, give))?;
+            one_way.advance(out, |reassembly, give| reassembly.acknowledge(ack, give))?;
         }
         Ok(())
     }
@@ -197,14 +197,14 @@ impl<'p> Connections<'p> {
     /// This direction has ended.
     fn end(&mut self, direction: Direction, out: &mut dyn Write) -> io::Result<()> {
         if let Some(mut one_way) = self.directions.remove(&direction) {
-            self.tally.pieces += one_way.go_on(out, Reassembly::finish)?;
+            self.tally.pieces += one_way.advance(out, Reassembly::finish)?;
             one_way.messages.finish(out)?;
             self.outcome = self.outcome.and(one_way.messages.outcome());
         }
         Ok(())
     }
 
-    /// Prints what waits, at the end of the capture.
+    /// Prints the waiting messages, at the end of the capture.
     ///
     /// # Errors
     /// Errors of the output.
@@ -222,7 +222,7 @@ impl OneWay {
     fn new(direction: Direction, has_beginning: bool, is_verbose: bool) -> Self {
         let mut messages = MessageStream::new(direction.to_string(), is_verbose);
         if !has_beginning {
-            messages.begins_anywhere();
+            messages.lose_boundary();
         }
         Self {
             reassembly: Reassembly::default(),
@@ -230,8 +230,8 @@ impl OneWay {
         }
     }
 
-    /// Takes what the reassembly can deliver, and prints it. Returns in how many pieces it came.
-    fn go_on(
+    /// Prints the pieces that the reassembly delivers in `step`. Returns their number.
+    fn advance(
         &mut self,
         out: &mut dyn Write,
         step: impl FnOnce(&mut Reassembly, &mut dyn FnMut(Piece<'_>)),
@@ -251,7 +251,7 @@ impl OneWay {
 }
 
 impl Tally {
-    /// Whether there was anything to print.
+    /// Returns an error if there was nothing to print.
     fn check(&self, ports: &[u16], packets: u64) -> Result<(), CaptureError> {
         let asked = ports.to_vec();
         if self.segments_by_port.is_empty() {

@@ -1,4 +1,4 @@
-//! Whether all input was valid.
+//! The validity of the input.
 
 /// The result of reading an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -6,7 +6,7 @@
 pub enum Outcome {
     /// Everything was valid.
     AllRead,
-    /// Some of it was invalid or missing, and was reported.
+    /// Some input was invalid or missing, and was reported.
     SomeUnreadable,
 }
 

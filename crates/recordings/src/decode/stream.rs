@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use urtica_wire::text::message;
 use urtica_wire::{Header, Message, Version, split_frame};
 
-/// How much more input than the last time is needed before a boundary is searched again: an eighth.
+/// The share of new input after which a boundary is searched again: an eighth of the input at the last search.
 const GROWTH: usize = 8;
 
 /// Input that is not printed yet.
@@ -28,7 +28,7 @@ pub(super) struct MessageStream {
 enum Position {
     /// At the start of a message.
     Boundary,
-    /// In a message that lost bytes: so many of its bytes follow.
+    /// In a message that lost bytes: the number of its remaining bytes.
     Inside(u64),
     /// Unknown.
     Unknown(Unknown),
@@ -37,16 +37,16 @@ enum Position {
 /// The state while no message boundary is known.
 #[derive(Default)]
 struct Unknown {
-    /// The position at which that started.
+    /// The position from which no boundary is known.
     since: u64,
     /// The positions at which segments start.
     starts: Vec<usize>,
     /// The amount of input at the last search for a boundary.
-    looked_at: usize,
+    searched: usize,
 }
 
 impl MessageStream {
-    /// A stream whose first byte starts a message.
+    /// Creates a stream that starts with a message.
     pub fn new(prefix: String, is_verbose: bool) -> Self {
         Self {
             prefix,
@@ -59,15 +59,15 @@ impl MessageStream {
         }
     }
 
-    /// From now on the next byte may be in the middle of a message.
-    pub fn begins_anywhere(&mut self) {
+    /// Notes that the next byte may be in the middle of a message.
+    pub fn lose_boundary(&mut self) {
         self.position = Position::Unknown(Unknown {
             since: self.offset,
             ..Unknown::default()
         });
     }
 
-    /// Whether everything printed was valid.
+    /// Returns the validity of the input so far.
     pub fn outcome(&self) -> Outcome {
         self.outcome
     }
@@ -92,7 +92,7 @@ impl MessageStream {
             Position::Unknown(_) => None,
         };
         if !self.bytes.is_empty() {
-            self.tell_unfinished(out)?;
+            self.report_incomplete(out)?;
         }
         let (prefix, at) = (&self.prefix, self.offset + self.bytes.len() as u64);
         writeln!(out, "{prefix}byte {at}: {}", missing(count))?;
@@ -101,23 +101,23 @@ impl MessageStream {
         match left.and_then(|left| left.checked_sub(count)) {
             Some(0) => self.position = Position::Boundary,
             Some(left) => self.position = Position::Inside(left),
-            None => self.begins_anywhere(),
+            None => self.lose_boundary(),
         }
         Ok(())
     }
 
-    /// The stream has ended: prints what can be printed, and reports an incomplete message.
+    /// Ends the stream: prints the rest, and reports an incomplete message.
     pub fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
         self.settle(out)?;
         if !self.bytes.is_empty() {
             self.outcome = Outcome::SomeUnreadable;
-            self.tell_unfinished(out)?;
+            self.report_incomplete(out)?;
             self.drop_front(self.bytes.len());
         }
         Ok(())
     }
 
-    /// Prints what can be printed when nothing follows. What is left is the start of a message.
+    /// Prints all messages before a gap or the end. Only the start of an incomplete message is left.
     fn settle(&mut self, out: &mut dyn Write) -> io::Result<()> {
         self.print(out, true)?;
         if let Position::Unknown(unknown) = &self.position {
@@ -127,9 +127,9 @@ impl MessageStream {
             if count > 0 {
                 self.outcome = Outcome::SomeUnreadable;
                 let prefix = &self.prefix;
-                write!(out, "{prefix}byte {since}: {}; ", passed_over(count))?;
+                write!(out, "{prefix}byte {since}: {}; ", skipping(count))?;
                 writeln!(out, "no message was found in them")?;
-                self.begins_anywhere();
+                self.lose_boundary();
             }
         }
         Ok(())
@@ -137,7 +137,7 @@ impl MessageStream {
 
     fn print(&mut self, out: &mut dyn Write, is_all: bool) -> io::Result<()> {
         loop {
-            let goes_on = match &mut self.position {
+            let has_changed = match &mut self.position {
                 Position::Inside(left) => {
                     let taken = (*left).min(self.bytes.len() as u64);
                     *left -= taken;
@@ -150,15 +150,15 @@ impl MessageStream {
                     true
                 }
                 Position::Boundary => self.print_messages(out)?,
-                Position::Unknown(_) => self.look_for_boundary(out, is_all)?,
+                Position::Unknown(_) => self.search_boundary(out, is_all)?,
             };
-            if !goes_on {
+            if !has_changed {
                 return Ok(());
             }
         }
     }
 
-    /// Prints all complete messages. Returns whether it stopped at an implausible header.
+    /// Prints all complete messages. Returns `true` if it stopped at an implausible header.
     fn print_messages(&mut self, out: &mut dyn Write) -> io::Result<bool> {
         let mut at = 0;
         let is_lost = loop {
@@ -183,21 +183,21 @@ impl MessageStream {
         };
         self.drop_front(at);
         if is_lost {
-            self.begins_anywhere();
+            self.lose_boundary();
         }
         Ok(is_lost)
     }
 
-    /// Searches a message boundary. Returns whether one was found.
-    fn look_for_boundary(&mut self, out: &mut dyn Write, is_all: bool) -> io::Result<bool> {
+    /// Searches a message boundary. Returns `true` if one was found.
+    fn search_boundary(&mut self, out: &mut dyn Write, is_all: bool) -> io::Result<bool> {
         let Position::Unknown(unknown) = &mut self.position else {
             return Ok(false);
         };
-        let enough = unknown.looked_at + unknown.looked_at / GROWTH;
+        let enough = unknown.searched + unknown.searched / GROWTH;
         if self.bytes.len() <= enough && !is_all {
             return Ok(false);
         }
-        unknown.looked_at = self.bytes.len();
+        unknown.searched = self.bytes.len();
         let search = Search {
             bytes: &self.bytes,
             starts: &unknown.starts,
@@ -209,11 +209,11 @@ impl MessageStream {
                 let since = unknown.since;
                 self.position = Position::Boundary;
                 self.drop_front(at);
-                self.tell_passed_over(since, out)?;
+                self.report_skipped(since, out)?;
                 Ok(true)
             }
             Found::NotBefore(at) => {
-                unknown.looked_at -= at;
+                unknown.searched -= at;
                 unknown.starts.retain(|&start| start >= at);
                 unknown.starts.iter_mut().for_each(|start| *start -= at);
                 self.drop_front(at);
@@ -222,19 +222,19 @@ impl MessageStream {
         }
     }
 
-    fn tell_passed_over(&mut self, since: u64, out: &mut dyn Write) -> io::Result<()> {
+    fn report_skipped(&mut self, since: u64, out: &mut dyn Write) -> io::Result<()> {
         let count = self.offset - since;
         if count > 0 {
             self.outcome = Outcome::SomeUnreadable;
             let (prefix, next) = (&self.prefix, self.offset);
-            write!(out, "{prefix}byte {since}: {}; ", passed_over(count))?;
-            writeln!(out, "the next message begins at byte {next}")?;
+            write!(out, "{prefix}byte {since}: {}; ", skipping(count))?;
+            writeln!(out, "the next message starts at byte {next}")?;
         }
         Ok(())
     }
 
     /// Reports the incomplete message.
-    fn tell_unfinished(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn report_incomplete(&self, out: &mut dyn Write) -> io::Result<()> {
         let (prefix, byte, length) = (&self.prefix, self.offset, self.bytes.len());
         write!(
             out,
@@ -265,10 +265,10 @@ fn missing(count: u64) -> String {
     }
 }
 
-fn passed_over(count: u64) -> String {
+fn skipping(count: u64) -> String {
     match count {
-        1 => "this byte is passed over".to_owned(),
-        _ => format!("the {count} bytes from here on are passed over"),
+        1 => "skipping 1 byte".to_owned(),
+        _ => format!("skipping {count} bytes"),
     }
 }
 

@@ -3,7 +3,7 @@
 use urtica_wire::text::message;
 use urtica_wire::{Header, Message, Version};
 
-/// These have the same numbers in all versions.
+/// Types with equal numbers in all versions.
 pub const OFPT_HELLO: u8 = 0;
 pub const OFPT_ERROR: u8 = 1;
 const OFPT_ECHO_REQUEST: u8 = 2;
@@ -11,7 +11,7 @@ const OFPT_ECHO_REPLY: u8 = 3;
 pub const OFPT_EXPERIMENTER: u8 = 4;
 pub const OFPT_FEATURES_REPLY: u8 = 6;
 
-/// The requests of each version, whose replies have the next number (1.0 section 5.1, 1.3.5 section 7.1).
+/// The types of requests in 1.0 and 1.3; a reply's type is the next number (1.0 section 5.1, 1.3.5 section 7.1).
 const REQUESTS_10: [u8; 5] = [5, 7, 16, 18, 20];
 const REQUESTS_13: [u8; 7] = [5, 7, 18, 20, 22, 24, 26];
 
@@ -39,12 +39,12 @@ impl Kind {
         }
     }
 
-    /// Whether somebody waits for a reply to it.
+    /// Returns `true` if its sender waits for a reply.
     pub fn is_request(self, version: Version) -> bool {
         requests(version).contains(&self.message_type)
     }
 
-    /// Whether it is about the connection alone: nothing of a session depends on these.
+    /// Returns `true` if it only concerns the connection, and not the session.
     pub fn is_keep_alive(self) -> bool {
         matches!(self.message_type, OFPT_ECHO_REQUEST | OFPT_ECHO_REPLY)
     }
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn multiparts_and_experimenters_are_told_apart() {
+    fn multiparts_and_experimenters_are_distinguished() {
         let ports = [4, 18, 0, 16, 0, 0, 0, 1, 0, 13, 0, 0, 0, 0, 0, 0];
         let tables = [4, 18, 0, 16, 0, 0, 0, 2, 0, 3, 0, 0, 0, 0, 0, 0];
         let again = [4, 18, 0, 16, 0, 0, 0, 9, 0, 13, 0, 0, 0, 0, 0, 0];

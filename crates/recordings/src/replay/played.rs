@@ -72,7 +72,7 @@ fn because(error: &Option<io::Error>) -> String {
         .map_or(String::new(), |error| format!(": {error}"))
 }
 
-/// The sentence that came with an error, with nothing in it that a terminal would obey.
+/// Returns the text of an error, without control characters.
 fn reason(text: &str) -> String {
     match text.is_empty() {
         true => String::new(),
@@ -87,7 +87,7 @@ pub struct Played {
     pub sent: u64,
     /// Messages of the controller, without keep-alives.
     pub received: u64,
-    /// Those that were answered from the recording.
+    /// The number of messages that were answered from the recording.
     pub answered: u64,
     /// Requests that the recording has no answer to.
     pub unknown: u64,

@@ -1,7 +1,7 @@
-//! One recorded switch in front of a controller.
+//! One recorded switch, connected to a controller.
 //!
-//! What the controller asks is answered at once, with its own xids. What the switch sends without being asked (asynchronous messages) waits until the controller has
-//! sent as much as it had in the recording.
+//! The controller's requests are answered at once, with its own xids. The switch's asynchronous messages wait until the
+//! controller has sent as many messages as it had in the recording.
 
 use super::kind::{Kind, OFPT_ERROR, OFPT_HELLO, name};
 use super::played::{PlayError, Played};
@@ -18,19 +18,19 @@ const READ_BYTES: usize = 64 << 10;
 /// The timeout for the controller's handshake, for reading bytes, and for the reply to an echo request.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Once so much waits for the controller to take it, nothing more is said.
+/// The number of bytes waiting for the controller at which sending pauses.
 const WAITING_BYTES_MAX: usize = 256 << 10;
 
-/// How much of a message an error about it contains at least (1.3.5 section 7.4.4).
+/// The minimum number of a message's bytes in an error about it (1.3.5 section 7.4.4).
 const ERROR_DATA_BYTES: usize = 64;
 
-/// Of messages of our own; recorded ones have theirs.
+/// The xid of our own messages; recorded messages keep theirs.
 const OWN_XID: u32 = 0xffff_ff00;
 
-/// By which the reply to our last message is known.
+/// The data of our last echo request, which identifies its reply.
 const FENCE: &[u8] = b"end of replay";
 
-/// How fast things are said.
+/// The speed of sending.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Pace {
@@ -39,7 +39,7 @@ pub enum Pace {
         /// The factor by which they are faster.
         speed: f64,
     },
-    /// As soon as the controller has sent what it had in the recording.
+    /// As soon as the controller has sent the messages that preceded in the recording.
     AsAnswered,
     /// As fast as the controller reads.
     Load {
@@ -55,7 +55,7 @@ pub struct Player<'s> {
     input: Vec<u8>,
     output: Vec<u8>,
     buffer: Vec<u8>,
-    /// How long a message may take that came in the recording.
+    /// The time limit for each of the controller's recorded messages.
     timeout: Duration,
     has_hello: bool,
     is_fenced: bool,
@@ -69,7 +69,8 @@ pub struct Player<'s> {
 }
 
 impl<'s> Player<'s> {
-    /// Connects to a controller, and says hello in the recorded version. `timeout` is for each message that came in the recording.
+    /// Connects to a controller, and sends a hello of the recorded version. `timeout` is the limit for each of the
+    /// controller's recorded messages.
     pub fn connect(
         address: &Address,
         tls: Option<&Tls>,
@@ -95,7 +96,7 @@ impl<'s> Player<'s> {
         })
     }
 
-    /// Says all that there is to say.
+    /// Sends all messages.
     pub fn play(mut self, pace: Pace) -> Result<Played, PlayError> {
         if !self.wait(PATIENCE, |player| player.has_hello)? {
             return Err(silent("its hello"));
@@ -150,7 +151,7 @@ impl<'s> Player<'s> {
         if self.output.len() < WAITING_BYTES_MAX {
             return Ok(());
         }
-        // A controller that takes a little, takes its time.
+        // A slow controller may continue as long as it reads at all.
         loop {
             let before = self.output.len();
             if self.wait(PATIENCE, |player| {
@@ -164,7 +165,7 @@ impl<'s> Player<'s> {
         }
     }
 
-    /// Waits until so many of the controller's messages have come, or do not come any more.
+    /// Waits until `count` of the controller's messages have arrived, or counts the rest as missed after the timeout.
     fn wait_for(&mut self, count: usize, timeout: Duration) -> Result<(), PlayError> {
         let count = count.saturating_sub(self.skipped) as u64;
         if self.wait(timeout, |player| {
@@ -184,7 +185,7 @@ impl<'s> Player<'s> {
         Ok(())
     }
 
-    /// Asks for an echo, whose reply says that the controller is done with everything before it.
+    /// Sends an echo request; its reply shows that the controller has handled all earlier messages.
     fn fence(&mut self) -> Result<(), PlayError> {
         let header = Header {
             version: self.script.version.to_wire(),
@@ -194,7 +195,7 @@ impl<'s> Player<'s> {
         };
         header.write(&mut self.output);
         self.output.extend_from_slice(FENCE);
-        // As long as something moves, it is not silent.
+        // While bytes are sent or received, the controller is not silent.
         loop {
             let before = (self.output.len(), self.played.received);
             if self.wait(PATIENCE, |player| player.is_fenced)? {
@@ -222,7 +223,7 @@ impl<'s> Player<'s> {
         self.played.difference.get_or_insert_with(difference);
     }
 
-    /// Goes on for so long, or until this holds; returns whether it does.
+    /// Sends and receives until `holds` returns `true`, or the time is over; returns the last result.
     fn wait(
         &mut self,
         timeout: Duration,
@@ -231,7 +232,7 @@ impl<'s> Player<'s> {
         self.pump(Instant::now() + timeout, holds)
     }
 
-    /// Sends and receives until this holds, or it is this late; returns whether it holds.
+    /// Sends and receives until `holds` returns `true`, or the deadline; returns the last result.
     fn pump(
         &mut self,
         deadline: Instant,
@@ -391,7 +392,7 @@ impl<'s> Player<'s> {
         }
     }
 
-    /// Says that the recorded switch does not know this request; otherwise the controller would wait.
+    /// Replies that the recorded switch does not know this request; otherwise the controller would wait.
     fn refuse(&mut self, kind: Kind, frame: &[u8], xid: u32) {
         self.played.unknown += 1;
         let code = match kind.is_multipart_request(self.script.version) {
@@ -429,7 +430,7 @@ fn open(address: &Address, tls: Option<&Tls>) -> Result<Stream, PlayError> {
     })
 }
 
-/// A recorded time, so many times as fast. A damaged recording may have any: a year is as good as for ever.
+/// Returns a recorded time divided by `speed`, at most a year: a damaged recording may have any time.
 pub fn scaled(time: Duration, speed: f64) -> Duration {
     const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
     let scaled = Duration::try_from_secs_f64(time.as_secs_f64() / speed);

@@ -11,12 +11,12 @@ use std::time::Duration;
 use urtica_socket::is_tls_record;
 use urtica_wire::{DatapathId, Header, Version, split_frame};
 
-/// The wire versions in which a hello may come: 1.0 to 1.5.
+/// The wire versions of hellos: 1.0 to 1.5.
 const WIRE_VERSIONS: std::ops::RangeInclusive<u8> = 1..=6;
 
 /// The content of a capture.
 pub struct Recording {
-    /// The connections that can be replayed, by their beginning.
+    /// The connections that can be replayed, in the order of their start.
     pub sessions: Vec<Session>,
     /// The parts that cannot be replayed, as sentences.
     pub problems: Vec<String>,
@@ -45,16 +45,16 @@ pub struct Step {
     pub frame: Vec<u8>,
 }
 
-/// Why a capture has nothing to replay.
+/// An error of a capture with nothing to replay.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordingError {
     /// It is no capture.
     #[error(transparent)]
     File(#[from] ReadError),
-    /// There is no OpenFlow in it.
+    /// It has no OpenFlow connection.
     #[error(
-        "there is no OpenFlow connection in the recording that can be replayed; expected one that begins in it, with the hellos \
+        "the recording has no OpenFlow connection to replay; expected one that starts in it, with the hellos \
          of both sides and a features reply{}", told(.0)
     )]
     Nothing(Vec<String>),
@@ -75,7 +75,7 @@ impl Session {
 }
 
 impl Recording {
-    /// Reads a pcap or pcapng file, as far as that can be read.
+    /// Reads a pcap or pcapng file, up to the first unreadable packet.
     ///
     /// # Errors
     /// [`RecordingError`].
@@ -100,7 +100,7 @@ impl Recording {
     }
 }
 
-/// Those that are under way.
+/// The open connections while reading a capture.
 #[derive(Default)]
 struct Connections {
     open: HashMap<(SocketAddr, SocketAddr), Connection>,
@@ -113,9 +113,9 @@ struct Connections {
 /// One connection so far.
 struct Connection {
     ends: [End; 2],
-    /// With the place of whoever sent it.
+    /// Each with the sender's index in `ends`.
     messages: Vec<(usize, Duration, Vec<u8>)>,
-    /// Why nothing that follows can be used.
+    /// The reason why later messages cannot be used.
     stopped: Option<String>,
     is_tls: bool,
 }
@@ -212,11 +212,11 @@ impl Connection {
     }
 
     fn take(&mut self, sender: usize, time: Duration, segment: &Segment<'_>) {
-        self.go_on(sender, time, |reassembly, give| {
+        self.advance(sender, time, |reassembly, give| {
             reassembly.take(segment, give);
         });
         if let Some(ack) = segment.ack {
-            self.go_on(1 - sender, time, |reassembly, give| {
+            self.advance(1 - sender, time, |reassembly, give| {
                 reassembly.acknowledge(ack, give);
             });
         }
@@ -225,7 +225,7 @@ impl Connection {
     fn finish(&mut self) {
         for sender in [0, 1] {
             let time = self.messages.last().map_or(Duration::ZERO, |last| last.1);
-            self.go_on(sender, time, Reassembly::finish);
+            self.advance(sender, time, Reassembly::finish);
         }
         let rest = self.ends.iter().find(|end| !end.bytes.is_empty());
         if let Some(end) = rest {
@@ -234,8 +234,8 @@ impl Connection {
         }
     }
 
-    /// Takes what a direction's reassembly has for us.
-    fn go_on(
+    /// Handles the bytes that a direction's reassembly delivers in `step`.
+    fn advance(
         &mut self,
         sender: usize,
         time: Duration,
@@ -254,13 +254,13 @@ impl Connection {
         self.split(sender, time);
     }
 
-    /// Takes whole messages off what a side has sent.
+    /// Splits a side's bytes into whole messages.
     fn split(&mut self, sender: usize, time: Duration) {
         let end = &mut self.ends[sender];
         let mut taken = 0;
         loop {
             let rest = &end.bytes[taken..];
-            if !end.has_spoken && !rest.is_empty() && !begins_with_hello(rest) {
+            if !end.has_spoken && !rest.is_empty() && !starts_with_hello(rest) {
                 self.is_tls |= is_tls_record(rest);
                 self.stopped
                     .get_or_insert_with(|| "it is not OpenFlow".to_owned());
@@ -287,7 +287,7 @@ impl Connection {
         }
     }
 
-    /// The session, and where it had to stop, if it had to.
+    /// Returns the session, and the reason of an early stop, if any.
     fn into_session(self) -> Result<(Session, Option<String>), NoSession> {
         if self.is_tls {
             return Err(NoSession::Because(
@@ -347,8 +347,8 @@ impl Connection {
     }
 }
 
-/// Whether these may be the first bytes of an OpenFlow connection.
-fn begins_with_hello(bytes: &[u8]) -> bool {
+/// Returns `true` if these may be the first bytes of an OpenFlow connection.
+fn starts_with_hello(bytes: &[u8]) -> bool {
     let is_version = bytes
         .first()
         .is_none_or(|byte| WIRE_VERSIONS.contains(byte));

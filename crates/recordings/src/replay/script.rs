@@ -1,7 +1,7 @@
 //! The messages of a recorded switch: asynchronous ones, and answers with their requests.
 //!
-//! An answer belongs to the message that it has the xid of, in the recording. Another controller, or the same one on another day,
-//! has other xids: there it belongs to the message of the same kind that came as the same one in turn.
+//! In the recording, an answer belongs to the message with its xid. In a replay xids differ: there it belongs to the
+//! message of that kind with that number in sequence.
 
 use super::kind::{Kind, OFPT_ERROR, OFPT_EXPERIMENTER, replied_to};
 use super::recording::Session;
@@ -23,7 +23,7 @@ pub struct Script {
     of_kind: HashMap<Kind, Vec<usize>>,
 }
 
-/// A message that the switch sent by itself.
+/// A message that the switch sent without a request.
 pub struct Asynchronous {
     /// Since the session's first message.
     pub offset: Duration,
@@ -78,7 +78,7 @@ impl Script {
     fn say(&mut self, asked: Option<usize>, offset: Duration, kind: Kind, frame: Vec<u8>) {
         match asked {
             Some(index) => self.answers[index].push(frame),
-            // Nobody would know what it answers: the question is not in the recording.
+            // An answer without its request, which is not in the recording.
             None if replied_to(self.version, kind.message_type).is_some() => {}
             None => self.asynchronous.push(Asynchronous {
                 offset,
@@ -88,8 +88,8 @@ impl Script {
         }
     }
 
-    /// What the switch answered to the message of this kind that came as the `turn`th, counted from 0. Where fewer came in the
-    /// recording, a request gets the last one's answer.
+    /// Returns the switch's answers to the `turn`th message of this kind, counted from 0. If the recording has fewer, a
+    /// request gets the last one's answers.
     pub fn answers(&self, kind: Kind, turn: usize) -> &[Vec<u8>] {
         let Some(of_kind) = self.of_kind.get(&kind) else {
             return &[];

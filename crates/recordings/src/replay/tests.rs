@@ -1,4 +1,4 @@
-//! Recordings of one switch, and controllers that do what they should or not.
+//! Recordings of one switch, with matching and differing controllers.
 
 use super::played::{PlayError, Played};
 use super::player::{Pace, Player, scaled};
@@ -116,7 +116,7 @@ fn script() -> Script {
 }
 
 #[test]
-fn a_conversation_is_what_was_answered_and_what_was_not() {
+fn a_conversation_has_answers_and_asynchronous_messages() {
     let recording = read(&packets(&conversation()));
     let session = &recording.sessions[0];
     assert_eq!(session.switch, SWITCH.parse().expect("a place"));
@@ -134,7 +134,7 @@ fn a_conversation_is_what_was_answered_and_what_was_not() {
 }
 
 #[test]
-fn packets_that_come_twice_or_late_change_nothing() {
+fn repeated_and_late_packets_change_nothing() {
     let in_order = packets(&conversation());
     let mut disordered = in_order.clone();
     disordered.insert(6, in_order[5].clone());
@@ -151,7 +151,7 @@ fn packets_that_come_twice_or_late_change_nothing() {
 }
 
 #[test]
-fn a_session_ends_where_bytes_are_missing_and_that_is_told() {
+fn a_session_ends_at_missing_bytes_and_reports_them() {
     let mut packets = packets(&conversation());
     // The first packet-in: three packets of the handshake, and seven before it.
     packets.remove(10);
@@ -169,7 +169,7 @@ fn a_session_ends_where_bytes_are_missing_and_that_is_told() {
 }
 
 #[test]
-fn a_file_that_is_cut_off_anywhere_is_told_of() {
+fn a_truncated_file_is_reported() {
     let whole = file(&packets(&conversation()));
     let mut sessions = 0;
     for length in 0..whole.len() {
@@ -192,7 +192,7 @@ fn a_file_that_is_cut_off_anywhere_is_told_of() {
 }
 
 #[test]
-fn times_that_make_no_sense_are_waited_for_like_others() {
+fn implausible_times_are_waited_for_like_others() {
     let year = Duration::from_secs(365 * 24 * 3600);
     assert_eq!(scaled(Duration::MAX, 0.001), year);
     assert_eq!(scaled(Duration::MAX, 1e6), year);
@@ -223,7 +223,7 @@ proptest! {
     }
 }
 
-/// Why a conversation has nothing to replay.
+/// Returns the error of a conversation with nothing to replay.
 fn refusal(conversation: &[(Side, Vec<u8>)]) -> String {
     match Recording::read(&file(&packets(conversation))) {
         Err(error @ RecordingError::Nothing(_)) => error.to_string(),
@@ -232,7 +232,7 @@ fn refusal(conversation: &[(Side, Vec<u8>)]) -> String {
 }
 
 #[test]
-fn what_is_no_openflow_is_refused_with_a_reason() {
+fn other_protocols_are_refused_with_a_reason() {
     use Side::{Controller, Switch};
     let http = [
         (Switch, b"GET / HTTP/1.1\r\n\r\n".to_vec()),
@@ -340,14 +340,14 @@ fn replay(
 }
 
 #[test]
-fn a_controller_that_does_the_same_sees_the_same() {
+fn an_equal_controller_receives_equal_messages() {
     let played = replay(Pace::AsAnswered, LONG, |controller| {
         controller.shake_hands();
         controller.send(&message(2, 77, b"there?"));
         controller.expect(&packet_in(0));
         controller.expect(&message(3, 77, b"there?"));
         controller.send(&flow_mod(902));
-        // The error that the recorded switch sent, with our xid, and then what it said next.
+        // The error that the recorded switch sent, with our xid, and then its next message.
         controller.expect(&message(1, 902, &[0, 5, 0, 1]));
         controller.expect(&packet_in(1));
         controller.send(&flow_mod(903));
@@ -360,7 +360,7 @@ fn a_controller_that_does_the_same_sees_the_same() {
 }
 
 #[test]
-fn a_controller_that_does_something_else_is_told_of() {
+fn a_differing_controller_is_reported() {
     let played = replay(Pace::AsAnswered, LONG, |controller| {
         controller.shake_hands();
         controller.expect(&packet_in(0));
@@ -385,7 +385,7 @@ fn a_controller_that_does_something_else_is_told_of() {
 }
 
 #[test]
-fn what_a_controller_leaves_out_is_told_of_and_not_waited_for_without_end() {
+fn missing_messages_are_reported_after_a_timeout() {
     let played = replay(Pace::AsAnswered, SHORT, |controller| {
         controller.shake_hands();
         controller.expect(&packet_in(0));
@@ -401,7 +401,7 @@ fn what_a_controller_leaves_out_is_told_of_and_not_waited_for_without_end() {
 }
 
 #[test]
-fn load_is_sent_again_and_again_after_one_handshake() {
+fn load_is_repeated_after_one_handshake() {
     let played = replay(Pace::Load { loops: 500 }, LONG, |controller| {
         controller.shake_hands();
         for _ in 0..500 {
@@ -431,7 +431,7 @@ fn times_are_kept_as_they_were_recorded() {
 }
 
 #[test]
-fn a_controller_that_closes_refuses_or_speaks_something_else_ends_it_with_a_sentence() {
+fn closing_refusing_and_foreign_controllers_end_the_replay_with_a_message() {
     let ended = |controller: fn(&mut Controller)| {
         let played = replay(Pace::AsAnswered, LONG, controller);
         played.expect_err("it cannot go on").to_string()

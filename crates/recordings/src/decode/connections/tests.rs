@@ -60,7 +60,7 @@ fn echo(xid: u8, payload: usize) -> Vec<u8> {
 }
 
 #[test]
-fn messages_come_out_of_a_capture_whole() {
+fn prints_whole_messages_of_a_capture() {
     let bytes = [1, 18, 0, 8, 0, 0, 0, 1, 1, 19, 0, 8, 0, 0, 0, 2];
     let cuts = [(100, 0..3), (108, 8..16), (103, 3..8)];
     let packets = cuts.map(|(seq, range)| packet(seq, &bytes[range]));
@@ -76,7 +76,7 @@ fn messages_come_out_of_a_capture_whole() {
 }
 
 #[test]
-fn ports_that_nothing_fits_are_told_with_those_there_are() {
+fn unmatched_ports_are_reported_with_the_existing_ones() {
     let file = pcap(&[packet(100, &barriers(1..2)), packet(108, &barriers(2..3))]);
     let (told, outcome) = decoded(&file, 6633);
     assert_eq!(told, "");
@@ -88,13 +88,11 @@ fn ports_that_nothing_fits_are_told_with_those_there_are() {
 }
 
 #[test]
-fn a_capture_without_anything_to_print_is_told() {
+fn a_capture_without_messages_is_reported() {
     let sentence = |packets: &[Vec<u8>]| decoded(&pcap(packets), 6653).1.unwrap_err();
-    assert!(sentence(&[]).contains("of 0 packets"));
+    assert!(sentence(&[]).contains("in 0 packets"));
     let arp = [&[0xff; 12][..], &[0x08, 0x06], &[0; 28]].concat();
-    assert!(
-        sentence(&[arp]).contains("no TCP segment in the capture that can be read, of 1 packets")
-    );
+    assert!(sentence(&[arp]).contains("no readable TCP segment in 1 packets"));
     assert_eq!(
         sentence(&[packet(100, b"")]),
         "the connections from or to port 6653 carry no bytes in this capture"
@@ -102,7 +100,7 @@ fn a_capture_without_anything_to_print_is_told() {
 }
 
 #[test]
-fn a_capture_that_was_cut_off_says_how_much_was_read() {
+fn a_truncated_capture_is_reported_with_the_amount_read() {
     let file = pcap(&[packet(100, &barriers(1..2)), packet(108, &barriers(2..3))]);
     let all = file.len();
     for cut in [1, 30, 70] {
@@ -128,7 +126,7 @@ fn a_capture_that_was_cut_off_says_how_much_was_read() {
 }
 
 #[test]
-fn printing_goes_on_after_a_lost_segment() {
+fn printing_continues_after_a_lost_segment() {
     let packets = [
         packet(100, &barriers(1..3)),
         // 116 to 132 are missing.
@@ -149,7 +147,7 @@ fn printing_goes_on_after_a_lost_segment() {
 }
 
 #[test]
-fn a_message_that_lost_its_middle_is_passed_over_to_its_end() {
+fn a_message_with_a_lost_middle_is_skipped_to_its_end() {
     let bytes = [echo(1, 92), barriers(2..3)].concat();
     let packets = [
         packet_with(0x02, 43210, 6653, 99, b""),
@@ -165,15 +163,15 @@ fn a_message_that_lost_its_middle_is_passed_over_to_its_end() {
 }
 
 #[test]
-fn the_rest_of_a_message_whose_beginning_is_lost_is_passed_over() {
-    // The lost bytes hold the beginning of the second message; its end comes in a segment with what follows.
+fn the_rest_of_a_message_with_a_lost_start_is_skipped() {
+    // The lost bytes contain the start of the second message; its end is in a segment with the later messages.
     let bytes = [barriers(1..2), echo(2, 92), barriers(3..6)].concat();
     let packets = [packet(100, &bytes[..8]), packet(140, &bytes[40..])];
     assert_eq!(
         printed(&packets).0,
         "OFPT_BARRIER_REQUEST (OF1.3) (xid=0x1):\n\
          byte 8: 32 bytes are missing from the capture\n\
-         byte 40: the 68 bytes from here on are passed over; the next message begins at byte 108\n\
+         byte 40: skipping 68 bytes; the next message starts at byte 108\n\
          OFPT_BARRIER_REQUEST (OF1.3) (xid=0x3):\n\
          OFPT_BARRIER_REQUEST (OF1.3) (xid=0x4):\n\
          OFPT_BARRIER_REQUEST (OF1.3) (xid=0x5):\n"
@@ -181,13 +179,13 @@ fn the_rest_of_a_message_whose_beginning_is_lost_is_passed_over() {
 }
 
 #[test]
-fn a_capture_that_begins_within_a_message_is_read_from_the_next_on() {
+fn a_capture_that_starts_within_a_message_is_read_from_the_next_one() {
     let bytes = [echo(1, 92), barriers(2..3)].concat();
     let packets = [packet(140, &bytes[40..100]), packet(200, &bytes[100..])];
     assert_eq!(
         printed(&packets),
         (
-            "byte 0: the 60 bytes from here on are passed over; the next message begins at byte 60\n\
+            "byte 0: skipping 60 bytes; the next message starts at byte 60\n\
              OFPT_BARRIER_REQUEST (OF1.3) (xid=0x2):\n"
                 .to_owned(),
             Outcome::SomeUnreadable
@@ -196,7 +194,7 @@ fn a_capture_that_begins_within_a_message_is_read_from_the_next_on() {
 }
 
 #[test]
-fn segments_that_were_captured_in_part_are_told() {
+fn truncated_segments_are_reported() {
     let mut cut = packet(100, &barriers(1..3));
     cut.truncate(cut.len() - 8);
     assert_eq!(
@@ -214,13 +212,13 @@ fn segments_that_were_captured_in_part_are_told() {
 }
 
 #[test]
-fn a_connection_that_starts_again_starts_anew_and_the_old_one_is_told() {
+fn a_restarted_connection_is_separate_and_the_old_one_is_reported() {
     let packets = [
         packet(5, &barriers(1..2)),
         packet(13, &[4, 20, 0]),
         packet_with(0x02, 43210, 6653, 90, b""),
         packet(91, &barriers(2..3)),
-        // Sent again, the beginning changes nothing.
+        // A retransmitted start changes nothing.
         packet_with(0x02, 43210, 6653, 90, b""),
         packet(99, &barriers(3..4)),
     ];
