@@ -22,11 +22,11 @@ pub struct Case {
     pub(crate) name: String,
     /// The number of packets, which are replayed repeatedly.
     pub(crate) flows: u32,
-    /// How often each flow's packet is among them; `None` if the packets are a file's.
+    /// The distribution of the packets over the flows; `None` if the packets are a file's.
     pub(crate) trace: Option<Trace>,
     pub(crate) entries: Loader,
     pub(crate) cells: Arc<Cells>,
-    /// The table of routes, if there is one, and a packet for the probe's route.
+    /// The table of routes, if any, and a packet for the probe's route.
     pub(crate) route_table: Option<u8>,
     pub(crate) probe: Option<Frame>,
     /// The rules from which the entries were made, if any, for a linear search.
@@ -37,7 +37,7 @@ impl Case {
     /// Creates a case from a workload and a number of flows.
     ///
     /// # Errors
-    /// [`Error::System`] if there is no memory for the packets.
+    /// [`Error::System`] if memory for the packets is lacking.
     pub fn of(workload: Workload, flows: u32, trace: Trace) -> Result<Self, Error> {
         let mut entries = Loader::default();
         for entry in workload.entries() {
@@ -139,7 +139,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn written_cases_read_back() {
         let folder = tempfile::tempdir().unwrap();
         let (flows, pcap) = (
             folder.path().join("lb.flows"),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_files_are_sentences() {
+    fn invalid_files_are_errors() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str, content: &[u8]| {
             let path = folder.path().join(name);

@@ -22,7 +22,7 @@ pub enum Error {
         available: Vec<usize>,
     },
     /// A text is not a flow entry.
-    #[error("it cannot be measured: '{entry}' is not an entry: {error}")]
+    #[error("cannot measure: '{entry}' is not an entry: {error}")]
     Entry {
         /// The text.
         entry: String,
@@ -30,13 +30,13 @@ pub enum Error {
         error: ParseError,
     },
     /// Entries cannot be loaded.
-    #[error("it cannot be measured: {0}")]
+    #[error("cannot measure: {0}")]
     Load(#[from] LoadError),
     /// A file has no flow entries.
-    #[error("it cannot be measured: {} has no flow entries; expected one per line", .0.display())]
+    #[error("cannot measure: {} has no flow entries; expected one per line", .0.display())]
     NoEntries(PathBuf),
     /// A file's packets cannot be replayed.
-    #[error("it cannot be measured: {}: {error}", file.display())]
+    #[error("cannot measure: {}: {error}", file.display())]
     Capture {
         /// The file.
         file: PathBuf,
@@ -44,25 +44,25 @@ pub enum Error {
         error: CaptureError,
     },
     /// The switch cannot run.
-    #[error("it cannot be measured: {0}")]
+    #[error("cannot measure: {0}")]
     Run(#[from] RunError),
     /// A request to the switch failed.
-    #[error("it cannot be measured: {0}")]
+    #[error("cannot measure: {0}")]
     Client(#[from] ClientError),
     /// A message cannot be expressed in OpenFlow 1.3.
-    #[error("it cannot be measured: {0}")]
+    #[error("cannot measure: {0}")]
     Encode(#[from] EncodeError),
     /// A message of the switch is malformed.
-    #[error("it cannot be measured: {0}")]
+    #[error("cannot measure: {0}")]
     Decode(#[from] DecodeError),
     /// The switch's session has failed.
-    #[error("it cannot be measured: {0}")]
+    #[error("cannot measure: {0}")]
     Session(#[from] SessionError),
     /// The switch closed its connection.
-    #[error("it cannot be measured: the switch closed the connection")]
+    #[error("cannot measure: the switch closed the connection")]
     Closed,
     /// The switch or the pipeline refuses an entry, group or meter.
-    #[error("it cannot be measured: the switch refuses '{message}': {code}")]
+    #[error("cannot measure: the switch refuses '{message}': {code}")]
     Refused {
         /// The entry, group or meter.
         message: String,
@@ -70,7 +70,7 @@ pub enum Error {
         code: ErrorCode,
     },
     /// The switch refuses one of many entries.
-    #[error("it cannot be measured: the switch refuses an entry: {0}")]
+    #[error("cannot measure: the switch refuses an entry: {0}")]
     EntryRefused(ErrorCode),
     /// Entries are missing after they were loaded.
     #[error("the switch holds {found} entries after {sent} were sent; expected all of them")]
@@ -82,8 +82,8 @@ pub enum Error {
     },
     /// A form lost packets.
     #[error(
-        "{sent} of {received} packets of {case} were sent in the form {form}; expected all: the form is wrong, and its figures \
-         mean nothing"
+        "{sent} of {received} packets of {case} were sent in the form {form}; expected all: the form is invalid, so its figures \
+         are meaningless"
     )]
     Lost {
         /// The case.
@@ -97,8 +97,8 @@ pub enum Error {
     },
     /// A form sends another frame than the plain form.
     #[error(
-        "frame {number} of {case} leaves the form {form} as {found}; expected {expected}: the form is wrong, and its figures \
-         mean nothing"
+        "frame {number} of {case} leaves the form {form} as {found}; expected {expected}: the form is invalid, so its figures \
+         are meaningless"
     )]
     OtherFrame {
         /// The case.
@@ -112,10 +112,10 @@ pub enum Error {
         /// The plain form's frame and its port.
         expected: String,
     },
-    /// In a form, a rule matches another number of frames than a linear search over the rules says.
+    /// In a form, a rule matches another number of frames than in a linear search over the rules.
     #[error(
-        "rule {rule} of {case} met {found} frames in the form {form}; a linear search expects {expected}: the form is wrong, and \
-         its figures mean nothing"
+        "rule {rule} of {case} met {found} frames in the form {form}; a linear search expects {expected}: the form is invalid, so \
+         its figures are meaningless"
     )]
     OtherRule {
         /// The case.

@@ -1,7 +1,7 @@
-//! The measured forms of the switch, which take bursts of frames and forward them. One file per form.
+//! The measured forms of the switch, which receive bursts of frames and forward them. One file per form.
 //!
-//! A form has two sides, which may live on two threads: the [`Forwarder`] on the measured core, and, where its flow
-//! entries can be changed, the [`Control`] that does so. How they share a pipeline is theirs to know.
+//! A form has two sides, which may live on two threads: the [`Forwarder`] on the measured core, and the [`Control`],
+//! which changes its flow entries, if it has any. Each form shares its pipeline between them in its own way.
 
 mod bare;
 mod limit;
@@ -23,7 +23,7 @@ use urtica_wire::{ErrorCode, FlowMod, PortNo};
 /// The time at which entries are loaded and idle-time work on them is complete, by the switch's clock.
 pub const SETTLED_AT: Duration = Duration::from_secs(3);
 
-/// How often a switch is told the time.
+/// The interval at which a switch gets the time.
 const TICK: Duration = Duration::from_millis(100);
 
 /// The side that forwards.
@@ -40,10 +40,10 @@ pub type Departure = (PortNo, Vec<u8>);
 
 /// The side that changes flow entries.
 pub trait Control {
-    /// Carries out a flow mod; packets taken in some time after obey it.
+    /// Carries out a flow mod; packets received some time later obey it.
     ///
     /// # Errors
-    /// The specification's error where it is refused, or where one before it has been since.
+    /// The specification's error if it is refused, or if an earlier one was refused in the meantime.
     fn flow_mod(&mut self, flow_mod: &FlowMod<'_>, now: Duration) -> Result<(), ErrorCode>;
 
     /// Returns the number of packets that the flow entries have matched, by cookie.
@@ -55,9 +55,9 @@ pub trait Control {
 pub struct Sent {
     /// Sent by any port but [`PROBE_PORT`].
     pub out: u32,
-    /// Sent by that one.
+    /// Sent by [`PROBE_PORT`].
     pub probe: u32,
-    /// Of those taken in, how many the compiled form left to the plain one.
+    /// The number of received frames that the compiled form left to the plain form.
     pub plain: u32,
 }
 
@@ -71,7 +71,7 @@ impl Sent {
         }
     }
 
-    /// One more, by this port.
+    /// Counts a frame sent by this port.
     fn count(&mut self, port: PortNo) {
         match port.0 {
             PROBE_PORT => self.probe += 1,
@@ -80,14 +80,14 @@ impl Sent {
     }
 }
 
-/// How packets are forwarded.
+/// A way to forward packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "args", derive(clap::ValueEnum))]
 #[non_exhaustive]
 pub enum Form {
     /// The whole switch: frames from the receive ring of one port through the tables to the send rings of others
     Switch,
-    /// The same ports and no switch: each frame from one ring to the other
+    /// These ports without a switch: each frame is copied from one ring to the other
     Limit,
     /// The compiled pipeline alone, as machine code: no ports, frames counted and not sent
     #[cfg_attr(feature = "args", value(alias = "compiled"))]
@@ -113,7 +113,7 @@ impl Form {
         }
     }
 
-    /// Creates both sides, with a case's entries loaded; no control if there is nothing to change.
+    /// Creates both sides, with a case's entries loaded; without a control if there are no entries.
     ///
     /// # Errors
     /// [`Error`] if an entry is refused, or the system has no memory.
@@ -129,7 +129,7 @@ impl Form {
     }
 }
 
-/// How entries are loaded into a switch before it is measured.
+/// A way to load entries into a switch before the measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "args", derive(clap::ValueEnum))]
 #[non_exhaustive]
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_come_together_and_one_by_one_are_all_there() {
+    fn entries_are_complete_if_loaded_together_or_one_by_one() {
         let case = Case::of(Workload::Lb, 100, Trace::Uniform).unwrap();
         for form in [Form::Switch, Form::Pipeline, Form::Interpreted] {
             for loading in [Loading::OneByOne, Loading::Together] {

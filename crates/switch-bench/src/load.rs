@@ -1,4 +1,4 @@
-//! How long a switch takes to load flow entries that are sent all at once.
+//! Measures the time in which a switch loads flow entries that are sent all at once.
 //!
 //! **What.** A whole switch, served on the measured core, and a controller on the others, over a unix socket.
 //! The flow mods are encoded beforehand. The time is from sending the first to having the reply to a barrier after the
@@ -22,24 +22,25 @@ use urtica_wire::{
 /// The maximum number of entries, which a table of the switch holds.
 pub const MAX_ENTRIES: u32 = 1 << 20;
 
-/// How long to wait for any answer.
+/// The time to wait for any reply.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Measures how long a switch takes to load `entries` flow entries into an empty table, once for each reading.
+/// Measures the time in which a switch loads `entries` flow entries into an empty table, once for each reading.
 ///
 /// # Errors
-/// [`Error::EntryRefused`] or [`Error::EntriesMissing`] if the switch does not load all; others if it cannot be measured.
+/// [`Error::EntryRefused`] or [`Error::EntriesMissing`] if the switch does not load all entries; other errors if the
+/// measurement fails.
 pub fn measure_load(core: MeasuredCore, entries: u32, readings: u32) -> Result<Load, Error> {
     let seconds = time_loading(core, entries, readings)?;
     Ok(Load::new(Setting::now("load", core), entries, seconds))
 }
 
-/// Returns the seconds that each reading took.
+/// Returns the time of each reading in seconds.
 fn time_loading(core: MeasuredCore, entries: u32, readings: u32) -> Result<Vec<f64>, Error> {
     let directory = tempfile::tempdir().map_err(Error::system("make a temporary directory"))?;
     let socket = directory.path().join("switch");
     let flow_mods = encoded_flow_mods(entries)?;
-    // Entries need the port that they name; its link leads nowhere.
+    // The port that the entries name must exist; its link has no other end.
     let addr = MacAddr::from_u64(0x0200_0000_ff02);
     let (port, _other_end) = memory::pair(("out", addr), ("nowhere", addr), 1);
     let mut switch = Switch::new(SwitchConfig::default());

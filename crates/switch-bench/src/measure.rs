@@ -1,7 +1,7 @@
 //! The measured loop.
 //!
-//! **What.** Bursts, one after the other, for a given time. Nothing in between but a look at the clock every
-//! [`BURSTS_PER_LOOK`] bursts, which is less than a thousandth of the time.
+//! **What.** Forwards burst after burst for a given time. Between bursts it only reads the clock every
+//! [`BURSTS_PER_LOOK`] bursts, which costs less than a thousandth of the time.
 
 use super::forwarder::{Forwarder, Sent};
 use super::measured_core::cycles;
@@ -12,22 +12,21 @@ use std::time::{Duration, Instant};
 /// Number of bursts between two readings of the clock.
 const BURSTS_PER_LOOK: u64 = 256;
 
-/// How long packets are forwarded before each reading, so that caches hold what this form needs and not what the one
-/// before it did.
+/// The time of forwarding before each reading, so that caches contain this form's data and not the earlier form's.
 const LEAD_IN: Duration = Duration::from_millis(50);
 
 /// The result of one run of the loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reading {
-    /// Packets taken in.
+    /// Received packets.
     pub packets: u64,
     /// Packets sent.
     pub sent: u64,
-    /// Those taken in that the compiled form left to the plain one.
+    /// Received packets that the compiled form left to the plain form.
     pub plain: u64,
-    /// How long it took.
+    /// The duration of the run.
     pub elapsed: Duration,
-    /// The cycles of the run, if there is a cycle counter.
+    /// The cycles of the run, if the machine has a cycle counter.
     pub cycles: Option<u64>,
 }
 
@@ -47,9 +46,9 @@ impl Reading {
 pub struct Loop<'a> {
     /// The forwarder.
     pub forwarder: &'a mut dyn Forwarder,
-    /// Where packets come from.
+    /// The source of packets.
     pub replay: &'a mut Replay,
-    /// When the switch's time began.
+    /// The start of the switch's time.
     pub epoch: Instant,
 }
 
@@ -78,8 +77,8 @@ impl Loop<'_> {
         reading
     }
 
-    /// Runs for `length`, and tells how many cycles each burst took from being taken in to having been sent. Without a
-    /// cycle counter there are none.
+    /// Runs for `length`, and returns the cycles of each burst from receiving to sending; empty without a cycle
+    /// counter.
     pub fn time_bursts(&mut self, length: Duration) -> Histogram<u64> {
         let mut histogram = new_histogram();
         self.run(LEAD_IN);
@@ -97,8 +96,8 @@ impl Loop<'_> {
         histogram
     }
 
-    /// Runs for `length`, and calls `changed` after each burst of which one frame more or fewer left by the probes'
-    /// port than of the one before.
+    /// Runs for `length`, and calls `changed` after each burst that sent more or fewer frames by the probes' port than
+    /// the burst before.
     pub fn watch_probes(&mut self, length: Duration, mut changed: impl FnMut()) {
         let mut before = Sent::default();
         let start = Instant::now();
@@ -176,11 +175,11 @@ mod tests {
     }
 
     #[test]
-    fn probes_are_seen_to_change() {
+    fn changes_of_probes_are_noticed() {
         let mut changes = 0;
         let ((), bursts) =
             with_loop(|measured| measured.watch_probes(Duration::from_millis(1), || changes += 1));
-        // Once there and once back for every fourth burst; the last one does not come back.
+        // One change and one back for every fourth burst, except the last change back.
         assert_eq!(changes, bursts / 4 * 2 - 1);
     }
 

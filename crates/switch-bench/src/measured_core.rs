@@ -5,7 +5,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the cycle counter is held against the clock.
+/// The time for which the cycle counter is compared with the clock.
 const CALIBRATION: Duration = Duration::from_millis(100);
 
 /// A core for the measured thread alone; all other threads run on the others.
@@ -16,8 +16,8 @@ pub struct MeasuredCore {
 }
 
 impl MeasuredCore {
-    /// Reserves a core: the calling thread, and threads that it starts, leave it to [`MeasuredCore::run`]. If there is no
-    /// other core, they share it.
+    /// Reserves a core: the calling thread, and threads that it starts, leave it to [`MeasuredCore::run`]. Without
+    /// another core, they share it.
     ///
     /// # Errors
     /// [`Error::NoCore`] if this process may not run there.
@@ -95,13 +95,13 @@ pub fn has_cycle_counter() -> bool {
     cycles().is_some()
 }
 
-/// Reads the cycle counter: on x86-64 the time-stamp counter, which counts at a constant rate whatever the core's
-/// own clock does. `None` elsewhere.
+/// Reads the cycle counter: on x86-64 the time-stamp counter, which counts at a constant rate, independent of the
+/// core's own clock. `None` on other architectures.
 #[inline]
 pub fn cycles() -> Option<u64> {
     #[cfg(target_arch = "x86_64")]
     {
-        // SAFETY: every x86-64 processor has the instruction, and it touches nothing.
+        // SAFETY: every x86-64 processor has the instruction, and it accesses no memory.
         Some(unsafe { std::arch::x86_64::_rdtsc() })
     }
     #[cfg(not(target_arch = "x86_64"))]

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use urtica_bench::analysis::Spread;
 
-/// How long updates are under way before a reading.
+/// The time of updates before a reading.
 const RAMP: Duration = Duration::from_millis(200);
 
 /// The measurements at a point, and their times.
@@ -26,7 +26,7 @@ pub struct Plan {
     pub core: MeasuredCore,
     /// The forms, which are measured alternately.
     pub forms: Vec<Form>,
-    /// How entries are loaded before the measurement.
+    /// The way to load entries before the measurement.
     pub loading: Loading,
     /// Checks all frames instead of the first only.
     pub checks_all: bool,
@@ -94,7 +94,7 @@ struct Contestant<'a> {
     case: &'a Case,
     form: Form,
     sides: Sides,
-    /// How long it took to open them: entries loaded, and the quiet time after that.
+    /// The time to open the sides: loading of the entries, and the quiet time after it.
     open_s: f64,
     sample: Rc<Sample>,
     replay: Replay,
@@ -102,7 +102,7 @@ struct Contestant<'a> {
     updates: Option<Updates>,
     /// Readings without updates.
     quiet: Vec<Reading>,
-    /// Readings under updates, each with how many were made meanwhile.
+    /// Readings under updates, each with the number of updates during it.
     updated: Vec<(Reading, u64)>,
 }
 
@@ -137,7 +137,7 @@ impl<'a> Contestant<'a> {
         })
     }
 
-    /// Takes a reading without updates. All packets must have been sent that are to be.
+    /// Takes a reading without updates. Returns an error if a packet was lost.
     fn read(&mut self) -> Result<Reading, Error> {
         let length = self.plan.reading_length;
         let mut measured = Loop {
@@ -157,7 +157,7 @@ impl<'a> Contestant<'a> {
         Ok(reading)
     }
 
-    /// Takes a reading while routes are updated, where they are to be.
+    /// Takes a reading while routes are updated, if requested.
     fn read_under_updates(&mut self) -> Result<(), Error> {
         let (Some(updates), Some(control)) = (&mut self.updates, &mut self.sides.control) else {
             return Ok(());
@@ -183,7 +183,7 @@ impl<'a> Contestant<'a> {
         Ok(())
     }
 
-    /// Measures what needs a phase of its own, and sums up.
+    /// Takes the measurements that need a separate phase, and summarises.
     fn finish(mut self) -> Result<Vec<Rate>, Error> {
         let bursts = match self.plan.latency {
             true => Some(self.time_bursts()?),
@@ -219,7 +219,7 @@ impl<'a> Contestant<'a> {
         })
     }
 
-    /// Times to effect in nanoseconds, under the same updates as the readings.
+    /// Measures times to effect in nanoseconds, under the updates of the readings.
     fn time_effects(&mut self) -> Result<Option<Histogram<u64>>, Error> {
         let (Some(updates), Some(control)) = (&mut self.updates, &mut self.sides.control) else {
             return Ok(None);
@@ -288,7 +288,7 @@ impl<'a> Contestant<'a> {
     }
 }
 
-/// The times to effect, if any was taken.
+/// Summarises the times to effect, if any was observed.
 fn effects(effects_ns: &Histogram<u64>) -> Option<Effects> {
     let quantile_us = |quantile| effects_ns.value_at_quantile(quantile) as f64 / 1000.0;
     (!effects_ns.is_empty()).then(|| Effects {
@@ -320,7 +320,7 @@ mod tests {
     use std::sync::atomic::Ordering::Relaxed;
     use urtica_wire::{ErrorCode, FlowMod, FlowModCommand};
 
-    /// A switch whose probe changes its port at once, and that may lose a packet of each burst.
+    /// A fake switch, which changes the probe's port at once, and may lose a packet of each burst.
     #[derive(Clone, Default)]
     struct Fake {
         probe_is_away: Arc<AtomicBool>,
@@ -356,7 +356,7 @@ mod tests {
         }
     }
 
-    /// What is reported of a fake on the last core there is.
+    /// Returns the results for a fake on the last core.
     fn measure(fake: Fake) -> Result<Vec<Rate>, Error> {
         let plan = Plan {
             forms: vec![Form::Bare],

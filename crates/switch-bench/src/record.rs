@@ -48,17 +48,17 @@ pub struct Rate {
     pub pipeline: String,
     /// The number of packets that are replayed.
     pub flows: u32,
-    /// How they were drawn; `None` if they are a file's.
+    /// Their distribution; `None` if they are a file's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<&'static str>,
     /// The form.
     pub form: &'static str,
     /// The number of flow entries.
     pub entries: usize,
-    /// How they were loaded; `None` if the form has none.
+    /// The way of loading them; `None` if the form has no entries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loading: Option<&'static str>,
-    /// The seconds that it took to load them and to wait until the switch has settled.
+    /// The time in seconds to load them and to wait until the switch has settled.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "some_thousandths"
@@ -134,10 +134,10 @@ pub struct UpdateFigures {
     pub updates_per_s: f64,
     /// Route updates requested per second; 0 requests as many as possible.
     pub updates_per_s_asked: u64,
-    /// The median of the ratios of each reading under updates to the one just before without.
+    /// The median ratio of a reading under updates to the reading without updates just before it.
     #[serde(serialize_with = "thousandths")]
     pub mpps_ratio: f64,
-    /// How soon updates took effect, if any was observed.
+    /// The times to effect of updates, if any was observed.
     #[serde(flatten)]
     pub effects: Option<Effects>,
 }
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_stand_under_their_names() {
+    fn figures_are_in_the_columns_of_their_names() {
         let json = to_value(rate(Some(vec![100.0, 300.0, 200.0]))).unwrap();
         assert_eq!(
             (&json["kind"], &json["tsc_hz"]),
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_left_out() {
+    fn unknown_figures_are_left_out() {
         let json = to_value(rate(None)).unwrap();
         let names: Vec<_> = json.as_object().unwrap().keys().collect();
         assert!(
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn updates_stand_beside_the_rate() {
+    fn updates_are_next_to_the_rate() {
         let effects = Effects {
             time_to_effect_us_p50: 1.04,
             time_to_effect_us_p99: 20.0,

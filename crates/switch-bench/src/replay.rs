@@ -1,18 +1,18 @@
-//! Packets that come in from memory, as fast as they are asked for.
+//! Packets received from memory, as fast as they are requested.
 //!
-//! **What.** Every frame lies in a cell, 64 bytes long where that is enough for all frames, one cell after the other, and
-//! they are handed out in order for ever.
+//! **What.** Every frame is in a cell, of 64 bytes if that is enough for all frames. Cells are consecutive, and their
+//! frames are delivered in order, endlessly.
 //!
-//! **Cost.** Reading one cell and its length; whoever receives copies it. Cells are read in order, so the processor fetches
-//! them ahead of time even where a million of them (64 MB) do not fit its caches. They lie in huge pages where the system
-//! grants them.
+//! **Cost.** Reading one cell and its length; the receiver copies it. Cells are read in order, so the processor
+//! prefetches them even if they exceed its caches, as a million of them (64 MB) do. They are in huge pages if the
+//! system permits.
 
 use super::workload::Frame;
 use memmap2::{Advice, MmapMut};
 use std::io;
 use std::sync::Arc;
 
-/// How many frames are taken in at once.
+/// The number of frames that are received at once.
 pub const BURST: usize = 32;
 
 /// The cells' lengths are multiples of this.
@@ -32,7 +32,7 @@ impl<'a> Replayed<'a> {
         &self.cell[..self.length]
     }
 
-    /// The frame, where it has just so many bytes: so that the compiler knows how many.
+    /// Returns the frame if it has exactly `N` bytes, so that the compiler knows the length.
     #[inline]
     pub fn of_length<const N: usize>(self) -> Option<&'a [u8; N]> {
         match self.length == N {
@@ -41,8 +41,8 @@ impl<'a> Replayed<'a> {
         }
     }
 
-    /// Copies the frame to the front of a buffer that has room for its cell, and perhaps what follows it there. Returns its
-    /// length.
+    /// Copies the frame, and perhaps the rest of its cell, to the front of a buffer with space for the cell. Returns
+    /// the frame's length.
     #[inline]
     pub fn copy_to(self, buffer: &mut [u8]) -> usize {
         match self.cell.first_chunk::<CELL_SIZE>() {
@@ -57,15 +57,15 @@ impl<'a> Replayed<'a> {
 /// The frames of all active flows.
 pub struct Cells {
     memory: MmapMut,
-    /// How many bytes apart frames lie.
+    /// The distance of frames in bytes.
     cell_size: usize,
     lengths: Vec<u16>,
-    /// The length of all frames, where they have the same: so that none need be read.
+    /// The length of all frames, if it is equal, so that `lengths` need not be read.
     length_of_all: Option<u16>,
 }
 
 impl Cells {
-    /// Lays out frames, of which there is at least one, of at most 65,535 bytes each.
+    /// Lays out frames: at least one, of at most 65,535 bytes each.
     ///
     /// # Errors
     /// If the system has no memory for them.
@@ -74,7 +74,7 @@ impl Cells {
         let longest = frames.iter().map(|frame| length(frame)).max().unwrap_or(0);
         let cell_size = longest.max(1).next_multiple_of(CELL_SIZE);
         let mut memory = MmapMut::map_anon(frames.len() * cell_size)?;
-        // A hint; where it is refused, small pages cost misses of the address cache and nothing else.
+        // A hint; if it is refused, small pages only cost TLB misses.
         let _ = memory.advise(Advice::HugePage);
         for (cell, frame) in memory.chunks_exact_mut(cell_size).zip(frames) {
             let frame = frame.as_ref();
@@ -91,27 +91,27 @@ impl Cells {
         })
     }
 
-    /// How many frames there are.
+    /// Returns the number of frames.
     pub fn count(&self) -> usize {
         self.lengths.len()
     }
 
-    /// How long a buffer is that has room for any of them.
+    /// Returns the size of a buffer that has space for any of them.
     pub fn cell_size(&self) -> usize {
         self.cell_size
     }
 }
 
-/// A place in the endless sequence of frames.
+/// A position in the endless sequence of frames.
 pub struct Replay {
     cells: Arc<Cells>,
     next: usize,
-    /// A frame that takes the last place of each burst.
+    /// A frame that is the last of each burst.
     probe: Option<Frame>,
 }
 
 impl Replay {
-    /// From the first frame on.
+    /// Starts at the first frame.
     pub fn new(cells: &Arc<Cells>) -> Self {
         Self {
             cells: Arc::clone(cells),
@@ -120,7 +120,7 @@ impl Replay {
         }
     }
 
-    /// The same with this frame in the last place of each burst.
+    /// Like `new`, with this frame as the last of each burst.
     pub fn with_probe(cells: &Arc<Cells>, probe: &Frame) -> Self {
         Self {
             probe: Some(*probe),
@@ -174,7 +174,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn frames_come_in_order_for_ever(count in 1..100u8, rounds in 1..10usize) {
+        fn frames_are_delivered_in_order_endlessly(count in 1..100u8, rounds in 1..10usize) {
             let frames: Vec<Frame> = (0..count).map(|number| [number; FRAME_SIZE]).collect();
             let mut replay = Replay::new(&Arc::new(Cells::new(&frames).unwrap()));
             let expected: Vec<u8> = (0..count).cycle().take(rounds * BURST).collect();

@@ -1,8 +1,8 @@
-//! Checks that the right frames are sent: their ports and bytes are compared with the plain form's.
+//! Checks the sent frames: their ports and bytes are compared with the plain form's.
 //!
-//! The plain form is the reference model of the pipeline's own differential tests. Where the entries were made of rules, a linear
-//! search over those says which of them each frame should have met, and the entries' counters say which it did. Forms
-//! without a pipeline send what comes in, the bare loop with its Ethernet addresses swapped.
+//! The plain form is the reference model of the pipeline's own differential tests. If the entries were made of rules, a
+//! linear search over the rules finds the rule that each frame should match, to compare with the entries' counters.
+//! Forms without a pipeline send the received frames, the bare loop with their Ethernet addresses swapped.
 
 use super::case::Case;
 use super::forwarder::{Control, Departure, Form, Forwarder, Loading, SETTLED_AT, Sides};
@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use urtica_wire::PortNo;
 
-/// How many bursts are looked at, unless all frames are.
+/// The number of bursts that are checked, unless all frames are.
 const BURSTS: usize = 32;
 
-/// A frame that is shorter leaves a port with zeros behind it; where there are no ports, it does not.
+/// The length to which ports pad shorter frames with zeros; forms without ports do not.
 const SHORTEST: usize = 60;
 
 /// Frames of a case, and their expected results.
@@ -27,7 +27,7 @@ pub struct Sample {
     cells: Arc<Cells>,
     bursts: usize,
     expected: Vec<Departure>,
-    /// How many packets each entry's cookie should have met, by a linear search over the rules.
+    /// The number of packets that entries with each cookie should match, by a linear search over the rules.
     winners: Option<BTreeMap<u64, u64>>,
 }
 
@@ -35,7 +35,7 @@ impl Sample {
     /// Returns the plain form's results for a case's frames: for the first, or for all.
     ///
     /// # Errors
-    /// A sentence where the pipeline does not take an entry.
+    /// If the pipeline refuses an entry.
     pub fn of(case: &Case, checks_all: bool) -> Result<Self, Error> {
         let bursts = match checks_all {
             true => case.cells.count().div_ceil(BURST),
@@ -54,7 +54,7 @@ impl Sample {
     /// Compares a form's results for the frames with the expected ones.
     ///
     /// # Errors
-    /// A sentence on the first frame that leaves otherwise, or on a rule that did not get its frames.
+    /// The first frame that is sent otherwise, or a rule that did not match its frames.
     pub fn check(&self, form: Form, sides: &mut Sides, now: Duration) -> Result<(), Error> {
         let before = sides.control.as_ref().map(|control| control.matched());
         self.check_departures(form, &mut *sides.forwarder, now)?;
@@ -117,7 +117,7 @@ impl Sample {
         Ok(())
     }
 
-    /// The frames as they come in, perhaps with their Ethernet addresses swapped.
+    /// Returns the received frames, with their Ethernet addresses swapped if `swaps`.
     fn as_received(&self, swaps: bool) -> Vec<Departure> {
         let mut frames = received(&self.cells, self.bursts);
         if swaps {
@@ -139,7 +139,7 @@ fn received(cells: &Arc<Cells>, bursts: usize) -> Vec<Vec<u8>> {
     frames
 }
 
-/// How many frames each rule wins.
+/// Returns the number of frames that each rule wins.
 fn winners(case: &Case, bursts: usize) -> Option<BTreeMap<u64, u64>> {
     let rules = case.rules.as_ref()?;
     let mut winners = BTreeMap::new();
@@ -216,7 +216,7 @@ mod tests {
         }
     }
 
-    /// Sends all frames by the right port, as they came, and meets no entry.
+    /// A switch that sends all frames unchanged by the right port, and matches no entry.
     struct Unchanged;
 
     impl Forwarder for Unchanged {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_router_that_rewrites_nothing_is_found_out() {
+    fn a_router_that_rewrites_nothing_is_detected() {
         let sentence = refusal(&case("gateway", 10));
         assert!(
             sentence.starts_with("frame 0 of gateway leaves the form pipeline as "),
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_classifier_that_finds_the_wrong_rules_is_found_out() {
+    fn a_classifier_that_finds_wrong_rules_is_detected() {
         let sentence = refusal(&case("ipc2-1k", 100));
         assert!(
             sentence.contains("met 0 frames in the form pipeline; a linear search expects"),

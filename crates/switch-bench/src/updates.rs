@@ -1,18 +1,18 @@
-//! Route updates while packets are forwarded, and how soon they take effect.
+//! Route updates while packets are forwarded, and their times to effect.
 //!
-//! **What.** One update is one flow mod. Routes come in a fixed random order; each is deleted (strictly), and the next
-//! update adds it back, so that at most one is missing at a time. Every flow mod is bytes as OpenFlow 1.3 has them,
-//! decoded when its turn comes, as if a controller had sent it.
+//! **What.** One update is one flow mod. Routes are in a fixed random order; each is deleted (strictly), and the next
+//! update adds it back, so that at most one is missing at a time. Every flow mod is encoded in OpenFlow 1.3, and
+//! decoded when it is due, as if a controller had sent it.
 //!
 //! **Pace.** Updates become due evenly and are made every millisecond, at most [`BATCH_MAX`] at a time. A pipeline that
-//! is slower than asked gets no more than it takes.
+//! is slower than requested gets fewer.
 //!
-//! **Time to effect.** One route beside the others, [`PROBE_ROUTE`], leads to the out port and to another one by turns.
-//! A packet to it is the last of each burst, so that the forwarding side sees by how many frames leave where which of
-//! the two holds; it notes the time of every change. The time to effect is from having the flow mod's bytes to the end
-//! of the first burst that obeyed it: decoding, the change itself, its publication, and up to two bursts.
+//! **Time to effect.** One additional route, [`PROBE_ROUTE`], leads alternately to the out port and to another port.
+//! The last packet of each burst is for it, so that the numbers of frames by port show the forwarding side the current
+//! route; it notes the time of every change. The time to effect is from receiving the flow mod's bytes to the end of
+//! the first burst that obeyed it: decoding, the change itself, its publication, and up to two bursts.
 //!
-//! **Threads.** The control side runs here, the forwarding side in another thread; [`Exchange`] is all that they share.
+//! **Threads.** The control side runs here, the forwarding side in another thread; they share only [`Exchange`].
 
 use super::forwarder::Control;
 use super::measure::new_histogram;
@@ -25,13 +25,13 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use urtica_wire::{FlowMod, FlowModCommand, Message, Version};
 
-/// How often updates are made.
+/// The interval of updates.
 const TICK: Duration = Duration::from_millis(1);
 
 /// The most updates that are made at once.
 const BATCH_MAX: u64 = 1000;
 
-/// How often the probe's route is changed, once the last change was seen.
+/// The interval of changes of the probe's route, once the last change was seen.
 const PROBE_PERIOD: Duration = Duration::from_millis(4);
 
 /// The state shared by the control side and the forwarding side.
@@ -40,7 +40,7 @@ pub struct Exchange {
     is_over: AtomicBool,
     /// Route updates made.
     made: AtomicU64,
-    /// Changes of the probe's port seen, and when the last one was, in nanoseconds since the epoch.
+    /// The number of seen changes of the probe's port, and the time of the last, in nanoseconds since the epoch.
     changes_seen: AtomicU64,
     last_change_ns: AtomicU64,
 }
@@ -60,7 +60,7 @@ impl Exchange {
         OverWhenDropped(self)
     }
 
-    /// How many route updates have been made.
+    /// Returns the number of route updates made.
     pub fn made(&self) -> u64 {
         self.made.load(Relaxed)
     }
@@ -69,26 +69,26 @@ impl Exchange {
     pub fn note_change(&self, since_epoch: Duration) {
         self.last_change_ns
             .store(since_epoch.as_nanos() as u64, Relaxed);
-        // Whoever sees the change counted sees its time.
+        // A thread that reads this count also sees the change's time.
         self.changes_seen.fetch_add(1, Release);
     }
 }
 
-/// Route updates, which go on where they stopped.
+/// Route updates, which continue after the last one.
 pub struct Updates {
     /// A delete and an add for each route.
     messages: Vec<Vec<u8>>,
     /// The message that is next.
     next: usize,
-    /// How many a second; 0 for as many as there is time for.
+    /// The number of updates per second; 0 for as many as possible.
     per_second: u64,
 }
 
 impl Updates {
-    /// Of the routes in a table.
+    /// Creates updates of the routes in a table.
     ///
     /// # Errors
-    /// A sentence where one cannot be told in OpenFlow.
+    /// If a flow mod cannot be encoded in OpenFlow.
     pub fn new(table: u8, per_second: u64) -> Result<Self, Error> {
         let mut messages = Vec::new();
         for route in route_updates() {
@@ -106,11 +106,10 @@ impl Updates {
         })
     }
 
-    /// Makes updates until they are over, and changes the probe's route meanwhile where there is one. Then all routes
-    /// are there again.
+    /// Makes updates until they are over, and also changes the probe's route, if any. Then all routes are restored.
     ///
     /// # Errors
-    /// A sentence where the pipeline refuses one.
+    /// If the pipeline refuses an update.
     pub fn run(
         &mut self,
         control: &mut dyn Control,
@@ -139,7 +138,7 @@ impl Updates {
         Ok(())
     }
 
-    /// How many updates are due this long after the start.
+    /// Returns the number of updates that are due this long after the start.
     fn due(&self, elapsed: Duration) -> u64 {
         match self.per_second {
             0 => u64::MAX,
@@ -160,20 +159,20 @@ pub struct Probes {
     messages: [Vec<u8>; 2],
     addition: Vec<u8>,
     deletion: Vec<u8>,
-    /// How many changes were made, and when the last one was begun.
+    /// The number of changes, and the start of the last.
     made: u64,
     last: Duration,
-    /// Whether that one has been seen.
+    /// Whether the last change has been seen.
     is_seen: bool,
     /// Times to effect in nanoseconds.
     effects_ns: Histogram<u64>,
 }
 
 impl Probes {
-    /// Of the probe's route in a table.
+    /// Creates changes of the probe's route in a table.
     ///
     /// # Errors
-    /// A sentence where it cannot be told in OpenFlow.
+    /// If a flow mod cannot be encoded in OpenFlow.
     pub fn new(table: u8) -> Result<Self, Error> {
         let usual = route_entry(PROBE_ROUTE, table, OUT_PORT);
         let other = route_entry(PROBE_ROUTE, table, PROBE_PORT);
@@ -194,15 +193,15 @@ impl Probes {
     /// Adds the probe's route.
     ///
     /// # Errors
-    /// A sentence where the pipeline refuses it.
+    /// If the pipeline refuses it.
     pub fn add_route(&self, control: &mut dyn Control, epoch: Instant) -> Result<(), Error> {
         carry_out(control, &self.addition, epoch.elapsed())
     }
 
-    /// Takes the probe's route away, and tells the times to effect in nanoseconds.
+    /// Deletes the probe's route, and returns the times to effect in nanoseconds.
     ///
     /// # Errors
-    /// A sentence where the pipeline refuses that.
+    /// If the pipeline refuses the deletion.
     pub fn finish(
         self,
         control: &mut dyn Control,
@@ -269,7 +268,7 @@ mod tests {
     use std::collections::BTreeMap;
     use urtica_wire::ErrorCode;
 
-    /// What a forwarding side would do, all in one thread: it keeps the flow mods, and ends after so many.
+    /// A fake of both sides in one thread: it keeps the flow mods, and ends after `wanted` of them.
     struct Fake<'a> {
         made: Vec<(FlowModCommand, String)>,
         exchange: &'a Exchange,
@@ -295,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn each_route_is_deleted_and_added_back_and_none_stays_away() {
+    fn each_route_is_deleted_and_added_back() {
         let exchange = Exchange::default();
         let mut fake = Fake {
             made: Vec::new(),

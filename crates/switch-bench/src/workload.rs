@@ -1,16 +1,16 @@
 //! The pipelines that are measured and the packets that are replayed, the same bytes on every machine.
 //!
-//! **What.** Pipelines, each a list of flow entries and an endless stream of packets, of which N distinct ones are N
-//! active flows. Seven are those of `ovs-bench`, which measures Open vSwitch on them: byte for byte the files that its
-//! `pipelines.py` writes, so that figures of both can be compared. Five more have groups and meters, or are a mobile
-//! gateway. ClassBench's rule sets ([`classbench`]) complete them: a packet is one that a rule matches, each rule with
-//! equal chances.
+//! **What.** Pipelines, each a list of flow entries and an endless stream of packets; N distinct packets are N active
+//! flows. Seven pipelines are from `ovs-bench`, which measures Open vSwitch on them: byte for byte the files that its
+//! `pipelines.py` writes, so that figures of both can be compared. Five more pipelines have groups and meters, or are a
+//! mobile gateway. ClassBench's rule sets ([`classbench`]) complete them: a packet matches a rule, each rule with equal
+//! probability.
 //!
-//! **How.** Every file is drawn from a generator of its own, seeded by [`SEED`] and the file's name, so that it does
-//! not depend on which others are made. The generator and its drawing rules are Python's ([`PythonRandom`]), because
-//! the files are defined by a Python program.
+//! **How.** Every file is drawn from its own generator, seeded by [`SEED`] and the file's name, so that it is
+//! independent of the other files. The generator and its drawing rules are Python's ([`PythonRandom`]), because the
+//! files are defined by a Python program.
 //!
-//! **Cost.** A million packets take half a second and 180 MB, two thirds of it to know which were drawn before.
+//! **Cost.** A million packets take half a second and 180 MB, two thirds of it to remember the earlier draws.
 
 mod classbench;
 mod entries;
@@ -40,7 +40,7 @@ const SEED: &str = "ovs-bench 1";
 /// The maximum number of active flows of a workload: they have their number in 24 bits of an address.
 pub const MAX_FLOWS: u32 = 1 << 24;
 
-/// The port by which packets come in.
+/// The port that receives packets.
 pub const IN_PORT: u32 = 1;
 
 /// The port by which all of them leave.
@@ -53,7 +53,7 @@ pub const PROBE_PORT: u32 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Workload {
-    /// One entry on the ingress port: the cost of everything but look-ups.
+    /// One entry on the ingress port, which measures the cost of everything except look-ups.
     Port,
     /// A thousand Ethernet addresses.
     L2Of1k,
@@ -107,8 +107,8 @@ impl Workload {
         }
     }
 
-    /// One frame for each of `flows` flows, in the order in which they are replayed: distinct ones, but for rule sets, of
-    /// whose rules some match a single packet.
+    /// Returns a frame for each of `flows` flows, in the order of the replay: distinct frames, except for rule sets,
+    /// some of whose rules match only one packet.
     pub(crate) fn population(self, flows: u32) -> Vec<Frame> {
         let mut random = PythonRandom::new(&format!("{SEED}/{}-{flows}", self.without_extras()));
         let mut packets = self.packets();
@@ -127,7 +127,7 @@ impl Workload {
         frames
     }
 
-    /// Returns the workload with the same packets whose entries use no groups and no meters.
+    /// Returns the workload with these packets whose entries use no groups and no meters.
     fn without_extras(self) -> Self {
         match self {
             Self::Gateway(_) => Self::Gateway(Extras::None),
@@ -161,7 +161,7 @@ impl Workload {
         }
     }
 
-    /// Returns its table of routes, if there is one.
+    /// Returns its table of routes, if any.
     pub fn route_table(self) -> Option<u8> {
         match self {
             Self::L3 => Some(0),
@@ -170,7 +170,7 @@ impl Workload {
         }
     }
 
-    /// A packet that takes [`PROBE_ROUTE`] in the table of routes.
+    /// Returns a packet that uses [`PROBE_ROUTE`] in the table of routes.
     pub(crate) fn probe(self) -> Option<Frame> {
         match self {
             Self::L3 => Some(packets::l3_probe()),

@@ -10,10 +10,10 @@ use std::hint::black_box;
 use std::time::Duration;
 use urtica_wire::PortNo;
 
-/// Room before a frame for the bytes that a pipeline may push.
+/// The space before a frame for bytes that a pipeline may push.
 const HEADROOM: usize = 64;
 
-/// The forwarding side; there is nothing to change.
+/// Creates the forwarding side; there are no entries to control.
 ///
 /// # Errors
 /// If the system has no memory for the buffers.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use urtica_switch::PortIo;
 use urtica_wire::PortNo;
 
-/// The forwarding side; there is nothing to change.
+/// Creates the forwarding side; there are no entries to control.
 ///
 /// # Errors
 /// If the system has no memory for the rings.

@@ -1,7 +1,8 @@
-//! The compiled pipeline alone: [`Reader::process`] on the measured core, while the control side has the pipeline to itself.
+//! The compiled pipeline alone: [`Reader::process`] on the measured core, while the control side owns the pipeline.
 //!
-//! There are no ports: a frame is copied into the burst, and its verdict counted. The two sides share no lock, but for frames
-//! that the compiled form leaves to the plain one, which is asked under the pipeline's lock as in a whole switch.
+//! There are no ports: a frame is copied into the burst, and its verdict counted. The two sides share no lock, except
+//! for frames that the compiled form leaves to the plain form, which runs under the pipeline's lock as in a whole
+//! switch.
 
 use super::shared::{Departures, Shared, empty, load, settle};
 use super::{Departure, Forwarder, Loading, Sent, Sides};
@@ -16,10 +17,10 @@ use urtica_pipeline::{
 };
 use urtica_wire::PortNo;
 
-/// Both sides of a pipeline with a case's entries.
+/// Creates both sides of a pipeline with a case's entries.
 ///
 /// # Errors
-/// A sentence where an entry is refused, or where the system has no memory for the compiled form.
+/// If an entry is refused, or the system has no memory for the compiled form.
 pub fn open(case: &Case, loading: Loading, backend: Backend) -> Result<Sides, Error> {
     let mut pipeline = empty(case);
     let compiled = match loading {
@@ -52,7 +53,7 @@ fn compile(pipeline: &mut Pipeline, backend: Backend) -> Result<Arc<Compiled>, E
         ..CompileConfig::default()
     };
     let compiled = pipeline.compile(config);
-    // Misses are counted and dropped, as where no controller asks for them.
+    // Misses are counted and dropped, as without a table-miss entry for a controller.
     compiled
         .inspect(|compiled| compiled.set_misses_punt(false))
         .map_err(Error::system("have the memory for the compiled form"))
@@ -87,9 +88,9 @@ impl Alone {
                 None => self.burst.push(PortNo(IN_PORT), frame.bytes()),
             };
             if !is_taken {
-                // Those before it go before it.
+                // Earlier frames are sent first.
                 self.finish_burst(now, outcome);
-                outcome.take_plainly();
+                outcome.count_plain();
                 let packet = Packet::new(PortNo(IN_PORT), frame.bytes());
                 self.pipeline.read().process(packet, now, outcome);
             }
@@ -111,7 +112,7 @@ impl Alone {
                 Verdict::Output(port) => outcome.send(port, frame.bytes()),
                 Verdict::Drop => {}
                 Verdict::Punt => {
-                    outcome.take_plainly();
+                    outcome.count_plain();
                     self.pipeline.read().resume(frame, now, outcome);
                 }
             }
@@ -124,8 +125,8 @@ impl Alone {
 trait Outcome: Sink {
     fn send(&mut self, port: PortNo, frame: &[u8]);
 
-    /// A frame takes the plain form.
-    fn take_plainly(&mut self);
+    /// Notes that a frame is processed by the plain form.
+    fn count_plain(&mut self);
 }
 
 impl Outcome for Sent {
@@ -134,7 +135,7 @@ impl Outcome for Sent {
         self.count(port);
     }
 
-    fn take_plainly(&mut self) {
+    fn count_plain(&mut self) {
         self.plain += 1;
     }
 }
@@ -144,5 +145,5 @@ impl Outcome for Departures {
         self.0.push((port, frame.to_vec()));
     }
 
-    fn take_plainly(&mut self) {}
+    fn count_plain(&mut self) {}
 }

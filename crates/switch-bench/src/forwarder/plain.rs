@@ -1,6 +1,6 @@
-//! The plain form: [`urtica_pipeline::Pipeline::process`], one packet after the other.
+//! The plain form: [`urtica_pipeline::Pipeline::process`], packet by packet.
 //!
-//! Both sides share the pipeline under a lock, which the forwarding side takes once for each burst.
+//! Both sides share the pipeline under a lock, which the forwarding side acquires once for each burst.
 
 use super::shared::{Departures, Shared, empty, load};
 use super::{Departure, Forwarder, Sent, Sides};
@@ -12,10 +12,10 @@ use std::time::Duration;
 use urtica_pipeline::{Packet, Sink};
 use urtica_wire::PortNo;
 
-/// Both sides of a pipeline with a case's entries.
+/// Creates both sides of a pipeline with a case's entries.
 ///
 /// # Errors
-/// A sentence where an entry is refused.
+/// If an entry is refused.
 pub fn open(case: &Case) -> Result<Sides, Error> {
     let mut pipeline = empty(case);
     load(case, &mut pipeline)?;

@@ -1,8 +1,8 @@
 //! Ports in memory, with a receive ring and a send ring each, as network cards and sockets have them.
 //!
-//! **What.** A frame that comes in is copied into a slot of the receive ring, and from there the switch takes it; a frame that the
-//! switch sends is copied into a slot of the send ring, and counted. Nobody takes it out: the slot is used again when the
-//! ring has come round.
+//! **What.** A received frame is copied into a slot of the receive ring, from which the switch reads it; a sent frame
+//! is copied into a slot of the send ring, and counted. It stays there until the ring wraps around and its slot is used
+//! again.
 //!
 //! **Cost.** Two copies of each frame, and the cache lines of both rings: 256 slots, of which short frames touch one line
 //! each. No device, no descriptor, no system call.
@@ -38,7 +38,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Creates this number of slots, each with room for `frame_size` bytes and for pushed ones.
+    /// Creates this number of slots, each with space for `frame_size` bytes and for pushed bytes.
     ///
     /// # Errors
     /// If the system has no memory for them.
@@ -46,7 +46,7 @@ impl Ring {
         let slot_size = frame_size.max(SLOT_SIZE).next_multiple_of(SLOT_SIZE) + SLOT_EXTRA;
         let memory = MmapMut::map_anon(slots * slot_size)
             .map_err(Error::system("have the memory for a ring"))?;
-        // A hint; where it is refused, small pages cost misses of the address cache and nothing else.
+        // A hint; if it is refused, small pages only cost TLB misses.
         let _ = memory.advise(Advice::HugePage);
         Ok(Self { memory, slot_size })
     }
@@ -62,11 +62,11 @@ impl Ring {
     }
 }
 
-/// Where frames come in: filled on one side, emptied by the port.
+/// The ring of received frames: filled on one side, emptied by the port.
 pub struct ReceiveRing {
     ring: Ring,
     lengths: [usize; SLOTS],
-    /// The first slot that has a frame in it, and how many have.
+    /// The first slot with a frame, and the number of slots with frames.
     first: usize,
     waiting: usize,
 }
@@ -139,7 +139,7 @@ impl Exits {
             PROBE_PORT => &self.probe,
             _ => &self.out,
         };
-        // One thread counts, another one may look.
+        // One thread counts, another may read.
         counter.store(counter.load(Relaxed).wrapping_add(1), Relaxed);
         if self.is_kept.load(Relaxed) {
             self.kept.lock().push((port_no, frame.to_vec()));
@@ -155,7 +155,7 @@ pub struct Rings {
 }
 
 impl Rings {
-    /// Rings for frames of so many bytes.
+    /// Creates rings for frames of `frame_size` bytes.
     ///
     /// # Errors
     /// If the system has no memory for them.
@@ -167,7 +167,7 @@ impl Rings {
         })
     }
 
-    /// The port with this number; frames come in by [`IN_PORT`] only.
+    /// Returns the port with this number; only [`IN_PORT`] receives frames.
     ///
     /// # Errors
     /// If the system has no memory for its ring.
@@ -185,7 +185,7 @@ impl Rings {
     }
 }
 
-/// One port.
+/// A port between two rings.
 pub struct RingPort {
     port_no: PortNo,
     name: String,
@@ -244,7 +244,7 @@ mod tests {
     use crate::replay::Cells;
 
     #[test]
-    fn frames_go_through_the_rings_in_order_however_often_they_come_round() {
+    fn frames_pass_the_rings_in_order_across_wraps() {
         let frames: Vec<Vec<u8>> = (0..100)
             .map(|number| vec![number; 60 + usize::from(number)])
             .collect();
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_other_than_the_first_receive_nothing_and_probes_are_told_apart() {
+    fn only_the_first_port_receives_and_probes_are_distinguished() {
         let rings = Rings::new(60).unwrap();
         let mut port = rings.port(PortNo(PROBE_PORT)).unwrap();
         assert_eq!(port.receive(BURST, &mut |_| {}).unwrap(), 0);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_ring_takes_no_more() {
+    fn a_full_ring_refuses_frames() {
         let cells = Arc::new(Cells::new(&[[1; 60]]).unwrap());
         let rings = Rings::new(cells.cell_size()).unwrap();
         let mut replay = Replay::new(&cells);

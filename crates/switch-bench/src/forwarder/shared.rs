@@ -29,7 +29,7 @@ pub fn port_identity(port_no: PortNo) -> (String, MacAddr) {
 /// Adds a case's entries to a pipeline.
 ///
 /// # Errors
-/// A sentence where one is refused.
+/// If an entry is refused.
 pub fn load(case: &Case, pipeline: &mut Pipeline) -> Result<(), Error> {
     Ok(case.entries.clone().add_to(pipeline)?)
 }
@@ -70,7 +70,7 @@ impl Control for Shared {
     fn flow_mod(&mut self, flow_mod: &FlowMod<'_>, now: Duration) -> Result<(), ErrorCode> {
         let mut pipeline = self.0.write();
         let outcome = pipeline.flow_mod(flow_mod, now, &mut Vec::new());
-        // As in the switch: others read while the compiled form follows.
+        // As in the switch, readers continue while the compiled form is updated.
         RwLockWriteGuard::downgrade(pipeline).follow();
         outcome
     }

@@ -1,13 +1,13 @@
 //! The whole switch: [`Switch`], between ports whose rings are in memory.
 //!
-//! **What.** What a switch does for a burst it does here: it asks each port, copies the frames that have come into a burst, takes
-//! them through its tables, looks up the ports that they leave by, copies them into send rings, counts, and flushes. A tenth
-//! of a second after the other it is told the time, and entries expire. Entries come from a controller over OpenFlow, in
-//! messages that are encoded, decoded and checked.
+//! **What.** Everything that a switch does for a burst: it polls each port, copies the received frames into a burst,
+//! processes them by its tables, looks up the ports to send by, copies them into send rings, counts, and flushes. Every
+//! tenth of a second it gets the time, and entries expire. A controller sends the entries over OpenFlow, in messages
+//! that are encoded, decoded and checked.
 //!
-//! **Threads.** One thread carries packets and changes entries, as in a switch without threads of its own for packets: what the
-//! control side sends waits in an inbox, as in a socket's buffer, until the burst under way is done. While flow mods are carried
-//! out, no packet is forwarded. What the switch refuses, the control side learns when it sends the next one.
+//! **Threads.** One thread forwards packets and changes entries, as in a switch without forwarding threads: the control
+//! side's messages wait in an inbox, as in a socket's buffer, until the current burst is done. While flow mods are
+//! carried out, no packet is forwarded. The control side learns of a refusal when it sends the next message.
 
 use super::rings::{Exits, Rings};
 use super::shared::matched;
@@ -25,16 +25,16 @@ use std::time::{Duration, Instant};
 use urtica_switch::{ConnectionId, Forwarding, Switch, SwitchConfig};
 use urtica_wire::{ErrorCode, FlowMod, FlowStatsRequest, Hello, Message, Version, split_frame};
 
-/// From how many bytes on the inbox takes no more: as many as a switch reads at once.
+/// The size at which the inbox is full: as many bytes as a switch reads at once.
 const INBOX_BYTES: usize = 64 << 10;
 
-/// How long the control side waits for room in the inbox, before it sees for itself whether anything is forwarded.
+/// The time for which the control side waits for space in the inbox, before it checks whether any thread forwards.
 const PATIENCE: Duration = Duration::from_millis(1);
 
-/// Both sides of a switch with a case's entries.
+/// Creates both sides of a switch with a case's entries.
 ///
 /// # Errors
-/// A sentence where an entry is refused, or the system has no memory for the rings.
+/// If an entry is refused, or the system has no memory for the rings.
 pub fn open(case: &Case, loading: Loading) -> Result<Sides, Error> {
     let rings = Rings::new(case.cells.cell_size())?;
     let mut whole = Whole::new(case, &rings, loading)?;
@@ -110,13 +110,13 @@ impl Whole {
         };
         let mut hello = Vec::new();
         Hello::write(&[Version::Of13], 0, &mut hello);
-        whole.hear(&hello, Duration::ZERO)?;
+        whole.receive(&hello, Duration::ZERO)?;
         Ok(whole)
     }
 
     fn load(&mut self, case: &Case, loading: Loading) -> Result<(), Error> {
         for message in case.entries.messages() {
-            self.say(&message, Duration::ZERO)?;
+            self.send(&message, Duration::ZERO)?;
             if let Some((_, code)) = self.refusals.pop() {
                 return Err(Error::refused(text_of(&message), code));
             }
@@ -130,16 +130,16 @@ impl Whole {
         Ok(())
     }
 
-    /// The controller sends a message; what the switch refuses is in `refusals` then.
-    fn say(&mut self, message: &Message, now: Duration) -> Result<(), Error> {
+    /// Sends a controller's message to the switch; its refusals are added to `refusals`.
+    fn send(&mut self, message: &Message, now: Duration) -> Result<(), Error> {
         let mut bytes = Vec::new();
         self.last_xid = self.last_xid.wrapping_add(1);
         message.encode(Version::Of13, self.last_xid, &mut bytes)?;
-        self.hear(&bytes, now)
+        self.receive(&bytes, now)
     }
 
-    /// The switch takes in bytes, and the controller reads what it answers.
-    fn hear(&mut self, bytes: &[u8], now: Duration) -> Result<(), Error> {
+    /// Passes bytes to the switch, and reads its replies as the controller.
+    fn receive(&mut self, bytes: &[u8], now: Duration) -> Result<(), Error> {
         self.switch.handle_input(self.connection, bytes, now)?;
         self.read_answers(now)
     }
@@ -160,14 +160,14 @@ impl Whole {
         }
         match replies.is_empty() {
             true => Ok(()),
-            false => self.hear(&replies, now),
+            false => self.receive(&replies, now),
         }
     }
 
     #[inline]
     fn poll(&mut self, now: Duration) {
         if now >= self.next_tick {
-            // A controller that is lost is no matter of packets: forwarding goes on.
+            // A lost controller does not affect packets: forwarding continues.
             let _ = self.tick(now);
         }
         self.read_inbox(now);
@@ -183,9 +183,9 @@ impl Whole {
 
     #[cold]
     fn hear_inbox(&mut self, now: Duration) {
-        let heard = self.hear(&self.inbox.take(), now);
+        let heard = self.receive(&self.inbox.take(), now);
         let refusals = std::mem::take(&mut self.refusals).into_iter();
-        // A connection that is lost carries nothing out.
+        // A lost connection carries out no flow mod.
         let lost = heard.err().map(|_| ErrorCode::BadRequestEperm);
         if let Some(code) = refusals.map(|(_, code)| code).chain(lost).last() {
             *self.inbox.refused.lock() = Some(code);
@@ -253,7 +253,7 @@ impl Control for ControlSide {
         while self.inbox.length.load(Relaxed) > INBOX_BYTES {
             yield_now();
             if sent.elapsed() > PATIENCE {
-                // Nobody forwards at the moment, or the burst is a slow one.
+                // No thread forwards at the moment, or the burst is slow.
                 if let Some(mut whole) = self.whole.try_lock() {
                     whole.read_inbox(now);
                 }
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_switch_refuses_is_told() {
+    fn refusals_of_the_switch_are_returned() {
         let (sides, mut replay) = sides(Loading::Together);
         let (mut forwarder, mut control) = (sides.forwarder, sides.control.unwrap());
         let absent = flow_mod(FlowModCommand::Add, "actions=group:7");
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_controller_that_answers_is_not_taken_for_dead() {
+    fn a_replying_controller_stays_connected() {
         let (sides, mut replay) = sides(Loading::OneByOne);
         let (mut forwarder, mut control) = (sides.forwarder, sides.control.unwrap());
         let mut now = SETTLED_AT;

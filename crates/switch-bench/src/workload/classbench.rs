@@ -1,16 +1,16 @@
 //! ClassBench's rule sets: twelve kinds, with 1,000, 10,000 or 100,000 rules on addresses, ports and protocol.
 //!
-//! **What.** Rules of the shape that published instances of these sets have, drawn from what was counted in those
-//! ([`Statistics`]): no rule is taken over. 100,000 rules have the shape of the sets with 10,000.
+//! **What.** Rules of the shape that published instances of these sets have, drawn from counts in those instances
+//! ([`Statistics`]): no rule is copied. 100,000 rules have the shape of the sets with 10,000.
 //!
 //! **How.** Each rule's protocol, classes of ports and lengths of prefixes are drawn together, as often as they were
-//! counted together. Its prefixes come from a [`Pool`] for each side, with as many distinct ones of each length, nested as
-//! often. Rules are ordered by scope, the narrowest first, so that none hides another one that lies inside it (the ClassBench
-//! paper's own order), and of those that match a packet the first wins.
+//! counted together. Its prefixes come from a [`Pool`] for each side, with as many distinct ones of each length, nested
+//! as often. Rules are ordered by scope, the narrowest first, so that no rule hides another inside it (the ClassBench
+//! paper's own order), and of the rules that match a packet the first wins.
 //!
-//! **As flow entries.** A port range is cut into prefixes, so that a rule may become several entries, which have its number as
-//! their cookie. OpenFlow looks at ports of TCP, UDP and SCTP only: a rule that names ports and another protocol gets TCP or
-//! UDP in its place, and one that names ports and no protocol both.
+//! **As flow entries.** A port range is cut into prefixes, so that a rule may become several entries, which have its
+//! number as their cookie. OpenFlow matches ports of TCP, UDP and SCTP only: a rule that names ports and another
+//! protocol gets TCP or UDP instead, and a rule that names ports and no protocol gets both.
 //!
 //! **Cost.** 10,000 rules take some 10 ms, 100,000 some 100 ms.
 
@@ -32,13 +32,13 @@ use std::str::FromStr;
 /// The first part of every generator's seed.
 const SEED: &str = "classbench 1";
 
-/// How often in a row a rule may be drawn that is there already, before the set is left smaller.
+/// Maximum number of consecutive draws of existing rules, after which the set stays smaller.
 const REPEATS_MAX: u32 = 10_000;
 
 /// The highest priority of an entry.
 const PRIORITY_MAX: u32 = 60_000;
 
-/// How many rules that do not overlap share a priority where there are more rules than priorities.
+/// Maximum number of rules without overlap that share a priority if there are more rules than priorities.
 const RULES_PER_PRIORITY: usize = 64;
 
 /// A kind of set, as their publishers named them: access lists, firewalls, and chains of IP filters.
@@ -46,7 +46,7 @@ const KINDS: [&str; 12] = [
     "acl1", "acl2", "acl3", "acl4", "acl5", "fw1", "fw2", "fw3", "fw4", "fw5", "ipc1", "ipc2",
 ];
 
-/// How many rules a set has.
+/// The number of rules of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Size {
     OneK,
@@ -114,7 +114,7 @@ pub struct RuleSet {
 }
 
 impl RuleSet {
-    /// Draws a set: the same rules on every machine.
+    /// Draws a set, with equal rules on every machine.
     pub fn new(set: ClassBench) -> Self {
         let statistics = Statistics::of(set.kind, set.size.counted());
         let random = PythonRandom::new(&format!("{SEED}/{set}"));
@@ -142,8 +142,8 @@ impl RuleSet {
         random.choice(&self.rules).packet(random)
     }
 
-    /// A priority for each rule, from the highest down. While there are enough, each rule has its own; else rules in a row
-    /// share one as long as no packet matches two of them.
+    /// Returns a priority for each rule, from the highest down. If there are enough, each rule has its own; otherwise
+    /// consecutive rules share one while no packet matches two of them.
     fn priorities(&self) -> Vec<u32> {
         let together = match self.rules.len() as u32 <= PRIORITY_MAX {
             true => 1,
@@ -166,12 +166,13 @@ impl RuleSet {
 struct Draw {
     random: PythonRandom,
     shapes: Weighted<Shape>,
-    /// The chances, in 1,000, that a rule has a shape that is not among the most common ones, and what that is made of.
+    /// The probability, in 1,000, that a rule has a shape other than the most common ones, and the parts of such a
+    /// shape.
     rare_permille: u32,
     src: Pool,
     dst: Pool,
     exact: Weighted<u16>,
-    /// The chances, in 1,000, that a single port is one of the most common ones.
+    /// The probability, in 1,000, that a single port is one of the most common ones.
     exact_permille: u32,
     ranges: Weighted<(u16, u16)>,
 }
@@ -193,7 +194,7 @@ impl Draw {
         }
     }
 
-    /// So many different rules, fewer where there are no more of these shapes.
+    /// Draws `count` different rules, or fewer if these shapes are used up.
     fn rules(&mut self, count: u32) -> Vec<Rule> {
         let mut seen = HashSet::with_capacity(count as usize);
         let (mut rules, mut repeats) = (Vec::with_capacity(count as usize), 0);
@@ -222,7 +223,7 @@ impl Draw {
         }
     }
 
-    /// One that was counted, or one put together of parts that were.
+    /// Draws a counted shape, or a combination of counted parts.
     fn shape(&mut self) -> Shape {
         let shape = self.shapes.draw(&mut self.random);
         if self.random.below(1000) >= self.rare_permille {

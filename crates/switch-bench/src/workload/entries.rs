@@ -63,7 +63,7 @@ impl Extras {
     }
 }
 
-/// One entry for each of the first `count` hosts.
+/// Returns an entry for each of the first `count` hosts.
 pub fn l2(count: u32) -> Vec<String> {
     let entry = |host| {
         format!(
@@ -74,7 +74,7 @@ pub fn l2(count: u32) -> Vec<String> {
     (0..count).map(entry).collect()
 }
 
-/// One entry for each route.
+/// Returns an entry for each route.
 pub fn l3() -> Vec<String> {
     routes()
         .into_iter()

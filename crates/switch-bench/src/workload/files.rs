@@ -1,4 +1,4 @@
-//! Workloads as files, so that any other switch can be given the same.
+//! Workloads as files, for measurements of other switches.
 
 use super::{FRAME_SIZE, Trace, Workload};
 use std::borrow::Cow;
@@ -11,7 +11,7 @@ use pcap_file::{DataLink, Endianness, PcapError, TsResolution};
 /// Writes the flow entries of a workload, one per line, as `ovs-ofctl -O OpenFlow13 add-flows` reads them.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write_flows(workload: Workload, mut out: impl Write) -> io::Result<()> {
     for entry in workload.entries() {
         writeln!(out, "{entry}")?;
@@ -19,17 +19,17 @@ pub fn write_flows(workload: Workload, mut out: impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes the packets of a trace of `flows` flows as a capture, in the order in which they are replayed, all at time 0.
+/// Writes the packets of a trace of `flows` flows as a capture, in the order of the replay, all at time 0.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write_pcap(
     workload: Workload,
     flows: u32,
     trace: Trace,
     mut out: impl Write,
 ) -> io::Result<()> {
-    // The byte order is fixed, so that the file is the same on every machine.
+    // The byte order is fixed, so that the file is equal on every machine.
     let header = PcapHeader {
         version_major: 2,
         version_minor: 4,
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_the_same_on_every_machine() {
+    fn files_are_equal_on_every_machine() {
         let mut lines = Vec::new();
         for workload in Workload::ALL {
             let mut content = Vec::new();

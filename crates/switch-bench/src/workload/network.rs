@@ -1,14 +1,14 @@
-//! The network that a gateway's and a service's entries and packets are of: how many of what, and their addresses.
+//! The network of a gateway's and a service's entries and packets: numbers of its parts, and their addresses.
 
 use urtica_wire::MacAddr;
 
-/// How many customer edges there are, one VLAN each.
+/// The number of customer edges, with one VLAN each.
 pub const EDGES: u32 = 10;
 
-/// How many users each has.
+/// The number of users of each edge.
 pub const USERS: u32 = 20;
 
-/// How many services there are.
+/// The number of services.
 pub const SERVICES: u32 = 100;
 
 /// The number of subscribers of the mobile gateway.
@@ -17,7 +17,7 @@ pub const SUBSCRIBERS: u32 = 500;
 /// The number of base stations of the mobile gateway.
 pub const STATIONS: u32 = 20;
 
-/// The UDP port that a subscriber's dedicated bearer carries; everything else takes the default bearer.
+/// The UDP port that a subscriber's dedicated bearer carries; all other packets use the default bearer.
 pub const BEARER_PORT: u16 = 5004;
 
 /// 198.51.0.0: service s is 198.51.0.s.

@@ -12,10 +12,10 @@ use urtica_wire::MacAddr;
 /// The length of every frame in bytes.
 pub const FRAME_SIZE: usize = 60;
 
-/// One frame.
+/// A frame.
 pub type Frame = [u8; FRAME_SIZE];
 
-/// The Ethernet addresses of packets that are routed: of the gateway, and of whoever sends them.
+/// The Ethernet addresses of routed packets: the gateway's, and the senders'.
 const GATEWAY_MAC: MacAddr = MacAddr::new([2, 0, 0, 0, 0, 1]);
 const SENDER_MAC: MacAddr = MacAddr::new([2, 0, 0, 0, 0, 2]);
 
@@ -27,7 +27,7 @@ const IPV4_SIZE: usize = 20;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Flow i goes to host i modulo `hosts`.
+/// Sends flow i to host i modulo `hosts`.
 pub fn l2(hosts: u32) -> impl FnMut(&mut PythonRandom) -> Frame {
     let mut flow = 0;
     move |random| {
@@ -132,7 +132,7 @@ pub fn with_header(header: &Header) -> Frame {
     packet.frame()
 }
 
-/// A packet of `l3` that takes [`PROBE_ROUTE`].
+/// Returns a packet of `l3` that uses [`PROBE_ROUTE`].
 pub fn l3_probe() -> Frame {
     let packet = Packet {
         ipv4_src: USER_NET + 1,
@@ -142,7 +142,7 @@ pub fn l3_probe() -> Frame {
     packet.frame()
 }
 
-/// A packet of `gateway` that takes [`PROBE_ROUTE`].
+/// Returns a packet of `gateway` that uses [`PROBE_ROUTE`].
 pub fn gateway_probe() -> Frame {
     let packet = Packet {
         vlan_vid: Some(1),
@@ -164,7 +164,7 @@ struct Packet {
     vlan_vid: Option<u16>,
     ipv4_src: u32,
     ipv4_dst: u32,
-    /// TCP, which is an ACK, UDP, or what has no ports and is left zero.
+    /// TCP, with an ACK, UDP, or a protocol without ports, with a payload of zeros.
     protocol: u8,
     src_port: u16,
     dst_port: u16,
@@ -201,7 +201,7 @@ impl Packet {
         match self.protocol {
             // Sequence numbers 0, no options, ACK, window 1024. The checksum is left 0.
             TCP => bytes.extend([0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0x10, 0x04, 0x00]),
-            // A checksum of 0 means that there is none.
+            // A checksum of 0 means no checksum.
             UDP => bytes.extend(((total_length - IPV4_SIZE) as u16).to_be_bytes()),
             _ => {}
         }
@@ -224,7 +224,7 @@ impl Packet {
     }
 }
 
-/// RFC 1071's checksum of a header whose own field for it is 0.
+/// Returns RFC 1071's checksum of a header with 0 in the checksum field.
 fn internet_checksum(header: &[u8; IPV4_SIZE]) -> u16 {
     let sum: u32 = header
         .chunks_exact(2)

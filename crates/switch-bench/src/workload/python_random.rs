@@ -1,8 +1,8 @@
-//! Python's `random.Random`, as far as workloads are drawn from it: the same numbers from the same seed.
+//! The parts of Python's `random.Random` that workloads use, with equal numbers for equal seeds.
 //!
 //! The generator (MT19937) and the hash of its seed are crates; the rules that make seeds of text and draws of 32-bit
-//! numbers are those of CPython 3.2 and later (`Lib/random.py`, `Modules/_randommodule.c`), where they are called
-//! `seed` version 2, `getrandbits`, `_randbelow_with_getrandbits`, `randint`, `choice` and `shuffle`.
+//! numbers are from CPython 3.2 and later (`Lib/random.py`, `Modules/_randommodule.c`), which calls them `seed` version
+//! 2, `getrandbits`, `_randbelow_with_getrandbits`, `randint`, `choice` and `shuffle`.
 
 use rand_mt::Mt;
 use sha2::{Digest, Sha512};
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// The numbers that `python3` draws for each seed, by the same calls in the same order as [`draws`].
+    /// Prints the numbers that `python3` draws for each seed, by the calls of [`draws`] in their order.
     const PROGRAM: &str = "
 import random, sys
 for seed in sys.argv[1:]:

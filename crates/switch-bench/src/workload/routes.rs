@@ -5,7 +5,7 @@ use super::python_random::PythonRandom;
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
 
-/// How many there are.
+/// The number of routes.
 const ROUTES: usize = 10_000;
 
 /// The number of next hops they lead to.
@@ -26,20 +26,19 @@ const LENGTH_PERCENTS: [(u8, usize); 11] = [
     (14, 1),
 ];
 
-/// A route beside those, for packets that tell when a change to it takes effect: outside the addresses that they lie
-/// in.
+/// An additional route outside the addresses of the others, for packets that show when a change to it takes effect.
 pub const PROBE_ROUTE: Route = Route {
     prefix: 0xdfff_ff01,
     length: 32,
     next_hop: 0,
 };
 
-/// Where the packets of a prefix go.
+/// A route for the packets of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The first address.
     pub prefix: u32,
-    /// How many of its bits count, 1 to 32.
+    /// The prefix length, 1 to 32.
     pub length: u8,
     /// The last byte of the next hop's Ethernet address.
     pub next_hop: u8,
@@ -87,7 +86,7 @@ pub fn routes() -> Vec<Route> {
     routes
 }
 
-/// The routes in the order in which updates take them away and add them back.
+/// Returns the routes in the order in which updates delete them and add them back.
 pub fn route_updates() -> Vec<Route> {
     let mut routes = routes();
     PythonRandom::new(&format!("{SEED}/updates")).shuffle(&mut routes);
@@ -99,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_route_holds_the_probes_address() {
+    fn no_route_contains_the_probes_address() {
         let routes = routes();
         assert_eq!(routes.len(), ROUTES);
         assert!(routes.iter().all(|route| {
@@ -109,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn updates_take_each_route_once() {
+    fn updates_contain_each_route_once() {
         let (mut all, mut updates) = (routes(), route_updates());
         assert_ne!(all, updates);
         all.sort_by_key(|route| (route.prefix, route.length));

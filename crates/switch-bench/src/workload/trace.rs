@@ -1,4 +1,4 @@
-//! How often each flow's packet comes.
+//! Distributions of packets over flows.
 
 use super::python_random::PythonRandom;
 use super::weighted::Weighted;
@@ -7,7 +7,7 @@ use super::{Frame, SEED};
 /// The weight of the most frequent flow. All weights together stay below 2^32 for as many flows as there may be.
 const WEIGHT_MAX: u32 = 1 << 27;
 
-/// How packets are drawn from the flows.
+/// A distribution of packets over flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "args", derive(clap::ValueEnum))]
 #[non_exhaustive]
@@ -20,7 +20,7 @@ pub enum Trace {
 }
 
 impl Trace {
-    /// Draws as many packets as there are flows.
+    /// Draws as many packets as `flows` contains.
     pub(crate) fn of(self, flows: Vec<Frame>) -> Vec<Frame> {
         match self {
             Self::Uniform => flows,
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nth_flow_comes_an_nth_as_often() {
+    fn the_nth_flow_is_an_nth_as_frequent() {
         let flows: Vec<Frame> = (0..10_000u16)
             .map(|number| {
                 let mut frame = [0; 60];

@@ -2,7 +2,7 @@
 
 use super::python_random::PythonRandom;
 
-/// Things of which each is drawn as often as its weight says.
+/// Things that are drawn in proportion to their weights.
 #[derive(Clone, Debug)]
 pub struct Weighted<T> {
     items: Vec<T>,
@@ -27,10 +27,10 @@ impl<T: Copy> Weighted<T> {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// One of them.
+    /// Draws a thing.
     ///
     /// # Panics
-    /// Where there is none.
+    /// If there are no things.
     pub fn draw(&self, random: &mut PythonRandom) -> T {
         let drawn = random.below(self.total());
         self.items[self.ends.partition_point(|&end| end <= drawn)]

@@ -8,10 +8,10 @@ use std::collections::HashSet;
 /// The longest prefix.
 const LENGTH_MAX: u8 = 32;
 
-/// Prefixes shorter than this are as many in large sets as in small ones.
+/// The number of prefixes shorter than this is independent of the set's size.
 const SCALED_FROM: u8 = 8;
 
-/// How often a prefix is drawn anew that is there already, or that lies where it should not.
+/// The number of draws of a prefix that is new, and inside or outside of others as required.
 const ATTEMPTS: u32 = 64;
 
 /// Distinct prefixes by length.
@@ -19,17 +19,17 @@ pub struct Pool {
     by_length: Vec<Shelf>,
 }
 
-/// Those of one length.
+/// The prefixes of one length.
 #[derive(Clone, Debug, Default)]
 struct Shelf {
     prefixes: Vec<Prefix>,
-    /// How many of them have been drawn.
+    /// The number of draws so far.
     drawn: usize,
 }
 
 impl Pool {
-    /// With `scale` times as many prefixes of each length as were counted, as far as there are so many, but for the shortest.
-    /// As large a share lies inside others.
+    /// Creates a pool with `scale` times the counted prefixes of each length, if so many exist; short lengths are not
+    /// scaled. The counted share lies inside others.
     pub fn new(counts: &PrefixCounts, scale: f64, random: &mut PythonRandom) -> Self {
         let scaled = |&(length, count): &(u8, u32)| {
             let scale = if length < SCALED_FROM { 1.0 } else { scale };
@@ -49,7 +49,7 @@ impl Pool {
         Self { by_length }
     }
 
-    /// A prefix of this length: each once, and then any of them.
+    /// Draws a prefix of this length: first each once, then at random.
     pub fn draw(&mut self, length: u8, random: &mut PythonRandom) -> Prefix {
         let shelf = &mut self.by_length[usize::from(length)];
         let next = shelf.prefixes.get(shelf.drawn).copied();
@@ -65,7 +65,7 @@ impl Pool {
 /// A pool while it is filled, from the shortest prefixes on.
 #[derive(Default)]
 struct Filling {
-    /// How many are still to lie outside of all others.
+    /// The number of remaining prefixes that must be outside of all others.
     outside: u64,
     /// All so far of at least one bit.
     made: Vec<Prefix>,
@@ -73,7 +73,7 @@ struct Filling {
 }
 
 impl Filling {
-    /// So many prefixes of one length, perhaps fewer where most of them are taken.
+    /// Draws `count` prefixes of one length, or fewer if most are already used.
     fn fill(&mut self, length: u8, count: u64, random: &mut PythonRandom) -> Vec<Prefix> {
         let mut prefixes = Vec::new();
         let parents = self.made.len();
@@ -84,7 +84,7 @@ impl Filling {
                 true => self.outside_of_all(length, random),
                 false => self.inside_another(parents, length, random),
             });
-            // Where there is no room inside or outside, anywhere will do.
+            // If no prefix is left inside or outside, any unused one is accepted.
             let mut attempts = 0..ATTEMPTS;
             let found = found
                 .or_else(|| attempts.find_map(|_| self.unseen(Prefix::random(length, random))));

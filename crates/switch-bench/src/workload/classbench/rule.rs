@@ -1,4 +1,4 @@
-//! One rule, a packet's header that it may match, and the flow entries that it becomes.
+//! A rule, a packet's header that it may match, and its flow entries.
 
 use super::PythonRandom;
 use crate::workload::OUT_PORT;
@@ -32,7 +32,7 @@ impl Prefix {
         }
     }
 
-    /// One of this length that lies inside it.
+    /// Draws a prefix of this length inside it.
     pub fn lengthened(self, length: u8, random: &mut PythonRandom) -> Self {
         let address = self.address | random.bits(32) & !mask(self.length);
         Self {
@@ -50,7 +50,7 @@ impl Prefix {
         (self.address ^ other.address) & shorter == 0
     }
 
-    /// `FIELD=ADDRESS/LENGTH`, or nothing where every address is in it.
+    /// Returns `FIELD=ADDRESS/LENGTH`; `None` if it contains every address.
     fn field(self, name: &str) -> Option<String> {
         let address = Ipv4Addr::from(self.address);
         match self.length {
@@ -90,12 +90,13 @@ impl PortRange {
         self.low <= other.high && other.low <= self.high
     }
 
-    /// How many ports it has.
+    /// Returns the number of its ports.
     fn width(self) -> u32 {
         u32::from(self.high - self.low) + 1
     }
 
-    /// The fewest values with masks that say the same: from the lowest port on, the largest aligned block that fits.
+    /// Returns the fewest masked values that cover exactly this range: from the lowest port on, the largest aligned
+    /// block that fits.
     pub fn prefixes(self) -> Vec<(u16, u16)> {
         let (mut next, end) = (u32::from(self.low), u32::from(self.high) + 1);
         let mut prefixes = Vec::new();
@@ -113,7 +114,7 @@ impl PortRange {
         prefixes
     }
 
-    /// `FIELD=PORT/MASK` for each of its prefixes, or nothing where it has every port.
+    /// Returns `FIELD=PORT/MASK` for each of its prefixes; `None` if it contains every port.
     fn fields(self, name: &str) -> Vec<Option<String>> {
         let field = |(port, mask): (u16, u16)| match mask {
             0 => None,
@@ -124,17 +125,17 @@ impl PortRange {
     }
 }
 
-/// Which protocols a rule matches.
+/// The protocols that a rule matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Protocols {
     Any,
-    /// Any that has ports, as far as OpenFlow 1.0 and 1.3 have fields for those.
+    /// Any protocol with ports for which OpenFlow 1.0 and 1.3 have fields.
     TcpAndUdp,
     One(u8),
 }
 
 impl Protocols {
-    /// What is nearest to a published rule's, given whether that names ports.
+    /// Returns the protocols nearest to a published rule's. `has_ports` if it names ports.
     pub fn of(protocol: Option<u8>, has_ports: bool) -> Self {
         match (protocol, has_ports) {
             (None, false) => Self::Any,
@@ -174,7 +175,7 @@ impl Protocols {
         }
     }
 
-    /// One of them, of those with ports where all are possible.
+    /// Draws one of them; if all are possible, a protocol with ports.
     fn draw(self, random: &mut PythonRandom) -> u8 {
         match self {
             Self::One(protocol) => protocol,
@@ -183,7 +184,7 @@ impl Protocols {
     }
 }
 
-/// The fields of a packet that rules match. Both ports are 0 if the protocol has none.
+/// The fields of a packet that rules match. Both ports are 0 for a protocol without ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Header {
     pub ipv4_src: u32,
@@ -217,7 +218,7 @@ impl Header {
     }
 }
 
-/// One rule.
+/// A rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rule {
     pub src: Prefix,
@@ -228,7 +229,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Whether a packet is in it.
+    /// Returns `true` if the rule matches a packet.
     pub fn matches(&self, header: &Header) -> bool {
         self.src.contains(header.ipv4_src)
             && self.dst.contains(header.ipv4_dst)
@@ -237,7 +238,7 @@ impl Rule {
             && self.protocols.contains(header.protocol)
     }
 
-    /// Whether there is a packet that is in both.
+    /// Returns `true` if a packet can match both rules.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.src.overlaps(other.src)
             && self.dst.overlaps(other.dst)
@@ -246,7 +247,7 @@ impl Rule {
             && self.protocols.overlaps(other.protocols)
     }
 
-    /// The binary logarithm of how many headers it matches.
+    /// Returns the binary logarithm of the number of headers that it matches.
     pub fn scope(&self) -> f64 {
         let addresses = 64 - u32::from(self.src.length) - u32::from(self.dst.length);
         let ports = [self.src_ports, self.dst_ports].map(|ports| f64::from(ports.width()).log2());

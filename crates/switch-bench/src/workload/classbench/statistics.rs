@@ -3,7 +3,7 @@
 /// The table; its head names the columns.
 const TABLE: &str = include_str!("statistics.txt");
 
-/// How a rule looks at ports.
+/// The class of a rule's range of ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PortClass {
     /// Not at all.
@@ -12,7 +12,7 @@ pub enum PortClass {
     High,
     /// 0 to 1023.
     Low,
-    /// One port.
+    /// A single port.
     Exact,
     /// Any other range.
     Range,
@@ -28,21 +28,21 @@ pub struct Shape {
     pub dst_length: u8,
 }
 
-/// One side's prefixes.
+/// The counts of one side's prefixes.
 #[derive(Clone, Debug, Default)]
 pub struct PrefixCounts {
-    /// The share of distinct ones that lie inside another one of at least one bit.
+    /// The share of distinct prefixes that lie inside another of at least one bit.
     pub inside: f64,
-    /// How many distinct ones there are of each length, shortest first.
+    /// The number of distinct prefixes of each length, shortest first.
     pub by_length: Vec<(u8, u32)>,
 }
 
 /// The statistics of one set.
 #[derive(Clone, Debug, Default)]
 pub struct Statistics {
-    /// How many rules it has.
+    /// The number of rules.
     pub rules: u32,
-    /// How many different sets of masks, with port ranges as prefixes.
+    /// The number of different sets of masks, with port ranges as prefixes.
     #[cfg_attr(
         not(test),
         expect(dead_code, reason = "what tests compare a drawn set with")
@@ -59,10 +59,10 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Of the instance of this kind and size.
+    /// Returns the statistics of the instance of this kind and size.
     ///
     /// # Panics
-    /// Where the table has none, or has a line that it should not have: tests read all of it.
+    /// If the table lacks it, or has an invalid line: tests read the whole table.
     pub fn of(kind: &str, size: &str) -> Self {
         let begins = |line: &&str| line.starts_with(&format!("set {kind} {size} "));
         let mut lines = TABLE.lines().skip_while(|line| !begins(line));
@@ -91,7 +91,7 @@ impl Statistics {
         }
     }
 
-    /// How many of 1,000 single ports are among the most common ones.
+    /// Returns the share of single ports, in 1,000, that are among the most common ones.
     pub fn exact_permille(&self) -> u32 {
         let of_shape = |shape: &Shape| {
             u32::from(shape.src_ports == PortClass::Exact)

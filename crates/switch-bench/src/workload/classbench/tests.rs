@@ -24,7 +24,7 @@ fn counted() -> impl Iterator<Item = (ClassBench, Statistics, RuleSet)> {
     })
 }
 
-/// How often each thing comes, in parts of 1.
+/// Returns the share of each thing, in parts of 1.
 fn shares<T: std::hash::Hash + Eq>(things: impl Iterator<Item = (T, u32)>) -> HashMap<T, f64> {
     let mut counts = HashMap::new();
     let mut all = 0;
@@ -36,7 +36,7 @@ fn shares<T: std::hash::Hash + Eq>(things: impl Iterator<Item = (T, u32)>) -> Ha
     counts.into_iter().map(share).collect()
 }
 
-/// Half of the sum of the differences: 0 where both are the same, 1 where they have nothing in common.
+/// Returns half of the sum of the differences: 0 for equal shares, 1 for disjoint ones.
 fn distance<T: std::hash::Hash + Eq>(one: &HashMap<T, f64>, other: &HashMap<T, f64>) -> f64 {
     let things: HashSet<_> = one.keys().chain(other.keys()).collect();
     let share = |shares: &HashMap<T, f64>, thing| shares.get(thing).copied().unwrap_or(0.0);
@@ -57,7 +57,7 @@ fn class(ports: PortRange) -> PortClass {
 }
 
 #[test]
-fn every_set_has_its_rules_and_all_are_different() {
+fn every_set_has_its_number_of_different_rules() {
     for kind in KINDS {
         for size in [Size::OneK, Size::TenK] {
             let set = ClassBench { kind, size };
@@ -69,7 +69,7 @@ fn every_set_has_its_rules_and_all_are_different() {
 }
 
 #[test]
-fn a_set_is_the_same_each_time_and_others_are_others() {
+fn sets_are_reproducible_and_differ_from_each_other() {
     let one = RuleSet::new(set("acl1-1k"));
     assert_eq!(one.rules, RuleSet::new(set("acl1-1k")).rules);
     assert_ne!(one.rules, RuleSet::new(set("acl2-1k")).rules);
@@ -81,7 +81,7 @@ fn a_set_is_the_same_each_time_and_others_are_others() {
 }
 
 #[test]
-fn lengths_and_classes_of_ports_are_as_often_together_as_was_counted() {
+fn lengths_and_port_classes_are_distributed_as_counted() {
     for (set, statistics, rules) in counted() {
         let joint = statistics.joint.iter();
         let counted_lengths = shares(
@@ -106,7 +106,7 @@ fn lengths_and_classes_of_ports_are_as_often_together_as_was_counted() {
 }
 
 #[test]
-fn there_are_about_as_many_mask_sets_as_was_counted() {
+fn sets_have_about_as_many_masks_as_counted() {
     for (set, statistics, rules) in counted() {
         let masks = |ports: PortRange| ports.prefixes().into_iter().map(|(_, mask)| mask);
         let mask_sets: HashSet<_> = rules
@@ -129,7 +129,7 @@ fn there_are_about_as_many_mask_sets_as_was_counted() {
 }
 
 #[test]
-fn prefixes_are_as_many_and_as_nested_as_was_counted() {
+fn prefixes_are_as_many_and_as_nested_as_counted() {
     for (set, statistics, rules) in counted() {
         let scale = f64::from(set.size.rules()) / f64::from(statistics.rules);
         type Side = fn(&Rule) -> Prefix;
@@ -208,7 +208,7 @@ fn priorities_are_enough_for_a_hundred_thousand_rules() {
 
 #[test]
 #[ignore = "takes long: make nightly"]
-fn every_entry_is_read_as_what_it_was_written_for() {
+fn every_entry_parses_to_its_rule() {
     for name in ["acl1-1k", "fw2-1k", "fw4-1k", "ipc1-1k"] {
         let rules = RuleSet::new(set(name));
         let mut random = PythonRandom::new("entries");
@@ -239,7 +239,7 @@ fn every_entry_is_read_as_what_it_was_written_for() {
 }
 
 #[test]
-fn each_rule_gets_as_many_packets_as_any_other() {
+fn all_rules_get_equal_numbers_of_packets() {
     let rules = RuleSet::new(set("ipc2-1k"));
     let mut random = PythonRandom::new("packets");
     let mut drawn = vec![0; rules.rules.len()];
@@ -249,7 +249,7 @@ fn each_rule_gets_as_many_packets_as_any_other() {
             drawn[number] += u32::from(rule.matches(&header));
         }
     }
-    // Wide rules match packets of others beside their own 30.
+    // Wide rules match packets of other rules besides their own 30.
     assert!(drawn.iter().all(|&count| count > 5), "{drawn:?}");
 }
 
@@ -274,7 +274,7 @@ proptest! {
     }
 
     #[test]
-    fn rules_overlap_where_a_packet_is_in_both(seed in 0..1000u32) {
+    fn rules_overlap_if_a_packet_matches_both(seed in 0..1000u32) {
         let mut random = PythonRandom::new(&seed.to_string());
         let rules = RuleSet { rules: Draw::new(&Statistics::of("fw1", "1k"), 100, PythonRandom::new(&seed.to_string())).rules(30) };
         let header = rules.packet(&mut random);
