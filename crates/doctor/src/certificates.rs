@@ -95,7 +95,7 @@ fn unreadable(config: &TlsConfig, what: &str, path: &Path) -> Option<Finding> {
     })
 }
 
-/// Whoever can read the key can be the controller. A group may, such as that of the service.
+/// Finds a key that others can read, and so impersonate the controller. A group may read it, such as the service's.
 fn open_key(key: &Path) -> Option<Finding> {
     let mode = std::fs::metadata(key).ok()?.permissions().mode();
     if mode & 0o007 == 0 {
@@ -111,7 +111,7 @@ fn open_key(key: &Path) -> Option<Finding> {
     Some(Finding::warning("key-readable-by-others", sentence).command(command))
 }
 
-/// The other CA of ovs-pki, which is easily taken for the right one.
+/// Finds the other CA of ovs-pki, which is easily confused with the right one.
 fn own_authority(plan: &Plan, config: &TlsConfig) -> Option<Finding> {
     let folder = config.ca_cert.parent()?;
     let right = folder.parent()?.join("switchca/cacert.pem");

@@ -4,7 +4,7 @@ use crate::program::is_installed;
 use crate::{Facts, Finding};
 use std::time::{Duration, SystemTime};
 
-/// The beginning of 2026, in seconds of Unix time: this program is younger.
+/// The start of 2026, in seconds of Unix time: this program is newer.
 const BEFORE_THIS_PROGRAM: u64 = 1_767_225_600;
 
 pub fn look(facts: &Facts) -> Vec<Finding> {
@@ -48,7 +48,7 @@ fn command_to_synchronise() -> &'static str {
 
 /// Returns the result of `adjtimex(2)`, which changes nothing if no field is marked to be set.
 fn is_synchronised() -> Option<bool> {
-    // SAFETY: the structure consists of numbers, for which zero is a value; the call writes nothing but it.
+    // SAFETY: the structure consists of numbers, for which zero is valid; the call writes only to it.
     let (state, asked) = unsafe {
         let mut asked: libc::timex = std::mem::zeroed();
         (libc::adjtimex(&mut asked), asked)

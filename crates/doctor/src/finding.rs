@@ -29,13 +29,13 @@ impl Severity {
     }
 }
 
-/// One thing that was found.
+/// The result of a check: a problem, or its absence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Finding {
     /// Its name in the table of findings, stable between versions.
     pub name: &'static str,
-    /// How much it matters.
+    /// Its severity.
     pub severity: Severity,
     /// The message: the problem and its effect.
     pub sentence: String,
@@ -90,7 +90,7 @@ fn printable(text: &str) -> String {
     text.chars().map(clean).collect()
 }
 
-/// A sentence that begins with a capital letter.
+/// Returns a sentence with an initial capital letter.
 pub fn capital(sentence: &str) -> String {
     let mut chars = sentence.chars();
     let first = chars.next().map(|first| first.to_ascii_uppercase());
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_cannot_become_commands_or_disturb_a_terminal() {
+    fn names_cannot_become_commands_or_control_a_terminal() {
         assert_eq!(quoted("br0"), "br0");
         assert_eq!(quoted("/etc/a b.pem"), "'/etc/a b.pem'");
         assert_eq!(quoted("x;rm -rf '"), r"'x;rm -rf '\'''");

@@ -1,8 +1,8 @@
 //! Checks of the firewall: a connection through a copy of each of its tables.
 //!
-//! **How.** The kernel itself judges, in two network namespaces that nobody else sees (`copy.rs`): one has the machine's
-//! interfaces and addresses, and one table; from the other a switch connects. So sets, jumps, policies and the replies count
-//! as on the machine, whose own rules and interfaces stay as they are. The commands that are shown have been tried there, too.
+//! **How.** The kernel itself judges, in two private network namespaces (`copy.rs`): one has the machine's interfaces
+//! and addresses, and one table; from the other a switch connects. So sets, jumps, policies and replies count as on the
+//! machine. The machine's own rules and interfaces stay unchanged. The suggested commands are tried there, too.
 
 mod copy;
 mod interfaces;

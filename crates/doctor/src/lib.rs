@@ -1,11 +1,11 @@
-//! Checks of a machine for what keeps switches and their controller apart.
+//! Checks of a machine for problems between switches and their controller.
 //!
-//! **What.** Each check is a file, and a function from the [`Plan`], which is what the user is going to run, to [`Finding`]s:
-//! a sentence, and the commands that fix it.
+//! **What.** Each check is a file, and a function from the [`Plan`], which the user is going to run, to [`Finding`]s: a
+//! message, and the commands that fix the problem.
 //!
-//! **How.** It reads, and changes nothing: `/proc`, `/sys` and files; it queries `ovs-vsctl`, `nft` and `iptables`, binds
-//! addresses for a moment without listening, and loads the kernel's programs for a moment. What it may not see without root
-//! it reports, with the command that shows it.
+//! **How.** It reads, and changes nothing: `/proc`, `/sys` and files; it queries `ovs-vsctl`, `nft` and `iptables`,
+//! binds addresses for a moment without listening, and loads the kernel's programs for a moment. Checks that need root
+//! are reported, with a command that shows the result.
 //!
 //! **Features.** `tls` (off by default): the check of certificates. `args` (off by default): [`Check`] as the value of an
 //! option, by `clap`.
@@ -41,7 +41,7 @@ use program::NoAnswer;
 use serde::Serialize;
 use std::fmt;
 
-/// A check. Those on which others depend come first.
+/// A check. Checks that others depend on are first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "args", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
@@ -77,7 +77,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Reads the machine's state. Configuration files are the caller's; `configuration` has what is wrong in them.
+    /// Reads the machine's state. The caller reads configuration files; `configuration` has their errors.
     pub fn read(plan: Plan, configuration: Vec<Finding>) -> Self {
         Self {
             plan,

@@ -31,7 +31,7 @@ pub fn look(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// The devices that are to be our switch's ports.
+/// Checks the devices for our switch's ports.
 fn devices(names: &[String]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut ports = Vec::new();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn names_do_not_lead_out_of_the_folder() {
+    fn names_cannot_leave_the_folder() {
         for name in ["", "..", "../../kernel", "lo/../lo"] {
             assert_eq!(mtu_of(name), None, "{name}");
         }

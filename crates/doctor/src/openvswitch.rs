@@ -12,7 +12,7 @@ use crate::program::NoAnswer;
 use crate::{Facts, Finding};
 use std::path::Path;
 
-/// From this version on OpenFlow 1.3 is enabled unless a bridge says otherwise (Open vSwitch's FAQ, OpenFlow).
+/// The first version in which bridges enable OpenFlow 1.3 by default (Open vSwitch's FAQ, OpenFlow).
 const OF13_BY_DEFAULT: (u32, u32) = (2, 3);
 
 pub fn look(facts: &Facts) -> Vec<Finding> {
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_root_may_see_is_a_note() {
+    fn checks_that_need_root_are_notes() {
         let refused = |said: &str| without_database(&NoAnswer::Refused(said.into()));
         let finding = refused("unix:/run/db.sock: database connection failed (Permission denied)");
         assert_eq!(finding.name, "ovs-not-looked-at");

@@ -4,10 +4,10 @@ use crate::finding::quoted;
 use std::net::SocketAddr;
 use urtica_socket::{Address, DEFAULT_PORT, TlsConfig};
 
-/// The other port at which a controller listens that is not told where: `Controller::new` has both.
+/// The second default port of a controller: `Controller::new` has both.
 const OLD_PORT: u16 = 6633;
 
-/// The controller to be, and what belongs to it.
+/// The planned controller and its environment.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Plan {
@@ -17,11 +17,11 @@ pub struct Plan {
     pub tls: Option<TlsConfig>,
     /// The address of HTTP, if it is served.
     pub northbound: Option<SocketAddr>,
-    /// Whether the kernel is to answer packet-ins.
+    /// Whether the kernel should answer packet-ins.
     pub wants_kernel: bool,
     /// The number of switches.
     pub switches: u64,
-    /// The network devices that are to be a switch's ports.
+    /// The network devices for a switch's ports.
     pub devices: Vec<String>,
     /// The control programs, separated by commas.
     pub programs: String,
@@ -30,8 +30,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Creates the plan of a controller that listens at these addresses and runs `l2`. Without an address it listens where
-    /// `urtica run` does by default.
+    /// Creates the plan of a controller that listens at these addresses and runs `l2`. Without an address it listens at
+    /// the default addresses of `urtica run`.
     pub fn new(listen: Vec<Address>, tls: Option<TlsConfig>) -> Self {
         Self {
             listen: match listen.is_empty() {
@@ -44,7 +44,7 @@ impl Plan {
         }
     }
 
-    /// Whether TLS is spoken.
+    /// Returns `true` if the controller uses TLS.
     pub(crate) fn speaks_tls(&self) -> bool {
         self.tls.is_some() || self.listen.iter().any(Address::is_tls)
     }
@@ -55,7 +55,7 @@ impl Plan {
         addresses.filter_map(|address| Some((address.listen_addr()?, address)))
     }
 
-    /// The command that runs the controller as the user wants it, but for these options, each with its value.
+    /// Returns the command that runs the planned controller with these options changed, each with its value.
     pub(crate) fn run_with(&self, changed: &[(&str, &str)]) -> String {
         let given = self
             .options
@@ -64,7 +64,7 @@ impl Plan {
         let kept = given.filter(|(name, _)| changed.iter().all(|(other, _)| name != other));
         let options = kept.chain(changed.iter().copied());
         let options = options.map(|(name, value)| match name {
-            // A value of its own is optional.
+            // Its value is optional.
             "--northbound" => format!(" {name}={}", quoted(value)),
             _ => format!(" {name} {}", quoted(value)),
         });

@@ -17,7 +17,7 @@ use urtica_socket::{Address, DEFAULT_PORT, ListenError};
 /// The name of this program's processes.
 const URTICA: &str = "urtica";
 
-/// Where HTTP is served without another address.
+/// The default address of the HTTP interface.
 const HTTP: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
 pub fn look(facts: &Facts) -> Vec<Finding> {
@@ -71,7 +71,7 @@ fn look_at_port(
     })
 }
 
-/// Binds without listening, so that nobody can connect, and others can still listen.
+/// Binds without listening, so that clients cannot connect, and other programs can still listen.
 fn try_to_bind(address: SocketAddr) -> io::Result<()> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     socket.set_reuse_address(true)?;

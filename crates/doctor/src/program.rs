@@ -52,13 +52,14 @@ fn output(program: &str, arguments: &[&str], input: &str) -> std::io::Result<Out
         .spawn()?;
     let stdin = child.stdin.take();
     std::thread::scope(|scope| {
-        // Beside its output, of which a pipe takes only so much. A program that ends early has no use for the rest.
+        // Writes the input while the output is read, since pipes have limited buffers. A program that ends early needs
+        // no further input.
         scope.spawn(|| stdin.map(|mut stdin| stdin.write_all(input.as_bytes())));
         child.wait_with_output()
     })
 }
 
-/// Where programs are. Those of administrators are not on the path of others.
+/// Returns the folders of programs, including the administrators', which are not on other users' path.
 fn search_path() -> OsString {
     let mut path = std::env::var_os("PATH").unwrap_or_default();
     path.push(":/usr/sbin:/sbin");

@@ -1,4 +1,4 @@
-//! Who listens where, and is connected to what, from `/proc`.
+//! Reads listening and connected sockets, and their processes, from `/proc`.
 
 use crate::finding::quoted;
 use std::fs;

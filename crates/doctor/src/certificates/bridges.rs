@@ -57,7 +57,7 @@ fn unusable(theirs: &TlsConfig, error: &TlsError) -> Finding {
     }
 }
 
-/// Has Open vSwitch trust the CA of controllers.
+/// Returns the command that makes Open vSwitch trust the CA of controllers.
 fn command_to_trust(theirs: &TlsConfig, pki: &Path) -> String {
     format!(
         "ovs-vsctl set-ssl {} {} {}",
@@ -126,7 +126,7 @@ fn accept(tls: &Tls, socket: UnixStream) -> Result<(), TlsError> {
     }
 }
 
-/// Until something comes, or long enough to see that nothing does.
+/// Waits for a handshake, up to a timeout.
 fn wait_for(handshakes: &Handshakes) -> Result<(), TlsError> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let second = Timespec {

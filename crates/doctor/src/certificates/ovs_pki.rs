@@ -1,4 +1,4 @@
-//! How ovs-pki makes keys and certificates: `ovs-pki(8)`.
+//! Commands of `ovs-pki(8)`, which makes keys and certificates.
 
 use super::shown;
 use crate::Finding;
@@ -9,7 +9,7 @@ use urtica_socket::TlsConfig;
 /// Its default folder of CAs.
 pub const FOLDER: &str = "/var/lib/openvswitch/pki";
 
-/// Where it keeps the CAs of these files, by where their file of CA certificates is.
+/// Returns the folder of these files' CAs, judging by the path of their file of CA certificates.
 pub fn folder_of(files: &TlsConfig) -> PathBuf {
     let authority = files.ca_cert.parent();
     let is_its = |folder: &&Path| folder.ends_with("switchca") || folder.ends_with("controllerca");
@@ -19,7 +19,7 @@ pub fn folder_of(files: &TlsConfig) -> PathBuf {
     }
 }
 
-/// Adds the command that makes a new key and certificate, in the same place, for a `switch` or a `controller`.
+/// Adds the command that replaces the key and the certificate, for a `switch` or a `controller`.
 pub fn make_anew(finding: Finding, files: &TlsConfig, kind: &str) -> Finding {
     make_anew_in(&folder_of(files), finding, files, kind)
 }
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_made_where_they_are() {
+    fn files_are_replaced_in_their_folder() {
         let here = commands("ctl-privkey.pem", "ctl-cert.pem", "ca.pem");
         assert_eq!(here, ["(ovs-pki --force req+sign ctl controller)"]);
         let elsewhere = commands(

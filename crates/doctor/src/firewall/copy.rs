@@ -1,4 +1,4 @@
-//! Two network namespaces that nobody else sees: one with the machine's interfaces and a table of its firewall, and one of switches.
+//! Two private network namespaces: one with the machine's interfaces and a table of its firewall, and one of switches.
 
 use super::interfaces::{Entrance, Interface};
 use super::tables::Table;
@@ -10,16 +10,16 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-/// How long a connection may take. Nothing but a rule delays it: both ends are in this process.
+/// The time limit of a connection. Only a rule can delay it, as both ends are in this process.
 const TIMEOUT: Duration = Duration::from_millis(700);
 
-/// What became of a connection.
+/// The result of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Passes,
-    /// Something replied that it may not.
+    /// A reply refused it.
     Refused,
-    /// Nothing replied.
+    /// There was no reply.
     Dropped,
 }
 
@@ -46,10 +46,10 @@ enum Reply {
 }
 
 impl Copy {
-    /// Makes both namespaces, with these interfaces; they are gone when `work` is done.
+    /// Creates both namespaces, with these interfaces; they are removed when `work` is done.
     ///
     /// # Errors
-    /// Without the right to make namespaces, and if `ip` is not installed.
+    /// If this process may not create namespaces, or `ip` is not installed.
     pub fn with<R: Send>(
         interfaces: &[Interface],
         work: impl FnOnce(&mut Self) -> R + Send,
@@ -75,7 +75,8 @@ impl Copy {
         })
     }
 
-    /// Gives both sides their interfaces and addresses. A line that fails, as those of IPv6 where it is off, leaves the others.
+    /// Sets the interfaces and addresses of both sides. A failing line, such as of IPv6 on a machine without it, does
+    /// not affect the others.
     fn configure(&self, interfaces: &[Interface], switches: i32) -> Result<(), NoAnswer> {
         let (mut own, mut theirs) = ("link set lo up\n".to_owned(), String::new());
         for (index, Interface { name, addresses }) in interfaces.iter().enumerate() {
@@ -117,16 +118,16 @@ impl Copy {
     /// Loads a table again, as it was.
     pub fn reload(&self, table: &Table) {
         self.unload(table);
-        // It was loaded before, from the same text.
+        // Loading this text succeeded before.
         let _ = self.load(table);
     }
 
-    /// Runs a command of a shell; one that fails has no effect, which is all that callers look at.
+    /// Runs a shell command. Callers only check its effect, so failures are ignored.
     pub fn run(&self, command: &str) {
         let _ = ask_with_input("sh", &["-s"], command);
     }
 
-    /// Connects as a switch. `None` if that cannot be tried, as for an address of IPv6 where the machine has none.
+    /// Connects as a switch. `None` if that cannot be tried, such as to an IPv6 address on a machine without IPv6.
     pub fn connect(&self, entrance: &Entrance, port: u16) -> Option<Verdict> {
         let target = SocketAddr::new(entrance.address(), port);
         // The kernel completes connections without an accept.
@@ -178,7 +179,7 @@ fn configure(lines: &str) -> Result<(), NoAnswer> {
     }
 }
 
-/// Moves this thread into a network namespace of its own, which its children are in, too; returns the thread's number.
+/// Moves this thread, and so its children, into its own network namespace; returns the thread's number.
 fn enter_new_namespace() -> Result<i32, NoAnswer> {
     // SAFETY: the table of open files stays shared with the other threads.
     let entered = unsafe { unshare_unsafe(UnshareFlags::NEWNET) };

@@ -22,7 +22,7 @@ pub struct InterfaceAddress {
     pub prefix: u8,
 }
 
-/// Used where the machine has no address that switches could reach: of a network for documentation (RFC 5737).
+/// The address for a machine without an address that switches could reach, from a network for documentation (RFC 5737).
 const EXAMPLE: InterfaceAddress = InterfaceAddress {
     local: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
     prefix: 24,
@@ -33,7 +33,7 @@ const EXAMPLE: InterfaceAddress = InterfaceAddress {
 pub enum Entrance {
     /// From the machine itself.
     Local(IpAddr),
-    /// To an address of an interface, from another one in its network.
+    /// To an address of an interface, from another address in its network.
     From {
         interface: String,
         address: IpAddr,
@@ -61,7 +61,7 @@ impl fmt::Display for Entrance {
     }
 }
 
-/// Reads them. If none has an address for switches, one gets an example.
+/// Reads the interfaces. If no interface has an address for switches, the first gets [`EXAMPLE`].
 pub fn read() -> Result<Vec<Interface>, NoAnswer> {
     let printed = ask("ip", &["-json", "address", "show"])?;
     parse(&printed).ok_or_else(|| NoAnswer::Refused("the output of ip cannot be parsed".to_owned()))
@@ -90,7 +90,7 @@ fn parse(printed: &str) -> Option<Vec<Interface>> {
     Some(interfaces)
 }
 
-/// The ways to a socket that listens: one for each address of the machine at which it does.
+/// Returns the entrances to a listening socket: one for each address of the machine that it listens at.
 pub fn entrances(interfaces: &[Interface], socket: SocketAddr) -> Vec<Entrance> {
     if socket.ip().is_loopback() {
         return vec![Entrance::Local(socket.ip())];
@@ -111,7 +111,8 @@ pub fn entrances(interfaces: &[Interface], socket: SocketAddr) -> Vec<Entrance> 
     entrances
 }
 
-/// Whether a socket that listens there gets connections to this address; one of all addresses of IPv6 gets those of IPv4, too.
+/// Returns `true` if a socket that listens at `socket` gets connections to this address. A socket of all IPv6 addresses
+/// also gets IPv4 connections.
 fn is_at(socket: SocketAddr, address: IpAddr) -> bool {
     match socket.ip() {
         IpAddr::V4(any) if any.is_unspecified() => address.is_ipv4(),
@@ -121,8 +122,8 @@ fn is_at(socket: SocketAddr, address: IpAddr) -> bool {
 }
 
 impl InterfaceAddress {
-    /// Another address of its network, for a switch. `None` for networks of one address, and for those of links alone, which
-    /// every interface has.
+    /// Returns another address of its network, for a switch. `None` for networks of one address, and for link-local
+    /// networks, which every interface has.
     pub fn peer(&self) -> Option<IpAddr> {
         match self.local {
             IpAddr::V4(address) if self.prefix <= 30 => {

@@ -4,7 +4,7 @@ use crate::Finding;
 use crate::program::{NoAnswer, ask};
 use std::fs;
 
-/// How nft shows what it cannot translate in tables of iptables: only that program can load it again.
+/// The words by which nft marks untranslatable rules in tables of iptables: only iptables can load these tables again.
 const UNTRANSLATED: [&str; 2] = ["xt match", "xt target"];
 
 /// A table of the firewall.
@@ -16,7 +16,7 @@ pub struct Table {
     pub rules: String,
 }
 
-/// What prints and loads a table.
+/// The program that prints and loads a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manager {
     Nft,
@@ -24,7 +24,7 @@ pub enum Manager {
     Iptables(&'static str),
 }
 
-/// A chain in which the kernel begins.
+/// A base chain, where the kernel starts.
 #[derive(Debug, PartialEq, Eq)]
 struct BaseChain<'a> {
     name: &'a str,
@@ -67,7 +67,8 @@ impl Table {
         }
     }
 
-    /// Commands that let connections to a port pass: one for each chain that packets in, or their replies, begin in.
+    /// Returns commands that let connections to a port pass: one for each base chain of incoming packets or their
+    /// replies.
     pub fn commands_to_accept(&self, port: u16) -> Vec<String> {
         match self.manager {
             Manager::Nft => {
@@ -95,7 +96,7 @@ impl Table {
         }
     }
 
-    /// Whether it accepts packets of some senders alone: what happens to those of one says nothing of others.
+    /// Returns `true` if it accepts packets only of some senders: a test with one sender is not valid for others.
     pub fn depends_on_source(&self) -> bool {
         let names_source = |line: &str| {
             let words: Vec<_> = line.split_whitespace().collect();
@@ -110,7 +111,8 @@ impl Table {
     }
 }
 
-/// The command of the program that manages the firewall for users, if one does: what is inserted beside it is lost at the next reload.
+/// Returns the command of the program that manages the firewall for users, if any, since other changes are lost at its
+/// next reload. Otherwise returns `command`.
 pub fn for_manager(command: &str, table: &Table, port: u16) -> String {
     match () {
         () if table.name.contains("firewalld") => format!("firewall-cmd --add-port={port}/tcp"),
@@ -133,7 +135,7 @@ fn base_chains(rules: &str) -> Vec<BaseChain<'_>> {
     chains
 }
 
-/// Reads all tables that have rules, and reports those that cannot be read.
+/// Reads all tables that have rules, and reports unreadable tables.
 pub fn read() -> (Vec<Table>, Vec<Finding>) {
     let (mut tables, mut unread) = (Vec::new(), Vec::new());
     let mut add = |command: &str, answer: Result<Vec<Table>, NoAnswer>| match answer {
@@ -168,7 +170,7 @@ pub fn read() -> (Vec<Table>, Vec<Finding>) {
     (tables, unread)
 }
 
-/// Reads the tables of nftables; those of iptables by its own program.
+/// Reads the tables of nftables; tables of iptables are read by its own program.
 fn read_nft() -> Result<Vec<Table>, NoAnswer> {
     let listed = ask("nft", &["list", "tables"])?;
     let names = listed
@@ -278,7 +280,7 @@ mod tests {
     }";
 
     #[test]
-    fn rules_are_inserted_where_packets_and_replies_begin() {
+    fn rules_are_inserted_in_the_base_chains_of_packets_and_replies() {
         let guard = table("inet guard", Manager::Nft, GUARD);
         let expected = [
             "nft insert rule inet guard in tcp dport 6653 accept",

@@ -28,7 +28,7 @@ pub fn look(switch: &OpenVswitch, bridge: &Row) -> Vec<Finding> {
     findings
 }
 
-/// A port that the bridge's own spanning tree blocks, whatever flow entries say.
+/// Finds a port that the bridge's own spanning tree blocks, regardless of flow entries.
 fn spanning_tree(port: &Row, bridge: &str) -> Option<Finding> {
     let states = [
         ("STP", "stp_enable", port.entry("status", "stp_state")),

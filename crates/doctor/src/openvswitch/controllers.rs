@@ -13,7 +13,7 @@ use urtica_socket::Address;
 /// Open vSwitch's default, in milliseconds.
 const PROBE_MS: u64 = 5000;
 
-/// How long a controller may take to accept a connection.
+/// The time limit for a controller to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Tries a connection.
@@ -55,7 +55,7 @@ fn look_with(switch: &OpenVswitch, bridge: &Row, plan: &Plan, connect: Connect) 
 }
 
 impl Bridge<'_> {
-    /// The command that gives it this controller in the place of that one.
+    /// Returns the command that replaces the controller `old` by `new`.
     fn command_to_replace(&self, old: &str, new: &str) -> String {
         let targets = self.controllers.iter().filter_map(|row| row.text("target"));
         let targets = targets.map(|target| quoted(if target == old { new } else { target }));
@@ -138,7 +138,7 @@ impl Bridge<'_> {
         }
     }
 
-    /// What came of a connection to the target, tried from this machine.
+    /// Describes the result of a connection to the target from this machine.
     fn tried(&self, target: &str) -> &'static str {
         let Some(socket) = socket_of(target) else {
             return "expected an IP address, or a name that resolves to one.";
@@ -160,7 +160,7 @@ impl Bridge<'_> {
         }
     }
 
-    /// Where one end speaks TLS and the other does not.
+    /// Finds that only one end uses TLS.
     fn wrong_protocol(
         &self,
         target: &str,
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn why_a_bridge_is_alone_is_told() {
+    fn reports_why_a_bridge_is_alone() {
         let with = |target: &str| format!(r#""{target}",false,"other",5000,"out-of-band""#);
         for (target, name, command) in [
             (
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_of_a_connection_is_told() {
+    fn reports_the_result_of_a_connection() {
         let plan = Plan::default();
         let bridge = |connect| Bridge {
             name: "b",

@@ -40,11 +40,11 @@ struct Table {
 }
 
 impl OpenVswitch {
-    /// Asks the Open vSwitch of this machine, or that of `OVS_RUNDIR`. Waits until the database says of bridges that have just
-    /// connected that they are.
+    /// Queries the Open vSwitch of this machine, or of `OVS_RUNDIR`. Waits until the database reports the connections
+    /// of bridges that have just connected.
     ///
     /// # Errors
-    /// Where it is not installed, does not run, or does not answer us.
+    /// If it is not installed, does not run, or does not reply.
     pub fn read() -> Result<Self, NoAnswer> {
         let deadline = Instant::now() + STATUS_INTERVAL;
         let mut read = Self::read_once()?;
@@ -55,7 +55,7 @@ impl OpenVswitch {
         Ok(read)
     }
 
-    /// Whether ovs-vswitchd is connected to a controller of which the database says otherwise.
+    /// Returns `true` if ovs-vswitchd is connected to a controller that the database reports as not connected.
     fn is_out_of_date(&self) -> bool {
         let bridges = self.bridges();
         let mut controllers = bridges.flat_map(|bridge| self.controllers(bridge));
@@ -99,7 +99,7 @@ impl OpenVswitch {
         self.table("Bridge").iter()
     }
 
-    /// Those that it connects to; others may listen.
+    /// Returns the controllers that a bridge connects to; others may listen.
     pub fn controllers<'a>(&'a self, bridge: &'a Row) -> Vec<&'a Row> {
         let all = self.referred("Controller", bridge, "controller");
         let is_active = |row: &&Row| !row.text("target").unwrap_or_default().starts_with('p');
@@ -216,7 +216,7 @@ fn version(said: &str) -> String {
 
 #[cfg(test)]
 impl OpenVswitch {
-    /// One that has these tables, as ovs-vsctl prints them.
+    /// Creates a database with these tables, as ovs-vsctl prints them.
     pub fn of(printed: &str) -> Self {
         Self {
             tables: parse(printed).unwrap(),
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_is_refused() {
+    fn rejects_other_output_than_tables() {
         for printed in ["{", "[]", r#"{"data":1,"headings":[]}"#] {
             assert!(parse(printed).is_err(), "{printed}");
         }

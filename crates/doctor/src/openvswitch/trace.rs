@@ -1,4 +1,4 @@
-//! Checks of what a bridge does with a packet: one is traced through its tables, and none is sent.
+//! Checks a bridge's tables by tracing a packet through them, without sending one.
 
 use super::database::{OpenVswitch, Row};
 use crate::Finding;
@@ -11,7 +11,7 @@ const PACKET: &str = "arp,dl_src=02:00:00:00:00:01,dl_dst=ff:ff:ff:ff:ff:ff,arp_
 pub fn look(switch: &OpenVswitch, bridge: &Row) -> Option<Finding> {
     let name = bridge.text("name").unwrap_or_default();
     let controllers = switch.controllers(bridge);
-    // Without a controller, a bridge drops what it drops.
+    // Without a controller, drops are expected.
     if !controllers.iter().any(|row| row.is_true("is_connected")) {
         return None;
     }
@@ -36,11 +36,11 @@ fn usable_port(interface: &Row) -> Option<u64> {
         .filter(|port| *port < FIRST_RESERVED)
 }
 
-/// Where a trace ends that drops its packet.
+/// The end of a trace that drops its packet.
 #[derive(Debug, PartialEq, Eq)]
 struct Drop {
     table: String,
-    /// The match and the priority of the entry; `None` if none matches.
+    /// The match and the priority of the entry; `None` if no entry matches.
     entry: Option<String>,
 }
 
@@ -63,7 +63,7 @@ fn dropped_by(printed: &str) -> Option<Drop> {
 fn judge(bridge: &str, port: u64, drop: &Drop) -> Finding {
     let Drop { table, entry } = drop;
     let entry = entry.as_deref().unwrap_or("priority 0");
-    // An entry without a match begins with its priority.
+    // An entry without a match starts with its priority.
     let priority = entry.strip_prefix("priority ");
     let priority = priority.and_then(|rest| rest.split(',').next());
     match priority {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_goes_on_is_no_finding() {
+    fn a_forwarded_packet_is_no_finding() {
         for actions in ["2,3", "userspace(pid=1,controller(reason=1))"] {
             let printed = trace(" 0. priority 0\n    CONTROLLER:65535\n", actions);
             assert_eq!(dropped_by(&printed), None);
