@@ -1,7 +1,7 @@
-//! What reading and writing costs, message by message.
+//! The cost of reading and writing, message by message.
 //!
 //! `cargo bench -p urtica-wire` measures; under `cargo test` each runs once. Everything is in the caches and every
-//! branch is predicted, so these figures are lower bounds; what a message costs in a loaded controller is measured by
+//! branch is predicted, so these figures are lower bounds; the cost of a message in a loaded controller is measured by
 //! `urtica bench`.
 
 #![allow(missing_docs, reason = "criterion_group! makes a public function")]
@@ -17,7 +17,7 @@ use urtica_wire::{
     MultipartReply, MultipartReplyBody, PacketIn, PacketInReason, PacketOut, PortNo, Version,
 };
 
-/// A minimal TCP packet: what a benchmark of controllers sends.
+/// A minimal TCP packet, as benchmarks of controllers send.
 #[rustfmt::skip]
 const TCP: [u8; 60] = [
     0x00, 0x00, 0x00, 0x00, 0x00, 0x02,  0x00, 0x00, 0x00, 0x00, 0x00, 0x01,  0x08, 0x00, // Ethernet
@@ -85,7 +85,7 @@ fn decode_one(
     });
 }
 
-/// The straight-line writer, and the general encoder given the same entry.
+/// Compares the straight-line writer with the general encoder for an entry.
 fn write_exact_flow_mod(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("exact flow mod");
     let mut out = Vec::with_capacity(1024);

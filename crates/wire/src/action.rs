@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 pub enum Action<'a> {
     /// Sends the packet out of a port.
     Output {
-        /// Where to.
+        /// The port to send to.
         port: PortNo,
         /// The maximum number of bytes sent to the controller, if that is the port; [`crate::CONTROLLER_NO_BUFFER`] for all.
         max_len: u16,
@@ -64,7 +64,7 @@ pub enum Action<'a> {
     },
     /// An experimenter's action (1.0: a vendor's).
     Experimenter {
-        /// Whose it is.
+        /// The experimenter's id.
         experimenter: u32,
         /// The bytes after the experimenter id, up to the action's length. With the eight bytes before them, they make a
         /// multiple of eight.
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_1_0_lacks_is_named() {
+    fn errors_name_what_1_0_lacks() {
         let refused = |action: Action| {
             let error = action.encode(Version::Of10, &mut Vec::new()).unwrap_err();
             error.to_string()

@@ -21,7 +21,7 @@ use std::net::IpAddr;
 pub struct ExactFlowMod<'a> {
     /// Which packets.
     pub match_: ExactMatch<'a>,
-    /// Where they go.
+    /// The port to send to.
     pub port: PortNo,
     /// The packet that the switch has buffered, to be forwarded by the new entry.
     pub buffer_id: BufferId,
@@ -44,7 +44,7 @@ impl ExactFlowMod<'_> {
         }
     }
 
-    /// Appends a message that is not written straight: out of the way of those that are, which are most.
+    /// Appends a message that is not written straight: separate from the code for most messages.
     #[inline(never)]
     fn write_aside(self, version: Version, xid: u32, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         match self.write_any_frame(version, xid, out) {
@@ -125,7 +125,7 @@ impl ExactFlowMod<'_> {
         }
     }
 
-    /// Fills in all but what is in a tag and above Ethernet.
+    /// Fills in all fields except those of a tag and above Ethernet.
     #[inline(always)]
     fn fill_of10(&self, xid: u32, ethernet: &[u8; 14], message: &mut [u8; 80]) {
         let options = &self.options;
@@ -322,7 +322,7 @@ const OF10_FLOW_MOD: [u8; 80] = [
     0, 0,  0, 8,  0, 0,  0, 0,                                          //  72 output: port, max_len
 ];
 
-/// The beginning of every message of [`ExactFlowMod::of13`], with zeros for the values.
+/// The start of every message of [`ExactFlowMod::of13`], with zeros for the values.
 #[rustfmt::skip]
 const OF13_HEAD: [u8; 118] = [
     0x04, 14, 0, 160,  0, 0, 0, 0,                                      //   0 header: version, type, length, xid
@@ -374,7 +374,7 @@ enum Upper {
     Ports,
     /// ICMP's type and code, for which 1.3 has other fields.
     Icmp,
-    /// Nothing.
+    /// No header with fields.
     Nothing,
 }
 
@@ -400,7 +400,7 @@ impl<'a> PlainIpv4<'a> {
         // EtherType, then version 4 and a header of five words: one comparison.
         const IPV4_WITHOUT_OPTIONS: [u8; 4] = [0x08, 0x00, 0x45, 0];
         const ALL_BUT_TOS: [u8; 4] = [0xff, 0xff, 0xff, 0];
-        // Of the four bytes that begin with flags and fragment offset.
+        // A mask of the four bytes that start with flags and fragment offset.
         const MORE_FRAGMENTS_OR_OFFSET: [u8; 4] = [0x3f, 0xff, 0, 0];
         let start = frame.first_chunk::<38>()?;
         let word = |at: usize| {
@@ -452,7 +452,7 @@ pub struct OutputPacket<'a> {
     pub buffer_id: BufferId,
     /// The port that received the packet.
     pub in_port: PortNo,
-    /// Where it goes.
+    /// The port to send to.
     pub port: PortNo,
     /// The packet, if the switch has not buffered it.
     pub data: &'a [u8],

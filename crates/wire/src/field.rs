@@ -4,9 +4,9 @@ use crate::{MacAddr, PortNo};
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Defines [`OxmField`] and its table from one list. Columns: variant, the specification's name, width in bits,
-/// whether it may be masked: as 1.3.5 table 12 says, and ports and the target of neighbour discovery besides. These Open
-/// vSwitch masks too, and rules with ranges of ports cannot do without.
+/// Defines [`OxmField`] and its table from one list. Columns: variant, the specification's name, width in bits, whether
+/// it may be masked: as in 1.3.5 table 12, and also ports and the target of neighbour discovery. Open vSwitch masks
+/// these, too, and rules with ranges of ports need it.
 macro_rules! oxm_fields {
     ($($(#[$meta:meta])* $variant:ident = $number:literal, $name:literal, $bits:literal, $maskable:literal;)+) => {
         /// A field of class OFPXMC_OPENFLOW_BASIC (1.3.5 section 7.2.3.7), by its number on the wire.
@@ -33,7 +33,7 @@ macro_rules! oxm_fields {
                 match self { $(Self::$variant => $name,)+ }
             }
 
-            /// What an [`EncodeError`] calls the field.
+            /// Returns the names of the field in an [`EncodeError`].
             pub(crate) const fn phrases(self) -> FieldPhrases {
                 match self {
                     $(Self::$variant => FieldPhrases {
@@ -51,8 +51,8 @@ macro_rules! oxm_fields {
                 match self { $(Self::$variant => $bits,)+ }
             }
 
-            /// Returns `true` if a match may mask it: as in the specification (1.3.5 table 12), and TCP, UDP and SCTP ports
-            /// and `ipv6_nd_target` besides, as in Open vSwitch.
+            /// Returns `true` if a match may mask it: as in the specification (1.3.5 table 12), and also TCP, UDP and
+            /// SCTP ports and `ipv6_nd_target`, as in Open vSwitch.
             pub const fn maskable(self) -> bool {
                 match self { $(Self::$variant => $maskable,)+ }
             }

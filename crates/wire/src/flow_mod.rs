@@ -51,7 +51,7 @@ pub struct FlowMod<'a> {
     /// The table; [`TABLE_ALL`] deletes from all. In 1.0, whose messages have no table id, 0, or, for all
     /// commands but an add, [`TABLE_ALL`].
     pub table_id: u8,
-    /// What to do.
+    /// The command.
     pub command: FlowModCommand,
     /// Seconds without a packet after which the entry expires; 0 for never.
     pub idle_timeout: u16,
@@ -142,7 +142,7 @@ impl EntryOptions {
         }
     }
 
-    /// Returns the same with another priority.
+    /// Sets the priority.
     pub const fn priority(self, priority: u16) -> Self {
         Self { priority, ..self }
     }
@@ -197,6 +197,6 @@ pub struct FlowRemoved<'a> {
     pub packet_count: u64,
     /// The number of bytes that it matched.
     pub byte_count: u64,
-    /// What it matched.
+    /// Its match.
     pub match_: Match<'a>,
 }

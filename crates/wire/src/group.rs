@@ -57,7 +57,7 @@ wire_enum! {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupMod<'a> {
-    /// What to do.
+    /// The command.
     pub command: GroupModCommand,
     /// The group's type.
     pub group_type: GroupType,

@@ -76,7 +76,7 @@ impl HelloElement<'_> {
 /// An error message (1.3.5 section 7.4.4, 1.0 section 5.4.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorMessage<'a> {
-    /// What went wrong.
+    /// The error.
     pub code: ErrorCode,
     /// At least 64 bytes of the message that caused it, or all of it; for a failed hello, a message; for an
     /// experimenter's error, its id and data.
@@ -100,7 +100,7 @@ impl ErrorMessage<'_> {
 /// An experimenter message (1.3.5 section 7.5.4; 1.0 section 5.5.4 calls it vendor).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Experimenter<'a> {
-    /// Whose it is.
+    /// The experimenter's id.
     pub experimenter: u32,
     /// The bytes after the experimenter id. In 1.3 the first four are the experimenter's own type.
     pub data: &'a [u8],

@@ -27,7 +27,7 @@ pub enum Instruction<'a> {
     Meter(u32),
     /// An experimenter's instruction.
     Experimenter {
-        /// Whose it is.
+        /// The experimenter's id.
         experimenter: u32,
         /// The bytes after the experimenter id.
         data: &'a [u8],

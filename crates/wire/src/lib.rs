@@ -7,8 +7,9 @@
 //! capture or a test. It has no I/O, no threads and no clock, and depends on none of the other crates.
 //!
 //! # Reading
-//! [`split_frame`] splits a stream into whole messages; [`Message::decode`] checks one and returns a value that borrows from
-//! the bytes. No bytes make it panic: malformed ones are a [`DecodeError`], which has the OFPT_ERROR code for the answer.
+//! [`split_frame`] splits a stream into whole messages; [`Message::decode`] checks one and returns a value that borrows
+//! from the bytes. No bytes make it panic: malformed bytes are a [`DecodeError`], which has the OFPT_ERROR code for the
+//! answer.
 //!
 //! ```
 //! use urtica_wire::{Message, PortNo, split_frame};
@@ -76,9 +77,9 @@
 //! ```
 //!
 //! # Cost
-//! Decoding checks a message once and allocates nothing: a [`List`] remains bytes. The messages
-//! that a controller reads and sends most have special codecs, [`PacketIn::decode`], [`ExactFlowMod`] and
-//! [`OutputPacket`], which take a few nanoseconds each (`cargo bench -p urtica-wire`).
+//! Decoding checks a message once and allocates nothing: a [`List`] remains bytes. The messages that a controller reads
+//! and sends most have special codecs, [`PacketIn::decode`], [`ExactFlowMod`] and [`OutputPacket`], which need a few
+//! nanoseconds each (`cargo bench -p urtica-wire`).
 //!
 //! # Packets
 //! [`packet`] has a view and a writer for each header that OpenFlow matches on, and [`packet::Headers`], which reads

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_other_forms_and_says_what_it_expected() {
+    fn refuses_other_forms_and_names_the_expected_one() {
         let others = [
             "",
             "02",
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_groups_from_stations() {
+    fn distinguishes_groups_from_stations() {
         assert!(MacAddr::BROADCAST.is_broadcast() && MacAddr::BROADCAST.is_multicast());
         assert!(MacAddr::new([0x01, 0x80, 0xc2, 0, 0, 0x0e]).is_multicast());
         assert!(!SAMPLE.is_multicast() && !SAMPLE.is_broadcast() && !MacAddr::ZERO.is_multicast());

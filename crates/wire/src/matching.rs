@@ -31,10 +31,10 @@ pub(crate) const OF10_SIZE: usize = 40;
 /// ```
 ///
 /// Read from the wire it borrows the bytes and decodes lazily; built by the methods below it owns its fields;
-/// [`Match::exact`] borrows the packet and is the form that the straight-line flow mod writer takes.
+/// [`Match::exact`] borrows the packet and is the form that the straight-line flow mod writer requires.
 ///
 /// 1.0's fixed match becomes OXM fields by its EtherType and IP protocol: `nw_src` of an ARP packet is `arp_spa`,
-/// `tp_src` of ICMP is `icmpv4_type`. Fields whose prerequisite is missing are dropped, as 1.0 section 3.4 asks.
+/// `tp_src` of ICMP is `icmpv4_type`. Fields with a missing prerequisite are dropped, as 1.0 section 3.4 requires.
 #[derive(Clone)]
 pub struct Match<'a>(pub(crate) Repr<'a>);
 
@@ -55,7 +55,7 @@ pub(crate) enum Repr<'a> {
 pub struct ExactMatch<'a> {
     /// The port that received the packet.
     pub in_port: PortNo,
-    /// The packet, from its Ethernet header on, as far as the packet-in contains it.
+    /// The packet's bytes in the packet-in, from the Ethernet header on.
     pub frame: &'a [u8],
 }
 
@@ -65,7 +65,7 @@ impl<'a> Match<'a> {
         Self::from(Vec::new())
     }
 
-    /// Matches packets with the same port and the same header fields as this one.
+    /// Matches packets with this packet's port and header fields.
     #[inline]
     pub fn exact_frame(in_port: PortNo, frame: &'a [u8]) -> Self {
         Self(Repr::Exact(ExactMatch { in_port, frame }))
@@ -276,7 +276,7 @@ mod tests {
     use std::net::{Ipv4Addr, Ipv6Addr};
 
     #[test]
-    fn methods_say_what_text_says() {
+    fn methods_equal_their_text() {
         let ipv4 = || Match::any().eth_type(EtherType::IPV4);
         let arp = || Match::any().eth_type(EtherType::ARP);
         let mac = MacAddr::new([2, 0, 0, 0, 0, 1]);
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_without_bits_looks_at_nothing() {
+    fn a_prefix_without_bits_matches_every_address() {
         let all: Ipv4Prefix = "0.0.0.0/0".parse().unwrap();
         let ipv4 = Match::any().eth_type(EtherType::IPV4);
         assert_eq!(ipv4.clone().ipv4_dst(all), ipv4);

@@ -13,7 +13,7 @@ use crate::{
 pub enum Message<'a> {
     /// Opens a connection.
     Hello(Hello<'a>),
-    /// Something failed.
+    /// An error.
     Error(ErrorMessage<'a>),
     /// Checks that the peer is alive; it sends the payload back.
     EchoRequest(&'a [u8]),

@@ -53,7 +53,7 @@ bitflags! {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeterMod<'a> {
-    /// What to do.
+    /// The command.
     pub command: MeterModCommand,
     /// The units and present fields.
     pub flags: MeterFlags,
@@ -147,7 +147,7 @@ pub enum MeterBand<'a> {
         rate: u32,
         /// The burst.
         burst_size: u32,
-        /// Whose it is.
+        /// The experimenter's id.
         experimenter: u32,
         /// The bytes after the experimenter id.
         data: &'a [u8],
@@ -197,7 +197,7 @@ mod tests {
     use crate::{METER_ALL, Message};
 
     #[test]
-    fn constructors_say_what_text_says() {
+    fn constructors_equal_their_text() {
         for (meter, expected) in [
             (
                 MeterMod::kbps(1, [MeterBand::drop_above(1000)]),

@@ -11,7 +11,7 @@ bitflags! {
     /// Flags of multipart requests and replies.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct MultipartFlags: u16 {
-        /// More messages of the same request or reply follow.
+        /// More messages of this request or reply follow.
         const MORE = 1 << 0;
         /// Bits without a meaning are kept.
         const _ = !0;
@@ -21,9 +21,9 @@ bitflags! {
 /// A request (1.3.5 section 7.3.5, 1.0 section 5.3.5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultipartRequest<'a> {
-    /// Whether more follows.
+    /// Whether more messages follow.
     pub flags: MultipartFlags,
-    /// What is requested.
+    /// The requested data.
     pub body: MultipartRequestBody<'a>,
 }
 
@@ -70,7 +70,7 @@ pub enum MultipartRequestBody<'a> {
 /// A reply, or a part of one (1.3.5 section 7.3.5, 1.0 section 5.3.5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultipartReply<'a> {
-    /// Whether more follows.
+    /// Whether more messages follow.
     pub flags: MultipartFlags,
     /// The rows or the structure that were requested.
     pub body: MultipartReplyBody<'a>,
@@ -114,7 +114,7 @@ pub enum MultipartReplyBody<'a> {
 /// An experimenter's request or reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExperimenterMultipart<'a> {
-    /// Whose it is.
+    /// The experimenter's id.
     pub experimenter: u32,
     /// The bytes after the experimenter id. In 1.3 the first four are the experimenter's own type.
     pub data: &'a [u8],
@@ -166,7 +166,7 @@ pub struct Desc<'a> {
     pub dp_desc: FixedNameRef<'a, 256>,
 }
 
-/// The layout is the same in both versions.
+/// Both versions have this layout.
 impl<'a> Desc<'a> {
     pub(crate) fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         Ok(Self {
@@ -210,9 +210,9 @@ pub struct FlowStats<'a> {
     pub packet_count: u64,
     /// The number of bytes that it matched.
     pub byte_count: u64,
-    /// What it matches.
+    /// Its match.
     pub match_: Match<'a>,
-    /// What it does.
+    /// Its instructions.
     pub instructions: List<'a, Instruction<'a>>,
 }
 

@@ -28,17 +28,17 @@ const NXT_ROLE_REQUEST: u32 = 10;
 const NXT_ROLE_REPLY: u32 = 11;
 const NXT_SET_ASYNC_CONFIG: u32 = 19;
 
-/// Roles have other numbers than in 1.3, whose equal is "other" here; there is no "no change".
+/// Roles have other numbers than in 1.3: 1.3's "equal" is "other" here, and "no change" does not exist.
 const NX_ROLE_OTHER: u32 = 0;
 const NX_ROLE_MASTER: u32 = 1;
 const NX_ROLE_SLAVE: u32 = 2;
 
-/// In 1.0, an error that it lacks is `NXVC_VENDOR_ERROR` of the type `NXET_VENDOR`, and its data begin with the vendor and the
+/// The type of errors that 1.0 lacks: the code is `NXVC_VENDOR_ERROR`, and the data start with the vendor and the
 /// vendor's type and code.
 const NXET_VENDOR: u16 = 0xb0c2;
 const NXVC_VENDOR_ERROR: u16 = 0;
 
-/// The beginning of such data if a slave is refused: Nicira's (1, 514).
+/// The start of such data if a slave is refused: Nicira's (1, 514).
 const IS_SLAVE: [u8; 8] = [0, 0, 0x23, 0x20, 0, 1, 2, 2];
 
 /// The bytes after the vendor id.
@@ -142,7 +142,7 @@ impl ErrorMessage<'_> {
         }
     }
 
-    /// Appends OFPBRC_IS_SLAVE about `request`, or about its quoted beginning, to `out`.
+    /// Appends OFPBRC_IS_SLAVE about `request`, or about its quoted start, to `out`.
     ///
     /// # Errors
     /// [`EncodeError`] if that is too long; `out` is then unchanged.
@@ -174,7 +174,7 @@ impl ErrorMessage<'_> {
 mod tests {
     use super::*;
 
-    /// Decodes the message in these bytes, which must be what encoding it returns.
+    /// Decodes the message in these bytes, and checks that it encodes to them.
     fn read(bytes: &[u8]) -> NiciraMessage {
         let (header, message) = Message::decode(bytes).expect("a message");
         let Message::Experimenter(vendor) = message else {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn roles() {
+    fn roles_both_ways() {
         let frame = |subtype, role| {
             [
                 1, 4, 0, 20, 0, 0, 0, 9, 0, 0, 0x23, 0x20, 0, 0, 0, subtype, 0, 0, 0, role,
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn asynchronous_configuration() {
+    fn asynchronous_configuration_both_ways() {
         let mut bytes = vec![
             1, 4, 0, 40, 0, 0, 0, 9, 0, 0, 0x23, 0x20, 0, 0, 0, 19, 0, 0, 0, 7, 0, 0, 0, 0,
         ];
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_left_alone_and_wrong_lengths_refused() {
+    fn ignores_other_vendors_and_refuses_wrong_lengths() {
         let decode =
             |experimenter, data| NiciraMessage::decode(&Experimenter { experimenter, data });
         assert_eq!(decode(0x1234, &[0, 0, 0, 10]), Ok(None));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_of_slaves_are_told_in_both_versions() {
+    fn refusals_of_slaves_are_read_in_both_versions() {
         for version in Version::ALL {
             let mut bytes = Vec::new();
             ErrorMessage::write_is_slave(version, 5, &[1, 14, 0, 72], &mut bytes).expect("it fits");

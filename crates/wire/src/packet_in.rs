@@ -28,13 +28,13 @@ pub struct PacketIn<'a> {
     pub reason: PacketInReason,
     /// The table that sent it; 0 in 1.0.
     pub table_id: u8,
-    /// The cookie of the entry that sent it; all ones in 1.0 and if there is none.
+    /// The cookie of the entry that sent it; all ones in 1.0, or without an entry.
     pub cookie: u64,
     /// The input port; [`PortNo::ANY`] if a 1.3 switch left it out.
     pub in_port: PortNo,
     /// The packet's pipeline fields. In 1.0 this is `in_port` alone.
     pub match_: Match<'a>,
-    /// The packet from its Ethernet header on, as far as it was sent.
+    /// The packet's sent bytes, from the Ethernet header on.
     pub data: &'a [u8],
 }
 
@@ -57,7 +57,7 @@ impl<'a> PacketIn<'a> {
         self.mac_at(6)
     }
 
-    /// Returns the type field of the Ethernet header (that of a VLAN tag, if there is one); 0 if it was not sent.
+    /// Returns the type field of the Ethernet header (the VLAN tag's, if there is a tag); 0 if it was not sent.
     #[inline]
     pub fn eth_type(&self) -> u16 {
         self.data
@@ -72,7 +72,7 @@ impl<'a> PacketIn<'a> {
             .map(|(value, _)| value as u64)
     }
 
-    /// Eight bytes in one load, of which the first six are an address: there is no cheaper way to read one.
+    /// Reads an address as the first six of eight bytes, in one load: the cheapest way.
     #[inline]
     fn mac_at(&self, at: usize) -> MacAddr {
         let header = self.data.first_chunk::<14>();
@@ -84,7 +84,7 @@ impl<'a> PacketIn<'a> {
 }
 
 impl<'a> Match<'a> {
-    /// Matches packets with the same port and the same header fields as this one (McNettle Figure 4, `exactMatch`).
+    /// Matches packets with this packet's port and header fields (McNettle Figure 4, `exactMatch`).
     #[inline]
     pub fn exact(packet: &PacketIn<'a>) -> Self {
         Self::exact_frame(packet.in_port, packet.data)

@@ -169,7 +169,7 @@ pub struct Port {
     pub name: FixedName<16>,
     /// The configuration.
     pub config: PortConfig,
-    /// How things are.
+    /// The current state.
     pub state: PortState,
     /// The features in use.
     pub curr: PortFeatures,
@@ -203,7 +203,8 @@ impl Port {
         }
     }
 
-    /// Its current rate in bit/s: by `curr_speed`, or else by the rate among the features in use; `None` if neither tells.
+    /// Returns its current rate in bit/s: by `curr_speed`, or else by the rate among the features in use; `None` if
+    /// neither is set.
     pub fn speed_bps(&self) -> Option<u64> {
         const BY_FEATURE: [(PortFeatures, u64); 7] = [
             (PortFeatures::FD_1TB, 1_000_000_000_000),
@@ -247,7 +248,7 @@ wire_enum! {
 /// A port was added, removed or changed (1.3.5 section 7.4.3, 1.0 section 5.4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortStatus {
-    /// What.
+    /// The kind of change.
     pub reason: PortReason,
     /// The port as it is now.
     pub port: Port,

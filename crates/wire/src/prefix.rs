@@ -46,7 +46,7 @@ pub enum PrefixError {
         address: std::net::IpAddr,
         /// The length, in bits.
         length: u8,
-        /// The same address with those bits cleared.
+        /// The address with the host bits cleared.
         network: std::net::IpAddr,
     },
 }
@@ -156,7 +156,7 @@ macro_rules! prefix {
 }
 
 prefix! {
-    /// The IPv4 addresses that begin with the same bits: `10.1.0.0/16`.
+    /// A block of IPv4 addresses with equal first bits: `10.1.0.0/16`.
     ///
     /// ```
     /// use std::net::Ipv4Addr;
@@ -180,7 +180,7 @@ prefix! {
 }
 
 prefix! {
-    /// The IPv6 addresses that begin with the same bits: `2001:db8::/32`.
+    /// A block of IPv6 addresses with equal first bits: `2001:db8::/32`.
     ///
     /// ```
     /// use urtica_wire::{EtherType, Ipv6Prefix, Match};
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_what_was_expected() {
+    fn errors_name_the_expected_input() {
         assert_eq!(
             refused::<Ipv4Prefix>("10.1/16"),
             "'10.1/16' is not an IP prefix: invalid IPv4 address syntax; expected ADDRESS/LENGTH, as in 10.1.0.0/16"

@@ -25,7 +25,7 @@ pub struct PacketQueue<'a> {
 /// A property of a queue. Rates are in tenths of a percent of the port's; above 1000 means disabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueProperty<'a> {
-    /// 1.0 only: none, spelled out (OFPQT_NONE).
+    /// 1.0 only: no property (OFPQT_NONE).
     None,
     /// The guaranteed rate.
     MinRate(u16),
@@ -33,7 +33,7 @@ pub enum QueueProperty<'a> {
     MaxRate(u16),
     /// An experimenter's property. 1.3 only.
     Experimenter {
-        /// Whose it is.
+        /// The experimenter's id.
         experimenter: u32,
         /// The bytes after the experimenter id and its padding.
         data: &'a [u8],

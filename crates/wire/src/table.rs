@@ -34,7 +34,7 @@ pub struct TableFeatures<'a> {
 
 wire_enum! {
     /// The kind of a [`TableFeatureProperty`], by its number on the wire (`ofp_table_feature_prop_type`). Each `Miss`
-    /// applies to the table-miss entry, the one before it to all others.
+    /// applies to the table-miss entry, the kind before it to all others.
     TableFeatureKind: u16 {
         /// Instructions.
         Instructions = 0,
@@ -42,15 +42,15 @@ wire_enum! {
         InstructionsMiss = 1,
         /// Tables that goto may name.
         NextTables = 2,
-        /// The same for the table-miss entry.
+        /// Tables that goto in the table-miss entry may name.
         NextTablesMiss = 3,
         /// Actions in write-actions.
         WriteActions = 4,
-        /// The same for the table-miss entry.
+        /// Actions in write-actions of the table-miss entry.
         WriteActionsMiss = 5,
         /// Actions in apply-actions.
         ApplyActions = 6,
-        /// The same for the table-miss entry.
+        /// Actions in apply-actions of the table-miss entry.
         ApplyActionsMiss = 7,
         /// Fields that may be matched.
         Match = 8,
@@ -58,11 +58,11 @@ wire_enum! {
         Wildcards = 10,
         /// Fields that write-actions may set.
         WriteSetfield = 12,
-        /// The same for the table-miss entry.
+        /// Fields that write-actions of the table-miss entry may set.
         WriteSetfieldMiss = 13,
         /// Fields that apply-actions may set.
         ApplySetfield = 14,
-        /// The same for the table-miss entry.
+        /// Fields that apply-actions of the table-miss entry may set.
         ApplySetfieldMiss = 15,
         /// An experimenter's property.
         Experimenter = 0xfffe,
@@ -80,6 +80,6 @@ wire_enum! {
 pub struct TableFeatureProperty<'a> {
     /// The kind.
     pub kind: TableFeatureKind,
-    /// What it lists.
+    /// The listed ids.
     pub ids: &'a [u8],
 }

@@ -24,13 +24,13 @@ use std::borrow::Cow;
 /// The experimenter id of Urtica's own messages: a locally administered OUI, which no vendor has.
 pub const URTICA: u32 = 0x0002_7572;
 
-/// The type of the message, and the beginning of its data.
+/// The type of the message, and the start of its data.
 const TABLE_FORMS: &[u8] = &1_u32.to_be_bytes();
 
 /// The bytes of a row before its text.
 const ROW_MIN_SIZE: usize = 4;
 
-/// How a switch has compiled a flow table.
+/// The compiled form of a switch's flow table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableForm<'a> {
     /// The table.
@@ -54,7 +54,7 @@ impl<'a> TableForm<'a> {
         *asked == Self::REQUEST
     }
 
-    /// Returns one that borrows nothing.
+    /// Returns a copy without borrowed data.
     pub fn into_owned(self) -> TableForm<'static> {
         TableForm {
             table_id: self.table_id,
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_of_others_are_none() {
+    fn ignores_replies_of_others() {
         let data = reply_of(&[]);
         assert_eq!(read(crate::NICIRA, &data), Ok(None));
         assert_eq!(read(URTICA, &[0, 0, 0, 2]), Ok(None));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_utf_8_is_shown_with_marks() {
+    fn invalid_utf_8_is_shown_with_replacement_characters() {
         let data = [TABLE_FORMS, &[0, 6, 3, 0, 0xff, b'a']].concat();
         let rows = read(URTICA, &data).unwrap().unwrap();
         assert_eq!(rows[0].form, "\u{fffd}a");

@@ -8,7 +8,7 @@ use std::fmt;
 pub enum Version {
     /// OpenFlow 1.0 (wire version 0x01).
     Of10 = 0x01,
-    /// OpenFlow 1.3 (wire version 0x04); structures are those of 1.3.5.
+    /// OpenFlow 1.3 (wire version 0x04), with the structures of 1.3.5.
     Of13 = 0x04,
 }
 

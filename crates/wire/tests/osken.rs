@@ -1,5 +1,5 @@
 //! Test vectors of os-ken: every message that it wrote, or that it read and a person wrote, decodes here and encodes to
-//! the same bytes. `tools/vectors` makes the files and documents how.
+//! its bytes. `tools/vectors` makes the files and documents how.
 
 mod support;
 
@@ -32,11 +32,11 @@ fn check_all(file: &str, version: Version, highest_type: u8) {
 }
 
 #[test]
-fn of10() {
+fn oskens_messages_of_1_0_both_ways() {
     check_all("of10.jsonl", Version::Of10, 21);
 }
 
 #[test]
-fn of13() {
+fn oskens_messages_of_1_3_both_ways() {
     check_all("of13.jsonl", Version::Of13, 29);
 }

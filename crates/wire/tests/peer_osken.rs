@@ -1,4 +1,4 @@
-//! os-ken, an independent controller framework, reads what we write, and writes the same bytes again.
+//! Tests that os-ken, an independent controller framework, reads our messages, and writes their bytes again.
 
 mod corpus;
 
@@ -10,7 +10,7 @@ use urtica_wire::{ErrorCode, Version};
 /// The Python that `tools/setup` installs os-ken for.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.venv/bin/python");
 
-/// What os-ken writes and does not read: the start of the examples' names.
+/// The messages that os-ken writes but does not read: the start of the examples' names.
 const NOT_READ: [&str; 15] = [
     "barrier_request",
     "features_request",
@@ -29,7 +29,7 @@ const NOT_READ: [&str; 15] = [
     "set_async",
 ];
 
-/// What os-ken reads and does not write; [`READINGS_1_0`] and [`READINGS_1_3`] say what it must read there.
+/// The messages that os-ken reads but does not write; [`READINGS_1_0`] and [`READINGS_1_3`] have the expected values.
 const NOT_WRITTEN: [&str; 5] = [
     "hello_elements",
     "packet_in",
@@ -41,7 +41,8 @@ const NOT_WRITTEN: [&str; 5] = [
 /// os-ken has no experimenter's instructions.
 const UNKNOWN: &str = "flow_mod_instruction_65535";
 
-/// What os-ken must read in examples that it does not write again: example, where in its JSON, and the value.
+/// The values that os-ken must read in examples of 1.0 that it does not write again: example, position in its JSON, and
+/// value.
 const READINGS_1_0: &[(&str, &str, &str)] = &[
     (
         "features_reply",
@@ -142,7 +143,7 @@ const READINGS_1_0: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// The same for 1.3.
+/// The values that os-ken must read in examples of 1.3 that it does not write again.
 const READINGS_1_3: &[(&str, &str, &str)] = &[
     (
         "hello_elements",
@@ -328,12 +329,12 @@ fn is_good(verdict: &Verdict) -> bool {
 }
 
 #[test]
-fn osken_reads_what_we_write_in_1_0() {
+fn osken_reads_our_messages_of_1_0() {
     check_all(Version::Of10, READINGS_1_0);
 }
 
 #[test]
-fn osken_reads_what_we_write_in_1_3() {
+fn osken_reads_our_messages_of_1_3() {
     check_all(Version::Of13, READINGS_1_3);
 }
 
@@ -350,7 +351,7 @@ fn bytes_at<const COUNT: usize>(
         .collect()
 }
 
-/// Actions, instructions and fields are listed by number in the corpus, or taken from their table.
+/// The corpus lists actions, instructions and fields by number, or uses their table.
 #[test]
 fn the_corpus_has_every_message_and_multipart_type() {
     for (version, messages, stats, multiparts) in [

@@ -1,4 +1,4 @@
-//! Wireshark's dissector finds nothing wrong in what we write.
+//! Tests that Wireshark's dissector finds no fault in our messages.
 
 mod corpus;
 
@@ -17,11 +17,11 @@ fn check_all(version: Version) {
 }
 
 #[test]
-fn tshark_dissects_what_we_write_in_1_0() {
+fn tshark_dissects_our_messages_of_1_0() {
     check_all(Version::Of10);
 }
 
 #[test]
-fn tshark_dissects_what_we_write_in_1_3() {
+fn tshark_dissects_our_messages_of_1_3() {
     check_all(Version::Of13);
 }

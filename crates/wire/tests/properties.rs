@@ -1,6 +1,6 @@
-//! What must hold for any bytes and for all messages of both versions.
+//! Tests of properties of any bytes, and of all messages of both versions.
 //!
-//! The valid messages to start from are os-ken's; they are changed byte by byte, mostly where lengths and types are.
+//! The valid messages to start from are os-ken's; they are changed byte by byte, mostly in lengths and types.
 
 mod support;
 
@@ -64,7 +64,7 @@ fn framed() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// What decodes is written and read again as an equal message, as it came and element by element.
+/// Checks that a decoded message is written and read again as an equal one, in its own form and element by element.
 fn check(bytes: &[u8]) {
     let Ok((header, message)) = Message::decode(bytes) else {
         return;
@@ -78,7 +78,7 @@ fn check(bytes: &[u8]) {
     }
 }
 
-/// A message written in the other version is either refused or reads back; nothing panics.
+/// Checks that a message written in the other version is either refused or reads back, without a panic.
 fn check_other_version(bytes: &[u8]) {
     let Ok((header, message)) = Message::decode(bytes) else {
         return;
@@ -97,7 +97,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4096))]
 
     #[test]
-    fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+    fn any_bytes_are_refused_or_read_back(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
         check(&bytes);
         for version in Version::ALL {
             let _ = PacketIn::decode(version, &bytes);
@@ -105,25 +105,25 @@ proptest! {
     }
 
     #[test]
-    fn any_body(bytes in framed()) {
+    fn any_body_is_refused_or_reads_back(bytes in framed()) {
         check(&bytes);
     }
 
     #[test]
-    fn mutated_messages(bytes in mutated()) {
+    fn mutated_messages_are_refused_or_read_back(bytes in mutated()) {
         check(&bytes);
         check_other_version(&bytes);
     }
 
     #[test]
-    fn truncated_messages(bytes in valid(), index in any::<Index>()) {
+    fn truncated_messages_are_refused_or_read_back(bytes in valid(), index in any::<Index>()) {
         let length = Header::SIZE + index.index(bytes.len() - Header::SIZE + 1);
         check(&with_true_length(bytes[..length].to_vec()));
     }
 
-    /// Messages in a row come out of the stream one by one, and the part that is not whole yet stays.
+    /// A stream is split into its messages one by one, and the incomplete rest stays.
     #[test]
-    fn streams(messages in prop::collection::vec(valid(), 0..8), index in any::<Index>()) {
+    fn streams_are_split_into_messages(messages in prop::collection::vec(valid(), 0..8), index in any::<Index>()) {
         let stream = messages.concat();
         let cut = index.index(stream.len() + 1);
         let mut rest = &stream[..cut];
@@ -137,7 +137,7 @@ proptest! {
 }
 
 #[test]
-fn every_valid_message_in_the_other_version() {
+fn messages_are_refused_or_read_back_in_the_other_version() {
     for bytes in VALID.iter() {
         check_other_version(bytes);
     }

@@ -1,12 +1,12 @@
 //! Golden files: text, value, and bytes of both versions, each checked against the others in both directions.
 //!
-//! `golden/requests.txt` holds what people type. A record's first line is a command and its text; `reads` is how it is
-//! written back, where that differs; `of10` and `of13` are the message with xid 1; `line10` and `line13` are what
-//! decoding those bytes prints. A version that cannot express the record has no bytes.
+//! `golden/requests.txt` holds texts that people type. A record's first line is a command and its text; `reads` is the
+//! text written back, if it differs; `of10` and `of13` are the message with xid 1; `line10` and `line13` are the
+//! printed lines of these bytes. A version that cannot express the record has no bytes.
 //!
 //! `golden/messages.txt` holds bytes, and the lines that `{:#}` prints for them.
 //!
-//! Where Open vSwitch is installed, its `ovs-ofctl` is asked too.
+//! If Open vSwitch is installed, its `ovs-ofctl` is compared, too.
 
 mod golden;
 
@@ -108,7 +108,7 @@ fn damaged_messages_print_if_they_decode() {
 }
 
 #[test]
-fn open_vswitch_prints_the_same() {
+fn open_vswitch_prints_equal_text() {
     if !open_vswitch_is_here() {
         return;
     }
@@ -132,7 +132,7 @@ fn open_vswitch_prints_the_same() {
 }
 
 #[test]
-fn open_vswitch_reads_the_same() {
+fn open_vswitch_reads_equal_messages() {
     if !open_vswitch_is_here() {
         return;
     }
@@ -147,7 +147,7 @@ fn open_vswitch_reads_the_same() {
     }
 }
 
-/// Whether `ovs-ofctl` can be run. In CI it has to be there.
+/// Returns `true` if `ovs-ofctl` can be run. In CI it must be installed.
 fn open_vswitch_is_here() -> bool {
     let here = Command::new("ovs-ofctl").arg("--version").output().is_ok();
     let ci = std::env::var("CI").is_ok_and(|ci| ci == "true");

@@ -1,7 +1,8 @@
 //! The writers for frames of any kind.
 //!
-//! The headers are read once, each field is written where it belongs, and what a frame lacks is left out. That is more work
-//! than [`super`]'s writers have, which know the form of the whole message, and still a small part of the general encoder's.
+//! The headers are read once, each field is written at its position, and missing fields are left out. That is more work
+//! than [`super`]'s writers do, which know the form of the whole message, but still a small part of the general
+//! encoder's.
 
 use super::layers::{Layers, Network, Upper};
 use super::{ExactFlowMod, OF10_FLOW_MOD, append};
@@ -12,12 +13,12 @@ use crate::of10::matching::{
 };
 use crate::{OxmField, VLAN_PRESENT, Version};
 
-/// The priority's place in a VLAN tag.
+/// The priority's position in a VLAN tag.
 const PCP_SHIFT: u32 = 13;
 
 impl ExactFlowMod<'_> {
-    /// Appends the message to `out` where its frame reaches beyond the Ethernet header and VLAN tags, and ports and flags are
-    /// of those that [`ExactFlowMod::write_straight`] writes. Says whether it was.
+    /// Appends the message to `out` if its frame reaches beyond the Ethernet header and VLAN tags, and
+    /// [`ExactFlowMod::write_straight`] supports its ports and flags. Returns whether it was appended.
     #[inline(never)] // out of the way of frames that are written straight
     pub(super) fn write_any_frame(&self, version: Version, xid: u32, out: &mut Vec<u8>) -> bool {
         match version {
@@ -98,13 +99,13 @@ fn fill_of10_match(layers: &Layers, match_: &mut [u8; MATCH_SIZE]) {
             wildcards |= OFPFW_NW_TOS | PORTS;
             match u8::try_from(arp.op()) {
                 Ok(op) => match_[25] = op,
-                // 1.0 has eight bits of it: a larger one is left out.
+                // 1.0 has eight bits for it: a larger value is left out.
                 Err(_) => wildcards |= OFPFW_NW_PROTO,
             }
             match_[28..32].copy_from_slice(&arp.spa().octets());
             match_[32..36].copy_from_slice(&arp.tpa().octets());
         }
-        // Of an IPv6 packet, 1.0 sees the Ethernet header.
+        // 1.0 matches only the Ethernet header of an IPv6 packet.
         Network::Ipv6(..) | Network::Other => {
             wildcards |= OFPFW_NW_TOS | OFPFW_NW_PROTO | ADDRESSES | PORTS;
         }
@@ -119,7 +120,7 @@ struct Writer<'o> {
 }
 
 impl Writer<'_> {
-    /// Puts a template, and lends it, to be filled in where it lies.
+    /// Writes a template, and returns it to be filled in.
     #[inline(always)]
     fn put<const N: usize>(&mut self, template: &[u8; N]) -> &mut [u8; N] {
         let place = self.bytes[self.at..].first_chunk_mut();
@@ -129,7 +130,7 @@ impl Writer<'_> {
         place
     }
 
-    /// Puts the fields from `vlan_pcp` on, and fills in those before, which are in place.
+    /// Writes the fields from `vlan_pcp` on, and fills in the earlier fields, which are already in place.
     #[inline(always)]
     fn put_layers(&mut self, layers: &Layers) {
         self.bytes[ETH_TYPE_AT..ETH_TYPE_AT + 2].copy_from_slice(&layers.eth_type.to_be_bytes());
@@ -194,13 +195,13 @@ const LONGEST: usize = 184;
 
 const MATCH_AT: usize = 48;
 
-/// Where the value of `eth_type` is.
+/// The position of `eth_type`'s value.
 const ETH_TYPE_AT: usize = 84;
 
-/// Where the TLV of `vlan_vid`, the last one that every match has, ends.
+/// The end of the TLV of `vlan_vid`, the last one that every match has.
 const AFTER_VLAN_VID: usize = 92;
 
-/// What every message begins with, and zeros.
+/// The common start of every message, and zeros.
 const OF13_LONGEST: [u8; LONGEST] = {
     let mut message = [0; LONGEST];
     let mut at = 0;
@@ -211,7 +212,7 @@ const OF13_LONGEST: [u8; LONGEST] = {
     message
 };
 
-/// What every message ends with: apply-actions with one output action.
+/// The common end of every message: apply-actions with one output action.
 #[rustfmt::skip]
 const OF13_OUTPUT: [u8; 24] = [
     0, 4,  0, 24,  0, 0, 0, 0,

@@ -1,7 +1,7 @@
-//! Where an exact match's values are in a frame.
+//! The positions of an exact match's values in a frame.
 //!
-//! One pass over the headers, without a list and an allocation. What it finds is what [`ExactMatch::fields`] lists, which
-//! reads all headers there are and is the reference.
+//! One pass over the headers, without a list and an allocation. It finds the fields that [`ExactMatch::fields`] lists,
+//! which reads all headers and is the reference.
 //!
 //! [`ExactMatch::fields`]: crate::ExactMatch::fields
 
@@ -13,7 +13,7 @@ use crate::packet::{
 
 /// The headers that an exact match has fields of.
 pub(super) struct Layers<'a> {
-    /// Both addresses and what comes next.
+    /// Both addresses and the next two bytes.
     pub ethernet: &'a [u8; ethernet::HEADER_LEN],
     /// The outermost VLAN tag: priority, CFI and VLAN id.
     pub vlan_tci: Option<u16>,
@@ -26,20 +26,20 @@ pub(super) struct Layers<'a> {
 pub(super) enum Network<'a> {
     Arp(ArpView<'a>),
     Ipv4(Ipv4View<'a>, Upper),
-    /// The protocol is `None` where extension headers hide it.
+    /// The protocol is `None` if extension headers hide it.
     Ipv6(Ipv6View<'a>, Option<u8>, Upper),
-    /// One without fields, or of which the frame has only a part.
+    /// A protocol without fields, or a header that is incomplete in the frame.
     Other,
 }
 
 /// The layer above IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Upper {
-    /// The sender's port and the receiver's, and the field of the former; the latter's comes next.
+    /// The sender's port and the receiver's, and the field of the former; the latter's field is the next one.
     Ports(OxmField, u16, u16),
-    /// ICMP's type and code, and the field of the former; the latter's comes next.
+    /// ICMP's type and code, and the field of the former; the latter's field is the next one.
     Icmp(OxmField, u8, u8),
-    /// One without fields, a later fragment's, or one of which the frame has only a part.
+    /// A protocol without fields, a later fragment, or a header that is incomplete in the frame.
     Other,
 }
 

@@ -15,7 +15,7 @@ fn port() -> impl Strategy<Value = PortNo> {
 proptest! {
     /// Differential test: the general encoder is the reference.
     #[test]
-    fn flow_mods_are_those_of_the_general_encoder(
+    fn flow_mods_equal_the_general_encoders(
         frame in frames::any_frame(),
         ports in (port(), port()),
         numbers in any::<(u32, u64, u16, u16, u16, u32)>(),
@@ -45,7 +45,7 @@ proptest! {
 
     /// And of the straight-line packet-out.
     #[test]
-    fn packet_outs_are_those_of_the_general_encoder(
+    fn packet_outs_equal_the_general_encoders(
         data in prop::collection::vec(any::<u8>(), 0..200),
         ports in (port(), port()),
         numbers in any::<(u32, u32)>(),

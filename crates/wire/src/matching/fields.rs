@@ -4,8 +4,8 @@ use super::{Match, Repr};
 use crate::{Field, of10};
 
 impl<'a> Match<'a> {
-    /// Returns the fields, in the order of the wire or in which they were added. Those of a match from the wire are read off it
-    /// without allocating; only an exact match makes a list of them first.
+    /// Returns the fields, in the order of the wire or in which they were added. The fields of a match from the wire
+    /// are decoded without allocating; only an exact match makes a list of them first.
     pub fn fields(&self) -> impl Iterator<Item = Field<'a>> {
         let (mut of10, mut list, mut exact) = (None, None, None);
         match &self.0 {

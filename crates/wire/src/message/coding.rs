@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn hellos_of_any_version_but_0() {
+    fn reads_hellos_of_every_version_except_0() {
         const BITMAP: [u8; 8] = [0, 1, 0, 8, 0, 0, 0, 0x52];
         for version in 1..=u8::MAX {
             let bytes = hello(version, &BITMAP);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_of_foreign_versions_is_read() {
+    fn other_messages_of_foreign_versions_are_refused() {
         let mut bytes = hello(6, &[]);
         bytes[1] = 2;
         let error = Message::decode(&bytes).expect_err("an echo request of OpenFlow 1.5");

@@ -1,10 +1,10 @@
-//! Actions (section 5.2.4), and action lists as the instructions that they stand for.
+//! Actions (section 5.2.4), and action lists as the equivalent instructions.
 //!
 //! 1.0's actions on header fields are [`Action::SetField`]: `set_dl_src`, `set_dl_dst` of `eth_src`, `eth_dst`;
 //! `set_nw_src`, `set_nw_dst` of `ipv4_src`, `ipv4_dst`; `set_nw_tos` of `ip_dscp`. Three kinds of `SetField` are
-//! written as the 1.0 action that does the same to the packets that 1.3 allows them for, and read back as that one:
-//! `tcp_src`, `udp_src` as [`Action::SetTpSrc`], `tcp_dst`, `udp_dst` as [`Action::SetTpDst`], and `vlan_vid`,
-//! `vlan_pcp` as [`Action::SetVlanVid`], [`Action::SetVlanPcp`].
+//! written as the equivalent 1.0 action, for packets that 1.3 allows them for, and read back as that action: `tcp_src`,
+//! `udp_src` as [`Action::SetTpSrc`], `tcp_dst`, `udp_dst` as [`Action::SetTpDst`], and `vlan_vid`, `vlan_pcp` as
+//! [`Action::SetVlanVid`], [`Action::SetVlanPcp`].
 
 use super::{fits, lacks, port, unsupported};
 use crate::{
@@ -247,8 +247,8 @@ fn name_of_lacking(action: &Action) -> &'static str {
     }
 }
 
-/// Writes the instruction's actions; 1.0's entries only have an action list. Several consecutive `ApplyActions` make one
-/// list with the same effect.
+/// Writes the instruction's actions; 1.0's entries only have an action list. Several consecutive `ApplyActions` make
+/// one list with an equal effect.
 pub(crate) fn encode_instruction(
     instruction: &Instruction,
     out: &mut Vec<u8>,
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_1_3_has_is_refused() {
+    fn refuses_parts_of_1_3_only() {
         let cases = [
             (Action::Group(1), "the action group"),
             (Action::PushVlan(0x8100), "the action push_vlan"),

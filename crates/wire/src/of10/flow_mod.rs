@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_1_3_has_is_refused() {
+    fn refuses_parts_of_1_3_only() {
         let refused = |change: fn(&mut FlowMod)| {
             let mut flow_mod = flow_mod();
             change(&mut flow_mod);

@@ -10,8 +10,8 @@
 //! | `tp_src`, `tp_dst` | | | `tcp_src`, `tcp_dst` | `udp_src`, `udp_dst` | `icmpv4_type`, `icmpv4_code` |
 //!
 //! `dl_vlan` is `vlan_vid`: OFP_VLAN_NONE is 0 (no tag), and a VLAN id comes with OFPVID_PRESENT. `dl_vlan_pcp` with
-//! `dl_vlan` wildcarded is a match on tagged packets, whichever their VLAN: `vlan_vid=0x1000/0x1000`. A match on untagged
-//! packets may have a `dl_vlan_pcp`, too. It does not count, and is no field; [`Match::pcp_of_untagged`] returns it.
+//! `dl_vlan` wildcarded is a match on tagged packets of any VLAN: `vlan_vid=0x1000/0x1000`. A match on untagged packets
+//! may have a `dl_vlan_pcp`, too. It has no effect, and is no field; [`Match::pcp_of_untagged`] returns it.
 
 use super::{MATCH_SIZE, fits, port, unsupported};
 use crate::matching::Repr;
@@ -76,7 +76,7 @@ impl<'a> Fields<'a> {
         self.end += 1;
     }
 
-    /// Adds a field all of whose bits count.
+    /// Adds a field without a mask.
     pub(crate) fn push_exact(&mut self, field: OxmField, value: impl Into<u128>) {
         self.push(Field::exact(field, value.into()));
     }
@@ -303,7 +303,7 @@ impl OfpMatch {
         }
     }
 
-    /// ICMP's type and code have eight bits each; the low ones of `tp_src` and `tp_dst`.
+    /// Adds ports, or ICMP's type and code, which are the low eight bits of `tp_src` and `tp_dst`.
     fn push_ports(&self, source: OxmField, destination: OxmField, fields: &mut Fields) {
         if self.has(OFPFW_TP_SRC) {
             fields.push_exact(source, self.tp_src);
@@ -318,7 +318,7 @@ impl OfpMatch {
 struct Context {
     dl_type: Option<u128>,
     nw_proto: Option<u128>,
-    /// Whether the match requires a VLAN tag, or requires that there is none: 1.0 can express a priority for both.
+    /// Whether the match requires a VLAN tag, or its absence: 1.0 can express a priority for both.
     has_vlan: bool,
     /// Whether `vlan_pcp` is matched.
     has_pcp: bool,

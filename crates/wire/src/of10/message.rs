@@ -1,5 +1,5 @@
-//! All message types (section 5.1), and those with short bodies: hello (5.5.1), error
-//! (5.4.4), echo (5.5.2), vendor (5.5.4) and configuration (5.3.2).
+//! All message types (section 5.1), and the messages with short bodies: hello (5.5.1), error (5.4.4), echo (5.5.2),
+//! vendor (5.5.4) and configuration (5.3.2).
 
 use super::{features, flow_mod, multipart, packet_in, packet_out, port, queue, unsupported};
 use crate::message_type::OF10_TYPES;
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_1_3_has_is_refused_and_leaves_no_bytes() {
+    fn refusing_parts_of_1_3_leaves_no_bytes() {
         let mut out = vec![0xaa];
         let message = Message::SetAsync(AsyncConfig {
             packet_in_mask: [1, 2],

@@ -1,12 +1,12 @@
 //! The codec of OpenFlow 1.0 (specification 1.0.0 and 1.0.1).
 //!
 //! Each file is about one structure: its section in the specification, decoding, encoding, and a test with its bytes.
-//! Section numbers are those of the specification's version 1.0.0.
+//! Section numbers refer to the specification's version 1.0.0.
 //!
 //! **How versions are mapped.** Decoding maps 1.0's structures to the version-neutral types. Encoding refuses what 1.0
 //! cannot express with [`EncodeError::Unsupported`], which has the specification's name for it; it never omits anything
-//! out silently. Reasons have the same numbers in both versions, and pass through even where 1.0 does not define them,
-//! because switches send 1.3's in 1.0 messages too.
+//! silently. Reasons have equal numbers in both versions, and pass through even if 1.0 does not define them, because
+//! switches send 1.3's reasons in 1.0 messages, too.
 
 pub(crate) mod action;
 pub(crate) mod features;

@@ -3,7 +3,7 @@
 use super::{lacks, port, unsupported};
 use crate::{BufferId, DecodeError, EncodeError, Field, Match, OxmField, PacketIn, Put, Reader};
 
-/// The cookie of packet-ins without one, such as those of 1.0.
+/// The cookie of packet-ins without one, such as all packet-ins of 1.0.
 const NO_COOKIE: u64 = u64::MAX;
 
 /// Reads the body. On a controller's hottest path: one bounds check, no allocation.
@@ -38,7 +38,7 @@ pub(super) fn encode(packet_in: &PacketIn, out: &mut Vec<u8>) -> Result<(), Enco
     Ok(())
 }
 
-/// Returns the one pipeline field in a packet-in of 1.0 is the port.
+/// Refuses pipeline fields other than the port, which a packet-in of 1.0 cannot have.
 fn check_match(packet_in: &PacketIn) -> Result<(), EncodeError> {
     let in_port = Field::exact(OxmField::InPort, packet_in.in_port.0.into());
     for field in packet_in.match_.fields() {

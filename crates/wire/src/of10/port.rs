@@ -7,8 +7,8 @@ use crate::{
     PortStatus, Put, Reader, Version,
 };
 
-/// The lowest of 1.0's reserved numbers (OFPP_IN_PORT). They are those of 1.3 cut down to 16 bits, OFPP_NONE being
-/// what 1.3 calls OFPP_ANY.
+/// The lowest of 1.0's reserved numbers (OFPP_IN_PORT). They are 1.3's numbers cut to 16 bits; OFPP_NONE is 1.3's
+/// OFPP_ANY.
 const FIRST_RESERVED: u16 = 0xfff8;
 
 /// Returns the port with this number in 1.0. Numbers below the reserved ones are unchanged.
@@ -38,7 +38,7 @@ pub(crate) fn encode_number(port: PortNo, what: &'static str) -> Result<u16, Enc
     })
 }
 
-/// Up to this bit (OFPPF_10GB_FD), both versions have the same feature numbers.
+/// Up to this bit (OFPPF_10GB_FD), both versions have equal feature numbers.
 const COMMON_FEATURES: u32 = 0x7f;
 /// 1.3 has inserted OFPPF_40GB_FD, OFPPF_100GB_FD, OFPPF_1TB_FD and OFPPF_OTHER in front of OFPPF_COPPER.
 const FEATURES_SHIFT: u32 = 4;
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_1_3_has_is_refused() {
+    fn refuses_parts_of_1_3_only() {
         let refused = |change: fn(&mut Port)| {
             let mut port = port();
             change(&mut port);

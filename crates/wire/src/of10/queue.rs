@@ -96,7 +96,7 @@ pub(crate) fn encode_property(
             let [high, low] = rate.to_be_bytes();
             encode_tlv(OFPQT_MIN_RATE, &[high, low, 0, 0, 0, 0, 0, 0], out)
         }
-        // 1.3 has other properties by the same numbers.
+        // 1.3 uses these numbers for other properties.
         QueueProperty::Other {
             property: OFPQT_NONE | OFPQT_MIN_RATE,
             ..
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_1_3_has_is_refused() {
+    fn refuses_parts_of_1_3_only() {
         assert_eq!(
             golden::refused(&QueueProperty::MaxRate(1)),
             "OpenFlow 1.0 cannot express the queue property OFPQT_MAX_RATE"

@@ -146,7 +146,7 @@ pub(crate) fn encode(action: &Action, out: &mut Vec<u8>) -> Result<(), EncodeErr
             out.put_u32(experimenter);
             out.put(data);
         }
-        // All others are a type and a length; `action_type` has refused those of 1.0.
+        // All others are a type and a length; `action_type` has refused actions of 1.0.
         _ => out.put_u32(0),
     }
     out.pad_to_8(start);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn every_action() {
+    fn every_action_both_ways() {
         let output = Action::Output {
             port: PortNo(0x0102),
             max_len: 128,
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_checked() {
+    fn wrong_lengths_are_errors() {
         for length in ["0000", "0004", "0007", "000c", "0018"] {
             let bytes = format!("0000 {length} 00000001 0000 000000000000");
             assert_eq!(code(&bytes), ErrorCode::BadActionBadLen, "{length}");
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_set_fields() {
+    fn bad_set_fields_are_errors() {
         assert_eq!(
             code("0019 0010 80000604 0a0b0c0d 00000000"),
             ErrorCode::BadActionBadSetLen
@@ -290,12 +290,12 @@ mod tests {
     }
 
     #[test]
-    fn unknown_types() {
+    fn unknown_types_are_errors() {
         assert_eq!(code("0001 0008 00000000"), ErrorCode::BadActionBadType);
     }
 
     #[test]
-    fn what_only_1_0_has_is_refused() {
+    fn refuses_parts_of_1_0_only() {
         let enqueue = Action::Enqueue {
             port: PortNo(1),
             queue_id: 2,

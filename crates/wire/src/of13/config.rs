@@ -20,7 +20,7 @@ mod tests {
     use crate::{ConfigFlags, Message, SwitchConfig};
 
     #[test]
-    fn get_and_set() {
+    fn get_and_set_both_ways() {
         let config = SwitchConfig {
             flags: ConfigFlags::FRAG_REASM,
             miss_send_len: 128,

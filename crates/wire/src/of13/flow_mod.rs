@@ -216,7 +216,7 @@ mod tests {
     };
 
     #[test]
-    fn add_an_entry() {
+    fn add_both_ways() {
         let flow_mod = FlowMod {
             cookie: 1,
             cookie_mask: 2,
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn delete_everything() {
+    fn delete_of_all_both_ways() {
         let flow_mod = FlowMod {
             table_id: crate::TABLE_ALL,
             command: FlowModCommand::Delete,
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn emerg_is_of_1_0() {
+    fn refuses_emerg_of_1_0() {
         let flow_mod = FlowMod {
             flags: FlowModFlags::EMERG,
             ..FlowMod::default()
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn removed() {
+    fn removed_both_ways() {
         let removed = FlowRemoved {
             cookie: 1,
             priority: 2,
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn stats_requests() {
+    fn stats_requests_both_ways() {
         let request = FlowStatsRequest {
             cookie: 1,
             cookie_mask: 3,
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn stats() {
+    fn stats_both_ways() {
         let stats = FlowStats {
             table_id: 1,
             duration_sec: 2,
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn stats_lengths_are_checked() {
+    fn wrong_stats_lengths_are_errors() {
         for length in ["0000", "0030", "0039", "0050"] {
             let bytes = hex(&format!("{length} {}", "00".repeat(62)));
             assert!(
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn aggregate() {
+    fn aggregate_both_ways() {
         let reply = MultipartReply {
             flags: MultipartFlags::empty(),
             body: MultipartReplyBody::Aggregate(AggregateStats {

@@ -56,7 +56,7 @@ pub(crate) fn decode_stats<'a>(reader: &mut Reader<'a>) -> Result<GroupStats<'a>
     })
 }
 
-/// Reads an `ofp_bucket_counter`, or an `ofp_meter_band_stats`, which has the same layout.
+/// Reads an `ofp_bucket_counter`, or an `ofp_meter_band_stats`, which has this layout, too.
 pub(crate) fn decode_counter(reader: &mut Reader) -> Result<BucketCounter, DecodeError> {
     Ok(BucketCounter {
         packet_count: reader.u64()?,
@@ -166,12 +166,12 @@ mod tests {
     }
 
     #[test]
-    fn buckets() {
+    fn buckets_both_ways() {
         element(&hex(BUCKET), bucket());
     }
 
     #[test]
-    fn bad_buckets() {
+    fn bad_buckets_are_errors() {
         for length in ["0000", "0008", "0014", "0020"] {
             let bytes = hex(&format!("{length}{}", &BUCKET[4..]));
             let error = decode_element::<Bucket>(&bytes).unwrap_err();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn group_mods() {
+    fn group_mods_both_ways() {
         let group_mod = GroupMod {
             command: GroupModCommand::Modify,
             group_type: GroupType::FastFailover,
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn stats() {
+    fn stats_both_ways() {
         let stats = GroupStats {
             group_id: 1,
             ref_count: 2,
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptions() {
+    fn descriptions_both_ways() {
         let desc = GroupDesc {
             group_type: GroupType::Select,
             group_id: 7,
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn features() {
+    fn features_both_ways() {
         let reply = MultipartReply {
             flags: MultipartFlags::empty(),
             body: MultipartReplyBody::GroupFeatures(GroupFeatures {

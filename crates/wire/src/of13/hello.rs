@@ -93,7 +93,7 @@ mod tests {
     use crate::of13::golden::{self, frame, message, refused_message};
 
     #[test]
-    fn hellos() {
+    fn hellos_both_ways() {
         message(&frame(0, ""), &Message::Hello(Hello::default()));
         let hello = Hello {
             elements: vec![
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_hellos() {
+    fn bad_hellos_are_errors() {
         for body in [
             "0001 0000 00000012",
             "0001 0006 0000 0000",
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn errors() {
+    fn errors_both_ways() {
         let error = ErrorMessage {
             code: ErrorCode::BadMatchBadPrereq,
             data: &[4, 14],
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn experimenters() {
+    fn experimenters_both_ways() {
         let experimenter = Experimenter {
             experimenter: 0x2320,
             data: &[0, 0, 0, 1, 0xaa],

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn every_instruction() {
+    fn every_instruction_both_ways() {
         element(&hex("0001 0008 03 000000"), Instruction::GotoTable(3));
         element(
             &hex("0002 0018 00000000 0000000000000011 00000000000000ff"),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_checked() {
+    fn wrong_lengths_are_errors() {
         for length in ["0000", "0004", "000c", "0010"] {
             let bytes = format!("0001 {length} 03 000000");
             assert_eq!(code(&bytes), ErrorCode::BadInstructionBadLen, "{length}");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_actions_come_through() {
+    fn errors_of_actions_are_returned() {
         assert_eq!(
             code("0004 0010 00000000 0016 0000 00000004"),
             ErrorCode::BadActionBadLen
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_types() {
+    fn unknown_types_are_errors() {
         assert_eq!(
             code("0007 0008 00000000"),
             ErrorCode::BadInstructionUnknownInst

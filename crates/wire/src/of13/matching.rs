@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_matches() {
+    fn bad_matches_are_errors() {
         assert_eq!(code("0000 0004 00000000"), ErrorCode::BadMatchBadType);
         assert_eq!(code("0001 0000 00000000"), ErrorCode::BadMatchBadLen);
         assert_eq!(code("0001 0003 00000000"), ErrorCode::BadMatchBadLen);

@@ -180,7 +180,7 @@ mod tests {
     use crate::{ErrorCode, Header, PacketOut};
 
     #[test]
-    fn messages_without_a_body() {
+    fn messages_without_a_body_both_ways() {
         for (message_type, expected) in [
             (OFPT_FEATURES_REQUEST, Message::FeaturesRequest),
             (OFPT_GET_CONFIG_REQUEST, Message::GetConfigRequest),
@@ -195,13 +195,13 @@ mod tests {
     }
 
     #[test]
-    fn echoes() {
+    fn echoes_both_ways() {
         message(&frame(2, "0102"), &Message::EchoRequest(&[1, 2]));
         message(&frame(3, ""), &Message::EchoReply(&[]));
     }
 
     #[test]
-    fn headers() {
+    fn reads_headers() {
         let bytes = [0x04, 20, 0, 8, 0xde, 0xad, 0xbe, 0xef];
         let (header, _) = Message::decode(&bytes).unwrap();
         let expected = Header {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_types() {
+    fn unknown_types_are_errors() {
         let error = decode_error(&frame(30, ""));
         assert_eq!(error.code(), ErrorCode::BadRequestBadType);
         assert_eq!(

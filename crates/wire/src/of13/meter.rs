@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn every_band() {
+    fn every_band_both_ways() {
         element(&hex(DROP), drop_band());
         let remark = MeterBand::DscpRemark {
             rate: 1000,
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_bands() {
+    fn bad_bands_are_errors() {
         for length in ["0000", "000c", "0011"] {
             let bytes = format!("0001 {length} {}", &DROP[9..]);
             assert_eq!(code(&bytes), ErrorCode::BadRequestBadLen, "{length}");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn meter_mods() {
+    fn meter_mods_both_ways() {
         let meter_mod = MeterMod {
             command: MeterModCommand::Add,
             flags: MeterFlags::KBPS | MeterFlags::BURST,
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn stats() {
+    fn stats_both_ways() {
         let stats = MeterStats {
             meter_id: 1,
             flow_count: 2,
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn configurations() {
+    fn configurations_both_ways() {
         let config = MeterConfig {
             flags: MeterFlags::PKTPS,
             meter_id: 3,
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn features() {
+    fn features_both_ways() {
         let reply = MultipartReply {
             flags: MultipartFlags::empty(),
             body: MultipartReplyBody::MeterFeatures(MeterFeatures {

@@ -1,5 +1,5 @@
-//! The codec of OpenFlow 1.3 (specification 1.3.5). The files are those of the version-neutral types; each
-//! has decoding, then encoding, then golden bytes.
+//! The codec of OpenFlow 1.3 (specification 1.3.5). The files correspond to the version-neutral types; each has
+//! decoding, then encoding, then golden bytes.
 
 pub(crate) mod action;
 pub(crate) mod config;

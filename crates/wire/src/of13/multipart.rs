@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn requests() {
+    fn requests_both_ways() {
         use MultipartRequestBody as Body;
         request("0000 0000 00000000", Body::Desc);
         request("0003 0000 00000000", Body::Table);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn more_follows() {
+    fn more_flag_both_ways() {
         reply(
             "000d 0001 00000000",
             MultipartFlags::MORE,
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn description() {
+    fn description_both_ways() {
         let field = |byte: &str, size: usize| format!("{byte}{}", "00".repeat(size - 1));
         let bytes = format!(
             "0000 0000 00000000 {} {} {} {} {}",
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_multiparts() {
+    fn bad_multiparts_are_errors() {
         let unknown = frame(18, "000e 0000 00000000");
         assert_eq!(
             decode_error(&unknown).code(),

@@ -1,9 +1,9 @@
 //! One field of a match, as a TLV (1.3.5 sections 7.2.3.2 to 7.2.3.8).
 //!
 //! Implementations differ; a TLV is read as follows:
-//! - A mask of all ones is read as no mask, which is what it means, and written without.
-//! - A field of class OFPXMC_OPENFLOW_BASIC with an unknown number is kept raw, as are all other classes. Whether that
-//!   is acceptable is decided by the switch (OFPBMC_BAD_FIELD), and so it is with duplicates and prerequisites.
+//! - A mask of all ones is read as no mask, its meaning, and written without one.
+//! - A field of class OFPXMC_OPENFLOW_BASIC with an unknown number is kept raw, as are all other classes. The switch
+//!   decides whether to accept them (OFPBMC_BAD_FIELD), and also duplicates and missing prerequisites.
 
 use super::unsupported;
 use crate::{
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn exact_fields() {
+    fn exact_fields_both_ways() {
         element(
             &hex("8000 00 04 00000001"),
             Field::exact(OxmField::InPort, 1),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn masked_fields() {
+    fn masked_fields_both_ways() {
         element(
             &hex("8000 17 08 0a000000 ff000000"),
             Field::masked(OxmField::Ipv4Src, 0x0a00_0000, 0xff00_0000),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_goes_both_ways() {
+    fn every_field_both_ways() {
         for &field in OxmField::ALL {
             let value = Field::exact(field, u128::MAX);
             let mut out = Vec::new();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn raw_fields() {
+    fn raw_fields_both_ways() {
         let packet_type = RawField {
             class: OFPXMC_OPENFLOW_BASIC,
             field: 44,
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_of_all_ones_is_none() {
+    fn a_mask_of_all_ones_is_no_mask() {
         let bytes = hex("8000 17 08 0a000001 ffffffff");
         assert_eq!(
             decode_element(&bytes),
@@ -262,7 +262,7 @@ mod tests {
 
     /// Fields that Open vSwitch masks, but not the specification.
     #[test]
-    fn masked_ports_and_targets() {
+    fn masked_ports_and_targets_both_ways() {
         let ports = Field::masked(OxmField::TcpDst, 0x1000, 0xf000);
         element(&hex("8000 1d 04 1000 f000"), ports);
         let target = Field::masked(OxmField::Ipv6NdTarget, 0xfe80 << 112, 0xffc0 << 112);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_fields() {
+    fn bad_fields_are_errors() {
         assert_eq!(code("8000 00 03 000001"), ErrorCode::BadMatchBadLen);
         assert_eq!(code("8000 00 04 0000"), ErrorCode::BadMatchBadLen);
         assert_eq!(code("8000 17 04 0a000000"), ErrorCode::BadMatchBadLen);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_tlv_is_refused() {
+    fn refuses_fields_without_a_tlv() {
         let masked = Field::masked(OxmField::IpProto, 6, 0xf);
         assert_eq!(
             refused(masked).to_string(),

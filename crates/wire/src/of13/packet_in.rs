@@ -1,6 +1,6 @@
 //! The packet-in (1.3.5 section 7.4.1): the message that a controller reads most.
 //!
-//! Switches put `in_port` first into the match, and most put nothing after it. That match is known by its first eight
+//! Switches put `in_port` first into the match, mostly as the only field. That match is recognised by its first eight
 //! bytes; any other is read field by field.
 
 use super::{matching, oxm};
@@ -17,8 +17,8 @@ const FIXED_SIZE: usize = 16;
 /// The padding between match and data, which puts the IP header on a multiple of four bytes.
 const DATA_PADDING: usize = 2;
 
-/// Reads the body. On a controller's hottest path: no allocation, and the two ways to read a match come together with
-/// plain values in registers; a [`Match`] from each would be copied through memory (measured: 8 and 21 cycles).
+/// Reads the body. On a controller's hottest path: no allocation, and the two ways to read a match join with plain
+/// values in registers; a [`Match`] from each would be copied through memory (measured: 8 and 21 cycles).
 #[inline]
 pub(crate) fn decode<'a>(reader: &mut Reader<'a>) -> Result<PacketIn<'a>, DecodeError> {
     let [b0, b1, b2, b3, l0, l1, reason, table_id, cookie @ ..] =
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn with_in_port_alone() {
+    fn match_of_in_port_alone_both_ways() {
         let bytes = frame(
             10,
             "00000100 003c 01 03 00000000deadbeef
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn with_other_fields() {
+    fn match_of_other_fields_both_ways() {
         let match_ = Match::any()
             .with_exact(OxmField::TunnelId, 9_u64)
             .in_port(PortNo(5));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn without_in_port() {
+    fn match_without_in_port_both_ways() {
         let expected = PacketIn {
             in_port: PortNo::ANY,
             ..example(Match::any())
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_packet_ins() {
+    fn bad_packet_ins_are_errors() {
         let head = "00000100 003c 01 03 00000000deadbeef";
         let no_padding = frame(10, &format!("{head} 0001 000c 80000004 00000005"));
         assert_eq!(decode_error(&no_padding).code(), ErrorCode::BadMatchBadLen);

@@ -35,7 +35,7 @@ mod tests {
     use crate::{Action, ErrorCode, Message};
 
     #[test]
-    fn with_data_and_without() {
+    fn with_and_without_data_both_ways() {
         let flood = [Action::output(PortNo::FLOOD)];
         let packet_out = PacketOut {
             buffer_id: BufferId::NONE,
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn actions_beyond_the_message() {
+    fn actions_beyond_the_message_are_errors() {
         let bytes = frame(13, "ffffffff 00000005 0010 000000000000 0016 0008 00000001");
         assert_eq!(decode_error(&bytes).code(), ErrorCode::BadRequestBadLen);
         let bytes = frame(13, "ffffffff 00000005 0004 000000000000 0016 0008 00000001");

@@ -204,12 +204,12 @@ mod tests {
     }
 
     #[test]
-    fn descriptions() {
+    fn descriptions_both_ways() {
         element(&hex(PORT), port());
     }
 
     #[test]
-    fn status() {
+    fn status_both_ways() {
         let status = PortStatus {
             reason: PortReason::Modify,
             port: port(),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn port_mods() {
+    fn port_mods_both_ways() {
         let bytes = frame(
             16,
             "00000001 00000000 020000000001 0000 00000001 00000041 00000020 00000000",
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn no_flood_is_of_1_0() {
+    fn refuses_no_flood_of_1_0() {
         let no_flood = PortMod {
             mask: PortConfig::NO_FLOOD,
             ..port_mod()
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn stats() {
+    fn stats_both_ways() {
         let stats = PortStats {
             port_no: PortNo(1),
             rx_packets: 1,

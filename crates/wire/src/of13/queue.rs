@@ -134,7 +134,7 @@ fn property_type(property: &QueueProperty) -> Result<u16, EncodeError> {
         QueueProperty::MinRate(_) => Ok(OFPQT_MIN_RATE),
         QueueProperty::MaxRate(_) => Ok(OFPQT_MAX_RATE),
         QueueProperty::Experimenter { .. } => Ok(OFPQT_EXPERIMENTER),
-        // 1.0 has other properties by the same numbers.
+        // 1.0 uses these numbers for other properties.
         QueueProperty::Other {
             property: OFPQT_MIN_RATE | OFPQT_MAX_RATE | OFPQT_EXPERIMENTER,
             ..
@@ -160,7 +160,7 @@ mod tests {
     use crate::of13::golden::{decode_element, element, frame, hex, message, refused};
 
     #[test]
-    fn every_property() {
+    fn every_property_both_ways() {
         element(
             &hex("0001 0010 00000000 0064 000000000000"),
             QueueProperty::MinRate(100),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_1_0_has_is_refused() {
+    fn refuses_parts_of_1_0_only() {
         assert_eq!(refused(QueueProperty::None), unsupported("OFPQT_NONE"));
         let other = QueueProperty::Other {
             property: OFPQT_MAX_RATE,
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_properties() {
+    fn bad_properties_are_errors() {
         for bytes in [
             "0001 0000 00000000 0064 000000000000",
             "0001 0008 00000000",
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn configuration() {
+    fn configuration_both_ways() {
         message(
             &frame(22, "00000003 00000000"),
             &Message::QueueGetConfigRequest(PortNo(3)),
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn stats() {
+    fn stats_both_ways() {
         let stats = QueueStats {
             port_no: PortNo(1),
             queue_id: 2,

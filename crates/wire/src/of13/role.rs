@@ -42,7 +42,7 @@ mod tests {
     use crate::{AsyncConfig, ControllerRole, Message, Role};
 
     #[test]
-    fn roles() {
+    fn roles_both_ways() {
         let role = Role {
             role: ControllerRole::Master,
             generation_id: 9,
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn asynchronous_configuration() {
+    fn asynchronous_configuration_both_ways() {
         let config = AsyncConfig {
             packet_in_mask: [7, 0],
             port_status_mask: [7, 6],

@@ -172,7 +172,7 @@ mod tests {
     use crate::{ErrorCode, Message, MultipartFlags, MultipartReply, MultipartReplyBody};
 
     #[test]
-    fn table_mods() {
+    fn table_mods_both_ways() {
         let table_mod = TableMod {
             table_id: 5,
             config: 3,
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn statistics() {
+    fn statistics_both_ways() {
         element(
             &hex("01 000000 00000002 0000000000000003 0000000000000004"),
             stats(),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_in_statistics_is_of_1_0() {
+    fn refuses_a_name_in_statistics() {
         let named = TableStats {
             name: FixedName::truncated("main"),
             ..stats()
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn properties() {
+    fn properties_both_ways() {
         for (bytes, kind, ids) in [
             (
                 "0000 000c 0001 0004 0004 0004 00000000",
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_properties() {
+    fn bad_properties_are_errors() {
         for bytes in [
             "0000 0000 0001 0004",
             "0000 0003 0001 0004",
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn features() {
+    fn features_both_ways() {
         let features = TableFeatures {
             table_id: 1,
             name: FixedName::truncated("main"),

@@ -26,7 +26,7 @@ mod field {
 /// Bytes in a packet for IPv4 over Ethernet.
 pub const HEADER_LEN: usize = 28;
 
-/// Operation: who has this address?
+/// Operation: request for the owner of an address.
 pub const REQUEST: u16 = 1;
 
 /// Operation: I have.
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_not_ipv4_over_ethernet() {
+    fn refuses_other_than_ipv4_over_ethernet() {
         let mut token_ring = GOLDEN;
         token_ring[1] = 6;
         let error = ArpView::new(&token_ring).unwrap_err();
@@ -254,7 +254,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(
+        fn written_headers_read_back(
             op: u16,
             sha in testing::mac(),
             spa: Ipv4Addr,

@@ -1,5 +1,5 @@
-//! Reading fields at named ranges of bytes. The ranges are constants of this crate, never taken
-//! from a packet; on the fixed-size headers of the views the compiler proves them in bounds.
+//! Reading fields at named ranges of bytes. The ranges are constants of this crate, never read from a packet; on the
+//! fixed-size headers of the views the compiler proves them in bounds.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
@@ -85,7 +85,7 @@ pub(super) fn patch_u16(out: &mut [u8], start: usize, field: Range<usize>, value
     out[start..][field].copy_from_slice(&value.to_be_bytes());
 }
 
-/// Appends zero bytes until what was written since `start` is a multiple of `unit`.
+/// Appends zero bytes until the length since `start` is a multiple of `unit`.
 #[inline]
 pub(super) fn pad_to_multiple(out: &mut Vec<u8>, start: usize, unit: usize) {
     let len = (out.len() - start).next_multiple_of(unit);

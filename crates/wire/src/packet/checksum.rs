@@ -62,7 +62,7 @@ pub fn internet(bytes: &[u8]) -> u16 {
 /// Returns the checksum of a header in which `old` became `new`, without the rest of the header (RFC 1624,
 /// equation 3).
 ///
-/// Both must have the same length and begin at an even offset of the header.
+/// Both must have equal lengths and start at an even offset of the header.
 #[inline]
 pub fn update(checksum: u16, old: &[u8], new: &[u8]) -> u16 {
     debug_assert_eq!(old.len(), new.len(), "a field keeps its length");
@@ -75,8 +75,8 @@ pub fn update(checksum: u16, old: &[u8], new: &[u8]) -> u16 {
     sum.finish()
 }
 
-/// The addresses that the checksums of TCP, UDP and ICMPv6 cover besides their own bytes (RFC 9293
-/// section 3.1, RFC 8200 section 8.1).
+/// The addresses that the checksums of TCP, UDP and ICMPv6 cover in addition to their own bytes (RFC 9293 section 3.1,
+/// RFC 8200 section 8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PseudoHeader {
     /// Carried in IPv4.

@@ -51,7 +51,7 @@ pub enum PacketError {
     TooLong {
         /// The header that was being written.
         layer: &'static str,
-        /// What is too long.
+        /// The part that is too long.
         field: &'static str,
         /// The largest length that fits, in bytes.
         limit: usize,

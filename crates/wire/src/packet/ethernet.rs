@@ -107,7 +107,7 @@ pub struct Ethernet {
     pub dst: MacAddr,
     /// The sender's MAC address.
     pub src: MacAddr,
-    /// What follows.
+    /// The type of the payload.
     pub ether_type: u16,
 }
 
@@ -212,7 +212,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(
+        fn written_headers_read_back(
             dst in testing::mac(),
             src in testing::mac(),
             ether_type: u16,

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::MacAddr;
 
-/// The headers of one Ethernet frame, as far as they can be read.
+/// The headers of one Ethernet frame, up to the first unreadable one.
 ///
 /// Lenient like a switch's flow key: truncated, malformed or absent fields are `None`, and so is everything after them.
 /// Reading stops at an MPLS or PBB header, as OpenFlow matches do; checksums are not checked.

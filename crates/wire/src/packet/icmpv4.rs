@@ -67,8 +67,8 @@ impl<'a> Icmpv4View<'a> {
         u16_at(self.header, field::CHECKSUM)
     }
 
-    /// Returns the rest of the header, whose meaning depends on the type; in an echo, identifier and
-    /// sequence number.
+    /// Returns the rest of the header. Its meaning depends on the type; in an echo, it is identifier and sequence
+    /// number.
     #[inline]
     pub fn rest(&self) -> [u8; 4] {
         array_at(self.header, field::REST)
@@ -108,7 +108,7 @@ pub struct Icmpv4 {
     pub icmp_type: u8,
     /// The variant of the type.
     pub icmp_code: u8,
-    /// The rest of the header, whose meaning depends on the type.
+    /// The rest of the header. Its meaning depends on the type.
     pub rest: [u8; 4],
 }
 
@@ -186,7 +186,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(
+        fn written_headers_read_back(
             icmp_type: u8,
             icmp_code: u8,
             rest: [u8; 4],

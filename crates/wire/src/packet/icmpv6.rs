@@ -391,7 +391,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(icmp_type: u8, icmp_code: u8, payload in testing::bytes(64)) {
+        fn written_headers_read_back(icmp_type: u8, icmp_code: u8, payload in testing::bytes(64)) {
             let header = Icmpv6 { icmp_type, icmp_code };
             let mut out = vec![0xee];
             header.write(&mut out, &ADDRESSES, &payload);
@@ -402,7 +402,7 @@ mod tests {
         }
 
         #[test]
-        fn neighbours_written_are_read(
+        fn written_neighbours_read_back(
             flags: u8,
             target: Ipv6Addr,
             sll in option::of(testing::mac()),

@@ -103,8 +103,7 @@ impl<'a> Ipv4View<'a> {
         self.flags_offset() & MORE_FRAGMENTS != 0
     }
 
-    /// Returns the fragment's offset, in units of 8 bytes. If not 0, the payload does not begin with a
-    /// header.
+    /// Returns the fragment's offset, in units of 8 bytes. If not 0, the payload does not start with a header.
     #[inline]
     pub fn fragment_offset(&self) -> u16 {
         self.flags_offset() & MAX_FRAGMENT_OFFSET
@@ -374,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn does_not_write_what_does_not_fit() {
+    fn refuses_to_write_oversized_parts() {
         let mut out = Vec::new();
         let long = Ipv4 {
             options: vec![1; 41],
@@ -436,7 +435,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(header in any_header(), payload in testing::bytes(64)) {
+        fn written_headers_read_back(header in any_header(), payload in testing::bytes(64)) {
             let mut out = vec![0xee];
             header.write(&mut out, &payload).unwrap();
             let view = Ipv4View::new(&out[1..]).unwrap();

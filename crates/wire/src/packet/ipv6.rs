@@ -106,8 +106,8 @@ impl<'a> Ipv6View<'a> {
         ipv6_at(self.header, field::DST)
     }
 
-    /// Returns the payload without padding, beginning with the extension headers; shorter than the header
-    /// says if the packet is cut off.
+    /// Returns the payload without padding, from the extension headers on; shorter than the header's length if the
+    /// packet is truncated.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
@@ -186,7 +186,7 @@ impl Ipv6 {
         }
     }
 
-    /// Appends the header and the payload, which begins with the extension headers.
+    /// Appends the header and the payload, which starts with the extension headers.
     ///
     /// # Errors
     /// If the payload exceeds 65,535 bytes. Nothing is written then.
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn does_not_write_what_does_not_fit() {
+    fn refuses_to_write_oversized_parts() {
         let mut out = Vec::new();
         let error = HEADER.write(&mut out, &vec![0; 65_536]).unwrap_err();
         assert!(matches!(
@@ -323,7 +323,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(header in any_header(), payload in testing::bytes(64)) {
+        fn written_headers_read_back(header in any_header(), payload in testing::bytes(64)) {
             let mut out = Vec::new();
             header.write(&mut out, &payload).unwrap();
             let view = Ipv6View::new(&out).unwrap();

@@ -35,7 +35,7 @@ const FRAGMENT_OFFSET_SHIFT: u32 = 3;
 pub struct UpperLayer<'a> {
     /// The protocol; [`ip_proto::NO_NEXT_HEADER`] if there is none.
     pub proto: u8,
-    /// Whether this is a later fragment, whose payload does not begin with a header of `proto`.
+    /// Whether this is a later fragment, whose payload does not start with a header of `proto`.
     pub is_later_fragment: bool,
     /// The upper layer's bytes.
     pub payload: &'a [u8],

@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn does_not_write_what_does_not_fit() {
+    fn refuses_to_write_oversized_parts() {
         let mut out = Vec::new();
         let long = Lldp {
             tlvs: vec![LldpTlv::SystemName(&[b'x'; 512])],
@@ -537,7 +537,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(
+        fn written_headers_read_back(
             chassis in (any::<u8>(), testing::bytes(MAX_ID_LEN)),
             port in (any::<u8>(), testing::bytes(MAX_ID_LEN)),
             ttl_s: u16,

@@ -245,7 +245,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(mut headers in vec(header(), 1..MAX_DEPTH)) {
+        fn written_headers_read_back(mut headers in vec(header(), 1..MAX_DEPTH)) {
             headers.last_mut().unwrap().bos = true;
             let out = write(&headers);
             let read: Vec<_> = Stack::new(&out).map(|entry| entry.unwrap().to_header()).collect();

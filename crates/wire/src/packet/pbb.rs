@@ -176,7 +176,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(pcp in 0u8..8, dei: bool, uca: bool, isid in 0..=MAX_ISID) {
+        fn written_headers_read_back(pcp in 0u8..8, dei: bool, uca: bool, isid in 0..=MAX_ISID) {
             let header = Pbb { pcp, dei, uca, isid };
             let mut out = Vec::new();
             header.write(&mut out);

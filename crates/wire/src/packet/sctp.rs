@@ -172,7 +172,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(
+        fn written_headers_read_back(
             src_port: u16,
             dst_port: u16,
             verification_tag: u32,

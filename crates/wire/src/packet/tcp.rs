@@ -32,7 +32,7 @@ pub const MAX_FLAGS: u16 = 0x0fff;
 pub mod flags {
     /// The sender is finished.
     pub const FIN: u16 = 0x001;
-    /// The connection begins.
+    /// Start of the connection.
     pub const SYN: u16 = 0x002;
     /// The connection is reset.
     pub const RST: u16 = 0x004;
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn does_not_write_what_does_not_fit() {
+    fn refuses_to_write_oversized_parts() {
         let mut out = Vec::new();
         let error = Tcp {
             options: vec![1; 41],
@@ -346,7 +346,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(header in any_header(), payload in testing::bytes(64)) {
+        fn written_headers_read_back(header in any_header(), payload in testing::bytes(64)) {
             for addresses in [ADDRESSES, ADDRESSES_V6] {
                 let mut out = vec![0xee];
                 header.write(&mut out, &addresses, &payload).unwrap();

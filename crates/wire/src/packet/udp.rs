@@ -29,7 +29,7 @@ impl<'a> UdpView<'a> {
     /// [`is_checksum_valid`](Self::is_checksum_valid).
     ///
     /// # Errors
-    /// If fewer than [`HEADER_LEN`] bytes are there, or according to the header's length.
+    /// If fewer than [`HEADER_LEN`] bytes are present, or the header's length is smaller.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self, PacketError> {
         let (header, rest) = split_header::<HEADER_LEN>(LAYER, bytes)?;
@@ -125,7 +125,7 @@ impl Udp {
         out.extend_from_slice(&[0, 0]);
         out.extend_from_slice(payload);
         let checksum = match pseudo_header.checksum(ip_proto::UDP, &[&out[start..]]) {
-            // 0 would mean that there is none.
+            // 0 would mean no checksum.
             0 => 0xffff,
             checksum => checksum,
         };
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn does_not_write_what_does_not_fit() {
+    fn refuses_to_write_oversized_parts() {
         let mut out = Vec::new();
         let error = HEADER
             .write(&mut out, &ADDRESSES, &[0; 65_528])
@@ -248,7 +248,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(src_port: u16, dst_port: u16, payload in testing::bytes(64)) {
+        fn written_headers_read_back(src_port: u16, dst_port: u16, payload in testing::bytes(64)) {
             let header = Udp { src_port, dst_port };
             for addresses in [ADDRESSES, ADDRESSES_V6] {
                 let mut out = vec![0xee];

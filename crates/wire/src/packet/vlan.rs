@@ -116,7 +116,7 @@ impl<'a> VlanTags<'a> {
         self.type_or_length
     }
 
-    /// What comes next.
+    /// Returns the bytes after the last tag.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
@@ -257,7 +257,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(pcp in 0u8..8, cfi: bool, vid in 0..=MAX_VID, ether_type: u16) {
+        fn written_headers_read_back(pcp in 0u8..8, cfi: bool, vid in 0..=MAX_VID, ether_type: u16) {
             let header = Vlan { pcp, cfi, vid, ether_type };
             let mut out = Vec::new();
             header.write(&mut out);

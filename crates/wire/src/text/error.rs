@@ -52,7 +52,7 @@ impl ParseError {
         }
     }
 
-    /// Suggests the one of `words` that is most similar to the found text, if any.
+    /// Suggests the word in `words` that is most similar to the found text, if any.
     pub(super) fn or_did_you_mean(mut self, words: impl Iterator<Item = &'static str>) -> Self {
         let suggestion = match &self.found {
             Found::Text(found) => most_alike(found, words),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn suggests_nothing_that_is_far_off() {
+    fn suggests_only_similar_words() {
         assert_eq!(most_alike("zzzzzz", ["in_port", "ip"].into_iter()), None);
     }
 

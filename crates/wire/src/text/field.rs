@@ -107,7 +107,7 @@ const fn protocol(name: &'static str, eth_type: u16, ip_proto: Option<u8>) -> Pr
     }
 }
 
-/// All such words; more specific ones come first, and aliases, which are only read, last.
+/// All such words: specific ones before general ones, and aliases, which are only read, last.
 pub(super) const PROTOCOLS: &[Protocol] = &[
     protocol("icmp", IPV4, Some(1)),
     protocol("tcp", IPV4, Some(6)),
@@ -128,7 +128,7 @@ pub(super) const PROTOCOLS: &[Protocol] = &[
     protocol("ip6", IPV6, None),
 ];
 
-/// The ports of a transport protocol, or ICMP's type and code, which 1.0 puts in the same place.
+/// The ports of a transport protocol, or ICMP's type and code, which share their fields in 1.0.
 pub(super) struct Transport {
     /// Only over this Ethernet type, or over any.
     eth_type: Option<u16>,

@@ -90,10 +90,10 @@ fn deletes(command: FlowModCommand) -> bool {
 }
 
 impl FlowMod<'static> {
-    /// Reads a flow as `ovs-ofctl add-flow` and its sisters take it, or a row of `ovs-ofctl dump-flows`, whose
-    /// counters are passed over.
+    /// Reads a flow in the syntax of `ovs-ofctl add-flow` and similar commands, or a row of `ovs-ofctl dump-flows`,
+    /// ignoring its counters.
     ///
-    /// What is left out is as in [`FlowMod::default`], but a delete without `table=` is for all tables.
+    /// Missing parts are as in [`FlowMod::default`], but a delete without `table=` is for all tables.
     ///
     /// # Errors
     /// A [`ParseError`] that names the column; also if an add or modify has no `actions=`.
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_know_the_keywords_too() {
+    fn errors_suggest_keywords_too() {
         assert_eq!(
             error(FlowModCommand::Add, "tcp,prioritty=3,actions=1"),
             "column 5: 'prioritty' is not a match field or keyword; did you mean 'priority'?"

@@ -56,7 +56,7 @@ impl GroupMod<'static> {
     }
 }
 
-/// A group being parsed; its type may come after its buckets.
+/// A group being parsed; its type may follow its buckets.
 #[derive(Default)]
 struct Draft {
     group_id: Option<u32>,

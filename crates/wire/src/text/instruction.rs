@@ -7,7 +7,7 @@ use crate::{Action, Instruction, List, Version};
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
-/// A flow entry's instructions as text. Plain actions in it are those of apply-actions; no instruction is `drop`.
+/// A flow entry's instructions as text. Plain actions belong to apply-actions; no instruction is `drop`.
 ///
 /// They are read and written in the order in which a switch executes them (1.3.5 section 5.9): meter,
 /// apply-actions, clear-actions, write-actions, write-metadata, goto-table.

@@ -204,7 +204,7 @@ impl<'t> Item<'t> {
         })
     }
 
-    /// Returns the value, if there is one.
+    /// Returns the value, if any.
     pub(super) fn value_if_any(&self) -> Option<Span<'t>> {
         self.value
     }
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_say_what_is_wrong_with_them() {
+    fn errors_of_numbers_name_the_problem() {
         assert_eq!(Span::new("0x1f").u8(), Ok(31));
         let problems = ["256", "+1", "", "0x", "1x"].map(|text| {
             let error = Span::new(text).u8().expect_err(text);

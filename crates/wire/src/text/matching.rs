@@ -24,7 +24,7 @@ impl FromStr for Match<'static> {
     }
 }
 
-/// Writes the order and names of `ovs-ofctl dump-flows`; nothing for a match on every packet.
+/// Writes the fields in the order of `ovs-ofctl dump-flows`, by its names; an empty text for a match on every packet.
 impl fmt::Display for Match<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_match(f, self, Version::Of13)
@@ -62,7 +62,7 @@ impl<'t> MatchItems<'t> {
     }
 }
 
-/// Returns the order of parsing: items on which others depend come first, the Ethernet type, then the IP protocol.
+/// Returns the order of parsing: items on which others depend are first, the Ethernet type, then the IP protocol.
 fn stage(item: &Item<'_>) -> u8 {
     match item.name() {
         "dl_type" | "eth_type" => 0,
@@ -72,7 +72,7 @@ fn stage(item: &Item<'_>) -> u8 {
     }
 }
 
-/// Match fields of Open vSwitch that OpenFlow does not define. Those with a digit at the end are listed without it.
+/// Match fields of Open vSwitch that OpenFlow does not define. Names with a digit at the end are listed without it.
 const FIELDS_OF_OPEN_VSWITCH: &[&str] = &[
     "tcp_flags",
     "nw_frag",
@@ -292,7 +292,7 @@ impl Builder {
         let tci_mask = mask.map_or(Ok(0xffff), Span::u16)?;
         match tci_mask & TCI_PCP {
             0 => {}
-            // Without a tag there is no priority.
+            // An untagged packet has no priority.
             TCI_PCP if tci & !TCI_ID == 0 && tci_mask & VLAN_PRESENT != 0 => {}
             TCI_PCP => self.set(item, Field::exact(OxmField::VlanPcp, (tci >> 13).into()))?,
             _ => {
@@ -549,11 +549,11 @@ struct Tci {
 }
 
 impl Tci {
-    /// Nothing is left to write.
+    /// The state after everything is written.
     const WRITTEN: Self = Self { value: 0, mask: 0 };
 
-    /// What the fields ask of the tag, or `None` where only the specification's own names can say that: a priority
-    /// without a word on the tag itself or without a tag, or a masked priority.
+    /// Returns the fields' match on the tag, or `None` if only the specification's own names can express it: a priority
+    /// without a match on the tag itself or without a tag, or a masked priority.
     fn of(fields: &[Field<'_>]) -> Option<Self> {
         let mut tci = Self::WRITTEN;
         for field in fields {

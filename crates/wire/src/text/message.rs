@@ -25,7 +25,7 @@ pub fn message<'m, 'a>(header: &'m Header, message: &'m Message<'a>) -> MessageT
     MessageText { header, message }
 }
 
-/// What [`message`] makes.
+/// The text of a message, from [`message`].
 #[derive(Clone, Copy, Debug)]
 pub struct MessageText<'m, 'a> {
     header: &'m Header,
@@ -52,7 +52,7 @@ pub(super) enum Detail {
 impl MessageText<'_, '_> {
     pub(super) fn write(&self, out: &mut dyn Write, detail: Detail) -> fmt::Result {
         self.write_head(out)?;
-        // A hello may have any version; its content is the same in all.
+        // A hello may have any version; its content is equal in all.
         let version = Version::from_wire(self.header.version).unwrap_or(Version::Of13);
         match self.message {
             Message::Hello(hello) => write_hello(out, self.header, hello),

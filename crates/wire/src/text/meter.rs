@@ -32,9 +32,9 @@ const WORDS: [&str; 8] = [
 ];
 
 impl MeterMod<'static> {
-    /// Reads a meter as `ovs-ofctl add-meter` and similar commands read it. Each `type=` begins a band.
+    /// Reads a meter as `ovs-ofctl add-meter` and similar commands read it. Each `type=` starts a band.
     ///
-    /// A delete without anything is for all meters.
+    /// An empty text deletes all meters.
     ///
     /// # Errors
     /// A [`ParseError`] that names the column; also if an add or modify has no `meter=`.

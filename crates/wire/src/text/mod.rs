@@ -12,13 +12,13 @@
 //! | `OFPT_FLOW_MOD (OF1.3) (xid=0x1): ADD priority=10,… actions=output:2` | [`message`], written only |
 //!
 //! **Names.** Open vSwitch's (`dl_src`, `nw_dst`, `tp_dst`) are read and written: operators and scripts know them.
-//! Those that depend on the protocol, such as `tp_dst`, take the protocol from the same match, whatever the order. The
-//! specification's names (`eth_src`, `ipv4_dst`, `tcp_dst`) are also read, always mean exactly that field, and are written
-//! where Open vSwitch's name would be ambiguous. Written text reads back as the same value.
+//! Names that depend on the protocol, such as `tp_dst`, use the protocol of their match, in any order. The
+//! specification's names (`eth_src`, `ipv4_dst`, `tcp_dst`) are also read, always mean exactly that field, and are
+//! written if Open vSwitch's name would be ambiguous. Written text reads back as an equal value.
 //!
 //! **What has no text.** Experimenter actions and instructions, and match fields of foreign classes, are written as
 //! `experimenter(0x2320,0a0b)` and `oxm(0xffff,3,0a0b)`, and are not read: a parsed value cannot own such bytes.
-//! `max_len` of an output to another port than the controller means nothing and is left out.
+//! `max_len` of an output to a port other than the controller has no meaning and is left out.
 //!
 //! **Errors.** A [`ParseError`] names the column, the text there and the expected one. No text makes a parser panic.
 

@@ -407,7 +407,7 @@ mod tests {
         write_request(&mut out, &asked, Version::Of13).expect("a String takes all");
         assert_eq!(out, " TABLE_FORMS");
         let mut data = TableForm::REPLY.data.to_vec();
-        // What would act on a terminal is shown as an escape.
+        // Control characters are shown as escapes.
         for (table_id, form) in [(0, "direct code"), (3, "\u{1b}[2J")] {
             let form = form.into();
             let row = TableForm { table_id, form };
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_that_are_cut_short_are_bytes() {
+    fn truncated_forms_are_written_as_bytes() {
         assert_eq!(
             reply(&[0, 0, 0, 1, 0, 9]),
             " experimenter(0x27572,000000010009)"

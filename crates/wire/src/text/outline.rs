@@ -2,11 +2,11 @@
 
 use std::fmt::{self, Write};
 
-/// Passes text on with every line break, and the blanks after it, made a space (after a colon or comma), nothing (after
-/// a blank or an equals sign) or `; ` (elsewhere), and with columns of blanks made one.
+/// Joins lines: replaces every line break, and the blanks after it, by a space (after a colon or comma), by nothing
+/// (after a blank or an equals sign) or by `; ` (otherwise), and columns of blanks by one.
 pub(super) struct OneLine<'o> {
     out: &'o mut dyn Write,
-    /// A line break has come, and nothing after it yet.
+    /// Whether the last text was a line break.
     broken: bool,
     last: char,
 }
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_text_commands_nothing() {
+    fn foreign_text_is_escaped() {
         let mut text = String::new();
         write_foreign(&mut text, "é\n\x1b[2J").expect("writing to a string");
         assert_eq!(text, "é\\n\\u{1b}[2J");

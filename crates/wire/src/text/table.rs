@@ -1,4 +1,4 @@
-//! Writing the features of tables: each property in words, on a line of its own.
+//! Writing the features of tables: each property in words, on its own line.
 
 use super::matching::write_hex;
 use super::outline::write_foreign;
@@ -103,7 +103,7 @@ fn write_value(out: &mut dyn Write, ids: &[u8], write_ids: WriteIds) -> fmt::Res
     }
 }
 
-/// Writes what follows an item of a list if `rest` has another one.
+/// Writes the separator after an item of a list if `rest` has another one.
 fn write_comma(out: &mut dyn Write, rest: &[u8]) -> fmt::Result {
     match rest {
         [] => Ok(()),
@@ -159,7 +159,7 @@ fn write_tables(out: &mut dyn Write, ids: &[u8]) -> fmt::Result {
     Ok(())
 }
 
-/// Writes fields by the specification's names, with `/mask` where bits may be masked (1.3.5 section 7.2.3.2).
+/// Writes fields by the specification's names, with `/mask` if bits may be masked (1.3.5 section 7.2.3.2).
 fn write_fields(out: &mut dyn Write, mut ids: &[u8]) -> fmt::Result {
     while let [c0, c1, field, _, ref rest @ ..] = *ids {
         let (class, number) = (u16::from_be_bytes([c0, c1]), field >> 1);
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn every_action_and_field_has_its_name() {
-        // The specification's numbers have gaps; what it does not define has none here.
+        // The specification's numbers have gaps; undefined numbers have no name here.
         for (number, name) in ACTIONS {
             let ids = [number.to_be_bytes(), [0, 4]].concat();
             let text = written(TableFeatureKind::WriteActions, &ids);

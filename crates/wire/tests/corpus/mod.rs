@@ -1,7 +1,7 @@
 //! One encoding at least of everything: messages, multipart types, actions, instructions, OXM fields, error codes.
 //!
-//! Built from typed values, each field with a value of its own and few of them zero, so that swapped fields show. The
-//! tests beside this folder check the bytes with implementations that are not ours.
+//! Built from typed values, each field with its own value and few of them zero, so that swapped fields show. The tests
+//! next to this folder check the bytes with other implementations.
 
 mod of10;
 mod of13;
@@ -16,7 +16,7 @@ use values::{EXPERIMENTER, OPAQUE};
 
 /// A message as we write it.
 pub struct Example {
-    /// What is special about it.
+    /// The example's name.
     pub name: String,
     /// All of it, header included.
     pub bytes: Vec<u8>,
@@ -45,10 +45,10 @@ pub fn of(version: Version) -> Corpus {
 }
 
 impl Corpus {
-    /// Adds a message under a name that no other has.
+    /// Adds a message under a unique name.
     ///
     /// # Panics
-    /// Where the message cannot be written, or reads back as another one.
+    /// If the message cannot be written, or reads back as another one.
     fn add(&mut self, name: impl Into<String>, message: &Message) {
         let name = name.into();
         let xid = 0x0102_0300 + self.examples.len() as u32;
@@ -113,5 +113,5 @@ impl Corpus {
     }
 }
 
-/// Which packet a switch keeps, in all examples where it keeps one.
+/// The buffer id in all examples with a buffered packet.
 const BUFFER: BufferId = BufferId(0x0102_0304);

@@ -201,7 +201,7 @@ fn value_of(field: OxmField) -> u128 {
     0x1122_3344_5566_7788_99aa_bbcc_ddee_ff01 & field.full_mask()
 }
 
-/// A match on the fields that say that a packet has this one.
+/// Returns a match on the prerequisites of a field.
 fn prerequisites(field: OxmField) -> Match<'static> {
     let eth_type = |eth_type| Match::any().eth_type(eth_type);
     let over_ipv4 = |protocol| eth_type(0x0800).ip_proto(protocol);
@@ -426,7 +426,7 @@ fn add_group_mods(corpus: &mut Corpus) {
     }
 }
 
-/// Every meter band, by the name that Wireshark's known faults go by.
+/// Returns every meter band, by its name in the list of Wireshark's known faults.
 fn bands() -> [(&'static str, MeterBand<'static>); 3] {
     let drop = MeterBand::Drop {
         rate: 1000,

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// What a peer implementation makes of one example.
+/// A peer implementation's result for one example.
 pub struct Verdict {
     /// The example's name.
     pub name: String,
@@ -21,10 +21,10 @@ pub struct Verdict {
     pub details: Value,
 }
 
-/// Whether all `tools` are installed: names on the `PATH`, or paths. Prints one line where one is not.
+/// Returns `true` if all `tools` are installed: names on the `PATH`, or paths. Prints one line if one is missing.
 ///
 /// # Panics
-/// Where one is not and `CI=true`: there a skipped test would hide a broken set-up.
+/// If one is missing and `CI=true`, as a skipped test would hide a broken set-up.
 pub fn has_all(tools: &[&str]) -> bool {
     let Some(missing) = tools.iter().find(|tool| !is_installed(tool)) else {
         return true;
@@ -41,10 +41,10 @@ fn is_installed(tool: &str) -> bool {
     env::split_paths(&path).any(|folder| folder.join(tool).is_file())
 }
 
-/// The verdict on every example, in the corpus's order.
+/// Returns the verdict on every example, in the corpus's order.
 ///
 /// # Panics
-/// Where the script cannot be run, or leaves an example out.
+/// If the script cannot be run, or leaves an example out.
 pub fn verdicts(python: &str, script: &str, corpus: &Corpus) -> Vec<Verdict> {
     let examples = write_examples(script, corpus);
     let output = Command::new(python)
@@ -65,7 +65,7 @@ pub fn verdicts(python: &str, script: &str, corpus: &Corpus) -> Vec<Verdict> {
     verdicts
 }
 
-/// Writes the examples where they can be looked at after a failure.
+/// Writes the examples to a file that can be examined after a failure.
 fn write_examples(script: &str, corpus: &Corpus) -> PathBuf {
     let mut lines = String::new();
     for example in &corpus.examples {

@@ -6,7 +6,7 @@ use urtica_wire::{
     PortNo, PortState, PortStats,
 };
 
-/// An experimenter that nobody knows, so that its data stays opaque.
+/// An unknown experimenter, so that its data stays opaque.
 pub const EXPERIMENTER: u32 = 0x00ab_cdef;
 pub const OPAQUE: &[u8] = &[1, 2, 3, 4, 5, 6, 7, 8];
 
@@ -31,7 +31,7 @@ pub const DURATION_NSEC: u32 = 123_456_789;
 pub const PACKETS: u64 = 1001;
 pub const BYTES: u64 = 64064;
 
-/// What a learning switch's exact match may hold, in the words of both versions.
+/// Returns a learning switch's exact match, by fields of both versions.
 pub fn tcp_match() -> Match<'static> {
     Match::any()
         .in_port(PortNo(1))

@@ -1,4 +1,4 @@
-//! What the tests of whole messages share.
+//! Helpers of the tests of whole messages.
 
 use urtica_wire::{
     Bucket, Element, FlowMod, FlowRemoved, FlowStats, FlowStatsRequest, GroupDesc, GroupMod,
@@ -34,8 +34,8 @@ pub fn encoded(message: &Message, version: Version, xid: u32) -> Vec<u8> {
     }
 }
 
-/// The same message with every list taken apart and put together from values, down to the last action, so that it is
-/// written element by element. A list from the wire is otherwise copied as it came.
+/// Returns an equal message with every list rebuilt from values, down to the last action, so that it is written element
+/// by element. A list from the wire is otherwise copied unchanged.
 pub fn rebuilt<'a>(message: &Message<'a>) -> Message<'a> {
     match message.clone() {
         Message::Hello(hello) => Message::Hello(Hello {

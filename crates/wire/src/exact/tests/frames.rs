@@ -31,7 +31,7 @@ fn tags() -> impl Strategy<Value = Vec<u8>> {
         .prop_map(|tags| tags.concat())
 }
 
-/// What follows addresses and tags, its EtherType first.
+/// The bytes after addresses and tags, from the EtherType on.
 fn network() -> impl Strategy<Value = Vec<u8>> {
     let known = || prop_oneof![3 => ipv4(), 3 => ipv6(), 1 => arp()];
     let snap = known().prop_map(|packet| [&[0, 60, 0xaa, 0xaa, 3, 0, 0, 0], &packet[..]].concat());
@@ -107,7 +107,7 @@ fn extension() -> impl Strategy<Value = (u8, Vec<u8>)> {
     prop_oneof![2 => options, 1 => fragment, 1 => authentication]
 }
 
-/// A protocol over IP, and some bytes that begin as its header does.
+/// A protocol over IP, and some bytes that start like its header.
 fn upper() -> impl Strategy<Value = (u8, Vec<u8>)> {
     let proto = prop_oneof![
         3 => Just(6_u8),

@@ -59,7 +59,7 @@ fn a_part_of_a_port_is_an_error() {
 }
 
 #[test]
-fn what_only_1_3_has_is_refused() {
+fn refuses_parts_of_1_3_only() {
     let auxiliary = Features {
         auxiliary_id: 1,
         ..features()

@@ -293,7 +293,7 @@ fn an_unknown_type_is_an_error() {
 }
 
 #[test]
-fn what_only_1_3_has_is_refused() {
+fn refuses_parts_of_1_3_only() {
     let refused = |body| {
         let flags = MultipartFlags::empty();
         golden::refused_message(&Message::MultipartRequest(MultipartRequest { flags, body }))

@@ -37,7 +37,7 @@ fn too_short_is_an_error() {
 }
 
 #[test]
-fn what_only_1_3_has_is_refused() {
+fn refuses_parts_of_1_3_only() {
     let refused = |change: fn(&mut PacketIn)| {
         let mut packet_in = packet_in();
         change(&mut packet_in);

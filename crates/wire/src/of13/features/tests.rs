@@ -18,13 +18,13 @@ fn features() -> Features<'static> {
 }
 
 #[test]
-fn reply() {
+fn reply_both_ways() {
     let bytes = frame(6, "0000000000000042 00000100 fe 01 0000 00000101 00000000");
     message(&bytes, &Message::FeaturesReply(features()));
 }
 
 #[test]
-fn the_length_must_fit() {
+fn wrong_lengths_are_errors() {
     let short = frame(6, "0000000000000042 00000100 fe 01 0000 00000101");
     assert_eq!(
         decode_error(&short).to_string(),
@@ -41,7 +41,7 @@ fn the_length_must_fit() {
 }
 
 #[test]
-fn what_only_1_0_has_is_refused() {
+fn refuses_parts_of_1_0_only() {
     let features = Features {
         actions: 1,
         ..features()

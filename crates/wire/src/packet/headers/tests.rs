@@ -31,7 +31,7 @@ const DST_V4: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const SRC_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
 const DST_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 2);
 
-/// What every frame below has in common.
+/// Returns the common headers of every frame below.
 fn ethernet(eth_type: u16) -> Headers<'static> {
     Headers {
         eth_src: Some(SRC),
@@ -116,7 +116,7 @@ fn reads_golden_bytes() {
 }
 
 #[test]
-fn what_is_cut_off_is_none() {
+fn truncated_headers_are_none() {
     let full = Headers::parse(&GOLDEN);
     assert_eq!(
         Headers::parse(&GOLDEN[..13]),

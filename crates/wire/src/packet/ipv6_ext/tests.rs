@@ -238,7 +238,7 @@ proptest! {
     }
 
     #[test]
-    fn options_written_are_read(
+    fn written_options_read_back(
         next_header: u8,
         mut options in testing::aligned_bytes(8, 9),
         head: [u8; 6],
@@ -251,7 +251,7 @@ proptest! {
     }
 
     #[test]
-    fn routing_written_is_read(
+    fn written_routing_reads_back(
         next_header: u8,
         routing_type: u8,
         segments_left: u8,
@@ -266,7 +266,7 @@ proptest! {
     }
 
     #[test]
-    fn fragments_written_are_read(
+    fn written_fragments_read_back(
         next_header: u8,
         offset in 0..=MAX_FRAGMENT_OFFSET,
         more_fragments: bool,
@@ -279,7 +279,7 @@ proptest! {
     }
 
     #[test]
-    fn authentication_written_is_read(
+    fn written_authentication_reads_back(
         next_header: u8,
         spi: u32,
         sequence: u32,

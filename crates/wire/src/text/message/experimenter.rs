@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn others_and_malformed_ones_are_bytes() {
+    fn unknown_and_malformed_messages_are_written_as_bytes() {
         for (experimenter, data, text) in [
             (7, &[1, 2][..], " experimenter(0x7,0102)"),
             (
