@@ -22,7 +22,7 @@ const INTERVAL: Duration = Duration::from_micros(2);
 /// The time after which datagrams are in flight on all hops.
 const WARM_UP: Duration = Duration::from_millis(1);
 
-/// Learns a host's place from its first packet, and installs an entry for it that stays.
+/// A program that learns a host's port from its first packet, and installs a permanent entry for it.
 struct Standing;
 
 impl SwitchHandler for Standing {

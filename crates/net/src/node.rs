@@ -14,7 +14,7 @@ pub(crate) struct Node {
     pub ports: Vec<Port>,
     /// Present while it is on.
     pub powered: Option<Powered>,
-    /// How many times it has been started; events of earlier starts are stale.
+    /// The number of its starts; events of earlier starts are stale.
     pub lives: u16,
     /// The offset of its clock from the network's.
     pub ahead: Duration,
@@ -62,7 +62,7 @@ impl Node {
     pub fn start(&mut self, config: &SwitchConfig, now: Duration) {
         let config = SwitchConfig {
             datapath_id: self.datapath_id,
-            // Equal runs are to be equal.
+            // Makes runs reproducible.
             hash_seed: config.hash_seed.or(Some(self.datapath_id.0)),
             description: Description {
                 datapath: self.name.clone(),

@@ -26,7 +26,7 @@ pub struct Violation {
 }
 
 impl Violation {
-    /// Creates an error with these details: who violates the rule, and how.
+    /// Creates an error with these details: the violator and the violation.
     pub fn new(details: impl Into<String>) -> Self {
         Self {
             rule: None,

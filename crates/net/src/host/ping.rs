@@ -54,7 +54,7 @@ impl PingReport {
     }
 }
 
-/// As the summary of `ping`.
+/// Formats the summary like `ping`.
 impl fmt::Display for PingReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let loss = 100 * self.lost() / self.sent.max(1);

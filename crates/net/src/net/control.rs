@@ -11,7 +11,7 @@ use urtica_controller::{ConnectionError, Controller, Embedded, Network, ProgramI
 /// The controller's tick interval.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How long to wait before asking again a side that does not read.
+/// The time to wait before checking again a side that does not read.
 const PATIENCE: Duration = Duration::from_millis(1);
 
 /// The controller, if there is one.
@@ -44,7 +44,7 @@ impl Net {
     /// Starts a controller, replacing the one that runs. Switches try to connect from then on.
     ///
     /// # Errors
-    /// What [`Controller::embed`] refuses.
+    /// The errors of [`Controller::embed`].
     pub fn start_controller(
         &mut self,
         controller: Controller,
@@ -80,11 +80,11 @@ impl Net {
         controller.map_or_else(Vec::new, Embedded::program_ids)
     }
 
-    /// Has the controller run these programs from now on, and no others: see
+    /// Makes the controller run exactly these programs: see
     /// [`Running::set_programs`](urtica_controller::Running::set_programs).
     ///
     /// # Errors
-    /// What [`Embedded::set_programs`] refuses; [`urtica_controller::Error::NoProgram`] without a controller.
+    /// The errors of [`Embedded::set_programs`]; [`urtica_controller::Error::NoProgram`] without a controller.
     pub fn set_programs(
         &mut self,
         slots: &[ProgramSlot],
@@ -103,7 +103,7 @@ impl Net {
         self.control.controller.as_ref().map(Embedded::network)
     }
 
-    /// Whether switches try to connect to a controller, in this process or elsewhere.
+    /// Returns `true` if switches try to connect to a controller, in this process or another.
     pub fn has_control_plane(&self) -> bool {
         self.control.is_wanted || self.has_remotes()
     }
@@ -138,7 +138,8 @@ impl Net {
         Ok(())
     }
 
-    /// Stalls a switch's control channel for so long; then everything is delivered, as TCP does after a failure on its path.
+    /// Stalls a switch's control channel for `time`; then everything is delivered, as TCP does after a failure on its
+    /// path.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -323,7 +324,7 @@ impl Net {
         self.now() + self.control.ahead
     }
 
-    /// Has the controller's clock jump ahead.
+    /// Advances the controller's clock by a jump.
     pub(super) fn jump_controller(&mut self, by: Duration) {
         self.control.ahead += by;
         self.wake_controller();
@@ -341,7 +342,7 @@ impl Net {
         self.kernel.put(at_ns, Due::Connect(switch));
     }
 
-    /// Whether the receiving side reads.
+    /// Returns `true` if the receiving side reads.
     fn is_delivered(&self, switch: SwitchId, way: Way) -> bool {
         let channel = &self.channels[switch.place()];
         match way {
@@ -409,7 +410,7 @@ impl Net {
                     self.close_at_controller(side.id);
                 }
             }
-            // As TCP's reset: the switch learns that the other end does not exist.
+            // Like TCP's reset: the switch learns that the other end does not exist.
             (Content::Bytes(_), None) => {
                 self.put_segment(switch, Way::ToSwitch, segment.number, Content::Close);
             }

@@ -31,7 +31,7 @@ impl Net {
         })
     }
 
-    /// Makes a host send a stream of so many bytes, as fast as links permit, while time passes.
+    /// Makes a host send a stream of `bytes` bytes, as fast as links permit, while time passes.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].

@@ -86,7 +86,7 @@ impl Net {
         Ok(())
     }
 
-    /// Makes every host announce itself, so that it is known before anybody asks.
+    /// Makes every host announce itself, so that it is known before it is looked up.
     pub fn announce_hosts(&mut self) {
         for host in self.hosts() {
             self.hosts[host.place()].host.announce(&mut self.outbox);
@@ -95,7 +95,7 @@ impl Net {
         }
     }
 
-    /// Makes a host send a frame, from its Ethernet header on, whatever the frame claims.
+    /// Makes a host send a frame, from its Ethernet header on, with any addresses.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].

@@ -13,7 +13,7 @@ pub(super) struct Interrupt {
 }
 
 impl Interrupt {
-    /// Whether to interrupt; checked now and then.
+    /// Returns `true` if time must stop; checks only now and then.
     pub fn is_due(&mut self) -> bool {
         let Some(is_wanted) = &self.is_wanted else {
             return false;
@@ -31,27 +31,27 @@ impl Interrupt {
         self.items = LOOK_EVERY;
     }
 
-    /// Whether there is a check.
+    /// Returns `true` if a check is set.
     pub fn is_possible(&self) -> bool {
         self.is_wanted.is_some()
     }
 }
 
 impl Net {
-    /// Makes all methods that let time pass return early while this is true, for instance after Ctrl-C. It is called often,
-    /// also while the network waits or is overloaded, so it should just look at a flag or a clock. When it is false again,
-    /// time goes on where it stopped.
+    /// Makes all methods that let time pass return early while this is true, for instance after Ctrl-C. It is called
+    /// often, also while the network waits or is overloaded, so it should only read a flag or a clock. When it is false
+    /// again, time continues.
     pub fn interrupt_when(&mut self, is_wanted: impl Fn() -> bool + 'static) {
         self.interrupt.is_wanted = Some(Box::new(is_wanted));
     }
 
-    /// Whether time stands still, as [`interrupt_when`](Self::interrupt_when) says.
+    /// Returns `true` while time stands still: see [`interrupt_when`](Self::interrupt_when).
     pub fn is_interrupted(&self) -> bool {
         let is_wanted = self.interrupt.is_wanted.as_ref();
         is_wanted.is_some_and(|is_wanted| is_wanted())
     }
 
-    /// Whether time may pass.
+    /// Returns an error if time must not pass.
     pub(super) fn check_time_passes(&self) -> Result<(), NetError> {
         if let Some(broken) = self.broken() {
             return Err(broken.clone().into());

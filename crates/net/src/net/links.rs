@@ -9,7 +9,7 @@ use crate::{End, LinkId, SwitchId};
 use urtica_wire::PortNo;
 
 impl Net {
-    /// The link between two hosts or switches, by name; if there are several, the first of the plan.
+    /// Returns the link between two hosts or switches, by name; if there are several, the first of the plan.
     ///
     /// # Errors
     /// [`NetError::NoLink`].
@@ -22,7 +22,7 @@ impl Net {
         found.ok_or_else(|| NetError::NoLink(a.to_owned(), b.to_owned()))
     }
 
-    /// What a link is connected to.
+    /// Returns the ends of a link.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -31,7 +31,7 @@ impl Net {
         Ok(self.links[link.place()].ends)
     }
 
-    /// Whether a link is cut.
+    /// Returns `true` if a link is cut.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -92,8 +92,8 @@ impl Net {
         Ok(())
     }
 
-    /// The same for frames sent at one end, the first or the second of [`Net::ends`]. With 1, one direction is dead, and no
-    /// port reports it.
+    /// Sets the loss of frames sent at one end, the first or the second of [`Net::ends`]. With 1, one direction is
+    /// dead, and no port reports it.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].

@@ -36,9 +36,9 @@ use std::time::Duration;
 
 /// A network in one process: switches, links, hosts and, if wanted, a controller.
 ///
-/// Single-threaded, and without a clock: time passes only in the methods that say so, and jumps from one event to the next.
-/// The same seed and the same calls give the same run, to the byte. [`Net::follow_the_clock`] and [`Net::connect_to`] make
-/// it follow real time instead; then runs differ.
+/// Single-threaded, and without a clock: time passes only in methods that document it, and jumps from one event to the
+/// next. Equal seeds and calls give equal runs, to the byte. [`Net::follow_the_clock`] and [`Net::connect_to`] make it
+/// follow real time instead; then runs differ.
 // Its many methods are what tests and prompts do to a network, in a file for each kind: cables, hosts, faults, time, …
 pub struct Net {
     pub(crate) kernel: Kernel,
@@ -78,10 +78,10 @@ pub enum NetError {
     /// The plan contradicts itself.
     #[error("the plan is not a network: {0}")]
     Plan(String),
-    /// Nothing has this name.
+    /// The name is unknown.
     #[error("there is no {kind} '{name}'; expected one of {expected}")]
     NoSuchName {
-        /// The kind of what was looked up.
+        /// The kind of object that was looked up.
         kind: &'static str,
         /// The name.
         name: String,
@@ -91,7 +91,7 @@ pub enum NetError {
     /// The id belongs to another network.
     #[error("there is no {kind} {id} in this network; expected one that it gave out")]
     NoSuchId {
-        /// The kind of what was looked up.
+        /// The kind of object that was looked up.
         kind: &'static str,
         /// The number.
         id: u32,

@@ -1,5 +1,5 @@
-//! Peers of the controller that are not switches of this network: one with another's datapath id, and ones that do not speak
-//! OpenFlow.
+//! Peers of the controller that are not switches of this network: a switch with another's datapath id, and peers that
+//! do not speak OpenFlow.
 //!
 //! **How.** They have no channel: bytes are exchanged whenever the controller has processed something, and are never in
 //! flight.
@@ -76,7 +76,7 @@ impl Net {
                 let Some((switch, connection)) = &mut peer.answers else {
                     continue;
                 };
-                // A switch that closes its connection stays silent, and the controller closes it in turn.
+                // A switch that closes its connection stays silent, and then the controller closes it, too.
                 let _ = switch.handle_input(*connection, &to_peer, now);
                 let _ = switch.handle_timeout(now);
                 let output = switch.output(*connection).map(std::mem::take);

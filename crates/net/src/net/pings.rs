@@ -54,7 +54,7 @@ impl PingAllReport {
     }
 }
 
-/// As the summary of Mininet's `pingall`.
+/// Formats the summary like Mininet's `pingall`.
 impl fmt::Display for PingAllReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let received = self.sent - self.failed.len();
@@ -89,8 +89,8 @@ impl Net {
     /// Makes each host ping each other, nearly at the same time, and waits for the answers.
     ///
     /// # Errors
-    /// [`NetError::Broken`] if a watcher stops the network. An interruption is not an error: the report says how far it
-    /// came.
+    /// [`NetError::Broken`] if a watcher stops the network. An interruption is not an error: the report is then
+    /// incomplete.
     ///
     /// Duplicate replies are counted for one second after the request: only the pings of that second are remembered.
     pub fn ping_all(&mut self) -> Result<PingAllReport, NetError> {
@@ -104,8 +104,8 @@ impl Net {
     /// Makes hosts ping others, nearly at the same time, and waits for the answers.
     ///
     /// # Errors
-    /// [`NetError`] if there is no such host, or a watcher stops the network. An interruption is not an error: the report
-    /// says how far it came.
+    /// [`NetError`] if there is no such host, or a watcher stops the network. An interruption is not an error: the
+    /// report is then incomplete.
     pub fn ping_pairs(&mut self, pairs: &[(HostId, HostId)]) -> Result<PingAllReport, NetError> {
         self.ping_each(pairs.len(), pairs.iter().copied())
     }

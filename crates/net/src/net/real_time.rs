@@ -47,7 +47,7 @@ impl Net {
         self.pace.get_or_insert_with(|| Pace::new(now));
     }
 
-    /// Whether time follows the clock.
+    /// Returns `true` if time follows the clock.
     pub fn follows_the_clock(&self) -> bool {
         self.pace.is_some()
     }

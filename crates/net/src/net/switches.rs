@@ -31,7 +31,7 @@ impl Net {
         Ok(&self.nodes[switch.place()].name)
     }
 
-    /// Whether a switch is on.
+    /// Returns `true` if a switch is on.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].
@@ -40,7 +40,7 @@ impl Net {
         Ok(self.nodes[switch.place()].powered.is_some())
     }
 
-    /// Whether a switch has a controller that has answered its hello.
+    /// Returns `true` if a switch has a controller that has answered its hello.
     ///
     /// # Errors
     /// [`NetError::NoSuchId`].

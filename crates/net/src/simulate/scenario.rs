@@ -31,7 +31,7 @@ pub struct Scenario {
     pub vlans: bool,
     /// The possible faults.
     pub faults: Faults,
-    /// The only faults and flows of a seed to run; all if `None`. Each is the same as in the full run.
+    /// The only faults and flows of a seed to run; all if `None`. Each is as in the full run.
     pub only: Option<BTreeSet<ScheduleItem>>,
     /// The time during which faults occur.
     pub fault_time: Duration,
@@ -39,7 +39,7 @@ pub struct Scenario {
     pub flows: usize,
     /// The time after the last fault within which hosts reach each other again; also the maximum time of a frame in flight.
     pub restored_within: Duration,
-    /// The same time after faults that are reported at once, and after which nothing waits for a retry
+    /// Like `restored_within`, after faults that are reported at once, and after which nothing waits for a retry
     /// ([`FaultKind::is_quick`]); `None` if the programs guarantee no shorter time.
     pub quickly_restored_within: Option<Duration>,
     /// Whether the programs guarantee shortest paths, once entries installed earlier have expired.
@@ -56,9 +56,9 @@ pub struct Scenario {
     pub copies: u32,
     /// The packets of a host to hosts that do not exist which the programs flood; `None` if they guarantee nothing.
     pub unknown_flood: Option<FloodBound>,
-    /// The requests of a host for addresses that nobody has which the programs relay; `None` if they guarantee nothing.
+    /// The requests of a host for unused addresses that the programs relay; `None` if they guarantee nothing.
     pub sweep: Option<FloodBound>,
-    /// Whether the programs drop ARP messages that contradict what they know of hosts.
+    /// Whether the programs drop ARP messages that contradict their knowledge of hosts.
     pub drops_spoofed_replies: bool,
     /// The maximum number of entries that a switch has during faults; `None` if the programs guarantee nothing.
     pub entries_at_most: Option<usize>,

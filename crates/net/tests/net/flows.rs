@@ -25,7 +25,7 @@ fn datagrams_arrive_by_the_controllers_entries() {
     );
 }
 
-/// Creates two switches that learn by themselves, with a lossy and narrow link between them.
+/// Creates two self-learning switches, with a lossy and narrow link between them.
 fn narrow(loss: f64) -> Net {
     let mut plan = plan("linear,2");
     plan.links[0].properties = LinkProperties {

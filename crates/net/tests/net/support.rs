@@ -27,7 +27,7 @@ pub fn config() -> NetConfig {
     }
 }
 
-/// Creates a network whose switches learn by themselves.
+/// Creates a network of self-learning switches.
 pub fn learning_net(spec: &str) -> Net {
     let mut config = config();
     config.switch.fail_mode = FailMode::Standalone;

@@ -16,7 +16,7 @@ const SWEEP: FloodBound = FloodBound {
     burst: 40,
 };
 
-/// The maximum number of flows that a port begins, and of other entries: those of a few pings, and permanent ones.
+/// The maximum number of flows that a port starts, and of other entries: of a few pings, and permanent entries.
 const FLOWS_PER_PORT: usize = 1_024;
 const OTHER_ENTRIES: usize = 100;
 
@@ -66,7 +66,7 @@ fn routed(controller: impl Fn() -> Controller + 'static, kinds: &[FaultKind]) ->
         unknown_flood: Some(UNKNOWN_FLOOD),
         sweep: Some(SWEEP),
         drops_spoofed_replies: true,
-        // Those that send ARP, and five kinds of neighbour discovery, to the controller.
+        // The entries that send ARP, and five kinds of neighbour discovery, to the controller.
         entries_when_quiescent: scenario.entries_when_quiescent + 6,
         ..scenario
     }

@@ -38,7 +38,7 @@ pub fn routing(bug: Option<PlantedBug>) -> Scenario {
     });
     Scenario {
         faults: Faults::of(&[FaultKind::HostMove, FaultKind::LastingCut]),
-        // Those that send ARP, and five kinds of neighbour discovery, to the controller.
+        // The entries that send ARP, and five kinds of neighbour discovery, to the controller.
         entries_when_quiescent: scenario.entries_when_quiescent + 6,
         ..scenario
     }
@@ -87,7 +87,7 @@ impl SwitchHandler for Hub {
     }
 }
 
-/// Learns nothing, and installs entries that never expire.
+/// A program that learns nothing, and installs entries that never expire.
 struct Hoarder;
 
 impl SwitchHandler for Hoarder {

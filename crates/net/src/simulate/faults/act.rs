@@ -37,7 +37,7 @@ pub(in crate::simulate) enum Act {
     Stream(HostId, HostId, u64),
     /// The host sends packets to the hosts with these numbers, which do not exist.
     SendToNobody(HostId, Range<u32>),
-    /// The host requests the addresses with these numbers, which nobody has.
+    /// The host requests the unused addresses with these numbers.
     Sweep(HostId, Range<u32>),
     /// The first host sends packets to the second, from addresses with these numbers.
     MakeUpSenders(HostId, HostId, Range<u32>),

@@ -49,7 +49,7 @@ pub enum FaultKind {
     SecondController,
     /// A host sends thousands of packets to hosts that do not exist.
     UnknownFlood,
-    /// A host requests hundreds of addresses that nobody has.
+    /// A host requests hundreds of unused addresses.
     Sweep,
     /// A host sends packets with thousands of source addresses to another.
     MadeUpSenders,
@@ -103,8 +103,8 @@ impl FaultKind {
         Self::ALL.iter().chain(Self::HOSTILE).copied()
     }
 
-    /// Whether the network is notified when the fault is over, so that it can recover at once. After others, switches back
-    /// off before they reconnect, or a time-out has to pass.
+    /// Returns `true` if the network is notified when the fault is over, so that it can recover at once. After others,
+    /// switches back off before they reconnect, or a time-out has to pass.
     pub fn is_quick(self) -> bool {
         matches!(
             self,

@@ -107,7 +107,7 @@ impl Watcher for Hops {
     }
 }
 
-/// Whether a frame is unicast.
+/// Returns `true` for a unicast frame.
 fn is_for_one(frame: &[u8]) -> bool {
     frame.first().is_some_and(|first| first & 1 == 0)
 }
