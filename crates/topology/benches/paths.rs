@@ -1,9 +1,9 @@
-//! What paths through a network cost, beside what they cost with petgraph.
+//! The cost of paths through a network, compared with petgraph.
 //!
-//! `cargo bench -p urtica-topology` measures; under `cargo test` each runs once. Ours and petgraph's are interleaved, so that
-//! what else the machine does falls on both; the figures are medians of the rounds. Everything is in the caches, which it
-//! will not be where a controller asks once in a while. petgraph answers what it has an answer for: after a change it
-//! computes anew, and its graph is made before the clock starts. It has no k shortest paths without loops.
+//! `cargo bench -p urtica-topology` measures; under `cargo test` each runs once. Ours and petgraph's are interleaved,
+//! so that other load of the machine affects both; the figures are medians of the rounds. Everything is in the caches,
+//! unlike in a controller with occasional queries. petgraph is compared if it has an algorithm: after a change it
+//! computes everything again, and its graph is made before the clock starts. It has no k shortest paths without loops.
 
 use petgraph::algo::{astar, min_spanning_tree};
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -16,10 +16,10 @@ use urtica_topology::{
     DirectedLink, NextHops, PortId, SpanningTree, Topology, k_shortest, shortest,
 };
 
-/// For how long each of both is measured.
+/// The time for which each of both is measured.
 const MEASURED: Duration = Duration::from_millis(500);
 
-/// How long a round should at least take, so that reading the clock does not count.
+/// The minimum length of a round, so that reading the clock does not count.
 const ROUND: Duration = Duration::from_micros(50);
 
 fn main() {
@@ -165,7 +165,7 @@ impl Network {
         )
     }
 
-    /// Distances to each switch by petgraph's breadth-first search, the quickest of what it has.
+    /// Returns distances to each switch by petgraph's breadth-first search, its quickest algorithm.
     fn petgraph_distances(&self) -> Vec<Vec<u16>> {
         let reversed = Reversed(&self.graph);
         let distances_to = |to| {
@@ -239,7 +239,7 @@ impl Bench {
     }
 }
 
-/// How often something is to be done for a round to be long enough.
+/// Returns the number of repetitions for which a round is long enough.
 fn repetitions(each: &mut dyn FnMut()) -> u32 {
     let mut times = 1;
     while round(each, times) * times < ROUND && times < 1 << 20 {
@@ -248,7 +248,7 @@ fn repetitions(each: &mut dyn FnMut()) -> u32 {
     times
 }
 
-/// How long one time takes, of several that follow each other.
+/// Returns the mean time of one of several consecutive runs.
 fn round(each: &mut dyn FnMut(), times: u32) -> Duration {
     let begin = Instant::now();
     for _ in 0..times {

@@ -130,7 +130,7 @@ mod tests {
     use crate::testing::{all_ways, any_topology, host_port};
     use proptest::prelude::*;
 
-    /// A cost that is not the same for all links, nor in both directions.
+    /// Returns a cost that differs between links and directions.
     fn uneven(link: &DirectedLink) -> u32 {
         let sum = link.from.switch.0 * 3 + link.to.switch.0 + u64::from(link.from.port_no.0);
         (sum % 5) as u32
@@ -155,7 +155,7 @@ mod tests {
     proptest! {
         /// All of them, in order: by links, and by cost.
         #[test]
-        fn trying_everything_finds_the_same(topology in any_topology()) {
+        fn agrees_with_exhaustive_search(topology in any_topology()) {
             for &from in topology.switches() {
                 for &to in topology.switches() {
                     let (from, to) = (host_port(from), host_port(to));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_has_two_ways() {
+    fn a_ring_has_two_paths() {
         let plan = "ring,5"
             .parse::<crate::spec::TopologySpec>()
             .unwrap()
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_one_way_within_a_switch_and_none_where_there_is_no_switch() {
+    fn a_switch_has_one_path_to_itself_and_an_absent_switch_none() {
         let topology = Topology::new([1, 2].map(urtica_wire::DatapathId), []);
         let port = |switch| host_port(urtica_wire::DatapathId(switch));
         assert_eq!(paths(&topology, port(1), port(1)).count(), 1);

@@ -51,7 +51,7 @@ impl DirectedLink {
         Self { from, to }
     }
 
-    /// The other direction of the same full-duplex link.
+    /// Returns the other direction of the full-duplex link.
     pub const fn reversed(self) -> Self {
         Self::new(self.to, self.from)
     }

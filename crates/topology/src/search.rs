@@ -50,7 +50,7 @@ pub(crate) const TOGETHER: usize = u64::BITS as usize;
 /// scanning its links once.
 ///
 /// In a data centre's network distances are few, and nearly all searches advance together. In the worst case, if no two
-/// ever meet, the cost is that of as many single searches.
+/// ever meet, the cost equals that of separate searches.
 pub(crate) struct Searches {
     /// For each switch, the searches that have reached it.
     seen: Vec<u64>,
@@ -202,7 +202,7 @@ mod tests {
     use crate::{DirectedLink, PortId};
     use urtica_wire::{DatapathId, PortNo};
 
-    /// Switches in a line, longer than distances go.
+    /// Creates a line of switches, longer than the maximum distance.
     fn long_line() -> Topology {
         let port = |switch, port_no| PortId::new(DatapathId(switch), PortNo(port_no));
         let links = (1..66_000).map(|at| DirectedLink::new(port(at, 2), port(at + 1, 1)));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_far_is_not_reached() {
+    fn switches_too_far_are_unreachable() {
         let topology = long_line();
         let ends = [65_999, 65_998].map(SwitchIndex);
         let plainly = ends.map(|to| distances_to(&topology, to, None)).concat();
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(plainly[65_999 - 65_535], UNREACHABLE);
         let mut searches = Searches::new(topology.switches().len());
         let mut together = vec![0; plainly.len()];
-        // The second time shows that the first has left nothing behind.
+        // The second search shows that the first has left no state behind.
         for _ in 0..2 {
             searches.distances_to(&topology, &ends, &mut together);
             assert!(together == plainly);

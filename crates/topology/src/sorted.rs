@@ -20,7 +20,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sets_say_the_same(items: BTreeSet<u8>, others: BTreeSet<u8>) {
+        fn agrees_with_sets(items: BTreeSet<u8>, others: BTreeSet<u8>) {
             let [a, b] = [&items, &others].map(|set| set.iter().copied().collect::<Vec<_>>());
             prop_assert!(difference(&a, &b).eq(items.difference(&others)));
         }

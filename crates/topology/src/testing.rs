@@ -46,7 +46,7 @@ pub(crate) fn any_topology() -> impl Strategy<Value = Topology> {
     })
 }
 
-/// Returns the same network for petgraph. Nodes have the switches' numbers.
+/// Returns the network for petgraph. Nodes have the switches' numbers.
 pub(crate) fn petgraph_of(topology: &Topology) -> DiGraph<DatapathId, DirectedLink> {
     let mut graph = DiGraph::new();
     for &switch in topology.switches() {
@@ -64,7 +64,7 @@ pub(crate) fn petgraph_of(topology: &Topology) -> DiGraph<DatapathId, DirectedLi
     graph
 }
 
-/// Returns all paths between two switches that visit none twice, found by exhaustive search.
+/// Returns all paths between two switches that visit no switch twice, by exhaustive search.
 pub(crate) fn all_ways(
     topology: &Topology,
     from: DatapathId,

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn parallel_and_looped_links_stay_and_those_to_nowhere_go() {
+    fn keeps_parallel_and_looped_links_and_drops_links_to_unknown_switches() {
         let parallel = [1, 2].map(|port_no| DirectedLink::new(port(0, port_no), port(1, port_no)));
         let looped = DirectedLink::new(port(0, 3), port(0, 4));
         let nowhere = DirectedLink::new(port(0, 5), port(2, 5));
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_network_answers() {
+    fn an_empty_network_answers_queries() {
         let empty = Topology::default();
         assert_eq!(
             (empty.switches().len(), empty.directed_links().len()),
@@ -318,9 +318,9 @@ mod tests {
     }
 
     proptest! {
-        /// What sets of switches and links say, every question about a topology says.
+        /// Every query of a topology agrees with sets of switches and links.
         #[test]
-        fn sets_say_the_same(switches in vec(any_switch(), 0..12), links in vec(any_link(), 0..40)) {
+        fn agrees_with_sets(switches in vec(any_switch(), 0..12), links in vec(any_link(), 0..40)) {
             let topology = Topology::new(switches.clone(), links.clone());
             let switches: BTreeSet<_> = switches.into_iter().collect();
             let links: BTreeSet<_> = links
@@ -347,9 +347,9 @@ mod tests {
             }
         }
 
-        /// A changed topology is the one that is made of the changed sets.
+        /// A changed topology equals a new one of the changed sets.
         #[test]
-        fn a_change_is_a_new_topology(topology in any_topology(), link in any_link(), switch in any_switch()) {
+        fn changes_equal_new_topologies(topology in any_topology(), link in any_link(), switch in any_switch()) {
             let (switches, links) = (|| topology.switches().iter().copied(), || topology.directed_links().iter().copied());
             let others = |other: &DirectedLink| *other != link;
             prop_assert_eq!(topology.with_link(link), Topology::new(switches(), links().chain([link])));

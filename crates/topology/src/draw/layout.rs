@@ -1,9 +1,10 @@
 //! Positions for the nodes of a graph.
 //!
-//! **How.** Each connected part is placed alone. A tree starts with its middle in the centre, and around it rings of nodes by
-//! their distance, each above a share of the circle that grows with its leaves. Others start with the plane that shows most of
-//! their distances (classical multidimensional scaling, Torgerson 1952). Stress majorization (Gansner, Koren and North, 2004)
-//! then moves nodes until their distances in the plane are close to those in links. Parts are put into rows, the largest first.
+//! **How.** Each connected part is placed alone. A tree starts with its middle in the centre, and around it rings of
+//! nodes by their distance, each in a sector of the circle that grows with its leaves. Other parts start with the plane
+//! that shows most of their distances (classical multidimensional scaling, Torgerson 1952). Stress majorization
+//! (Gansner, Koren and North, 2004) then moves nodes until their distances in the plane are close to those in links.
+//! Parts are put into rows, the largest first.
 //!
 //! **Cost.** The number of pairs of nodes that are visited is bounded for the whole graph: large parts get fewer rounds, and are
 //! placed as trees if these would be too few.
@@ -31,16 +32,16 @@ const PLANE_ROUNDS: usize = 50;
 /// The distance that nodes should have at least.
 const CLEARANCE: f64 = 0.9;
 
-/// How many times nodes that are too close are moved apart.
+/// Maximum number of rounds in which nodes that are too close are moved apart.
 const MAX_CLEARING_ROUNDS: usize = 50;
 
 /// The distance between parts.
 const GAP: f64 = 1.0;
 
-/// How much wider than high a drawing of many parts is.
+/// The ratio of width to height of a drawing of many parts.
 const ASPECT: f64 = 1.4;
 
-/// Places nodes that these edges connect. No coordinate is negative.
+/// Returns positions for nodes that these edges connect. No coordinate is negative.
 pub(super) fn place(count: usize, edges: &[[usize; 2]]) -> Vec<Point> {
     let neighbours = neighbours(count, edges);
     let mut parts: Vec<Part> = Part::all(&neighbours);
@@ -142,7 +143,7 @@ impl Part {
         }
         let step = ring_distance(&search.depths);
         let share = TAU / f64::from(leaves[0].max(1));
-        // Where the share of each node's next child begins.
+        // The start of the sector of each node's next child.
         let mut begins = vec![0.0; count];
         let mut points = vec![Point::default(); count];
         for at in 1..count {
@@ -162,8 +163,8 @@ impl Part {
         }
     }
 
-    /// Brings distances closer to those in links, as far as the cost is bounded, and then nodes far enough apart. `places` is of the
-    /// length of the graph, and is written over.
+    /// Brings distances closer to the distances in links, at bounded cost, and then moves nodes far enough apart.
+    /// `places` has the length of the graph, and is overwritten.
     fn spread(&mut self, neighbours: &[Vec<usize>], places: &mut [usize]) {
         let rounds = MAX_PAIRS / (self.nodes.len() * neighbours.len());
         if rounds >= MIN_ROUNDS && self.nodes.len() > 1 {
@@ -193,7 +194,7 @@ impl Part {
     }
 }
 
-/// The search of the same part from its middle: exactly that in a tree, approximately elsewhere.
+/// Searches the part again from its middle: exact in a tree, otherwise approximate.
 fn from_middle(reached: &Search, neighbours: &[Vec<usize>], seen: &mut [bool]) -> Search {
     let mut again = |start| {
         for &node in &reached.order {
@@ -213,14 +214,14 @@ fn ring_distance(depths: &[usize]) -> f64 {
     needed.fold(1.0, f64::max)
 }
 
-/// A number from -1 to 1 that is always the same for an index, and different for neighbouring ones.
+/// Returns a number from -1 to 1 that depends only on an index, and differs for neighbouring ones.
 fn unevenness(index: usize) -> f64 {
     const GOLDEN: u32 = 0x9e37_79b9;
     let mixed = (index as u32).wrapping_add(1).wrapping_mul(GOLDEN);
     f64::from(mixed) / f64::from(u32::MAX) * 2.0 - 1.0
 }
 
-/// The distances between all nodes of a part, in links. `places` has the place of each of them in the part.
+/// Returns the distances between all nodes of a part, in links. `places` has the position of each node in the part.
 fn distances(nodes: &[usize], neighbours: &[Vec<usize>], places: &[usize]) -> Vec<Vec<u16>> {
     let from = |&start: &usize| {
         let mut distances = vec![u16::MAX; nodes.len()];
@@ -285,14 +286,14 @@ fn plane(distances: &[Vec<u16>]) -> Vec<Point> {
         .zip(&other)
         .enumerate()
         .map(|(at, (x, y))| Point {
-            // Nodes with the same distances from all others would stay at the same point.
+            // Nodes with equal distances from all others would stay at one point.
             x: x * lengths[0].sqrt() + 0.1 * unevenness(at),
             y: y * lengths[1].sqrt() + 0.1 * unevenness(at + count),
         });
     points.collect()
 }
 
-/// Makes a vector one of length 1, unless it is 0. Returns what its length was.
+/// Scales a vector to length 1, unless it is 0. Returns its former length.
 fn normalize(vector: &mut [f64]) -> f64 {
     let length = vector.iter().map(|value| value * value).sum::<f64>().sqrt();
     vector
@@ -301,8 +302,8 @@ fn normalize(vector: &mut [f64]) -> f64 {
     length
 }
 
-/// Moves each node to the mean of where the others want it: at the right distance, in the direction in which it is. Near ones have
-/// more weight.
+/// Moves each node to the mean of its ideal positions for the other nodes: at the right distance, in the current
+/// direction. Near nodes have more weight.
 fn majorize(points: &mut [Point], distances: &[Vec<u16>]) {
     for at in 0..points.len() {
         let (mut sum, mut weights) = (Point::default(), 0.0);
@@ -351,11 +352,11 @@ fn level(points: &mut [Point]) {
     }
 }
 
-/// Enlarges everything if most nodes are too close to others, and then moves those apart that still are.
+/// Enlarges everything if most nodes are too close to others, and then moves apart the nodes that still are.
 fn clear(points: &mut [Point], rounds: usize) {
     let mut nearest: Vec<f64> = (0..points.len()).map(|at| nearest(points, at)).collect();
     nearest.sort_by(f64::total_cmp);
-    // As many nodes in a circle need no more.
+    // This is enough for all nodes in a circle.
     let factor = (CLEARANCE / nearest[points.len() / 2]).clamp(1.0, points.len() as f64);
     for point in points.iter_mut() {
         point.x *= factor;
@@ -396,7 +397,7 @@ fn nearest(points: &[Point], at: usize) -> f64 {
     distances.fold(f64::INFINITY, f64::min)
 }
 
-/// Moves everything to where the least coordinates are 0.
+/// Moves everything so that the least coordinates are 0.
 fn to_origin(points: &mut [Point]) {
     let least = |of: fn(&Point) -> f64| points.iter().map(of).fold(f64::INFINITY, f64::min);
     let (left, top) = (least(|point| point.x), least(|point| point.y));
@@ -450,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_one_node_have_positions() {
+    fn graphs_of_no_or_one_node_have_positions() {
         assert_eq!(place(0, &[]), []);
         assert_eq!(place(1, &[[0, 0]]), [Point::default()]);
     }

@@ -1,12 +1,12 @@
 //! Drawings of networks.
 //!
-//! **What.** A [`Network`] lists switches, hosts and links to draw: those of a [`Plan`], or of a controller. It is written for
-//! Graphviz ([`Network::to_dot`]), or laid out as a [`Picture`], which is written as SVG ([`Picture::to_svg`]) or, by serde, as
-//! data with positions.
+//! **What.** A [`Network`] lists switches, hosts and links to draw, from a [`Plan`] or a controller. It is written for
+//! Graphviz ([`Network::to_dot`]), or laid out as a [`Picture`], which is written as SVG ([`Picture::to_svg`]) or, by
+//! serde, as data with positions.
 //!
-//! **Determinism.** The same switches, hosts and links, in any order, give the same text on the same machine.
+//! **Determinism.** Equal switches, hosts and links, in any order, give equal text on one machine.
 //!
-//! **Names** may come from anybody. In SVG and DOT they are escaped and cut, and characters that control the direction of text
+//! **Names** are untrusted. In SVG and DOT they are escaped and cut, and characters that control the direction of text
 //! are replaced. SVG has no styles, scripts or references, so a strict Content-Security-Policy does not change it.
 //!
 //! **Cost.** A layout takes at most some tenths of a second, and memory for the square of two thousand nodes; larger networks
@@ -73,13 +73,13 @@ pub struct Host {
 /// A full-duplex link to draw.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 pub struct Link {
-    /// One end.
+    /// An end.
     #[serde(serialize_with = "as_text")]
     pub a: PortId,
     /// The other end.
     #[serde(serialize_with = "as_text")]
     pub b: PortId,
-    /// Whether it is up. One that is down is drawn dashed.
+    /// Whether it is up. A link that is down is drawn dashed.
     #[serde(rename = "up")]
     pub is_up: bool,
 }

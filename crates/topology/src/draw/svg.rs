@@ -1,7 +1,7 @@
 //! Pictures as SVG.
 //!
-//! Everything is said by presentation attributes: a Content-Security-Policy without inline styles, as that of the northbound
-//! interface, would ignore `style`.
+//! All styling is by presentation attributes: under a Content-Security-Policy without inline styles, such as the
+//! northbound interface's, browsers ignore `style`.
 
 use super::picture::{Picture, Placed};
 use super::text::{cut, shown, xml};
@@ -11,7 +11,7 @@ use crate::PortId;
 /// Half of the width and height of a node's box.
 const HALF_BOX: [f64; 2] = [56.0, 18.0];
 
-/// How many characters fit into a box.
+/// The number of characters that fit into a box.
 const FITTING: usize = 17;
 
 /// The distance between parallel links in their middle.
@@ -109,19 +109,19 @@ impl Picture {
     }
 }
 
-/// Links between the same switches are parallel.
+/// Returns the switches of a link: links with equal switches are parallel.
 fn ends(link: &Link) -> [urtica_wire::DatapathId; 2] {
     [link.a.switch, link.b.switch]
 }
 
-/// A line, and where the numbers of its ports are.
+/// A line, and the positions of its ports' numbers.
 struct Line {
     path: String,
     ports: [[f64; 2]; 2],
 }
 
 impl Line {
-    /// A line whose middle is `bend` away from the straight one.
+    /// Creates a line with its middle at the distance `bend` from the straight one.
     fn between(from: [f64; 2], to: [f64; 2], bend: f64) -> Self {
         let [dx, dy] = [to[0] - from[0], to[1] - from[1]];
         let length = (dx * dx + dy * dy).sqrt().max(1.0);
@@ -157,7 +157,7 @@ fn point([x, y]: [f64; 2]) -> String {
     format!("{} {}", x.round(), y.round())
 }
 
-/// Where a line leaves a box, and a little further.
+/// Returns the point just beyond the edge of a box, on a line.
 fn beside_box(middle: [f64; 2], towards: [f64; 2]) -> [f64; 2] {
     let delta = [towards[0] - middle[0], towards[1] - middle[1]];
     let length = (delta[0] * delta[0] + delta[1] * delta[1]).sqrt().max(1.0);

@@ -134,7 +134,7 @@ fn the_order_of_the_parts_does_not_matter() {
 }
 
 #[test]
-fn links_that_are_down_are_dashed_and_parallel_ones_apart() {
+fn links_that_are_down_are_dashed_and_parallel_links_apart() {
     let links = [
         link(port(1, 1), port(2, 1), true),
         link(port(2, 2), port(1, 2), false),
@@ -156,7 +156,7 @@ fn links_that_are_down_are_dashed_and_parallel_ones_apart() {
 }
 
 #[test]
-fn what_is_at_unknown_switches_is_left_out() {
+fn parts_at_unknown_switches_are_left_out() {
     let links = [link(port(1, 1), port(9, 1), true)];
     let hosts = [host("h1", port(1, 2)), host("h9", port(9, 2))];
     let network = Network::new([switch(1, None), switch(1, Some("again"))], hosts, links);
@@ -170,7 +170,7 @@ fn what_is_at_unknown_switches_is_left_out() {
 }
 
 #[test]
-fn names_are_text_whatever_they_contain() {
+fn names_are_escaped() {
     const NAMES: [&str; 5] = [
         "<script>alert(1)</script>",
         "a\" onload=\"alert(1)",
@@ -193,7 +193,7 @@ fn names_are_text_whatever_they_contain() {
     assert!(!svg.contains(['\u{0}', '\u{202e}']), "{svg}");
     assert_eq!(count(&svg, "<"), count(&svg, ">"), "{svg}");
     let dot = network.to_dot();
-    // A line for each node and each link, whatever names have in them, and the three around them.
+    // A line for each node and each link, regardless of their names, and three lines around them.
     assert_eq!(dot.lines().count(), 3 + 3 * NAMES.len(), "{dot}");
     for line in dot.lines() {
         let escaped = line.replace("\\\\", "").replace("\\\"", "");
@@ -204,7 +204,7 @@ fn names_are_text_whatever_they_contain() {
 }
 
 #[test]
-fn a_picture_is_data() {
+fn a_picture_serialises_as_data() {
     let network = Network::new(
         [switch(1, Some("\"s1\"")), switch(2, None)],
         [host("h1", port(1, 3))],

@@ -1,9 +1,10 @@
 //! Names of others as they may be shown, and escaped.
 
-/// How many characters of a name are shown at most.
+/// The maximum number of characters of a name that are shown.
 const SHOWN: usize = 64;
 
-/// The beginning of a name. Characters that control the direction of text, that nobody sees, or that XML forbids are replaced.
+/// Returns the start of a name. Characters that control the direction of text, that are invisible, or that XML forbids
+/// are replaced.
 pub(super) fn shown(name: &str) -> String {
     cut(name, SHOWN)
 }
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn markup_is_text() {
+    fn markup_is_escaped() {
         assert_eq!(
             xml("<script a=\"b\" c='d'>&"),
             "&lt;script a=&quot;b&quot; c=&#39;d&#39;&gt;&amp;"

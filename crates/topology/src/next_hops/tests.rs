@@ -79,7 +79,7 @@ fn large_topology() -> impl Strategy<Value = Topology> {
 proptest! {
     /// Distances, and next hops as their definition has them: links to a neighbour that is nearer by one.
     #[test]
-    fn petgraph_finds_the_same_distances_and_next_hops(topology in any_topology()) {
+    fn agrees_with_petgraph(topology in any_topology()) {
         let graph = petgraph_of(&topology);
         let distances: Vec<_> = graph
             .node_indices()
@@ -104,9 +104,9 @@ proptest! {
         }
     }
 
-    /// One batch of steps after the other: each update is what computing anew gives, and shares every column that stays.
+    /// Batch after batch of steps, each update equals a new computation, and shares every unchanged column.
     #[test]
-    fn an_update_is_a_computation_with_fewer_searches(
+    fn updates_equal_new_computations(
         topology in any_topology(),
         batches in vec(vec(any_step(), 1..4), 1..12),
     ) {
@@ -126,9 +126,9 @@ proptest! {
         }
     }
 
-    /// One search after the other, plainly, finds what searches together find, by however many threads.
+    /// Separate searches find the results of combined searches, by any number of threads.
     #[test]
-    fn searches_and_threads_are_on_their_own(
+    fn searches_and_threads_are_independent(
         topology in prop_oneof![any_topology(), large_topology()],
         threads in 1..20_usize,
     ) {
@@ -140,7 +140,7 @@ proptest! {
         prop_assert_eq!(columns_by(threads, &topology, &destinations), plainly);
     }
 
-    /// Whatever the hash, a path takes next hops only, and so is a shortest one.
+    /// For any hash, a path uses only next hops, and so is a shortest one.
     #[test]
     fn paths_follow_next_hops(topology in any_topology(), flow_hash: u64) {
         let next_hops = NextHops::new(Arc::new(topology.clone()));
@@ -179,7 +179,7 @@ fn the_mean_of_a_fat_tree_is_known() {
 }
 
 #[test]
-fn flows_take_all_paths_and_keep_to_theirs() {
+fn flows_spread_over_all_paths_and_keep_theirs() {
     let topology = topology_of("fattree,4");
     let next_hops = NextHops::new(topology);
     let ends = [7, 19].map(|switch| PortId::new(DatapathId(switch), PortNo(1)));
@@ -211,7 +211,7 @@ fn a_cut_link_of_a_fat_tree_concerns_few_destinations() {
 }
 
 #[test]
-fn what_is_not_there_has_no_way() {
+fn absent_switches_have_no_path() {
     let next_hops = NextHops::new(topology_of("linear,2"));
     let [there, absent] = [1, 3].map(DatapathId);
     assert_eq!(next_hops.distance(there, absent), None);

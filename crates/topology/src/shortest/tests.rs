@@ -1,4 +1,4 @@
-//! Shortest paths, against every way that there is, and against petgraph.
+//! Tests of shortest paths, with exhaustive search and petgraph as references.
 
 use super::*;
 use crate::testing::{all_ways, any_topology, host_port, petgraph_of};
@@ -8,9 +8,9 @@ use proptest::prelude::*;
 use urtica_wire::{DatapathId, PortNo};
 
 proptest! {
-    /// Of all ways, the first in order: shortest, then by the links that it takes.
+    /// The path is the first of all paths, ordered by length, then by their links.
     #[test]
-    fn trying_everything_finds_the_same(topology in any_topology()) {
+    fn agrees_with_exhaustive_search(topology in any_topology()) {
         for &from in topology.switches() {
             for &to in topology.switches() {
                 let (from, to) = (host_port(from), host_port(to));
@@ -23,9 +23,9 @@ proptest! {
         }
     }
 
-    /// With any costs: petgraph finds as cheap a way, and ours is one that there is.
+    /// For any costs, petgraph's path is as cheap, and ours exists.
     #[test]
-    fn petgraph_finds_as_cheap_a_path(
+    fn paths_are_as_cheap_as_petgraphs(
         topology in any_topology(),
         costs in prop::collection::vec(1..9_u32, 1..20),
     ) {

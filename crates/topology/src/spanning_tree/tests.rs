@@ -20,7 +20,7 @@ fn parts(topology: &Topology) -> UnionFind<usize> {
     parts
 }
 
-/// How often each switch sees a packet that a host at `from` floods, if ports are as the tree says.
+/// Returns how often each switch receives a packet that a host at `from` floods, with the tree's flood ports.
 fn flooded(
     topology: &Topology,
     tree: &SpanningTree,
@@ -51,7 +51,7 @@ fn flooded(
 }
 
 proptest! {
-    /// Each link joins two parts that were apart, and at last there are as many parts as without the tree.
+    /// Each link joins two separate parts, and in the end there are as many parts as in the network.
     #[test]
     fn it_spans_every_part_without_a_cycle(topology in any_topology()) {
         let tree = SpanningTree::new(&topology);
@@ -71,7 +71,7 @@ proptest! {
         prop_assert_eq!(tree.roots(), &roots);
     }
 
-    /// A link outside of the tree may come and go.
+    /// Adding or removing a link outside of the tree does not change the tree.
     #[test]
     fn links_outside_of_the_tree_change_nothing_else(topology in any_topology(), number: usize) {
         let tree = SpanningTree::new(&topology);
@@ -83,9 +83,9 @@ proptest! {
         }
     }
 
-    /// A switch keeps its parent unless it is at an end of the new link, or it or a neighbour comes nearer to the root.
+    /// A switch keeps its parent unless it is at an end of the new link, or it or a neighbour gets nearer to the root.
     #[test]
-    fn a_new_link_changes_only_what_comes_nearer(topology in any_topology(), link in any_link()) {
+    fn a_new_link_changes_only_nearer_switches(topology in any_topology(), link in any_link()) {
         let after = topology.with_link(link).with_link(link.reversed());
         let (old, new) = (Places::new(&topology), Places::new(&after));
         for at in topology.indices() {
@@ -100,9 +100,9 @@ proptest! {
     }
 }
 
-/// A packet from each switch comes to each switch once, in networks without hubs.
+/// A packet from each switch reaches each switch once, in networks without hubs.
 #[test]
-fn floods_come_everywhere_once() {
+fn floods_reach_each_switch_once() {
     for spec in ["ring,5", "mesh,6", "torus,3,4", "fattree,4", "tree,3,2"] {
         let spec: crate::spec::TopologySpec = spec.parse().unwrap();
         let topology = spec.plan().unwrap().topology();
@@ -117,7 +117,7 @@ fn floods_come_everywhere_once() {
 
 /// IEEE 802.1D-2004 section 17.5: the lowest neighbour first, then its lowest port, then the switch's own.
 #[test]
-fn of_equal_ways_to_the_root_one_is_always_taken() {
+fn of_equal_paths_to_the_root_the_choice_is_fixed() {
     let port = |number, port_no| PortId::new(switch(number), PortNo(port_no));
     let towards_root = [
         DirectedLink::new(port(1, 1), port(0, 1)),
@@ -154,7 +154,7 @@ fn a_hub_carries_a_flood_once() {
 }
 
 #[test]
-fn nothing_is_flooded_into_a_looped_link_or_one_that_leads_one_way() {
+fn looped_and_one_way_links_are_not_flooded() {
     let port = |number, port_no| PortId::new(switch(number), PortNo(port_no));
     let looped = DirectedLink::new(port(0, 1), port(0, 2));
     let one_way = DirectedLink::new(port(0, 3), port(1, 3));

@@ -1,22 +1,22 @@
 //! The plans of named topologies.
 //!
-//! Switches, hosts and ports have the numbers that Mininet gives them, so that pictures and flow entries of both agree:
-//! a switch's ports are numbered from 1 in the order in which links are added, and hosts have addresses in the
-//! order of the numbers in their names. Fat tree, ring and mesh, which Mininet does not know, follow the same rules.
+//! Switches, hosts and ports have Mininet's numbers, so that pictures and flow entries of both agree: a switch's ports
+//! are numbered from 1 in the order in which links are added, and hosts have addresses in the order of the numbers in
+//! their names. Fat tree, ring and mesh, which Mininet does not know, follow the same rules.
 
 use super::plan::{HostPlan, LinkPlan, LinkProperties, Plan, SwitchPlan};
 use crate::PortId;
 use std::net::Ipv4Addr;
 use urtica_wire::{DatapathId, MacAddr, PortNo};
 
-/// A switch's place in the plan.
+/// A switch's index in the plan.
 type Switch = usize;
 
 /// A plan that grows link by link.
 #[derive(Default)]
 struct Builder {
     plan: Plan,
-    /// How many ports of each switch are in use.
+    /// The number of each switch's ports in use.
     ports: Vec<u32>,
 }
 
@@ -94,12 +94,12 @@ pub(super) fn default_ipv4(number: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 0).to_bits() + number)
 }
 
-/// One switch with hosts at its ports from 1.
+/// Creates one switch with hosts at its ports from 1.
 pub(super) fn single(hosts: u32) -> Plan {
     linear(1, hosts, |host, _| format!("h{host}"))
 }
 
-/// Switches in a line. Hosts have the first ports, then comes the switch before, then the one after.
+/// Creates a line of switches. Hosts have the first ports, then the previous switch, then the next one.
 pub(super) fn line(switches: u32, hosts: u32) -> Plan {
     match hosts {
         1 => linear(switches, hosts, |_, switch| format!("h{switch}")),
@@ -123,8 +123,8 @@ fn linear(switches: u32, hosts: u32, name: impl Fn(u32, u32) -> String) -> Plan 
     builder.finish()
 }
 
-/// A tree with hosts below its lowest switches. Switches are numbered in the order of a walk that goes down first; what
-/// is below a switch has its first ports, what is above it the last.
+/// Creates a tree with hosts below its lowest switches. Switches are numbered depth first; nodes below a switch have
+/// its first ports, the node above it the last.
 pub(super) fn tree(depth: u32, fanout: u32) -> Plan {
     let mut builder = Builder::default();
     subtree(&mut builder, depth, fanout);
@@ -144,7 +144,8 @@ fn subtree(builder: &mut Builder, depth: u32, fanout: u32) -> Switch {
     switch
 }
 
-/// A grid whose edges are joined: `s1x1` to `s{x}x{y}`, with 256 times the first number plus the second as datapath id.
+/// Creates a grid with joined edges: `s1x1` to `s{x}x{y}`, with 256 times the first number plus the second as datapath
+/// id.
 pub(super) fn torus(x: u32, y: u32, hosts: u32) -> Plan {
     let mut builder = Builder::default();
     for column in 1..=x {
@@ -171,8 +172,9 @@ pub(super) fn torus(x: u32, y: u32, hosts: u32) -> Plan {
     builder.finish()
 }
 
-/// A fat tree of switches with `k` ports each (Al-Fares, Loukissas and Vahdat, SIGCOMM 2008, section 2.2): first the
-/// core switches, then pod by pod the aggregation and the edge switches. What is below a switch has its first ports.
+/// Creates a fat tree of switches with `k` ports each (Al-Fares, Loukissas and Vahdat, SIGCOMM 2008, section 2.2):
+/// first the core switches, then pod by pod the aggregation and the edge switches. Nodes below a switch have its first
+/// ports.
 pub(super) fn fat_tree(k: u32) -> Plan {
     let half = k / 2;
     let mut builder = Builder::default();
@@ -201,7 +203,7 @@ fn pod_edges(builder: &mut Builder, aggregation: &[Switch]) {
     }
 }
 
-/// A line with one host at each switch, whose ends are joined.
+/// Creates a line with joined ends and one host at each switch.
 pub(super) fn ring(switches: u32) -> Plan {
     let mut builder = Builder::default();
     for place in 0..switches as Switch {
@@ -239,7 +241,7 @@ mod tests {
     use std::fmt::Write;
     use std::sync::Arc;
 
-    /// What Mininet builds, written by `tools/vectors/mininet_topologies.py`.
+    /// Mininet's topologies, written by `tools/vectors/mininet_topologies.py`.
     const MININET: &str = include_str!("mininet.txt");
 
     fn plan(spec: &str) -> Plan {
@@ -281,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_those_of_mininet() {
+    fn numbers_equal_mininets() {
         let mut specs: Vec<(&str, String)> = Vec::new();
         for line in MININET.lines() {
             match specs.last_mut() {
@@ -295,7 +297,8 @@ mod tests {
         }
     }
 
-    /// How many ports of each switch are in use, if they are numbered from 1 and each is used once.
+    /// Returns the number of each switch's ports in use. Checks that they are numbered from 1 and that each is used
+    /// once.
     fn ports(plan: &Plan) -> Vec<u32> {
         let hosts = plan.hosts.iter().map(|host| host.attached);
         let links = plan.links.iter().flat_map(|link| [link.a, link.b]);
@@ -341,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn rings_and_meshes_are_what_they_are_called() {
+    fn rings_and_meshes_have_their_links() {
         let ring = plan("ring,7");
         assert_eq!(
             (ring.switches.len(), ring.hosts.len(), ring.links.len()),

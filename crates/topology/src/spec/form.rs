@@ -7,7 +7,7 @@ pub(super) struct Form<T> {
     /// The whole text, for errors.
     pub usage: &'static str,
     pub parameters: &'static [Parameter],
-    /// Creates what is named, with these sizes, one for each parameter.
+    /// Creates the named value with these sizes, one for each parameter.
     pub create: fn(&[u32]) -> T,
 }
 
@@ -44,11 +44,11 @@ pub(super) const fn even(parameter: Parameter) -> Parameter {
     }
 }
 
-/// No bound of its own: only the extent of the whole topology is bounded.
+/// No separate bound: only the extent of the whole topology is bounded.
 pub(super) const ANY: u32 = u32::MAX;
 
 impl<T> Form<T> {
-    /// Creates what is named with these sizes, in order or by name: `3,depth=2`.
+    /// Creates the named value with these sizes, in order or by name: `3,depth=2`.
     pub fn read(&self, text: Option<&str>) -> Result<T, String> {
         let mut sizes = vec![None; self.parameters.len()];
         let parts = text.into_iter().flat_map(|text| text.split(','));

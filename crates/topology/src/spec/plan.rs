@@ -50,7 +50,7 @@ pub struct HostPlan {
 /// A full-duplex link of a plan: a [`DirectedLink`] each way.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LinkPlan {
-    /// One end, which has no other connection.
+    /// An end, which has no other connection.
     pub a: PortId,
     /// The other end, which has no other connection.
     pub b: PortId,

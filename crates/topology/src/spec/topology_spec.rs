@@ -109,7 +109,7 @@ pub enum SpecError {
     File {
         /// The file.
         path: PathBuf,
-        /// The position, and what was expected.
+        /// The position, and the expected input.
         source: PlanError,
     },
 }
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_what_was_expected() {
+    fn errors_name_the_expected_input() {
         let tree = "expected tree,depth=D,fanout=F";
         for (text, sentence) in [
             (
@@ -532,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_to_be_too_large_is_what_it_would_be() {
+    fn extents_equal_the_plans() {
         for text in [
             "single,5",
             "linear,4,3",

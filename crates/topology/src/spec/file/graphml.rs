@@ -76,7 +76,7 @@ fn end_of(text: &str, end: &str) -> usize {
     text.find(end).map_or(text.len(), |found| found + end.len())
 }
 
-/// Returns the position after a tag, in whose quoted values there may be a `>`.
+/// Returns the position after a tag, whose quoted values may contain `>`.
 fn end_of_tag(tag: &str) -> usize {
     let mut quote = None;
     for (at, byte) in tag.bytes().enumerate() {
@@ -185,7 +185,7 @@ impl<'a, 'input> Reader<'a, 'input> {
         })
     }
 
-    /// Returns a name that nothing else has.
+    /// Returns a unique name.
     fn name(&mut self, number: u32, node: Node) -> String {
         let label = data(node, self.label).unwrap_or_default();
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -365,19 +365,19 @@ mod tests {
             (port(3, 2), port(4, 2), None),
         ];
         assert!(links.eq(expected));
-        // What is read can be written, and is a valid plan.
+        // A plan that was read can be written, and is valid.
         assert_eq!(Plan::from_toml(&plan.to_toml()), Ok(plan));
     }
 
     #[test]
-    fn an_edge_back_of_a_directed_graph_belongs_to_the_one_forth() {
+    fn opposite_edges_of_a_directed_graph_are_one_link() {
         let edges = r#"<edge source="0" target="1"/><edge source="1" target="0"/><edge source="1" target="0"/>"#;
         let plan = Plan::from_graphml(&file("directed", &format!("{NODES}{edges}"))).unwrap();
         assert_eq!(plan.links.len(), 2);
     }
 
     #[test]
-    fn errors_have_their_position_and_what_was_expected() {
+    fn errors_have_position_and_expected_input() {
         for (text, expected) in [
             (
                 "<svg/>".to_owned(),
@@ -440,14 +440,14 @@ mod tests {
     }
 
     #[test]
-    fn malformed_xml_is_an_error_where_it_is() {
+    fn malformed_xml_is_an_error_with_a_position() {
         assert!(error("<graphml>\n<graph x></graph></graphml>").starts_with("2:"));
         assert!(error("\u{feff}<").starts_with("1:"));
     }
 
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(cut in 0usize..600, junk in "\\PC{0,8}", label in "\\PC{0,90}") {
+        fn reading_never_panics(cut in 0usize..600, junk in "\\PC{0,8}", label in "\\PC{0,90}") {
             let label = label.replace(['<', '&'], "x");
             let nodes = format!("<node id='a'><data key='d1'>{label}</data></node>\n<node id='b'/>");
             let whole = file("undirected", &format!("{nodes}<edge source='a' target='b'/>"));

@@ -55,7 +55,7 @@ pub struct PlanError {
     pub line: usize,
     /// The column, from 1, in characters.
     pub column: usize,
-    /// The problem, and what was expected.
+    /// The problem, and the expected input.
     pub problem: String,
 }
 
@@ -99,7 +99,7 @@ impl Plan {
     /// Reads a plan from TOML, in the form shown in the module's documentation.
     ///
     /// # Errors
-    /// [`PlanError`]: the first error, its position, and what was expected.
+    /// [`PlanError`]: the first error, its position, and the expected input.
     pub fn from_toml(text: &str) -> Result<Self, PlanError> {
         let sections = toml::from_str(text).map_err(|error: toml::de::Error| Wrong {
             place: error.span().unwrap_or_default(),
@@ -113,7 +113,7 @@ impl Plan {
     /// Reads a plan from GraphML: nodes are switches with a host each, and edges are links.
     ///
     /// # Errors
-    /// [`PlanError`]: the first error, its position, and what was expected.
+    /// [`PlanError`]: the first error, its position, and the expected input.
     pub fn from_graphml(text: &str) -> Result<Self, PlanError> {
         graphml::plan(text).map_err(|wrong| wrong.within(text))
     }

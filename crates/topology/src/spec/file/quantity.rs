@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_whole_number_of_the_smallest_unit_is_refused() {
+    fn fractions_of_the_smallest_unit_are_refused() {
         for text in [
             "",
             "ms",

@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 use urtica_wire::{DatapathId, MacAddr, PortNo};
 
-/// Two switches, for what is said of links and hosts.
+/// Two switches, for tests of links and hosts.
 const TWO: &str = "[[switches]]\nname = 's1'\n[[switches]]\nname = 's2'\n";
 
 fn refusal(text: &str) -> String {
@@ -17,7 +17,7 @@ fn refusal(text: &str) -> String {
     }
 }
 
-/// The beginning of this file's module.
+/// Returns the example in this file's module.
 fn example() -> String {
     let lines = include_str!("mod.rs")
         .lines()
@@ -53,7 +53,7 @@ fn the_example_is_read() {
 }
 
 #[test]
-fn what_is_left_out_is_as_with_mininet() {
+fn defaults_are_mininets() {
     let text = format!(
         "{TWO}[[hosts]]\nname = 'a'\nattached = 's1:1'\n[[hosts]]\nname = 'b'\nattached = 's2:1'\n"
     );
@@ -77,7 +77,7 @@ fn what_is_left_out_is_as_with_mininet() {
 }
 
 #[test]
-fn toml_that_is_none_is_refused_where_it_ends() {
+fn invalid_toml_is_refused_with_its_position() {
     for (text, sentence) in [
         ("x", "1:2: key with no value, expected `=`"),
         (
@@ -110,7 +110,7 @@ fn toml_that_is_none_is_refused_where_it_ends() {
 }
 
 #[test]
-fn switches_and_hosts_that_cannot_be_are_refused() {
+fn invalid_switches_and_hosts_are_refused() {
     let switch = |name: &str| format!("[[switches]]\nname = '{name}'\n");
     let host = |fields: &str| {
         format!("[[switches]]\nname = 's1'\n[[hosts]]\nname = 'h1'\nattached = 's1:1'\n{fields}")
@@ -172,7 +172,7 @@ fn switches_and_hosts_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn links_that_cannot_be_are_refused() {
+fn invalid_links_are_refused() {
     let link = |a: &str, more: &str| format!("{TWO}[[links]]\nb = 's2:2'\na = '{a}'\n{more}");
     for (text, sentence) in [
         (
@@ -289,7 +289,7 @@ fn a_file_is_read_and_named_in_errors() {
 }
 
 #[test]
-fn files_that_are_not_there_or_have_no_end_are_refused() {
+fn missing_and_endless_files_are_refused() {
     let absent = TopologySpec::File("/nowhere/net.toml".into())
         .plan()
         .unwrap_err();
@@ -392,7 +392,8 @@ proptest! {
         let _ = Plan::from_toml(&text);
     }
 
-    /// A character of the example left out, doubled or exchanged: it is read or refused, and what is read can be written.
+    /// The example with a character left out, doubled or exchanged is read or refused, and a plan that was read can be
+    /// written.
     #[test]
     fn damaged_files_never_panic(place: prop::sample::Index, by in "\\PC{0,2}") {
         let example = example();
