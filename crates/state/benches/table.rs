@@ -1,8 +1,8 @@
-//! What a table costs: to find, to insert what is there, to insert what is new.
+//! The cost of a table: look-ups, and inserts of existing and of new entries.
 //!
-//! `cargo bench -p urtica-state --bench table` compares it with `papaya`'s map, with a `HashMap` behind a lock, and with the
-//! learning switch's own `MacTable`, which one thread has for itself; under `cargo test` each runs shortly. Addresses are
-//! those of cbench, 100,000 for each of two switches, alternately. Nothing else contends for the caches here.
+//! `cargo bench -p urtica-state --bench table` compares it with `papaya`'s map, with a `HashMap` behind a lock, and
+//! with the learning switch's own `MacTable`, which belongs to one thread; under `cargo test` each runs briefly.
+//! Addresses are cbench's, 100,000 for each of two switches, alternately. Nothing else contends for the caches here.
 
 mod support;
 
@@ -109,7 +109,7 @@ fn learn_and_find(threads: usize) {
     );
 }
 
-/// Each thread fills a part of a table that begins empty.
+/// Each thread fills a part of a table that is empty at first.
 fn insert_new(threads: usize) {
     let numbers =
         |thread, count| (0..count).map(move |number| (number % HOSTS, mac(thread, number)));

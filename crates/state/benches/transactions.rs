@@ -1,9 +1,10 @@
-//! What reservations cost: on each of a path's four links, read what is left, and take some of it (McNettle Figure 6).
+//! The cost of reservations: on each of a path's four links, read the free capacity, and subtract from it (McNettle
+//! Figure 6).
 //!
-//! `cargo bench -p urtica-state --bench transactions` compares our transactions with those of `fast-stm` and with one lock
-//! around all links, in one thread and in two; under `cargo test` each runs shortly. Threads reserve on links of their own,
-//! as the shards of a network with regions mostly do, or all on the same: then each link's cache line wanders between
-//! cores, and with eight links most paths meet. What is not measured: waiting, and more than two threads.
+//! `cargo bench -p urtica-state --bench transactions` compares our transactions with those of `fast-stm` and with one
+//! lock around all links, in one thread and in two; under `cargo test` each runs briefly. Threads reserve on separate
+//! links, as the shards of a network with regions mostly do, or all on shared ones: then each link's cache line moves
+//! between cores, and with eight links most paths meet. Not measured: waiting, and more than two threads.
 
 mod support;
 
@@ -15,10 +16,10 @@ use urtica_state::{Abort, TVar, Transaction, atomically, check};
 
 const HOPS: usize = 4;
 
-/// How many paths are used in rotation.
+/// The number of paths that are used in rotation.
 const PATHS: usize = 4096;
 
-/// What a link has: it is never used up.
+/// A link's capacity, which is never used up.
 const CAPACITY: u64 = 1 << 60;
 
 fn reserve_path(links: &[TVar<u64>], path: &[usize], amount: u64) -> bool {
@@ -78,7 +79,7 @@ fn paths(links: Range<usize>, thread: usize) -> Vec<[usize; HOPS]> {
     (0..PATHS).map(|_| path()).collect()
 }
 
-/// Steele, Lea and Flood's SplitMix64: the same numbers in each run.
+/// Steele, Lea and Flood's SplitMix64, with equal numbers in each run.
 struct Random(u64);
 
 impl Random {

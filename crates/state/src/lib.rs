@@ -2,8 +2,8 @@
 //!
 //! A control program's handlers run on many cores. The state of one switch needs no synchronisation; the rest is shared
 //! between switches: host locations, the bandwidth left on links, the topology (McNettle section 4). This crate has one
-//! structure for each such need. It is a separate crate because it knows nothing of switches and networks: programs,
-//! services and tests all use it, and it is model-checked on its own, in all interleavings of its threads.
+//! structure for each such need. It is a separate crate because it is independent of switches and networks: programs,
+//! services and tests all use it, and it is model-checked alone, in all interleavings of its threads.
 //!
 //! | structure | for | reading | changing |
 //! | --- | --- | --- | --- |
@@ -67,8 +67,8 @@ pub use stm::{
 pub use table::{Table, TableError};
 pub use word::{Word, neighbourly};
 
-/// Asks the processor to fetch the cache line of a value that is read soon. Nothing else changes; where there is no such
-/// instruction, it does nothing.
+/// Asks the processor to fetch the cache line of a value that is read soon. It has no other effect; on processors
+/// without such an instruction, it does nothing.
 #[inline(always)]
 pub fn prefetch<T>(at: &T) {
     sync::prefetch(std::ptr::from_ref(at));
@@ -95,7 +95,7 @@ mod sync {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: a prefetch is a hint: it reads nothing that the program sees and never faults.
+            // SAFETY: a prefetch is a hint: it has no visible effect and never faults.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
         }
         #[cfg(not(all(target_arch = "x86_64", not(miri))))]

@@ -1,4 +1,4 @@
-//! What tables and transactions take in memory: all that is asked for is counted.
+//! Tests of the memory of tables and transactions: all allocations are counted.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -9,7 +9,7 @@ thread_local! {
     static HELD: Cell<isize> = const { Cell::new(0) };
 }
 
-/// The system's allocator, which counts what it is asked for.
+/// The system's allocator, with a count of the allocated bytes.
 struct Counting;
 
 #[global_allocator]
@@ -20,20 +20,20 @@ static ALLOCATOR: Counting = Counting;
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         HELD.set(HELD.get() + layout.size() as isize);
-        // SAFETY: the caller's promises are those that the system's allocator asks for.
+        // SAFETY: the caller meets the requirements of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         HELD.set(HELD.get() - layout.size() as isize);
-        // SAFETY: as above; the memory comes from the same allocator.
+        // SAFETY: as above; the memory comes from this allocator.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
 
-/// A table for a million entries takes memory for the few that it has at once, however many pass.
+/// A table for a million entries needs memory only for its current entries, for any number of removed ones.
 #[test]
-fn entries_that_pass_leave_no_memory_behind() {
+fn removed_entries_leave_no_memory_behind() {
     let before = HELD.get();
     let table = Table::with_max_entries(1 << 20);
     for key in 0..100_000_u64 {
@@ -47,7 +47,7 @@ fn entries_that_pass_leave_no_memory_behind() {
     assert!(bytes < 32 << 10, "{bytes} bytes");
 }
 
-/// A thread keeps what its transactions note for the next ones, but not for ever what a large one took.
+/// A thread keeps the log of its transactions for the next ones, but does not keep the memory of a large one for ever.
 #[test]
 fn a_large_transaction_leaves_no_memory_behind() {
     let numbers: Vec<_> = (0..20_000).map(TVar::new).collect();

@@ -1,9 +1,9 @@
-//! Transactions against a sequential model: in one thread they do what the model does, and on several threads there is an
-//! order in which the model does the same, one after the other.
+//! Tests of transactions with a sequential model: in one thread they agree with the model, and on several threads the
+//! model agrees if it runs them one after another in some order.
 //!
-//! Each variable counts how often it was written. Thread by thread, each transaction tells which counts it has read and
-//! written; from these follows which transaction must come before which. If that leaves an order, the model goes through
-//! all transactions in it, and has to read and write the same.
+//! Each variable counts its writes. Each transaction of each thread reports the counts that it has read and written;
+//! they determine which transaction must precede which. If an order satisfies this, the model runs all transactions in
+//! it, and must read and write the same values.
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ use urtica_state::{Abort, Limits, Refused, TVar, Transaction, retry, try_atomica
 
 const VARIABLES: usize = 5;
 
-/// What a program does, with a number that all its reads add to.
+/// A step of a program, which has a sum that all its reads add to.
 #[derive(Clone, Debug)]
 enum Step {
     Read(usize),
@@ -44,10 +44,10 @@ fn program() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step(), 1..6)
 }
 
-/// What a variable holds: how often it was written, and a number.
+/// A variable's content: the count of its writes, and a number.
 type Content = (u32, u32);
 
-/// A way to keep it: in the variable itself, or behind a pointer.
+/// A representation of the content: in the variable itself, or behind a pointer.
 trait Stored: Clone + Debug + Send + Sync + 'static {
     fn keep(content: Content) -> Self;
     fn content(&self) -> Content;
@@ -73,7 +73,7 @@ impl Stored for Vec<u32> {
     }
 }
 
-/// How a program went: each content that it has read, and its number in the end, or that it retried.
+/// The outcome of a program: each content that it has read, and its final sum, or `None` if it retried.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Outcome {
     reads: Vec<(usize, Content)>,
@@ -84,10 +84,10 @@ fn written((count, _): Content, sum: u32, add: u32) -> Content {
     (count + 1, sum.wrapping_mul(31).wrapping_add(add) % 1000)
 }
 
-/// Goes through a program in a transaction.
+/// Runs a program in a transaction.
 struct Run<'a, T> {
     variables: &'a [TVar<T>],
-    /// What was read in this attempt.
+    /// The reads of this attempt.
     reads: &'a Mutex<Vec<(usize, Content)>>,
 }
 
@@ -142,7 +142,7 @@ fn run<T: Stored>(variables: &[TVar<T>], program: &[Step]) -> Outcome {
     }
 }
 
-/// The reference model: all variables, and copies of them for what may have to be taken back.
+/// The reference model: all variables, and copies of them for rollbacks.
 #[derive(Clone, Debug, PartialEq)]
 struct Model {
     variables: [Content; VARIABLES],
@@ -238,15 +238,15 @@ fn agrees_in_some_order<T: Stored>(threads: &[Vec<Vec<Step>>]) {
     assert_eq!(loaded, model.variables);
 }
 
-/// What a variable's count, as found by transactions, tells about them.
+/// The transactions that have found a count of a variable.
 #[derive(Default)]
 struct Count {
     readers: Vec<usize>,
-    /// Who has written the next count that others could see, and which that was.
+    /// The transaction that has committed the next count, and that count.
     overwriter: Option<(usize, u32)>,
 }
 
-/// An order of all transactions in which each reads what those before it have written.
+/// Returns an order of all transactions in which each reads the writes of the earlier ones.
 fn order(programs: &[&Vec<Step>], outcomes: &[Outcome]) -> Vec<usize> {
     let mut follows = vec![BTreeSet::new(); outcomes.len()];
     for variable in 0..VARIABLES {
@@ -280,7 +280,7 @@ fn order(programs: &[&Vec<Step>], outcomes: &[Outcome]) -> Vec<usize> {
     sorted(follows)
 }
 
-/// The count of a variable after a transaction, from what it has read: a model of that transaction alone.
+/// Returns the count of a variable after a transaction, by running the model of this transaction alone on its reads.
 fn last_count(program: &[Step], outcome: &Outcome, variable: usize) -> Option<u32> {
     outcome.result?;
     let mut model = Model::new();
@@ -311,7 +311,7 @@ fn sorted(mut follows: Vec<BTreeSet<usize>>) -> Vec<usize> {
 
 proptest! {
     #[test]
-    fn in_one_thread_transactions_do_what_the_model_does(
+    fn transactions_of_one_thread_agree_with_the_model(
         programs in prop::collection::vec(program(), 1..20),
     ) {
         agrees_alone::<u64>(&programs);
@@ -319,7 +319,7 @@ proptest! {
     }
 
     #[test]
-    fn on_threads_transactions_have_an_order(
+    fn transactions_of_several_threads_have_an_order(
         threads in prop::collection::vec(prop::collection::vec(program(), 1..30), 2..4),
     ) {
         agrees_in_some_order::<u64>(&threads);
@@ -329,7 +329,7 @@ proptest! {
 
 #[test]
 #[should_panic(expected = "must come before another")]
-fn the_model_sees_a_cycle() {
+fn the_model_detects_a_cycle() {
     sorted(vec![
         BTreeSet::from([1]),
         BTreeSet::from([0]),
@@ -337,10 +337,10 @@ fn the_model_sees_a_cycle() {
     ]);
 }
 
-/// Two transactions that each read what the other was about to write.
+/// Two transactions each read the variable that the other is about to write.
 #[test]
 #[should_panic(expected = "must come before another")]
-fn the_model_sees_write_skew() {
+fn the_model_detects_write_skew() {
     let programs = [
         vec![Step::Read(0), Step::Write(1, 1)],
         vec![Step::Read(1), Step::Write(0, 1)],

@@ -1,4 +1,4 @@
-//! What a snapshot promises.
+//! Tests of a snapshot's guarantees.
 
 use std::pin;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ fn versions_count_publications() {
 }
 
 #[test]
-fn whoever_waits_is_woken_by_a_publication() {
+fn a_publication_wakes_waiters() {
     let number = Snapshot::new(0);
     let wakes = Arc::new(CountWakes::default());
     let waker = Waker::from(Arc::clone(&wakes));
@@ -50,7 +50,7 @@ fn whoever_waits_is_woken_by_a_publication() {
 }
 
 #[test]
-fn whoever_no_longer_waits_is_not_woken() {
+fn cancelled_waiters_are_not_woken() {
     let number = Snapshot::new(0);
     let wakes = Arc::new(CountWakes::default());
     {

@@ -1,10 +1,10 @@
-//! Model checking of all orders in which threads can see each other's stores: transactions see a consistent snapshot and lose
-//! no update, waiters are woken, and tables find what is there.
+//! Model checking of all orders in which threads can see each other's stores: transactions see a consistent snapshot
+//! and lose no update, waiters are woken, and tables find their entries.
 //!
-//! Loom runs each model once for every order of accesses, and every value that the memory model allows a load to see, up to
-//! two preemptions; with `--include-ignored`, as the nightly run has it, three in transactions. What is modelled is private
-//! to the crate, so its files are compiled into this program, with loom's atomics; memory is never given back here. It has
-//! no test harness, as the files' own tests would be among its tests.
+//! Loom runs each model once for every order of accesses, and every value that the memory model allows a load to see,
+//! up to two preemptions; with `--include-ignored`, as the nightly run has it, three in transactions. The modelled code
+//! is private to the crate, so its files are compiled into this program, with loom's atomics; memory is never freed
+//! here. It has no test harness, as the files' own tests would be among its tests.
 
 #[path = "../src/stm"]
 #[allow(dead_code, reason = "the models use a part of it")]
@@ -15,12 +15,12 @@ mod stm {
     pub mod versioned;
     pub mod waiting;
 
-    /// What tables ask before they change: transactions are apart here.
+    /// Tables check this before changes: no table is used in a transaction here.
     pub fn in_transaction() -> bool {
         false
     }
 
-    /// What other threads may look at stays.
+    /// Retired values are never freed, as other threads may still read them.
     pub mod reclaim {
         pub unsafe fn retire(drop_it: impl FnOnce()) {
             std::mem::forget(drop_it);
@@ -43,16 +43,16 @@ use word::Word;
 /// Loom's atomics, with two workarounds.
 ///
 /// - It treats `SeqCst` accesses as weaker ones, but models fences: a fence before the access means the same.
-/// - Of the accesses to a word it remembers but the last. Where a thread loads a word and then changes it, it so forgets that
-///   another has loaded it before, and does not try the other order. So each access first changes a word of its own, which
-///   orders nothing else.
+/// - It remembers only the last access to a word. So if a thread loads a word and then changes it, loom forgets that
+///   another has loaded it before, and does not try the other order. So each access first changes a separate word,
+///   which orders nothing else.
 mod sync {
     use loom::sync::atomic;
     pub use loom::sync::{Mutex, MutexGuard};
     use std::ops::Deref;
     use std::sync::atomic::Ordering::{self, Acquire, Relaxed, SeqCst};
 
-    /// As few as make a difference.
+    /// The smallest number with an effect.
     pub const FEW: usize = 2;
     pub const STRIPES: usize = 2;
     pub const NEIGHBOURHOOD: usize = 1;
@@ -110,7 +110,7 @@ mod sync {
             Self(Ordered::of(atomic::AtomicU64::new(value)))
         }
 
-        /// What to access, after what the order takes.
+        /// Returns the atomic to access, after the fence that the order requires.
         fn inner(&self, ordering: Ordering) -> &atomic::AtomicU64 {
             let inner = &*self.0;
             if ordering == SeqCst {
@@ -174,7 +174,7 @@ use stm::versioned::Clock;
 use stm::waiting::Waiting;
 use table::Table;
 
-/// Some variables, all of them 0 at first, and their clock.
+/// Some variables, initially 0, and their clock.
 struct World {
     clock: Clock,
     variables: Vec<Handle>,
@@ -191,7 +191,7 @@ impl World {
 
     fn begin(&self) -> Log {
         let mut log = Log::default();
-        // SAFETY: nothing is ever given back here, as by a thread that stays pinned for ever.
+        // SAFETY: nothing is ever freed here, as if the thread stayed pinned for ever.
         unsafe { log.begin(&self.clock, 100) };
         log
     }
@@ -207,7 +207,7 @@ impl World {
         unsafe { log.write(&self.variables[variable], raw) }
     }
 
-    /// Commits, and wakes those who wait.
+    /// Commits, and wakes the waiters.
     fn commit(&self, mut log: Log) -> Result<(), Cause> {
         let committed = log.commit(&self.clock);
         if committed.is_ok() {
@@ -251,7 +251,7 @@ impl World {
     }
 }
 
-/// The most preemptions that transactions are tried with. Tables take more steps, and fewer preemptions.
+/// Returns the maximum number of preemptions for transactions. Tables need more steps, and get fewer preemptions.
 fn in_transactions() -> usize {
     let is_thorough = std::env::args().any(|arg| arg == "--include-ignored");
     if is_thorough { 3 } else { 2 }
@@ -267,7 +267,7 @@ fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     builder.check(body);
 }
 
-/// Runs both at once, in worlds with so many variables, and then looks.
+/// Runs both at once, in a world with this number of variables, and then checks the results.
 fn race<A: Send + 'static, B: 'static>(
     variables: usize,
     one: fn(&World) -> A,
@@ -291,7 +291,7 @@ fn no_write_is_lost() {
     race(1, add, add, |world, (), ()| assert_eq!(world.get(0), 2));
 }
 
-/// An attempt that reads both reads both as they were at one moment, even if nothing comes of it.
+/// An attempt that reads both variables reads values of one moment, even if it is aborted.
 fn attempts_see_one_moment() {
     fn write_both(world: &World) {
         world.atomically(|log| {
@@ -311,7 +311,8 @@ fn attempts_see_one_moment() {
     race(2, write_both, read_both, |_, (), ()| ());
 }
 
-/// The same with so many reads that the last raises the clock, unless a third has done so.
+/// Like `attempts_see_one_moment`, with enough reads that the last one raises the clock, unless a third thread has done
+/// so.
 fn attempts_see_one_moment_of_others() {
     model(2, || {
         let world = World::new(2);
@@ -339,7 +340,7 @@ fn attempts_see_one_moment_of_others() {
     });
 }
 
-/// Each reads what the other writes: one of them has to see it.
+/// Each transaction reads the variable that the other writes: one of them must see the write.
 fn no_write_skew() {
     race(
         2,
@@ -361,8 +362,9 @@ fn no_write_skew() {
     );
 }
 
-/// The same where each has also read what it writes, right before: the lock answers for that, and for nothing else.
-fn no_write_skew_beside_own_reads() {
+/// Like `no_write_skew`, but each also reads its own variable right before writing it: the lock validates only that
+/// read.
+fn no_write_skew_with_own_reads() {
     fn add_unless_seen(world: &World, own: usize, other: usize) -> Result<usize, Cause> {
         world.attempt(|log| {
             let seen = world.read(log, other)?;
@@ -379,7 +381,7 @@ fn no_write_skew_beside_own_reads() {
     );
 }
 
-/// Who waits for what it has read is woken, or told that it has changed.
+/// A transaction that waits for a change of its reads is woken, or learns that they have changed.
 fn no_wake_up_is_lost() {
     fn wait(world: &World) -> Option<Waiting> {
         let mut log = world.begin();
@@ -404,7 +406,7 @@ fn no_wake_up_is_lost() {
 }
 
 /// A key is found with its own value from when it was inserted, until it is removed.
-fn a_table_finds_what_is_there() {
+fn a_table_finds_its_entries() {
     model(IN_TABLES, || {
         let table = Arc::new(Table::<u64, u64>::new());
         table.insert(1, 10).expect("there is room");
@@ -428,7 +430,7 @@ fn a_table_finds_what_is_there() {
     });
 }
 
-/// Two threads insert the same key, and one of them is first.
+/// Two threads insert one key, and one of them is first.
 fn a_key_is_inserted_once() {
     model(IN_TABLES, || {
         let table = Arc::new(Table::<u64, u64>::new());
@@ -443,8 +445,8 @@ fn a_key_is_inserted_once() {
     });
 }
 
-/// A table of four slots, which moves to others twice, back to the first in the end, while somebody looks for a key.
-fn a_table_finds_what_is_there_while_it_moves() {
+/// A table of four slots moves to other slots twice, finally back to the first ones, during a look-up.
+fn a_table_finds_its_entries_while_it_moves() {
     model(IN_MOVING_TABLES, || {
         let table = Arc::new(Table::<u64, u64>::with_max_entries(2));
         let pass = |table: &Table<u64, u64>, keys: Range<u64>| {
@@ -465,8 +467,8 @@ fn a_table_finds_what_is_there_while_it_moves() {
     });
 }
 
-/// The same with a key that is not in the first line of its path: of eight slots, four others have the first four.
-fn a_table_finds_what_was_put_elsewhere() {
+/// A key outside of the first line of its path is found: of eight slots, four other keys have the first four.
+fn a_table_finds_displaced_keys() {
     model(IN_MOVING_TABLES, || {
         let table = Arc::new(Table::<u64, u64>::with_max_entries(5));
         for key in 0..4 {
@@ -487,7 +489,7 @@ fn a_table_finds_what_was_put_elsewhere() {
     });
 }
 
-/// A key whose search begins at one of four slots.
+/// A key with a search that starts at one of four slots.
 #[derive(Clone, Copy)]
 struct Beside(u64);
 
@@ -505,8 +507,9 @@ impl Word for Beside {
     }
 }
 
-/// A free slot has the table's own word for a key, and is another key's a moment later: nobody finds that one's value there.
-fn nothing_is_found_under_the_tables_own_word() {
+/// A free slot has the table's reserved word as its key, and soon another key: a look-up of the reserved word does not
+/// find that key's value.
+fn the_reserved_word_is_never_found() {
     model(IN_TABLES, || {
         let table = Arc::new(Table::<Beside, u64>::with_max_entries(5));
         for key in 0..4 {
@@ -522,8 +525,8 @@ fn nothing_is_found_under_the_tables_own_word() {
     });
 }
 
-/// And while it moves to other slots.
-fn a_table_finds_what_was_put_elsewhere_while_it_moves() {
+/// Such a key is also found while the table moves to other slots.
+fn a_table_finds_displaced_keys_while_it_moves() {
     model(IN_MOVING_TABLES, || {
         let table = Arc::new(Table::<u64, u64>::with_max_entries(5));
         for key in [0, 1, 2, 3, 8] {
@@ -536,7 +539,7 @@ fn a_table_finds_what_was_put_elsewhere_while_it_moves() {
                 table.remove(key);
             }
         };
-        // Now seven slots of eight are taken.
+        // Now seven of eight slots are in use.
         pass(&table, 4..6);
         let moving = thread::spawn({
             let table = Arc::clone(&table);
@@ -548,7 +551,7 @@ fn a_table_finds_what_was_put_elsewhere_while_it_moves() {
     });
 }
 
-/// All models, or those with a name that contains the argument.
+/// Runs all models, or the models with a name that contains the argument.
 fn main() {
     let is_name = |arg: &String| !arg.starts_with("--");
     let wanted = std::env::args().skip(1).find(is_name);
@@ -561,28 +564,22 @@ fn main() {
             attempts_see_one_moment_of_others,
         ),
         ("no_write_skew", no_write_skew),
-        (
-            "no_write_skew_beside_own_reads",
-            no_write_skew_beside_own_reads,
-        ),
+        ("no_write_skew_with_own_reads", no_write_skew_with_own_reads),
         ("no_wake_up_is_lost", no_wake_up_is_lost),
-        ("a_table_finds_what_is_there", a_table_finds_what_is_there),
+        ("a_table_finds_its_entries", a_table_finds_its_entries),
         ("a_key_is_inserted_once", a_key_is_inserted_once),
         (
-            "a_table_finds_what_is_there_while_it_moves",
-            a_table_finds_what_is_there_while_it_moves,
+            "a_table_finds_its_entries_while_it_moves",
+            a_table_finds_its_entries_while_it_moves,
+        ),
+        ("a_table_finds_displaced_keys", a_table_finds_displaced_keys),
+        (
+            "the_reserved_word_is_never_found",
+            the_reserved_word_is_never_found,
         ),
         (
-            "a_table_finds_what_was_put_elsewhere",
-            a_table_finds_what_was_put_elsewhere,
-        ),
-        (
-            "nothing_is_found_under_the_tables_own_word",
-            nothing_is_found_under_the_tables_own_word,
-        ),
-        (
-            "a_table_finds_what_was_put_elsewhere_while_it_moves",
-            a_table_finds_what_was_put_elsewhere_while_it_moves,
+            "a_table_finds_displaced_keys_while_it_moves",
+            a_table_finds_displaced_keys_while_it_moves,
         ),
     ];
     for (name, model) in models {

@@ -1,4 +1,4 @@
-//! What a table promises, one by one, and against a map of the standard library.
+//! Tests of a table's guarantees, one by one, and by comparison with a map of the standard library.
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ impl Word for Port {
     }
 }
 
-/// A key whose search begins at one of a few slots, whatever the key: nearly all are put elsewhere.
+/// A key with a search that starts at one of a few slots, for all keys: nearly all are displaced.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Crowding(u64);
 
@@ -38,7 +38,7 @@ impl Word for Crowding {
 }
 
 #[test]
-fn inserts_say_what_was_there() {
+fn inserts_return_the_old_value() {
     let table = Table::new();
     assert_eq!(table.insert(Port(1, 2), 3_u8), Ok(None));
     assert_eq!(table.insert(Port(1, 2), 3), Ok(Some(3)));
@@ -57,7 +57,7 @@ fn inserts_say_what_was_there() {
 }
 
 #[test]
-fn a_full_table_refuses_what_is_new() {
+fn a_full_table_refuses_new_keys() {
     let table = Table::with_max_entries(100);
     for key in 0..100_u64 {
         assert_eq!(table.insert(key, 1_u32), Ok(None));
@@ -83,7 +83,7 @@ fn a_full_table_refuses_what_is_new() {
 }
 
 #[test]
-fn the_table_keeps_one_word_for_itself() {
+fn one_word_is_reserved() {
     let table = Table::new();
     assert_eq!(table.insert(u64::MAX, 1_u64), Err(TableError::Reserved));
     assert_eq!(table.insert(1_u64, u64::MAX), Err(TableError::Reserved));
@@ -107,9 +107,9 @@ fn update_changes_adds_and_removes() {
     assert!(table.is_empty());
 }
 
-/// Keys that come and go for ever need no more slots than those that are there at once.
+/// Keys that are inserted and removed endlessly need no more slots than the keys present at once.
 #[test]
-fn keys_that_pass_leave_room() {
+fn removed_keys_free_their_slots() {
     let table = Table::with_max_entries(64);
     for key in 0..50_000_u64 {
         assert_eq!(table.insert(key * 77, key), Ok(None));
@@ -120,7 +120,7 @@ fn keys_that_pass_leave_room() {
     assert_eq!(table.len(), 63);
 }
 
-/// Runs of keys in any bits: a table that took them badly would take for ever here.
+/// Runs of keys that differ in any bits: a table with a bad hash would not finish here.
 #[test]
 fn keys_may_differ_in_any_bits() {
     for shift in (0..48).step_by(3) {
@@ -171,7 +171,7 @@ impl Model {
     }
 }
 
-/// Takes the steps with a table and with the model, whose keys turn into the table's.
+/// Applies the steps to a table and to the model, converting the model's keys.
 fn agrees_with_a_map<K: Word + Debug + PartialEq>(
     max_entries: usize,
     steps: Vec<Step>,
@@ -215,7 +215,7 @@ fn agrees_with_a_map<K: Word + Debug + PartialEq>(
 
 proptest! {
     #[test]
-    fn does_what_a_map_does(
+    fn behaves_like_a_map(
         max_entries in prop_oneof![Just(20_usize), Just(90), Just(1000)],
         steps in prop::collection::vec(step(), 0..500),
     ) {
@@ -226,7 +226,7 @@ proptest! {
 
 /// More than the near caches hold, so that it is fetched ahead as well.
 #[test]
-fn a_large_table_finds_keys_wherever_they_were_put() {
+fn a_large_table_finds_all_keys() {
     let table = Table::new();
     let keys = || (0..4000_u64).map(|number| Crowding(number * 3));
     for key in keys() {

@@ -1,4 +1,4 @@
-//! What transactions promise, one by one.
+//! Tests of the guarantees of transactions, one by one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -18,7 +18,7 @@ fn take(balance: &TVar<u64>, amount: u64, tx: &mut Transaction) -> Result<(), Ab
 }
 
 #[test]
-fn a_transaction_sees_its_own_writes_and_others_see_them_when_it_ends() {
+fn writes_are_visible_inside_at_once_and_outside_after_the_commit() {
     let (number, name) = (TVar::new(1_u32), TVar::new(String::from("one")));
     let seen = atomically(|tx| {
         number.write(tx, 2)?;
@@ -32,7 +32,7 @@ fn a_transaction_sees_its_own_writes_and_others_see_them_when_it_ends() {
 }
 
 #[test]
-fn a_transaction_sees_its_own_writes_however_many() {
+fn a_transaction_sees_many_own_writes() {
     let numbers: Vec<_> = (0..40).map(|_| TVar::new(0)).collect();
     atomically(|tx| {
         for (at, number) in numbers.iter().enumerate() {
@@ -48,8 +48,8 @@ fn a_transaction_sees_its_own_writes_however_many() {
 }
 
 #[test]
-fn values_of_all_sizes_come_back() {
-    fn comes_back<T: Clone + PartialEq + std::fmt::Debug + Send + Sync + 'static>(one: T, two: T) {
+fn values_of_all_sizes_read_back() {
+    fn reads_back<T: Clone + PartialEq + std::fmt::Debug + Send + Sync + 'static>(one: T, two: T) {
         let variable = TVar::new(one.clone());
         assert_eq!(variable.load(), one);
         assert!(atomically(|tx| {
@@ -60,20 +60,20 @@ fn values_of_all_sizes_come_back() {
         assert_eq!(variable.load(), two);
         assert_eq!(atomically(|tx| variable.read(tx)), two);
     }
-    comes_back(0, u8::MAX);
-    comes_back(i16::MIN, -1);
-    comes_back(u64::MAX, 1);
-    comes_back(-0.5, f64::INFINITY);
-    comes_back('a', '\u{10ffff}');
-    comes_back(true, false);
-    comes_back((), ());
-    comes_back((1_u8, 2_u32), (3, 4));
-    comes_back(None, Some([7_u64; 20]));
-    comes_back(vec![String::new()], vec!["a".into(), "b".into()]);
+    reads_back(0, u8::MAX);
+    reads_back(i16::MIN, -1);
+    reads_back(u64::MAX, 1);
+    reads_back(-0.5, f64::INFINITY);
+    reads_back('a', '\u{10ffff}');
+    reads_back(true, false);
+    reads_back((), ());
+    reads_back((1_u8, 2_u32), (3, 4));
+    reads_back(None, Some([7_u64; 20]));
+    reads_back(vec![String::new()], vec!["a".into(), "b".into()]);
 }
 
 #[test]
-fn or_else_takes_back_what_the_first_wrote() {
+fn or_else_rolls_back_the_first_branch() {
     let (one, other) = (TVar::new(5_u64), TVar::new(5_u64));
     let taken = |amount| {
         atomically(|tx| {
@@ -151,7 +151,7 @@ fn retry_waits_for_a_change() {
 }
 
 #[test]
-fn check_retries_where_the_condition_does_not_hold() {
+fn check_retries_if_the_condition_is_false() {
     let number = TVar::new(1_u64);
     let is = |wanted: u64| move |found: u64| check(found == wanted);
     let limits = Limits::default();
@@ -165,7 +165,7 @@ fn check_retries_where_the_condition_does_not_hold() {
 }
 
 #[test]
-fn retry_waits_for_what_a_branch_has_read() {
+fn retry_waits_for_reads_of_a_branch() {
     let (one, other) = (TVar::new(0_u64), TVar::new(0_u64));
     for variable in [&one, &other] {
         let woken = CountWakes::new();
@@ -263,7 +263,7 @@ fn conflicts_are_bounded() {
 /// After eight conflicts, and not before, a transaction has exclusive commit: other commits wait for 20 ms, and not for ever.
 /// This one meets with conflicts nevertheless, as it waits for the other's commits.
 #[test]
-fn commits_are_held_back_while_a_transaction_has_the_turn() {
+fn an_exclusive_commit_delays_others() {
     let number = TVar::new(0);
     let times = Mutex::new(Vec::new());
     let seen = atomically(|tx| {
@@ -287,7 +287,7 @@ fn commits_are_held_back_while_a_transaction_has_the_turn() {
 }
 
 #[test]
-fn a_conflict_that_is_hidden_stays_one() {
+fn a_hidden_conflict_still_aborts() {
     let (one, other) = (TVar::new(1_u32), TVar::new(1_u32));
     let is_first = AtomicU32::new(1);
     let sum = atomically(|tx| {
@@ -362,7 +362,7 @@ fn tables_and_snapshots_are_read_in_a_transaction_but_not_changed() {
 }
 
 #[test]
-fn a_retry_that_would_never_end_is_refused() {
+fn an_endless_retry_is_refused() {
     let message = panic_message(|| atomically(|_| retry::<()>()));
     assert!(
         message.contains("without having read anything"),
@@ -441,7 +441,8 @@ fn a_future_can_be_sent_to_another_thread() {
     assert_eq!(balance.load(), 0);
 }
 
-/// Each value is dropped once: what was overwritten in a transaction or taken back, at once; what was committed, later.
+/// Each value is dropped once: values that were overwritten or rolled back in a transaction, at once; committed values,
+/// later.
 #[test]
 fn values_are_dropped_once() {
     let value = Arc::new(());
@@ -464,7 +465,7 @@ fn values_are_dropped_once() {
         let gone = TVar::new(one);
         drop(gone.load());
     }
-    // Transactions of other tests that run meanwhile put it off.
+    // Concurrent transactions of other tests delay it.
     let deadline = Instant::now() + Duration::from_secs(60);
     while Arc::strong_count(&value) > 1 {
         assert!(
@@ -478,7 +479,7 @@ fn values_are_dropped_once() {
 }
 
 #[test]
-fn a_panic_leaves_everything_as_it_was() {
+fn a_panic_changes_nothing() {
     let name = TVar::new(String::from("as it was"));
     let message = panic_message(|| {
         atomically(|tx| -> Result<(), Abort> {

@@ -8,7 +8,7 @@ use urtica_state::{Abort, Limits, TVar, Table, Transaction, atomically, try_atom
 
 const LONG_ENOUGH: Duration = Duration::from_millis(700);
 
-/// Calls `work` again and again, on as many threads as there are seeds, with numbers that look random.
+/// Calls `work` repeatedly, on a thread for each seed, with pseudo-random numbers.
 fn hammer(seeds: u64, work: impl Fn(u64) + Sync) {
     let end = Instant::now() + LONG_ENOUGH;
     thread::scope(|scope| {
@@ -35,7 +35,7 @@ fn sum(accounts: &[TVar<u64>], tx: &mut Transaction) -> Result<u64, Abort> {
 
 /// No attempt of a transaction, not even one that is aborted, sees money on its way.
 #[test]
-fn every_attempt_sees_one_moment() {
+fn every_attempt_reads_values_of_one_moment() {
     const ACCOUNTS: usize = 8;
     let accounts: Vec<_> = (0..ACCOUNTS).map(|_| TVar::new(100_u64)).collect();
     let names: Vec<_> = (0..2).map(|_| TVar::new(String::from("0"))).collect();
@@ -68,9 +68,9 @@ fn every_attempt_sees_one_moment() {
     assert_eq!(total, 100 * ACCOUNTS as u64);
 }
 
-/// One that reads everything and yields comes to its end among many that write without a pause.
+/// A transaction that reads everything and yields commits among many that write without a pause.
 #[test]
-fn a_long_transaction_gets_its_way() {
+fn a_long_transaction_commits_under_load() {
     let accounts: Vec<_> = (0..50).map(|_| TVar::new(1_u64)).collect();
     let ended = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -98,9 +98,9 @@ fn a_long_transaction_gets_its_way() {
     });
 }
 
-/// Loads are in order, too: who has seen a transaction's one write sees its other.
+/// Loads are ordered, too: a thread that has seen one write of a transaction also sees its other.
 #[test]
-fn loads_follow_each_other() {
+fn loads_are_ordered() {
     let (first, second) = (TVar::new(0_u64), TVar::new(0_u64));
     let is_writer = AtomicBool::new(true);
     hammer(3, |_| {
@@ -119,9 +119,9 @@ fn loads_follow_each_other() {
     });
 }
 
-/// Counters in a table that grows, shrinks and grows: no update is lost, and nobody reads another key's value.
+/// Counters in a table that grows, shrinks and grows: no update is lost, and no thread reads another key's value.
 #[test]
-fn a_table_loses_nothing() {
+fn a_table_loses_no_update() {
     const COUNTED: u64 = 500;
     let table = Table::<u64, u64>::with_max_entries(3000);
     let counts = Table::<u64, u64>::new();

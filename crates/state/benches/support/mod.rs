@@ -4,19 +4,19 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often each rival is measured.
+/// The number of measurements of each rival.
 const ROUNDS: usize = 7;
 
-/// What one measurement should take.
+/// The length of one measurement.
 const LONG_ENOUGH: Duration = Duration::from_millis(150);
 
-/// Carries out so many operations, as one of several threads.
+/// A function that carries out operations on one of several threads: the thread's number, and the number of operations.
 pub type Work<'a> = &'a (dyn Fn(usize, u64) + Sync);
 
-/// Measures rivals at the same task on `threads` threads, and prints a line for each: how many operations a second, the
+/// Measures rivals at the same task on `threads` threads, and prints a line for each: operations per second, as the
 /// median of the rounds with the least and the most, and its ratio to the first. Returns the medians.
 ///
-/// Under `cargo test` each runs once, shortly.
+/// Under `cargo test` each runs once, briefly.
 pub fn compare(task: &str, threads: usize, rivals: &[(&str, Work)]) -> Vec<f64> {
     println!(
         "{task}, {threads} thread{}",
@@ -51,7 +51,7 @@ pub fn compare(task: &str, threads: usize, rivals: &[(&str, Work)]) -> Vec<f64> 
     medians
 }
 
-/// How many operations take long enough to be measured.
+/// Returns the number of operations that is long enough to measure.
 fn enough(threads: usize, work: Work) -> u64 {
     let mut count = 1000;
     loop {

@@ -479,7 +479,7 @@ fn bit(core: NonNull<Core>) -> u64 {
     1 << ((core.addr().get() >> 6) % 64)
 }
 
-/// Hashes addresses for the index. It needs no defence against collisions: nobody can choose addresses.
+/// Hashes addresses for the index. It needs no defence against collisions: attackers cannot choose addresses.
 #[derive(Default)]
 struct AddressHasher(u64);
 

@@ -173,8 +173,8 @@ fn try_again<T>(
 /// Runs a transaction as a future, for background programs: if it calls [`retry`](crate::retry), the task sleeps until a
 /// variable that it has read changes.
 ///
-/// Works with any executor. It runs whenever it is polled, and takes effect once, when it is ready. Dropping it before that
-/// cancels it without effect.
+/// Works with any executor. It runs each time that it is polled, and takes effect once, when it is ready. Dropping it
+/// before that cancels it without effect.
 ///
 /// # Panics
 /// When polled, like [`atomically`].

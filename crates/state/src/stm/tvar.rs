@@ -84,7 +84,7 @@ impl<T: Clone + Send + Sync + 'static> TVar<T> {
 
     /// A prefetch hint: fetches the value from memory for a read that follows soon.
     ///
-    /// Several prefetches wait for memory at the same time; reads would wait one after the other.
+    /// Several prefetches wait for memory at the same time; reads would wait one after another.
     #[inline]
     pub fn prefetch(&self) {
         if !repr::is_inline::<T>() {
@@ -107,7 +107,7 @@ impl<T: Clone + Send + Sync + 'static> TVar<T> {
     pub fn load_with<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         let versioned = &self.handle.core().versioned;
         if repr::is_inline::<T>() {
-            // SAFETY: it is of this type, and nothing is ever to be dropped.
+            // SAFETY: it is of this type, and needs no drop.
             return unsafe { repr::with(versioned.read().1, look) };
         }
         let _pinned = crossbeam_epoch::pin();

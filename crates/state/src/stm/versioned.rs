@@ -8,13 +8,14 @@
 //! validates its earlier reads (Riegel, Felber and Fetzer's lazy snapshots, DISC 2006), and if they are many, first raises
 //! the clock, to avoid validating again. So the clock is read by all threads and rarely written.
 //!
-//! **Why this is correct.** Let a transaction have read the clock as *now*. What a word held when it was read is what it
-//! held at *now*, if its version is at most *now*, unless a commit changes it later with a version of at most *now*. There
-//! is none: a commit locks its words, then reads the clock, and takes a greater version. All these accesses are `SeqCst`, so
-//! that they have one order. Had the commit read a clock before *now*, its lock would come before the raising of the
-//! clock to *now*, and that before our look at the word, which would have found the lock.
+//! **Why this is correct.** Let a transaction have read the clock as *now*. A word's value when it was read is its
+//! value at *now*, if its version is at most *now*, unless a commit changes it later with a version of at most *now*.
+//! No commit does: a commit locks its words, then reads the clock, and takes a greater version. All these accesses are
+//! `SeqCst`, so that they have one order. Had the commit read a clock before *now*, it would have locked the word
+//! before the clock was raised to *now*, and so before our read of the word, which would have found the lock.
 //!
-//! Versions of one word only grow, though two commits may have the same: a commit goes beyond those of its words, too.
+//! Versions of one word only grow, though two commits may have equal versions: a commit's version also exceeds its
+//! words' versions.
 
 use crate::sync::{AtomicPtr, AtomicU64, spin};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -22,7 +23,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 /// A value as it is kept in a word: itself, or a pointer to it.
 pub(crate) type Raw = *mut ();
 
-/// How many times a commit tries to lock a word that another commit holds before it gives up.
+/// The number of attempts of a commit to lock a word that another commit holds.
 const LOCK_ATTEMPTS: u32 = 64;
 
 /// The version of the newest values that a transaction may combine. It has its own cache lines.
@@ -159,7 +160,7 @@ impl Versioned {
     /// Replaces the word, which the caller has locked, unlocks it, clears the mark of waiters, and returns the old word.
     #[inline]
     pub fn replace_and_unlock(&self, raw: Raw, version: u64) -> Raw {
-        // Nobody else writes it while it is locked.
+        // No other thread writes it while it is locked.
         let old = self.raw.load(Relaxed);
         self.raw.store(raw, Release);
         self.stamp.store(version << Stamp::VERSION_SHIFT, Release);
