@@ -375,7 +375,7 @@ fn under_load(scene: &Scene, disturb: impl FnOnce(Program, &dyn Fn(u64)) -> Prog
             let switch = RoutedSwitch::join(port, Version::ALL[usize::from(id) % 2], id);
             scope.spawn(|| switch.load(&stop, &answered))
         });
-        // Also where this panics, the switches are to end.
+        // Even if this panics, the switches must end.
         let last = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             progress(1000);
             program.wait_for_kernel_halves(4);
