@@ -369,7 +369,7 @@ fn say_inactive(offload: Offload, reason: &Unavailable) {
 fn tables(going_on: usize) -> String {
     match going_on {
         0 => "; its tables are held".to_owned(),
-        count => format!("; its tables are held, and go on with {count} of an earlier program"),
+        count => format!("; its tables are held, and include {count} of an earlier program"),
     }
 }
 

@@ -148,12 +148,12 @@ fn add_waiting(page: &mut Page, app: &App, switches: &[Arc<SwitchInfo>]) {
         for (name, help, bytes) in [
             (
                 "switch_waiting_reply_bytes",
-                "Bytes of replies that the switch does not take; it is not read from meanwhile",
+                "Bytes of replies that wait for the switch to read them; until then nothing is read from it",
                 waiting.replies,
             ),
             (
                 "switch_waiting_received_bytes",
-                "Bytes received and not handled: what came before the switch stopped reading",
+                "Bytes received before the switch stopped reading, and not yet handled",
                 waiting.received,
             ),
         ] {
@@ -409,7 +409,7 @@ fn add_services(page: &mut Page, app: &App) {
             ),
             (
                 "discovery_forged_probes",
-                "Probes that were none of ours, and refused",
+                "Foreign probes, which were refused",
                 counters.forged(),
             ),
             (

@@ -32,7 +32,7 @@ pub const KEYS: [(&str, &str); 7] = [
     ("r", "repair the selected link, or else all"),
     ("tab, arrows", "select a link"),
     ("p", "each host pings each"),
-    ("space", "stand still, and go on"),
+    ("space", "pause, and continue"),
     ("?", "this list"),
     ("q", "end"),
 ];

@@ -189,7 +189,7 @@ impl<'a> Show<'a> {
         let news = self.lab.take_news();
         if news.len() > MUCH_NEWS {
             let told = format!(
-                "the controller tells {} things, last: {}",
+                "the controller reports {} events, last: {}",
                 news.len(),
                 news[news.len() - 1]
             );

@@ -175,7 +175,7 @@ impl Story {
             Scene::Repaired(cut) => format!("{} is repaired.", cut.name),
             Scene::NoLoop => "No link is cut: each is the only way to some switch.".to_owned(),
             Scene::Over => {
-                let told = "That was the story; now it is yours: c cuts a link, r repairs it, ? tells more, q ends.";
+                let told = "That was the story; now it is yours: c cuts a link, r repairs it, ? shows more, q ends.";
                 return Line::News(told.to_owned());
             }
         })

@@ -48,7 +48,7 @@ pub fn packet(match_: &Match) -> Result<Packet, String> {
     match missing {
         None => Ok(packet),
         Some(field) => Err(format!(
-            "no packet can have {field:?} beside the other fields"
+            "no packet can have {field:?} with the other fields"
         )),
     }
 }

@@ -109,7 +109,7 @@ fn sigterm_leaves_the_connections_and_the_kernel_half() {
         let second = room.start("second.log", &[]);
         check_taken_over(&second);
         let log = second.log();
-        assert!(log.contains("go on with 4 of an earlier program"), "{log}");
+        assert!(log.contains("include 4 of an earlier program"), "{log}");
         assert!(!log.contains("answered_in_kernel=0 "), "{log}");
         progress(1000);
         second

@@ -61,7 +61,7 @@ fn a_kernel_half_continues() {
                 program = room.start(&format!("after-{round}.log"), &[]);
                 check_taken_over(&program);
                 let log = program.log();
-                assert!(log.contains("go on with 4 of an earlier program"), "{log}");
+                assert!(log.contains("include 4 of an earlier program"), "{log}");
                 progress(500);
                 program.kill();
                 program = room.start(&format!("after-kill-{round}.log"), &[]);

@@ -355,7 +355,7 @@ fn check_taken_over(program: &Program, count: usize) {
     let log = program.log();
     assert!(!log.contains("cannot be used"), "{log}");
     assert!(log.contains(&format!("taken={count} closed=0")), "{log}");
-    let going_on = format!("go on with {count} of an earlier program");
+    let going_on = format!("include {count} of an earlier program");
     assert!(log.contains(&going_on), "{log}");
 }
 

@@ -190,10 +190,7 @@ fn dl_type(body: &Object) -> Result<Option<u16>, ApiError> {
         _ => ipv4,
     };
     if let Some(field) = contrary {
-        return Err(body.wrong(
-            field,
-            &format!("no {field} like this where the packets are {name}"),
-        ));
+        return Err(body.wrong(field, &format!("no {field} like this for {name} packets")));
     }
     let number = TYPES.iter().find(|(known, _)| *known == name);
     Ok(number.map(|(_, number)| *number))
@@ -376,19 +373,19 @@ mod tests {
             ),
             (
                 json!({"dl_type": "ARP", "nw_proto": "TCP"}),
-                "where the packets are ARP",
+                "for ARP packets",
             ),
             (
                 json!({"dl_type": "IPv4", "ipv6_src": "::1"}),
-                "where the packets are IPv4",
+                "for IPv4 packets",
             ),
             (
                 json!({"dl_type": "IPv6", "nw_proto": "ICMP"}),
-                "where the packets are IPv6",
+                "for IPv6 packets",
             ),
             (
                 json!({"nw_src": "10.0.0.1", "ipv6_dst": "::1"}),
-                "where the packets are IPv4",
+                "for IPv4 packets",
             ),
             (
                 json!({"nw_src": "10.0.0.300"}),

@@ -152,7 +152,9 @@ impl Connections {
             Ok((session, stopped)) => {
                 let id = session.datapath_id;
                 let stopped = stopped.map(|why| {
-                    format!("the connection of {id} ({places}) is replayed up to where {why}")
+                    format!(
+                        "the connection of {id} ({places}) is replayed up to the point where {why}"
+                    )
                 });
                 self.problems.extend(stopped);
                 self.sessions.push(session);
