@@ -83,7 +83,7 @@ pub struct Emulated {
     pub switches: Vec<EmulatedSwitch>,
     /// Its hosts.
     pub hosts: Vec<EmulatedHost>,
-    /// Its links, those of hosts included. A link's number is its place here, from 0.
+    /// Its links, those of hosts included. A link's number is its position here, from 0.
     pub links: Vec<EmulatedLink>,
 }
 
@@ -123,9 +123,9 @@ pub struct EmulatedLink {
 /// The results of pings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct PingResults {
-    /// How many pings were sent.
+    /// The number of pings that were sent.
     pub sent: usize,
-    /// How many were answered.
+    /// The number of pings that were answered.
     pub answered: usize,
     /// The longest round-trip time, in milliseconds; none without answers.
     pub longest_ms: Option<f64>,

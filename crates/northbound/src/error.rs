@@ -21,7 +21,7 @@ pub struct ApiError {
     /// The part of the request that it is about, such as `match.eth_type`.
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<String>,
-    /// Something valid in its place.
+    /// A valid example.
     #[serde(skip_serializing_if = "Option::is_none")]
     example: Option<String>,
 }

@@ -26,7 +26,7 @@ use utoipa::ToSchema;
     reason = "it describes the body; errors name its fields themselves"
 )]
 pub(crate) struct FlowChange {
-    /// `add`, `modify`, `modify_strict`, `delete` or `delete_strict`; `add` where it is left out.
+    /// `add`, `modify`, `modify_strict`, `delete` or `delete_strict`; the default is `add`.
     #[schema(
         default = "add",
         pattern = "^(add|modify|modify_strict|delete|delete_strict)$",
@@ -45,7 +45,7 @@ pub(crate) struct FlowChange {
     reason = "it describes the body; errors name its fields themselves"
 )]
 pub(crate) struct GroupChange {
-    /// `add`, `modify` or `delete`; `add` where it is left out.
+    /// `add`, `modify` or `delete`; the default is `add`.
     #[schema(default = "add", pattern = "^(add|modify|delete)$", example = "add")]
     command: Option<String>,
     /// The group, as `ovs-ofctl` writes it.
@@ -60,7 +60,7 @@ pub(crate) struct GroupChange {
     reason = "it describes the body; errors name its fields themselves"
 )]
 pub(crate) struct MeterChange {
-    /// `add`, `modify` or `delete`; `add` where it is left out.
+    /// `add`, `modify` or `delete`; the default is `add`.
     #[schema(default = "add", pattern = "^(add|modify|delete)$", example = "add")]
     command: Option<String>,
     /// The meter, as `ovs-ofctl` writes it.

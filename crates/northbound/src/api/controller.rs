@@ -15,12 +15,12 @@ use utoipa::ToSchema;
 pub(crate) struct ControllerState {
     /// The version of its program.
     version: &'static str,
-    /// For how long it has been running.
+    /// The time since it was started.
     running_seconds: u64,
     programs: Vec<RunningProgram>,
     /// The last panics of programs, at most 64; the newest first.
     panics: Vec<Panic>,
-    /// The options that were set, unless its program shows none.
+    /// The options that were set; empty if its program shows no options.
     settings: Vec<Setting>,
 }
 
@@ -28,16 +28,16 @@ pub(crate) struct ControllerState {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RunningProgram {
     name: String,
-    /// For how long, since it was started or replaced; none if it has no handlers.
+    /// The time since it was started or replaced; `null` if it has no handlers.
     running_seconds: Option<u64>,
 }
 
 /// A program that has panicked.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Panic {
-    /// The program's name; none if it has none.
+    /// The program's name, if it has one.
     program: Option<String>,
-    /// The switch whose connection was closed for it; none for a background program.
+    /// The switch whose connection was closed; `null` for a background program.
     switch: Option<String>,
     reason: String,
     age_seconds: u64,

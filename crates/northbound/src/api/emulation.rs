@@ -27,7 +27,7 @@ const SECONDS: (RangeInclusive<u32>, u32) = (1..=600, 30);
     reason = "it describes the body; errors name its fields themselves"
 )]
 pub(crate) struct LinkChange {
-    /// Whether it is to carry frames: `false` cuts it, `true` repairs it.
+    /// Whether it carries frames: `false` cuts it, `true` repairs it.
     #[schema(example = false)]
     up: bool,
 }
@@ -39,7 +39,7 @@ pub(crate) struct LinkChange {
     reason = "it describes the body; errors name its fields themselves"
 )]
 pub(crate) struct SwitchChange {
-    /// Whether it is to run: `false` stops it as a power failure does, `true` starts it without entries.
+    /// Whether it runs: `false` stops it as a power failure does, `true` starts it without entries.
     #[schema(example = false)]
     running: bool,
 }
@@ -75,7 +75,7 @@ pub(crate) struct TrafficOrder {
     /// The rate in Mbit/s, from 1 to 100.
     #[schema(default = 10, minimum = 1, maximum = 100, example = 10)]
     mbit_per_s: Option<u32>,
-    /// For how many seconds, from 1 to 600.
+    /// The duration in seconds, from 1 to 600.
     #[schema(default = 30, minimum = 1, maximum = 600, example = 30)]
     seconds: Option<u32>,
 }

@@ -29,17 +29,17 @@ pub(super) type Listed<T> = Result<Json<Vec<T>>, ApiError>;
 pub(crate) struct Switch {
     /// Its datapath id: 16 hexadecimal digits.
     id: String,
-    /// The name of its local port, which in Open vSwitch is the bridge's; none for a switch without one.
+    /// The name of its local port, which in Open vSwitch is the bridge's; `null` without a local port.
     name: Option<String>,
     /// Its version of OpenFlow.
     openflow: String,
     /// This controller's role at it: `equal`, `primary` or `secondary`.
     role: String,
-    /// From where it has connected.
+    /// The address that it connected from.
     peer: String,
-    /// How many tables it has.
+    /// The number of its tables.
     tables: u8,
-    /// How many ports it has.
+    /// The number of its ports.
     ports: usize,
 }
 
@@ -74,13 +74,13 @@ pub(super) async fn switch(
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Table {
     table: u8,
-    /// How many entries it has.
+    /// The number of its entries.
     entries: u32,
-    /// How many packets were looked up in it.
+    /// The number of packets that were looked up in it.
     lookups: u64,
-    /// How many of them matched an entry.
+    /// The number of packets that matched an entry.
     matched: u64,
-    /// How the switch has compiled it, in words; none for an empty table, and for other switches than Urtica's.
+    /// The table's compiled form, in words; `null` for an empty table, and for switches other than Urtica's.
     form: Option<String>,
 }
 
@@ -123,13 +123,13 @@ async fn table_forms(app: &App, switch: DatapathId) -> BTreeMap<u8, String> {
 pub(crate) struct FlowEntry {
     table: u8,
     priority: u16,
-    /// What it matches, as `ovs-ofctl` writes it; empty where it matches all packets.
+    /// Its match, in the syntax of `ovs-ofctl`; empty if it matches all packets.
     r#match: String,
-    /// What it does, as `ovs-ofctl` writes it.
+    /// Its actions, in the syntax of `ovs-ofctl`.
     actions: String,
-    /// The number of the program that installed it; none for entries of others.
+    /// The number of the program that installed it; `null` for entries of other controllers and tools.
     program: Option<u8>,
-    /// That program's name; none if it has none, or runs no more.
+    /// That program's name; `null` if it has no name or no longer runs.
     program_name: Option<String>,
     /// The program's own part of the cookie, or the whole one of an entry of others: hexadecimal.
     cookie: String,
@@ -288,7 +288,7 @@ pub(crate) struct Host {
     mac: String,
     /// The VLAN that its frames are tagged with.
     vlan: Option<u16>,
-    /// Where it is: a switch and a port, `0000000000000001:3`.
+    /// Its switch and port, `0000000000000001:3`.
     port: String,
     ipv4: Vec<String>,
     ipv6: Vec<String>,
@@ -312,9 +312,9 @@ pub(super) async fn hosts(State(app): State<Arc<App>>) -> Listed<Host> {
 /// One direction of a link.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Link {
-    /// Where packets are sent out: a switch and a port.
+    /// The sending switch and port.
     from: String,
-    /// Where they come in.
+    /// The receiving switch and port.
     to: String,
 }
 

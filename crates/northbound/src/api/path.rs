@@ -18,9 +18,9 @@ use utoipa::ToSchema;
 pub(crate) struct Hop {
     /// The switch.
     switch: String,
-    /// The port where packets come in.
+    /// The port that receives the packets.
     in_port: String,
-    /// The port where they are sent out.
+    /// The port that sends them.
     out_port: String,
 }
 

@@ -12,10 +12,10 @@ use urtica_controller::SwitchInfo;
 use urtica_wire::{PortConfig, PortState, PortStats};
 use utoipa::ToSchema;
 
-/// A port, and what its switch has counted there.
+/// A port and its counters.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Port {
-    /// Its number, or its name where it is reserved (`LOCAL`).
+    /// Its number, or its name if it is reserved (`LOCAL`).
     port: String,
     /// Its name.
     name: String,
@@ -23,7 +23,7 @@ pub(crate) struct Port {
     mac: String,
     /// Whether it is up.
     up: bool,
-    /// Its rate in bit/s; none where the switch does not tell it.
+    /// Its rate in bit/s, if the switch reports it.
     speed_bps: Option<u64>,
     received_packets: Option<u64>,
     sent_packets: Option<u64>,
@@ -67,7 +67,7 @@ impl Port {
 pub(crate) struct SwitchPorts {
     /// The switch.
     switch: String,
-    /// How old the counters are; none where the switch has never told them.
+    /// The age of the counters; `null` if the switch has never sent them.
     age_seconds: Option<f64>,
     ports: Vec<Port>,
 }

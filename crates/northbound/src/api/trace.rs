@@ -47,9 +47,9 @@ const EXPERIMENTAL: u16 = 0x88b5;
 pub(crate) struct Trace {
     /// The packet, as `ovs-ofctl` writes a match on all its headers.
     packet: String,
-    /// Whether it reaches the port of the host that it is for.
+    /// Whether it reaches the port of its destination host.
     delivered: bool,
-    /// Whether it was no longer followed: it went through too many switches or ports, as in a loop.
+    /// Whether the trace was cut short: the packet passed too many switches or ports, as in a loop.
     unfinished: bool,
     /// The switches that it passes, in order; copies one after the other.
     hops: Vec<TraceHop>,
@@ -60,27 +60,27 @@ pub(crate) struct Trace {
 pub(crate) struct TraceHop {
     /// The switch.
     switch: String,
-    /// The port where it comes in.
+    /// The port that receives it.
     in_port: String,
-    /// What it finds in the tables.
+    /// The tables that it passes.
     tables: Vec<TraceTable>,
-    /// The ports by which it is sent; none if it is dropped.
+    /// The ports that it is sent to; empty if it is dropped.
     outputs: Vec<TraceOutput>,
     /// Whether it is sent to a controller.
     to_controller: bool,
-    /// Whether the switch forwards it as a switch without OpenFlow does: further hops are not known.
+    /// Whether the switch forwards it as a switch without OpenFlow does: further hops are unknown.
     normal: bool,
 }
 
-/// What a packet finds in a table.
+/// A packet's lookup in a table.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct TraceTable {
     table: u8,
-    /// The priority of the entry that it matches; none if it matches none.
+    /// The priority of the entry that it matches, if any.
     priority: Option<u16>,
-    /// What the entry matches, as `ovs-ofctl` writes it.
+    /// The entry's match, in the syntax of `ovs-ofctl`.
     r#match: String,
-    /// What the entry does.
+    /// The entry's actions.
     actions: String,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct TraceTable {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct TraceOutput {
     port: String,
-    /// Where it comes in next: a switch and a port; none if no link is known there.
+    /// The switch and port that receive it next; `null` if no link is known at this port.
     to: Option<String>,
 }
 
