@@ -201,6 +201,39 @@ with_extensions(51, ipv6.auth(200, 4, 256, 1, b"\\xa0\\xe7\\xf8\\xab\\xf9\\x69\\
 with_extensions(51, ipv6.auth(200))
 with_extensions(43, ipv6.routing_type3(200, 6, 3, 2, 0, 0, ["2001:db8:dead::1", "2001:db8:dead::2", "2001:db8:dead::3"]))
 with_extensions(0, ipv6.hop_opts(44, 0, [ipv6.option(1, 4, bytes(4))]), ipv6.fragment(200, 0, 0, 1))
+ethernet.ethernet(), ipv4.ipv4(proto=132), sctp.sctp(csum=1)
+with_sctp()
+with_sctp(sctp.chunk_data(1, 1, 1, 0, 5, 6, 7, 8, b"data"))
+with_sctp(sctp.chunk_data(begin=1, tsn=1, payload_data=b"1234"), sctp.chunk_data(end=1, tsn=2, payload_data=b"5678"))
+with_sctp(sctp.chunk_init(0, 0, 1, 2, 3, 4, 5))
+with_sctp(sctp.chunk_init(init_tag=1, params=[sctp.param_ipv4("10.0.0.1"), sctp.param_ipv6("2001:db8::1"), sctp.param_cookie_preserve(5)]))
+with_sctp(sctp.chunk_init(params=[sctp.param_ecn(), sctp.param_host_addr(b"host.example"), sctp.param_supported_addr([5, 6])]))
+with_sctp(sctp.chunk_init_ack(0, 0, 1, 2, 3, 4, 5, [sctp.param_state_cookie(b"cookie"), sctp.param_unrecognized_param(b"\\xff\\xff\\x00\\x04")]))
+with_sctp(sctp.chunk_sack(0, 0, 5, 6))
+with_sctp(sctp.chunk_sack(0, 0, 5, 6, 2, 1, [[2, 3], [5, 6]], [9]))
+with_sctp(sctp.chunk_sack(tsn_ack=1, gapack_num=1, gapacks=[[2, 3]]))
+with_sctp(sctp.chunk_heartbeat(info=sctp.param_heartbeat(b"123")))
+with_sctp(sctp.chunk_heartbeat_ack(info=sctp.param_heartbeat(b"12345678")))
+with_sctp(sctp.chunk_abort())
+with_sctp(sctp.chunk_abort(1, causes=[sctp.cause_user_initiated_abort(b"reason"), sctp.cause_protocol_violation(b"more")]))
+with_sctp(sctp.chunk_shutdown(0, 0, 5))
+with_sctp(sctp.chunk_shutdown_ack())
+with_sctp(sctp.chunk_error(causes=[sctp.cause_invalid_stream_id(5), sctp.cause_out_of_resource(), sctp.cause_invalid_param()]))
+with_sctp(sctp.chunk_error(causes=[sctp.cause_missing_param([5, 6], 2), sctp.cause_stale_cookie(b"\\0\\0\\1\\0")]))
+with_sctp(sctp.chunk_error(causes=[sctp.cause_missing_param([1, 2, 3])]))
+with_sctp(sctp.chunk_error(causes=[sctp.cause_unresolvable_addr(sctp.param_host_addr(b"host"))]))
+with_sctp(sctp.chunk_error(causes=[sctp.cause_unrecognized_chunk(b"\\xff\\0\\0\\4"), sctp.cause_unrecognized_param(b"\\xff\\xff\\0\\4")]))
+with_sctp(sctp.chunk_error(causes=[sctp.cause_no_userdata(b"\\0\\0\\0\\5"), sctp.cause_cookie_while_shutdown()]))
+with_sctp(sctp.chunk_error(causes=[sctp.cause_restart_with_new_addr([sctp.param_ipv4("10.0.0.1"), sctp.param_ipv6("::2")])]))
+with_sctp(sctp.chunk_cookie_echo(cookie=b"12345678"), sctp.chunk_data(0, 1, 1, payload_data=b"data"))
+with_sctp(sctp.chunk_cookie_ack())
+with_sctp(sctp.chunk_ecn_echo(0, 0, 5), sctp.chunk_cwr(0, 0, 6))
+with_sctp(sctp.chunk_shutdown_complete(1))
+ethernet.ethernet(ethertype=0x86DD), ipv6.ipv6(nxt=132), sctp.sctp(5, 6, 7, 8, [sctp.chunk_shutdown()])
+ethernet.ethernet(), ipv4.ipv4(proto=132), sctp.sctp(5, 6, 7, 0x12345678, [sctp.chunk_cookie_ack(3)])
+ethernet.ethernet(slow.SLOW_PROTOCOL_MULTICAST, ethertype=0x8809), slow.lacp()
+ethernet.ethernet(slow.SLOW_PROTOCOL_MULTICAST, ethertype=0x8809), slow.lacp(1, 2, "02:00:00:00:00:01", 3, 4, 5, 1, 0, 1, 0, 1, 0, 1, 0, 6, "02:00:00:00:00:02", 7, 8, 9, 0, 1, 0, 1, 0, 1, 0, 1, 10)
+ethernet.ethernet(slow.SLOW_PROTOCOL_MULTICAST, ethertype=0x8809), b"\\2\\1" + b"x" * 60
 ethernet.ethernet(lldp.LLDP_MAC_NEAREST_BRIDGE, ethertype=0x88CC), lldp.lldp(tlvs())
 ethernet.ethernet(bpdu.BRIDGE_GROUP_ADDRESS, ethertype=38), llc.llc(66, 66, llc.ControlFormatU()), bpdu.ConfigurationBPDUs()
 ethernet.ethernet(bpdu.BRIDGE_GROUP_ADDRESS, ethertype=38), llc.llc(66, 66, llc.ControlFormatU()), bpdu.ConfigurationBPDUs(0x81, 4096, 7, "02:00:00:00:00:09", 19, 61440, 1, "02:00:00:00:00:08", 0x70, 5, 1, 20, 1, 4)
@@ -287,10 +320,10 @@ class Calls:
 
 def packets(package):
     """Returns what comes of all packets."""
-    names = "arp bpdu dhcp ethernet icmp icmpv6 igmp ipv4 ipv6 llc lldp mpls packet tcp udp vlan".split()
+    names = "arp bpdu dhcp ethernet icmp icmpv6 igmp ipv4 ipv6 llc lldp mpls packet sctp slow tcp udp vlan".split()
     modules = {name: importlib.import_module(f"{package}.lib.packet.{name}") for name in names}
     lldp, ethernet, ipv4, tcp = (modules[name] for name in ("lldp", "ethernet", "ipv4", "tcp"))
-    ipv6, icmpv6 = modules["ipv6"], modules["icmpv6"]
+    ipv6, icmpv6, sctp = modules["ipv6"], modules["icmpv6"], modules["sctp"]
 
     def tlvs():
         return [
@@ -315,7 +348,16 @@ def packets(package):
         head = ipv6.ipv6(nxt=first, src="fe80::2", dst="ff02::1", ext_hdrs=list(headers))
         return ethernet.ethernet(ethertype=0x86DD), head, b"x" * 40
 
-    builders = {"tlvs": tlvs, "with_tcp": with_tcp, "with_icmpv6": with_icmpv6, "with_extensions": with_extensions}
+    def with_sctp(*chunks):
+        return ethernet.ethernet(), ipv4.ipv4(proto=132), sctp.sctp(5000, 80, 9, 0x01020304, list(chunks))
+
+    builders = {
+        "tlvs": tlvs,
+        "with_tcp": with_tcp,
+        "with_icmpv6": with_icmpv6,
+        "with_extensions": with_extensions,
+        "with_sctp": with_sctp,
+    }
     found = {}
     for text in PACKETS.strip().splitlines():
         built = eval(text, {**modules, **builders})

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 #: The default of a field that the constructor needs.
 REQUIRED = inspect.Parameter.empty
+#: The default of a list: each object has a new one.
+NEW_LIST: Any = object()
 
 _NAMES = frozenset(dir(builtins)) | frozenset(keyword.kwlist)
 
@@ -311,6 +313,7 @@ def argument(name: str) -> str:
 def _constructor(cls: type, fields: list[Field], before: str, extra: tuple[str, ...]) -> Callable[..., None]:
     """Makes `__init__`: what a class statement would have, so that calls are as fast."""
     defaults = {f"_{field.name}": field.default for field in fields if field.default is not REQUIRED}
+    defaults |= {f"_{field.name}": None for field in fields if field.default is NEW_LIST}
     parameters = [
         argument(field.name) + ("" if field.default is REQUIRED else f"=_{field.name}") for field in fields
     ]
@@ -318,7 +321,10 @@ def _constructor(cls: type, fields: list[Field], before: str, extra: tuple[str, 
     first = [before] if before else []
     lines = [f"def __init__({', '.join(['self', *first, *parameters])}):"]
     lines += [f"    self._begin({before})"]
-    lines += [f"    self.{field.name} = {argument(field.name)}" for field in fields]
+    for field in fields:
+        lines.append(f"    self.{field.name} = {argument(field.name)}")
+        if field.default is NEW_LIST:
+            lines[-1] = f"    self.{field.name} = [] if {argument(field.name)} is None else {argument(field.name)}"
     made: dict[str, Any] = {}
     exec("\n".join(lines), defaults, made)
     constructor: Callable[..., None] = made["__init__"]
