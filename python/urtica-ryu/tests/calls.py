@@ -11,6 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import calls_nicira  # noqa: E402
 import generated  # noqa: E402
 
 #: The number of generated messages of each version.
@@ -102,6 +103,14 @@ OFPTableStatsRequest(dp, 0)
 OFPPortStatsRequest(dp, 0, ofp.OFPP_NONE)
 OFPQueueStatsRequest(dp, 0, 1, 2)
 OFPQueueGetConfigRequest(dp, 3)
+NXTRoleRequest(dp, 2)
+NXTSetFlowFormat(dp, nx.NXFF_NXM)
+NXTSetFlowFormat(datapath=dp, flow_format=0)
+NXTSetPacketInFormat(dp, packet_in_format=nx.NXPIF_NXM)
+NXTFlowModTableId(dp, set_=1)
+NXTFlowAge(dp)
+NXTSetAsyncConfig(dp, [1, 2], [3, 4], [5, 6])
+NXTSetControllerId(dp, controller_id=7)
 """
 
 #: Messages of switches: version, type, body in hexadecimal; `.8` is 8 bytes that count up, `0*8` 8 zeros.
@@ -139,6 +148,8 @@ FRAMES = """
 4 27 .24
 1 0
 1 1 00010002 .8
+1 4 00002320 0000000b 00000002
+1 4 00001111 .8
 1 6 .8 00000100 fe000000 0000004f 00000fff 0001 020000000001 73312d65746831000000000000000000 .24
 1 8 .4
 1 10 00000007 003c 0003 01 00 .60
@@ -267,18 +278,22 @@ class Calls:
         self.of = importlib.import_module(f"{package}.ofproto.ofproto_parser")
         self.ofproto = importlib.import_module(f"{package}.ofproto.ofproto_v1_{version}")
         self.ofproto_parser = importlib.import_module(f"{package}.ofproto.ofproto_v1_{version}_parser")
+        self.nicira_ext = importlib.import_module(f"{package}.ofproto.nicira_ext")
 
     def call(self, text):
         """Makes the message of a call; returns its bytes and texts."""
 
+        given = []
+
         def with_actions(*actions):
+            given.extend(actions)
             if self.ofproto.OFP_VERSION == 1:
                 return self.ofproto_parser.OFPFlowMod(self, actions=list(actions))
             parser = self.ofproto_parser
             instructions = [parser.OFPInstructionActions(self.ofproto.OFPIT_APPLY_ACTIONS, list(actions))]
             return parser.OFPFlowMod(self, instructions=instructions)
 
-        names = {**vars(self.ofproto_parser), "dp": self, "ofp": self.ofproto, "with_actions": with_actions}
+        names = {**vars(self.ofproto_parser), "dp": self, "ofp": self.ofproto, "nx": self.nicira_ext, "with_actions": with_actions}
         message = eval(text, names)
         before = str(message)
         message.serialize()
@@ -289,12 +304,19 @@ class Calls:
             "repr": repr(message),
             "json": message.to_jsondict(),
             "restored": self.restored(message),
+            "actions": [self.parsed(action) for action in given],
         }
+
+    def parsed(self, action):
+        """Returns what parsing an action's bytes gives."""
+        data = bytearray()
+        action.serialize(data, 0)
+        return repr(self.ofproto_parser.OFPAction.parser(bytes(data), 0))
 
     def restored(self, message):
         """Returns texts and bytes of what its JSON makes; None if os-ken cannot make it."""
-        text = json.dumps(message.to_jsondict())
         try:
+            text = json.dumps(message.to_jsondict())
             # os-ken prints what it refuses.
             with contextlib.redirect_stdout(None):
                 made = self.of.ofp_msg_from_jsondict(self, json.loads(text))
@@ -371,12 +393,23 @@ def packets(package):
     return found
 
 
+def calls_of(version):
+    """Returns the calls of a version."""
+    made = (CALLS_1_0 if version == 1 else CALLS_1_3).strip().splitlines()
+    made += [f"with_actions({action})" for action in calls_nicira.ACTIONS.strip().splitlines()]
+    if version == 4:
+        made += [f"with_actions({action})" for action in calls_nicira.ACTIONS_1_3.strip().splitlines()]
+        made += [f"OFPFlowMod(dp, match=OFPMatch({match}))" for match in calls_nicira.MATCHES_1_3.strip().splitlines()]
+        made += [f"with_actions(OFPActionSetField({field}))" for field in calls_nicira.SET_FIELDS_1_3.strip().splitlines()]
+    return made + generated.calls(version, GENERATED)
+
+
 def results(package):
     """Returns what comes of all calls and frames."""
     versions = {1: Calls(package, 0), 4: Calls(package, 3)}
     found = {}
-    for version, calls in [(1, CALLS_1_0), (4, CALLS_1_3)]:
-        for text in [*calls.strip().splitlines(), *generated.calls(version, GENERATED)]:
+    for version in versions:
+        for text in calls_of(version):
             found[f"{version}: {text}"] = versions[version].call(text)
     for text in FRAMES.strip().splitlines():
         version, kind, *words = text.split()

@@ -30,4 +30,7 @@ def test_messages_and_packets_equal_those_of_os_ken():
         if result.get("restored", "") is None:
             # os-ken's constructor refuses what its to_jsondict gives.
             del result["restored"], ours[call]["restored"]
+        if "NXActionBundle" in call:
+            # os-ken shows another length before it has serialized the action.
+            del result["before"], ours[call]["before"]
         assert ours[call] == result, call

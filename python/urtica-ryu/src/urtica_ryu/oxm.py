@@ -11,6 +11,10 @@ from typing import Any, NamedTuple
 from urtica_ryu.structs import Stringify, Truncated, framed, ip_bytes, mac_bytes, set_length
 
 _BASIC_CLASS = 0x8000
+_REGISTERS_CLASS = 0x8001
+#: Behind the header of these fields is the number of an experimenter.
+_EXPERIMENTER_CLASS = 0xFFFF
+_ONF = b"ONF\0"
 
 
 class OxmField(NamedTuple):
@@ -22,6 +26,23 @@ class OxmField(NamedTuple):
     #: `int`, `mac`, `ip`, or `raw` for fields without a name here.
     kind: str = "int"
     oxm_class: int = _BASIC_CLASS
+    #: The bytes behind the header, of experimenters' fields: the experimenter's number, and the field's if it is not above.
+    prefix: bytes = b""
+
+    @property
+    def experimenter(self) -> int | None:
+        """The experimenter's number."""
+        return int.from_bytes(self.prefix[:4], "big") if self.prefix else None
+
+    @property
+    def rank(self) -> int:
+        """The field's place in a match."""
+        return self.oxm_class << 7 | self.number if self.experimenter is None else self.experimenter
+
+    def header(self, size: int, has_mask: bool = False) -> bytes:
+        """Returns the header before `size` bytes of value and mask."""
+        head = struct.pack("!HBB", self.oxm_class, self.number << 1 | has_mask, len(self.prefix) + size)
+        return head + self.prefix
 
     def to_bytes(self, value: Any) -> bytes:
         """Returns the bytes of a value, or of a mask; raises ValueError, TypeError or OverflowError."""
@@ -56,24 +77,70 @@ class OxmField(NamedTuple):
         }.get(self.kind, f"a number of {self.size} bytes")
 
 
-def _fields() -> Iterator[OxmField]:
-    table = (
+#: Fields by class, and by experimenter: the names, in the order of the numbers from the first one on, and the sizes.
+_TABLES: tuple[tuple[int, bytes, int, str], ...] = (
+    (
+        _BASIC_CLASS,
+        b"",
+        0,
         "in_port:4 in_phy_port:4 metadata:8 eth_dst:mac eth_src:mac eth_type:2 vlan_vid:2 vlan_pcp:1 ip_dscp:1 ip_ecn:1"
         " ip_proto:1 ipv4_src:ip ipv4_dst:ip tcp_src:2 tcp_dst:2 udp_src:2 udp_dst:2 sctp_src:2 sctp_dst:2 icmpv4_type:1"
         " icmpv4_code:1 arp_op:2 arp_spa:ip arp_tpa:ip arp_sha:mac arp_tha:mac ipv6_src:ip6 ipv6_dst:ip6 ipv6_flabel:4"
         " icmpv6_type:1 icmpv6_code:1 ipv6_nd_target:ip6 ipv6_nd_sll:mac ipv6_nd_tll:mac mpls_label:4 mpls_tc:1 mpls_bos:1"
-        " pbb_isid:3 tunnel_id:8 ipv6_exthdr:2"
-    )
+        " pbb_isid:3 tunnel_id:8 ipv6_exthdr:2",
+    ),
+    (_REGISTERS_CLASS, b"", 0, " ".join(f"xreg{number}:8" for number in range(8))),
+    # Nicira's.
+    (
+        0,
+        b"",
+        0,
+        "in_port_nxm:2 eth_dst_nxm:mac eth_src_nxm:mac eth_type_nxm:2 vlan_tci:2 nw_tos:1 ip_proto_nxm:1 ipv4_src_nxm:ip"
+        " ipv4_dst_nxm:ip tcp_src_nxm:2 tcp_dst_nxm:2 udp_src_nxm:2 udp_dst_nxm:2 icmpv4_type_nxm:1 icmpv4_code_nxm:1"
+        " arp_op_nxm:2 arp_spa_nxm:ip arp_tpa_nxm:ip",
+    ),
+    (1, b"", 0, " ".join(f"reg{number}:4" for number in range(16))),
+    (
+        1,
+        b"",
+        16,
+        "tunnel_id_nxm:8 arp_sha_nxm:mac arp_tha_nxm:mac ipv6_src_nxm:ip6 ipv6_dst_nxm:ip6 icmpv6_type_nxm:1 icmpv6_code_nxm:1"
+        " nd_target:ip6 nd_sll:mac nd_tll:mac ip_frag:1 ipv6_label:4 ip_ecn_nxm:1 nw_ttl:1 mpls_ttl:1 tun_ipv4_src:ip"
+        " tun_ipv4_dst:ip pkt_mark:4 tcp_flags_nxm:2",
+    ),
+    (1, b"", 36, "_recirc_id:4 conj_id:4 tun_gbp_id:2 tun_gbp_flags:1"),
+    (
+        1,
+        b"",
+        104,
+        "tun_flags:2 ct_state:4 ct_zone:2 ct_mark:4 ct_label:16 tun_ipv6_src:ip6 tun_ipv6_dst:ip6 xxreg0:16 xxreg1:16"
+        " xxreg2:16 xxreg3:16",
+    ),
+    # Experimenters': of the Open Networking Foundation, of Nicira, and of network service headers.
+    (_EXPERIMENTER_CLASS, _ONF, 42, "tcp_flags:2 actset_output:4"),
+    (_EXPERIMENTER_CLASS, _ONF + bytes([0x0A, 0x00]), 0, "pbb_uca:1"),
+    (_EXPERIMENTER_CLASS, (0x2320).to_bytes(4, "big"), 0, "_dp_hash:4"),
+    (
+        _EXPERIMENTER_CLASS,
+        (0x5AD650).to_bytes(4, "big"),
+        1,
+        "nsh_flags:1 nsh_mdtype:1 nsh_np:1 nsh_spi:4 nsh_si:1 nsh_c1:4 nsh_c2:4 nsh_c3:4 nsh_c4:4 nsh_ttl:1",
+    ),
+)
+
+
+def _fields() -> Iterator[OxmField]:
     sizes = {"mac": (6, "mac"), "ip": (4, "ip"), "ip6": (16, "ip")}
-    for number, entry in enumerate(table.split()):
-        name, kind = entry.split(":")
-        size, meaning = sizes.get(kind) or (int(kind), "int")
-        yield OxmField(number, name, size, meaning)
+    for oxm_class, prefix, first, table in _TABLES:
+        for number, entry in enumerate(table.split(), first):
+            name, kind = entry.split(":")
+            size, meaning = sizes.get(kind) or (int(kind), "int")
+            yield OxmField(number, name, size, meaning, oxm_class, prefix)
 
 
 FIELDS = tuple(_fields())
 _BY_NAME = {field.name: field for field in FIELDS}
-_BY_NUMBER = {(field.oxm_class, field.number): field for field in FIELDS}
+_BY_NUMBER = {(field.oxm_class, field.number, field.experimenter): field for field in FIELDS}
 
 
 def field_named(name: str) -> OxmField:
@@ -88,7 +155,7 @@ def field_named(name: str) -> OxmField:
 
 def name_of(oxm_class: int, number: int) -> str:
     """Returns the name of a field by its class and number."""
-    return (_BY_NUMBER.get((oxm_class, number)) or _unnamed(oxm_class << 7 | number)).name
+    return (_BY_NUMBER.get((oxm_class, number, None)) or _unnamed(oxm_class << 7 | number)).name
 
 
 def _unnamed(number: int) -> OxmField:
@@ -125,21 +192,31 @@ def encode(name: str, value: Any, out: bytearray) -> None:
     value, mask_value = value if isinstance(value, tuple) else (value, None)
     data = _bytes(field, value)
     mask = b"" if mask_value is None else _bytes(field, mask_value)
-    out += struct.pack("!HBB", field.oxm_class, field.number << 1 | bool(mask), len(data) + len(mask))
-    out += data + mask
+    out += field.header(len(data) + len(mask), bool(mask)) + data + mask
+
+
+def decode_header(data: bytes, offset: int, end: int) -> tuple[OxmField, bool, int, int]:
+    """Returns a field, whether it has a mask, the size of both, and the offset after the header."""
+    if offset + 4 > end:
+        raise Truncated("an OXM field has no header")
+    oxm_class, number, length = struct.unpack_from("!HBB", data, offset)
+    has_mask, number, offset = bool(number & 1), number >> 1, offset + 4
+    experimenter = None
+    if oxm_class == _EXPERIMENTER_CLASS and offset + 4 <= end:
+        (experimenter,) = struct.unpack_from("!I", data, offset)
+    field = _BY_NUMBER.get((oxm_class, number, experimenter))
+    if field is None or data[offset : offset + len(field.prefix)] != field.prefix:
+        field = _unnamed(oxm_class << 7 | number)
+    return field, has_mask, length - len(field.prefix), offset + len(field.prefix)
 
 
 def decode(data: bytes, offset: int, end: int) -> tuple[str, Any, int]:
     """Returns a field's name and value, and the offset after it."""
-    if offset + 4 > end:
-        raise Truncated("an OXM field has no header")
-    oxm_class, number, length = struct.unpack_from("!HBB", data, offset)
-    after = offset + 4 + length
+    field, has_mask, length, offset = decode_header(data, offset, end)
+    after = offset + length
     if after > end:
         raise Truncated("an OXM field is longer than the match")
-    field = _BY_NUMBER.get((oxm_class, number >> 1)) or _unnamed(oxm_class << 7 | number >> 1)
-    payload = bytes(data[offset + 4 : after])
-    has_mask = bool(number & 1)
+    payload = bytes(data[offset:after])
     if field.kind != "raw" and length != field.size * (1 + has_mask):
         raise Truncated(f"{field.name} has {length} bytes: expected {field.size * (1 + has_mask)}")
     if not has_mask:
@@ -177,7 +254,7 @@ class OFPMatch(Stringify):
 
     def _sort(self) -> None:
         # Conditions stand before the fields that need them, if they are in the order of their numbers.
-        self._fields2.sort(key=lambda pair: field_named(pair[0])[0])
+        self._fields2.sort(key=lambda pair: field_named(pair[0]).rank)
 
     def __getitem__(self, name: str) -> Any:
         return dict(self._fields2)[name]

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from ryu.ofproto import ofproto_parser
 from ryu.ofproto import ofproto_v1_0 as ofproto
+from urtica_ryu import nicira_actions, nicira_messages
 from urtica_ryu.structs import (
     MAC,
     MAC_BYTES,
@@ -197,9 +198,13 @@ class OFPAction(Struct):
         found = cls.KINDS.get(kind)
         if found is None:
             raise ValueError(f"actions of type {kind} are not supported")
-        made = found.made(found.LAYOUT.decode(data, offset + 4, after)[0])
+        made = found._decode_rest(data, offset + 4, after)
         made.len = after - offset
         return made, after
+
+    @classmethod
+    def _decode_rest(cls, data: bytes, offset: int, end: int) -> Any:
+        return cls.made(cls.LAYOUT.decode(data, offset, end)[0])
 
 
 ACTIONS = Many(OFPAction.decode, "actions")
@@ -322,6 +327,15 @@ class OFPActionVendor(OFPAction):
 
     cls_action_type = ofproto.OFPAT_VENDOR
     FIELDS = (Field("vendor", U32), Field("data", REST, None))
+    #: Nicira's actions, by their numbers.
+    SUBTYPES: ClassVar[dict[int, Any]] = {}
+
+    @classmethod
+    def _decode_rest(cls, data: bytes, offset: int, end: int) -> Any:
+        return nicira_actions.decode(OFPActionVendor, data, offset, end) or super()._decode_rest(data, offset, end)
+
+
+globals().update(nicira_actions.actions_of(OFPActionVendor, "vendor", ACTIONS))
 
 
 # Hello, echo, errors, configuration
@@ -359,6 +373,18 @@ class OFPVendor(MsgBase):
 
     cls_msg_type = ofproto.OFPT_VENDOR
     FIELDS = (Field("vendor", U32, None), Field("data", REST, None))
+    #: Nicira's messages, by their numbers. Those of switches are in `data`.
+    SUBTYPES: ClassVar[dict[int, Any]] = {}
+
+    @classmethod
+    def parser(cls, datapath: Any, version: int, msg_type: int, msg_len: int, xid: int, buf: bytes) -> Any:  # type: ignore[override]
+        made = super().parser(datapath, version, msg_type, msg_len, xid, buf)
+        if made.vendor == nicira_messages.NICIRA:
+            made.data = nicira_messages.decode(cls, made.data, datapath)
+        return made
+
+
+globals().update(nicira_messages.messages_of(OFPVendor))
 
 
 OFPPhyPort = tuple_struct(

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from ryu.ofproto import ofproto_parser
 from ryu.ofproto import ofproto_v1_3 as ofproto
-from urtica_ryu import oxm
+from urtica_ryu import nicira_actions, oxm
 from urtica_ryu.oxm import OFPMatch
 from urtica_ryu.structs import (
     MAC,
@@ -227,9 +227,16 @@ class OFPActionExperimenter(OFPAction):
 
     cls_action_type = ofproto.OFPAT_EXPERIMENTER
     FIELDS = (Field("experimenter", U32), Field("data", REST, None))
+    #: Nicira's actions, by their numbers.
+    SUBTYPES: ClassVar[dict[int, Any]] = {}
+
+    @classmethod
+    def _decode_rest(cls, data: bytes, offset: int, end: int) -> Any:
+        return nicira_actions.decode(OFPActionExperimenter, data, offset, end) or super()._decode_rest(data, offset, end)
 
 
 OFPActionExperimenterUnknown = OFPActionExperimenter
+globals().update(nicira_actions.actions_of(OFPActionExperimenter, "experimenter", ACTIONS))
 
 
 class OFPActionSetField(OFPAction):
@@ -243,7 +250,8 @@ class OFPActionSetField(OFPAction):
         self.type = self.cls_action_type
         [(self.key, value)] = fields.items()
         self.value = oxm.normalized(self.key, value)
-        self.len = -(-(8 + oxm.field_named(self.key).size) // 8) * 8
+        known = oxm.field_named(self.key)
+        self.len = -(-(4 + len(known.header(0)) + known.size) // 8) * 8
 
     def encode(self, out: bytearray) -> None:
         start = len(out)
