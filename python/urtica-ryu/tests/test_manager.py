@@ -267,8 +267,8 @@ def test_required_applications_are_loaded(tmp_path):
     ("text", "status", "sentence"),
     [
         ("print 'python 2'", 1, r"my_app.py:1: Missing parentheses.*add --from-python2, for which .* pip install fissix"),
-        ("import ryu.lib.lacplib", 1, r"ryu.lib.lacplib, which .*my_app.py imports is not supported yet: see"),
-        ("from ryu.lib import lacplib", 1, r"ryu.lib.lacplib, which .*my_app.py imports is not supported yet: see"),
+        ("import ryu.lib.ovs", 1, r"ryu.lib.ovs, which .*my_app.py imports is not supported yet: see"),
+        ("from ryu.lib import ovs", 1, r"ryu.lib.ovs, which .*my_app.py imports is not supported yet: see"),
         ("import nonsense_module", 1, r"there is no module nonsense_module, which .* imports: install it for"),
         ("x = 1", 1, r"my_app.py has no application: expected a class derived from app_manager.RyuApp"),
         (HANDLER + "class A(app_manager.RyuApp):\n    def __init__(self, *a, **k):\n        1 / 0\n", 1, "ZeroDivisionError"),

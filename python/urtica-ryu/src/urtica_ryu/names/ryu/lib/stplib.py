@@ -15,6 +15,7 @@ from ryu.lib.dpid import dpid_to_str
 from ryu.lib.packet import bpdu, ethernet, llc, packet
 from ryu.ofproto import ofproto_v1_0, ofproto_v1_3
 from urtica_ryu import hub, spanning_tree
+from urtica_ryu.both_versions import in_port
 from urtica_ryu.spanning_tree import Bridge, Config, Port, Times, Vector
 
 # The states of a port.
@@ -226,7 +227,7 @@ class _Switch:
 
     def receive(self, msg: Any) -> None:
         """Handles a packet."""
-        number = _in_port(msg)
+        number = in_port(msg)
         data = packet.Packet(msg.data)
         found: Any = data.get_protocol(bpdu.bpdu)
         now = hub.baton().now()
@@ -250,12 +251,12 @@ class _Switch:
         sent.add_protocol(control)
         sent.add_protocol(made)
         sent.serialize()
-        in_port = ofproto.OFPP_NONE if ofproto.OFP_VERSION == ofproto_v1_0.OFP_VERSION else ofproto.OFPP_CONTROLLER
+        source = ofproto.OFPP_NONE if ofproto.OFP_VERSION == ofproto_v1_0.OFP_VERSION else ofproto.OFPP_CONTROLLER
         self.dp.send_msg(
             parser.OFPPacketOut(
                 datapath=self.dp,
                 buffer_id=ofproto_v1_3.OFP_NO_BUFFER,
-                in_port=in_port,
+                in_port=source,
                 actions=[parser.OFPActionOutput(port.number)],
                 data=bytes(sent.data),
             )
@@ -356,9 +357,3 @@ def _bridge_of(number: int) -> tuple[int, int, str]:
 
 def _number(mac: str) -> int:
     return int(mac.replace(":", ""), 16)
-
-
-def _in_port(msg: Any) -> int:
-    if msg.datapath.ofproto.OFP_VERSION == ofproto_v1_0.OFP_VERSION:
-        return int(msg.in_port)
-    return int(msg.match["in_port"])
