@@ -10,7 +10,7 @@ use crate::EdgeLearning;
 use crate::flood_budget::{FloodBudget, FloodLimit, PortBudgets};
 use crate::full_table::FullTable;
 use crate::host_table::LockFree;
-use crate::mac_table::{Learned, MacEntry, MacTable, Places};
+use crate::mac_table::{Learned, MacEntry, MacTable, Slots};
 use crate::registry::{About, ProgramOptions, Row, Service, Setup};
 use std::time::Instant;
 use urtica_controller::{IDLE_5S, Switch, SwitchHandler, SwitchInfo};
@@ -91,7 +91,7 @@ fn add(setup: &mut Setup, args: &L2Args) -> Result<(), String> {
     Ok(())
 }
 
-impl<P: Places + Send> SwitchHandler for L2<P> {
+impl<P: Slots + Send> SwitchHandler for L2<P> {
     // Worth it with tens of thousands of hosts, whose entries no cache holds; leave it out in a program of your own.
     fn prefetch(&self, packet: &PacketIn) {
         self.table.prefetch(packet.eth_src());

@@ -55,7 +55,7 @@ pub use l2::{L2, L2Args};
 pub use l3::{
     Interface, L3, L3Args, L3Config, L3ConfigError, L3Error, L3Fact, L3Kernel, L3Session, Subnet,
 };
-pub use mac_table::{Learned, MacEntry, MacTable, Places};
+pub use mac_table::{Learned, MacEntry, MacTable, Slots};
 pub use registry::{
     AppChange, Apps, NextApps, Options, Services, SetupError, add_all, add_all_with_services,
     add_by_name, find_watchful, is_l3_first, names, need_first_packets_only, overview,
