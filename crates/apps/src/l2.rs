@@ -1,10 +1,10 @@
 //! A learning switch (McNettle Figure 5, "local learning controller").
 //!
-//! Each switch learns by itself behind which of its ports a host is, from the packets that it sends up. Packets to
+//! Each switch's handler learns the ports of hosts from the packets that the switch sends to the controller. Packets to
 //! known hosts get a flow entry; packets to others are flooded, within a budget for each port. The network must not have
 //! loops.
 //!
-//! Where links are known, and packets are flooded along a spanning tree, it is [`EdgeLearning`] that learns.
+//! If links are known, and packets are flooded along a spanning tree, [`EdgeLearning`] learns instead.
 
 use crate::EdgeLearning;
 use crate::flood_budget::{FloodBudget, FloodLimit, PortBudgets};
@@ -31,7 +31,7 @@ impl Default for L2 {
 }
 
 impl<P> L2<P> {
-    /// One that learns into this table, and floods all packets to unknown hosts.
+    /// Creates a learning switch that uses `table`, and floods all packets to unknown hosts.
     pub fn with_table(table: MacTable<P>) -> Self {
         Self {
             table,
@@ -49,12 +49,12 @@ impl<P> L2<P> {
         }
     }
 
-    /// Returns the time until which it adds no entries, or added none, since the switch's table was full.
+    /// Returns the end of the current or last pause in which no entries are added because the switch's table was full.
     pub fn paused_until(&self) -> Option<Instant> {
         self.full.paused_until()
     }
 
-    /// What it has learnt.
+    /// Returns the table of learnt hosts.
     pub fn table(&self) -> &MacTable<P> {
         &self.table
     }
@@ -70,16 +70,16 @@ pub struct L2Args {
 
 impl ProgramOptions for L2Args {}
 
-/// How `urtica run` knows it.
+/// The program's row in the registry of `urtica run`.
 pub(crate) static ROW: Row<L2Args> = Row {
     about: About::forwarder(
         "l2",
-        "learns where hosts are, switch by switch, and installs exact-match entries",
+        "learns the ports of hosts, switch by switch, and installs exact-match entries",
     ),
     add,
 };
 
-/// Beside a discovery, it learns at edge ports alone.
+/// Adds the program. With discovery, it learns at edge ports only.
 fn add(setup: &mut Setup, args: &L2Args) -> Result<(), String> {
     let limit = args.l2_flood_limit.unwrap_or_default();
     if setup.is_named(Service::Discovery.name()) {
@@ -92,7 +92,7 @@ fn add(setup: &mut Setup, args: &L2Args) -> Result<(), String> {
 }
 
 impl<P: Slots + Send> SwitchHandler for L2<P> {
-    // Worth it with tens of thousands of hosts, whose entries no cache holds; leave it out in a program of your own.
+    // Worth its cost with tens of thousands of hosts, whose entries exceed the caches; simpler programs do not need it.
     fn prefetch(&self, packet: &PacketIn) {
         self.table.prefetch(packet.eth_src());
     }

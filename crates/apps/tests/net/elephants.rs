@@ -245,6 +245,6 @@ fn reports_missing_options() {
     let result = urtica_apps::add_all(Controller::new(), &["elephants"], &options());
     assert_eq!(
         result.err().unwrap().to_string(),
-        "the control program 'elephants' cannot run: it moves what routing has spread; expected routing beside it"
+        "the control program 'elephants' cannot run: it moves flows of routing; expected routing, too"
     );
 }

@@ -511,7 +511,7 @@ fn runs_by_name_but_not_with_the_firewall() {
     };
     assert_eq!(
         error(&["security", "firewall"], &options()),
-        "the control program 'security' cannot run: the firewall lets flows pass that this program would have to see; expected one of the two"
+        "the control program 'security' cannot run: the firewall passes flows that this program must inspect; expected one of the two"
     );
     let mut wrong = options();
     wrong.security.security_ports = Some(0);

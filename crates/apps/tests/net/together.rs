@@ -258,11 +258,11 @@ fn meaningless_settings_are_refused() {
         ),
         (
             &["l3", "security", "firewall", "routing"],
-            "'security' cannot run: the firewall lets flows pass that this program would have to see; expected one of the two",
+            "'security' cannot run: the firewall passes flows that this program must inspect; expected one of the two",
         ),
         (
             &["discovery", "l3", "global", "elephants"],
-            "'elephants' cannot run: it moves what routing has spread; expected routing beside it",
+            "'elephants' cannot run: it moves flows of routing; expected routing, too",
         ),
     ] {
         let error = error(apps);
