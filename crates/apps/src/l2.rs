@@ -105,7 +105,7 @@ impl<P: Slots + Send> SwitchHandler for L2<P> {
     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
         let (src, dst, in_port) = (packet.eth_src(), packet.eth_dst(), packet.in_port());
         let now_s = switch.now_s();
-        // Spanning tree, LLDP and their like end at the first bridge (IEEE 802.1Q section 8.6.3).
+        // Bridges do not forward STP, LLDP and similar protocols (IEEE 802.1Q section 8.6.3).
         if dst.is_link_local() {
             return;
         }
@@ -114,7 +114,7 @@ impl<P: Slots + Send> SwitchHandler for L2<P> {
         }
         match self.table.port_of(dst, now_s) {
             None => self.flood(switch, packet),
-            // Both hosts are behind this port and have heard each other already.
+            // Both hosts are behind this port, so the destination already has the packet.
             Some(port) if port == in_port => {}
             Some(port) if !self.full.has_space(switch.now()) => switch.forward(packet, port),
             Some(port) => switch.forward_with_rule(packet, Match::exact(packet), port, IDLE_5S),
@@ -135,9 +135,9 @@ impl<P> L2<P> {
     }
 }
 
-/// A host has moved. Entries towards its old port would live on for as long as they are used.
+/// Deletes the entries towards a host that has moved: they would live as long as they are used.
 #[cold]
 fn delete_entries_towards(switch: &mut Switch, host: MacAddr) {
-    // A match on an address alone can be expressed in every version.
+    // Every version can match on an address alone.
     let _ = switch.delete(Match::any().eth_dst(host));
 }

@@ -1,7 +1,7 @@
 //! The control programs that come with Urtica: learning switches, routing, a firewall, L3 forwarding and others.
 //!
-//! **Why it exists apart.** The programs use nothing that a program of your own could not use; each is one file, to read and
-//! to copy. `docs/apps.md` describes each of them and its limits.
+//! **Why a separate crate.** The programs use only public interfaces, like a program of your own; each is one file, to read
+//! and to copy. `docs/apps.md` describes each of them and its limits.
 //!
 //! [`add_all`] adds programs to a controller by name, with the services that they need, as `urtica run` does:
 //!

@@ -307,12 +307,15 @@ fn impossible_reservations_are_refused_with_a_message() {
         ),
         (
             error(1, 1, MBPS),
-            "the host 00:00:00:00:00:01 was named as both ends; expected two hosts",
+            "the host 00:00:00:00:00:01 is both source and destination; expected two hosts",
         ),
-        (error(1, 2, 0), "0 b/s were asked for; expected at least 1"),
+        (
+            error(1, 2, 0),
+            "the request is for 0 b/s; expected at least 1",
+        ),
         (
             error(1, 2, u64::MAX),
-            "18446744073709551615 b/s are not free on all links of any of the 1 paths that were tried",
+            "18446744073709551615 b/s are not free on any of 1 tried paths",
         ),
     ] {
         assert_eq!(error.to_string(), expected);
@@ -322,7 +325,7 @@ fn impossible_reservations_are_refused_with_a_message() {
     let missing = bandwidth.release(mac(2), mac(1)).unwrap_err();
     assert_eq!(
         missing.to_string(),
-        "nothing is reserved from 00:00:00:00:00:02 to 00:00:00:00:00:01"
+        "no bandwidth is reserved from 00:00:00:00:00:02 to 00:00:00:00:00:01"
     );
     assert_eq!(bandwidth.count(), 1);
     bandwidth.check().unwrap();
