@@ -258,7 +258,7 @@ impl Bandwidth {
     /// Reserves for all traffic from one host to another that has no demand of its own; the reverse direction is another
     /// reservation. It lasts until it is released, a link of its path goes down, or one of the hosts moves.
     ///
-    /// When this returns, the bandwidth is reserved and the path is being set up: [`Bandwidth::find`] returns when it is
+    /// When this returns, the bandwidth is reserved and the path is being set up: [`Bandwidth::find`] reports when it is
     /// complete. If a switch refuses it, the reservation is released.
     ///
     /// # Errors
@@ -428,7 +428,8 @@ impl Shared {
         }
     }
 
-    /// Refuses a flow with an unknown host for a while. Later programs handle this packet, which may make the host known.
+    /// Handles a flow with an unknown host. Leaves this packet to later programs, which may find the host, and drops the
+    /// following ones for a while, unless best effort is set.
     fn keep_out(&self, switch: &mut Switch, key: FlowKey, at: PortId, error: &BandwidthError) {
         urtica_log::info!(about: at, src = %key.eth_src, dst = %key.eth_dst, best_effort = self.config.best_effort, "a flow did not get bandwidth: {error}, and no gateway, as bandwidth is reserved within a subnet");
         if !self.config.best_effort {

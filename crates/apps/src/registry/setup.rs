@@ -184,7 +184,7 @@ impl Setup {
     fn check_forwarders(&self, about: &About) -> Result<(), String> {
         match self.find_forwarder_before() {
             Some(earlier) if about.forwards == Forwards::All => Err(format!(
-                "{earlier} forwards whatever comes, too, so that all would come twice; expected one of the two"
+                "{earlier} forwards all packets, too, so that each would arrive twice; expected one of the two"
             )),
             _ => Ok(()),
         }

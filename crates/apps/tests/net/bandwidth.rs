@@ -460,7 +460,9 @@ fn reports_missing_options() {
     );
     let mut no_path = options();
     no_path.bandwidth.bandwidth_paths = Some(0);
-    assert!(error(&["bandwidth"], &no_path).contains("expected --bandwidth-paths of at least 1"));
+    assert!(
+        error(&["bandwidth"], &no_path).contains("--bandwidth-paths is 0; expected at least 1")
+    );
 }
 
 #[test]
@@ -471,7 +473,7 @@ fn random_faults_overbook_no_links() {
         let config = BandwidthConfig {
             demands: vec!["3M udp".parse().unwrap(), "4M tcp".parse().unwrap()],
             default_capacity_bps: 10 * MBPS,
-            // Streams arrive whole, also those for which no bandwidth is left.
+            // Streams arrive completely, even those that get no bandwidth.
             best_effort: true,
             ..BandwidthConfig::default()
         };

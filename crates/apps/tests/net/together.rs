@@ -246,11 +246,11 @@ fn meaningless_settings_are_refused() {
     for (apps, expected) in [
         (
             &["discovery", "l2", "routing"][..],
-            "'routing' cannot run: l2 forwards whatever comes, too, so that all would come twice; expected one of the two",
+            "'routing' cannot run: l2 forwards all packets, too, so that each would arrive twice; expected one of the two",
         ),
         (
             &["l3", "neighbour-proxy", "routing"],
-            "'l3' cannot run: the neighbour-proxy would take what hosts ask its gateways; expected l3 without neighbour-proxy",
+            "'l3' cannot run: the neighbour-proxy would consume requests for its gateways; expected l3 without neighbour-proxy",
         ),
         (
             &["routing", "l3"],
