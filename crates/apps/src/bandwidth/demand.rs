@@ -210,7 +210,7 @@ mod tests {
             ("99999999T udp", rate),
             ("M udp", rate),
             ("1M udq", "'udq' is not a match field or keyword"),
-            ("1M tcp_dst=5004", "expected tcp or tcp6 beside it"),
+            ("1M tcp_dst=5004", "expected tcp or tcp6 with it"),
         ] {
             let error = text.parse::<Demand>().unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
