@@ -84,10 +84,7 @@ pub(crate) fn why_unusable(match_: &Match) -> Option<(String, &'static str)> {
             return Some(("has a field that is not OpenFlow's".to_owned(), FIELDS));
         };
         let expected = known.lacks(field)?;
-        Some((
-            format!("has the unusable field {}", field.name()),
-            expected,
-        ))
+        Some((format!("has the unusable field {}", field.name()), expected))
     })
 }
 
