@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_share_of_a_full_table_makes_space_for_others() {
+    fn largest_share_of_a_full_table_makes_space() {
         let (mut shares, admitted) = swept();
         let displaced = shares.find_displaced(SWITCH, port(2));
         assert_eq!(displaced.len(), LIMIT / 2);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_share_is_logged_once_per_interval() {
+    fn full_shares_are_logged_once_per_interval() {
         let (mut shares, now) = (Shares::new(LIMIT), Instant::now());
         let mut tells = |port_no, at| shares.is_worth_telling(port(port_no), at);
         assert!(tells(1, now) && tells(2, now));

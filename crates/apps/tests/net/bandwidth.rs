@@ -118,7 +118,7 @@ fn port(switch: u64, port_no: u32) -> PortId {
 }
 
 #[test]
-fn flows_take_the_path_that_has_room_and_no_more_than_fit_are_let_in() {
+fn flows_get_paths_with_free_bandwidth_until_none_is_left() {
     let (mut net, bandwidth) = net("ring,4", config());
     // One way round, the other way round, and none that is left.
     let flows = [(); 3].map(|()| {
@@ -243,7 +243,7 @@ fn best_effort_flows_need_no_reservation() {
 }
 
 #[test]
-fn a_reserved_flow_leaves_a_link_that_is_cut() {
+fn reserved_flows_leave_cut_links() {
     let (mut net, bandwidth) = net("ring,4", config());
     let flow = start(&mut net, "h1", "h3", Duration::from_secs(6));
     net.run_for(ms(1_000));
@@ -284,7 +284,7 @@ fn a_reservation_between_hosts_lasts_until_it_is_released() {
 }
 
 #[test]
-fn a_switch_that_leaves_takes_reservations_along() {
+fn lost_switches_release_their_reservations() {
     let (mut net, bandwidth) = net("linear,3", BandwidthConfig::default());
     bandwidth.reserve(mac(1), mac(3), MBPS).unwrap();
     bandwidth.reserve(mac(1), mac(2), MBPS).unwrap();
@@ -297,7 +297,7 @@ fn a_switch_that_leaves_takes_reservations_along() {
 }
 
 #[test]
-fn impossible_reservations_are_refused_with_a_message() {
+fn impossible_reservations_are_errors() {
     let (_net, bandwidth) = net("linear,2", BandwidthConfig::default());
     let error = |from, to, bps| bandwidth.reserve(mac(from), mac(to), bps).unwrap_err();
     for (error, expected) in [
@@ -356,7 +356,7 @@ fn datagram_between(from: u8, to: u8) -> Vec<u8> {
 }
 
 #[test]
-fn priority_tags_and_service_tags_ask_for_bandwidth_like_any() {
+fn tagged_packets_request_bandwidth() {
     for (tpid, vid) in [
         (ether_type::VLAN, 0),
         (ether_type::SERVICE_VLAN, 0),
@@ -385,7 +385,7 @@ fn priority_tags_and_service_tags_ask_for_bandwidth_like_any() {
 }
 
 #[test]
-fn flows_to_hosts_that_have_not_spoken_are_not_let_in() {
+fn flows_to_unknown_hosts_are_refused() {
     let (controller, bandwidth) = reserving(config());
     let mut net = net_of_plan(&plan("linear,2"), controller);
     let heard = PacketsTo::new(&net, "h2");
@@ -409,7 +409,7 @@ fn flows_to_hosts_that_have_not_spoken_are_not_let_in() {
 }
 
 #[test]
-fn a_reservation_for_a_host_that_moves_is_given_up() {
+fn moved_hosts_release_their_reservations() {
     let (mut net, bandwidth) = net("linear,3", config());
     bandwidth.reserve(mac(1), mac(3), MBPS).unwrap();
     start(&mut net, "h1", "h3", Duration::from_secs(1));

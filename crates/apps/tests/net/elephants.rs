@@ -110,7 +110,7 @@ pub fn throughput(net: &mut Net) -> u64 {
 }
 
 #[test]
-fn large_flows_get_more_when_they_are_spread() {
+fn spreading_large_flows_increases_their_rate() {
     let by_hash = throughput(&mut fat_tree(false).0);
     let (mut net, elephants) = fat_tree(true);
     let by_size = throughput(&mut net);
@@ -120,7 +120,7 @@ fn large_flows_get_more_when_they_are_spread() {
 }
 
 #[test]
-fn flows_that_are_small_again_go_where_they_were() {
+fn small_flows_return_to_their_paths() {
     let (mut net, elephants) = fat_tree(true);
     let flows = start_flows(&mut net, Duration::from_secs(6));
     net.run_for(Duration::from_secs(5));
@@ -136,7 +136,7 @@ fn flows_that_are_small_again_go_where_they_were() {
 }
 
 #[test]
-fn moved_flows_leave_links_that_are_cut_at_once() {
+fn moved_flows_leave_cut_links_immediately() {
     let config = ElephantsConfig {
         interval: Duration::from_secs(3),
         ..ElephantsConfig::default()

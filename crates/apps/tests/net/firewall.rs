@@ -213,7 +213,7 @@ fn packets_without_a_rule_are_denied() {
 }
 
 #[test]
-fn new_files_apply_at_once_and_invalid_ones_never() {
+fn valid_files_apply_and_invalid_ones_do_not() {
     let (_folder, file, options) = rules("default allow");
     let mut net = net_with("ring,3", GUARDED, &options);
     assert!(net.ping_all().unwrap().is_complete());
@@ -236,7 +236,7 @@ fn new_files_apply_at_once_and_invalid_ones_never() {
 }
 
 #[test]
-fn a_switch_that_was_restarted_is_guarded_again() {
+fn restarted_switches_get_the_rules_again() {
     let (_folder, _, options) = rules("deny icmp,nw_src=10.0.0.1\ndefault allow");
     let mut net = net_with("linear,2", GUARDED, &options);
     net.restart_switch(net.switch("s1").unwrap()).unwrap();
@@ -246,7 +246,7 @@ fn a_switch_that_was_restarted_is_guarded_again() {
 }
 
 #[test]
-fn openflow_1_0_is_guarded_by_the_controller() {
+fn openflow_1_0_packets_are_checked_by_the_controller() {
     let mut session = SessionConfig::default();
     session.versions = vec![Version::Of10];
     let rules = "deny icmp,nw_src=10.0.0.1\ndefault allow".parse().unwrap();

@@ -58,7 +58,7 @@ fn flood_budgets_are_separate_for_each_port() {
 }
 
 #[test]
-fn the_budget_is_an_option() {
+fn flood_limits_are_options() {
     for apps in FLOODING {
         let unlimited = limited(apps, FloodLimit::NONE);
         assert_eq!(flood(&mut net(apps, &unlimited), 1, SENT), SENT, "{apps:?}");
@@ -101,7 +101,7 @@ fn entries(net: &mut Net, switch: &str) -> usize {
 }
 
 #[test]
-fn made_up_senders_have_entries_within_the_share_of_their_port() {
+fn forged_senders_use_only_their_ports_share_of_entries() {
     let mut options = options();
     options.routing.routing_flows_per_port = Some(50);
     let mut net = net_with("linear,3", APPS, &options);
@@ -126,7 +126,7 @@ fn made_up_senders_have_entries_within_the_share_of_their_port() {
 }
 
 #[test]
-fn the_port_with_the_most_flows_over_a_full_switch_pays_first() {
+fn busiest_port_of_a_full_switch_loses_entries() {
     let mut net = net_with("linear,3", APPS, &options());
     net.announce_hosts();
     net.run_for(ms(500));

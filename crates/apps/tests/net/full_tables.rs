@@ -47,7 +47,7 @@ fn change(net: &mut Net, switch: SwitchId, work: impl FnOnce(&mut Switch)) {
 }
 
 #[test]
-fn full_tables_are_left_alone_and_packets_arrive() {
+fn full_tables_get_few_entries_and_packets_arrive() {
     for version in Version::ALL {
         for apps in ADDING {
             is_left_alone(apps, version);
@@ -88,7 +88,7 @@ fn is_left_alone(apps: &[&str], version: Version) {
 }
 
 #[test]
-fn flows_whose_first_entry_was_refused_end() {
+fn flows_with_a_refused_first_entry_end() {
     let discovery = Discovery::new(options().discovery);
     let hosts = Hosts::new(&discovery, HostsConfig::default());
     let routes = Routes::new(&discovery);

@@ -40,7 +40,7 @@ fn run(app: &str) -> Sent {
 }
 
 #[test]
-fn all_forms_send_the_same() {
+fn all_forms_send_equal_messages() {
     let lock_free = run("global");
     assert!(lock_free.0.borrow().len() > 100);
     for app in ["global-mutex", "global-stm"] {
@@ -49,7 +49,7 @@ fn all_forms_send_the_same() {
 }
 
 #[test]
-fn with_a_topology_loops_do_no_harm() {
+fn loops_are_harmless_with_a_topology() {
     for app in ["global", "global-mutex", "global-stm"] {
         let mut net = net_with("torus,3,3", &["discovery", app], &options());
         let report = net.ping_all().unwrap();
@@ -58,7 +58,7 @@ fn with_a_topology_loops_do_no_harm() {
 }
 
 #[test]
-fn a_learning_switch_with_discovery_survives_loops() {
+fn learning_switches_with_discovery_tolerate_loops() {
     let mut net = net_with("torus,3,3", &["discovery", "l2"], &options());
     net.announce_hosts();
     net.run_for(ms(500));

@@ -191,7 +191,7 @@ fn hosts_of_all_subnets_reach_each_other() {
 }
 
 #[test]
-fn packets_have_a_hop_less_and_switches_send_them_on() {
+fn switches_decrement_the_ttl_and_forward() {
     let (mut net, _) = routed("linear,3", Version::Of13);
     let heard = listen(&mut net, "h1");
     assert!(net.ping_all().unwrap().is_complete());
@@ -291,7 +291,7 @@ impl Watcher for Requests {
 }
 
 #[test]
-fn directed_broadcasts_are_neither_resolved_nor_answered() {
+fn directed_broadcasts_are_dropped() {
     let (mut net, _) = routed("linear,3", Version::Of13);
     assert!(net.ping_all().unwrap().is_complete());
     let heard = listen(&mut net, "h1");
@@ -336,7 +336,7 @@ impl Watcher for SentTo {
 
 /// As when a standby router behind the same port takes over an address.
 #[test]
-fn traffic_follows_an_address_to_another_host_behind_the_same_port() {
+fn traffic_follows_an_address_to_another_mac_at_the_same_port() {
     let (mut net, _) = routed("linear,3", Version::Of13);
     assert!(net.ping_all().unwrap().is_complete());
     let sent_to: Rc<RefCell<BTreeMap<_, _>>> = Rc::default();
@@ -359,7 +359,7 @@ fn traffic_follows_an_address_to_another_host_behind_the_same_port() {
 }
 
 #[test]
-fn a_sweep_of_absent_addresses_leaves_others_their_resolutions() {
+fn sweeps_of_absent_addresses_do_not_stop_other_resolutions() {
     let (mut net, _) = routed("linear,3", Version::Of13);
     let heard = listen(&mut net, "h2");
     let requests = Rc::default();
@@ -388,7 +388,7 @@ fn a_sweep_of_absent_addresses_leaves_others_their_resolutions() {
 }
 
 #[test]
-fn an_address_that_did_not_answer_is_not_requested_for_a_while() {
+fn unanswered_addresses_are_not_requested_for_a_while() {
     let (mut net, _) = routed("linear,3", Version::Of13);
     assert!(net.ping_all().unwrap().is_complete());
     let heard = listen(&mut net, "h1");
@@ -409,7 +409,7 @@ fn an_address_that_did_not_answer_is_not_requested_for_a_while() {
 }
 
 #[test]
-fn packets_that_were_cut_short_are_dropped() {
+fn truncated_packets_are_dropped() {
     let (mut net, _) = routed("linear,3", Version::Of13);
     assert!(net.ping_all().unwrap().is_complete());
     let sent_to: Rc<RefCell<BTreeMap<_, _>>> = Rc::default();
@@ -429,7 +429,7 @@ fn packets_that_were_cut_short_are_dropped() {
 }
 
 #[test]
-fn packets_wait_for_a_host_that_was_silent_so_far() {
+fn packets_wait_for_silent_hosts() {
     let (mut net, _) = routed("linear,3", Version::Of13);
     let heard = listen(&mut net, "h1");
     // Nobody has said anything yet, and host 3 is asked for.
@@ -593,7 +593,7 @@ fn the_kernel_gets_no_hosts_of_other_switches() {
 }
 
 #[test]
-fn errors_come_no_faster_than_allowed() {
+fn icmp_errors_are_rate_limited() {
     let (mut net, _) = routed("linear,3", Version::Of13);
     assert!(net.ping_all().unwrap().is_complete());
     let heard = listen(&mut net, "h1");

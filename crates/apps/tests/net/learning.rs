@@ -80,7 +80,7 @@ fn each(spec: &str, from: &str, to: &str, befall: impl Fn(&mut Pinged)) {
 }
 
 #[test]
-fn packets_take_other_links_when_theirs_go_and_these_when_they_come_back() {
+fn packets_follow_lost_and_restored_links() {
     each("ring,4", "h3", "h1", |pinged| {
         for (a, b) in [("s1", "s2"), ("s1", "s4"), ("s2", "s3"), ("s3", "s4")] {
             let link = pinged.net.link(a, b).unwrap();
@@ -93,7 +93,7 @@ fn packets_take_other_links_when_theirs_go_and_these_when_they_come_back() {
 }
 
 #[test]
-fn a_silently_moved_host_is_found() {
+fn silently_moved_hosts_are_found() {
     each("ring,4", "h3", "h1", |pinged| {
         for to in ["s2", "s3", "s4", "s1"] {
             let (h1, to_id) = (
@@ -107,7 +107,7 @@ fn a_silently_moved_host_is_found() {
 }
 
 #[test]
-fn entries_of_an_earlier_controller_do_not_hide_where_a_host_has_moved() {
+fn entries_of_an_earlier_controller_hide_no_moves() {
     each("ring,4", "h3", "h1", |pinged| {
         let net = &mut pinged.net;
         net.stop_controller();
@@ -122,7 +122,7 @@ fn entries_of_an_earlier_controller_do_not_hide_where_a_host_has_moved() {
 }
 
 #[test]
-fn an_unreported_move_is_found() {
+fn moves_without_port_status_are_found() {
     each("ring,4", "h3", "h1", |pinged| {
         let net = &mut pinged.net;
         let [s1, s2] = ["s1", "s2"].map(|name| net.switch(name).unwrap());
@@ -135,7 +135,7 @@ fn an_unreported_move_is_found() {
 }
 
 #[test]
-fn a_move_is_found_where_switches_refuse_to_delete_entries_for_a_while() {
+fn moves_are_found_after_refused_deletions() {
     each("ring,4", "h3", "h1", |pinged| {
         let net = &mut pinged.net;
         refuse_flow_mods(net, true);
@@ -149,7 +149,7 @@ fn a_move_is_found_where_switches_refuse_to_delete_entries_for_a_while() {
 
 /// A link that carries nothing for a while, and of which no port tells, looks like two hosts' ports.
 #[test]
-fn packets_do_not_go_round_over_a_link_that_carries_again_what_it_lost() {
+fn restored_silent_links_cause_no_loops() {
     for app in ["l2", "global"] {
         let mut net = net_speaking(&Version::ALL, "ring,3", controller(&["discovery", app]));
         let [s1, s2, s3] = ["s1", "s2", "s3"].map(|name| net.switch(name).unwrap());
@@ -173,7 +173,7 @@ fn packets_do_not_go_round_over_a_link_that_carries_again_what_it_lost() {
 
 /// Copies of a packet to an unknown host are on their way when that host is heard.
 #[test]
-fn a_flooded_packet_comes_once_though_its_host_is_heard_meanwhile() {
+fn flooded_packets_arrive_once_while_their_host_is_learnt() {
     for app in ["l2"].into_iter().chain(GLOBALS) {
         let mut net = net_speaking(&Version::ALL, "ring,3", controller(&["discovery", app]));
         let h2 = net.host("h2").unwrap();
@@ -190,7 +190,7 @@ fn a_flooded_packet_comes_once_though_its_host_is_heard_meanwhile() {
 }
 
 #[test]
-fn a_receiver_that_was_silent_for_long_and_moves_goes_on_receiving() {
+fn long_silent_receivers_still_receive_after_a_move() {
     let mut net = net_speaking(&Version::ALL, "single,3", controller(&["l2"]));
     let [h1, h2, h3] = ["h1", "h2", "h3"].map(|name| net.host(name).unwrap());
     assert!(net.ping_all().unwrap().is_complete());
@@ -213,7 +213,7 @@ fn a_receiver_that_was_silent_for_long_and_moves_goes_on_receiving() {
 }
 
 #[test]
-fn made_up_senders_fill_only_their_port_and_only_for_a_while() {
+fn forged_senders_fill_only_their_port_for_a_while() {
     let discovery = Discovery::new(options().discovery);
     let learning = EdgeLearning::<LockFree>::along_tree(&discovery);
     let controller = Controller::new()

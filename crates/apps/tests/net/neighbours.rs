@@ -128,7 +128,7 @@ fn sent_to_the_first(net: &mut Net, frames: impl IntoIterator<Item = Vec<u8>>) -
 
 /// The third host claims the second's addresses, along the entries of a flow that it has to the first.
 #[test]
-fn a_forged_message_to_one_host_does_not_reach_it() {
+fn forged_unicast_messages_do_not_arrive() {
     let arp = arp_frame(3, 1, Arp::request(mac(1), ip(1), ip(2)).reply(mac(3)));
     let tagged_arp = tagged(ether_type::VLAN, 0, arp.clone());
     let nd = advertisement(3, 1, ip6(2), 3);
@@ -149,7 +149,7 @@ fn a_forged_message_to_one_host_does_not_reach_it() {
 }
 
 #[test]
-fn forged_replies_to_one_host_take_none_of_anothers_packets() {
+fn forged_replies_divert_no_packets() {
     for version in Version::ALL {
         let mut net = line_speaking(&[version]);
         let [h1, h2, h3] = hosts(&net);
@@ -166,7 +166,7 @@ fn forged_replies_to_one_host_take_none_of_anothers_packets() {
 }
 
 #[test]
-fn a_true_message_to_one_host_reaches_it() {
+fn genuine_unicast_messages_arrive() {
     let mut net = line_speaking(&[Version::Of13]);
     let about_itself = arp_frame(3, 1, Arp::request(mac(1), ip(1), ip(3)).reply(mac(3)));
     let nd = advertisement(3, 1, ip6(3), 3);

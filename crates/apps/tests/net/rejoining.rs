@@ -134,7 +134,7 @@ fn cut_off(net: &mut Net, switches: &[&str]) {
 const VERSIONS: [Version; 2] = [Version::Of10, Version::Of13];
 
 #[test]
-fn nothing_is_lost_while_the_way_to_the_controller_is_cut() {
+fn no_packet_is_lost_without_control_connections() {
     for version in VERSIONS {
         for (spec, switches) in [
             ("linear,3", &["s2"][..]),
@@ -154,7 +154,7 @@ fn nothing_is_lost_while_the_way_to_the_controller_is_cut() {
 }
 
 #[test]
-fn correct_switches_receive_nothing() {
+fn correct_switches_receive_no_flow_mods() {
     let mut bench = Bench::new("linear,3", Version::Of13);
     bench.flow_mods.0.take();
     assert_eq!(
@@ -184,7 +184,7 @@ fn reports_changed_and_missing_entries_of_a_returning_switch() {
 
 /// The second switch is cut off; the third host, behind it, is unplugged meanwhile.
 #[test]
-fn entries_of_flows_that_ended_while_a_switch_was_away_go_when_it_comes_back() {
+fn returning_switches_lose_entries_of_ended_flows() {
     for version in VERSIONS {
         let mut bench = Bench::new("linear,3", version);
         let before = bench.entries();
@@ -203,7 +203,7 @@ fn entries_of_flows_that_ended_while_a_switch_was_away_go_when_it_comes_back() {
 }
 
 #[test]
-fn switches_that_refuse_entries_for_a_while_have_the_right_ones_afterwards() {
+fn entries_are_repaired_after_refusals() {
     for version in VERSIONS {
         let mut bench = Bench::new("ring,5", version);
         let net = &mut bench.net;
@@ -224,7 +224,7 @@ fn switches_that_refuse_entries_for_a_while_have_the_right_ones_afterwards() {
 
 /// With its connection alone: its links are as before, and nobody but the controller can tell.
 #[test]
-fn flows_over_a_switch_that_does_not_come_back_end() {
+fn flows_over_a_lost_switch_end() {
     let mut bench = Bench::new("linear,3", Version::Of13);
     let s2 = bench.net.switch("s2").unwrap();
     bench.net.break_connection(s2).unwrap();
@@ -267,7 +267,7 @@ fn new_controllers_learn_hosts_from_flows_without_loss() {
 
 /// Its port keeps its link, and it has announced itself when nobody heard it: it is found by what it sends to whom it talks with.
 #[test]
-fn a_host_that_moved_unseen_while_the_controller_was_away_is_found_by_what_it_sends() {
+fn hosts_that_moved_unseen_are_found_by_their_packets() {
     for version in VERSIONS {
         let mut bench = Bench::new("ring,3", version);
         let net = &mut bench.net;
@@ -293,7 +293,7 @@ fn a_host_that_moved_unseen_while_the_controller_was_away_is_found_by_what_it_se
 
 /// Its switch has been away, so that nobody has heard it since; the way to its new port is one that entries let its packets take.
 #[test]
-fn a_host_that_is_unplugged_after_its_switch_was_away_is_found_where_it_is_plugged_in() {
+fn unplugged_hosts_of_a_returned_switch_are_found_at_their_new_port() {
     for version in VERSIONS {
         let mut bench = Bench::new("linear,3", version);
         let net = &mut bench.net;
@@ -311,7 +311,7 @@ fn a_host_that_is_unplugged_after_its_switch_was_away_is_found_where_it_is_plugg
 
 /// All hosts are heard as soon as their switches are back.
 #[test]
-fn nothing_is_lost_and_nothing_changes_while_the_controller_is_restarted() {
+fn controller_restarts_lose_no_packets_and_change_no_entries() {
     for version in VERSIONS {
         for spec in ["linear,3", "ring,5"] {
             let mut bench = Bench::new(spec, version);
@@ -356,7 +356,7 @@ fn unused_entries_of_an_earlier_run_are_deleted() {
 
 /// What an earlier run has left leads to where the host was, for as long as somebody sends there.
 #[test]
-fn a_host_that_moved_while_the_controller_was_away_is_found() {
+fn hosts_that_moved_without_a_controller_are_found() {
     for version in VERSIONS {
         let mut bench = Bench::new("linear,4", version);
         let net = &mut bench.net;

@@ -92,7 +92,7 @@ fn enabled_firewalls_pass_only_allowed_packets() {
 }
 
 #[test]
-fn rules_and_status_are_there_again_after_a_reconnection() {
+fn rules_and_status_survive_a_reconnection() {
     for version in Version::ALL {
         let (mut net, firewall) = guarded("single,3", version);
         answer(&mut net, firewall.enable(S1, true)).unwrap();
@@ -127,7 +127,7 @@ impl Watcher for Tagged {
 }
 
 #[test]
-fn rules_of_a_vlan_are_about_its_packets_alone() {
+fn vlan_rules_apply_only_to_their_vlan() {
     let (mut net, firewall) = guarded("single,3", Version::Of13);
     answer(&mut net, firewall.enable(S1, true)).unwrap();
     let ipv4_in = |vlan_id| Match::any().vlan_vid(vlan_id).eth_type(ether_type::IPV4);

@@ -136,7 +136,7 @@ impl Bench {
 }
 
 #[test]
-fn packets_go_from_subnet_to_subnet() {
+fn forwards_packets_between_subnets() {
     for version in Version::ALL {
         let mut bench = Bench::new(version);
         let (near, far) = (bench.port_mac(2), MacAddr::from_u64(2));
@@ -174,7 +174,7 @@ fn packets_go_from_subnet_to_subnet() {
 }
 
 #[test]
-fn routes_lead_to_their_gateways() {
+fn packets_follow_routes_to_their_gateways() {
     for version in Version::ALL {
         let mut bench = Bench::new(version);
         let far_away = Ipv4Addr::new(192, 168, 1, 1);
@@ -198,7 +198,7 @@ fn routes_lead_to_their_gateways() {
 }
 
 #[test]
-fn a_router_answers_for_itself() {
+fn routers_answer_for_their_own_addresses() {
     let mut bench = Bench::new(Version::Of13);
     let ping = Icmpv4 {
         icmp_type: icmpv4::ECHO_REQUEST,
@@ -244,7 +244,7 @@ fn a_router_answers_for_itself() {
 }
 
 #[test]
-fn addresses_and_routes_are_there_again_after_a_reconnection() {
+fn addresses_and_routes_survive_a_reconnection() {
     let mut bench = Bench::new(Version::Of13);
     let datagram = bench.datagram(host(2), 64);
     assert_eq!(bench.heard("h2", datagram.clone(), ms(500)).len(), 1);
@@ -264,7 +264,7 @@ fn addresses_and_routes_are_there_again_after_a_reconnection() {
 }
 
 #[test]
-fn a_router_of_a_vlan_is_about_its_packets_alone() {
+fn vlan_routers_handle_only_their_vlan() {
     let mut bench = Bench::with_vlan(Version::Of13, 2);
     // Hosts do not speak for themselves there: one is heard asking.
     let mut request = Vec::new();

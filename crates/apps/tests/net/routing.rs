@@ -56,7 +56,7 @@ fn send(
 }
 
 #[test]
-fn all_pairs_reach_each_other_whatever_the_spec() {
+fn all_pairs_reach_each_other_in_all_topologies() {
     for spec in ["linear,4", "ring,6", "torus,3,3", "fattree,4"] {
         let mut net = net_with(spec, APPS, &options());
         let report = net.ping_all().unwrap();
@@ -75,7 +75,7 @@ fn without_the_neighbour_proxy_floods_reach_each_host_once() {
 }
 
 #[test]
-fn a_flow_leaves_a_link_that_is_cut_and_comes_back() {
+fn flows_leave_cut_links_and_return() {
     let mut net = net_with("ring,5", APPS, &options());
     let link = net.link("s1", "s2").unwrap();
     let report = send(&mut net, "h1", "h3", 1_000, |net| net.cut(link).unwrap());
@@ -93,7 +93,7 @@ fn a_flow_leaves_a_link_that_is_cut_and_comes_back() {
 }
 
 #[test]
-fn flows_of_hosts_that_are_gone_are_gone() {
+fn flows_end_with_their_hosts() {
     let (mut net, routing) = routed("ring,4");
     assert!(net.ping_all().unwrap().is_complete());
     assert_eq!(routing.flows(), 4 * 3);
@@ -120,7 +120,7 @@ fn separated_networks_join_again() {
 }
 
 #[test]
-fn a_switch_that_was_restarted_gets_its_entries_back() {
+fn restarted_switches_get_their_entries_again() {
     let (mut net, routing) = routed("linear,3");
     assert!(net.ping_all().unwrap().is_complete());
     let s2 = net.switch("s2").unwrap();
@@ -135,7 +135,7 @@ fn a_switch_that_was_restarted_gets_its_entries_back() {
 }
 
 #[test]
-fn a_controller_that_was_restarted_leaves_no_old_entries() {
+fn restarted_controllers_leave_no_old_entries() {
     let mut net = net_with("ring,4", APPS, &options());
     let s1 = net.switch("s1").unwrap();
     let entries = |net: &mut Net| net.switch_mut(s1).unwrap().unwrap().entry_count();
@@ -151,7 +151,7 @@ fn a_controller_that_was_restarted_leaves_no_old_entries() {
 }
 
 #[test]
-fn flows_that_are_not_used_are_forgotten() {
+fn unused_flows_are_forgotten() {
     let (mut net, routing) = routed("ring,4");
     let s1 = net.switch("s1").unwrap();
     let entries = |net: &mut Net| net.switch_mut(s1).unwrap().unwrap().entry_count();
@@ -177,7 +177,7 @@ fn flows_spread_over_equal_paths() {
 }
 
 #[test]
-fn openflow_1_0_suffices() {
+fn routes_with_openflow_1_0() {
     let mut session = SessionConfig::default();
     session.versions = vec![Version::Of10];
     let controller = Controller::new().session(session);
@@ -192,7 +192,7 @@ fn openflow_1_0_suffices() {
 /// A host moves while it sends, and while others send to it and it is silent: flows follow, nobody gets a packet twice, and when
 /// they end no switch has anything left of them.
 #[test]
-fn flows_follow_a_host_that_moves() {
+fn flows_follow_moving_hosts() {
     let (mut net, routing) = routed("ring,5");
     let fresh = entries(&mut net);
     assert!(net.ping_all().unwrap().is_complete());
@@ -219,7 +219,7 @@ fn flows_follow_a_host_that_moves() {
 
 /// Its port keeps its link, as behind a switch that nobody manages: it falls silent there, and is heard elsewhere.
 #[test]
-fn flows_follow_a_host_whose_port_does_not_go_down() {
+fn flows_follow_hosts_whose_port_stays_up() {
     let (mut net, routing) = routed("linear,3");
     assert!(net.ping_all().unwrap().is_complete());
     let h3 = net.host("h3").unwrap();
@@ -239,7 +239,7 @@ fn flows_follow_a_host_whose_port_does_not_go_down() {
 }
 
 #[test]
-fn a_flow_leaves_no_entries_where_its_host_was() {
+fn moved_hosts_leave_no_entries_behind() {
     let (mut net, routing) = routed("linear,4");
     let fresh = entries(&mut net);
     let (h1, h2) = (net.host("h1").unwrap(), net.host("h2").unwrap());
@@ -267,7 +267,7 @@ fn a_flow_leaves_no_entries_where_its_host_was() {
 
 /// Its first switch has an entry that leads to where it was, and takes no other meanwhile.
 #[test]
-fn packets_finally_reach_a_host_that_moved_behind_a_slow_switch() {
+fn packets_reach_hosts_that_moved_behind_a_slow_switch() {
     let (mut net, _routing) = routed("linear,3");
     let [h1, h3] = ["h1", "h3"].map(|name| net.host(name).unwrap());
     assert_eq!(net.ping(h1, h3).unwrap().received, 1);

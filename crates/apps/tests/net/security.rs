@@ -198,7 +198,7 @@ fn offends(offence: Offence, frames: impl IntoIterator<Item = Vec<u8>>) {
 }
 
 #[test]
-fn a_port_scan_is_dropped_and_let_in_again() {
+fn port_scans_are_blocked_for_a_while() {
     offends(
         Offence::PortScan,
         (1..=120).map(|port| syn((1, 4_000), (3, port))),
@@ -206,7 +206,7 @@ fn a_port_scan_is_dropped_and_let_in_again() {
 }
 
 #[test]
-fn a_fragment_does_not_hide_a_scan() {
+fn fragments_do_not_hide_scans() {
     let mut fragment = syn((1, 4_000), (3, 80));
     // The second eight bytes of something.
     fragment[14 + 6..14 + 8].copy_from_slice(&[0x20, 1]);
@@ -242,13 +242,13 @@ fn slow_switches_are_updated_later() {
 }
 
 #[test]
-fn sweeps_are_dropped() {
+fn sweeps_are_blocked() {
     offends(Offence::Sweep, (10..150).map(|dst| who_has(1, dst)));
     offends(Offence::Sweep, (10..150).map(|dst| echo_request(1, dst)));
 }
 
 #[test]
-fn a_flood_of_syns_is_dropped() {
+fn syn_floods_are_blocked() {
     offends(
         Offence::Flood,
         (0..1_100).map(|port| syn((1, 1_000 + port), (3, 80))),
@@ -256,7 +256,7 @@ fn a_flood_of_syns_is_dropped() {
 }
 
 #[test]
-fn a_port_with_made_up_senders_is_dropped_whole() {
+fn ports_with_forged_senders_are_blocked() {
     let (mut net, security) = watched("linear,3", SecurityConfig::default());
     assert!(net.ping_all().unwrap().is_complete());
     // By now, all switches would have connected.
@@ -301,7 +301,7 @@ fn keep_away(net: &mut Net, switch: &str, time: Duration) {
 }
 
 #[test]
-fn hosts_behind_a_switch_that_comes_back_later_are_no_offence() {
+fn hosts_behind_a_late_switch_are_not_blocked() {
     let (mut net, _) = watched("linear,2", SecurityConfig::default());
     assert!(net.ping_all().unwrap().is_complete());
     net.stop_controller();
@@ -318,7 +318,7 @@ fn hosts_behind_a_switch_that_comes_back_later_are_no_offence() {
 }
 
 #[test]
-fn a_port_that_turns_out_to_lead_to_a_switch_is_let_in_at_once() {
+fn ports_that_become_link_ports_are_unblocked() {
     let (mut net, _) = watched("linear,2", SecurityConfig::default());
     net.stop_controller();
     let (controller, security) = watching(SessionConfig::default(), SecurityConfig::default());
@@ -334,7 +334,7 @@ fn a_port_that_turns_out_to_lead_to_a_switch_is_let_in_at_once() {
 }
 
 #[test]
-fn hosts_behind_a_switch_that_has_lost_its_controller_are_no_offence() {
+fn hosts_behind_a_switch_without_controller_are_not_blocked() {
     let (mut net, security) = watched("linear,2", SecurityConfig::default());
     net.run_for(Duration::from_secs(20));
     keep_away(&mut net, "s1", Duration::from_secs(20));
@@ -355,7 +355,7 @@ fn hosts_behind_a_switch_that_has_lost_its_controller_are_no_offence() {
 }
 
 #[test]
-fn sweeps_are_seen_by_name_whatever_the_order() {
+fn sweeps_are_detected_in_any_order_of_programs() {
     for apps in [&["routing", "security"], &["security", "routing"]] {
         for question in [who_has, solicits] {
             let mut net = net_with("linear,3", apps, &options());
@@ -369,7 +369,7 @@ fn sweeps_are_seen_by_name_whatever_the_order() {
 }
 
 #[test]
-fn ordinary_host_traffic_is_no_offence() {
+fn ordinary_traffic_is_not_blocked() {
     let (mut net, security) = watched("fattree,4", SecurityConfig::default());
     for _ in 0..2 {
         let report = net.ping_all().unwrap();
@@ -391,7 +391,7 @@ fn ordinary_host_traffic_is_no_offence() {
 }
 
 #[test]
-fn answering_many_hosts_is_no_offence() {
+fn servers_of_many_hosts_are_not_blocked() {
     let (mut net, security) = watched("linear,3", SecurityConfig::default());
     for round in 0..4_u16 {
         for client in [1, 2] {
@@ -428,7 +428,7 @@ fn allowed_hosts_may_scan() {
 }
 
 #[test]
-fn limits_without_end_drop_nobody() {
+fn unbounded_limits_block_no_hosts() {
     let config = SecurityConfig {
         max_ports: usize::MAX,
         max_destinations: usize::MAX,
@@ -448,7 +448,7 @@ fn limits_without_end_drop_nobody() {
 }
 
 #[test]
-fn slow_scans_are_not_counted_as_fast_ones() {
+fn slow_scans_are_not_blocked() {
     let (mut net, security) = watched("linear,2", SecurityConfig::default());
     for port in 0..20 {
         inject(
@@ -463,7 +463,7 @@ fn slow_scans_are_not_counted_as_fast_ones() {
 }
 
 #[test]
-fn a_switch_that_was_restarted_drops_again() {
+fn restarted_switches_get_their_blocks_again() {
     let (mut net, security) = watched("linear,3", SecurityConfig::default());
     assert!(net.ping_all().unwrap().is_complete());
     inject(
@@ -480,7 +480,7 @@ fn a_switch_that_was_restarted_drops_again() {
 }
 
 #[test]
-fn openflow_1_0_is_watched_by_the_controller() {
+fn openflow_1_0_packets_are_inspected_by_the_controller() {
     let mut session = SessionConfig::default();
     session.versions = vec![Version::Of10];
     let (mut net, security) = watched_with(session, "linear,3", SecurityConfig::default());
@@ -501,7 +501,7 @@ fn openflow_1_0_is_watched_by_the_controller() {
 }
 
 #[test]
-fn runs_by_name_but_not_with_the_firewall() {
+fn runs_by_name_and_refuses_the_firewall() {
     let apps = &["discovery", "hosts", "routing", "security"];
     let mut net = net_with("ring,4", apps, &options());
     assert!(net.ping_all().unwrap().is_complete());
@@ -522,7 +522,7 @@ fn runs_by_name_but_not_with_the_firewall() {
 }
 
 #[test]
-fn random_faults_drop_no_hosts() {
+fn random_faults_block_no_hosts() {
     let programs = || {
         let (controller, security) = watching(SessionConfig::default(), SecurityConfig::default());
         let check = move |_: &Net| match dropped(&security).first() {
@@ -594,7 +594,7 @@ fn is_provoked(
 }
 
 #[test]
-fn a_host_is_not_dropped_for_what_packets_to_it_provoke() {
+fn provoked_packets_do_not_count() {
     let ping = icmp(icmpv4::ECHO_REQUEST, 0);
     let echo = |number| from_made_up(number, ip_proto::ICMPV4, &ping, 3);
     let asks = |number| who_has(3, 1_000 + number);
@@ -636,7 +636,7 @@ fn a_host_is_not_dropped_for_what_packets_to_it_provoke() {
 }
 
 #[test]
-fn a_sender_does_not_excuse_a_sweep_at_its_own_port() {
+fn senders_cannot_excuse_sweeps_at_their_own_port() {
     let (mut net, security) = watched("linear,3", SecurityConfig::default());
     assert!(net.ping_all().unwrap().is_complete());
     let ping = icmp(icmpv4::ECHO_REQUEST, 0);
@@ -658,7 +658,7 @@ fn a_sender_does_not_excuse_a_sweep_at_its_own_port() {
 }
 
 #[test]
-fn many_servers_on_one_port_are_no_port_scan() {
+fn many_servers_on_one_tcp_port_are_no_port_scan() {
     let (mut net, security) = watched("linear,3", SecurityConfig::default());
     assert!(net.ping_all().unwrap().is_complete());
     let connects = (0..115).map(|server| syn((1, 4_000), (1_000 + server, 443)));
@@ -668,7 +668,7 @@ fn many_servers_on_one_port_are_no_port_scan() {
 }
 
 #[test]
-fn floods_are_seen_whatever_their_packets_differ_in() {
+fn floods_are_detected_by_any_differing_field() {
     offends(
         Offence::Flood,
         (0..1_100).map(|number| frame(1, 0x0200_0000_1000 + number, 0x88b5, &[])),

@@ -129,7 +129,7 @@ fn hosts_of_all_subnets_reach_each_other_after_random_faults() {
 
 /// The gateway is no host, so nothing can be reserved for the flow.
 #[test]
-fn flows_across_subnets_get_no_bandwidth_but_best_effort() {
+fn flows_across_subnets_get_only_best_effort() {
     let (_folder, mut options) = options_of_all(CONFIG);
     let mut received = |best_effort: bool| {
         options.bandwidth.bandwidth_best_effort = best_effort;
@@ -150,7 +150,7 @@ fn flows_across_subnets_get_no_bandwidth_but_best_effort() {
 
 /// With one host in each subnet: of two, one would hear what the other asks, and hosts of these networks believe what they hear.
 #[test]
-fn packets_between_subnets_have_a_hop_less() {
+fn packets_between_subnets_have_a_decremented_ttl() {
     let (_folder, options) = options_of_all(CONFIG);
     for apps in [WATCHED, GUARDED, RESERVED, GLOBAL] {
         let mut net = net_of_plan(&in_subnets("ring,3"), controller(apps, &options));
@@ -167,7 +167,7 @@ fn packets_between_subnets_have_a_hop_less() {
 }
 
 #[test]
-fn only_scanners_are_dropped() {
+fn only_scanners_are_blocked() {
     let (_folder, options) = options_of_all(CONFIG);
     for apps in [WATCHED, RESERVED, GLOBAL] {
         let mut net = ring(apps, &options);

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_is_new_once_in_a_while() {
+    fn repeated_frames_are_new_after_a_while() {
         let mut flooded = Flooded::default();
         let start = Instant::now();
         assert!(flooded.is_new(b"one", start));

@@ -215,7 +215,7 @@ mod tests {
     use urtica_wire::packet::Headers;
 
     #[test]
-    fn a_vlan_is_read_as_programs_read_it() {
+    fn reads_the_vlan_of_the_outermost_tag() {
         let tag = |tpid: u16, vid: u16| [tpid.to_be_bytes(), vid.to_be_bytes()].concat();
         let (vlan, service) = (ether_type::VLAN, ether_type::SERVICE_VLAN);
         for (tags, expected) in [

@@ -70,7 +70,7 @@ fn each_call_handles_a_portion_of_many_ports() {
 }
 
 #[test]
-fn what_a_switch_reports_of_a_port_replaces_what_was_to_be_added() {
+fn port_reports_replace_pending_additions() {
     let mut world = World::new();
     world.join_with_many_ports(1);
     let id = DatapathId(1);
