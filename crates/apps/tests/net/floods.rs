@@ -1,4 +1,4 @@
-//! Packets to unknown hosts, by the thousands from one port: they reach others within a budget, and delay nobody else's.
+//! Thousands of packets to unknown hosts from one port: a budget limits them, and they delay no other packets.
 
 use crate::support::{APPS, PacketIns, frame, inject, ms, net_with, options};
 use std::time::Duration;
@@ -17,7 +17,7 @@ const FLOODING: [&[&str]; 5] = [
 /// The number of packets to unknown hosts in a second.
 const SENT: u64 = 6_000;
 
-/// The default burst, and what is added in a second.
+/// The default burst, and a second at the default rate.
 const ADMITTED: u64 = 2_000 + 1_000;
 
 /// Three hosts, which know each other.
@@ -87,7 +87,7 @@ fn mac(net: &Net, name: &str) -> u64 {
     net.host_addresses(host).unwrap().0.to_u64()
 }
 
-/// Packets from made-up senders at a switch's first port to a known host.
+/// Sends packets from forged senders at a switch's first port to a known host.
 fn from_made_up_senders(net: &mut Net, senders: u64, to: &str) {
     let dst = mac(net, to);
     let frames = (0..senders).map(|n| frame(0x0200_0099_0000 + n, dst, 0x88b5, b"made up"));

@@ -1,4 +1,4 @@
-//! The watch for scans and floods: who does them is dropped within a bound of time, and nobody else is.
+//! The detection of scans and floods: only their sources are blocked, within a bounded time.
 
 use crate::support::{frame, hold, inject, ms, net_with, net_with_controller, options};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -16,7 +16,7 @@ use urtica_wire::packet::{
 };
 use urtica_wire::{DatapathId, MacAddr, Message, PortNo, Version};
 
-/// The services, the watch, and routing behind it.
+/// Starts a network with the services, security, and routing.
 fn watched(spec: &str, config: SecurityConfig) -> (Net, Security) {
     watched_with(SessionConfig::default(), spec, config)
 }
@@ -66,8 +66,7 @@ fn packet(src: u32, dst: u32, proto: u8, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// A TCP segment from one host's port to another's. A sender's addresses have its number, but for its MAC address where
-/// `mac` says so.
+/// Builds a TCP segment from one host's port to another's. A sender's IP address has its number; `mac` is its MAC address.
 fn segment(
     mac: u64,
     (src, src_port): (u32, u16),
@@ -98,7 +97,7 @@ fn segment(
     )
 }
 
-/// A segment that asks for a connection: from and to which host's ports.
+/// Builds a segment that requests a connection, from and to these hosts and ports.
 pub fn syn(from: (u32, u16), to: (u32, u16)) -> Vec<u8> {
     segment(from.0.into(), from, to, tcp::flags::SYN)
 }
@@ -114,7 +113,7 @@ fn who_has(src: u32, dst: u32) -> Vec<u8> {
     )
 }
 
-/// The same over IPv6.
+/// Like [`who_has`], over IPv6.
 fn solicits(src: u32, dst: u32) -> Vec<u8> {
     let address = |host: u32| Ipv6Addr::from_bits(0xfd00_u128 << 112 | u128::from(host));
     let (sender, target) = (address(src), address(dst));
@@ -166,7 +165,7 @@ fn pings(net: &mut Net, from: &str, to: &str) -> bool {
     net.ping(from, to).unwrap().received == 1
 }
 
-/// Who is dropped: the switch and port, whose packets, and why.
+/// Returns the blocked sources: port, address and offence.
 fn dropped(security: &Security) -> Vec<(PortId, Option<MacAddr>, Offence)> {
     let dropped = security.dropped().into_iter();
     dropped
@@ -178,8 +177,7 @@ fn port(switch: u64, port_no: u32) -> PortId {
     PortId::new(DatapathId(switch), PortNo(port_no))
 }
 
-/// Has host 1 of a line do something to host 3, and sees that it, and it alone, is dropped for that within half a
-/// second.
+/// Makes host 1 of a line send frames to host 3, and checks that only host 1 is blocked, within half a second.
 fn offends(offence: Offence, frames: impl IntoIterator<Item = Vec<u8>>) {
     let (mut net, security) = watched("linear,3", SecurityConfig::default());
     assert!(net.ping_all().unwrap().is_complete());
@@ -191,10 +189,7 @@ fn offends(offence: Offence, frames: impl IntoIterator<Item = Vec<u8>>) {
     assert!(pings(&mut net, "h2", "h3"));
     net.run_for(Duration::from_secs(65));
     assert_eq!(dropped(&security), [], "{offence:?}");
-    assert!(
-        pings(&mut net, "h1", "h3"),
-        "{offence:?}: it is let in again"
-    );
+    assert!(pings(&mut net, "h1", "h3"), "{offence:?}: it is unblocked");
 }
 
 #[test]
@@ -208,7 +203,7 @@ fn port_scans_are_blocked_for_a_while() {
 #[test]
 fn fragments_do_not_hide_scans() {
     let mut fragment = syn((1, 4_000), (3, 80));
-    // The second eight bytes of something.
+    // A fragment of the second eight bytes of a packet.
     fragment[14 + 6..14 + 8].copy_from_slice(&[0x20, 1]);
     let (mut net, security) = watched("linear,3", SecurityConfig::default());
     assert!(net.ping_all().unwrap().is_complete());
@@ -291,7 +286,7 @@ fn from_many() -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
-/// Has a switch lose its connection to the controller again and again.
+/// Breaks a switch's connection to the controller repeatedly.
 fn keep_away(net: &mut Net, switch: &str, time: Duration) {
     let (switch, end) = (net.switch(switch).unwrap(), net.now() + time);
     while net.now() < end {
@@ -342,7 +337,7 @@ fn hosts_behind_a_switch_without_controller_are_not_blocked() {
     net.run_for(ms(1));
     keep_away(&mut net, "s1", Duration::from_secs(1));
     assert_eq!(dropped(&security), []);
-    // A port that has been down since is one like all others.
+    // A port that has been down since is like any other.
     let link = net.link("s1", "s2").unwrap();
     net.cut(link).unwrap();
     keep_away(&mut net, "s1", ms(100));
@@ -405,7 +400,7 @@ fn servers_of_many_hosts_are_not_blocked() {
             net.run_for(ms(250));
         }
     }
-    // Each client has begun 800 flows; the server has answered 1600.
+    // Each client has started 800 flows; the server has answered 1600.
     assert_eq!(dropped(&security), []);
     assert!(security.notes() > 1_600);
 }
@@ -535,7 +530,7 @@ fn random_faults_block_no_hosts() {
         }
     };
     let scenario = Scenario {
-        // Entries of routing go after a minute.
+        // Entries of routing expire after a minute.
         quiescent_after: Duration::from_secs(100),
         entries_when_quiescent: 14,
         versions: vec![Version::Of13],
@@ -544,7 +539,7 @@ fn random_faults_block_no_hosts() {
     hold(&scenario, 0..8);
 }
 
-/// A packet whose sender's address is made up: from host 1 to host 3.
+/// Builds a packet with a forged source address, from host 1 to host 3.
 fn from_made_up(number: u32, proto: u8, payload: &[u8], dst_mac: u64) -> Vec<u8> {
     let packet = packet(1_000 + number, 3, proto, payload);
     frame(1, dst_mac, ether_type::IPV4, &packet)
@@ -561,7 +556,7 @@ fn icmp(icmp_type: u8, icmp_code: u8) -> Vec<u8> {
     message
 }
 
-/// An ARP reply of host 3.
+/// Builds an ARP reply of host 3.
 fn is_at(dst: u32) -> Vec<u8> {
     let mut reply = Vec::new();
     let asked = Arp::request(MacAddr::from_u64(1), ipv4(dst), ipv4(3));
@@ -569,7 +564,7 @@ fn is_at(dst: u32) -> Vec<u8> {
     frame(3, 1, ether_type::ARP, &reply)
 }
 
-/// Sees that host 3 is not dropped for what host 1 provokes it to do, and that it is for doing so unprovoked.
+/// Checks that host 3 is not blocked for packets that host 1 provokes, but is blocked for unprovoked ones.
 fn is_provoked(
     what: &str,
     count: u32,
@@ -627,7 +622,7 @@ fn provoked_packets_do_not_count() {
     is_provoked("ARP replies", 200, asks_for_3, |number| {
         is_at(1_000 + number)
     });
-    // By way of host 3, which has not these addresses.
+    // Through host 3, which does not have these addresses.
     let through = |number| {
         let packet = packet(1, 1_000 + number, ip_proto::ICMPV4, &ping);
         frame(1, 3, ether_type::IPV4, &packet)
