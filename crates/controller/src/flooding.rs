@@ -146,13 +146,13 @@ mod tests {
     }
 
     #[test]
-    fn without_ports_nothing_is_sent() {
+    fn no_ports_need_no_messages() {
         let actions = [Action::output(PortNo::FLOOD)];
         assert_eq!(flooded(BufferId::NONE, &actions, 0), [vec![]]);
     }
 
     #[test]
-    fn thousands_of_ports_get_several_messages_each_once() {
+    fn thousands_of_ports_are_in_several_messages_once_each() {
         let flood = Action::output(PortNo::FLOOD);
         let actions = [
             Action::output(PortNo(7)),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffered_packet_is_not_divided() {
+    fn buffered_packets_use_one_message() {
         let flood = [Action::output(PortNo::FLOOD)];
         assert_eq!(flooded(BufferId(1), &flood, 2_500), [outputs(1..=2_500)]);
     }

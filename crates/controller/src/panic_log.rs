@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_panics_are_kept_in_order_and_each_is_an_event() {
+    fn recent_panics_are_kept_in_order_and_are_events() {
         let broadcast = Arc::new(Broadcast::new(NetworkEvent::Missed));
         let mut events = broadcast.subscribe();
         let log = PanicLog::new(broadcast);

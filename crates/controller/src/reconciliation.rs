@@ -590,7 +590,7 @@ mod tests {
     proptest! {
         /// With any initial entries, the switch finally has those that the new program adds, as if it had been empty.
         #[test]
-        fn the_new_program_has_what_it_says(
+        fn new_programs_end_up_with_their_entries(
             old in prop::collection::btree_map(0..6_u8, 1..3_u32, 0..6),
             words in words(),
         ) {

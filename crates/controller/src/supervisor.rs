@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transfer_makes_both_shards_equally_busy() {
+    fn transfers_balance_both_shards() {
         for loads in [[800, 200], [300, 0], [1000, 500]] {
             let transfer = Transfer::between(&ms(&loads)).expect("it is worth it");
             assert_eq!((transfer.from, transfer.to), (0, 1));
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn small_differences_are_left_alone() {
+    fn small_differences_cause_no_transfer() {
         for loads in [&[][..], &[900], &[0, 0], &[100, 0], &[900, 700]] {
             assert_eq!(Transfer::between(&ms(loads)), None, "{loads:?}");
         }

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_xid_tells_its_sender_also_after_the_counter_wraps() {
+    fn xids_identify_their_sender_after_the_counter_wraps() {
         let mut xids = Xids { last: u32::MAX - 2 };
         for _ in 0..3 {
             assert_eq!(

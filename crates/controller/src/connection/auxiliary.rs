@@ -171,7 +171,7 @@ mod tests {
     use super::host;
 
     #[test]
-    fn connections_of_one_host_are_known_by_its_address() {
+    fn connections_are_grouped_by_host_address() {
         assert_eq!(host("tcp:192.0.2.1:4711"), host("ssl:192.0.2.1:4712"));
         assert_eq!(host("tcp:[2001:db8::1]:4711"), "[2001:db8::1]");
         assert_ne!(host("tcp:192.0.2.1:4711"), host("tcp:192.0.2.2:4711"));
