@@ -1,4 +1,4 @@
-//! Which certificates may use which datapath ids, so that no switch can pose as another.
+//! The datapath ids that each certificate may use, so that no switch can pose as another.
 //!
 //! The file has a line per certificate: the datapath ids, separated by commas, then the certificate's name. Lines that begin
 //! with `#` are comments.
@@ -61,7 +61,7 @@ impl DatapathIds {
         Some(read.map(|rules| *self.rules.lock() = rules))
     }
 
-    /// Whether a peer with this certificate, or without one, may use a datapath id; the error is a sentence.
+    /// Checks that a peer with this certificate, or without one, may use a datapath id. The error is a message.
     pub fn admit(
         &self,
         datapath_id: DatapathId,

@@ -122,7 +122,7 @@ impl Noted {
     }
 }
 
-/// There is no space to note another entry.
+/// The error of a record without space for another entry.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
@@ -148,7 +148,7 @@ fn match_of(frame: &[u8]) -> Option<Match<'_>> {
     }
 }
 
-/// Whether every packet that `narrow` matches, `wide` does too (1.0 section 3.4).
+/// Returns `true` if `wide` matches every packet that `narrow` matches (1.0 section 3.4).
 pub(crate) fn includes(wide: &Match, narrow: &Match) -> bool {
     wide.fields().all(|wanted| match wanted {
         Field::Basic { field, value, mask } => {

@@ -30,7 +30,7 @@ impl Ports {
         self.0.get(&port_no)
     }
 
-    /// All of them, in the order of their numbers.
+    /// Iterates over the ports, in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = &Port> {
         self.0.values()
     }

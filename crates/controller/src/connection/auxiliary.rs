@@ -14,7 +14,7 @@ use urtica_wire::DatapathId;
 /// The most auxiliary connections of one switch.
 pub(crate) const MAX_AUXILIARIES: usize = 16;
 
-/// Why an auxiliary connection ends together with its main one.
+/// The reason that ends an auxiliary connection together with its main one.
 const MAIN_ENDED: &str = "its main connection has ended";
 
 const REPLACED: &str = "a newer auxiliary connection has the same id";
@@ -38,12 +38,12 @@ impl<C: Channel> Connection<C> {
         Close::ToMain
     }
 
-    /// Whether it is an auxiliary connection.
+    /// Returns `true` if this is an auxiliary connection.
     pub fn is_auxiliary(&self) -> bool {
         self.auxiliary.is_some()
     }
 
-    /// Whether it is one of several connections of its switch, which stay on one shard.
+    /// Returns `true` if this is one of several connections of its switch, which stay on one shard.
     pub fn has_siblings(&self) -> bool {
         self.is_auxiliary() || !self.auxiliaries.is_empty()
     }

@@ -17,7 +17,7 @@ impl Channel for Taking {
     }
 }
 
-/// Does nothing.
+/// A handler that does nothing.
 struct Quiet;
 
 impl SwitchHandler for Quiet {}

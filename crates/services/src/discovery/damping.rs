@@ -48,7 +48,7 @@ pub(super) struct Damping {
 }
 
 impl Damping {
-    /// Whether the link is held down.
+    /// Returns `true` if the link is held down.
     pub fn is_holding(&self, now: Instant) -> bool {
         self.held_until.is_some_and(|until| now < until)
     }

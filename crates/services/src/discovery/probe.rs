@@ -30,7 +30,7 @@ const SUBTYPE: u8 = 1;
 /// The prefix of the chassis id, as in the probes of other controllers.
 const CHASSIS_PREFIX: &[u8] = b"dpid:";
 
-/// The prefix of what is authenticated, so that the key may serve other purposes, too.
+/// The prefix of authenticated data, so that the key may serve other purposes, too.
 const DOMAIN: &[u8] = b"urtica link probe 1";
 
 const STAMP_LEN: usize = 8;
@@ -237,7 +237,7 @@ mod tests {
             let mut changed = good.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
             let seen = prober.read(&changed);
-            // The time to live is for other readers; nothing here depends on it.
+            // The time to live is for other readers, and ignored here.
             let is_other = !matches!(seen, Some(Sighting::Probe { .. }));
             assert!(is_other || seen == sighting, "bit {bit}: {seen:?}");
         }

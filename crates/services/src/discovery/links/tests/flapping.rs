@@ -1,4 +1,4 @@
-//! Links that come and go.
+//! Links that flap.
 
 use super::*;
 
