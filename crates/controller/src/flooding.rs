@@ -72,7 +72,7 @@ fn spread<'a>(packet_out: &PacketOut<'a>, at: usize, ports: &[PortNo]) -> Vec<Me
     (0..count).map(part).collect()
 }
 
-/// Whether an action sends the packet, and must not be repeated.
+/// Returns `true` if an action sends the packet, and must not be repeated.
 fn sends(action: &Action) -> bool {
     matches!(
         action,

@@ -277,7 +277,7 @@ fn same(a: &FlowMod, b: &FlowMod) -> bool {
         && a.instructions == b.instructions
 }
 
-/// Whether a flow mod that modifies or deletes is about this entry (1.3.5 section 6.4).
+/// Returns `true` if a flow mod that modifies or deletes is about this entry (1.3.5 section 6.4).
 fn concerns(wide: &FlowMod, entry: &FlowMod) -> bool {
     use FlowModCommand::{DeleteStrict, ModifyStrict};
     let is_in = match wide.command {

@@ -32,7 +32,7 @@ pub(crate) struct Supervisor {
     /// The connections on their way into each shard.
     queues: Arc<[ConnectionQueue]>,
     acceptor: Acceptor,
-    /// Which datapath ids certificates may use.
+    /// The datapath ids that certificates may use.
     datapath_ids: Option<DatapathIds>,
     session: SessionConfig,
     /// Keeps connections when this program ends.

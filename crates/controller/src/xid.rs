@@ -54,7 +54,8 @@ impl Origin {
         self.0
     }
 
-    /// Whether a message with this xid was sent outside the handlers. One in 16 million of theirs is mistaken for such.
+    /// Returns `true` if a message with this xid was sent outside the handlers. One in 16 million of theirs is mistaken for
+    /// such.
     pub fn is_xid(self, xid: u32) -> bool {
         self.0 == xid
     }

@@ -56,7 +56,7 @@ impl Pipeline {
 }
 
 impl FlowWalk {
-    /// Whether all have been found.
+    /// Returns `true` if all have been found.
     pub fn is_over(&self) -> bool {
         self.tables.is_empty()
     }

@@ -16,7 +16,7 @@ use urtica_wire::{
 
 mod kernel_half;
 
-/// Does nothing.
+/// A handler that does nothing.
 struct Quiet;
 
 impl SwitchHandler for Quiet {}
@@ -81,7 +81,7 @@ impl Bench {
         theirs
     }
 
-    /// Has the switch with this token be quiet for long enough to have no load.
+    /// Keeps the switch with this token quiet until it has no load.
     fn age_load_of(&mut self, token: Token) {
         let key = self.shards[0].by_token[&token];
         for _ in 0..8 {
@@ -89,7 +89,8 @@ impl Bench {
         }
     }
 
-    /// Whether the first shard, which has one switch, is woken by it before the next tick. If so, the switch is served.
+    /// Returns `true` if the first shard, which has one switch, is woken by it before the next tick. If so, the switch is
+    /// served.
     fn is_woken(&mut self) -> bool {
         let shard = &mut self.shards[0];
         shard.next_tick = Instant::now() + TICK;

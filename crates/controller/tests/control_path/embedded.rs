@@ -204,7 +204,7 @@ fn silent_connections_are_probed_and_ended() {
         ended[0]
             .1
             .to_string()
-            .starts_with("nothing was received for 15s")
+            .starts_with("no message was received for 15s")
     );
     assert!(!bench.is_connected(1));
 }

@@ -116,7 +116,7 @@ impl Layout {
         })
     }
 
-    /// Whether the destination in the IPv6 header is not the one that checksums cover (RFC 8200 section 8.1).
+    /// Returns `true` if the destination in the IPv6 header is not the one that checksums cover (RFC 8200 section 8.1).
     fn has_stops(&self) -> bool {
         let version = self.ip().map(|ip| ip.version);
         matches!(

@@ -29,7 +29,7 @@ fn is_read_back(field: OxmField, value: u128) -> bool {
     }
 }
 
-/// Whether the packet has the field, and bits for it.
+/// Returns `true` if the packet has the field, and bits for it.
 fn is_settable(packet: &Packet, field: OxmField) -> bool {
     field == OxmField::TunnelId || packet.layout().place(field).is_some()
 }

@@ -284,7 +284,7 @@ impl Links {
         }
     }
 
-    /// When [`Links::handle_timeout`] has something to do next.
+    /// Returns the time when [`Links::handle_timeout`] has something to do next.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.backlog
             .due()

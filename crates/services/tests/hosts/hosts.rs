@@ -303,7 +303,7 @@ impl HostsWatcher for ChangedPorts {
 }
 
 impl ChangedPorts {
-    /// Whether this port was named since the last call.
+    /// Returns `true` if this port was named since the last call.
     fn names(&self, port: PortId) -> bool {
         std::mem::take(&mut *self.0.lock().unwrap()).contains(&port)
     }

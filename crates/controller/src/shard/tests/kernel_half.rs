@@ -1,4 +1,4 @@
-//! A connection with a kernel half: when it is attached, by which program, and where it is woken.
+//! A connection with a kernel half: its start, its program, and the shard that it wakes.
 
 use super::*;
 use crate::kernel_half::Threshold;
