@@ -1,11 +1,11 @@
-//! Instructions that a packet-in costs in `l2`, by kind of frame.
+//! The instructions of a packet-in in `l2`, by kind of frame.
 //!
-//! From received bytes to those of the flow mod, without sockets; the first kind is cbench's, to which others are compared.
-//! Callgrind counts them (`valgrind` must be installed), in a run and in one three times as long, so that all that both do
-//! once cancels. Times would be too noisy for a comparison to the percent.
+//! They are counted from received bytes to the bytes of the flow mod, without sockets; the first kind is cbench's, with which
+//! others are compared. Callgrind counts them (`valgrind` must be installed) in a run and in one three times as long, so that
+//! the common set-up cancels. Times would be too noisy for a comparison to the percent.
 //!
-//! `cargo bench -p urtica-apps --bench instructions`, with a part of a name for those alone; under `cargo test` each runs
-//! shortly.
+//! `cargo bench -p urtica-apps --bench instructions`, with a part of a name to select kinds; under `cargo test` each runs
+//! briefly.
 
 #[path = "instructions/frames.rs"]
 mod frames;

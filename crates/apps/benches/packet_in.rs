@@ -1,12 +1,12 @@
-//! What a packet-in costs in learning programs: `l2`, whose switches have a table each, and the forms of `global`, in which
-//! all share one.
+//! The cost of a packet-in in learning programs: `l2`, with a table for each switch, and the forms of `global`, with one
+//! shared table.
 //!
-//! The load is cbench's: sixteen switches of OpenFlow 1.0, shared out between the threads, each of which reports hosts of
-//! its own in turn to one destination that it has announced. There are no sockets: what is measured is a packet-in from
-//! received bytes to those of the flow mod, and some instructions to write its source address. Few hosts fit into the near
-//! caches and tell what programs cost; 100,000 for each switch do not, and tell what their tables cost besides.
+//! The load is cbench's: sixteen switches of OpenFlow 1.0, divided among the threads. Each switch reports packets of its own
+//! hosts, round-robin, to one destination that it has announced. The benchmark uses no sockets: it measures a packet-in from
+//! received bytes to the bytes of the flow mod, and some instructions that write its source address. Few hosts fit into the
+//! near caches and show the cost of programs; 100,000 for each switch do not fit, and also show the cost of tables.
 //!
-//! `cargo bench -p urtica-apps --bench packet_in`; under `cargo test` each runs shortly.
+//! `cargo bench -p urtica-apps --bench packet_in`; under `cargo test` each case runs briefly.
 
 #[path = "../../state/benches/support/mod.rs"]
 mod support;
@@ -23,30 +23,30 @@ use urtica_wire::{
 
 const SWITCHES: u8 = 16;
 
-/// Packet-ins that come together.
+/// The number of packet-ins that arrive together.
 const BATCH: usize = 256;
 
-/// What comes before the frame of a packet-in of OpenFlow 1.0.
+/// The offset of the frame in a packet-in of OpenFlow 1.0.
 const FRAME_AT: usize = 18;
 
 const FRAME_LEN: usize = 64;
 
-/// Where each host's packets come from, and where the destination is.
+/// The ports of the hosts, and of the destination.
 const PORTS: [PortNo; 2] = [PortNo(1), PortNo(2)];
 
 /// Some switches and their controller, in one thread.
 struct Load {
     controller: Embedded,
     switches: Vec<(u8, ConnectionId)>,
-    /// The packet-ins of a batch; only their source addresses are written anew.
+    /// The packet-ins of a batch; each batch only changes their source addresses.
     batch: Vec<u8>,
     hosts: u32,
-    /// How many packet-ins each switch has sent.
+    /// The number of packet-ins that each switch has sent.
     sent: Vec<u32>,
 }
 
 impl Load {
-    /// All switches of this thread are connected, and all their hosts were heard.
+    /// Connects all switches of this thread, and reports a packet of each of their hosts.
     fn new(program: &Arc<dyn Program>, thread: usize, threads: usize, hosts: u32) -> Self {
         let program = Arc::clone(program);
         let controller = Controller::new()
@@ -93,7 +93,7 @@ impl Load {
         len
     }
 
-    /// Has so many packet-ins answered, rounded up to batches, by the switches in turn.
+    /// Sends `count` packet-ins, rounded up to batches, from the switches round-robin.
     fn answer(&mut self, count: u64) {
         let batches = count.div_ceil(BATCH as u64) as usize;
         for at in (0..self.switches.len()).cycle().take(batches) {
@@ -106,7 +106,7 @@ impl Load {
         }
     }
 
-    /// The batch of a switch whose first source is that of this number.
+    /// Fills the batch of a switch, starting with the source of this number.
     fn fill(&mut self, switch: u8, first: u32) {
         if self.batch.is_empty() {
             self.batch = packet_in(PORTS[0], [0; 6], [0; 6]).repeat(BATCH);
@@ -125,7 +125,7 @@ impl Load {
     }
 }
 
-/// What follows the addresses in cbench's frame: an IPv4 packet of a reserved protocol.
+/// The bytes after the addresses in cbench's frame: an IPv4 packet of a reserved protocol.
 const IPV4: [u8; 22] = [
     0x08, 0x00, 0x45, 0x00, 0x00, 0x32, 0x00, 0x00, 0x00, 0x00, 0x40, 0xff, 0xf7, 0x2c, 192, 168,
     0, 40, 192, 168, 1, 40,
@@ -133,13 +133,13 @@ const IPV4: [u8; 22] = [
 
 const BROADCAST: [u8; 6] = [0xff; 6];
 
-/// cbench's address of a host: counted from the front.
+/// Returns cbench's address of a host, which counts up from the front.
 fn source(switch: u8, number: u32) -> [u8; 6] {
     let [low, mid, high, _] = number.to_le_bytes();
     [0, low, mid, high, 0, switch]
 }
 
-/// cbench's address that all packets of a switch go to.
+/// Returns cbench's destination address of all packets of a switch.
 fn destination(switch: u8) -> [u8; 6] {
     [0x80, 0, 0, 0, 0, switch]
 }
@@ -180,7 +180,7 @@ fn packet_in(in_port: PortNo, destination: [u8; 6], source: [u8; 6]) -> Vec<u8> 
     }))
 }
 
-/// All threads' loads.
+/// Creates the loads of all threads.
 fn loads(program: Arc<dyn Program>, threads: usize, hosts: u32) -> Vec<Mutex<Load>> {
     let load = |thread| Mutex::new(Load::new(&program, thread, threads, hosts));
     (0..threads).map(load).collect()

@@ -1,10 +1,10 @@
-//! How long routing takes to repair all flows over a link that is cut: on a torus with a host at each switch, all of
-//! which have talked to all.
+//! The time in which routing repairs all flows over a cut link: on a torus with a host at each switch, with a flow from each
+//! host to each other.
 //!
-//! Two times are told. The simulated one runs from the first port-status message's arrival to that of the last flow
-//! mod, and has the control channels' delay in it but no computing. The other is the processor time that the whole
-//! network in one process, switches included, used meanwhile: an upper bound for the controller. With `--bench` there are
-//! 100 switches, else 9.
+//! The benchmark reports two times. The simulated time is from the arrival of the first port-status message to that of the
+//! last flow mod; it includes the delay of control channels, but no computing. The other is the processor time of the whole
+//! network in one process, including switches: an upper bound for the controller. With `--bench` the torus has 100 switches,
+//! otherwise 9.
 
 use std::cell::RefCell;
 use std::rc::Rc;

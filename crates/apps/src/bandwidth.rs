@@ -1,22 +1,22 @@
 //! Bandwidth on demand (McNettle section 4.4 and Figure 6): a flow gets the bandwidth that it requests on each link of its
 //! path, or is not admitted.
 //!
-//! **What.** Rules say which flows request how much ([`Demand`]); a program may also reserve for all traffic from one host
-//! to another ([`Bandwidth::reserve`]). The shortest path with enough free bandwidth is taken, out of several alternatives.
-//! If none has enough, the flow is dropped, or forwarded without a guarantee if [`BandwidthConfig::best_effort`] is set. All
-//! other packets are left to later programs.
+//! **What.** Rules assign a bandwidth to flows ([`Demand`]); a program may also reserve for all traffic from one host to
+//! another ([`Bandwidth::reserve`]). A flow gets the shortest of several paths with enough free bandwidth. If no path has
+//! enough, the flow is dropped, or forwarded without a guarantee if [`BandwidthConfig::best_effort`] is set. Later programs
+//! handle all other packets.
 //!
 //! **How.** The free bandwidth of each link is a transactional variable. A reservation is one transaction over the variables
-//! of a path, with the other paths as alternatives (`or_else`): no lock, and nothing to roll back when it fails. The
-//! [`Provisioner`] then sets up the path; the first packet waits for that. Bandwidth is released when the entries are gone:
-//! half a minute after the last packet, when it is released explicitly, or when a link or switch of the path goes down.
+//! of a path, with the other paths as alternatives (`or_else`): it needs no lock, and no rollback when it fails. The
+//! [`Provisioner`] then sets up the path; the first packet waits for that. Bandwidth is released half a minute after the last
+//! packet, when it is released explicitly, or when a link or switch of the path goes down.
 //!
-//! **What is not guaranteed.** Flows that send more than they reserved are not policed, and packets without a reservation
-//! share the links. A path counts the links out of each of its switches, including the one to the destination host, but not
-//! the link from the source host to its switch.
+//! **Limits.** Flows that send more than they reserved are not policed, and packets without a reservation share the links. A
+//! path counts the links out of each of its switches, including the one to the destination host, but not the link from the
+//! source host to its switch.
 //!
-//! **Cost.** The first packet of a flow: a search per alternative, a transaction, a round trip per hop. Twice a second a
-//! look at each reservation.
+//! **Cost.** The first packet of a flow: a search per alternative, a transaction, a round trip per hop. Each reservation is
+//! checked twice a second.
 //!
 //! **Thread-safety.** Reservations of different switches run concurrently and conflict only on links that they share.
 
@@ -61,10 +61,10 @@ const FLOW_PRIORITY: u16 = 0x9200;
 /// The seconds without a packet after which a flow's bandwidth is released.
 const IDLE_TIMEOUT_S: u16 = 30;
 
-/// How long a refused flow is dropped before it is tried again.
+/// The seconds for which a refused flow is dropped before the next attempt.
 const REFUSED_S: u16 = 1;
 
-/// How long a flow is forwarded without a guarantee before it is tried again.
+/// The seconds for which a flow is forwarded without a guarantee before the next attempt.
 const BEST_EFFORT_S: u16 = 10;
 
 /// The interval at which reservations are checked.
@@ -97,20 +97,20 @@ pub struct BandwidthArgs {
 /// Settings of [`Bandwidth`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BandwidthConfig {
-    /// Which flows request bandwidth; the first that matches a packet applies. Empty.
+    /// The demands of flows; the first that matches a packet applies. Empty.
     pub demands: Vec<Demand>,
-    /// Whether a flow that does not get its bandwidth is forwarded without a guarantee. No.
+    /// Whether a flow that does not get its bandwidth is forwarded without a guarantee. `false`.
     pub best_effort: bool,
     /// The number of paths to try. 4.
     pub paths: usize,
-    /// The bandwidth of a link whose port does not state it, in bits per second. 1 Gb/s.
+    /// The bandwidth of a link whose port reports none, in bits per second. 1 Gb/s.
     pub default_capacity_bps: u64,
     /// The maximum number of reservations, and flows that are forwarded without one. 65,536.
     pub max_reservations: usize,
-    /// The maximum reservation of the flows that begin at one port, in bits per second; `None`, the default, for what that port can
-    /// send. Reservations of programs do not count.
+    /// The maximum total reservation of the flows that start at one port, in bits per second; `None`, the default, for the
+    /// port's own rate. Reservations of programs do not count.
     pub port_bps: Option<u64>,
-    /// The maximum number of flows with a demand that begin at one port, with a reservation or without. 1,024.
+    /// The maximum number of flows with a demand that start at one port, with or without a reservation. 1,024.
     pub flows_per_port: usize,
 }
 
@@ -134,7 +134,7 @@ impl From<&BandwidthArgs> for BandwidthConfig {
     }
 }
 
-/// Why a reservation or release failed.
+/// The error of a failed reservation or release.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BandwidthError {
@@ -145,13 +145,13 @@ pub enum BandwidthError {
         mac: MacAddr,
     },
     /// A host needs no bandwidth to itself.
-    #[error("the host {mac} was named as both ends; expected two hosts")]
+    #[error("the host {mac} is both source and destination; expected two hosts")]
     SameHost {
         /// The host.
         mac: MacAddr,
     },
     /// The two hosts are in different VLANs.
-    #[error("the hosts {from} and {to} are in different VLANs; expected two of one")]
+    #[error("the hosts {from} and {to} are in different VLANs; expected two hosts in one VLAN")]
     OtherVlan {
         /// The source host.
         from: MacAddr,
@@ -159,7 +159,7 @@ pub enum BandwidthError {
         to: MacAddr,
     },
     /// The requested bandwidth is zero.
-    #[error("0 b/s were asked for; expected at least 1")]
+    #[error("the request is for 0 b/s; expected at least 1")]
     Nothing,
     /// No links lead to the destination.
     #[error("no links lead from port {from} to port {to}")]
@@ -170,27 +170,27 @@ pub enum BandwidthError {
         to: PortId,
     },
     /// No path has enough free bandwidth.
-    #[error("{bps} b/s are not free on all links of any of the {paths} paths that were tried")]
+    #[error("{bps} b/s are not free on any of {paths} tried paths")]
     NoRoom {
         /// The requested bandwidth in bits per second.
         bps: u64,
         /// The number of paths tried.
         paths: usize,
     },
-    /// There already is such a reservation.
-    #[error("there is a reservation already; release that first")]
+    /// Such a reservation already exists.
+    #[error("a reservation already exists; release it first")]
     ReservedAlready,
-    /// There is no such reservation.
-    #[error("nothing is reserved from {from} to {to}")]
+    /// No such reservation exists.
+    #[error("no bandwidth is reserved from {from} to {to}")]
     NotReserved {
         /// The source host.
         from: MacAddr,
         /// The destination host.
         to: MacAddr,
     },
-    /// There are too many reservations.
+    /// Too many reservations exist.
     #[error(
-        "there are {max} reservations already; release some, or allow for more in BandwidthConfig::max_reservations"
+        "{max} reservations already exist; release some, or raise BandwidthConfig::max_reservations"
     )]
     TooMany {
         /// The limit.
@@ -208,7 +208,7 @@ pub enum BandwidthError {
     },
     /// The hosts of a port would have reserved too much.
     #[error(
-        "the hosts of port {port} have {reserved_bps} of the {max_bps} b/s that they may reserve, and asked for {bps}; release some, or raise --bandwidth-per-port"
+        "the hosts of port {port} have {reserved_bps} of the {max_bps} b/s that they may reserve, and requested {bps}; release some, or raise --bandwidth-per-port"
     )]
     TooMuchOfPort {
         /// The port.
@@ -220,12 +220,12 @@ pub enum BandwidthError {
         /// The limit in bits per second.
         max_bps: u64,
     },
-    /// The network was changing, or many others were reserving at the same time.
-    #[error("links changed, or others reserved on them, again and again meanwhile; try again")]
+    /// The links, or the reservations on them, changed repeatedly during the attempt.
+    #[error("links or their reservations changed repeatedly during the attempt; try again")]
     Busy,
 }
 
-/// The program, and a handle to reserve with: cheap to clone.
+/// The program, and a handle for reservations. Cheap to clone.
 #[derive(Clone)]
 pub struct Bandwidth(Arc<Shared>);
 
@@ -234,12 +234,12 @@ struct Shared {
     discovery: Discovery,
     hosts: Hosts,
     book: Book,
-    /// The table of the entries, the same on all switches: another one if a program filters.
+    /// The table of the entries on all switches: not the first one if a program filters.
     table_id: AtomicU8,
 }
 
 impl Bandwidth {
-    /// Reserves between these hosts. The services must run in the same controller.
+    /// Creates the program. The services must run in the same controller.
     pub fn new(
         discovery: &Discovery,
         hosts: &Hosts,
@@ -258,11 +258,11 @@ impl Bandwidth {
     /// Reserves for all traffic from one host to another that has no demand of its own; the reverse direction is another
     /// reservation. It lasts until it is released, a link of its path goes down, or one of the hosts moves.
     ///
-    /// When this returns, the bandwidth is reserved and the path is being set up: [`Bandwidth::find`] says when it is
+    /// When this returns, the bandwidth is reserved and the path is being set up: [`Bandwidth::find`] reports when it is
     /// complete. If a switch refuses it, the reservation is released.
     ///
     /// # Errors
-    /// [`BandwidthError`], and nothing is reserved.
+    /// [`BandwidthError`]; then no bandwidth is reserved.
     pub fn reserve(&self, from: MacAddr, to: MacAddr, bps: u64) -> Result<Path, BandwidthError> {
         if from == to {
             return Err(BandwidthError::SameHost { mac: from });
@@ -294,22 +294,23 @@ impl Bandwidth {
         }
     }
 
-    /// The reservation made by [`Bandwidth::reserve`], while it exists.
+    /// Returns a reservation of [`Bandwidth::reserve`], while it exists.
     pub fn find(&self, from: MacAddr, to: MacAddr) -> Option<Reserved> {
         self.0.book.find(&self.0.book.key_of_pair(from, to)?)
     }
 
-    /// The number of reservations, including those of flows.
+    /// Returns the number of reservations, including those of flows.
     pub fn count(&self) -> usize {
         self.0.book.count()
     }
 
-    /// The free bandwidth of the link at a port, in bits per second; `None` while it is down.
+    /// Returns the free bandwidth of the link at a port, in bits per second; `None` while it is down.
     pub fn free_bps(&self, port: PortId) -> Option<u64> {
         self.0.book.free_bps(port)
     }
 
-    /// Checks that no link is overbooked and nothing was lost. For tests: exact while no reservation is in progress.
+    /// Checks that reserved and free bandwidth add up to the capacity of each link. For tests: exact while no reservation is
+    /// in progress.
     ///
     /// # Errors
     /// [`Unbalanced`] with the first such link.
@@ -320,13 +321,13 @@ impl Bandwidth {
 
 impl ProgramOptions for BandwidthArgs {}
 
-/// How `urtica run` knows it.
+/// The program's row in the registry of `urtica run`.
 pub(crate) static ROW: Row<BandwidthArgs> = Row {
     about: About {
         forwards: Forwards::Only("flows with a demand"),
         ..About::new(
             "bandwidth",
-            "reserves bandwidth for flows on each link of a path; name it before what forwards",
+            "reserves bandwidth for flows on each link of a path; name it before programs that forward",
         )
     },
     add,
@@ -340,7 +341,7 @@ fn add(setup: &mut Setup, args: &BandwidthArgs) -> Result<(), String> {
     }
     let config = BandwidthConfig::from(args);
     if config.paths == 0 {
-        return Err("it would try no path; expected --bandwidth-paths of at least 1".to_owned());
+        return Err("--bandwidth-paths is 0; expected at least 1".to_owned());
     }
     if config.demands.is_empty() {
         tracing::warn!(
@@ -386,9 +387,9 @@ impl SwitchHandler for BandwidthHandler {
 }
 
 impl Shared {
-    /// Sends flows with a demand to the controller, whatever entries other programs have for them.
+    /// Installs the entries that send flows with a demand to the controller, above the entries of other programs.
     fn send_demands(&self, switch: &mut Switch) {
-        // OpenFlow 1.0 cannot delete by owner.
+        // OpenFlow 1.0 cannot delete by cookie.
         if switch.info().version != Version::Of10 {
             let _ = switch.send(&Message::FlowMod(FlowMod::delete_by_cookie(COOKIE)));
             let _ = switch.send(&Message::BarrierRequest);
@@ -400,7 +401,7 @@ impl Shared {
         for demand in &self.config.demands {
             let sent = switch.install(demand.match_.clone(), &[Action::controller()], options);
             if let Err(error) = sent {
-                urtica_log::error!(about: switch.datapath_id(), dp_id = %switch.datapath_id(), %error, "a demand cannot be watched for");
+                urtica_log::error!(about: switch.datapath_id(), dp_id = %switch.datapath_id(), %error, "cannot install the entry of a demand");
             }
         }
     }
@@ -417,7 +418,7 @@ impl Shared {
         if let Some(reserved) = self.book.find(&key) {
             return forward_along(&reserved.path, switch, packet, at);
         }
-        // Not at its edge port: this sender was never admitted.
+        // The packet is not at the sender's edge port, so its flow was never admitted.
         if ends.0 != at {
             return;
         }
@@ -427,8 +428,8 @@ impl Shared {
         }
     }
 
-    /// A flow whose hosts are not both known. This packet is left to later programs, which may thereby find them; the
-    /// following ones are dropped for a while.
+    /// Handles a flow with an unknown host. Leaves this packet to later programs, which may find the host, and drops the
+    /// following ones for a while, unless best effort is set.
     fn keep_out(&self, switch: &mut Switch, key: FlowKey, at: PortId, error: &BandwidthError) {
         urtica_log::info!(about: at, src = %key.eth_src, dst = %key.eth_dst, best_effort = self.config.best_effort, "a flow did not get bandwidth: {error}, and no gateway, as bandwidth is reserved within a subnet");
         if !self.config.best_effort {
@@ -436,7 +437,7 @@ impl Shared {
         }
     }
 
-    /// The ports of the flow's hosts, if both are known.
+    /// Returns the ports of the flow's hosts if both are known.
     fn ends(&self, key: &FlowKey) -> Result<(PortId, PortId), BandwidthError> {
         let port_of = |mac| match self.hosts.find_in(key.vlan(), mac) {
             Some(host) => Ok(host.attached),
@@ -523,7 +524,7 @@ impl Shared {
         }
     }
 
-    /// Whenever links go up or down, and twice a second in any case, checks the reservations.
+    /// Checks the reservations whenever links go up or down, and twice a second.
     async fn follow_topology(self: Arc<Self>, background: Background) {
         let mut seen = 0;
         loop {
@@ -536,7 +537,7 @@ impl Shared {
         }
     }
 
-    /// Does so whenever ports change.
+    /// Checks the reservations whenever ports change.
     async fn follow_ports(self: Arc<Self>, network: Network) {
         let mut events = network.events();
         while events.next().await.is_some() {
@@ -544,7 +545,7 @@ impl Shared {
         }
     }
 
-    /// Whenever a host moves, gives up the paths from and to its old port. Its next packet with a demand gets another.
+    /// Releases the paths from and to a host's old port whenever it moves. Its next packet with a demand gets another path.
     async fn follow_hosts(self: Arc<Self>) {
         let mut events = self.hosts.events();
         while let Some(event) = events.next().await {
@@ -561,13 +562,13 @@ impl Shared {
             if gone > 0 {
                 tracing::info!(
                     reservations = gone,
-                    "hosts moved, and what was reserved for them is free"
+                    "released the reservations of hosts that moved"
                 );
             }
         }
     }
 
-    /// Whether one of the hosts is known to be elsewhere than the path begins or ends.
+    /// Returns `true` if the known port of one of the hosts is not at its end of the path.
     fn leads_elsewhere(&self, key: &FlowKey, path: &Path) -> bool {
         let attached = |mac| Some(self.hosts.find_in(key.vlan(), mac)?.attached);
         let ends = [
@@ -586,13 +587,13 @@ impl Shared {
             urtica_log::warn!(
                 about: "links",
                 reservations = gone,
-                "links went, and what was reserved on them"
+                "released the reservations on lost links"
             );
         }
     }
 }
 
-/// An entry of a flow, with this idle time-out in seconds.
+/// Returns the options of a flow's entry that expires after these seconds.
 fn for_seconds(hard_timeout: u16) -> EntryOptions {
     EntryOptions {
         hard_timeout,
@@ -600,7 +601,7 @@ fn for_seconds(hard_timeout: u16) -> EntryOptions {
     }
 }
 
-/// Drops a flow until it is tried again.
+/// Drops a flow until the next attempt.
 fn drop_for_a_while(switch: &mut Switch, key: FlowKey) {
     let options = EntryOptions {
         cookie: COOKIE,
@@ -616,7 +617,7 @@ fn forward_along(path: &Path, switch: &mut Switch, packet: &PacketIn, at: PortId
     }
 }
 
-/// Returns the bits per second that all ports that are up can send.
+/// Returns the rates of all ports that are up, in bits per second.
 pub(crate) fn capacities(network: &Network, default_bps: u64) -> BTreeMap<PortId, u64> {
     let mut capacities = BTreeMap::new();
     for switch in network.switches() {

@@ -1,37 +1,37 @@
 //! Learning in networks with known links: the form of `l2` and `global` when [`Discovery`] runs.
 //!
-//! **What.** A host is at the edge port where it was last heard, for all switches at once. A packet to a known host gets an
-//! entry towards it and goes to the next hop: along the spanning tree ([`EdgeLearning::along_tree`]), or by a shortest path
-//! ([`EdgeLearning::by_shortest_paths`]). A packet to any other host is flooded: along the spanning tree as well, or without
-//! using a link. (If the paths of known hosts leave the tree, a flooded copy that is in flight when its host is heard would
-//! leave the tree, too, and arrive twice.)
+//! **What.** All switches share one table, in which a host is at the edge port that last received its packets. A packet to
+//! a known host gets an entry and is sent to the next hop: along the spanning tree ([`EdgeLearning::along_tree`]), or over a
+//! shortest path ([`EdgeLearning::by_shortest_paths`]). A packet to an unknown host is flooded: along the spanning tree, or,
+//! with shortest paths, without using links. (A copy flooded along the tree could meet entries of a shortest path that were
+//! added while it was in flight, leave the tree, and arrive twice.)
 //!
-//! **Why not learn from every port.** A packet that arrives on a link shows where a host is only as long as packets keep
-//! using the same links. When the tree changes, frames in flight along the old one teach something wrong, and a packet that
-//! is sent again and again keeps the wrong entry alive. An edge port is never wrong about its own hosts.
+//! **Why not learn from every port.** A packet on a link shows a host's direction only while packets keep using the same
+//! links. When the tree changes, frames in flight along the old tree teach false directions, and a packet that is sent again
+//! and again keeps the false entry alive. An edge port is always right about its own hosts.
 //!
 //! **When the network changes.** As in 802.1D after a topology change, everything derived is discarded: if the path to any
-//! switch may have changed, all switches lose this program's entries. A host whose port goes down, or turns out to lead to a
-//! switch, is forgotten together with the entries from and to it; packets to it are flooded until it is heard again. A
+//! switch may have changed, this program's entries are deleted from all switches. A host whose port goes down, or turns out to
+//! lead to a switch, is forgotten together with the entries from and to it; packets to it are flooded until it sends again. A
 //! switch that joins loses the entries of its earlier connection.
 //!
-//! A switch that refuses a deletion is swept until it has confirmed that none of this program's entries are left.
+//! A switch that refuses a deletion is swept until it has confirmed the deletion of all entries of this program.
 //!
-//! A switch whose table is full gets no entries for a while, and packets go on by packet-outs ([`FullTable`]).
+//! A switch whose table is full gets no entries for a while; packet-outs forward its packets ([`FullTable`]).
 //!
-//! **Why no wrong entry stays.** An entry depends on the knowledge when its packet was handled. First the knowledge
-//! changes, then deletions are sent, and a switch's shard sends them after the replies to the packets that it has handled by
-//! then. So whatever was derived from old knowledge is deleted after it was added.
+//! **Why no outdated entry stays.** An entry depends on the known state when its packet was handled. The state changes first,
+//! then deletions are sent, and a switch's shard sends them after the replies to the packets that it has handled until then.
+//! So each entry that depends on an old state is deleted after it was added.
 //!
 //! **Bounds.** A [`FloodLimit`] on packets to unknown hosts from each edge port; packets on links were counted at their edge.
-//! [`MAX_HOSTS_PER_PORT`]; beyond it, packets to new hosts are flooded, and counted ([`EdgeLearning::refused`]).
-//! A full port is cleared once its hosts have been there for [`FULL_PORT_KEPT_FOR`].
+//! [`MAX_HOSTS_PER_PORT`]; beyond it, hosts are not learnt: packets to them are flooded, and packets from them are counted
+//! ([`EdgeLearning::refused`]). A full port is cleared [`FULL_PORT_KEPT_FOR`] after its first host was learnt.
 //!
 //! **Cost.** A packet from a known host: one look-up in the flood tree, and two in the table of hosts. A host that is new or
 //! has moved: a lock, and if it moved two flow mods per switch.
 //!
-//! **Thread-safety.** The tables of hosts are read without a lock of ours. All changes but a host's first frame happen under
-//! one lock, under which nothing is sent.
+//! **Thread-safety.** This program reads the table of hosts without a lock. One lock guards all changes of the table; no
+//! message is sent while it is held.
 
 mod sweeper;
 
@@ -56,7 +56,7 @@ use urtica_wire::{DatapathId, ErrorMessage, MacAddr, Match, PacketIn, PortNo};
 const COOKIE: u64 = u64::from_be_bytes(*b"\0ulearns");
 const _: () = assert!(!is_provisioned(COOKIE));
 
-/// Expires after five seconds without a packet.
+/// The options of entries, which expire after five seconds without a packet.
 const ENTRY: EntryOptions = EntryOptions {
     cookie: COOKIE,
     ..IDLE_5S
@@ -65,13 +65,15 @@ const ENTRY: EntryOptions = EntryOptions {
 /// The maximum number of hosts learnt per port.
 pub const MAX_HOSTS_PER_PORT: usize = 4096;
 
-/// How long after its first host a full port is cleared: the hosts that are still there will be heard again.
+/// The time after its first host when a full port is cleared: hosts that are still there are learnt again.
 pub const FULL_PORT_KEPT_FOR: Duration = Duration::from_secs(300);
 
-/// Up to so many hosts, their entries are deleted one by one; if more are lost at once, all entries are.
+/// The maximum number of lost hosts whose entries are deleted one by one; if more are lost at once, all entries are deleted.
 const FEW: usize = 64;
 
-/// Learning at edge ports: a program, and a handle to its counters. Cheap to clone. See the module's documentation.
+/// A program that learns hosts at edge ports, and a handle to its counters. Cheap to clone.
+///
+/// Packets to known hosts follow the spanning tree or shortest paths; packets to unknown hosts are flooded.
 pub struct EdgeLearning<T> {
     shared: Arc<Shared<T>>,
     floods: FloodBudget,
@@ -87,16 +89,16 @@ struct Shared<T> {
     sweeper: Arc<Sweeper>,
 }
 
-/// The hosts at each port.
+/// The edge ports with hosts.
 type Edges = BTreeMap<PortId, Edge>;
 
 struct Edge {
     hosts: BTreeSet<Host>,
-    /// When the first of them was heard.
+    /// The time when the first host was learnt.
     since: Instant,
 }
 
-/// How packets get from switch to switch.
+/// The paths of packets from switch to switch.
 enum Ways {
     Shortest(Routes),
     AlongTree(Snapshot<NextHops>),
@@ -121,7 +123,8 @@ impl<T> Clone for EdgeLearning<T> {
 }
 
 impl<T: HostTable> EdgeLearning<T> {
-    /// Packets to known hosts follow the spanning tree, as flooded ones do. The service must run in the same controller.
+    /// Creates a program that sends packets to known hosts along the spanning tree, like flooded ones. The service must run
+    /// in the same controller.
     pub fn along_tree(discovery: &Discovery) -> Self {
         Self::new(
             discovery,
@@ -129,7 +132,7 @@ impl<T: HostTable> EdgeLearning<T> {
         )
     }
 
-    /// Packets to known hosts take a shortest path. The services must run in the same controller.
+    /// Creates a program that sends packets to known hosts over shortest paths. The services must run in the same controller.
     pub fn by_shortest_paths(discovery: &Discovery, routes: &Routes) -> Self {
         Self::new(discovery, Ways::Shortest(routes.clone()))
     }
@@ -150,7 +153,7 @@ impl<T: HostTable> EdgeLearning<T> {
         }
     }
 
-    /// Limits the packets to unknown hosts that are flooded from each edge port: to be called before the controller starts.
+    /// Limits the packets to unknown hosts that are flooded from each edge port. Call this before the controller starts.
     pub fn flood_limit(self, limit: FloodLimit) -> Self {
         Self {
             floods: FloodBudget::new(limit),
@@ -158,7 +161,7 @@ impl<T: HostTable> EdgeLearning<T> {
         }
     }
 
-    /// Returns the number of packets to unknown hosts that were dropped because their port had sent too many.
+    /// Returns the number of packets to unknown hosts that were dropped because their port exceeded its flood limit.
     pub fn dropped_floods(&self) -> u64 {
         self.floods.dropped()
     }
@@ -212,7 +215,7 @@ impl<T: HostTable> SwitchHandler for EdgeHandler<T> {
 
     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
         let (dst, in_port) = (packet.eth_dst(), packet.in_port());
-        // Spanning tree, LLDP and their like end at the first bridge (IEEE 802.1Q section 8.6.3).
+        // Bridges do not forward STP, LLDP and similar protocols (IEEE 802.1Q section 8.6.3).
         if dst.is_link_local() {
             return;
         }
@@ -224,16 +227,16 @@ impl<T: HostTable> SwitchHandler for EdgeHandler<T> {
         };
         let place = self.shared.hosts.find(Host::new(dst));
         match place.and_then(|place| self.port_towards(at.switch, place)) {
-            // The budget of the edge port that it came from has admitted it.
+            // The budget of the edge port where the packet entered has admitted it.
             None if role == Some(PortRole::Link) => self.shared.flood(switch, at, packet),
             None if !self.floods.admit(switch, packet) => {}
             None => self.shared.flood(switch, at, packet),
-            // Both hosts are behind this port and have heard each other already.
+            // Both hosts are behind this port, so the destination already has the packet.
             Some(port) if port == in_port => {}
             Some(port) if is_known && self.full.has_space(switch.now()) => {
                 switch.forward_with_rule(packet, Match::exact(packet), port, ENTRY);
             }
-            // The table is full, or an entry would keep its source, which cannot be learnt yet, from being heard.
+            // The table is full, or an entry would hide the source, which cannot be learnt yet.
             Some(port) => switch.forward(packet, port),
         }
     }
@@ -244,13 +247,13 @@ impl<T: HostTable> SwitchHandler for EdgeHandler<T> {
     }
 
     fn refused(&mut self, switch: &mut Switch, _: &ErrorMessage) {
-        // Only deletions are sent outside the handlers: the entries to delete are still there.
+        // Only deletions are sent outside the handlers, so the switch still has the entries.
         self.shared.sweeper.sweep([switch.datapath_id()]);
     }
 }
 
 impl<T: HostTable> EdgeHandler<T> {
-    /// A host is heard at an edge port. Returns whether it is known to be there.
+    /// Handles a packet of a host at an edge port. Returns `true` if the host is now known to be there.
     fn hear(&self, switch: &Switch, src: MacAddr, at: PortId) -> bool {
         let here = Place {
             switch: self.number,
@@ -260,7 +263,7 @@ impl<T: HostTable> EdgeHandler<T> {
         self.shared.hosts.find(host) == Some(here) || self.shared.settle(switch, host, here, at)
     }
 
-    /// The port towards a place, if that is known.
+    /// Returns the port towards a place, if known.
     fn port_towards(&self, here: DatapathId, place: Place) -> Option<PortNo> {
         if place.switch == self.number {
             return Some(place.port);
@@ -273,7 +276,7 @@ impl<T: HostTable> EdgeHandler<T> {
 }
 
 impl<T: HostTable> Shared<T> {
-    /// A host is heard at a new place. Returns whether it is known to be there from now on.
+    /// Learns a host's new place. Returns `false` if it cannot be learnt.
     #[cold]
     fn settle(&self, switch: &Switch, host: Host, here: Place, at: PortId) -> bool {
         let mut edges = self.edges();
@@ -283,7 +286,7 @@ impl<T: HostTable> Shared<T> {
             *edge = Edge::new(switch.now());
             self.sweeper.sweep(switch.network().switches());
         }
-        // The port may have gone down since it was looked up, and its hosts with it.
+        // The port may have gone down since its look-up, and lost its hosts.
         let may_stay = !edge.is_full() && self.discovery.is_host_port(at);
         let was = self.hosts.find(host);
         if !may_stay || !self.hosts.put(host, here) {
@@ -296,7 +299,7 @@ impl<T: HostTable> Shared<T> {
                 edge.hosts.remove(&host);
             }
             drop(edges);
-            // Its frames may be looping over a link that was not known.
+            // The host's frames may loop over an unknown link.
             self.discovery.doubt(at);
             self.delete_entries_of(switch.network(), host);
         }
@@ -314,7 +317,7 @@ impl<T: HostTable> Shared<T> {
                 self.discovery
                     .flood(switch.network(), at, packet.data, reaches);
             }
-            // Only the switch has the whole of a packet that it buffers.
+            // Only the switch has the whole packet if it buffers it.
             _ => switch.forward(packet, PortNo::FLOOD),
         }
     }
@@ -323,7 +326,7 @@ impl<T: HostTable> Shared<T> {
         edge.hosts.iter().for_each(|host| self.hosts.remove(*host));
     }
 
-    /// Whenever discovery learns more about ports and links, discards entries that were derived from less.
+    /// Discards outdated hosts and entries whenever discovery learns about ports and links.
     async fn follow_tree(self: Arc<Self>, network: Network) {
         let mut seen = 0;
         loop {
@@ -340,7 +343,7 @@ impl<T: HostTable> Shared<T> {
         }
     }
 
-    /// Whenever shortest paths change, discards the entries along the old ones.
+    /// Discards all entries whenever shortest paths change.
     async fn follow_routes(self: Arc<Self>, routes: Routes, network: Network) {
         let mut seen = 0;
         loop {
@@ -368,8 +371,8 @@ impl<T: HostTable> Shared<T> {
         }
     }
 
-    /// A host is somewhere else, or nobody knows where. Entries towards its old place would live as long as they are used,
-    /// and entries for what it sends would keep it from being heard.
+    /// Deletes the entries to and from a host that has moved or been lost. Entries towards its old place would live as long as
+    /// they are used, and entries for its own packets would hide its new place.
     fn delete_entries_of(&self, network: &Network, host: Host) {
         let mac = host.mac();
         for switch in network.switches() {
@@ -390,7 +393,7 @@ impl<T: HostTable> Shared<T> {
         self.numbers.lock()
     }
 
-    /// Taken before the lock of the numbers.
+    /// Locks the edge ports. This lock is taken before that of the numbers.
     fn edges(&self) -> MutexGuard<'_, Edges> {
         self.edges.lock()
     }
@@ -409,7 +412,7 @@ impl Edge {
     }
 }
 
-/// The network as flooded packets see it.
+/// Returns the topology without links that the spanning tree blocks.
 fn along(tree: &FloodTree, topology: &Topology) -> Topology {
     let links = topology.directed_links().iter();
     let links = links.filter(|link| tree.is_open(link.from) && tree.is_open(link.to));

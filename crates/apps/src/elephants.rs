@@ -1,20 +1,20 @@
-//! Moves elephants to paths with room: large flows that share a link by bad luck get other paths (Hedera: Al-Fares,
+//! Moves elephants, large flows whose hashes put them on the same link, to paths with free bandwidth (Hedera: Al-Fares,
 //! Radhakrishnan, Raghavan, Huang and Vahdat, NSDI 2010, "global first fit").
 //!
-//! **What.** Routing spreads flows over equal paths by their hash, whatever their size. This program measures flows, treats
-//! those above a share of their host's bandwidth as *elephants*, estimates how much each would send if only the hosts
-//! limited it, and gives each a path whose links have that much left. If none has, it gets the least overloaded one.
+//! **What.** Routing spreads flows over equal paths by their hash, regardless of their size. This program measures flows,
+//! treats those above a share of their host's bandwidth as *elephants*, estimates the rate of each if only the hosts limited
+//! it, and moves each to a path with that much free bandwidth, or else to the least overloaded path.
 //!
-//! **How.** Every few seconds, edge switches are asked for the counters of their entries for pairs of hosts. An elephant
-//! stays where it is if it fits. One that is moved gets entries above those of routing, set up by the [`Provisioner`]; they
-//! are removed when it becomes small or silent.
+//! **How.** Every few seconds, the program requests the counters of the entries for pairs of hosts from edge switches. An
+//! elephant stays on its path if it fits. A moved elephant gets entries above those of routing, set up by the
+//! [`Provisioner`]; they are removed when it becomes small or silent.
 //!
-//! **What may go wrong.** A switch that does not answer in time, disconnects, or reports nonsense is left out of that round:
-//! its flows stay as they are.
+//! **Failures.** A switch that does not reply in time, disconnects, or reports nonsense is left out of that round: its flows
+//! keep their paths.
 //!
 //! **Cost.** One request per switch with hosts, and per elephant a search of the equal paths. Packets cost nothing.
 //!
-//! **Thread-safety.** The background program owns its state; a lock guards the paths, so that others can count them.
+//! **Thread-safety.** The background program owns its state; a lock guards the paths, so that other threads can count them.
 
 mod demand;
 
@@ -44,13 +44,13 @@ const PRIORITY: u16 = 0x8400;
 /// The seconds without a packet after which an elephant's entries expire.
 const IDLE_TIMEOUT_S: u16 = 30;
 
-/// How long a switch has to answer.
+/// The time for a switch to reply.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The interval at which paths are checked whose entries were on their way.
+/// The interval of checks of paths that are being set up.
 const SETTLE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How many equal paths are considered.
+/// The maximum number of equal paths to consider.
 const MAX_PATHS: usize = 64;
 
 /// Options of the program.
@@ -101,11 +101,11 @@ struct Shared {
     routes: Routes,
     /// The paths of elephants that were moved.
     paths: Mutex<Paths<Pair>>,
-    /// The table of the entries, the same on all switches: another one if a program filters.
+    /// The table of the entries on all switches: not the first one if a program filters.
     table_id: AtomicU8,
 }
 
-/// A large flow, and what is needed to find a path for it.
+/// A large flow, with its ports and its demand.
 struct Elephant {
     pair: Pair,
     from: PortId,
@@ -113,23 +113,23 @@ struct Elephant {
     demand_bps: u64,
 }
 
-/// What a pair of hosts had sent at a time.
+/// A pair's byte counter at a time.
 #[derive(Clone, Copy)]
 struct Sample {
     bytes: u64,
     at: Instant,
 }
 
-/// What the background program has measured.
+/// The last sample of each pair.
 #[derive(Default)]
 struct Samples(BTreeMap<Pair, Sample>);
 
-/// What each pair of hosts sends, in bits per second, as far as it is known.
+/// The known rates of pairs of hosts, in bits per second.
 type Rates = BTreeMap<Pair, u64>;
 
 impl Elephants {
-    /// Moves flows between these hosts that a [`Routing`](crate::Routing) with these routes has spread. All must run in the
-    /// same controller.
+    /// Creates the program, which moves flows that a [`Routing`](crate::Routing) with these routes has spread. All of them
+    /// must run in the same controller.
     pub fn new(
         hosts: &Hosts,
         routes: &Routes,
@@ -145,7 +145,7 @@ impl Elephants {
         }))
     }
 
-    /// The number of flows that are off their hashed path.
+    /// Returns the number of flows that were moved from their hashed path.
     pub fn moved(&self) -> usize {
         self.0.paths().len()
     }
@@ -153,18 +153,18 @@ impl Elephants {
 
 impl ProgramOptions for ElephantsArgs {}
 
-/// How `urtica run` knows it.
+/// The program's row in the registry of `urtica run`.
 pub(crate) static ROW: Row<ElephantsArgs> = Row {
     about: About::new(
         "elephants",
-        "moves large flows that share a link by bad luck; needs routing",
+        "moves large flows from overloaded links to free paths; needs routing",
     ),
     add,
 };
 
 fn add(setup: &mut Setup, args: &ElephantsArgs) -> Result<(), String> {
     if !setup.is_named(routing::ROW.name()) {
-        return Err("it moves what routing has spread; expected routing beside it".to_owned());
+        return Err("it moves flows of routing; expected routing, too".to_owned());
     }
     let config = ElephantsConfig::from(args);
     let (hosts, routes) = (setup.hosts(), setup.routes());
@@ -186,7 +186,7 @@ impl Program for Elephants {
     }
 }
 
-/// The handler of one switch: notes which table entries go to.
+/// The handler of one switch, which notes the table for entries.
 struct ElephantsHandler(Arc<Shared>);
 
 impl SwitchHandler for ElephantsHandler {
@@ -196,7 +196,7 @@ impl SwitchHandler for ElephantsHandler {
 }
 
 impl Shared {
-    /// The background program.
+    /// Measures flows and moves elephants at each interval.
     async fn balance(self: Arc<Self>, background: Background) {
         let mut samples = Samples::default();
         loop {
@@ -208,7 +208,7 @@ impl Shared {
         }
     }
 
-    /// A background program: removes paths as soon as their links are gone, or their hosts are elsewhere.
+    /// Removes paths as soon as their links are lost, or their hosts have moved.
     async fn keep_paths(self: Arc<Self>, background: Background) {
         let mut events = self.hosts.events();
         let mut seen = 0;
@@ -229,7 +229,7 @@ impl Shared {
         }
     }
 
-    /// Asks all switches with hosts what their flows have sent.
+    /// Requests the counters of all switches with hosts, and returns the rates of their flows.
     async fn poll(&self, background: &Background, samples: &mut Samples) -> Rates {
         let network = background.network();
         let hosts = self.hosts.all();
@@ -247,10 +247,10 @@ impl Shared {
                     rates.append(&mut samples.update(sent, background.now()));
                 }
                 Some(Err(error)) => {
-                    urtica_log::debug!(about: switch, dp_id = %switch, %error, "flows are not known")
+                    urtica_log::debug!(about: switch, dp_id = %switch, %error, "cannot read a switch's flows")
                 }
                 None => {
-                    urtica_log::debug!(about: switch, dp_id = %switch, "flows were not told in time")
+                    urtica_log::debug!(about: switch, dp_id = %switch, "a switch did not report its flows in time")
                 }
             }
         }
@@ -258,7 +258,7 @@ impl Shared {
         rates
     }
 
-    /// What a switch's hosts have sent to each other host.
+    /// Returns the bytes that a switch's hosts have sent to each other host.
     fn sent_from(
         &self,
         switch: DatapathId,
@@ -277,13 +277,13 @@ impl Shared {
         sent
     }
 
-    /// Whether the pair's first host is at a switch.
+    /// Returns `true` if the pair's source is at a switch.
     fn is_at(&self, pair: &Pair, switch: DatapathId) -> bool {
         let host = self.hosts.find_in(pair.vlan(), pair.src);
         host.is_some_and(|host| host.attached.switch == switch)
     }
 
-    /// The large flows, largest demand first.
+    /// Returns the large flows, largest demand first.
     fn elephants(&self, rates: &Rates, network: &Network) -> Vec<Elephant> {
         let capacities = capacities(network, self.config.default_capacity_bps);
         let mut elephants = Vec::new();
@@ -320,7 +320,7 @@ impl Shared {
         share_of(capacity_bps, self.config.share_percent.into(), 100)
     }
 
-    /// Finds each elephant a path with room beside those before it.
+    /// Finds a path for each elephant, given the paths of the larger ones.
     fn place(&self, elephants: Vec<Elephant>, network: &Network) {
         let mut loads = Loads {
             capacities: capacities(network, self.config.default_capacity_bps),
@@ -342,7 +342,7 @@ impl Shared {
             let better = self.better_path(&loads, elephant, &current);
             loads.add(better.as_ref().unwrap_or(&current), demand_bps);
             if let Some(path) = better {
-                urtica_log::info!(about: pair.src, src = %pair.src, dst = %pair.dst, demand_bps, "a large flow is moved");
+                urtica_log::info!(about: pair.src, src = %pair.src, dst = %pair.dst, demand_bps, "moving a large flow");
                 let flow = self.flow(pair, &path);
                 paths.insert(pair, path, flow);
             }
@@ -355,8 +355,8 @@ impl Shared {
             .table(self.table_id.load(Ordering::Relaxed))
     }
 
-    /// If the current path has no room: the first of the equal paths that has, or else the least overloaded one, if it is
-    /// better.
+    /// Returns an equal path to use instead of an overloaded current one: the first with enough free bandwidth, or else the
+    /// least overloaded one. Returns `None` if no path is better.
     fn better_path(&self, loads: &Loads, elephant: &Elephant, current: &Path) -> Option<Path> {
         let overload = loads.overload(current, elephant.demand_bps);
         if overload == 0 {
@@ -372,13 +372,13 @@ impl Shared {
             .filter(|path| loads.overload(path, elephant.demand_bps) < overload)
     }
 
-    /// Flows that were moved return to their hashed path if they are small now, or their path is no longer valid.
+    /// Returns moved flows to their hashed path if they have become small, or their path is no longer valid.
     fn give_up(&self, rates: &Rates, network: &Network) {
         let capacities = capacities(network, self.config.default_capacity_bps);
         let next_hops = self.routes.next_hops().load();
         self.remove_paths(|pair, path| {
             let capacity = path.begin().and_then(|port| capacities.get(&port));
-            // Half of the threshold, so that a flow near it does not go back and forth.
+            // Half of the threshold, so that a flow near it does not alternate.
             let is_small = rates
                 .get(pair)
                 .zip(capacity)
@@ -399,7 +399,7 @@ impl Shared {
         }
     }
 
-    /// Whether a path's links exist, and its hosts are where it begins and ends.
+    /// Returns `true` if a path's links exist, and its hosts are at its ends.
     fn is_right(&self, pair: &Pair, path: &Path, topology: &Topology) -> bool {
         let port_of = |mac| Some(self.hosts.find_in(pair.vlan(), mac)?.attached);
         is_in(path, topology)
@@ -413,7 +413,7 @@ impl Shared {
 }
 
 impl Samples {
-    /// Updates what pairs have sent. Returns their rates, except of those that are new or whose counters were reset.
+    /// Updates the samples. Returns the rates of pairs, except for new pairs and those whose counters were reset.
     fn update(&mut self, sent: BTreeMap<Pair, u64>, now: Instant) -> Rates {
         let mut rates = Rates::new();
         for (pair, bytes) in sent {
@@ -428,7 +428,7 @@ impl Samples {
         rates
     }
 
-    /// Forgets pairs that were not reported for so long.
+    /// Forgets pairs whose last report is older than `age`.
     fn forget(&mut self, now: Instant, age: Duration) {
         self.0
             .retain(|_, sample| now.saturating_duration_since(sample.at) < age);
@@ -442,7 +442,7 @@ struct Loads {
 }
 
 impl Loads {
-    /// How much the worst link between switches would be overloaded, in thousandths of its bandwidth: 0 if there is room.
+    /// Returns the overload of the path's worst link with this further demand, in thousandths of its bandwidth; 0 if it fits.
     fn overload(&self, path: &Path, demand_bps: u64) -> u64 {
         let links = path.directed_links().map(|link| {
             let load = self.load_bps.get(&link.from).copied().unwrap_or(0) + demand_bps;
@@ -459,7 +459,7 @@ impl Loads {
     }
 }
 
-/// `whole * part / of`, without overflow.
+/// Returns `whole * part / of`, without overflow.
 fn share_of(whole: u64, part: u64, of: u64) -> u64 {
     let share = u128::from(whole) * u128::from(part) / u128::from(of);
     u64::try_from(share).unwrap_or(u64::MAX)

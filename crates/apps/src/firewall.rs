@@ -1,18 +1,18 @@
 //! A firewall: rules from a file decide which packets pass (stage [`Filter`](Stage::Filter)).
 //!
-//! **What.** The first rule that matches a packet allows or denies it. Allowed packets go on to the programs that forward;
-//! denied ones are dropped. The rules are stateless: the reverse direction needs a rule of its own.
+//! **What.** The first rule that matches a packet allows or denies it. Allowed packets are passed to the programs that
+//! forward; denied ones are dropped. The rules are stateless: the reverse direction needs its own rule.
 //!
-//! **How.** The rules are entries of table 0, the first with the highest priority. Those that allow lead to table 1, where
-//! forwarding programs have their entries, so that none of those entries, however broad, forwards anything that is denied.
-//! Until a switch has confirmed all rules, if it refuses one, and on switches of OpenFlow 1.0, which have one table, packets
-//! come to the controller and are checked there against the same rules (`install.rs`).
+//! **How.** The rules are entries of table 0, the first with the highest priority. Entries that allow lead to table 1, which
+//! has the entries of forwarding programs, so that no such entry, however broad, forwards a denied packet. The controller
+//! receives packets, and checks them against the same rules, until a switch has confirmed all rules, if it refuses one, and
+//! on OpenFlow 1.0 switches, which have one table (`install.rs`).
 //!
-//! **Fragments.** If a switch does not see the ports of fragments, fragmenting would bypass a rule about ports; so switches
-//! are configured how to treat fragments (`fragments.rs`).
+//! **Fragments.** If a switch does not see the ports of fragments, fragments would bypass a rule about ports; so switches
+//! are configured to treat fragments safely (`fragments.rs`).
 //!
-//! **New rules.** The file is checked once a second. A changed file takes effect as a whole; one with an error changes
-//! nothing, and the log says where the error is.
+//! **New rules.** The file is checked once a second. A changed file takes effect as a whole; a file with an error changes no
+//! rules, and the log names the position of the error.
 //!
 //! **Thread-safety.** Handlers and background programs share the rules as a snapshot.
 
@@ -48,7 +48,7 @@ pub struct FirewallArgs {
     pub firewall_rules: Option<PathBuf>,
 }
 
-/// Why there are no rules.
+/// The error of a file of rules.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FirewallError {
@@ -78,7 +78,7 @@ pub struct Firewall {
 }
 
 impl Firewall {
-    /// With fixed rules.
+    /// Creates a firewall with fixed rules.
     pub fn new(rules: FirewallRules) -> Self {
         Self {
             rules: Arc::new(Snapshot::new(rules)),
@@ -86,10 +86,10 @@ impl Firewall {
         }
     }
 
-    /// With the rules of a file, which is watched.
+    /// Creates a firewall with the rules of a file, which is watched.
     ///
     /// # Errors
-    /// [`FirewallError`] where it cannot be read or is wrong.
+    /// [`FirewallError`] if the file cannot be read or is invalid.
     pub fn from_file(file: &Path) -> Result<Self, FirewallError> {
         Ok(Self {
             file: Some(file.to_owned()),
@@ -100,11 +100,11 @@ impl Firewall {
 
 impl ProgramOptions for FirewallArgs {}
 
-/// How `urtica run` knows it.
+/// The program's row in the registry of `urtica run`.
 pub(crate) static ROW: Row<FirewallArgs> = Row {
     about: About::new(
         "firewall",
-        "drops what its rules deny, before others forward it; needs --firewall-rules",
+        "drops packets that its rules deny; needs --firewall-rules",
     ),
     add,
 };
@@ -167,7 +167,7 @@ impl SwitchHandler for FirewallHandler {
     }
 
     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
-        // Packets from table 1 have been allowed by an entry.
+        // An entry has allowed the packets from table 1.
         if packet.table_id == 0 && self.rules.load().verdict(packet) == Verdict::Deny {
             switch.consume();
         }
@@ -175,12 +175,12 @@ impl SwitchHandler for FirewallHandler {
 
     fn error(&mut self, switch: &mut Switch, _xid: u32, error: &ErrorMessage) {
         let code = error.code;
-        urtica_log::error!(about: switch.datapath_id(), dp_id = %switch.datapath_id(), %code, "the switch refused the entry that sends every packet to the firewall; it has no entries of the firewall until it has confirmed all");
+        urtica_log::error!(about: switch.datapath_id(), dp_id = %switch.datapath_id(), %code, "the switch refused the firewall's guard entry; without it, the table-miss entry sends packets to the firewall");
     }
 }
 
-/// Whether the switch has a table for programs that forward beside that of the rules. If not, every packet comes to the
-/// controller, and the log says so.
+/// Returns `true` if the switch has a second table, for programs that forward. Otherwise the controller receives every
+/// packet, and logs that.
 fn takes_entries(info: &SwitchInfo) -> bool {
     info.version != Version::Of10 && info.n_tables > 1
 }
@@ -200,7 +200,7 @@ async fn watch(file: PathBuf, rules: Arc<Snapshot<FirewallRules>>, background: B
             Err(error) => error.to_string(),
         };
         if problem != told && !problem.is_empty() {
-            tracing::error!("{problem}; the firewall goes on with the rules that it has");
+            tracing::error!("{problem}; keeping the current firewall rules");
         }
         told = problem;
     }

@@ -1,13 +1,13 @@
 //! Budgets of flooded packets to unknown hosts, one per ingress port.
 //!
-//! **Why.** A packet to an unknown single host is flooded, as bridges do. A host that sends thousands of them a
-//! second to addresses that do not exist would load every other host, and every switch's connection, with its packets.
+//! **Why.** A packet to an unknown single host is flooded, as by a bridge. A host that sends thousands of packets a second to
+//! addresses that do not exist would load all other hosts, and all switches' connections.
 //!
 //! **What.** Each ingress port has a token bucket. Packets that exceed it are dropped, counted, and logged once per
-//! [`EVENT_INTERVAL`] and port. Packets to known hosts and to groups are not limited here: the first are not flooded, and
-//! address resolution needs the second.
+//! [`EVENT_INTERVAL`] and port. Packets to known hosts and to groups are not limited here: the former are not flooded, and
+//! address resolution needs the latter.
 //!
-//! **Bound.** A switch's handler has at most one bucket for each of its ports, and one for all ports that it does not have.
+//! **Bound.** A switch's handler has at most one bucket for each of its ports, and one more.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -20,7 +20,7 @@ use urtica_services::EVENT_INTERVAL;
 use urtica_topology::PortId;
 use urtica_wire::{PacketIn, PortNo};
 
-/// The default number of packets a second: a stream to a host that is silent, or has moved, still reaches it.
+/// The default number of packets a second: enough for a stream to a host that is silent, or has moved.
 const PER_SECOND: u32 = 1_000;
 
 /// The seconds for which a bucket without an explicit burst saves tokens.
@@ -32,28 +32,29 @@ const SAVED_S: u32 = 2;
 pub struct FloodLimit(Option<Rate>);
 
 impl FloodLimit {
-    /// Floods all of them.
+    /// No limit: floods all packets.
     pub const NONE: Self = Self(None);
 
-    /// Floods `burst` packets at once, and `per_second` further ones a second.
+    /// Creates a limit of `per_second` packets a second after a burst of `burst` packets.
     pub fn new(per_second: u32, burst: u32) -> Self {
         Self(Some(Rate::per_second(per_second, burst)))
     }
 
-    /// Returns its burst, and the interval between further packets; `None` without a limit.
+    /// Returns the burst, and the interval between further packets; `None` without a limit.
     pub fn burst_and_interval(self) -> Option<(u32, Duration)> {
         self.0.map(|rate| (rate.burst(), rate.interval()))
     }
 }
 
 impl Default for FloodLimit {
-    /// 1,000 packets a second and a burst of 2,000. When tables are empty, each conversation of a host floods one or two.
+    /// Returns 1,000 packets a second and a burst of 2,000. While tables are empty, each conversation of a host floods one or
+    /// two packets.
     fn default() -> Self {
         Self::new(PER_SECOND, PER_SECOND * SAVED_S)
     }
 }
 
-/// The error for a text that is no [`FloodLimit`].
+/// The error for an invalid [`FloodLimit`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{text}' is not a limit of flooded packets; expected packets per second, such as 1000, with a burst, such as 1000,2000, or none"
@@ -134,7 +135,7 @@ struct PortBudget {
 
 impl PortBudgets {
     /// Returns `true` if a packet whose destination is unknown may be flooded.
-    #[inline(never)] // out of the way of packets to known hosts
+    #[inline(never)] // keeps the path of packets to known hosts short
     pub fn admit(&mut self, switch: &Switch, packet: &PacketIn) -> bool {
         let Some(rate) = self.program.limit.0 else {
             return true;
@@ -158,7 +159,7 @@ impl PortBudgets {
         false
     }
 
-    /// Takes one of a port's tokens. If there is none, returns the number of dropped packets to log, or 0.
+    /// Takes one of a port's tokens. If it has none, returns the number of dropped packets to log, or 0.
     fn take(&mut self, port_no: PortNo, rate: Rate, now: Instant) -> Option<u64> {
         let port = self.ports.entry(port_no).or_insert_with(|| PortBudget {
             bucket: TokenBucket::new(now),
@@ -177,7 +178,7 @@ impl PortBudgets {
         Some(std::mem::take(&mut port.untold))
     }
 
-    /// Ports come and go: removed ones are forgotten when there are more budgets than ports.
+    /// Forgets the budgets of removed ports if there are more budgets than ports.
     fn forget_removed(&mut self, info: &SwitchInfo) {
         if self.ports.len() > info.ports.len() + 1 {
             self.ports
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_has_its_burst_and_then_its_rate_and_others_have_theirs() {
+    fn each_port_has_its_own_burst_and_rate() {
         let (budget, mut ports, rate) = budgets();
         let start = Instant::now();
         let mut flood = |port, ms: u64| {
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_are_logged_once_per_interval_with_their_number() {
+    fn drops_are_counted_and_logged_once_per_interval() {
         let (_, mut ports, rate) = budgets();
         let start = Instant::now();
         let mut logged = |times: u32, now: Instant| -> Vec<u64> {

@@ -1,7 +1,7 @@
 //! The back-off after a switch has refused an entry because its table is full.
 //!
-//! **Why.** Packets without an entry come to the controller. If each of them had its entry added again, a full switch would
-//! have to refuse an entry with each packet. So for a while no entry is added there, and packets are sent on by packet-outs.
+//! **Why.** The controller receives packets without an entry. If it added the entry again for each packet, a full switch
+//! would have to refuse an entry per packet. So for a while no entry is added there, and packet-outs forward the packets.
 //!
 //! **How.** The first refusal starts a pause of [`PAUSE`]. A refusal soon after a pause starts one that is twice as long, up
 //! to [`LONGEST_PAUSE`]. Refusals of entries that were sent before the first refusal arrived change nothing.
@@ -13,7 +13,7 @@ use urtica_wire::{DatapathId, ErrorCode, ErrorMessage};
 /// The first pause.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest pause: entries expire meanwhile.
+/// The longest pause: entries expire while it lasts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(16);
 
 /// The back-off of one switch.
@@ -62,7 +62,7 @@ impl FullTable {
         let told = self.0.map(|last| last.told);
         let told = told.filter(|told| now < *told + EVENT_INTERVAL);
         if told.is_none() {
-            urtica_log::warn!(about: switch, dp_id = %switch, "the switch's flow table is full; adding no entries there for a while and sending packets by packet-outs");
+            urtica_log::warn!(about: switch, dp_id = %switch, "the switch's flow table is full; adding no entries for a while and forwarding by packet-outs");
         }
         self.0 = Some(BackOff {
             until: now + pause,

@@ -1,21 +1,21 @@
 //! Global learning (McNettle section 4.2): one table of all hosts, which every switch reads and writes.
 //!
-//! **What.** What one switch has learnt, all know. A packet to a host behind the same switch gets an entry. A packet to a
-//! host behind another switch leaves by the port where this switch has heard that host, and gets an entry as well; if it has
-//! never heard it, the packet is flooded. If a topology is known ([`Global::with_topology`]), the packet goes to the next
-//! hop instead.
+//! **What.** All switches use what each of them has learnt. A packet to a host behind the same switch gets an entry. A packet
+//! to a host behind another switch leaves by the port where this switch has received packets of that host, and gets an entry
+//! as well; without such a port, it is flooded. If a topology is known ([`Global::with_topology`]), the packet is sent to the
+//! next hop instead.
 //!
-//! **Which switch a host is behind** cannot be known without a topology. The first switch that hears it counts, because a
+//! **The switch of a host** cannot be known without a topology. The first switch that receives its packets counts, because a
 //! frame reaches its sender's own switch first. The others keep their own port for the host in the same table, so that it
 //! outlives their connections.
 //!
 //! **How.** The program is written once, for any [`HostTable`]; there are three.
 //!
-//! **Cost.** Nearly all packets come from hosts that have not moved, so the table is read twice and not written. Nothing is
-//! forgotten: a host stays where it was heard last.
+//! **Cost.** Nearly all packets are from hosts that have not moved, so the table is read twice and not written. Hosts are
+//! never forgotten: a host stays at its last place.
 //!
-//! **Thread-safety.** A handler has no state of its own but its switch's number, the flood budgets of its ports, and the
-//! back-off while the switch's table is full.
+//! **Thread-safety.** A handler's own state is its switch's number, the flood budgets of its ports, and the back-off while
+//! the switch's table is full.
 
 use crate::edges::EdgeLearning;
 use crate::flood_budget::{FloodBudget, FloodLimit, PortBudgets};
@@ -30,7 +30,7 @@ use urtica_controller::{Background, IDLE_5S, Program, Switch, SwitchHandler, Swi
 use urtica_services::{Discovery, Routes};
 use urtica_wire::{ErrorMessage, MacAddr, Match, PacketIn, PortNo};
 
-/// The program, with this table.
+/// The program, with a table of type `T`.
 pub struct Global<T>(Kind<T>);
 
 enum Kind<T> {
@@ -38,7 +38,7 @@ enum Kind<T> {
     WithTopology(EdgeLearning<T>),
 }
 
-/// What the handlers of all switches share.
+/// The state that the handlers of all switches share.
 #[derive(Default)]
 struct Shared<T> {
     hosts: T,
@@ -47,19 +47,19 @@ struct Shared<T> {
 }
 
 impl<T: HostTable> Global<T> {
-    /// With an empty table, and without a topology. The network must not have loops.
+    /// Creates the program with an empty table, and without a topology. The network must not have loops.
     pub fn new() -> Self {
         Self(Kind::Alone(Arc::default()))
     }
 
-    /// The same for networks with a known topology: hosts are at edge ports, and packets to hosts behind other switches go
-    /// to the next hop.
+    /// Creates the program for a network with a known topology: it learns hosts at edge ports only, and sends packets to hosts
+    /// behind other switches to the next hop.
     pub fn with_topology(discovery: &Discovery, routes: &Routes) -> Self {
         let learning = EdgeLearning::by_shortest_paths(discovery, routes);
         Self(Kind::WithTopology(learning))
     }
 
-    /// Limits the packets to unknown hosts that are flooded from each port: to be called before the controller starts.
+    /// Limits the packets to unknown hosts that are flooded from each port. Call this before the controller starts.
     pub fn flood_limit(self, limit: FloodLimit) -> Self {
         Self(match self.0 {
             Kind::Alone(_) => Kind::Alone(Arc::new(Shared {
@@ -70,7 +70,7 @@ impl<T: HostTable> Global<T> {
         })
     }
 
-    /// Returns the number of packets to unknown hosts that were dropped because their port had sent too many.
+    /// Returns the number of packets to unknown hosts that were dropped because their port exceeded its flood limit.
     pub fn dropped_floods(&self) -> u64 {
         match &self.0 {
             Kind::Alone(shared) => shared.floods.dropped(),
@@ -89,7 +89,7 @@ impl<T: HostTable> Default for Global<T> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct GlobalArgs {
     /// Write a host's location for each of its packets, even if it is known, as McNettle's Figure 5 does: to measure the
-    /// cost of writes. Not together with discovery.
+    /// cost of writes. Cannot be combined with discovery.
     #[arg(long)]
     pub global_write_each: bool,
     /// Packets a second to unknown hosts that are flooded from each port, and a burst, or none [default: 1000,2000].
@@ -99,7 +99,7 @@ pub struct GlobalArgs {
 
 impl ProgramOptions for GlobalArgs {}
 
-/// How `urtica run` knows it, with each kind of table.
+/// The program's rows in the registry of `urtica run`, one for each kind of table.
 pub(crate) static LOCK_FREE_ROW: Row<GlobalArgs> = Row {
     about: About::forwarder(
         "global",
@@ -109,16 +109,16 @@ pub(crate) static LOCK_FREE_ROW: Row<GlobalArgs> = Row {
 };
 
 pub(crate) static LOCKED_ROW: Row<GlobalArgs> = Row {
-    about: About::forwarder("global-mutex", "the same with mutexes"),
+    about: About::forwarder("global-mutex", "as global, with mutexes"),
     add: add::<Locked>,
 };
 
 pub(crate) static TRANSACTIONAL_ROW: Row<GlobalArgs> = Row {
-    about: About::forwarder("global-stm", "the same with transactions"),
+    about: About::forwarder("global-stm", "as global, with transactions"),
     add: add::<Transactional>,
 };
 
-/// With a topology if one was requested.
+/// Adds the program; with a topology if discovery was requested.
 fn add<T: HostTable>(setup: &mut Setup, args: &GlobalArgs) -> Result<(), String> {
     let writes_each = args.global_write_each;
     let limit = args.global_flood_limit.unwrap_or_default();
@@ -130,7 +130,9 @@ fn add<T: HostTable>(setup: &mut Setup, args: &GlobalArgs) -> Result<(), String>
         return Ok(());
     }
     if writes_each {
-        return Err("--global-write-each is not for networks with discovery, where hosts are noted at edge ports alone; expected one of the two".into());
+        return Err(
+            "--global-write-each and discovery cannot be combined; expected one of the two".into(),
+        );
     }
     let global = Global::<T>::with_topology(&setup.discovery(), &setup.routes());
     setup.add(global.flood_limit(limit));
@@ -176,7 +178,7 @@ impl<T: HostTable> SwitchHandler for GlobalHandler<T> {
     #[inline(always)] // into the loop over packet-ins, as in `l2`
     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
         let (src, dst, in_port) = (packet.eth_src(), packet.eth_dst(), packet.in_port());
-        // Spanning tree, LLDP and their like end at the first bridge (IEEE 802.1Q section 8.6.3).
+        // Bridges do not forward STP, LLDP and similar protocols (IEEE 802.1Q section 8.6.3).
         if dst.is_link_local() {
             return;
         }
@@ -194,7 +196,7 @@ impl<T: HostTable> SwitchHandler for GlobalHandler<T> {
         };
         match port {
             None => self.flood(switch, packet),
-            // Both hosts are behind this port and have heard each other already.
+            // Both hosts are behind this port, so the destination already has the packet.
             Some(port) if port == in_port => {}
             Some(port) if !self.full.has_space(switch.now()) => switch.forward(packet, port),
             Some(port) => switch.forward_with_rule(packet, Match::exact(packet), port, IDLE_5S),
@@ -214,8 +216,8 @@ impl<T: HostTable> GlobalHandler<T> {
         }
     }
 
-    /// A host is heard here that was first heard at another switch, or at another port of this one. If this switch heard it
-    /// at another port before, it has moved.
+    /// Handles a packet of a host whose first place was another switch, or another port of this one. If this switch has
+    /// received packets of it at another port, the host has moved.
     #[cold]
     fn note(&self, switch: &mut Switch, src: MacAddr, here: Place, first: Place) {
         let hosts = &self.shared.hosts;
@@ -229,14 +231,13 @@ impl<T: HostTable> GlobalHandler<T> {
             hosts.put(host, here);
         }
         if was.is_some_and(|was| was != here) {
-            // Entries towards where it was would live on for as long as they are used. A match on an address alone can be
-            // expressed in every version.
+            // Entries towards the old port would live as long as they are used. Every version can match on an address alone.
             let _ = switch.delete(Match::any().eth_dst(src));
         }
     }
 
-    /// The port where this switch has heard a host that is behind another switch.
-    #[inline(never)] // out of the way of packets that stay at one switch
+    /// Returns the port where this switch has received packets of a host behind another switch.
+    #[inline(never)] // keeps the path of packets within a switch short
     fn own_port(&self, dst: MacAddr) -> Option<PortNo> {
         let host = Host::new(dst).at(self.number)?;
         Some(self.shared.hosts.find(host)?.port)

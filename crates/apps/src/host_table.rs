@@ -1,13 +1,13 @@
 //! Tables of hosts that all switches share.
 //!
-//! **What.** The paper compares three ways to share such a table (section 6.7 and Figure 20). Here they are behind one
-//! trait, [`HostTable`]: without locks ([`LockFree`]), with a mutex per list ([`Locked`]), and with a transactional variable
-//! per list ([`Transactional`]).
+//! **What.** The paper compares three ways to share such a table (section 6.7 and Figure 20). Here they implement one trait,
+//! [`HostTable`]: without locks ([`LockFree`]), with a mutex per list ([`Locked`]), and with a transactional variable per
+//! list ([`Transactional`]).
 //!
-//! **Cost.** 16 bytes per host, lock-free. Hosts are forgotten only by removal.
+//! **Cost.** The lock-free table needs 16 bytes per host. Hosts are forgotten only by removal.
 //!
-//! **Thread-safety.** Any number of threads may use the tables. If two switches hear one host at the same time, either may
-//! win.
+//! **Thread-safety.** Any number of threads may use the tables. If two switches receive packets of one host at the same
+//! time, either of them is recorded.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
@@ -17,10 +17,10 @@ use urtica_state::{
 };
 use urtica_wire::{DatapathId, MacAddr, PortNo};
 
-/// The place of a host: behind this port of the switch with this number.
+/// The place of a host: a port of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The switch's number: 0 for the first that ever joined, 1 for the second.
+    /// The switch's number: 0 for the first switch that joined, 1 for the second.
     pub switch: u32,
     /// The port.
     pub port: PortNo,
@@ -29,36 +29,36 @@ pub struct Place {
 /// The answer of a table to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// The known place of the packet's source, if it is another one.
+    /// The known place of the packet's source, if it differs from the packet's.
     pub elsewhere: Option<Place>,
     /// The place of its destination.
     pub dst: Option<Place>,
 }
 
-/// The places of all hosts.
+/// A table of the places of all hosts.
 pub trait HostTable: Default + Send + Sync + 'static {
-    /// Records that `src` is at `place` unless it is known to be elsewhere, and looks `dst` up.
+    /// Records that `src` is at `place` unless another place of it is known, and looks up `dst`.
     fn hear(&self, src: Host, place: Place, dst: Host) -> Heard;
 
-    /// Records that `src` is at `place`, wherever it was, writing even if nothing changes, and looks `dst` up.
+    /// Records that `src` is at `place`, replacing any other place, and looks up `dst`. Writes even if nothing changes.
     fn write_and_find(&self, src: Host, place: Place, dst: Host) -> Heard;
 
-    /// Looks a host up.
+    /// Looks up a host.
     fn find(&self, host: Host) -> Option<Place>;
 
-    /// Records that a host is at `place`, wherever it was. Returns whether that is recorded: a table may be full, and not
-    /// every address is one that a host can have.
+    /// Records that a host is at `place`, replacing any other place. Returns `false` if the table is full, or no host can
+    /// have the address.
     fn put(&self, host: Host, place: Place) -> bool;
 
     /// Forgets a host.
     fn remove(&self, host: Host);
 
-    /// Prefetches a host's entry for a look-up that comes soon.
+    /// Prefetches a host's entry for a look-up soon after.
     fn prefetch(&self, _host: Host) {}
 }
 
-/// A table that is written for each packet, whether its source is known or not, as in McNettle's Figure 5: to measure what
-/// writes cost.
+/// A table that is written for each packet, even if its source is known, as in McNettle's Figure 5: to measure the cost of
+/// writes.
 #[derive(Default)]
 pub struct WrittenEachTime<T>(T);
 
@@ -92,7 +92,7 @@ impl<T: HostTable> HostTable for WrittenEachTime<T> {
     }
 }
 
-/// Numbers for switches, which take less room in a table than datapath ids.
+/// Numbers of switches, which need less space in a table than datapath ids.
 #[derive(Default)]
 pub(crate) struct Numbers {
     numbers: BTreeMap<DatapathId, u32>,
@@ -101,7 +101,7 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// The switch's number, the same each time it joins.
+    /// Returns the switch's number, which it keeps when it joins again.
     pub fn of(&mut self, switch: DatapathId) -> u32 {
         let next = self.switches.len() as u32;
         let number = *self.numbers.entry(switch).or_insert(next);
@@ -111,40 +111,40 @@ impl Numbers {
         number
     }
 
-    /// The switch with this number.
+    /// Returns the switch with this number.
     pub fn switch(&self, number: u32) -> Option<DatapathId> {
         self.switches.get(number as usize).copied()
     }
 }
 
-/// A host as a key of tables: its address, or its address as one switch sees it ([`Host::at`]).
+/// A host as a key of tables: its address, or its address at one switch ([`Host::at`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Host(u64);
 
-/// Number of bits of an address.
+/// The number of bits of an address.
 const MAC_BITS: u32 = 48;
 
 impl Host {
-    /// The host with this address, if a host can have it.
+    /// Creates the key of the host with this address.
     #[inline]
     pub fn new(mac: MacAddr) -> Self {
         Self(mac.to_u64())
     }
 
-    /// The host as the switch with this number sees it, with a place of its own; `None` for numbers beyond 16 bits.
+    /// Returns the host's key at the switch with this number, which has its own place; `None` for numbers beyond 16 bits.
     #[inline]
     pub fn at(self, switch: u32) -> Option<Self> {
         let number = u16::try_from(switch.checked_add(1)?).ok()?;
         Some(Self(self.mac().to_u64() | u64::from(number) << MAC_BITS))
     }
 
-    /// Its address.
+    /// Returns the host's address.
     #[inline]
     pub fn mac(self) -> MacAddr {
         MacAddr::from_u64(self.0 & ((1 << MAC_BITS) - 1))
     }
 
-    /// Whether a host can have the address: not a group address, and not all zeros.
+    /// Returns `true` if a host can have the address: it is neither a group address nor all zeros.
     #[inline]
     fn is_one(self) -> bool {
         let mac = self.mac();
@@ -163,10 +163,10 @@ impl Word for Host {
         Self(word)
     }
 
-    /// Consecutive addresses are neighbours. Those of virtual hosts, which are locally administered (IEEE 802's U/L bit),
-    /// count up in the last byte; those of benchmarks in the second.
+    /// Maps consecutive addresses to neighbouring slots. The addresses of virtual hosts, which are locally administered
+    /// (IEEE 802's U/L bit), count up in the last byte; those of benchmarks in the second.
     ///
-    /// [`MacTable`](crate::MacTable) treats both alike. One table for all switches cannot: cbench's addresses have the
+    /// [`MacTable`](crate::MacTable) handles both alike. One table for all switches cannot: cbench's addresses have the
     /// switch's number in the last byte, so all switches would share the same neighbourhoods.
     #[inline]
     fn first_slot(word: u64) -> u64 {
@@ -195,14 +195,14 @@ impl Word for Place {
     }
 }
 
-/// Shared without locks: words that are read and replaced atomically.
+/// A table without locks, of words that are read and replaced atomically.
 #[derive(Default)]
 pub struct LockFree(Table<Host, Place>);
 
 impl HostTable for LockFree {
     #[inline(always)] // into the loop over packet-ins
     fn hear(&self, src: Host, place: Place, dst: Host) -> Heard {
-        // Whatever is in the table is a host.
+        // Only hosts' addresses are in the table.
         let elsewhere = match self.0.has(src, place) {
             true => None,
             false => self.find_or_put(src, place),
@@ -243,7 +243,7 @@ impl HostTable for LockFree {
 }
 
 impl LockFree {
-    /// Puts a host at this place and returns its previous place, if that was another.
+    /// Adds a host at this place unless it is known. Returns its known place if it differs.
     #[inline(never)]
     fn find_or_put(&self, host: Host, place: Place) -> Option<Place> {
         let elsewhere = self.find(host);
@@ -255,13 +255,13 @@ impl LockFree {
     }
 }
 
-/// The number of lists in the two tables below; few in tests, so that hosts share them.
+/// The number of lists in the two tables below; small in tests, so that hosts share lists.
 const LISTS: usize = if cfg!(test) { 1 << 3 } else { 1 << 16 };
 
 /// The maximum length of a list; four million hosts in total, as in a [`Table`].
 const MAX_LIST: usize = 64;
 
-/// The hosts of a list, in the order in which they were first heard. Most lists have no more than one.
+/// The hosts of a list, in the order in which they were added. Most lists have at most one.
 #[derive(Clone, Default)]
 struct List {
     first: Option<(Host, Place)>,
@@ -283,7 +283,7 @@ impl List {
         entry.map(|(_, place)| *place)
     }
 
-    /// Moves a host, or adds it unless the list is full. Returns whether it is there now.
+    /// Moves a host, or adds it unless the list is full. Returns `true` if the host is in the list now.
     fn put(&mut self, host: Host, place: Place) -> bool {
         let mut entries = self.first.iter_mut().chain(&mut self.others);
         if let Some((_, known)) = entries.find(|(known, _)| *known == host) {
@@ -306,13 +306,13 @@ impl List {
     }
 }
 
-/// The list that a host is in.
+/// Returns the index of a host's list.
 #[inline]
 fn list_of(host: Host) -> usize {
     Host::first_slot(host.0) as usize % LISTS
 }
 
-/// Shared with mutexes: one per list of a hash table, taken for reading and writing alike (the paper's `MVar`s).
+/// A hash table with a mutex per list, which readers and writers lock (the paper's `MVar`s).
 pub struct Locked(Box<[Mutex<List>]>);
 
 impl Default for Locked {
@@ -374,7 +374,7 @@ impl Locked {
         is.filter(|is| *is != place)
     }
 
-    /// Never two at once.
+    /// Locks a host's list. Callers lock one list at a time.
     #[inline]
     fn lock(&self, host: Host) -> MutexGuard<'_, List> {
         let list = &self.0[list_of(host)];
@@ -382,8 +382,7 @@ impl Locked {
     }
 }
 
-/// Shared by transactions: each list of a hash table is a transactional variable. What a packet records and finds is
-/// consistent.
+/// A hash table with a transactional variable per list. A packet's write and look-up are one transaction.
 pub struct Transactional(Box<[TVar<List>]>);
 
 impl Default for Transactional {
@@ -424,7 +423,7 @@ impl HostTable for Transactional {
 }
 
 impl Transactional {
-    /// Looks both up, and records the place of the source if `is_written` returns `true` for the known place.
+    /// Looks up both hosts, and records the place of the source if `is_written` returns `true` for its known place.
     #[inline]
     fn hear_where(
         &self,
@@ -442,7 +441,7 @@ impl Transactional {
             let elsewhere = is.filter(|is| *is != place);
             Ok(Heard { elsewhere, dst })
         });
-        // After repeated conflicts: as if nothing were known, which floods.
+        // After repeated conflicts, no host counts as known, so that the packet is flooded.
         heard.unwrap_or(Heard {
             elsewhere: None,
             dst: None,
@@ -541,7 +540,7 @@ mod tests {
         })
     }
 
-    /// Few enough that they are heard again, and some that no host has.
+    /// Addresses, so few that they repeat, and some that no host can have.
     fn address() -> impl Strategy<Value = MacAddr> {
         prop_oneof![
             (0..40_u64).prop_map(|number| MacAddr::from_u64(0x0200_0000_0000 + number)),
@@ -595,7 +594,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_tables_do_what_a_plain_map_does(
+        fn all_tables_agree_with_a_plain_map(
             uses in prop::collection::vec(used(), 0..120),
         ) {
             agrees_with_reference::<LockFree>(&uses);
@@ -605,7 +604,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_another_key_for_each_switch() {
+    fn hosts_have_a_key_per_switch() {
         let host = Host::new(MacAddr::from_u64(0x0200_0000_0001));
         let keys: BTreeSet<_> = (0..0xffff).filter_map(|switch| host.at(switch)).collect();
         assert_eq!(keys.len(), 0xffff);
@@ -615,7 +614,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_addresses_are_neighbours_and_switches_do_not_crowd_together() {
+    fn consecutive_addresses_are_neighbours_and_switches_spread() {
         let places = |addresses: &mut dyn Iterator<Item = u64>| -> BTreeSet<u64> {
             addresses.map(Host::first_slot).collect()
         };
@@ -625,7 +624,7 @@ mod tests {
         };
         let virtual_hosts = places(&mut (0..64_u64).map(|number| 0x0242_ac11_0000 + number));
         assert!(is_neighbourhood(&virtual_hosts));
-        // As `urtica bench` has them: the number in the second byte, the switch's in the last.
+        // The addresses of `urtica bench`: the host's number in the second byte, the switch's in the last.
         let of_switch =
             |switch: u64| places(&mut (0..64_u64).map(|number| (number << 32) + switch));
         assert!((1..=16).all(|switch| is_neighbourhood(&of_switch(switch))));
@@ -633,7 +632,7 @@ mod tests {
         assert_eq!(of_all.len(), 16 * 64);
     }
 
-    /// Threads move hosts to and fro: each found place is one where a thread has put the host.
+    /// Threads move hosts repeatedly. Each look-up must return a place that a thread has recorded for the host.
     fn never_invents_places<T: HostTable>() {
         const HOSTS: u64 = 50;
         let host = |number: u64| Host::new(MacAddr::from_u64(0x0200_0000_0000 + number % HOSTS));
@@ -664,7 +663,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_share_all_tables() {
+    fn concurrent_look_ups_return_recorded_places() {
         never_invents_places::<LockFree>();
         never_invents_places::<Locked>();
         never_invents_places::<Transactional>();

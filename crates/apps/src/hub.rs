@@ -1,14 +1,14 @@
-//! The smallest control program: every packet goes out of every other port (McNettle section 4, "hello world").
+//! The smallest control program: outputs every packet to every other port (McNettle section 4, "hello world").
 
 use crate::registry::{About, Row};
 use urtica_controller::{Switch, SwitchHandler, SwitchInfo};
 use urtica_wire::{PacketIn, PortNo};
 
-/// Floods every packet. Installs nothing, so the controller sees them all.
+/// A program that floods every packet. It installs no entries, so the controller receives all packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hub;
 
-/// How `urtica run` knows it.
+/// The program's row in the registry of `urtica run`.
 pub(crate) static ROW: Row = Row {
     about: About::forwarder("hub", "floods every packet"),
     add: |setup, ()| {

@@ -1,16 +1,16 @@
 //! A learning switch (McNettle Figure 5, "local learning controller").
 //!
-//! Each switch learns by itself behind which of its ports a host is, from the packets that it sends up. Packets to
+//! Each switch's handler learns the ports of hosts from the packets that the switch sends to the controller. Packets to
 //! known hosts get a flow entry; packets to others are flooded, within a budget for each port. The network must not have
 //! loops.
 //!
-//! Where links are known, and packets are flooded along a spanning tree, it is [`EdgeLearning`] that learns.
+//! If links are known, and packets are flooded along a spanning tree, [`EdgeLearning`] learns instead.
 
 use crate::EdgeLearning;
 use crate::flood_budget::{FloodBudget, FloodLimit, PortBudgets};
 use crate::full_table::FullTable;
 use crate::host_table::LockFree;
-use crate::mac_table::{Learned, MacEntry, MacTable, Places};
+use crate::mac_table::{Learned, MacEntry, MacTable, Slots};
 use crate::registry::{About, ProgramOptions, Row, Service, Setup};
 use std::time::Instant;
 use urtica_controller::{IDLE_5S, Switch, SwitchHandler, SwitchInfo};
@@ -31,7 +31,7 @@ impl Default for L2 {
 }
 
 impl<P> L2<P> {
-    /// One that learns into this table, and floods all packets to unknown hosts.
+    /// Creates a learning switch that uses `table`, and floods all packets to unknown hosts.
     pub fn with_table(table: MacTable<P>) -> Self {
         Self {
             table,
@@ -49,12 +49,12 @@ impl<P> L2<P> {
         }
     }
 
-    /// Returns the time until which it adds no entries, or added none, since the switch's table was full.
+    /// Returns the end of the current or last pause in which no entries are added because the switch's table was full.
     pub fn paused_until(&self) -> Option<Instant> {
         self.full.paused_until()
     }
 
-    /// What it has learnt.
+    /// Returns the table of learnt hosts.
     pub fn table(&self) -> &MacTable<P> {
         &self.table
     }
@@ -70,16 +70,16 @@ pub struct L2Args {
 
 impl ProgramOptions for L2Args {}
 
-/// How `urtica run` knows it.
+/// The program's row in the registry of `urtica run`.
 pub(crate) static ROW: Row<L2Args> = Row {
     about: About::forwarder(
         "l2",
-        "learns where hosts are, switch by switch, and installs exact-match entries",
+        "learns the ports of hosts, switch by switch, and installs exact-match entries",
     ),
     add,
 };
 
-/// Beside a discovery, it learns at edge ports alone.
+/// Adds the program. With discovery, it learns at edge ports only.
 fn add(setup: &mut Setup, args: &L2Args) -> Result<(), String> {
     let limit = args.l2_flood_limit.unwrap_or_default();
     if setup.is_named(Service::Discovery.name()) {
@@ -91,8 +91,8 @@ fn add(setup: &mut Setup, args: &L2Args) -> Result<(), String> {
     Ok(())
 }
 
-impl<P: Places + Send> SwitchHandler for L2<P> {
-    // Worth it with tens of thousands of hosts, whose entries no cache holds; leave it out in a program of your own.
+impl<P: Slots + Send> SwitchHandler for L2<P> {
+    // Worth its cost with tens of thousands of hosts, whose entries exceed the caches; simpler programs do not need it.
     fn prefetch(&self, packet: &PacketIn) {
         self.table.prefetch(packet.eth_src());
     }
@@ -105,7 +105,7 @@ impl<P: Places + Send> SwitchHandler for L2<P> {
     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
         let (src, dst, in_port) = (packet.eth_src(), packet.eth_dst(), packet.in_port());
         let now_s = switch.now_s();
-        // Spanning tree, LLDP and their like end at the first bridge (IEEE 802.1Q section 8.6.3).
+        // Bridges do not forward STP, LLDP and similar protocols (IEEE 802.1Q section 8.6.3).
         if dst.is_link_local() {
             return;
         }
@@ -114,7 +114,7 @@ impl<P: Places + Send> SwitchHandler for L2<P> {
         }
         match self.table.port_of(dst, now_s) {
             None => self.flood(switch, packet),
-            // Both hosts are behind this port and have heard each other already.
+            // Both hosts are behind this port, so the destination already has the packet.
             Some(port) if port == in_port => {}
             Some(port) if !self.full.has_space(switch.now()) => switch.forward(packet, port),
             Some(port) => switch.forward_with_rule(packet, Match::exact(packet), port, IDLE_5S),
@@ -135,9 +135,9 @@ impl<P> L2<P> {
     }
 }
 
-/// A host has moved. Entries towards its old port would live on for as long as they are used.
+/// Deletes the entries towards a host that has moved: they would live as long as they are used.
 #[cold]
 fn delete_entries_towards(switch: &mut Switch, host: MacAddr) {
-    // A match on an address alone can be expressed in every version.
+    // Every version can match on an address alone.
     let _ = switch.delete(Match::any().eth_dst(host));
 }

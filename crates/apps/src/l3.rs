@@ -1,24 +1,24 @@
-//! A router: hosts of different subnets reach each other through virtual gateways, which every switch provides.
+//! A router: connects hosts of different subnets through virtual gateways, which every switch provides.
 //!
 //! **What.** A file lists subnets and the gateways' addresses ([`L3Config`]). The program answers ARP requests and pings for
 //! the gateways, and forwards packets that hosts send through them to the next hop: a host in another subnet, or another
-//! router. The TTL of each packet is decremented. A packet whose TTL expires, or that has no route, is answered with ICMP
-//! (RFC 792, RFC 1812). Packets within one subnet are left to later programs.
+//! router. It decrements the TTL of each packet, and answers a packet with ICMP if its TTL expires or it has no route
+//! (RFC 792, RFC 1812). Later programs handle packets within one subnet.
 //!
-//! **How.** The controller itself forwards the first packet of a flow (from a host, through a gateway, to an address).
-//! Meanwhile the [`Provisioner`] sets up a shortest path for the following ones; its last switch rewrites the addresses and
-//! decrements the TTL. Next hops are found by ARP at all host ports; packets wait for one second, and are then forwarded, or
+//! **How.** The controller itself forwards the first packet of a flow (from a host, through a gateway, to an address), while
+//! the [`Provisioner`] sets up a shortest path for the following ones; the last switch rewrites the addresses and decrements
+//! the TTL. Next hops are found by ARP at all host ports; packets wait for up to one second, and are then forwarded, or
 //! answered with ICMP.
 //!
-//! **OpenFlow 1.0** cannot decrement a TTL. If a switch of a path speaks it, the controller forwards every packet.
+//! **OpenFlow 1.0** cannot decrement a TTL. If a switch of a path uses it, the controller forwards every packet.
 //!
 //! **Bounds.** Packets wait for at most 1,024 next hops, 32 for each; those from one port for at most 64. A next hop that did
 //! not answer is not requested again for three seconds. A switch's hosts get at most 100 ICMP errors per second.
 //!
-//! **Cost.** The first packet of a flow: a look at each interface and route, a look-up of the next hop, two messages. Twice
-//! a second a look at each flow.
+//! **Cost.** The first packet of a flow: a scan of the interfaces and routes, a look-up of the next hop, two messages. Each
+//! flow is checked twice a second.
 //!
-//! **Thread-safety.** One lock guards flows and waiting packets. It is taken before those of the services and of
+//! **Thread-safety.** One lock guards flows and waiting packets. It is taken before the locks of the services and of
 //! [`Network`].
 
 mod config;
@@ -71,15 +71,15 @@ const WAIT_INTERVAL: Duration = Duration::from_millis(100);
 /// The interval at which flows are checked.
 const SETTLE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Number of requests for a next hop, and the time that it has to answer each.
+/// The number of requests for a next hop, and the time to answer each.
 const ARP_ATTEMPTS: u32 = 3;
 const ARP_TIMEOUT: Duration = Duration::from_millis(333);
 
 /// The time for which a next hop that did not answer is not requested again.
 const FAILURE_TIME: Duration = Duration::from_secs(3);
 
-/// Maximum number of next hops that are being resolved or did not answer, of those for which packets from one port wait, and
-/// of packets that wait for each.
+/// The maximum number of next hops that are being resolved or did not answer, of those for which packets from one port
+/// wait, and of packets that wait for each.
 const MAX_UNRESOLVED: usize = 1024;
 const MAX_UNRESOLVED_PER_PORT: usize = 64;
 const MAX_WAITING: usize = 32;
@@ -105,7 +105,7 @@ pub struct L3Args {
     pub l3_config: Option<PathBuf>,
 }
 
-/// Why there is no configuration.
+/// The error of a configuration file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum L3Error {
@@ -131,7 +131,7 @@ impl L3Config {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`L3Error`] where it cannot be read or is wrong.
+    /// [`L3Error`] if the file cannot be read or is invalid.
     pub fn from_file(file: &std::path::Path) -> Result<Self, L3Error> {
         let text = fs::read_to_string(file).map_err(|error| L3Error::Read {
             file: file.to_owned(),
@@ -154,23 +154,23 @@ struct Shared {
     hosts: Hosts,
     routes: Routes,
     state: Mutex<State>,
-    /// The table of the entries, the same on all switches: another one if a program filters.
+    /// The table of the entries on all switches: not the first one if a program filters.
     table_id: AtomicU8,
     /// The kernel half, if there is one.
     kernel: OnceLock<Arc<dyn L3Kernel>>,
-    /// Which of the controller's programs this is, once it has started.
+    /// The id of this program in its controller, once that has started.
     program: OnceLock<ProgramId>,
 }
 
 struct State {
     paths: Paths<FlowKey>,
-    /// The MAC addresses that the entries of paths send to.
+    /// The MAC addresses to which the entries of paths send.
     next_hops: BTreeMap<FlowKey, MacAddr>,
     unresolved: Unresolved,
 }
 
 impl L3 {
-    /// Routes between these hosts. The services must run in the same controller.
+    /// Creates the program. The services must run in the same controller.
     pub fn new(
         discovery: &Discovery,
         hosts: &Hosts,
@@ -194,8 +194,8 @@ impl L3 {
         }))
     }
 
-    /// Answers simple packets in the kernel. No other program sees them, as if this one had consumed them: besides this program and its
-    /// services, only later programs may run. Does nothing if hosts learn from
+    /// Answers simple packets in the kernel. No other program sees them, as if this one had consumed them: its services and
+    /// later programs may run, but no earlier ones. Does nothing if hosts learn from
     /// [any packet](urtica_services::HostsConfig::learns_from_data), or have another [watcher](Hosts::watch).
     pub fn in_kernel(self, kernel: Arc<dyn L3Kernel>) -> Self {
         let (hosts, watcher) = (&self.0.hosts, Forgetting(Arc::clone(&kernel)));
@@ -205,20 +205,20 @@ impl L3 {
         self
     }
 
-    /// The number of flows that have entries, or will have.
+    /// Returns the number of flows that have entries, or will have some.
     pub fn flows(&self) -> usize {
         self.0.state().paths.len()
     }
 }
 
-/// Its options, and its kernel half.
+/// The program's options, and its kernel half.
 #[derive(Default)]
 pub(crate) struct L3Options {
     pub args: L3Args,
     pub kernel: Option<Arc<dyn L3Kernel>>,
 }
 
-/// The kernel half is not a setting of the user's.
+/// Compares the options only: the kernel half is not a setting of the user.
 impl PartialEq for L3Options {
     fn eq(&self, other: &Self) -> bool {
         self.args == other.args
@@ -231,14 +231,14 @@ impl ProgramOptions for L3Options {
     }
 }
 
-/// How `urtica run` knows it.
+/// The program's row in the registry of `urtica run`.
 pub(crate) static ROW: Row<L3Options> = Row {
     about: About {
         forwards: Forwards::Only("packets from one subnet to another"),
         has_gateways: true,
         ..About::new(
             "l3",
-            "routes between subnets; needs --l3-config; name it before what forwards",
+            "routes between subnets; needs --l3-config; name it before programs that forward",
         )
     },
     add,
@@ -254,7 +254,7 @@ fn add(setup: &mut Setup, options: &L3Options) -> Result<(), String> {
         ));
     }
     if setup.is_named(Service::NeighbourProxy.name()) {
-        return Err("the neighbour-proxy would take what hosts ask its gateways; expected l3 without neighbour-proxy".to_owned());
+        return Err("the neighbour-proxy would consume requests for its gateways; expected l3 without neighbour-proxy".to_owned());
     }
     let (discovery, hosts) = (setup.discovery(), setup.hosts());
     let (routes, provisioner) = (setup.routes(), setup.provisioner());
@@ -271,7 +271,7 @@ impl Program for L3 {
         Box::new(L3Handler::new(&self.0, None))
     }
 
-    /// Of the earlier program's facts, those stay that this program would report.
+    /// Resumes an earlier program's sessions, and keeps those of its facts that this program would report, too.
     fn resume_for_all(
         &self,
         info: &SwitchInfo,
@@ -289,7 +289,7 @@ impl Program for L3 {
     }
 
     fn start(&self, background: &Background) {
-        // The first controller keeps it.
+        // The program serves the first controller.
         let _ = self.0.program.set(background.network().program());
         let (shared, own) = (Arc::clone(&self.0), background.clone());
         background.spawn("l3", shared.resolve(own));
@@ -312,7 +312,8 @@ impl Shared {
         }
     }
 
-    /// The interface that has the requested address, or that leads there and may answer for it.
+    /// Returns the interface that answers a request: the one with the requested address, or, with proxy ARP, the requester's
+    /// if the address is in another subnet.
     fn interface_for(&self, asked: &Arp) -> Option<&Interface> {
         if let Some(interface) = self.config.by_address(asked.tpa) {
             return Some(interface);
@@ -353,7 +354,7 @@ impl Shared {
         Ok(())
     }
 
-    /// A packet to a gateway itself.
+    /// Handles a packet to a gateway itself.
     fn deliver(
         &self,
         network: &Network,
@@ -369,7 +370,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Sends the reason to the packet's sender.
+    /// Sends an ICMP error to the packet's sender.
     fn tell(&self, network: &Network, handed: &Handed, packet: &Ipv4View, failure: Failure) {
         let error = frames::icmp_error(handed.gateway, handed.src, failure, packet, handed.bytes);
         if let Some(error) = error {
@@ -377,7 +378,7 @@ impl Shared {
         }
     }
 
-    /// Sends a frame to the sender of a packet. A packet whose TTL expired may have come from inside the network.
+    /// Sends a frame to the sender of a packet. A switch inside the network may have sent a packet whose TTL expired.
     fn send_back(&self, network: &Network, handed: &Handed, frame: &[u8]) {
         let host = self.hosts.find_in(None, handed.src);
         send_frame(network, host.map_or(handed.at, |host| host.attached), frame);
@@ -413,7 +414,7 @@ impl Shared {
         }
     }
 
-    /// The host at a port that sends packets from this MAC address, if it has an address to be probed for.
+    /// Returns the host with this MAC address if it is at this port and has an address to probe.
     fn host_at(&self, at: PortId, mac: MacAddr) -> Option<L3Fact> {
         let host = self.hosts.find_in(None, mac)?;
         let is_there = host.attached == at && host.addresses().next().is_some();
@@ -441,13 +442,14 @@ impl Shared {
         })
     }
 
-    /// How packets for a host itself go, if it is at this switch: by this fact the program after this one knows where the host is.
+    /// Returns the next hop of packets to a host itself, if it is at this switch. From this fact, the next program learns the
+    /// host's port.
     fn own_hop(&self, switch: DatapathId, mac: MacAddr) -> Option<L3Fact> {
         let host = self.hosts.find_in(None, mac)?;
         self.next_hop_at(switch, *host.ipv4s.first()?)
     }
 
-    /// Whether a fact of this switch still holds.
+    /// Returns `true` if a fact of this switch still holds.
     fn is_so(&self, switch: DatapathId, fact: L3Fact) -> bool {
         match fact {
             L3Fact::Gateway { address, .. } => {
@@ -472,7 +474,7 @@ impl Shared {
         }
     }
 
-    /// The entries of a flow: the last switch rewrites its packets as [`frames::forwarded`] does.
+    /// Returns the entries of a flow, whose last switch rewrites packets like [`frames::forwarded`].
     fn flow(&self, key: FlowKey, path: &Path, interface: &Interface, next: MacAddr) -> Flow {
         let rewrite = vec![
             Action::DecNwTtl,
@@ -485,7 +487,7 @@ impl Shared {
             .at_egress(rewrite)
     }
 
-    /// Keeps a packet until its next hop is resolved. Excess packets are dropped, as in any queue.
+    /// Keeps a packet until its next hop is resolved. Drops excess packets.
     fn wait(
         &self,
         network: &Network,
@@ -521,7 +523,7 @@ impl Shared {
         }
     }
 
-    /// A background program: forwards waiting packets whose next hop was resolved, repeats requests, and gives up.
+    /// Forwards waiting packets whose next hop was resolved, repeats requests, and gives up after the last.
     async fn resolve(self: Arc<Self>, background: Background) {
         let mut events = self.hosts.events();
         loop {
@@ -555,7 +557,7 @@ impl Shared {
         }
     }
 
-    /// A background program: removes paths that are no longer valid. The next packet gets another.
+    /// Removes paths that are no longer valid. A flow's next packet gets another path.
     async fn keep_paths(self: Arc<Self>, background: Background) {
         let mut seen = 0;
         loop {
@@ -580,7 +582,7 @@ impl Shared {
         }
     }
 
-    /// Whether a path's links exist, its hosts are where it begins and ends, and its next hop has this MAC address.
+    /// Returns `true` if a path's links exist, its hosts are at its ends, and its next hop has this MAC address.
     fn is_right(&self, key: &FlowKey, path: &Path, mac: Option<&MacAddr>) -> bool {
         let near = self.hosts.find_in(None, key.src).map(|host| host.attached);
         let hop = self.config.next_hop(key.dst);
@@ -595,7 +597,7 @@ impl Shared {
     }
 }
 
-/// Whether all switches of a path can decrement TTLs.
+/// Returns `true` if all switches of a path can decrement TTLs.
 fn counts_hops(network: &Network, path: &Path) -> bool {
     path.hops.iter().all(|hop| {
         let info = network.info(hop.switch);
@@ -624,6 +626,6 @@ fn send_frame_to_all(
         data: frame,
     });
     if let Err(error) = network.send(switch, &message) {
-        urtica_log::debug!(about: switch, dp_id = %switch, %error, "a packet was not sent");
+        urtica_log::debug!(about: switch, dp_id = %switch, %error, "cannot send a packet");
     }
 }

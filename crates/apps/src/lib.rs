@@ -1,7 +1,7 @@
 //! The control programs that come with Urtica: learning switches, routing, a firewall, L3 forwarding and others.
 //!
-//! **Why it exists apart.** The programs use nothing that a program of your own could not use; each is one file, to read and
-//! to copy. `docs/apps.md` describes each of them and its limits.
+//! **Why a separate crate.** The programs use only public interfaces, like a program of your own; each is one file, to read
+//! and to copy. `docs/apps.md` describes each of them and its limits.
 //!
 //! [`add_all`] adds programs to a controller by name, with the services that they need, as `urtica run` does:
 //!
@@ -55,7 +55,7 @@ pub use l2::{L2, L2Args};
 pub use l3::{
     Interface, L3, L3Args, L3Config, L3ConfigError, L3Error, L3Fact, L3Kernel, L3Session, Subnet,
 };
-pub use mac_table::{Learned, MacEntry, MacTable, Places};
+pub use mac_table::{Learned, MacEntry, MacTable, Slots};
 pub use registry::{
     AppChange, Apps, NextApps, Options, Services, SetupError, add_all, add_all_with_services,
     add_by_name, find_watchful, is_l3_first, names, need_first_packets_only, overview,

@@ -1,20 +1,19 @@
-//! A learning switch's table: which port a host is behind.
+//! A learning switch's table: the port of each host.
 //!
-//! **What.** A map from MAC address to port that is bounded, forgets hosts that were silent for long, and never stalls: an
-//! insert moves nothing, looks at no more than [`PROBES`] cache lines, and allocates only while the table grows to its
-//! bound.
+//! **What.** A bounded map from MAC address to port that forgets silent hosts and never stalls: an insert moves no other
+//! entry, reads at most [`PROBES`] cache lines, and allocates only while the table grows to its bound.
 //!
-//! **How.** Open addressing in buckets of four entries, one cache line each. The first bucket of an address is in the
-//! neighbourhood that it shares with sixty-four addresses which differ only in the last bits of their last byte, or of their
-//! second. Consecutive addresses, as virtual hosts (counting up in the last byte) and benchmarks (in the second) have them,
-//! are therefore read like an array: the processor prefetches, and one address translation serves them all. If that bucket
-//! is full, the next is in another neighbourhood, and so on for a few. Entries are never removed, only overwritten, so a
-//! search may end at the first bucket with a free place.
+//! **How.** Open addressing in buckets of four entries, one cache line each. The first bucket of an address is in a
+//! neighbourhood shared by sixty-four addresses that differ only in the last bits of their last byte, or of their second.
+//! So consecutive addresses, which virtual hosts (counting up in the last byte) and benchmarks (in the second) use, are
+//! read like an array: the processor prefetches them, and one address translation serves them all. If that bucket is full,
+//! the next one is in another neighbourhood; there are [`PROBES`] of them. Entries are never removed, only overwritten, so
+//! a search can end at the first bucket with a free slot.
 //!
-//! **When it is full.** Among the places that a new address may have, it replaces the host that was silent longest and was
-//! not a destination recently: a host that forges source addresses does not push out hosts that others talk to.
+//! **When the table is full.** A new address reslots the host in its buckets that was silent longest and was not a
+//! destination recently: a host that forges source addresses does not evict hosts that receive traffic.
 //!
-//! **Cost.** 16 bytes per entry; at most half of the places are used while the table can grow.
+//! **Cost.** 16 bytes per entry; at most half of the slots are used while the table can grow.
 
 use std::ops::DerefMut;
 use urtica_state::prefetch;
@@ -23,77 +22,77 @@ use urtica_wire::{MacAddr, PortNo};
 /// The number of buckets that an address may be in.
 const PROBES: usize = 3;
 
-/// Places per bucket: a cache line.
+/// Slots per bucket: a cache line.
 const BUCKET: usize = 4;
 
-/// The initial number of places: one neighbourhood.
-const FIRST_PLACES: usize = 64;
+/// The initial number of slots: one neighbourhood.
+const FIRST_SLOTS: usize = 64;
 
-/// The largest table (64 KiB) that can be expected to stay in the near caches while it is used.
-const NEAR_PLACES: usize = 1 << 12;
+/// The slots of the largest table (64 KiB) that is likely to stay in the near caches.
+const NEAR_SLOTS: usize = 1 << 12;
 
 /// The growth factor of a full table.
 const GROWTH: usize = 2;
 
-/// The default bound of a switch's table.
+/// The default maximum number of a table's slots.
 const DEFAULT_MAX_ENTRIES: usize = 1 << 19;
 
-/// The default time of silence after which a host is forgotten: IEEE 802.1Q's.
+/// The default ageing time of a host, from IEEE 802.1Q.
 const DEFAULT_MAX_AGE_S: u32 = 300;
 
 /// The result of [`MacTable::learn`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Learned {
-    /// The host was unknown, or is where it was before it was forgotten.
+    /// The host was unknown, or was forgotten and is still behind its old port.
     New,
     /// The host has not moved.
     Known,
-    /// The host was behind another port when it was last heard, even if that was so long ago that it was forgotten: others
-    /// may have been sending to it all that time.
+    /// The host was last seen behind another port, even if it was forgotten after that: others may have been sending to the
+    /// old port all the time.
     Moved,
-    /// Not an address that a host can have: a group address, or all zeros.
+    /// No host can have this address: it is a group address, or all zeros.
     Ignored,
 }
 
-/// Which port each host is behind. Times are in seconds of a clock of the caller's, which never goes back.
+/// A map from hosts to ports. Times are in seconds of the caller's clock, which must be monotonic.
 ///
-/// Its places are on the heap, or wherever `P` puts them.
+/// Its slots are on the heap, or in the memory that `P` provides.
 #[derive(Clone, Debug)]
 pub struct MacTable<P = Vec<MacEntry>> {
-    /// A power of two of them; empty until the first address is learnt.
-    places: P,
+    /// The number of slots is a power of two, or 0 until the first address is learnt.
+    slots: P,
     len: usize,
-    max_places: usize,
+    max_slots: usize,
     max_age_s: u32,
 }
 
-/// The memory of a table's places.
-pub trait Places: DerefMut<Target = [MacEntry]> {
-    /// Provides so many free places instead of the previous ones, which it returns.
-    fn renew(&mut self, places: usize) -> Vec<MacEntry>;
+/// The memory of a table's slots.
+pub trait Slots: DerefMut<Target = [MacEntry]> {
+    /// Reslots the slots by `slots` free ones, and returns the old slots.
+    fn renew(&mut self, slots: usize) -> Vec<MacEntry>;
 
-    /// Returns the time of the entries' clock at `now_s` of the caller's clock.
+    /// Converts the caller's time `now_s` to the time of the entries' clock.
     #[inline]
     fn clock_s(&self, now_s: u32) -> u32 {
         now_s
     }
 }
 
-impl Places for Vec<MacEntry> {
-    fn renew(&mut self, places: usize) -> Vec<MacEntry> {
-        std::mem::replace(self, vec![MacEntry::FREE; places])
+impl Slots for Vec<MacEntry> {
+    fn renew(&mut self, slots: usize) -> Vec<MacEntry> {
+        std::mem::replace(self, vec![MacEntry::FREE; slots])
     }
 }
 
-/// An entry of a [`MacTable`], or a free place for one.
+/// A slot of a [`MacTable`]: an entry, or free.
 #[derive(Clone, Copy, Debug)]
-#[repr(C)] // shared with the kernel, where a table lies in memory that it sees
+#[repr(C)] // shared with the kernel if the table is in memory that it maps
 pub struct MacEntry {
-    /// The address as a number; [`NO_MAC`] marks a free place.
+    /// The address as a number; [`NO_MAC`] in a free slot.
     mac: u64,
     port: u32,
-    /// When the host last sent something; the top bit says whether it was looked up since places were last short.
+    /// The time of the host's last packet; the top bit is set if it was looked up since slots were last short.
     seen: u32,
 }
 
@@ -102,21 +101,21 @@ const LOOKED_UP: u32 = 1 << 31;
 /// More than 48 bits, so not an address.
 const NO_MAC: u64 = u64::MAX;
 
-/// The result of a search through all places of an address.
+/// The result of a search of an address's buckets.
 enum Search {
-    /// The address is here.
+    /// The slot of the address.
     Found(usize),
-    /// Not found; this place is the best for it.
+    /// The address is not in the table; this is the best slot for it.
     Free(usize),
-    /// Not found, and no place is free.
+    /// The address is not in the table, and its buckets are full.
     Full(Victim),
 }
 
-/// The entry to replace: the one silent longest, preferably among those that were not looked up.
+/// The entry to replace: the longest silent one, preferably one that was not looked up.
 struct Victim {
     seen: u32,
-    place: usize,
-    /// Whether any entry that the new one might displace was looked up.
+    slot: usize,
+    /// Whether any entry in the searched buckets was looked up.
     others_looked_up: bool,
 }
 
@@ -127,65 +126,65 @@ impl Default for MacTable<Vec<MacEntry>> {
 }
 
 impl MacTable<Vec<MacEntry>> {
-    /// A table with up to 524,288 places (8 MiB) that forgets a host after 300 seconds of silence.
+    /// Creates a table with up to 524,288 slots (8 MiB) that forgets a host after 300 seconds of silence.
     pub fn new() -> Self {
         Self::with_limits(DEFAULT_MAX_ENTRIES, DEFAULT_MAX_AGE_S)
     }
 
-    /// A table with places for `max_entries`, rounded up to a power of two and at least 64, that forgets a host after
-    /// `max_age_s` seconds of silence.
+    /// Creates a table with at most `max_entries` slots, rounded up to a power of two and at least 64, that forgets a host
+    /// after `max_age_s` seconds of silence.
     pub fn with_limits(max_entries: usize, max_age_s: u32) -> Self {
-        let max_places = max_entries.next_power_of_two().max(FIRST_PLACES);
+        let max_slots = max_entries.next_power_of_two().max(FIRST_SLOTS);
         Self {
-            places: Vec::new(),
+            slots: Vec::new(),
             len: 0,
-            max_places,
+            max_slots,
             max_age_s,
         }
     }
 }
 
-impl<P: Places> MacTable<P> {
-    /// A table in these places, free or left by another table; a power of two of them and at least 64. It never grows, and
-    /// forgets a host after 300 seconds of silence.
-    pub fn in_places(places: P) -> Self {
-        let used = places.iter().filter(|entry| entry.mac != NO_MAC);
+impl<P: Slots> MacTable<P> {
+    /// Creates a table in these slots, which are free or hold the entries of another table. Their number must be a power of
+    /// two and at least 64. The table never grows, and forgets a host after 300 seconds of silence.
+    pub fn in_slots(slots: P) -> Self {
+        let used = slots.iter().filter(|entry| entry.mac != NO_MAC);
         Self {
-            max_places: places.len(),
+            max_slots: slots.len(),
             len: used.count(),
-            places,
+            slots,
             max_age_s: DEFAULT_MAX_AGE_S,
         }
     }
 
-    /// A table with these entries in other places, which are free: a power of two of them and at least 64. It never grows. If there
-    /// are more entries than places, some replace others, as when a table is full.
-    pub fn moved_to<Q: Places>(&self, places: Q) -> MacTable<Q> {
-        let mut table = MacTable::in_places(places);
+    /// Copies the entries into a table in these free slots, whose number must be a power of two and at least 64. That table
+    /// never grows. If it has too few slots, some entries replace others, as in any full table.
+    pub fn moved_to<Q: Slots>(&self, slots: Q) -> MacTable<Q> {
+        let mut table = MacTable::in_slots(slots);
         table.max_age_s = self.max_age_s;
-        table.fill(&self.places);
+        table.fill(&self.slots);
         table
     }
 
-    /// A table on the heap with these entries, which grows as that of [`MacTable::new`] does.
+    /// Copies the entries into a table on the heap, which grows as that of [`MacTable::new`] does.
     pub fn to_growing(&self) -> MacTable {
-        // By so much the clock of these entries is ahead of the caller's.
-        let ahead_s = self.places.clock_s(0);
-        let used = self.places.iter().filter(|entry| entry.mac != NO_MAC);
+        // The entries' clock is ahead of the caller's by this time.
+        let ahead_s = self.slots.clock_s(0);
+        let used = self.slots.iter().filter(|entry| entry.mac != NO_MAC);
         let entries: Vec<_> = used.map(|entry| entry.earlier_by(ahead_s)).collect();
         let mut table = MacTable::with_limits(DEFAULT_MAX_ENTRIES, self.max_age_s);
-        let places = self.places.len() * GROWTH;
-        table.places.renew(places);
-        table.fill_growing(&entries, places);
+        let slots = self.slots.len() * GROWTH;
+        table.slots.renew(slots);
+        table.fill_growing(&entries, slots);
         table
     }
 
-    /// The number of used places, including those of forgotten hosts that are not overwritten yet.
+    /// Returns the number of used slots, including those of forgotten hosts until they are overwritten.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nothing was ever learnt.
+    /// Returns `true` if no host was ever learnt.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -193,35 +192,35 @@ impl<P: Places> MacTable<P> {
     /// Records that `mac` is behind `port` at `now_s`.
     #[inline]
     pub fn learn(&mut self, mac: MacAddr, port: PortNo, now_s: u32) -> Learned {
-        let (now_s, max_age_s) = (self.places.clock_s(now_s), self.max_age_s);
+        let (now_s, max_age_s) = (self.slots.clock_s(now_s), self.max_age_s);
         match self.near(mac.to_u64()) {
             Some(entry) => entry.refresh(port, now_s, max_age_s),
             None => self.learn_further(mac, port, now_s),
         }
     }
 
-    /// The port that `mac` is behind; `None` if it is unknown at `now_s`.
+    /// Returns the port that `mac` is behind; `None` if it is unknown at `now_s`.
     #[inline]
     pub fn port_of(&mut self, mac: MacAddr, now_s: u32) -> Option<PortNo> {
-        let (now_s, max_age_s) = (self.places.clock_s(now_s), self.max_age_s);
+        let (now_s, max_age_s) = (self.slots.clock_s(now_s), self.max_age_s);
         match self.near(mac.to_u64()) {
             Some(entry) => entry.look_up(now_s, max_age_s),
             None => self.find_further(mac.to_u64())?.look_up(now_s, max_age_s),
         }
     }
 
-    /// Whether the table is too large for the near caches, so that [`MacTable::prefetch`] is worth its cost.
+    /// Returns `true` if the table is too large for the near caches, so that [`MacTable::prefetch`] is worth its cost.
     #[inline]
     pub fn is_large(&self) -> bool {
-        self.places.len() > NEAR_PLACES
+        self.slots.len() > NEAR_SLOTS
     }
 
-    /// Prefetches the places where `mac`'s entry may be, for a look-up that comes soon: only the first, unless the table is
-    /// so full that the others are likely to be searched.
+    /// Prefetches `mac`'s first bucket for a look-up soon after. Prefetches its other buckets, too, if the table is so full
+    /// that a search is likely to need them.
     #[inline]
     pub fn prefetch(&self, mac: MacAddr) {
-        self.prefetch_place(first_place(mac.to_u64()));
-        if self.len * 2 > self.places.len() {
+        self.prefetch_slot(first_slot(mac.to_u64()));
+        if self.len * 2 > self.slots.len() {
             self.prefetch_further(mac.to_u64());
         }
     }
@@ -229,45 +228,45 @@ impl<P: Places> MacTable<P> {
     #[cold]
     fn prefetch_further(&self, mac: u64) {
         for wish in &self.wishes(mac)[1..] {
-            self.prefetch_place(*wish);
+            self.prefetch_slot(*wish);
         }
     }
 
     #[inline]
-    fn prefetch_place(&self, place: usize) {
-        if let Some(entry) = self.places.get(place & self.mask()) {
+    fn prefetch_slot(&self, slot: usize) {
+        if let Some(entry) = self.slots.get(slot & self.mask()) {
             prefetch(entry);
         }
     }
 
-    /// The address's entry, if it is in its first choice, as nearly all are.
+    /// Returns the address's entry if it is in its preferred slot, as nearly all are.
     #[inline]
     fn near(&mut self, mac: u64) -> Option<&mut MacEntry> {
-        let place = first_place(mac) & self.mask();
-        self.places.get_mut(place).filter(|entry| entry.mac == mac)
+        let slot = first_slot(mac) & self.mask();
+        self.slots.get_mut(slot).filter(|entry| entry.mac == mac)
     }
 
     #[cold]
     fn find_further(&mut self, mac: u64) -> Option<&mut MacEntry> {
         match self.search(mac) {
-            Search::Found(place) => Some(&mut self.places[place]),
+            Search::Found(slot) => Some(&mut self.slots[slot]),
             _ => None,
         }
     }
 
-    /// Searches all places that an address may have, in one pass.
+    /// Searches all buckets of an address, in one pass.
     fn search(&self, mac: u64) -> Search {
         let mut victim = Victim {
             seen: u32::MAX,
-            place: 0,
+            slot: 0,
             others_looked_up: false,
         };
-        if self.places.is_empty() {
+        if self.slots.is_empty() {
             return Search::Full(victim);
         }
         for wish in self.wishes(mac) {
             let start = wish & !(BUCKET - 1);
-            let bucket: Option<&[MacEntry; BUCKET]> = self.places[start..].first_chunk();
+            let bucket: Option<&[MacEntry; BUCKET]> = self.slots[start..].first_chunk();
             let bucket = bucket.expect("a table has whole buckets");
             if let Some(at) = bucket.iter().position(|entry| entry.mac == mac) {
                 return Search::Found(start + at);
@@ -279,27 +278,28 @@ impl<P: Places> MacTable<P> {
             for (at, entry) in bucket.iter().enumerate() {
                 victim.others_looked_up |= entry.seen & LOOKED_UP != 0;
                 if entry.seen < victim.seen {
-                    (victim.seen, victim.place) = (entry.seen, start + at);
+                    (victim.seen, victim.slot) = (entry.seen, start + at);
                 }
             }
         }
         Search::Full(victim)
     }
 
-    /// The places of an address in order of preference; any other in the same bucket will do. Not for an empty table.
+    /// Returns the preferred slot in each bucket of an address, in order of preference; any other slot of the bucket will
+    /// do. The table must not be empty.
     fn wishes(&self, mac: u64) -> [usize; PROBES] {
-        let mut place = first_place(mac);
+        let mut slot = first_slot(mac);
         std::array::from_fn(|_| {
-            let wish = place & self.mask();
-            place = next_place(mac, place);
+            let wish = slot & self.mask();
+            slot = next_slot(mac, slot);
             wish
         })
     }
 
-    /// Maps a hash to a place.
+    /// Returns the mask that maps a hash to a slot.
     #[inline]
     fn mask(&self) -> usize {
-        self.places.len().wrapping_sub(1)
+        self.slots.len().wrapping_sub(1)
     }
 
     #[cold]
@@ -307,7 +307,7 @@ impl<P: Places> MacTable<P> {
         if mac.is_multicast() || mac == MacAddr::ZERO {
             return Learned::Ignored;
         }
-        if self.len * 2 >= self.places.len() && self.can_grow() {
+        if self.len * 2 >= self.slots.len() && self.can_grow() {
             self.grow();
         }
         let new = MacEntry {
@@ -317,8 +317,8 @@ impl<P: Places> MacTable<P> {
         };
         loop {
             match self.search(new.mac) {
-                Search::Found(place) => {
-                    return self.places[place].refresh(port, now_s, self.max_age_s);
+                Search::Found(slot) => {
+                    return self.slots[slot].refresh(port, now_s, self.max_age_s);
                 }
                 Search::Full(_) if self.can_grow() => self.grow(),
                 search => {
@@ -329,49 +329,49 @@ impl<P: Places> MacTable<P> {
         }
     }
 
-    /// Inserts an address that a search did not find.
+    /// Inserts an entry at the slot that a search returned.
     ///
-    /// If it replaces another, the look-up marks of the other candidates are cleared: they must be looked up again before
-    /// places are short the next time.
+    /// If it reslots another entry, clears the look-up marks in the address's buckets: a host must be looked up again to
+    /// be spared the next time.
     fn put(&mut self, search: Search, new: MacEntry) {
         match search {
-            Search::Found(place) => self.places[place] = new,
-            Search::Free(place) => {
-                self.places[place] = new;
+            Search::Found(slot) => self.slots[slot] = new,
+            Search::Free(slot) => {
+                self.slots[slot] = new;
                 self.len += 1;
             }
             Search::Full(victim) => {
                 if victim.others_looked_up {
-                    for place in self.wishes(new.mac).into_iter().flat_map(bucket) {
-                        self.places[place].seen &= !LOOKED_UP;
+                    for slot in self.wishes(new.mac).into_iter().flat_map(bucket) {
+                        self.slots[slot].seen &= !LOOKED_UP;
                     }
                 }
-                self.places[victim.place] = new;
+                self.slots[victim.slot] = new;
             }
         }
     }
 
-    /// Whether the table is still below its bound.
+    /// Returns `true` if the table is below its bound.
     fn can_grow(&self) -> bool {
-        self.places.len() < self.max_places
+        self.slots.len() < self.max_slots
     }
 
-    /// Makes room, as much as needed for no entry to displace another.
+    /// Grows the table so that no entry displaces another, up to its bound.
     fn grow(&mut self) {
-        let places = (self.places.len() * GROWTH).clamp(FIRST_PLACES, self.max_places);
-        let old = self.places.renew(places);
-        self.fill_growing(&old, places);
+        let slots = (self.slots.len() * GROWTH).clamp(FIRST_SLOTS, self.max_slots);
+        let old = self.slots.renew(slots);
+        self.fill_growing(&old, slots);
     }
 
-    /// Moves the previous entries into free places, of which there are so many now, and more if they need more.
-    fn fill_growing(&mut self, old: &[MacEntry], mut places: usize) {
+    /// Moves the old entries into the `slots` free slots, growing the table further while they do not fit.
+    fn fill_growing(&mut self, old: &[MacEntry], mut slots: usize) {
         while !self.fill(old) {
-            places *= GROWTH;
-            self.places.renew(places);
+            slots *= GROWTH;
+            self.slots.renew(slots);
         }
     }
 
-    /// Moves the previous entries into free places. Returns whether all of them found one.
+    /// Moves the old entries into free slots. Returns `false` if the table must grow first.
     fn fill(&mut self, old: &[MacEntry]) -> bool {
         self.len = 0;
         let mut entries = old.iter().filter(|entry| entry.mac != NO_MAC);
@@ -385,27 +385,27 @@ impl<P: Places> MacTable<P> {
     }
 }
 
-/// The bucket that a place is in.
-fn bucket(place: usize) -> std::ops::Range<usize> {
-    let start = place & !(BUCKET - 1);
+/// Returns the bucket that contains a slot.
+fn bucket(slot: usize) -> std::ops::Range<usize> {
+    let start = slot & !(BUCKET - 1);
     start..start + BUCKET
 }
 
-/// The first choice of an address, as a number to be reduced to a place. Neighbours, which differ only in six bits of the
-/// last byte or the second, have sixty-four places of their own.
+/// Returns the preferred slot of an address, before masking. Neighbours, which differ only in six bits of the last byte or
+/// the second, have sixty-four distinct slots.
 #[inline]
-fn first_place(mac: u64) -> usize {
+fn first_slot(mac: u64) -> usize {
     const LAST_BITS: u64 = 0x0000_0000_003f;
     const SECOND_BITS: u64 = LAST_BITS << 32;
     let neighbourhood = spread(mac & !(LAST_BITS | SECOND_BITS));
     (neighbourhood ^ (mac ^ mac >> 32) & LAST_BITS) as usize
 }
 
-/// The next choice: together with its neighbours, elsewhere.
+/// Returns the next slot to try: in another neighbourhood, which the address's neighbours share.
 #[inline]
-fn next_place(mac: u64, place: usize) -> usize {
+fn next_slot(mac: u64, slot: usize) -> usize {
     const NEIGHBOURS: u64 = 0x3f;
-    let elsewhere = spread(place as u64 >> 6 ^ 0x5bd1_e995) & !NEIGHBOURS;
+    let elsewhere = spread(slot as u64 >> 6 ^ 0x5bd1_e995) & !NEIGHBOURS;
     (elsewhere | (mac ^ mac >> 32) & NEIGHBOURS) as usize
 }
 
@@ -416,19 +416,19 @@ fn spread(hash: u64) -> u64 {
 }
 
 impl MacEntry {
-    /// A free place.
+    /// A free slot.
     pub const FREE: Self = Self {
         mac: NO_MAC,
         port: 0,
         seen: 0,
     };
 
-    /// The port of the host whose place it is.
+    /// Returns the host's port; `None` for a free slot.
     pub fn port(&self) -> Option<PortNo> {
         (self.mac != NO_MAC).then_some(PortNo(self.port))
     }
 
-    /// The entry by a clock that is behind by so many seconds.
+    /// Returns the entry with its time set back by `seconds`.
     fn earlier_by(self, seconds: u32) -> Self {
         let seen_s = self.seen_s().saturating_sub(seconds);
         Self {
@@ -437,19 +437,19 @@ impl MacEntry {
         }
     }
 
-    /// Records that the host was heard.
+    /// Records a packet from the host.
     #[inline]
     fn refresh(&mut self, port: PortNo, now_s: u32, max_age_s: u32) -> Learned {
         if self.seen_s() == now_s && self.port == port.0 {
-            // Most packets come from hosts that were heard this very second: do not dirty their cache lines.
+            // Most packets are from hosts that already sent one in this second: do not dirty their cache lines.
             return Learned::Known;
         }
         self.renew(port, now_s, max_age_s)
     }
 
-    /// Records that the host was heard at another time, or behind another port.
+    /// Records a packet at another time, or from another port.
     #[cold]
-    #[inline(never)] // one jump out of the way of hosts that were
+    #[inline(never)] // keeps the frequent case to one jump
     fn renew(&mut self, port: PortNo, now_s: u32, max_age_s: u32) -> Learned {
         let before = *self;
         self.port = port.0;
@@ -463,7 +463,7 @@ impl MacEntry {
         }
     }
 
-    /// Records that the host was looked up, and returns its port.
+    /// Marks the host as looked up, and returns its port unless its entry has aged out.
     #[inline]
     fn look_up(&mut self, now_s: u32, max_age_s: u32) -> Option<PortNo> {
         if self.seen & LOOKED_UP == 0 {
@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_was_forgotten_and_is_elsewhere_has_moved() {
+    fn forgotten_hosts_at_other_ports_have_moved() {
         let mut table = MacTable::with_limits(64, 10);
         table.learn(host(1), PortNo(1), 0);
         assert_eq!(table.port_of(host(1), 1000), None);
@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn ignores_addresses_that_no_host_has() {
+    fn ignores_group_and_zero_addresses() {
         let mut table = MacTable::new();
         assert_eq!(
             table.learn(MacAddr::BROADCAST, PortNo(1), 0),
@@ -553,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn stays_within_its_bound_and_keeps_the_recent() {
+    fn stays_within_its_bound_and_keeps_recent_hosts() {
         let mut table = MacTable::with_limits(1024, 300);
         for number in 0..100_000_u64 {
             table.learn(host(number * 5), PortNo(7), (number / 1000) as u32);
@@ -566,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn made_up_sources_do_not_push_out_a_host_that_others_send_to() {
+    fn forged_sources_do_not_evict_destinations() {
         let mut table = MacTable::with_limits(64, 300);
         table.learn(host(1), PortNo(1), 0);
         for number in 2..10_000 {
@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn holds_consecutive_addresses_with_hardly_a_loss() {
+    fn loses_few_of_many_consecutive_addresses() {
         let mut table = MacTable::new();
         for number in 0..100_000 {
             table.learn(host(number), PortNo(1), 0);

@@ -1,16 +1,16 @@
 //! Provisioned paths by key, for programs.
 //!
-//! A [`Provisioner`] reports a path's outcome to whoever waits for it, and handlers must not wait. So the outcomes are kept
-//! here, and checked when [`Paths::settle`] is called.
+//! A [`Provisioner`] returns a future of a path's outcome, and handlers must not wait. So this module keeps the futures, and
+//! [`Paths::settle`] checks them.
 //!
-//! Thread-safety: none of its own. It takes the locks of the provisioner.
+//! Thread-safety: the caller needs a lock. The functions take the locks of the provisioner.
 
 use futures_util::FutureExt;
 use std::collections::BTreeMap;
 use urtica_services::{Flow, Provisioned, Provisioner, Provisioning};
 use urtica_topology::{Path, Topology};
 
-/// Provisioned paths.
+/// Provisioned paths by key.
 pub(crate) struct Paths<K> {
     provisioner: Provisioner,
     by_key: BTreeMap<K, (Path, Entries)>,
@@ -24,7 +24,7 @@ enum Entries {
     There(Provisioned),
 }
 
-/// A program that ends while the controller goes on leaves no paths behind.
+/// Removes all paths, so that a program that ends before the controller leaves none behind.
 impl<K> Drop for Paths<K> {
     fn drop(&mut self) {
         for (_, entries) in self.by_key.values_mut() {
@@ -46,7 +46,7 @@ impl<K: Ord + Copy> Paths<K> {
         }
     }
 
-    /// Has a path provisioned, replacing one with the same key.
+    /// Starts to provision a path, replacing the path of this key.
     pub fn insert(&mut self, key: K, path: Path, flow: Flow) {
         let entries = match self.by_key.remove(&key) {
             Some((_, Entries::There(old))) => self.provisioner.replace(&old, flow),
@@ -60,11 +60,11 @@ impl<K: Ord + Copy> Paths<K> {
             .insert(key, (path, Entries::OnTheirWay(entries)));
     }
 
-    /// Removes a path. Returns whether there was one.
+    /// Removes a path. Returns `true` if it existed.
     pub fn remove(&mut self, key: &K) -> bool {
         match self.by_key.remove(key) {
             Some((_, Entries::OnTheirWay(entries))) => self.unwanted.push(entries),
-            // The result is not needed; disconnected switches get the message when they return.
+            // The result is not needed: disconnected switches get the message when they return.
             Some((_, Entries::There(entries))) => drop(self.provisioner.remove(&entries)),
             None => return false,
         }
@@ -75,7 +75,7 @@ impl<K: Ord + Copy> Paths<K> {
         self.by_key.get(key).map(|(path, _)| path)
     }
 
-    /// Whether all switches of a path have confirmed their entries.
+    /// Returns `true` if all switches of a path have confirmed their entries.
     pub fn is_there(&self, key: &K) -> bool {
         matches!(self.by_key.get(key), Some((_, Entries::There(_))))
     }
@@ -93,7 +93,7 @@ impl<K: Ord + Copy> Paths<K> {
         self.settle_each(|_| ())
     }
 
-    /// Like [`Self::settle`], and calls `lose` with each of these paths.
+    /// Like [`Self::settle`], and calls `lose` for each of these paths.
     pub fn settle_each(&mut self, mut lose: impl FnMut(&Path)) -> Vec<K> {
         let mut gone = Vec::new();
         for (key, (path, entries)) in &mut self.by_key {
@@ -120,7 +120,7 @@ impl<K: Ord + Copy> Paths<K> {
     }
 }
 
-/// Whether the entries are installed, or may still be.
+/// Updates the state of entries. Returns `true` if they are installed, or may still be.
 fn settle(entries: &mut Entries, provisioner: &Provisioner) -> bool {
     match entries {
         Entries::There(entries) => provisioner.is_live(entries),
@@ -131,14 +131,14 @@ fn settle(entries: &mut Entries, provisioner: &Provisioner) -> bool {
                 true
             }
             Some(Err(error)) => {
-                urtica_log::debug!(about: "paths", %error, "a path could not be provisioned");
+                urtica_log::debug!(about: "paths", %error, "cannot provision a path");
                 false
             }
         },
     }
 }
 
-/// Whether all links between a path's switches are in the topology.
+/// Returns `true` if all links between a path's switches are in the topology.
 pub(crate) fn is_in(path: &Path, topology: &Topology) -> bool {
     path.directed_links().all(|link| topology.contains(&link))
 }

@@ -1,22 +1,22 @@
 //! Programs by name, as `urtica run` accepts them.
 //!
 //! **What.** [`add_all`] adds programs to a controller by name. A program that needs a service which was not named adds it
-//! before itself, and the log says so.
+//! before itself, and logs that.
 //!
-//! **How.** Each program's file has its [`Row`]: its name, a one-line description, the packets that it forwards or observes, and how it joins
-//! a [`Setup`]. It requests services from the set-up, which creates them on first use, so dependencies are
-//! written down only there. [`ROWS`] lists the rows with their fields in [`Options`]. [`Apps`] compares
-//! the running programs with the wanted ones.
+//! **How.** Each program's file has its [`Row`]: its name, a one-line description, the packets that it forwards or observes,
+//! and a function that adds it to a [`Setup`]. That function requests services from the set-up, which creates them on first
+//! use, so dependencies are specified only there. [`ROWS`] lists the rows with their fields in [`Options`]. [`Apps`] compares
+//! the running programs with the requested ones.
 //!
 //! ```text
 //! registry        the list, and queries by name
 //! ├ apps          the running programs, and their replacement
 //! ├ options       the options on the command line
 //! ├ services      rows of services
-//! └ row           a program's row; about: its description; settings: options compared; setup: the controller that it joins
+//! └ row           a program's row; about: its description; settings: its options; setup: the controller that it joins
 //! ```
 //!
-//! To add a program: its file with its row, a line in [`ROWS`], and a field in [`Options`] if it has options.
+//! To add a program, write a file with its row, a line in [`ROWS`], and a field in [`Options`] if it has options.
 
 mod about;
 mod apps;
@@ -38,7 +38,7 @@ use crate::{bandwidth, elephants, firewall, global, hub, l2, l3, routing, ryu, s
 use settings::Settings;
 use urtica_controller::Controller;
 
-/// A row and the place of its options: the program knows `O`, only the registry knows [`Options`].
+/// A row, and the field of its options: the program uses `O`, only the registry uses [`Options`].
 struct Bound<O: 'static> {
     row: &'static Row<O>,
     options: fn(&Options) -> O,
@@ -48,10 +48,10 @@ struct Bound<O: 'static> {
 trait AnyRow: Sync {
     fn about(&self) -> &'static About;
 
-    /// The settings that determine how the program works.
+    /// Returns the settings that determine the program's behaviour.
     fn settings(&self, options: &Options) -> Settings;
 
-    /// Sets the program up with these options.
+    /// Sets up the program with these options.
     fn add(&self, setup: &mut Setup, options: &Options) -> Result<(), String>;
 }
 
@@ -69,7 +69,7 @@ impl<O: ProgramOptions> AnyRow for Bound<O> {
     }
 }
 
-/// A program without options.
+/// Binds the row of a program without options.
 const fn plain(row: &'static Row) -> Bound<()> {
     Bound {
         row,
@@ -81,7 +81,7 @@ const fn with<O>(row: &'static Row<O>, options: fn(&Options) -> O) -> Bound<O> {
     Bound { row, options }
 }
 
-/// Services first.
+/// All rows, services first.
 static ROWS: &[&dyn AnyRow] = &[
     &plain(&services::DISCOVERY),
     &plain(&services::HOSTS),
@@ -104,20 +104,20 @@ static ROWS: &[&dyn AnyRow] = &[
     &plain(&ryu::QOS_ROW),
 ];
 
-/// Why programs cannot run.
+/// The error of programs that cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
-    /// The name is not that of a bundled program.
+    /// No bundled program has the name.
     #[error("there is no control program '{name}'; expected one of: {}", names().collect::<Vec<_>>().join(", "))]
     Unknown {
-        /// The name that was given.
+        /// The given name.
         name: String,
     },
     /// A name was given more than once.
     #[error("the control program '{name}' was named twice; expected each once")]
     Twice {
-        /// That name.
+        /// The name.
         name: &'static str,
     },
     /// Options were given for a program that does not run.
@@ -125,15 +125,15 @@ pub enum SetupError {
         "options of the control program '{name}' (--{name}-…) were given, but it does not run; expected {name} among the programs, or none of its options"
     )]
     UnusedOptions {
-        /// Its name.
+        /// The program's name.
         name: &'static str,
     },
-    /// The program cannot run with the options that were given.
+    /// The program cannot run with the given options.
     #[error("the control program '{name}' cannot run: {problem}")]
     Refused {
-        /// Its name.
+        /// The program's name.
         name: &'static str,
-        /// The problem, and what was expected.
+        /// The problem, and the expected value.
         problem: String,
     },
 }
@@ -183,8 +183,8 @@ pub fn add_by_name(controller: Controller, name: &str) -> Result<Controller, Set
     add_all(controller, &[name], &Options::default())
 }
 
-/// Whether `l3` is among these programs, with services and programs that forward what it leaves to them, alone: then nobody else
-/// has to see the packets that it handles, and it can be answered for in the kernel ([`Options::l3_kernel`]).
+/// Returns `true` if these programs are `l3`, services, and programs that forward the packets which it leaves to them. Then no
+/// other program has to see its packets, and the kernel can answer them ([`Options::l3_kernel`]).
 pub fn is_l3_first(names: &[impl AsRef<str>]) -> bool {
     let abouts = names.iter().map(|name| find_about(name.as_ref()));
     let is_service = |about: &Option<&About>| about.is_some_and(|about| about.service.is_some());
@@ -194,14 +194,14 @@ pub fn is_l3_first(names: &[impl AsRef<str>]) -> bool {
     programs.next().flatten().is_some_and(is_l3) && programs.all(|it| it.is_some_and(forwards_all))
 }
 
-/// The first of these programs that has to see every packet-in, also those which the kernel could answer.
+/// Returns the first of these programs that has to see every packet-in, even those which the kernel could answer.
 pub fn find_watchful(names: &[impl AsRef<str>]) -> Option<&'static str> {
     let mut abouts = names.iter().filter_map(|name| find_about(name.as_ref()));
     let watchful = abouts.find(|about| about.sees == Sees::Everything);
     watchful.map(|about| about.name)
 }
 
-/// Whether the kernel may answer all packets of a flow but the first in the place of these programs.
+/// Returns `true` if the kernel may answer all packets of a flow but the first instead of these programs.
 pub fn need_first_packets_only(names: &[impl AsRef<str>]) -> bool {
     let mut abouts = names.iter().map(|name| find_about(name.as_ref()));
     abouts.all(|about| about.is_some_and(|about| about.sees == Sees::FirstOfFlow))
@@ -213,7 +213,8 @@ fn find_about(name: &str) -> Option<&'static About> {
         .find(|about| about.name == name)
 }
 
-/// Checks names and options, and warns of improbable combinations. Returns the rows with these names, in the order in which they are added.
+/// Checks names and options, and warns of improbable combinations. Returns the rows with these names, in the order in which
+/// they are added.
 fn checked_rows(
     names: &[impl AsRef<str>],
     options: &Options,
@@ -227,7 +228,7 @@ fn checked_rows(
     Ok(rows)
 }
 
-/// The rows with these names, in this order.
+/// Returns the rows with these names, in this order.
 fn find_rows(names: &[impl AsRef<str>]) -> Result<Vec<&'static dyn AnyRow>, SetupError> {
     let mut rows: Vec<&'static dyn AnyRow> = Vec::new();
     for name in names {
@@ -266,7 +267,7 @@ fn check_used(options: &Options, rows: &[&dyn AnyRow]) -> Result<(), SetupError>
     }
 }
 
-/// The warning if no program forwards everything.
+/// Returns the warning if no program forwards all packets.
 fn warn_of_no_forwarder(rows: &[&dyn AnyRow]) -> Option<String> {
     let abouts = || rows.iter().map(|row| row.about());
     if rows.is_empty() || abouts().any(|about| about.forwards == Forwards::All) {
@@ -289,12 +290,12 @@ fn warn_of_no_forwarder(rows: &[&dyn AnyRow]) -> Option<String> {
     ))
 }
 
-/// The names of the bundled programs.
+/// Iterates over the names of the bundled programs.
 pub fn names() -> impl Iterator<Item = &'static str> {
     ROWS.iter().map(|row| row.about().name)
 }
 
-/// The bundled programs: name and description.
+/// Returns a list of the bundled programs, a line with name and description for each.
 pub fn overview() -> String {
     let abouts = ROWS.iter().map(|row| row.about());
     let lines: Vec<_> = abouts

@@ -1,39 +1,39 @@
-//! Shortest-path routing (McNettle section 4.3): packets between known hosts take a shortest path, whatever loops the
-//! network has.
+//! Shortest-path routing (McNettle section 4.3): forwards packets between known hosts over shortest paths, in networks
+//! with loops, too.
 //!
-//! **What.** A *flow* is what one host sends to another in one VLAN. Its first packet installs an entry in each switch of a
-//! shortest path; among several paths, the flow's hash selects one, so that flows spread (equal-cost multipath). Packets to
-//! unknown hosts and to groups are flooded without using links: they leave by the ports of all hosts that the sender can
-//! reach. (Along a spanning tree, a copy could meet the entries of a path that its flow has been given meanwhile, leave the
-//! tree, and arrive twice.)
+//! **What.** A *flow* is the packets from one host to another in one VLAN. Its first packet installs an entry in each
+//! switch of a shortest path; the flow's hash selects one of several paths, so that flows spread (equal-cost multipath).
+//! Packets to unknown hosts and to groups are flooded without using links: they leave by the ports of all hosts that the
+//! sender can reach. (Along a spanning tree, a copy could meet entries that its flow received after it was flooded, leave
+//! the tree, and arrive twice.)
 //!
-//! **When the network changes.** A flow whose path is broken, or no longer shortest, gets another at once: its entries are
-//! rewritten, not left to expire. So does a flow whose destination moves; if its source moves or a host leaves, its entries
-//! are deleted.
+//! **When the network changes.** A flow whose path is broken, or no longer shortest, immediately gets another: its entries
+//! are rewritten instead of expiring. So does a flow whose destination moves; if its source moves or a host leaves, its
+//! entries are deleted.
 //!
-//! **When the controller is away.** Switches go on forwarding by their entries. So a flow over a switch that loses its
-//! connection, and that has no other path, keeps its path for a while ([`absence`]). A switch that joins is asked for its
-//! entries and is sent only what is missing, different, or belongs to no path. Entries of an earlier run of the controller
-//! stay while nothing contradicts them ([`inherited`]).
+//! **When the controller is away.** Switches continue to forward by their entries. So a flow over a switch that loses its
+//! connection keeps its path for a while if it has no other ([`absence`]). The program requests the entries of a switch that
+//! joins: it adds missing entries, changes different ones, and deletes those of no path. Entries of an earlier run of the
+//! controller stay unless a known fact contradicts them ([`inherited`]).
 //!
-//! **When a switch does not keep up, or refuses.** Nothing that cannot be sent now is lost: as soon as the switch can take
-//! more, and repeatedly if it refuses, it is asked for its entries as if it had just joined ([`late`]). A switch whose table
-//! is full gets no entries for new flows for a while; packets of those go straight to their hosts' ports.
+//! **When a switch is slow, or refuses an entry.** Messages that cannot be sent now are made up for: as soon as the switch
+//! accepts more, and repeatedly if it refuses, its entries are requested as if it had just joined ([`late`]). A switch whose
+//! table is full gets no entries for new flows for a while; their packets are sent directly to their hosts' ports.
 //!
 //! **Bounds.** A [`FloodLimit`] on packets to single hosts that are flooded from each port, and a maximum number of flows that
 //! are charged to each port ([`shares`]).
 //!
 //! **How.** Entries are per flow, not per destination, because a path is then one decision: flows to one destination can
-//! take different paths and are repaired one by one. The price is an entry for each pair of hosts that talk. Entries are
-//! sent from the egress switch to the ingress switch without waiting: a packet that overtakes them comes to the controller,
-//! which forwards it along the path. (For a path that must exist before its first packet, use
+//! use different paths and are repaired one by one. The price is an entry for each pair of hosts that communicate. Entries
+//! are sent from the egress switch to the ingress switch without waiting: the controller receives a packet that overtakes
+//! them, and forwards it along the path. (For a path that must exist before its first packet, use
 //! [`Provisioner`](urtica_services::Provisioner).)
 //!
-//! **Cost.** The first packet of a flow: a lock, two host look-ups, one flow mod per hop. A change of the network: a look at
-//! each hop of each flow, and a flow mod for each entry that changes; first packets of flows wait meanwhile.
+//! **Cost.** The first packet of a flow: a lock, two host look-ups, one flow mod per hop. A change of the network: a check
+//! of each hop of each flow, and a flow mod for each changed entry; first packets of flows wait until that is done.
 //!
 //! **Thread-safety.** One lock guards the flows and is held while their entries are sent, so that the last message to a
-//! switch is the last decision. It is taken before those of the services and of [`Network`].
+//! switch is the last decision. It is taken before the locks of the services and of [`Network`].
 
 mod absence;
 mod comparison;
@@ -82,28 +82,28 @@ use urtica_wire::{
 const COOKIE: u64 = u64::from_be_bytes(*b"\0routing");
 const _: () = assert!(!is_provisioned(COOKIE));
 
-/// Added to the cookie of a path's first entry, whose switch reports when it is removed; a 1.0 switch reports an entry's
-/// cookie, but not whether it has that flag.
+/// Added to the cookie of a path's first entry, whose switch reports its removal: a 1.0 switch reports the cookies of its
+/// entries, but not their flags.
 const FIRST: u64 = 1 << 55;
 
-/// Whether an entry with this cookie is the program's.
+/// Returns `true` if an entry with this cookie is the program's.
 fn is_ours(cookie: u64) -> bool {
     cookie & OWN_COOKIE_BITS & !FIRST == COOKIE
 }
 
-/// How long a switch that has caught up may take to report its entries, before it is sent everything.
+/// The time for a switch that has caught up to report its entries; after it, the switch is sent all entries.
 const TELLS_WITHIN: Duration = Duration::from_secs(10);
 
-/// The pause before a switch that has refused something is asked for its entries; doubled each time.
+/// The pause before the entries of a switch that refused one are requested; doubled each time.
 const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest pause.
+/// The maximum of that pause.
 const LONGEST_REFUSAL_PAUSE: Duration = Duration::from_secs(4);
 
-/// The pause before flows are checked again for ports that went down: many may do so at once, or one repeatedly.
+/// The pause before flows are checked again after ports went down: many ports may fail at once, or one repeatedly.
 const PORTS_PAUSE: Duration = Duration::from_millis(100);
 
-/// Expires after a minute without a packet.
+/// The options of entries, which expire after a minute without a packet.
 const ENTRY: EntryOptions = EntryOptions {
     cookie: COOKIE,
     ..EntryOptions::idle(60)
@@ -115,7 +115,7 @@ pub struct RoutingArgs {
     /// Packets a second to unknown hosts that are flooded from each port, and a burst, or none [default: 1000,2000].
     #[arg(long, value_name = "LIMIT")]
     pub routing_flood_limit: Option<FloodLimit>,
-    /// Flows with entries that the hosts at one port may begin; the controller forwards further ones [default: 1024].
+    /// Flows with entries that the hosts at one port may start; the controller forwards further ones [default: 1024].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub routing_flows_per_port: Option<u32>,
 }
@@ -129,15 +129,15 @@ pub struct Routing(Arc<Shared>);
 struct Shared {
     hosts: Hosts,
     routes: Routes,
-    /// What is wrong with the settings.
+    /// An error if a setting is invalid.
     is_sound: Result<(), SettingError>,
     floods: FloodBudget,
     flows: Mutex<Flows>,
-    /// From the start on.
+    /// Set when the controller starts.
     background: OnceLock<Background>,
-    /// When the controller started.
+    /// The time when the controller started.
     started: OnceLock<Instant>,
-    /// When the first switch joined: all entries of this run are younger.
+    /// The time when the first switch joined: all entries of this run are younger.
     first_join: OnceLock<Instant>,
     /// The table of the entries.
     table_id: AtomicU8,
@@ -145,11 +145,11 @@ struct Shared {
     ports_down: Snapshot<()>,
 }
 
-/// What switches were sent, and what they are known to have.
+/// The program's state: the flows, and the entries that switches are known to have.
 struct Flows {
-    /// Each flow and the path that its entries are on.
+    /// Each flow and the path of its entries.
     paths: BTreeMap<Flow, Path>,
-    /// Which ports those flows are charged to.
+    /// The ports to which the flows are charged.
     shares: Shares,
     inherited: Inherited,
     absences: Absences,
@@ -182,12 +182,12 @@ impl<'a> From<&'a Switch<'_>> for Asked<'a> {
 }
 
 impl Routing {
-    /// Routes between these hosts, with the default settings. The services must run in the same controller.
+    /// Creates the program with the default settings. The services must run in the same controller.
     pub fn new(hosts: &Hosts, routes: &Routes) -> Self {
         Self::with_config(hosts, routes, RoutingConfig::default())
     }
 
-    /// Routes between these hosts. The services must run in the same controller.
+    /// Creates the program with these settings. The services must run in the same controller.
     pub fn with_config(hosts: &Hosts, routes: &Routes, config: RoutingConfig) -> Self {
         Self(Arc::new(Shared {
             hosts: hosts.clone(),
@@ -203,18 +203,18 @@ impl Routing {
         }))
     }
 
-    /// The number of flows with a path.
+    /// Returns the number of flows with a path.
     pub fn flows(&self) -> usize {
         self.0.flows().paths.len()
     }
 
-    /// Returns the number of packets to single hosts that were not flooded because their port had sent too many.
+    /// Returns the number of packets to single hosts that were dropped because their port exceeded its flood limit.
     pub fn dropped_floods(&self) -> u64 {
         self.0.floods.dropped()
     }
 }
 
-/// How `urtica run` knows it.
+/// The program's row in the registry of `urtica run`.
 pub(crate) static ROW: Row<RoutingArgs> = Row {
     about: About {
         sees: Sees::FirstOfFlow,
@@ -226,7 +226,7 @@ pub(crate) static ROW: Row<RoutingArgs> = Row {
     add,
 };
 
-/// With the proxy, requests for the addresses of known hosts are not flooded.
+/// Adds the program, with the proxy: requests for the addresses of known hosts are then not flooded.
 fn add(setup: &mut Setup, args: &RoutingArgs) -> Result<(), String> {
     setup.answer_for_hosts();
     let (hosts, routes) = (setup.hosts(), setup.routes());
@@ -250,7 +250,7 @@ impl Program for Routing {
     }
 
     fn start(&self, background: &Background) {
-        // A second controller would have switches of its own; the first keeps it.
+        // The program serves one controller: a second one would have other switches.
         if self.0.background.set(background.clone()).is_err() {
             return;
         }
@@ -269,7 +269,7 @@ impl Program for Routing {
 struct RoutingHandler {
     shared: Arc<Shared>,
     floods: PortBudgets,
-    /// Begins when the switch is up, and ends with the last part of its reply.
+    /// Starts when the switch is up, and ends with the last part of its reply.
     comparison: Option<Comparison>,
 }
 
@@ -285,14 +285,14 @@ impl SwitchHandler for RoutingHandler {
         let found = Found::default();
         match asked {
             Ok(xid) => self.comparison = Some(Comparison { xid, found }),
-            // Both versions have the request.
+            // Both versions have the request, so it can be encoded.
             Err(_) => self.shared.finish_comparison(&(&*switch).into(), &found),
         }
     }
 
     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
         let flow = Flow::of(packet);
-        // Spanning tree, LLDP and their like end at the first bridge (IEEE 802.1Q section 8.6.3).
+        // Bridges do not forward STP, LLDP and similar protocols (IEEE 802.1Q section 8.6.3).
         if flow.dst.is_link_local() {
             return;
         }
@@ -302,7 +302,7 @@ impl SwitchHandler for RoutingHandler {
             false => self.shared.find_way(switch, at, flow),
         };
         match way {
-            // Both hosts are behind this port and have heard each other already.
+            // Both hosts are behind this port, so the destination already has the packet.
             Way::Out(port) if port == at.port_no => {}
             Way::Out(port) => switch.forward(packet, port),
             Way::Straight(to) => send_straight(switch.network(), to, packet),
@@ -313,7 +313,7 @@ impl SwitchHandler for RoutingHandler {
 
     fn settled(&mut self, switch: &mut Switch, packet: &PacketIn) {
         let at = PortId::new(switch.datapath_id(), packet.in_port());
-        // It is on its way already; what is left is to install the path.
+        // Another program has sent the packet; only the path remains to be installed.
         if !inspection::concerns(packet) {
             self.shared.find_way(switch, at, Flow::of(packet));
         }
@@ -342,7 +342,7 @@ impl SwitchHandler for RoutingHandler {
     }
 
     fn error(&mut self, switch: &mut Switch, xid: u32, _: &ErrorMessage) {
-        // It does not report its entries, so it is sent everything.
+        // The switch does not report its entries, so it is sent all of them.
         if let Some(comparison) = self.comparison.take_if(|comparison| comparison.xid == xid) {
             self.shared
                 .finish_comparison(&(&*switch).into(), &comparison.found);
@@ -356,7 +356,7 @@ impl SwitchHandler for RoutingHandler {
         }
         let mut flows = self.shared.flows();
         match full_table::is_full(error) {
-            // The packets of an entry that does not fit come here.
+            // Without the entry, the controller receives the flow's packets.
             true => flows.note_full(switch.datapath_id(), switch.now()),
             false => flows.late.note_refusal(switch.datapath_id()),
         }
@@ -383,16 +383,18 @@ impl SwitchHandler for RoutingHandler {
     }
 }
 
-/// Where a packet goes from the switch that it has reached.
+/// The next step of a packet at a switch.
 enum Way {
+    /// Output to a port of this switch.
     Out(PortNo),
-    /// To its host at this port, without using a link.
+    /// Output to the host's port, on whichever switch, without using a link.
     Straight(PortId),
+    /// Output to the ports of all hosts.
     Flood,
 }
 
 impl Shared {
-    /// Where a packet of this flow goes. A flow without a path gets one.
+    /// Returns the next step of a packet of this flow, which gets a path if it has none.
     fn find_way(&self, switch: &Switch, at: PortId, flow: Flow) -> Way {
         let (network, now) = (switch.network(), switch.now());
         let mut flows = self.flows();
@@ -412,8 +414,7 @@ impl Shared {
                 }
                 return Way::Out(out_port);
             }
-            // An entry of the flow's previous path led the packet here. Forwarded along a path, it might meet such entries
-            // again.
+            // An entry of the flow's previous path has led the packet here. Along a path, it might meet such entries again.
             if !self.hosts.is_host_port(at) {
                 if let Some(to) = self.place(flow.vlan(), flow.dst).or(path.end()) {
                     return Way::Straight(to);
@@ -421,7 +422,7 @@ impl Shared {
             }
         }
         let Some((from, to)) = self.ends(&flow) else {
-            // The entries of an earlier run do not lead it all the way.
+            // The entries of an earlier run do not lead all the way.
             if flows.inherited.contains(&flow) {
                 flows.set_path(network, flow, None);
             }
@@ -430,7 +431,7 @@ impl Shared {
         let next_hops = self.routes.next_hops().load();
         let strays = from != at && next_hops.topology().is_link_port(at);
         if from != at && !strays {
-            // The source address is used by another sender.
+            // Another host uses the source address.
             return Way::Flood;
         }
         if from == to {
@@ -448,7 +449,7 @@ impl Shared {
         flows.set_path(network, flow, Some(path));
         flows.doubtful.note_added(from.switch, flow, now);
         if strays {
-            // Entries of an earlier run of the controller have led it here; the new ones overwrite them.
+            // Entries of an earlier run of the controller led the packet here; the new entries overwrite them.
             return Way::Straight(to);
         }
         let way_on = next_hops.path(at, to, flow.hash());
@@ -456,7 +457,7 @@ impl Shared {
         next.map_or(Way::Flood, Way::Out)
     }
 
-    /// Where a packet goes that entries send here whether its flow has a path or not.
+    /// Returns the next step of an inspected packet, which entries send here even if its flow has a path.
     fn way_to_host(&self, at: PortId, flow: Flow) -> Way {
         match self.place(flow.vlan(), flow.dst) {
             Some(to) if to == at => Way::Out(at.port_no),
@@ -467,7 +468,7 @@ impl Shared {
 
     /// Sends a packet to all hosts that its sender can reach.
     fn flood(&self, switch: &Switch, at: PortId, packet: &PacketIn) {
-        // If a switch buffers packets against its configuration, its hosts have to repeat the request.
+        // If a switch buffers packets despite its configuration, its hosts must repeat the request.
         if packet.data.len() < usize::from(packet.total_len) {
             return;
         }
@@ -477,7 +478,7 @@ impl Shared {
         self.hosts.flood(network, at, packet.data, now, reaches);
     }
 
-    /// The ports of the flow's hosts, if both are known.
+    /// Returns the ports of the flow's hosts if both are known.
     fn ends(&self, flow: &Flow) -> Option<(PortId, PortId)> {
         Some((
             self.place(flow.vlan(), flow.src)?,
@@ -489,7 +490,7 @@ impl Shared {
         Some(self.hosts.find_in(vlan, host)?.attached)
     }
 
-    /// Deletes the entries of flows whose host is gone, unless it is back already.
+    /// Deletes the entries of those of the concerned flows that have an unknown host.
     fn remove(&self, network: &Network, concerns: impl Fn(&Flow) -> bool) {
         let mut flows = self.flows();
         let all = flows.paths.keys().chain(flows.inherited.flows());
@@ -499,7 +500,7 @@ impl Shared {
         }
     }
 
-    /// Gives those of these flows whose path is not valid a valid one, or deletes their entries if there is none.
+    /// Replaces invalid paths of the concerned flows by valid ones, or deletes the flow's entries if it has no valid path.
     fn repair(&self, network: &Network, now: Instant, concerns: impl Fn(&Flow) -> bool) {
         let next_hops = self.routes.next_hops().load();
         let mut flows = self.flows();
@@ -548,9 +549,9 @@ impl Shared {
         }
     }
 
-    /// Whether a path leads from end to end, all its links are up, and no other path is shorter. A host that is unknown
-    /// because its switch was away is where the path says. A path over switches that are away is valid while they are
-    /// believed to forward, if there is no other path.
+    /// Returns `true` if a path leads from host to host, all its links are up, and no other path is shorter. A host that is
+    /// unknown because its switch was away counts as at the path's end. A path over switches that are away is valid while
+    /// they are believed to forward and no other path exists.
     fn is_right(&self, flow: &Flow, path: &Path, known: &Known) -> bool {
         let (Some(from), Some(to)) = (path.begin(), path.end()) else {
             return false;
@@ -567,7 +568,7 @@ impl Shared {
         is_shortest && [(flow.src, from), (flow.dst, to)].into_iter().all(holds)
     }
 
-    /// If an entry of the flow's first switch expired, its other entries are deleted, too.
+    /// Deletes a flow's other entries if that of its first switch has expired.
     fn forget(&self, switch: &Switch, removed: &FlowRemoved) {
         let mut flows = self.flows();
         let flow = Flow::of_entry(&removed.match_)
@@ -588,9 +589,9 @@ impl Shared {
     }
 }
 
-/// Sends a packet to its host, whichever switch that is at.
+/// Sends a packet to its host, at any switch.
 fn send_straight(network: &Network, to: PortId, packet: &PacketIn) {
-    // If a switch buffers packets against its configuration, its hosts have to send again.
+    // If a switch buffers packets despite its configuration, its hosts must send again.
     if packet.data.len() < usize::from(packet.total_len) {
         return;
     }
@@ -600,12 +601,12 @@ fn send_straight(network: &Network, to: PortId, packet: &PacketIn) {
         actions: vec![Action::output(to.port_no)].into(),
         data: packet.data,
     });
-    // A switch that has disconnected, or does not keep up: its hosts miss the frame.
+    // If the switch has disconnected, or does not keep up, its host misses the frame.
     let _ = network.send(to.switch, &packet_out);
 }
 
 impl Flows {
-    /// Creates an empty record, in which each port is charged for at most `flows_per_port` flows.
+    /// Creates the state without flows. Each port is charged for at most `flows_per_port` of them.
     fn new(flows_per_port: usize) -> Self {
         Self {
             paths: BTreeMap::new(),
@@ -619,7 +620,7 @@ impl Flows {
         }
     }
 
-    /// Gives a flow a path, replacing the one that it has or inherited.
+    /// Sets a flow's path, or removes it. Replaces the entries of its current or inherited path.
     fn set_path(&mut self, network: &Network, flow: Flow, path: Option<Path>) {
         let old = self.paths.remove(&flow).map(|path| {
             self.shares.remove(&flow, &path);
@@ -634,14 +635,14 @@ impl Flows {
         }
     }
 
-    /// Whether a switch may be sent new entries.
+    /// Returns `true` if a switch may be sent new entries.
     fn has_space(&self, switch: DatapathId, now: Instant) -> bool {
         let full = self.full.get(&switch);
         full.is_none_or(|full| full.has_space(now))
     }
 
-    /// Whether switches may be sent new entries of a flow from this port. Where a table is full, flows of the port with the most
-    /// of them lose their entries first.
+    /// Returns `true` if switches may be sent new entries of a flow from this port. If a table is full, first deletes entries
+    /// of the port with the most flows there.
     fn make_space(
         &mut self,
         network: &Network,
@@ -667,13 +668,13 @@ impl Flows {
         true
     }
 
-    /// A switch has refused an entry, because its table is full.
+    /// Notes that a switch refused an entry because its table is full.
     fn note_full(&mut self, switch: DatapathId, now: Instant) {
         self.full.entry(switch).or_default().pause(switch, now);
         self.doubtful.note_refusal(switch, now);
     }
 
-    /// Notes which switches of paths are not connected.
+    /// Notes the switches of paths that are not connected.
     fn note_away(&mut self, network: &Network, now: Instant) {
         let of_paths = self.paths.values().flat_map(|path| &path.hops);
         let switches = of_paths

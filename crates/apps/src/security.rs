@@ -1,34 +1,33 @@
-//! Detects scans and floods, and has switches drop their sources (McNettle Figure 2, "Security": external triggers,
-//! background threads with access to shared state and switch commands).
+//! Detects scans and floods, and blocks their sources (McNettle Figure 2, "Security": external triggers, background threads
+//! with access to shared state and switch commands).
 //!
-//! **What.** A source that tries many ports (a port scan), tries or asks for many addresses (a sweep), or begins many flows
-//! (a flood of SYNs, for instance) within a window of time is dropped at its own port for a while. If a port has so many
-//! sources that their addresses must be forged, the whole port is dropped.
+//! **What.** A source that tries many ports (a port scan), tries or requests many addresses (a sweep), or starts many flows
+//! (a flood of SYNs, for instance) within a window of time is blocked at its own port for a while. If a port has so many
+//! sources that their addresses must be forged, the whole port is blocked.
 //!
-//! **How.** It is a filter ([`Stage::Filter`]): the first packet of each flow comes to the controller from its edge switch,
-//! is recorded, and gets an entry that lets its flow pass to the programs that forward. Packets that arrive on a link
-//! between switches have passed a filter already. Traffic provoked by an incoming packet is not recorded, so that no host is blamed
-//! for being contacted: replies, but also requests for the sender's address, ICMP errors and connections back (`begun.rs`).
-//! Handlers only record; a background program evaluates the records ten times a second, tells switches to drop, and
-//! publishes the blocked sources, so that packets in flight are dropped as well. Address resolution messages are recorded
-//! by a separate program ([`Security::questions`]), which must come before whatever answers or drops them.
+//! **How.** The program is a filter ([`Stage::Filter`]): the edge switch sends the first packet of each flow to the
+//! controller, which records it and adds an entry that passes the flow to the programs that forward. Packets from a link
+//! between switches have passed a filter already. Traffic provoked by an incoming packet is not recorded, so that no host is
+//! blamed for being contacted: replies, requests for the sender's address, ICMP errors and connections back (`begun.rs`).
+//! Handlers only record. A background program evaluates the records ten times a second, sends entries that drop, and
+//! publishes the blocked sources, so that packets in flight are dropped as well. A separate program
+//! ([`Security::questions`]) records address resolution messages; it must run before any program that answers or drops them.
 //!
-//! **Edge or link.** A port that leads to another switch looks like any other until that switch is connected, and everybody
-//! behind it would seem to be there. So whether a port is an edge port is decided when something would be dropped
-//! (`ports.rs`): only at ports that discovery has classified as host ports, and whole ports only once switches have had the
-//! time to connect after a start of the controller. A port that turns out to be a link's is unblocked at once.
+//! **Edge or link.** A port that leads to another switch looks like any other until that switch is connected, and all hosts
+//! behind it seem to be at that port. So a port is classified when it is about to be blocked (`ports.rs`): hosts are blocked
+//! only at ports that discovery has classified as host ports, and whole ports only once switches have had the time to
+//! connect after a start of the controller. A port that turns out to be a link's is unblocked immediately.
 //!
 //! **Windows.** Records cover the current half of the window and the previous one. So a limit applies to a time between half
 //! the window and the whole.
 //!
-//! **Bounds.** The records of a port are bounded, whatever is sent into it: about 10,000 by default, 400 KB, before it is
-//! dropped.
+//! **Bounds.** The records of a port are bounded: 10,000 by default, 400 KB, before the port is blocked.
 //!
-//! **Cost.** A packet-in and an exact-match entry at the edge for each flow: the price of seeing scans, which entries for
+//! **Cost.** A packet-in and an exact-match entry at the edge for each flow: the price of detecting scans, which entries for
 //! pairs of hosts would hide.
 //!
-//! **Thread-safety.** Each switch's records have a lock, held for one record or one evaluation. One more guards which flows
-//! were begun.
+//! **Thread-safety.** Each switch's records have a lock, held for one record or one evaluation. Another lock guards the
+//! record of started flows.
 
 mod begun;
 mod ports;
@@ -83,13 +82,13 @@ pub struct SecurityArgs {
     /// MAC address of a host that is never blocked. May be repeated.
     #[arg(long, value_name = "MAC")]
     pub security_allow: Vec<MacAddr>,
-    /// Number of tried ports that is a scan [default: 100].
+    /// Number of tried ports that make a scan [default: 100].
     #[arg(long, value_name = "N")]
     pub security_ports: Option<usize>,
-    /// Number of tried addresses that is a sweep [default: 128].
+    /// Number of tried addresses that make a sweep [default: 128].
     #[arg(long, value_name = "N")]
     pub security_destinations: Option<usize>,
-    /// Number of started flows that is a flood [default: 1000].
+    /// Number of started flows that make a flood [default: 1000].
     #[arg(long, value_name = "N")]
     pub security_flows: Option<usize>,
     /// Number of sources at one port above which they count as forged [default: 256].
@@ -98,7 +97,7 @@ pub struct SecurityArgs {
     /// Time window of these limits in seconds [default: 10].
     #[arg(long, value_name = "SECONDS")]
     pub security_window: Option<u16>,
-    /// Seconds for which packets are dropped [default: 60].
+    /// Duration of a block in seconds [default: 60].
     #[arg(long, value_name = "SECONDS")]
     pub security_drop: Option<u16>,
 }
@@ -106,19 +105,19 @@ pub struct SecurityArgs {
 /// Settings of [`Security`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecurityConfig {
-    /// Hosts that are never blocked. None.
+    /// The hosts that are never blocked. Empty.
     pub allowed: BTreeSet<MacAddr>,
-    /// Number of tried ports that is a scan. 100.
+    /// The number of tried ports that make a scan. 100.
     pub max_ports: usize,
-    /// Number of tried addresses that is a sweep. 128.
+    /// The number of tried addresses that make a sweep. 128.
     pub max_destinations: usize,
-    /// Number of started flows that is a flood. 1,000.
+    /// The number of started flows that make a flood. 1,000.
     pub max_flows: usize,
-    /// More sources than this at one port are forged. 256.
+    /// The number of sources at one port above which they count as forged. 256.
     pub max_sources: usize,
-    /// The window of time for these limits. 10 s.
+    /// The time window of these limits. 10 s.
     pub window: Duration,
-    /// Seconds for which packets are dropped. 60.
+    /// The duration of a block in seconds. 60.
     pub drop_s: u16,
 }
 
@@ -165,7 +164,7 @@ impl SecurityConfig {
         }
     }
 
-    /// The maximum number of records of one port, before its sources must be forged.
+    /// Returns the number of records of one port above which its sources count as forged.
     fn max_notes_per_port(&self) -> usize {
         let limits = [self.max_ports, self.max_destinations, self.max_flows];
         limits
@@ -178,18 +177,18 @@ impl SecurityConfig {
 /// A blocked source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dropped {
-    /// Its port.
+    /// The port of the source.
     pub port: PortId,
-    /// Its address; `None` for all packets from the port.
+    /// The address of the source; `None` for all packets from the port.
     pub source: Option<MacAddr>,
-    /// The reason.
+    /// The reason of the block.
     pub offence: Offence,
-    /// When the block ends.
+    /// The end of the block.
     pub until: Instant,
 }
 
 impl Dropped {
-    /// The remaining time in whole seconds, at least one.
+    /// Returns the remaining time in whole seconds, at least one.
     fn seconds_left(&self, now: Instant) -> u16 {
         let left = self.until.saturating_duration_since(now).as_secs();
         u16::try_from(left).unwrap_or(u16::MAX).max(1)
@@ -207,15 +206,15 @@ struct Shared {
     config: SecurityConfig,
     ports: Ports,
     dropped: Snapshot<DropList>,
-    /// Blocks that could not be sent yet, because their switch does not keep up.
+    /// The unsent blocks, whose switch does not keep up.
     untold: Mutex<BTreeSet<(PortId, Option<MacAddr>)>>,
-    /// The records of switches that have handlers, which own them.
+    /// The records of switches; their handlers own them.
     records: Mutex<BTreeMap<DatapathId, Weak<Mutex<SwitchRecord>>>>,
     begun: Mutex<Begun>,
 }
 
 impl Security {
-    /// Watches hosts; `discovery`, in the same controller, knows where links are.
+    /// Creates the program. `discovery`, which must run in the same controller, classifies the ports.
     ///
     /// If a program answers address resolution requests, such as a [`NeighbourProxy`](urtica_services::NeighbourProxy),
     /// [`Security::questions`] must be added before it.
@@ -230,17 +229,17 @@ impl Security {
         }))
     }
 
-    /// A program that records address resolution messages, to be added before whatever answers or drops them.
+    /// Returns a program that records address resolution messages. Add it before any program that answers or drops them.
     pub fn questions(&self) -> impl Program + use<> {
         Questions(Arc::clone(&self.0))
     }
 
-    /// The blocked sources, by port.
+    /// Returns the blocked sources, by port.
     pub fn dropped(&self) -> Vec<Dropped> {
         self.0.dropped.load().values().copied().collect()
     }
 
-    /// The number of records.
+    /// Returns the number of records.
     pub fn notes(&self) -> usize {
         let of_switches = self.0.live_records();
         let of_switches = of_switches.iter().map(|(_, record)| record.lock().len());
@@ -250,13 +249,13 @@ impl Security {
 
 impl ProgramOptions for SecurityArgs {}
 
-/// How `urtica run` knows it.
+/// The program's row in the registry of `urtica run`.
 pub(crate) static ROW: Row<SecurityArgs> = Row {
     about: About {
         sees: Sees::Everything,
         ..About::new(
             "security",
-            "drops who scans, sweeps or floods, for a while, at the port where it comes in",
+            "blocks hosts that scan, sweep or flood, for a while, at their own ports",
         )
     },
     add,
@@ -265,7 +264,8 @@ pub(crate) static ROW: Row<SecurityArgs> = Row {
 fn add(setup: &mut Setup, args: &SecurityArgs) -> Result<(), String> {
     if setup.is_named(firewall::ROW.name()) {
         return Err(
-            "the firewall lets flows pass that this program would have to see; expected one of the two".to_owned(),
+            "the firewall passes flows that this program must inspect; expected one of the two"
+                .to_owned(),
         );
     }
     let config = SecurityConfig::from_args(args)?;
@@ -294,7 +294,7 @@ impl Program for Security {
     }
 }
 
-/// Records address resolution messages.
+/// The program that records address resolution messages.
 struct Questions(Arc<Shared>);
 
 impl Program for Questions {
@@ -329,7 +329,7 @@ impl SwitchHandler for QuestionsHandler {
     }
 }
 
-/// The handler of one switch: records.
+/// The handler of one switch, which records packets.
 struct SecurityHandler {
     shared: Arc<Shared>,
     record: Arc<Mutex<SwitchRecord>>,
@@ -337,7 +337,7 @@ struct SecurityHandler {
 
 impl SwitchHandler for SecurityHandler {
     fn switch_up(&mut self, switch: &mut Switch) {
-        // OpenFlow 1.0 cannot delete by owner.
+        // OpenFlow 1.0 cannot delete by cookie.
         if switch.info().version != Version::Of10 {
             let _ = switch.send(&Message::FlowMod(FlowMod::delete_by_cookie(COOKIE)));
             let _ = switch.send(&Message::BarrierRequest);
@@ -356,7 +356,7 @@ impl SwitchHandler for SecurityHandler {
     }
 
     fn packet_in(&mut self, switch: &mut Switch, packet: &PacketIn) {
-        // Packets from the forwarding programs' table were let pass by an entry.
+        // An entry has passed the packets from the forwarding programs' table.
         if packet.table_id != 0 || packet.eth_dst().is_link_local() {
             return;
         }
@@ -370,7 +370,7 @@ impl SwitchHandler for SecurityHandler {
         self.note(port, &Attempt::of(packet));
         if may_get_entry(&Headers::parse(packet.data)) {
             let options = options(EntryOptions::idle(FLOW_IDLE_S));
-            // OpenFlow 1.0 has no second table: there, every packet comes here.
+            // OpenFlow 1.0 has no second table: there, the controller receives every packet.
             let _ = switch.let_pass(Match::exact(packet), options);
         }
     }
@@ -398,7 +398,7 @@ impl SecurityHandler {
 }
 
 impl Shared {
-    /// The records of a switch: shared by its handlers, including that of a connection which replaces another.
+    /// Returns the records of a switch, which its handlers share, including that of a connection which replaces another.
     fn record(&self, switch: DatapathId) -> Arc<Mutex<SwitchRecord>> {
         let mut records = self.records.lock();
         let known = records.get(&switch).and_then(Weak::upgrade);
@@ -409,7 +409,7 @@ impl Shared {
         })
     }
 
-    /// The records of connected switches; those of others are dropped.
+    /// Returns the records of connected switches, and drops the others.
     fn live_records(&self) -> Vec<(DatapathId, Arc<Mutex<SwitchRecord>>)> {
         let mut live = Vec::new();
         self.records.lock().retain(|switch, record| {
@@ -426,7 +426,7 @@ impl Shared {
         dropped.contains_key(&(port, Some(source))) || dropped.contains_key(&(port, None))
     }
 
-    /// The background program: evaluates the records.
+    /// Evaluates the records at each tick.
     async fn evaluate(self: Arc<Self>, background: Background) {
         let started = background.now();
         let mut turned = started;
@@ -478,10 +478,10 @@ impl Shared {
         let seconds = self.config.drop_s;
         match source {
             Some(source) => {
-                urtica_log::warn!(about: port, %port, %source, ?offence, seconds, "a host is dropped for a while");
+                urtica_log::warn!(about: port, %port, %source, ?offence, seconds, "blocking a host for a while");
             }
             None => {
-                urtica_log::warn!(about: port, %port, ?offence, seconds, "a port is dropped for a while")
+                urtica_log::warn!(about: port, %port, ?offence, seconds, "blocking a port for a while")
             }
         }
         self.dropped.update(|list| {
@@ -492,7 +492,7 @@ impl Shared {
         self.tell(network, &dropped, now);
     }
 
-    /// Makes a switch drop packets; one that does not keep up gets the entry at the next tick.
+    /// Sends a switch the entry that drops a source's packets. A switch that does not keep up gets it at the next tick.
     fn tell(&self, network: &Network, dropped: &Dropped, now: Instant) {
         let port = dropped.port;
         let (match_, options) = drop_entry(dropped, dropped.seconds_left(now));
@@ -502,7 +502,7 @@ impl Shared {
                 self.untold.lock().insert((port, dropped.source));
             }
             Err(error) => {
-                urtica_log::error!(about: port, %port, %error, "the switch could not be told to drop");
+                urtica_log::error!(about: port, %port, %error, "cannot send a block to its switch");
             }
         }
     }
@@ -523,7 +523,7 @@ impl Shared {
             .collect();
         for ((port, source), _) in &over {
             let source = source.map_or_else(|| "everybody".to_owned(), |mac| mac.to_string());
-            urtica_log::info!(about: port, %port, source, "packets are let in again");
+            urtica_log::info!(about: port, %port, source, "unblocked a source");
         }
         if !over.is_empty() {
             self.dropped.update(|list| {
@@ -545,10 +545,10 @@ impl Shared {
         }
         for dropped in trunks {
             let port = dropped.port;
-            tracing::info!(%port, "packets are let in again: the port leads to another switch");
+            tracing::info!(%port, "unblocked a port, which leads to another switch");
             let (match_, options) = drop_entry(dropped, 0);
             if let Err(error) = network.send(port.switch, &deletion(match_, options)) {
-                tracing::warn!(%port, %error, "the switch could not be told to let packets in again; it does when the entry's time is over");
+                tracing::warn!(%port, %error, "cannot delete a block from its switch; it stays until it expires");
             }
         }
         self.dropped.update(|list| {
@@ -559,7 +559,7 @@ impl Shared {
         });
     }
 
-    /// Half a window has passed.
+    /// Starts a new half of the window in all records.
     fn turn(&self) {
         for (_, record) in self.live_records() {
             record.lock().turn();
@@ -568,8 +568,8 @@ impl Shared {
     }
 }
 
-/// Whether an entry can tell a packet's flow from others: without ports, as in fragments, an entry would let everything
-/// between the two hosts pass unseen.
+/// Returns `true` if an entry can distinguish a packet's flow from others: without ports, as in fragments, an entry would
+/// pass all packets between the two hosts uninspected.
 fn may_get_entry(headers: &Headers) -> bool {
     let is_ip = matches!(headers.eth_type, Some(ether_type::IPV4 | ether_type::IPV6));
     let has_ports = matches!(
@@ -579,7 +579,7 @@ fn may_get_entry(headers: &Headers) -> bool {
     is_ip && headers.ip_proto.is_some() && (!has_ports || headers.dst_port.is_some())
 }
 
-/// Packets from a link were examined where they entered the network.
+/// Passes all packets from a link: they were inspected where they entered the network.
 fn let_link_pass(switch: &mut Switch, port_no: PortNo) {
     let (match_, options) = link_entry(port_no);
     let _ = switch.let_pass(match_, options);

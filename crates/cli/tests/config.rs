@@ -555,7 +555,7 @@ fn the_command_line_precedes_the_environment_and_the_environment_the_file() {
     let running = Running::start(&folder, &options, &variables);
     let log = running.log();
     assert!(
-        log.contains("l2 brings") || log.contains("hosts brings discovery along"),
+        log.contains("l2 needs") || log.contains("hosts needs discovery"),
         "{log}"
     );
     for (address, is_used) in [

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn options_may_be_left_out() {
+    fn options_are_optional() {
         let args = parse(&[]).unwrap();
         assert!(args.listen.is_empty() && args.openflow.is_empty());
         assert_eq!(args.shards, None);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_what_was_expected() {
+    fn errors_name_the_expected_value() {
         for (option, value, expected) in [
             ("--listen", "localhost", "ptcp:[PORT][:HOST]"),
             ("--listen", "pssl:x", "from 0 to 65535"),

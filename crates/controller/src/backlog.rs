@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_together_comes_in_together_while_there_is_any_room() {
+    fn batches_are_received_whole_while_any_space_is_left() {
         let backlog = Backlog::default();
         assert!(backlog.add(FULL_BYTES - 1));
         assert!(backlog.add(3 * FULL_BYTES));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_room_is_woken_when_half_of_it_is_free() {
+    fn senders_wake_when_half_of_the_space_is_free() {
         let backlog = Backlog::default();
         let mut early = pin!(backlog.ready());
         assert_eq!(poll(&mut early), Poll::Ready(true));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_connection_that_has_ended() {
+    fn closed_connections_wake_all_waiting_senders() {
         let backlog = Backlog::default();
         assert!(backlog.add(FULL_BYTES));
         let mut ready = pin!(backlog.ready());

@@ -14,18 +14,18 @@ pub(crate) struct BatchContext {
     pub now: Instant,
     /// Whole seconds since the shard started.
     pub now_s: u32,
-    /// When the current input was read; `None` if packet-ins are not timed.
+    /// The time when the current input was read; `None` if packet-ins are not timed.
     pub read_at: Option<Instant>,
     pub network: Network,
     /// The programs of switches that join.
     pub programs: Arc<ProgramList>,
     /// Settles messages before all programs, if present.
     pub kernel_halves: Option<Arc<dyn KernelHalves>>,
-    /// When a switch gets a kernel half.
+    /// The threshold from which a switch gets a kernel half.
     pub half_threshold: Threshold,
     /// The index of the shard.
     pub shard: usize,
-    /// When the shard started.
+    /// The time when the shard started.
     pub started: Instant,
     /// Receives discarded input; empty unless a holder keeps connections.
     pub discarded: Vec<u8>,

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_subscriber_is_notified_of_lost_events() {
+    fn slow_subscribers_are_notified_of_lost_events() {
         let broadcast = broadcast();
         let mut events = broadcast.subscribe();
         (0..CAPACITY + 7).for_each(|event| broadcast.send(Ok(event)));

@@ -489,7 +489,7 @@ impl<C: Channel> Connection<C> {
     }
 }
 
-/// Where a connection's writes are counted.
+/// Returns the counters of a connection's writes.
 fn write_counters<'a>(switch: &'a SwitchCounters, batch: &'a BatchContext) -> WriteCounters<'a> {
     let shard = &batch.network.shard(batch.shard).counters;
     WriteCounters { shard, switch }

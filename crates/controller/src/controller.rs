@@ -395,7 +395,7 @@ impl Controller {
         Ok(programs.try_for_each(|program| program.check())?)
     }
 
-    /// Refuses what would keep frames from a raw program.
+    /// Refuses programs and settings that would hide frames from a raw program.
     fn check_raw(&self, programs: &[Arc<dyn Program>]) -> Result<(), SettingError> {
         let with = match (&self.held, &self.kernel_halves) {
             (Some(_), _) => Some("a holder"),

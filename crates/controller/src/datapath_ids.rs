@@ -1,4 +1,4 @@
-//! Which certificates may use which datapath ids, so that no switch can pose as another.
+//! The datapath ids that each certificate may use, so that no switch can pose as another.
 //!
 //! The file has a line per certificate: the datapath ids, separated by commas, then the certificate's name. Lines that begin
 //! with `#` are comments.
@@ -61,7 +61,7 @@ impl DatapathIds {
         Some(read.map(|rules| *self.rules.lock() = rules))
     }
 
-    /// Whether a peer with this certificate, or without one, may use a datapath id; the error is a sentence.
+    /// Checks that a peer with this certificate, or without one, may use a datapath id. The error is a message.
     pub fn admit(
         &self,
         datapath_id: DatapathId,
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn each_certificate_has_its_own_ids() {
+    fn certificates_have_separate_ids() {
         let file = file("# racks\n\n1 s1\n2,0x3\ts2 id:7\n00:00:00:00:00:00:00:04  s1\n");
         let ids = DatapathIds::read(file.path()).unwrap();
         let [s1, s2, s3] = ["s1 id:5", "s2 id:7", "s3"].map(certificate);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_say_nothing_are_refused_by_number() {
+    fn invalid_lines_are_reported_by_number() {
         for (text, words) in [
             ("1 s1\n2\n", ":2: '2' names no certificate"),
             ("x s1", ":1: "),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_wrong_now_changes_nothing() {
+    fn files_that_become_invalid_are_ignored() {
         let file = file("1 s1");
         let mut ids = DatapathIds::read(file.path()).unwrap();
         let s1 = certificate("s1");

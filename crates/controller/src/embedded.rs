@@ -311,7 +311,7 @@ impl Embedded {
         &self.batch.network.shard(0).mailbox
     }
 
-    /// Whether all programs wait and the mailbox is empty.
+    /// Returns `true` if all programs wait and the mailbox is empty.
     fn is_idle(&self) -> bool {
         self.background.is_idle() && self.mailbox().is_empty()
     }

@@ -72,7 +72,7 @@ fn spread<'a>(packet_out: &PacketOut<'a>, at: usize, ports: &[PortNo]) -> Vec<Me
     (0..count).map(part).collect()
 }
 
-/// Whether an action sends the packet, and must not be repeated.
+/// Returns `true` if an action sends the packet, and must not be repeated.
 fn sends(action: &Action) -> bool {
     matches!(
         action,
@@ -146,13 +146,13 @@ mod tests {
     }
 
     #[test]
-    fn without_ports_nothing_is_sent() {
+    fn no_ports_need_no_messages() {
         let actions = [Action::output(PortNo::FLOOD)];
         assert_eq!(flooded(BufferId::NONE, &actions, 0), [vec![]]);
     }
 
     #[test]
-    fn thousands_of_ports_get_several_messages_each_once() {
+    fn thousands_of_ports_are_in_several_messages_once_each() {
         let flood = Action::output(PortNo::FLOOD);
         let actions = [
             Action::output(PortNo(7)),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffered_packet_is_not_divided() {
+    fn buffered_packets_use_one_message() {
         let flood = [Action::output(PortNo::FLOOD)];
         assert_eq!(flooded(BufferId(1), &flood, 2_500), [outputs(1..=2_500)]);
     }

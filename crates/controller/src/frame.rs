@@ -2,7 +2,7 @@
 
 use urtica_wire::Header;
 
-/// Why bytes cannot be sent as frames: whatever follows them could not be read.
+/// The error of bytes that cannot be sent as frames: the receiver could not read the following bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {

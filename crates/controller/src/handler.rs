@@ -105,21 +105,22 @@ pub trait SwitchHandler: Send {
     /// any longer.
     fn switch_down(&mut self, _info: &SwitchInfo) {}
 
-    /// The part of it that answers in the kernel, where it has one: see [`KernelHalf`]. Called after
-    /// [`SwitchHandler::switch_up`], where this program is the only one; then, until it returns one, as
-    /// [`SwitchHandler::may_have_kernel_half`] says.
+    /// Returns the handler's [`KernelHalf`], which answers in the kernel, if it has one. Called after
+    /// [`SwitchHandler::switch_up`] if this program is the only one; then again, until it returns one, if
+    /// [`SwitchHandler::may_have_kernel_half`] returns `true`.
     fn kernel_half(&mut self) -> Option<Box<dyn KernelHalf>> {
         None
     }
 
-    /// Whether the handler may have a kernel half later, if it has none when the switch comes up: then it is asked again after each
-    /// batch of the switch's messages. The default is `false`.
+    /// Returns `true` if the handler may have a kernel half later, although it has none when the switch comes up: then
+    /// [`SwitchHandler::kernel_half`] is called again after each batch of the switch's messages. The default is `false`.
     fn may_have_kernel_half(&self) -> bool {
         false
     }
 
-    /// The same, where this program is one of several. What the kernel half answers, no other program sees: it must answer nothing
-    /// that another would do something about. The first program that has one keeps it.
+    /// Like [`SwitchHandler::kernel_half`], for one of several programs. No other program sees messages that the kernel half
+    /// answers: it must not answer messages that another program would handle. The first program that has a kernel half keeps
+    /// it.
     fn kernel_half_for_all(&mut self) -> Option<Box<dyn KernelHalf>> {
         None
     }

@@ -1,9 +1,8 @@
 //! Input from a ring: a shard's messages arrive in one ring instead of in its sockets.
 //!
 //! **What.** Each shard may have a ring ([`Controller::input_rings`](crate::Controller::input_rings)) that the kernel fills
-//! with whole messages of all its switches. What does not go into the ring is *passed*: the shard reads it from the socket
-//! as usual, and hands the input back to the ring when nothing is left to read. Replies are written as usual. Programs do
-//! not notice.
+//! with whole messages of all its switches. Other input is *passed*: the shard reads it from the socket as usual, and hands
+//! the input back to the ring when no more is left to read. Replies are written as usual. Programs see no difference.
 //!
 //! **Order.** At any time, a connection's input belongs to the ring or to the shard. [`RingEntry::Passed`] marks in the
 //! ring, after all earlier messages, the point from which it belongs to the shard.
@@ -62,7 +61,7 @@ pub enum RingEntry<'r> {
 
 /// One connection's side of a ring.
 pub trait RingInput: Send {
-    /// Whether the input belongs to the ring, to the shard's knowledge.
+    /// Returns `true` if the input belongs to the ring, to the shard's knowledge.
     fn is_owned_by_ring(&self) -> bool;
 
     /// Notes that the shard has read `count` bytes from the socket.
@@ -76,7 +75,7 @@ pub trait RingInput: Send {
     /// Returns whether it was passed.
     fn take_back(&mut self, input: &mut Vec<u8>) -> bool;
 
-    /// Whether the ring has lost this socket, so that input may wait there unnoticed. Called a few times per second.
+    /// Returns `true` if the ring has lost this socket, so that input may wait there unnoticed. Called a few times per second.
     fn is_found_lost(&mut self, socket: BorrowedFd) -> bool;
 
     /// Requests that further input be passed, after what is in the ring.

@@ -28,8 +28,8 @@ use urtica_hold::{Attachment, Id, Link, Progress};
 /// [`Controller::kernel_halves`](crate::Controller::kernel_halves). This crate defines the interface; `urtica-offload` implements
 /// it.
 pub trait KernelHalves: Send + Sync {
-    /// The kernel half of a switch that is up; `None` if it has none now, and the programs do everything. Called again after each batch
-    /// of the switch's messages until it returns one.
+    /// Returns the kernel half of a switch that is up; `None` if it has none now, so that the programs answer all messages.
+    /// Called again after each batch of the switch's messages until it returns one.
     fn open(&self, info: &SwitchInfo) -> Option<Box<dyn KernelHalf>>;
 }
 
@@ -45,7 +45,7 @@ pub trait KernelHalf: Send {
     /// socket need not be watched for input while the kernel half owns the connection.
     fn wakeup(&self) -> BorrowedFd<'_>;
 
-    /// Whether its ownership has ended because something is passed to the program, which may not have arrived yet.
+    /// Returns `true` if its ownership has ended because it passes input to the program, which may not have received it yet.
     fn has_passed(&self) -> bool;
 
     /// Hands the connection over to the kernel half, if that accepts it. Called after everything that was done with the
@@ -58,7 +58,7 @@ pub trait KernelHalf: Send {
     /// Reclaims the connection. Appends an incomplete message that the kernel half had received to `input`, which is empty.
     fn reclaim(&mut self, input: &mut Vec<u8>) -> Reclaimed;
 
-    /// Whether all that it has answered has been written, so that the program may write. Called while the program owns the
+    /// Returns `true` if all its answers have been written, so that the program may write. Called while the program owns the
     /// connection.
     fn may_write(&mut self, socket: BorrowedFd) -> bool;
 
@@ -85,7 +85,7 @@ pub trait KernelHalf: Send {
         0
     }
 
-    /// Its counts, for a log line about a switch that is not heard any more. The default has none.
+    /// Returns its counts, for a log line about a silent switch. The default has none.
     fn describe(&self, _socket: BorrowedFd) -> String {
         String::new()
     }
@@ -149,7 +149,7 @@ impl<'a> Keeper<'a> {
         self.id
     }
 
-    /// Has the holder keep these descriptors with the connection: see [`Link::attach`].
+    /// Makes the holder keep these descriptors with the connection: see [`Link::attach`].
     ///
     /// # Errors
     /// As [`Link::attach`].
@@ -212,7 +212,7 @@ pub struct Handover<'a> {
     pub fragment: &'a [u8],
     /// The counter of the last xid that was used.
     pub xid: u32,
-    /// When the clock of [`Switch::now_s`](crate::Switch::now_s) was 0.
+    /// The time when the clock of [`Switch::now_s`](crate::Switch::now_s) was 0.
     pub started: Instant,
     /// Whether the last read emptied the socket.
     pub is_drained: bool,
@@ -262,8 +262,8 @@ pub struct Reclaimed {
     pub fell_back: u64,
 }
 
-/// What a switch must have done before it gets a kernel half, which needs memory of the system: a peer that only connects, and makes
-/// up datapath ids, gets none. The default requires nothing.
+/// The conditions for a switch to get a kernel half, which needs memory of the system: a peer that only connects with forged
+/// datapath ids gets none. The default has no conditions.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Threshold {
     /// The time for which it must have been up.

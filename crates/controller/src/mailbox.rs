@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_one_connection_can_be_taken_out_in_order() {
+    fn messages_of_a_connection_are_removed_in_order() {
         let mailbox = Mailbox::new().unwrap();
         for (token, count) in [(1, 4), (2, 3), (1, 2)] {
             assert!(mailbox.push(message(token, count)).is_ok());
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_mailbox_gives_back_what_is_put_in() {
+    fn closed_mailboxes_return_messages() {
         let mailbox = Mailbox::new().unwrap();
         assert!(mailbox.push(message(1, 1)).is_ok());
         assert_eq!(mailbox.close().len(), 1);

@@ -47,7 +47,7 @@ use urtica_wire::{DatapathId, Message, PortNo};
 /// **Tables.** If a program filters, flow mods apply to the table of the sender's [`Stage`]: that of the program whose
 /// [`start`](crate::Program::start) received this network, [`Stage::Forward`] for all others, which may select another with
 /// [`Network::for_stage`].
-// Its many methods are what programs ask of switches, and what connections note, in a file for each kind.
+// It has methods for programs and for connections, in a file for each kind.
 #[derive(Clone)]
 pub struct Network {
     shared: Arc<Shared>,

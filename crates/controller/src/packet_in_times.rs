@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shards_are_added_up() {
+    fn counts_of_shards_are_added() {
         let id = ProgramId::of_cookie(1 << 56).unwrap();
         let times = PacketInTimes::new(id, Some("l2"), 2);
         let second_ago = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_has_answered_nothing_has_empty_classes() {
+    fn programs_without_answers_have_empty_classes() {
         let id = ProgramId::of_cookie(2 << 56).unwrap();
         let times = PacketInTimes::new(id, None, 1);
         assert!(times.iter().all(|(_, count)| count == 0));

@@ -1,4 +1,4 @@
-//! The last panics of programs, for whoever operates the controller.
+//! The last panics of programs, for the operator.
 
 use crate::{Broadcast, NetworkEvent, ProgramPanic};
 use parking_lot::Mutex;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use urtica_wire::DatapathId;
 
-/// How many panics are kept.
+/// The maximum number of panics kept.
 const KEPT: usize = 64;
 
 /// Keeps the last panics, and reports each as an event.
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_panics_are_kept_in_order_and_each_is_an_event() {
+    fn recent_panics_are_kept_in_order_and_are_events() {
         let broadcast = Arc::new(Broadcast::new(NetworkEvent::Missed));
         let mut events = broadcast.subscribe();
         let log = PanicLog::new(broadcast);

@@ -122,7 +122,7 @@ impl Noted {
     }
 }
 
-/// There is no space to note another entry.
+/// The error of a record without space for another entry.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
@@ -148,7 +148,7 @@ fn match_of(frame: &[u8]) -> Option<Match<'_>> {
     }
 }
 
-/// Whether every packet that `narrow` matches, `wide` does too (1.0 section 3.4).
+/// Returns `true` if `wide` matches every packet that `narrow` matches (1.0 section 3.4).
 pub(crate) fn includes(wide: &Match, narrow: &Match) -> bool {
     wide.fields().all(|wanted| match wanted {
         Field::Basic { field, value, mask } => {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_have_installed_to_stay_is_added_again() {
+    fn permanent_entries_of_other_programs_are_added_again() {
         let mut entries = PermanentEntries::default();
         let permanent = EntryOptions::PERMANENT;
         note(&mut entries, theirs(), &add(to_host(1), permanent));
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_deleted_is_not_added_again() {
+    fn deleted_entries_are_not_added_again() {
         use FlowModCommand::{Delete, DeleteStrict};
         let permanent = EntryOptions::PERMANENT;
         let one_program = |match_| theirs().restrict(delete(Delete, match_));
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_record_has_a_bound() {
+    fn records_are_bounded() {
         let mut entries = PermanentEntries::default();
         let numbered = |number: usize| {
             let host = urtica_wire::MacAddr::from_u64(number as u64);

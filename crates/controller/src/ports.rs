@@ -30,7 +30,7 @@ impl Ports {
         self.0.get(&port_no)
     }
 
-    /// All of them, in the order of their numbers.
+    /// Iterates over the ports, in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = &Port> {
         self.0.values()
     }
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn one_port_too_many_is_refused_until_another_goes() {
+    fn excess_ports_are_refused_until_one_is_removed() {
         let add = |number| status(PortReason::Add, number);
         let mut ports: Ports = (0..MAX_PORTS + 9).map(|number| add(number).port).collect();
         assert_eq!(ports.len(), MAX_PORTS);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clone_stays_as_it_was() {
+    fn clones_do_not_change() {
         let mut ports: Ports = [3, 1, 2]
             .map(|number| status(PortReason::Add, number).port)
             .into_iter()

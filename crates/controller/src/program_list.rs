@@ -21,7 +21,7 @@ use urtica_state::Snapshot;
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum ProgramSlot {
-    /// One that runs, as it is.
+    /// A running program, unchanged.
     Keep(ProgramId),
     /// This program instead of a running one, with its number and its entries.
     Replace(ProgramId, Arc<dyn Program>),
@@ -338,7 +338,7 @@ pub(crate) fn check_beside_raw<'p>(
     }
 }
 
-/// Which tables programs have is settled with the first switch's table-miss entries.
+/// Checks that the tables of programs do not change: the first switch's table-miss entries fix them.
 fn check_tables(tables: Tables, stages: impl Iterator<Item = Stage>) -> Result<(), Error> {
     match Tables::of(stages) == tables {
         true => Ok(()),

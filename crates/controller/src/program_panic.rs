@@ -13,6 +13,6 @@ pub struct ProgramPanic {
     pub switch: Option<DatapathId>,
     /// The message of the panic.
     pub reason: String,
-    /// When it happened.
+    /// The time when it happened.
     pub at: SystemTime,
 }

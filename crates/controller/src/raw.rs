@@ -1,11 +1,11 @@
-//! Raw programs: they get a switch's frames as they are, and send frames of their own.
+//! Raw programs, which receive a switch's frames unchanged, and send their own frames.
 //!
 //! **Why.** A [`Program`](crate::Program) sees decoded messages, and shares its switches with others: cookies and xids name the
 //! sender, the session configures the switch. A program that speaks OpenFlow itself, such as one that was written for another
 //! controller, expects none of that.
 //!
-//! **How.** The session answers the hello, asks for the features and keeps the connection alive. The program gets every other
-//! frame as it arrived, the hello and the features reply first, and its frames are sent as they are.
+//! **How.** The session answers the hello, requests the features and keeps the connection alive. The program receives every
+//! other frame unchanged, the hello and the features reply first, and its frames are sent unchanged.
 
 use crate::frame::{FrameError, check_frame};
 use crate::switch::FLUSH_BYTES;

@@ -277,7 +277,7 @@ fn same(a: &FlowMod, b: &FlowMod) -> bool {
         && a.instructions == b.instructions
 }
 
-/// Whether a flow mod that modifies or deletes is about this entry (1.3.5 section 6.4).
+/// Returns `true` if a flow mod that modifies or deletes is about this entry (1.3.5 section 6.4).
 fn concerns(wide: &FlowMod, entry: &FlowMod) -> bool {
     use FlowModCommand::{DeleteStrict, ModifyStrict};
     let is_in = match wide.command {
@@ -590,7 +590,7 @@ mod tests {
     proptest! {
         /// With any initial entries, the switch finally has those that the new program adds, as if it had been empty.
         #[test]
-        fn the_new_program_has_what_it_says(
+        fn new_programs_end_up_with_their_entries(
             old in prop::collection::btree_map(0..6_u8, 1..3_u32, 0..6),
             words in words(),
         ) {

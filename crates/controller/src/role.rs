@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roles_are_read_as_they_are_written_and_in_the_specifications_words() {
+    fn roles_parse_as_displayed_and_by_specified_names() {
         for role in [Role::Equal, Role::Primary, Role::Secondary] {
             assert_eq!(role.to_string().parse(), Ok(role));
             assert_eq!(Role::from_wire(role.to_wire()), Some(role));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_last_is_wanted() {
+    fn last_requested_role_wins() {
         let wanted = WantedRoles::default();
         let [one, two] = [1, 2].map(DatapathId);
         assert_eq!((wanted.get(one), wanted.is_any()), (None, false));

@@ -71,7 +71,7 @@ pub enum Event<'a> {
     Auxiliary {
         /// The switch.
         datapath_id: DatapathId,
-        /// Which of its auxiliary connections this is: not 0.
+        /// The id of the auxiliary connection: not 0.
         auxiliary_id: u8,
     },
     /// A message of a switch that has joined.
@@ -91,7 +91,7 @@ pub enum Event<'a> {
 }
 
 /// One session.
-// Its many methods are one for each message of the protocol; what happens once or to roles is in files of their own.
+// It has a method for each message of the protocol; the set-up and the roles are in separate files.
 #[derive(Debug)]
 pub struct Session {
     config: SessionConfig,
@@ -101,7 +101,7 @@ pub struct Session {
     started: Instant,
     last_received: Instant,
     last_probe: Option<Instant>,
-    /// When the first echo request since the last message was written.
+    /// The time when the first echo request since the last message was written.
     first_probe: Option<Instant>,
     features_xid: u32,
     /// The xid of the request for port descriptions, until the last part of the reply.
@@ -156,7 +156,8 @@ impl Session {
         }
     }
 
-    /// Whether a raw program gets the frames: then the session refuses nothing, and configures nothing for programs.
+    /// Returns `true` if a raw program gets the frames: then the session refuses nothing, and configures nothing for
+    /// programs.
     pub(crate) fn is_raw(&self) -> bool {
         self.config.clients != Clients::Programs
     }
@@ -272,8 +273,8 @@ impl Session {
         Ok(Event::Nothing)
     }
 
-    /// Whether the switch has been silent for too long, and has had the time to answer an echo request: after a pause of the whole
-    /// program, no switch has been asked yet.
+    /// Returns `true` if the switch has been silent for too long, and has had the time to answer an echo request: after a
+    /// pause of the whole program, no switch has been asked yet.
     fn is_dead(&self, now: Instant) -> bool {
         let SessionConfig {
             echo_interval,
@@ -516,7 +517,7 @@ impl Session {
         }
     }
 
-    /// Whether this is a part of the port description, well-formed or not.
+    /// Returns `true` if this is a part of the port description, well-formed or not.
     fn describes_ports(&self, frame: &[u8]) -> bool {
         Header::peek(frame).is_some_and(|header| {
             header.message_type == OFPT_MULTIPART_REPLY && self.port_desc_xid == Some(header.xid)

@@ -10,7 +10,7 @@
 //! **Cost.** Two buffers per shard, allocated and first touched by the shard's own thread after it was pinned
 //! (Primetime section IV.D) and reused for its life. An idle switch costs a [`Connection`] and no buffer.
 //!
-//! **Thread-safety.** Nothing in here is shared but the mailbox, the queues of connections, the list of programs and the counters.
+//! **Thread-safety.** Only the mailbox, the queues of connections, the list of programs and the counters are shared.
 
 use crate::KernelHalves;
 use crate::batch::{BatchContext, whole_seconds};
@@ -116,7 +116,7 @@ impl Shard {
         self
     }
 
-    /// Has these settle messages in front of all programs.
+    /// Sets the kernel halves that settle messages in front of all programs.
     pub fn with_kernel_halves(mut self, halves: Option<Arc<dyn KernelHalves>>) -> Self {
         self.batch.kernel_halves = halves;
         self
@@ -393,7 +393,7 @@ impl Shard {
         stop
     }
 
-    /// Has all switches follow the list of programs in use.
+    /// Applies the list of programs in use to all switches.
     fn follow_programs(&mut self) {
         self.batch.programs = Arc::clone(&self.programs.load());
         for key in self.keys() {
@@ -641,7 +641,7 @@ impl Shard {
     }
 }
 
-/// What to watch a connection for.
+/// Returns the events to watch a connection for.
 fn interest(connection: &Connection) -> EventFlags {
     let interest = connection.interest();
     let input = match interest.input {
@@ -656,7 +656,7 @@ fn interest(connection: &Connection) -> EventFlags {
     }
 }
 
-/// What these events say about a connection's socket.
+/// Returns the readiness of a connection's socket after these events.
 fn ready(events: EventFlags) -> Ready {
     Ready {
         has_input: events.contains(EventFlags::IN),

@@ -32,7 +32,7 @@ pub(crate) struct Supervisor {
     /// The connections on their way into each shard.
     queues: Arc<[ConnectionQueue]>,
     acceptor: Acceptor,
-    /// Which datapath ids certificates may use.
+    /// The datapath ids that certificates may use.
     datapath_ids: Option<DatapathIds>,
     session: SessionConfig,
     /// Keeps connections when this program ends.
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transfer_makes_both_shards_equally_busy() {
+    fn transfers_balance_both_shards() {
         for loads in [[800, 200], [300, 0], [1000, 500]] {
             let transfer = Transfer::between(&ms(&loads)).expect("it is worth it");
             assert_eq!((transfer.from, transfer.to), (0, 1));
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn small_differences_are_left_alone() {
+    fn small_differences_cause_no_transfer() {
         for loads in [&[][..], &[900], &[0, 0], &[100, 0], &[900, 700]] {
             assert_eq!(Transfer::between(&ms(loads)), None, "{loads:?}");
         }

@@ -31,7 +31,7 @@ use std::io;
 use std::sync::Arc;
 use urtica_socket::{Stream, is_try_again};
 
-/// Why a connection cannot continue.
+/// The reason why a connection cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TransportError {
     #[error("the connection failed: {0}")]
@@ -56,7 +56,7 @@ pub(crate) struct Transport<C> {
     was_full: bool,
 }
 
-/// What stands between the channel and the program.
+/// The layer between the channel and the program.
 enum Front {
     /// Nothing.
     Program,
@@ -280,7 +280,7 @@ impl<C: Channel> Transport<C> {
         Ok(is_alive)
     }
 
-    /// Whether the program may write to the socket now: not before the kernel half's replies are written.
+    /// Returns `true` if the program may write to the socket now: not before the kernel half's replies are written.
     pub fn may_write(&mut self) -> bool {
         match (&mut self.front, self.channel.socket()) {
             (Front::KernelHalf(half), Some(socket)) => half.may_write(socket),

@@ -81,7 +81,7 @@ impl Watch {
         let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
     }
 
-    /// Has connections be left to the next program when the controller stops.
+    /// Makes the controller leave its connections to the next program when it stops.
     pub fn set_leaving(&self) {
         self.is_leaving.store(true, Ordering::Release);
     }

@@ -54,7 +54,8 @@ impl Origin {
         self.0
     }
 
-    /// Whether a message with this xid was sent outside the handlers. One in 16 million of theirs is mistaken for such.
+    /// Returns `true` if a message with this xid was sent outside the handlers. One in 16 million of theirs is mistaken for
+    /// such.
     pub fn is_xid(self, xid: u32) -> bool {
         self.0 == xid
     }
@@ -104,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_xid_tells_its_sender_also_after_the_counter_wraps() {
+    fn xids_identify_their_sender_after_the_counter_wraps() {
         let mut xids = Xids { last: u32::MAX - 2 };
         for _ in 0..3 {
             assert_eq!(

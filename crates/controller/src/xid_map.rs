@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_keep_the_xid_of_what_they_answer() {
+    fn replies_keep_the_xid_of_their_request() {
         let (mut map, mut xids) = (XidMap::default(), Xids::default());
         for message_type in [HELLO, ERROR, ECHO_REPLY] {
             let xid = sent(&mut map, &mut xids, message_type, 0xff00_0001);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_quotes_the_message_with_the_programs_xid() {
+    fn errors_quote_the_message_with_the_programs_xid() {
         let (mut map, mut xids) = (XidMap::default(), Xids::default());
         let substitute = sent(&mut map, &mut xids, 14, 0xff00_0003);
         let mut error = frame(ERROR, substitute);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bounded_number_of_substitutes_is_kept() {
+    fn substitutes_are_bounded() {
         let (mut map, mut xids) = (XidMap::default(), Xids::default());
         let of = |index: usize| 0xff00_0000 | index as u32;
         let first = sent(&mut map, &mut xids, 20, of(0));

@@ -82,7 +82,7 @@ fn be_refused(controller: &mut Embedded, port: u64) {
 }
 
 #[test]
-fn nobody_fills_the_log() {
+fn peers_cannot_flood_the_log() {
     let log = Log::default();
     tracing_subscriber::fmt()
         .with_writer(log.clone())

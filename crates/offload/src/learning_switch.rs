@@ -130,7 +130,7 @@ impl Program for LearningSwitch {
             return None;
         }
         let places = SharedPlaces::resume(Arc::clone(&memory), clock_ns_at(started))?;
-        let l2 = self.l2(MacTable::in_places(places));
+        let l2 = self.l2(MacTable::in_slots(places));
         limit_floods(&memory, self.flood_limit);
         Some(Box::new(self.offloaded(info, Table::Shared { l2, memory })))
     }
@@ -291,5 +291,5 @@ pub(crate) fn prepare(memory: &Memory, version: Version, size: Size) {
     set_up(memory, size, MAX_AGE_S);
 }
 
-/// Silence after which a host is forgotten: as in [`MacTable::in_places`].
+/// Silence after which a host is forgotten: as in [`MacTable::in_slots`].
 const MAX_AGE_S: u32 = 300;

@@ -7,7 +7,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64};
-use urtica_apps::{FloodLimit, MacEntry, Places};
+use urtica_apps::{FloodLimit, MacEntry, Slots};
 
 /// Maximum number of slots of a table of hosts.
 pub const MAX_PLACES: usize = 1 << 13;
@@ -184,7 +184,7 @@ impl DerefMut for SharedPlaces {
     }
 }
 
-impl Places for SharedPlaces {
+impl Slots for SharedPlaces {
     /// Frees all slots; the memory has a fixed size.
     fn renew(&mut self, _places: usize) -> Vec<MacEntry> {
         let before = self.to_vec();

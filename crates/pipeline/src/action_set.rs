@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn actions_stand_in_the_order_of_the_specification() {
+    fn action_sets_have_the_specified_order() {
         let in_order = [
             Action::CopyTtlIn,
             Action::PopVlan,
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_has_one_action_of_a_kind_and_one_set_field_of_a_field() {
+    fn action_sets_have_one_action_per_kind_and_field() {
         let set = ActionSet::from_actions(&[
             set_field(OxmField::EthSrc, 1),
             set_field(OxmField::EthDst, 2),

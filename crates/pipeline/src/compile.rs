@@ -134,7 +134,7 @@ impl Pipeline {
         self.follow_now();
     }
 
-    /// Has the compiled form follow that these meters were added, modified or deleted, now or later.
+    /// Makes the compiled form follow the addition, change or deletion of these meters, now or later.
     pub(crate) fn follow_meter_changes(&mut self, meter_ids: impl Iterator<Item = u32>) {
         let Some(compiler) = &mut self.compiler else {
             return;
@@ -144,7 +144,7 @@ impl Pipeline {
         self.follow_now();
     }
 
-    /// Has the compiled form follow that a group was added, modified or deleted, or all were deleted, now or later.
+    /// Makes the compiled form follow the addition, change or deletion of a group, or the deletion of all, now or later.
     pub(crate) fn follow_group_changes(&mut self, group_id: Option<u32>) {
         let Some(compiler) = &mut self.compiler else {
             return;
@@ -154,7 +154,7 @@ impl Pipeline {
         self.follow_now();
     }
 
-    /// Has the compiled form follow at once that a port has changed, which buckets of groups may watch.
+    /// Makes the compiled form immediately follow the change of a port, which buckets of groups may watch.
     pub(crate) fn follow_ports(&self) {
         if let Some(mut compiler) = self.compiler() {
             compiler.follow_liveness(&self.groups, &|bucket| self.is_live(bucket));

@@ -64,7 +64,7 @@ impl EntryMatch {
         &self.fields
     }
 
-    /// Whether a packet has all fields.
+    /// Returns `true` if a packet has all fields.
     pub fn matches(&self, packet: &Packet) -> bool {
         self.fields
             .iter()
@@ -82,7 +82,7 @@ impl EntryMatch {
         })
     }
 
-    /// Whether one packet may match both (1.3.5 section 6.4, OFPFF_CHECK_OVERLAP).
+    /// Returns `true` if one packet may match both (1.3.5 section 6.4, OFPFF_CHECK_OVERLAP).
     pub fn overlaps(&self, other: &Self) -> bool {
         self.fields.iter().all(|&(field, value, mask)| {
             let theirs = other.get(field);
@@ -192,7 +192,7 @@ impl Instructions {
         })
     }
 
-    /// Whether an action hands packets to this group.
+    /// Returns `true` if an action hands packets to this group.
     pub fn use_group(&self, group_id: u32) -> bool {
         self.actions()
             .any(|&action| action == Action::Group(group_id))
@@ -237,7 +237,7 @@ pub struct FlowEntry {
     pub idle_timeout: u16,
     /// Seconds after which the entry is removed; 0 for never.
     pub hard_timeout: u16,
-    /// When it was added.
+    /// The time when it was added.
     pub added: Duration,
     /// The version of the flow mod that added it.
     pub version: Version,
@@ -289,7 +289,7 @@ impl FlowEntry {
         first.map(|(_, reason)| reason)
     }
 
-    /// Whether it ever expires.
+    /// Returns `true` if it ever expires.
     pub(crate) fn has_timeout(&self) -> bool {
         self.idle_timeout != 0 || self.hard_timeout != 0
     }

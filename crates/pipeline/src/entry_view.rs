@@ -55,8 +55,8 @@ impl ViewBudget {
         }
     }
 
-    /// Whether a view that keeps this number of entries must be given up for one more. Of several views, some view keeps an equal
-    /// share or more, so the sum stays below twice the maximum.
+    /// Returns `true` if a view that keeps this number of entries must be given up for one more. Of several views, some
+    /// view keeps an equal share or more, so the sum stays below twice the maximum.
     fn is_exceeded_by(&self, kept: usize) -> bool {
         let views = self.views.load(Relaxed).max(1);
         self.kept.load(Relaxed) >= self.max_kept && kept >= self.max_kept / views
@@ -184,7 +184,7 @@ impl Drop for View {
 }
 
 impl ViewState {
-    /// Whether too many entries have changed.
+    /// Returns `true` if too many entries have changed.
     pub fn is_lost(&self) -> bool {
         self.is_lost
     }
@@ -218,7 +218,7 @@ impl Views {
         views.push(Arc::downgrade(view));
     }
 
-    /// Has each view keep an entry that is about to be removed, or replaced by `new`.
+    /// Makes each view keep an entry that is about to be removed, or replaced by `new`.
     pub fn note(&mut self, rank: Rank, old: &Arc<FlowEntry>, new: Option<&FlowEntry>) {
         let views = self.0.get_mut();
         views.retain(|view| {

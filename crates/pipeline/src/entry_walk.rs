@@ -58,7 +58,7 @@ impl EntryWalk {
         self.wanted.wants(entry)
     }
 
-    /// Whether all have been found.
+    /// Returns `true` if all have been found.
     pub fn is_over(&self) -> bool {
         self.tables.is_empty()
     }

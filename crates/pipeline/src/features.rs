@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn goto_leads_to_later_tables_only() {
+    fn goto_leads_only_to_later_tables() {
         let features = pipeline().table_features();
         let tables: Vec<_> = features.tables().collect();
         assert_eq!(ids_of(&tables[0], TableFeatureKind::NextTables), [1, 2]);

@@ -25,7 +25,7 @@ impl Packet {
         }
     }
 
-    /// Whether the packet has the field, and with this value in the bits of `mask`.
+    /// Returns `true` if the packet has the field, and with this value in the bits of `mask`.
     pub fn matches(&self, field: OxmField, value: u128, mask: u128) -> bool {
         self.field(field).is_some_and(|own| own & mask == value)
     }
@@ -125,7 +125,7 @@ impl Layout {
         }
     }
 
-    /// Whether a packet like this one has the field, but this one's part of it does not.
+    /// Returns `true` if a packet like this one has the field, but this one's part of it does not.
     fn hides(&self, field: OxmField) -> bool {
         let Some(ip) = self.ip() else { return false };
         let Some(upper) = &ip.upper else {
@@ -134,7 +134,7 @@ impl Layout {
         upper.transport.is_none() && self.has_transport_field(field)
     }
 
-    /// Whether the transport protocol has a field, be it in this frame or not.
+    /// Returns `true` if the transport protocol has a field, be it in this frame or not.
     fn has_transport_field(&self, field: OxmField) -> bool {
         let upper = self
             .ip()

@@ -177,7 +177,7 @@ impl FlowTable {
         found.map(|(_, entry)| entry)
     }
 
-    /// Whether an entry of this priority may match a packet that `match_` matches too.
+    /// Returns `true` if an entry of this priority may match a packet that `match_` matches too.
     pub(crate) fn has_overlap(&self, priority: u16, match_: &EntryMatch) -> bool {
         let mut near = self.classifier.near(match_);
         near.any(|(rank, entry)| rank.priority() == priority && entry.match_.overlaps(match_))
@@ -268,7 +268,7 @@ impl FlowTable {
         selected
     }
 
-    /// Has changes appended to this log.
+    /// Sets the log to which changes are appended.
     pub(crate) fn set_log(&mut self, log: ChangeLog) {
         self.log = log;
     }

@@ -56,7 +56,7 @@ impl Pipeline {
 }
 
 impl FlowWalk {
-    /// Whether all have been found.
+    /// Returns `true` if all have been found.
     pub fn is_over(&self) -> bool {
         self.tables.is_empty()
     }
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_that_keeps_too_much_is_lost() {
+    fn views_that_retain_too_much_are_dropped() {
         let mut pipeline = keeping(ENTRIES - 1);
         let mut walk = walk_all(&pipeline);
         change(&mut pipeline, FlowModCommand::Delete, "");
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_view_that_keeps_most_is_lost_first() {
+    fn views_that_retain_most_are_dropped_first() {
         let mut pipeline = keeping(ENTRIES);
         let mut slow = walk_all(&pipeline);
         for number in 0..ENTRIES - 100 {

@@ -31,11 +31,11 @@ pub struct Groups {
 /// itself.
 #[derive(Debug)]
 pub struct Group {
-    /// How it chooses among its buckets.
+    /// The choice among its buckets.
     pub group_type: GroupType,
     /// Its buckets.
     pub buckets: Vec<Bucket>,
-    /// When it was added.
+    /// The time when it was added.
     pub added: Duration,
     pub(crate) counters: GroupCounters,
 }
@@ -207,7 +207,7 @@ impl Bucket {
         })
     }
 
-    /// Whether its being live depends on anything.
+    /// Returns `true` if its being live depends on anything.
     pub(crate) fn is_watching(&self) -> bool {
         self.watch_port != PortNo::ANY || self.watch_group != GROUP_ANY
     }

@@ -61,7 +61,7 @@ impl Pipeline {
         Ok(None)
     }
 
-    /// Whether there can be one more group, with this number.
+    /// Returns `true` if there can be one more group, with this number.
     pub(crate) fn check_new_group(&self, group_mod: &GroupMod) -> Result<(), ErrorCode> {
         match group_mod.group_id {
             id if id > GROUP_MAX => Err(ErrorCode::GroupModFailedInvalidGroup),
@@ -210,7 +210,7 @@ fn set_seeds(buckets: &mut [Bucket]) {
     }
 }
 
-/// Whether a group of this type passes over buckets that are not live.
+/// Returns `true` if a group of this type passes over buckets that are not live.
 fn looks_at_liveness(group_type: GroupType) -> bool {
     matches!(group_type, GroupType::Select | GroupType::FastFailover)
 }

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn logarithms_are_near_the_true_ones_and_in_their_order() {
+    fn logarithms_are_accurate_and_monotonic() {
         let mut last = u64::MAX;
         for number in (0..1000)
             .map(|part| u64::MAX / 1000 * part)

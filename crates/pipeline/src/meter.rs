@@ -56,7 +56,7 @@ pub struct Meter {
     pub flags: MeterFlags,
     /// Its bands, as given.
     pub bands: Vec<Band>,
-    /// When it was added.
+    /// The time when it was added.
     pub added: Duration,
     /// Packets received.
     pub packets: AtomicU64,
@@ -80,7 +80,7 @@ pub struct Band {
 /// The token buckets of a meter.
 #[derive(Debug)]
 struct Buckets {
-    /// When they were filled up the last time.
+    /// The time when they were last filled.
     filled_ns: u64,
     /// The tokens of each band, negative if in debt.
     tokens: Vec<i64>,

@@ -159,7 +159,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn inserts_and_removes_as_a_plain_vec_does(
+        fn agrees_with_a_vec(
             frame in vec(any::<u8>(), 0..200),
             edits in vec((any::<bool>(), any::<Index>(), 0usize..100), 0..20),
         ) {

@@ -2,7 +2,7 @@
 
 use urtica_wire::PacketInReason;
 
-/// Why a packet is sent to the controller, and how.
+/// The reason for a packet-in, and its form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketInCause {
     /// Why.

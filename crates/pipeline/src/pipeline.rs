@@ -103,7 +103,7 @@ impl Pipeline {
         self.config.max_entries = max_entries;
     }
 
-    /// Has all flow mods refused with OFPFMFC_EPERM (1.3.5 section 7.5.4.5) from now on, or carried out again.
+    /// Makes the pipeline refuse all flow mods with OFPFMFC_EPERM (1.3.5 section 7.5.4.5) from now on, or accept them again.
     pub fn set_locked(&mut self, is_locked: bool) {
         self.is_locked = is_locked;
     }
@@ -144,7 +144,7 @@ impl Pipeline {
         self.ports.get(&port_no)
     }
 
-    /// Whether entries and groups may name this port.
+    /// Returns `true` if entries and groups may name this port.
     pub(crate) fn has_port(&self, port_no: PortNo) -> bool {
         let can_be_port = port_no == PortNo::LOCAL || port_no.0 != 0 && !port_no.is_reserved();
         let may_follow = self.ports_may_follow && can_be_port;
@@ -174,7 +174,7 @@ impl Pipeline {
         };
     }
 
-    /// Whether an entry may enqueue packets to this queue of a port; for [`PortNo::IN_PORT`], of any port.
+    /// Returns `true` if an entry may enqueue packets to this queue of a port; for [`PortNo::IN_PORT`], of any port.
     pub(crate) fn has_queue(&self, port_no: PortNo, queue_id: u32) -> bool {
         if self.ports_may_follow {
             return true;

@@ -80,7 +80,7 @@ impl Known {
         self.icmpv6_type = None;
     }
 
-    /// Whether the prerequisites of a field are met.
+    /// Returns `true` if the prerequisites of a field are met.
     pub fn allows(&self, field: OxmField) -> bool {
         use OxmField::*;
         match field {
@@ -104,7 +104,7 @@ impl Known {
         }
     }
 
-    /// Whether an action other than set-field cannot apply, as the packet is known to be of another kind.
+    /// Returns `true` if an action other than set-field cannot apply, as the packet is known to be of another kind.
     pub fn contradicts(&self, action: &Action) -> bool {
         let known = self.eth_type.is_some();
         match action {

@@ -35,7 +35,7 @@ pub trait Sink {
 pub enum Step<'a> {
     /// A table has been searched.
     Table {
-        /// Which.
+        /// The table.
         table_id: u8,
         /// The packet at the table.
         packet: &'a Packet,
@@ -44,14 +44,14 @@ pub enum Step<'a> {
     },
     /// A meter has decided.
     Meter {
-        /// Which.
+        /// The meter.
         meter_id: u32,
         /// The meter's verdict.
         verdict: MeterVerdict,
     },
     /// An action is carried out.
     Action {
-        /// Which.
+        /// The action.
         action: &'a Action<'a>,
         /// The packet before it.
         packet: &'a Packet,

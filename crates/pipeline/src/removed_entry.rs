@@ -10,7 +10,7 @@ use urtica_wire::{FlowModFlags, FlowRemoved, FlowRemovedReason};
 pub struct RemovedEntry {
     /// The entry, with its counters.
     pub entry: Arc<FlowEntry>,
-    /// Why it was removed.
+    /// The reason why it was removed.
     pub reason: FlowRemovedReason,
 }
 

@@ -3,7 +3,7 @@
 use crate::{EntryMatch, FlowEntry};
 use urtica_wire::{ErrorCode, FlowMod, FlowModCommand, FlowStatsRequest, GROUP_ANY, PortNo};
 
-/// Which entries a modify, a delete or a request is for (1.3.5 section 6.4).
+/// The entries that a modify, a delete or a request selects (1.3.5 section 6.4).
 #[derive(Debug)]
 pub(crate) struct Selection {
     pub match_: EntryMatch,
@@ -45,7 +45,7 @@ impl Selection {
         })
     }
 
-    /// Whether it is for an entry.
+    /// Returns `true` if it is for an entry.
     pub fn is_for(&self, entry: &FlowEntry) -> bool {
         let is_in_scope = match self.priority {
             Some(priority) => entry.priority == priority && entry.match_ == self.match_,
@@ -62,7 +62,7 @@ impl Selection {
         }
     }
 
-    /// Whether it is for an entry of its scope.
+    /// Returns `true` if it is for an entry of its scope.
     pub fn selects(&self, entry: &FlowEntry) -> bool {
         let instructions = &entry.instructions;
         (entry.cookie ^ self.cookie) & self.cookie_mask == 0
@@ -71,7 +71,7 @@ impl Selection {
     }
 }
 
-/// Which entries of a table a change or a question may concern.
+/// The entries of a table that a change or a request may concern.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Scope<'a> {
     /// The matches that this one includes ([`EntryMatch::includes`]).

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn all_threads_are_added_up_record_by_record() {
+    fn counts_of_threads_are_added_per_record() {
         let counts = thread_counts();
         let units = [1, 2, 4];
         let areas = [counts.join(), counts.join()];

@@ -178,7 +178,7 @@ fn set_mdwe() -> bool {
     unsafe { libc::prctl(libc::PR_SET_MDWE, refuse, zero, zero, zero) == 0 }
 }
 
-/// Whether the kernel has it.
+/// Returns `true` if the kernel has it.
 fn knows_mdwe() -> bool {
     let zero: libc::c_ulong = 0;
     // SAFETY: no pointers.

@@ -16,9 +16,9 @@
 //!
 //! Messages for the switch whose message is being handled leave with its other replies, in the same write: once the last
 //! switch has come up, all links are known after two round trips of a frame between switch and controller. One background
-//! program publishes what was found and takes everything that has gathered: a burst of changes costs one topology, not one
-//! per change. Between two publications it waits [`PUBLISH_PAUSE_PER_PORT`] per port, so that a large network that is coming
-//! up does not spend its time building topologies.
+//! program publishes all findings together: a burst of changes costs one topology, not one per change. Between two
+//! publications it waits [`PUBLISH_PAUSE_PER_PORT`] per port, so that a large network that is starting does not spend its
+//! time building topologies.
 //!
 //! **Cost.** A packet-in that is not LLDP: one comparison. A probe that confirms a known link: checking its authenticator,
 //! one lock, a few look-ups. A publication: building the topology and the spanning tree, about 100 ns per link.
@@ -70,7 +70,7 @@ const LLDP_RATE_PER_PORT: u32 = 100;
 /// Maximum number of LLDP frames that are examined from each port in a burst.
 const LLDP_BURST_PER_PORT: u32 = 200;
 
-/// Higher than any entry that a program installs, so that none of them hides links.
+/// A priority above all entries of programs, so that they cannot hide links.
 const ENTRY_PRIORITY: u16 = u16::MAX;
 
 /// Link discovery: a program, and a handle to its results. Cheap to clone. See the module's documentation.
@@ -142,8 +142,8 @@ impl Discovery {
         }))
     }
 
-    /// Has probes that confirm a known link settled by this, from the start of the controller on: to be called before. The first one
-    /// is used.
+    /// Sets the offload that settles probes of known links. Call this before the controller starts; later calls have no
+    /// effect.
     pub fn offload(&self, offload: Arc<dyn ServiceOffload>) {
         let _ = self.0.offload.set(offload);
     }
@@ -197,7 +197,7 @@ impl Discovery {
         self.0.flood_tree.load().role(port)
     }
 
-    /// Whether another switch is behind a port, even if the link is not up.
+    /// Returns `true` if another switch is behind a port, even if the link is not up.
     pub fn is_link_port(&self, port: PortId) -> bool {
         matches!(
             self.port_role(port),
@@ -205,8 +205,8 @@ impl Discovery {
         )
     }
 
-    /// Returns whether a port has been classified as having no switch behind it. `false` for a port that has just come
-    /// up.
+    /// Returns `true` if a port has been classified as a host port: no switch is behind it. `false` for a port that has just
+    /// come up.
     pub fn is_host_port(&self, port: PortId) -> bool {
         self.port_role(port) == Some(PortRole::Host)
     }
@@ -436,7 +436,7 @@ impl Shared {
         }
     }
 
-    /// Handles everything that is due; returns when there is more to do.
+    /// Handles everything that is due, and waits until more is due.
     fn take_turn(
         &self,
         background: &Background,

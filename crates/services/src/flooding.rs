@@ -8,8 +8,8 @@
 //! behind it. This corresponds to 802.1D's listening state, which takes 15 s. Users notice that a host's broadcasts are lost
 //! in the first 0.3 s after its port comes up, as with any careful switch.
 //!
-//! **What this cannot make safe.** Flow entries with an output to FLOOD, and packet-outs to ALL: the switch executes
-//! them without the controller. And loops through switches that are not connected to this controller.
+//! **Limits.** Flow entries with an output to FLOOD, and packet-outs to ALL, are not safe: the switch executes them without
+//! the controller. Neither are loops through switches that are not connected to this controller.
 //!
 //! **Cost.** Without a Discovery, one comparison. With one, a flooded packet costs a look-up by datapath id and one action
 //! per port. Building the tree costs some tens of nanoseconds per port.
@@ -97,7 +97,7 @@ impl FloodTree {
         self.find(port).map(|port| port.role)
     }
 
-    /// Whether flooded packets may enter and leave at a port.
+    /// Returns `true` if flooded packets may enter and leave at a port.
     pub fn is_open(&self, port: PortId) -> bool {
         self.find(port).is_some_and(|port| port.is_open)
     }
@@ -151,7 +151,7 @@ impl FloodTree {
         }
     }
 
-    /// Whether a packet from this port is flooded: one from the controller always is.
+    /// Returns `true` if a packet from this port is flooded; packets from the controller always are.
     pub(crate) fn accepts(&self, from: PortId) -> bool {
         let is_port = !from.port_no.is_reserved() || from.port_no == PortNo::LOCAL;
         !is_port || self.is_open(from)

@@ -1,10 +1,9 @@
-//! Host tracking: which hosts exist, where they are attached, and their addresses ("endpoint tracking", Shalimov and
-//! Ivashchenko, section IV).
+//! Host tracking: the hosts, their ports and their addresses ("endpoint tracking", Shalimov and Ivashchenko, section IV).
 //!
 //! **What.** [`Hosts`] learns from packet-ins, publishes changes ([`HostEvent`]), and finds hosts by MAC, IPv4 and IPv6
 //! address. [docs/services.md](../../../../docs/services.md) describes it for users.
 //!
-//! **What is learnt.** Only frames that arrive at an edge port are used: if another switch is behind the port
+//! **Sources.** Only frames that arrive at an edge port are used: if another switch is behind the port
 //! ([`Discovery`]), frames come from hosts elsewhere. Until a port is known to be a link port, invalid locations may be
 //! learnt there; they are corrected as soon as it is: a host that had another location before returns to it, any other
 //! is removed.
@@ -30,7 +29,7 @@
 //! **Cost.** A sighting without news: a look-up in a hash map and two stores. A new host: a lock, and some microseconds.
 //! About 500 bytes per host.
 //!
-//! **Thread-safety.** Look-ups take no lock. Changes take one, under which nothing else is called.
+//! **Thread-safety.** Look-ups need no lock. Changes take one, and call no other code while they hold it.
 
 mod binding;
 mod event;
@@ -87,7 +86,7 @@ pub struct HostsConfig {
     pub max_age: Duration,
     /// Time in which a host must answer a probe. 1 s.
     pub probe_timeout: Duration,
-    /// Which host wins a conflict over a location or address.
+    /// The host that wins a conflict over a location or address.
     pub on_conflict: ConflictPolicy,
     /// Maximum number of times that a host may move within `flap_window` before it is held in place for `hold`. 5.
     pub max_moves: usize,
@@ -150,7 +149,7 @@ impl HostsConfig {
     }
 }
 
-/// Which host wins a conflict over a location or address.
+/// The host that wins a conflict over a location or address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConflictPolicy {
@@ -219,7 +218,8 @@ impl Hosts {
         }))
     }
 
-    /// Has packets of known hosts settled by this, from the start of the controller on: to be called before. The first one is used.
+    /// Sets the offload that settles packets of known hosts. Call this before the controller starts; later calls have no
+    /// effect.
     pub fn offload(&self, offload: Arc<dyn ServiceOffload>) {
         let table = &self.0.table;
         if table.offload().set(Arc::clone(&offload)).is_ok() {
@@ -332,18 +332,17 @@ impl Hosts {
         }
     }
 
-    /// Whether any packet may teach an address: see [`HostsConfig::learns_from_data`].
+    /// Returns `true` if addresses are learnt from any packet: see [`HostsConfig::learns_from_data`].
     pub fn learns_from_data(&self) -> bool {
         self.0.table.config().learns_from_data
     }
 
-    /// Whether a port has been classified as having no switch behind it: see
-    /// [`Discovery::is_host_port`].
+    /// Returns `true` if a port has been classified as a host port: see [`Discovery::is_host_port`].
     pub fn is_host_port(&self, port: PortId) -> bool {
         self.0.discovery.is_host_port(port)
     }
 
-    /// Whether a frame maps an address to another MAC address than that of the host that has it.
+    /// Returns `true` if a frame maps a host's address to another MAC address.
     pub(crate) fn is_contradicted_by(&self, frame: &Frame) -> bool {
         let vlan = frame.vlan();
         frame.bindings().into_iter().any(|binding| {
@@ -352,12 +351,12 @@ impl Hosts {
         })
     }
 
-    /// Whether a frame may be sent to all hosts: not if it was just now.
+    /// Returns `true` if a frame may be sent to all hosts: an equal one was not sent recently.
     pub(crate) fn is_new(&self, frame: &[u8], now: Instant) -> bool {
         self.0.flooded.lock().is_new(frame, now)
     }
 
-    /// Which ports may have hosts.
+    /// Returns the service that classifies ports.
     pub(crate) fn discovery(&self) -> &Discovery {
         &self.0.discovery
     }
@@ -410,7 +409,7 @@ impl Edges {
         }
     }
 
-    /// Whether a port of this switch may have hosts: it exists, and no switch is known to be behind it.
+    /// Returns `true` if a port of this switch may have hosts: it exists, and no switch is known to be behind it.
     pub fn contains(&mut self, port_no: PortNo, info: &SwitchInfo) -> bool {
         let port = PortId::new(info.datapath_id, port_no);
         !port_no.is_reserved() && info.port(port_no).is_some() && !is_link_port(self.tree(), port)

@@ -1,7 +1,7 @@
 //! Services: control programs that other programs build on, for programs that need the whole network (Shalimov and
 //! Ivashchenko, section III, "service layer").
 //!
-//! **Why it exists apart.** The controller's core depends on none of them: it defines interfaces, such as
+//! **Why a separate crate.** The controller's core depends on none of them: it defines interfaces, such as
 //! [`FloodPorts`](urtica_controller::FloodPorts), and services implement them. A program that only has handlers does
 //! not need this crate.
 //!

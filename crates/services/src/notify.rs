@@ -27,7 +27,7 @@ impl Notify {
         poll_fn(|context| self.poll_notified(context)).await;
     }
 
-    /// Returns whether there was a notification since this was last ready; if not, the next one wakes the task.
+    /// Returns `Ready` if a notification arrived since the last `Ready`; otherwise the next one wakes the task.
     pub fn poll_notified(&self, context: &Context<'_>) -> Poll<()> {
         // Checked again afterwards: a notification in between found no waker.
         if self.take() {

@@ -24,7 +24,7 @@ use crate::{Discovery, NeighbourProxy};
 
 /// Settles packets on behalf of services. This crate defines the interface; `urtica-offload` implements it.
 ///
-/// If a table is full, the packets that it would settle reach the program: none of these functions fails.
+/// If a table is full, the packets that it would settle reach the program: these functions never fail.
 ///
 /// **Laws.** A settled packet has the effect that it would have in the program, and packets of a switch that are not
 /// settled reach the program in order, after the events of the packets before them. Only the following may be settled:

@@ -58,8 +58,8 @@ pub const COOKIE_TAG: u64 = 0x7572 << 40;
 /// The bits of a cookie that hold [`COOKIE_TAG`].
 pub const COOKIE_TAG_MASK: u64 = 0xffff << 40;
 
-/// Returns whether a cookie is a [`Provisioner`]'s. It deletes entries with such a cookie that belong to none of its
-/// paths, so a program that chooses its own cookies must choose others.
+/// Returns `true` if a cookie is a [`Provisioner`]'s. It deletes entries with such a cookie that belong to no path of it, so
+/// a program that chooses its own cookies must choose others.
 pub const fn is_provisioned(cookie: u64) -> bool {
     // 1.0 uses all ones for "no cookie", which have another tag.
     cookie & COOKIE_TAG_MASK == COOKIE_TAG
@@ -186,7 +186,7 @@ impl Provisioner {
         self.0.accept(receiver, Job::set_up(flow, None, reply))
     }
 
-    /// Sets up a path in place of another, which may have the same match: no packet is lost in between. If it fails, the old
+    /// Sets up a path instead of another, which may have the same match: no packet is lost in between. If it fails, the old
     /// path stays. If the old path was removed, this equals [`Provisioner::provision`].
     pub fn replace(&self, old: &Provisioned, flow: Flow) -> Provisioning {
         let (reply, receiver) = oneshot::channel();
@@ -367,7 +367,7 @@ impl Shared {
         }
     }
 
-    /// Handles a switch's report that an entry is gone: removes its path, if there is one over this switch.
+    /// Handles a switch's report that an entry is gone: removes its path, if it leads over this switch.
     fn lose_entry(&self, switch: DatapathId, cookie: u64) {
         let is_half = self.ledger().lose_entry(switch, cookie);
         if is_half {

@@ -54,7 +54,7 @@ struct Shared {
 /// Maximum number of switches for which next hops are [offloaded](Routes::offload): there is one for each pair.
 const MAX_OFFLOADED_SWITCHES: usize = 256;
 
-/// Why there is no path.
+/// The reason why no path exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoPath {

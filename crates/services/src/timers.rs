@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_set_again_is_due_once() {
+    fn timers_set_again_are_due_once() {
         let start = Instant::now();
         let mut timers = Timers::default();
         for count in (0..1_000).rev() {

@@ -22,7 +22,7 @@ struct Link {
     free_bps: TVar<u64>,
 }
 
-/// The links at all ports that are up. A link that went down, or changed its bandwidth, is another link afterwards.
+/// The links at all ports that are up. A link that was down, or changes its bandwidth, is a new link.
 #[derive(Clone, Debug, Default)]
 struct Links {
     by_port: BTreeMap<PortId, Link>,
@@ -32,16 +32,16 @@ struct Links {
 /// One reservation.
 struct Reservation {
     bps: u64,
-    /// One link per hop.
+    /// The link of each hop.
     links: Vec<Link>,
-    /// The port that is charged for it, unless a program has reserved.
+    /// The port that is charged for the reservation, unless a program made it.
     charged: Option<PortId>,
 }
 
 /// The error of a link on which reserved and free bandwidth do not add up to its capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "port {port} sends into a link that carries {capacity_bps} b/s; {reserved_bps} b/s are reserved there, and {free_bps} free"
+    "the link of port {port} has {capacity_bps} b/s; {reserved_bps} b/s are reserved, and {free_bps} free"
 )]
 #[non_exhaustive]
 pub struct Unbalanced {
@@ -55,7 +55,7 @@ pub struct Unbalanced {
     pub free_bps: u64,
 }
 
-/// A reservation as others see it.
+/// The state of a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reserved {
     /// Bits per second.
@@ -68,8 +68,8 @@ pub struct Reserved {
 
 /// Links and reservations.
 ///
-/// Thread-safety: links are read without a lock, and bandwidth is reserved and released in transactions. The lock is for the
-/// list of reservations; it is taken before those of the provisioner and of the network.
+/// Thread-safety: links are read without a lock, and bandwidth is reserved and released in transactions. The lock guards the
+/// list of reservations; it is taken before the locks of the provisioner and of the network.
 pub(super) struct Book {
     links: Snapshot<Links>,
     list: Mutex<List>,
@@ -83,7 +83,7 @@ struct List {
 }
 
 impl Book {
-    /// No links, no reservations.
+    /// Creates a book without links and reservations.
     pub fn new(provisioner: &Provisioner) -> Self {
         let list = List {
             reservations: BTreeMap::new(),
@@ -96,7 +96,7 @@ impl Book {
         }
     }
 
-    /// Checks whether the quotas permit another flow with this bandwidth, for which a port is charged unless a program reserves.
+    /// Checks that the quotas permit another flow with this bandwidth. A port is charged for it unless a program reserves.
     pub fn permits(
         &self,
         charged: Option<PortId>,
@@ -107,7 +107,7 @@ impl Book {
             .permits(charged, bps, &self.links.load(), quotas)
     }
 
-    /// Reserves on the first path with enough free bandwidth, and has it provisioned. Returns that path.
+    /// Reserves on the first path with enough free bandwidth, starts to provision it, and returns it.
     pub fn reserve(
         &self,
         key: FlowKey,
@@ -151,8 +151,8 @@ impl Book {
         Ok(path)
     }
 
-    /// Records a path that is provisioned without a reservation, unless there is one already. Returns `false`, and does
-    /// nothing, if the quotas do not permit another flow.
+    /// Provisions a path without a reservation, unless the flow already has a path. Returns `false`, and does nothing, if the
+    /// quotas do not permit another flow.
     pub fn note(
         &self,
         key: FlowKey,
@@ -172,7 +172,7 @@ impl Book {
         permitted.is_ok()
     }
 
-    /// The key of a reservation for all traffic between two hosts. Their VLAN may be forgotten by now.
+    /// Returns the key of a reservation for all traffic between two hosts, whose VLAN may no longer be known.
     pub fn key_of_pair(&self, from: MacAddr, to: MacAddr) -> Option<FlowKey> {
         let list = self.list();
         let mut keys = list.reservations.keys();
@@ -195,7 +195,7 @@ impl Book {
         wrong.len()
     }
 
-    /// Releases a reservation. Returns whether there was one.
+    /// Releases a reservation. Returns `true` if it existed.
     pub fn release(&self, key: &FlowKey) -> bool {
         let mut list = self.list();
         list.paths.remove(key);
@@ -216,7 +216,7 @@ impl Book {
         self.list().reservations.len()
     }
 
-    /// The free bandwidth of the link at a port.
+    /// Returns the free bandwidth of the link at a port.
     pub fn free_bps(&self, port: PortId) -> Option<u64> {
         let links = self.links.load();
         links.by_port.get(&port).map(|link| link.free_bps.load())
@@ -258,13 +258,13 @@ impl Book {
             urtica_log::debug!(
                 about: "paths",
                 ?key,
-                "its packets have ceased, or it has no path: its bandwidth is free again"
+                "released a reservation: its entries expired, or its path was not set up"
             );
             list.give_back(&key);
         }
     }
 
-    /// Whether reserved and free bandwidth add up to the total on each link.
+    /// Checks that reserved and free bandwidth add up to the capacity of each link.
     ///
     /// Exact only while no reservation is in progress.
     pub fn check(&self) -> Result<(), Unbalanced> {
@@ -310,7 +310,7 @@ impl List {
         let Some(port) = charged else {
             return Ok(());
         };
-        // A port that was not seen yet has no bandwidth to go by.
+        // The bandwidth of a port that was not seen yet is unknown.
         let capacity_bps = links
             .by_port
             .get(&port)
@@ -348,13 +348,13 @@ impl List {
 }
 
 impl Links {
-    /// The link of each hop of a path; `None` if one is missing.
+    /// Returns the link of each hop of a path; `None` if one is missing.
     fn of_path(&self, path: &Path) -> Option<Vec<Link>> {
         let ports = path.hops.iter().map(Hop::goes_out);
         ports.map(|port| self.by_port.get(&port).cloned()).collect()
     }
 
-    /// Whether the links of a path's hops are still the same.
+    /// Returns `true` if these are still the links of a path's hops.
     fn are_there(&self, path: &Path, links: &[Link]) -> bool {
         let mut ports = path.hops.iter().map(Hop::goes_out);
         let now = |port| self.by_port.get(&port).map(|link| link.id);
@@ -363,7 +363,7 @@ impl Links {
             .all(|link| ports.next().and_then(now) == Some(link.id))
     }
 
-    /// Whether these are the ports and their bandwidths.
+    /// Returns `true` if the links have these ports and bandwidths.
     fn carry(&self, capacities: &BTreeMap<PortId, u64>) -> bool {
         let ours = self
             .by_port

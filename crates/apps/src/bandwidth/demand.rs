@@ -11,14 +11,14 @@ use urtica_wire::{MacAddr, Match, OxmField, PacketIn, VLAN_PRESENT};
 /// The bandwidth that a kind of flows gets. Parsed from text: `10M udp,tp_dst=5004`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// Bits per second for each flow.
+    /// The bits per second of each flow.
     pub bps: u64,
     /// The packets of such flows.
     pub match_: Match<'static>,
 }
 
 impl Demand {
-    /// Whether a packet belongs to such a flow.
+    /// Returns `true` if a packet belongs to such a flow.
     pub(super) fn is_of(&self, packet: &PacketIn) -> bool {
         let fields: Vec<_> = Match::exact(packet).fields().collect();
         self.match_
@@ -27,16 +27,16 @@ impl Demand {
     }
 }
 
-/// Why a text is not a demand or a rate.
+/// The error for an invalid demand or rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseDemandError {
-    /// It is not two words.
-    #[error("'{0}' is no demand; expected a rate and a match, as in '10M udp,tp_dst=5004'")]
+    /// The text is not two words.
+    #[error("'{0}' is not a demand; expected a rate and a match, as in '10M udp,tp_dst=5004'")]
     Form(String),
     /// The first word is not a rate.
     #[error(
-        "'{0}' is not a rate; expected bits per second from 1 on, as in 64000, 500K, 10M or 1G"
+        "'{0}' is not a rate; expected at least 1 bit per second, as in 64000, 500K, 10M or 1G"
     )]
     Rate(String),
     /// The second word is not a match.
@@ -45,7 +45,7 @@ pub enum ParseDemandError {
     /// The match does not identify flows.
     #[error("the match {problem}; expected {expected}")]
     Unusable {
-        /// The problem with it.
+        /// The problem with the match.
         problem: String,
         /// The expected value.
         expected: &'static str,
@@ -90,14 +90,14 @@ pub(super) fn parse_rate(text: &str) -> Result<u64, ParseDemandError> {
 /// The key of a flow: the fields that its entries match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FlowKey {
-    /// The id in the outermost tag, which entries match: 0 in a priority tag.
+    /// The VLAN id of the outermost tag, which entries match: 0 in a priority tag.
     tag: Option<u16>,
     pub eth_src: MacAddr,
     pub eth_dst: MacAddr,
     eth_type: Option<u16>,
-    /// Addresses and protocol.
+    /// IP addresses and protocol.
     ip: Option<(IpAddr, IpAddr, u8)>,
-    /// Of TCP or UDP.
+    /// Ports of TCP or UDP.
     ports: Option<(u16, u16)>,
 }
 
@@ -116,7 +116,7 @@ impl FlowKey {
         }
     }
 
-    /// All traffic from one host to another.
+    /// Creates the key of all traffic from one host to another.
     pub fn between(vlan: Option<u16>, eth_src: MacAddr, eth_dst: MacAddr) -> Self {
         Self {
             tag: vlan,
@@ -128,22 +128,22 @@ impl FlowKey {
         }
     }
 
-    /// The VLAN of the hosts. Packets with a priority tag are for the same hosts as untagged ones.
+    /// Returns the VLAN of the hosts. Packets with a priority tag are in the VLAN of untagged ones.
     pub fn vlan(&self) -> Option<u16> {
         self.tag.filter(|&vid| vid != 0)
     }
 
-    /// Whether this is all traffic between these hosts in this direction, in whichever VLAN.
+    /// Returns `true` for all traffic from one of these hosts to the other, in any VLAN.
     pub fn is_between(&self, eth_src: MacAddr, eth_dst: MacAddr) -> bool {
         self.is_pair() && (self.eth_src, self.eth_dst) == (eth_src, eth_dst)
     }
 
-    /// Whether this is all traffic from one host to another.
+    /// Returns `true` for all traffic from one host to another.
     pub fn is_pair(&self) -> bool {
         self.eth_type.is_none()
     }
 
-    /// The port that is charged for a flow that begins there; none for a program's reservations.
+    /// Returns the port that is charged for a flow that starts at `begin`; `None` for a program's reservations.
     pub fn charged(&self, begin: Option<PortId>) -> Option<PortId> {
         begin.filter(|_| !self.is_pair())
     }
@@ -194,23 +194,23 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_was_expected() {
+    fn errors_name_the_expected_text() {
         let rate =
-            "is not a rate; expected bits per second from 1 on, as in 64000, 500K, 10M or 1G";
+            "is not a rate; expected at least 1 bit per second, as in 64000, 500K, 10M or 1G";
         for (text, expected) in [
             ("10M ,", "the match names no field"),
             (
                 "",
-                "'' is no demand; expected a rate and a match, as in '10M udp,tp_dst=5004'",
+                "'' is not a demand; expected a rate and a match, as in '10M udp,tp_dst=5004'",
             ),
-            ("10M", "'10M' is no demand; expected a rate and a match"),
+            ("10M", "'10M' is not a demand; expected a rate and a match"),
             ("0 udp", rate),
             ("-1 udp", rate),
             ("10KM udp", rate),
             ("99999999T udp", rate),
             ("M udp", rate),
             ("1M udq", "'udq' is not a match field or keyword"),
-            ("1M tcp_dst=5004", "expected tcp or tcp6 beside it"),
+            ("1M tcp_dst=5004", "expected tcp or tcp6 with it"),
         ] {
             let error = text.parse::<Demand>().unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");

@@ -1,4 +1,4 @@
-//! How many flows the hosts of one port may have, and how much bandwidth.
+//! Quotas of the flows, and of the bandwidth, that the hosts of one port may have.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ use super::BandwidthError;
 /// The limits of reservations and of flows without one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quotas {
-    /// All of them.
+    /// The maximum number of all flows.
     pub total: usize,
-    /// Those that begin at one port.
+    /// The maximum number of flows that start at one port.
     pub port_flows: usize,
-    /// Their maximum reservation, in bits per second; `None` for the port's rate.
+    /// The maximum reservation of these, in bits per second; `None` for the port's rate.
     pub port_bps: Option<u64>,
 }
 
-/// The totals of the flows that begin at one port.
+/// The totals of the flows that start at one port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Charge {
     flows: usize,
@@ -29,7 +29,7 @@ struct Charge {
 pub(super) struct Charges(BTreeMap<PortId, Charge>);
 
 impl Charges {
-    /// Why a flow with this bandwidth may not begin at `port`, which can send `capacity_bps`, if it may not.
+    /// Returns the error if a flow with this bandwidth may not start at `port`, whose rate is `capacity_bps`.
     pub fn refusal(
         &self,
         port: PortId,
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_has_as_many_flows_and_as_much_bandwidth_as_its_quota() {
+    fn quotas_limit_flows_and_bandwidth_of_a_port() {
         let mut charges = Charges::default();
         let refusal = |charges: &Charges, number, bps| {
             let refusal = charges.refusal(port(number), bps, 1_000, &QUOTAS);
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(refusal(&charges, 1, 2), None);
         assert_eq!(
             refusal(&charges, 1, 3).unwrap(),
-            "the hosts of port 0000000000000001:1 have 8 of the 10 b/s that they may reserve, and asked for 3; release some, or raise --bandwidth-per-port"
+            "the hosts of port 0000000000000001:1 have 8 of the 10 b/s that they may reserve, and requested 3; release some, or raise --bandwidth-per-port"
         );
         charges.add(port(1), 0);
         assert_eq!(
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rate_a_port_may_reserve_what_it_can_send() {
+    fn ports_may_reserve_their_own_rate_by_default() {
         let quotas = Quotas {
             port_bps: None,
             ..QUOTAS

@@ -1,4 +1,4 @@
-//! The reservation itself (McNettle Figure 6): no lock, and nothing to roll back when it fails.
+//! The transaction of a reservation (McNettle Figure 6): without a lock, and without a rollback when it fails.
 
 use urtica_state::{Abort, TVar, Transaction, retry};
 
@@ -10,14 +10,14 @@ fn reserve_link(tx: &mut Transaction, free: &TVar<u64>, amount: u64) -> Result<(
     free.write(tx, current - amount)
 }
 
-/// Reserves on all links of a path, or on none.
+/// Reserves on all links of a path, or on none of them. Returns `true` if it has reserved.
 fn reserve_path(tx: &mut Transaction, path: &[TVar<u64>], amount: u64) -> Result<bool, Abort> {
     let mut links = path.iter();
     let mut reserve = |tx: &mut _| links.try_for_each(|link| reserve_link(tx, link, amount));
     tx.or_else(|tx| reserve(tx).map(|()| true), |_| Ok(false))
 }
 
-/// Reserves on the first path with enough free bandwidth, and returns which one.
+/// Reserves on the first path with enough free bandwidth, and returns its index.
 pub(super) fn reserve_any(
     tx: &mut Transaction,
     paths: &[Vec<TVar<u64>>],

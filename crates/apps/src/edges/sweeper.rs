@@ -1,9 +1,9 @@
 //! Deletes all entries of one program from switches, and no others.
 //!
-//! OpenFlow 1.3 deletes by cookie. 1.0 cannot: such a switch is asked for its entries, and those of the program are deleted
-//! one by one. In both cases the switch must confirm it, and is tried again if it does not: it may have refused.
+//! OpenFlow 1.3 deletes by cookie. A 1.0 switch cannot: its entries are requested, and the program's are deleted one by one.
+//! In both cases the switch must confirm the deletion, which is repeated until it does: the switch may have refused it.
 //!
-//! **Thread-safety.** [`Sweeper::sweep`] may be called from anywhere, and does not wait. One background program sweeps.
+//! **Thread-safety.** Any thread may call [`Sweeper::sweep`], which does not wait. One background program sweeps.
 
 use futures_util::future::{Either, pending, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -18,10 +18,10 @@ use urtica_wire::{
     DatapathId, FlowMod, FlowModCommand, FlowStats, FlowStatsRequest, Match, Message, Version,
 };
 
-/// How long a switch has to report its entries, or to confirm a deletion.
+/// The time for a switch to report its entries, or to confirm a deletion.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The pause before a switch that did not keep up, or refused, is tried again; doubled each time.
+/// The pause before the next attempt at a switch that did not keep up, or refused; doubled each time.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The number of entries deleted per confirmation: as many as one part of a 1.0 reply holds, or more.
@@ -34,7 +34,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 pub(super) struct Sweeper {
     cookie: u64,
     due: Mutex<BTreeSet<DatapathId>>,
-    /// Published when something is due.
+    /// Published when switches are due.
     bell: Snapshot<()>,
 }
 
@@ -53,7 +53,7 @@ impl Sweeper {
         self.bell.publish(());
     }
 
-    /// Whenever a switch joins, sweeps it: its entries are from an earlier connection.
+    /// Sweeps each switch that joins: its entries are from an earlier connection.
     pub async fn follow_switches(self: Arc<Self>, network: Network) {
         let mut events = network.events();
         while let Some(event) = events.next().await {
@@ -84,7 +84,7 @@ impl Sweeper {
         }
     }
 
-    /// Takes the due switches, except for those that are being swept.
+    /// Removes and returns the due switches, except for those that are being swept.
     fn take_due(&self, at_work: &BTreeSet<DatapathId>) -> BTreeSet<DatapathId> {
         let mut due = self.due.lock();
         let later = due.intersection(at_work).copied().collect();
@@ -92,12 +92,12 @@ impl Sweeper {
         all.difference(at_work).copied().collect()
     }
 
-    /// Deletes the entries of a switch, and tries again until that is done or the switch has disconnected.
+    /// Deletes the entries of a switch. Retries until it confirms the deletion, disconnects, or has another primary.
     async fn clean(&self, background: &Background, switch: DatapathId) -> DatapathId {
         let mut pause = PAUSE;
         while let Err(error) = self.try_to_clean(background, switch).await {
-            tracing::debug!(dp_id = %switch, %error, "entries are not deleted yet");
-            // A secondary's entries are the primary's matter, until it is told of another role.
+            tracing::debug!(dp_id = %switch, %error, "cannot delete a switch's entries yet");
+            // The primary deletes the entries, until this controller takes over.
             let is_secondary = matches!(error, RequestError::Secondary(_));
             if is_secondary || background.network().info(switch).is_none() {
                 break;
@@ -139,7 +139,7 @@ async fn in_time<T>(
     reply.unwrap_or(Err(RequestError::Timeout(PATIENCE)))
 }
 
-/// Deletes the entries with this cookie that `match_` includes; in 1.0, whoever owns them.
+/// Deletes the entries with this cookie that `match_` includes; in 1.0, those of all programs.
 pub(super) fn delete(
     network: &Network,
     switch: DatapathId,
@@ -152,7 +152,7 @@ pub(super) fn delete(
     network.send(switch, &deletion(cookie, match_))
 }
 
-/// The 1.3 form.
+/// Returns the deletion by cookie, for 1.3.
 fn deletion(cookie: u64, match_: Match) -> Message {
     Message::FlowMod(FlowMod {
         match_,
@@ -175,7 +175,7 @@ fn delete_entry(entry: FlowStats<'_>) -> Message<'_> {
     })
 }
 
-/// The next finished one of several; never ready while there are none.
+/// Waits for the next finished future; for ever if the set is empty.
 async fn next_of<F: Future>(futures: &mut FuturesUnordered<F>) -> F::Output {
     match futures.next().await {
         Some(output) => output,

@@ -1,21 +1,21 @@
-//! How much flows would send if only their hosts limited them (Hedera, section IV.A).
+//! The demands of flows: their rates if only their hosts limited them (Hedera, section IV.A).
 
 use std::collections::BTreeMap;
 
-/// A host's whole bandwidth: demands are in millionths of it.
+/// A host's whole bandwidth: the unit of demands is a millionth of it.
 pub(super) const WHOLE: u64 = 1_000_000;
 
 #[derive(Clone, Copy)]
 struct Estimate {
     demand: u64,
-    /// Whether its receiver limits it: it requests no more.
+    /// Whether the flow's receiver limits it, so that its demand is final.
     is_limited: bool,
 }
 
-/// What each flow, from a host to a host, would send.
+/// Returns the demand of each flow, given by its sender and receiver.
 ///
-/// Senders share their bandwidth among their flows; receivers that would get too much limit the largest; and so on, until
-/// nothing changes.
+/// Senders share their bandwidth among their flows; then receivers that would get too much limit the largest flows. Both
+/// steps repeat until nothing changes.
 pub(super) fn estimate<H: Ord + Copy>(flows: &[(H, H)]) -> Vec<u64> {
     let nothing = Estimate {
         demand: 0,
@@ -44,7 +44,7 @@ fn share_among_senders<H: Ord + Copy>(flows: &[(H, H)], estimates: &mut [Estimat
     }
 }
 
-/// Whether any more flows are limited than before.
+/// Limits the flows of overloaded receivers. Returns `true` if further flows are limited.
 fn limit_by_receivers<H: Ord + Copy>(flows: &[(H, H)], estimates: &mut [Estimate]) -> bool {
     let mut has_changed = false;
     for mut places in group(flows.iter().map(|flow| flow.1)).into_values() {
@@ -52,7 +52,7 @@ fn limit_by_receivers<H: Ord + Copy>(flows: &[(H, H)], estimates: &mut [Estimate
         if total <= WHOLE {
             continue;
         }
-        // Small flows get what they request, the others share the rest equally.
+        // Small flows get their demand, the others share the rest equally.
         places.sort_by_key(|&place| estimates[place].demand);
         let mut left = WHOLE;
         for (before, &place) in places.iter().enumerate() {
@@ -71,7 +71,7 @@ fn limit_by_receivers<H: Ord + Copy>(flows: &[(H, H)], estimates: &mut [Estimate
     has_changed
 }
 
-/// The indices of equal ones.
+/// Returns the indices at which each host occurs.
 fn group<H: Ord>(hosts: impl Iterator<Item = H>) -> BTreeMap<H, Vec<usize>> {
     let mut groups: BTreeMap<H, Vec<usize>> = BTreeMap::new();
     for (place, host) in hosts.enumerate() {
@@ -86,7 +86,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_flow_alone_takes_all_and_several_share() {
+    fn flows_of_a_sender_share_its_bandwidth() {
         assert_eq!(estimate(&[(1, 2)]), [WHOLE]);
         assert_eq!(estimate(&[(1, 2), (1, 3)]), [WHOLE / 2; 2]);
         assert_eq!(estimate(&[(1, 3), (2, 3)]), [WHOLE / 2; 2]);
@@ -94,8 +94,8 @@ mod tests {
     }
 
     #[test]
-    fn rate_left_by_one_receiver_is_given_to_another() {
-        // Host 4 takes a third of each; the rest of what host 1 has goes to host 5.
+    fn rate_unused_by_one_receiver_goes_to_another() {
+        // Host 4 receives a third of each sender's rate; host 5 receives the rest of host 1's.
         let demands = estimate(&[(1, 4), (2, 4), (3, 4), (1, 5)]);
         assert_eq!(demands, [333_333, 333_333, 333_334, 666_667]);
     }

@@ -1,15 +1,15 @@
 //! IP fragments, which hide fields from rules about ports.
 //!
-//! **The problem.** Only the first fragment of a packet has its ports, and with TCP and SCTP a switch may not see them even
-//! there if the fragment is shorter than the header. By the specification, entries that match ports then do not match: a
-//! rule that denies a port would let all fragments pass. Open vSwitch hides the ports of all fragments by default.
+//! **The problem.** Only the first fragment of a packet has its ports, and a switch may not see those of TCP and SCTP if the
+//! fragment is shorter than the header. By the specification, entries that match ports then do not match: a rule that denies
+//! a port would pass all fragments. Open vSwitch hides the ports of all fragments by default.
 //!
-//! **What is done.**
-//! - Switches are configured to match fragments as Open vSwitch can ([`ConfigFlags::FRAG_NX_MATCH`]): the first fragment has the
-//!   ports that it contains, and hidden fields are 0. So the first fragment is denied if the packet would be, and without it
-//!   the others are useless to the receiver. UDP and ICMP headers fit into any fragment.
-//! - If a rule denies TCP or SCTP ports, packets with hidden ports (0 and 0) are denied, too, if everything else matches: a
-//!   truncated first fragment cannot be told from a later one. The same goes for the protocol of IPv6, which a chain of
+//! **The solution.**
+//! - Switches are configured to match fragments as Open vSwitch can ([`ConfigFlags::FRAG_NX_MATCH`]): the first fragment has its
+//!   real ports, and hidden fields are 0. So the first fragment is denied if the packet would be, and without it the receiver
+//!   cannot use the others. UDP and ICMP headers fit into any fragment.
+//! - If a rule denies TCP or SCTP ports, packets with hidden ports (0 and 0) are denied, too, if all other fields match: a
+//!   truncated first fragment cannot be distinguished from a later one. Likewise for the protocol of IPv6, which a chain of
 //!   extension headers may hide (protocol 0).
 //! - A switch that does not support this is configured to drop fragments ([`ConfigFlags::FRAG_DROP`]).
 
@@ -28,14 +28,14 @@ const PORTS: [(OxmField, u8); 4] = [
     (OxmField::SctpDst, ip_proto::SCTP),
 ];
 
-/// Whether fragments could bypass a rule unless switches treat them in one of the [`SAFE_WAYS`].
+/// Returns `true` if fragments could bypass a rule unless switches treat them in one of the [`SAFE_WAYS`].
 pub(super) fn matter_to(rules: &FirewallRules) -> bool {
     rules.rules.iter().any(|rule| {
         rule.match_.get(OxmField::IpProto).is_some() || rule.match_.fields().any(is_of_transport)
     })
 }
 
-/// Matches for packets that a denying rule must also deny because their fields are hidden.
+/// Returns matches for the packets that a denying rule must also deny because their fields are hidden.
 pub(super) fn hidden_from(rule: &Rule) -> Vec<Match<'static>> {
     let fields: Vec<Field> = rule.match_.fields().collect();
     let looks_at = |(field, _): &&(OxmField, u8)| fields.iter().any(|own| is(own, *field));
@@ -61,7 +61,7 @@ pub(super) fn hidden_from(rule: &Rule) -> Vec<Match<'static>> {
     hidden
 }
 
-/// Whether a match also applies to packets that hide its ports.
+/// Returns `true` if a match also applies to packets that hide its ports.
 pub(super) fn includes_hidden(match_: &Match) -> bool {
     let mut ports = PORTS.iter().filter_map(|(field, _)| match_.get(*field));
     let mut looks = false;
@@ -72,7 +72,7 @@ pub(super) fn includes_hidden(match_: &Match) -> bool {
     looks && all_zero
 }
 
-/// Adds the hidden fields to a packet's fields, as switches read them. Returns whether there are any.
+/// Adds the hidden fields to a packet's fields, as switches read them. Returns `true` if it has added some.
 pub(super) fn add_hidden(fields: &mut Vec<Field>) -> bool {
     let get = |wanted: OxmField| {
         fields.iter().find_map(|field| match field {
@@ -97,7 +97,7 @@ fn is(field: &Field, wanted: OxmField) -> bool {
     field.oxm_field() == Some(wanted)
 }
 
-/// Whether a field is in the header after that of IP.
+/// Returns `true` if a field is in the header after that of IP.
 fn is_of_transport(field: Field) -> bool {
     use OxmField::*;
     matches!(
@@ -121,7 +121,7 @@ fn is_of_transport(field: Field) -> bool {
 mod tests {
     use super::*;
 
-    /// What is denied in addition to the rules of a text.
+    /// Returns the matches that are denied in addition to the rules of a text.
     fn hidden(text: &str) -> Vec<Match<'static>> {
         let rules: FirewallRules = text.parse().unwrap();
         rules.rules.iter().flat_map(hidden_from).collect()
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_deny_ports_of_tcp_deny_what_hides_them() {
+    fn rules_that_deny_tcp_ports_deny_hidden_ports() {
         assert_eq!(
             hidden("deny tcp,nw_dst=10.0.0.0/8,tp_dst=22\ndeny sctp,tp_src=5\ndefault allow"),
             matches(&[
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn other_rules_are_all_that_is_needed() {
+    fn other_rules_deny_no_further_packets() {
         for text in [
             "allow tcp,tp_dst=22",
             "deny udp,tp_dst=53",

@@ -1,11 +1,11 @@
-//! How switches get the rules, and what happens until they have them.
+//! The installation of the rules on switches.
 //!
 //! **Closed until confirmed.** Until a switch has confirmed all entries, one entry above them sends every packet to the
 //! controller, which checks it against the rules. So a switch that refuses an entry, or does not answer, is slow but not
-//! open. If even that entry is refused, the firewall's other entries have been deleted, and the table-miss entry does the
-//! same.
+//! open. If it refuses even that entry, the firewall's other entries have been deleted, and the table-miss entry sends every
+//! packet to the controller.
 //!
-//! **Fairness.** Each switch has a job of its own, so that one that does not answer delays no other. A job sends a limited
+//! **Fairness.** Each switch has its own job, so that a switch that does not answer delays no other. A job sends a limited
 //! number of entries at a time and waits for their confirmation, so the backlog of a switch is bounded.
 
 use super::rules::{self, FirewallRules, Verdict};
@@ -27,14 +27,14 @@ use urtica_wire::{
     Message, SwitchConfig,
 };
 
-/// Marks the entries of rules, so that no others are deleted: `urticafw` in ASCII.
+/// Marks the entries of rules, so that only these are deleted: `urticafw` in ASCII.
 const COOKIE: u64 = u64::from_be_bytes(*b"\0uwalled");
 
-/// Marks the entry that sends everything to the controller: `urticafg` in ASCII.
+/// Marks the guard entry, which sends every packet to the controller: `urticafg` in ASCII.
 const GUARD_COOKIE: u64 = u64::from_be_bytes(*b"\0uguards");
 const _: () = assert!(!is_provisioned(COOKIE) && !is_provisioned(GUARD_COOKIE));
 
-/// The priority of the entry that sends everything to the controller.
+/// The priority of the guard entry.
 const GUARD_PRIORITY: u16 = u16::MAX;
 
 /// The priority of entries for packets that always pass.
@@ -43,27 +43,27 @@ const ALWAYS_PRIORITY: u16 = GUARD_PRIORITY - 1;
 /// The priority of the first rule; each further one has one less.
 const FIRST_PRIORITY: u16 = ALWAYS_PRIORITY - 1;
 
-/// The priority of the default; above the table-miss entry, which remains when this one is not installed.
+/// The priority of the default: above the table-miss entry, which remains if the default is not installed.
 const DEFAULT_PRIORITY: u16 = 1;
 
-/// How many messages are sent to a switch before it has confirmed earlier ones.
+/// The maximum number of unconfirmed messages to a switch.
 const CHUNK: usize = 1_000;
 
-/// How long a switch may take to confirm them.
+/// The time for a switch to confirm them.
 const CONFIRM_WITHIN: Duration = Duration::from_secs(10);
 
-/// The pause before the rules are sent again to a switch that did not take them; doubled each time.
+/// The pause before the rules are sent again to a switch that did not accept them; doubled each time.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The longest pause.
 const RETRY_AFTER_AT_MOST: Duration = Duration::from_secs(60);
 
-/// Why a switch does not have the rules.
+/// The error of an installation.
 #[derive(Debug, thiserror::Error)]
 enum InstallError {
     #[error("{0}")]
     Request(#[from] RequestError),
-    #[error("it did not confirm them within {CONFIRM_WITHIN:?}")]
+    #[error("the switch did not confirm them within {CONFIRM_WITHIN:?}")]
     Timeout,
     #[error(
         "it neither matches fragments as Open vSwitch does nor drops them, and rules that look at ports or protocols would be \
@@ -73,7 +73,8 @@ enum InstallError {
 }
 
 impl InstallError {
-    /// Whether the switch has disconnected or another controller has taken it over, and is guarded again when it comes back.
+    /// Returns `true` if the switch has disconnected, or another controller has taken it over. It gets the rules again when
+    /// it returns.
     fn is_departure(&self) -> bool {
         matches!(
             self,
@@ -101,13 +102,13 @@ impl Installer {
         }
     }
 
-    /// The background program: one job per connected switch.
+    /// Runs one job per connected switch.
     pub async fn run(self) {
         type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
         let mut events = self.background.network().events();
         let mut running: BTreeMap<DatapathId, AbortHandle> = BTreeMap::new();
         let mut jobs: FuturesUnordered<Job> = FuturesUnordered::new();
-        // Without any, waiting would return at once.
+        // Without a job, waiting would return immediately.
         jobs.push(Box::pin(std::future::pending()));
         loop {
             let event = match select(pin!(events.next()), jobs.next()).await {
@@ -125,7 +126,7 @@ impl Installer {
         }
     }
 
-    /// Removes finished jobs, and says which switches need one.
+    /// Removes finished jobs, and returns the switches that need a job.
     fn take_in(
         &self,
         event: NetworkEvent,
@@ -156,7 +157,7 @@ impl Installer {
         guarded.map(|info| info.datapath_id).collect()
     }
 
-    /// One switch's job: keeps it up to date with the rules.
+    /// Keeps one switch up to date with the rules: its job.
     async fn keep(self, switch: DatapathId) {
         let mut has_failed = false;
         let mut pause = RETRY_AFTER;
@@ -164,7 +165,7 @@ impl Installer {
             let version = self.rules.version();
             let rules = self.rules.load();
             let attempt = self.attempt(switch, &rules);
-            // Newer rules do not wait for a switch that does not answer: the job starts over with them.
+            // Newer rules do not wait for a switch that does not answer: the job restarts with them.
             let Either::Left((succeeded, _)) =
                 select(pin!(attempt), pin!(self.rules.changed(version))).await
             else {
@@ -173,7 +174,7 @@ impl Installer {
             let changed = self.rules.changed(version);
             if succeeded {
                 if std::mem::take(&mut has_failed) {
-                    urtica_log::info!(about: switch, dp_id = %switch, "the switch has the firewall rules now");
+                    urtica_log::info!(about: switch, dp_id = %switch, "installed the firewall rules");
                 }
                 pause = RETRY_AFTER;
                 changed.await;
@@ -185,15 +186,15 @@ impl Installer {
         }
     }
 
-    /// Whether the switch has the rules now. If not, it has been told to send every packet to the controller.
+    /// Installs the rules. If that fails, makes the switch send every packet to the controller, and returns `false`.
     async fn attempt(&self, switch: DatapathId, rules: &FirewallRules) -> bool {
         let Err(error) = self.install(switch, rules).await else {
             return true;
         };
         if !error.is_departure() {
-            urtica_log::error!(about: switch, dp_id = %switch, %error, "the switch did not take the firewall rules: every packet comes to the controller, which checks it");
+            urtica_log::error!(about: switch, dp_id = %switch, %error, "cannot install the firewall rules; the switch sends every packet to the controller, which checks it");
         }
-        // If this is refused as well, no rule that allows is left in any case.
+        // Even if the switch refuses this, too, it has no rules that allow packets.
         let _ = self.confirm(switch, &closing()).await;
         false
     }
@@ -214,7 +215,7 @@ impl Installer {
         for flags in fragments::SAFE_WAYS {
             if self.has_taken(switch, flags).await? {
                 if flags == ConfigFlags::FRAG_DROP {
-                    urtica_log::warn!(about: switch, dp_id = %switch, "the switch cannot match the ports of fragments as Open vSwitch does: while rules look at ports, it drops all fragments of IP packets");
+                    urtica_log::warn!(about: switch, dp_id = %switch, "the switch cannot match the ports of fragments as Open vSwitch does; dropping all IP fragments while rules match ports");
                 }
                 return Ok(());
             }
@@ -254,7 +255,7 @@ impl Installer {
         self.reply(switch, send).await.map(drop)
     }
 
-    /// Sends as soon as the switch can take it, and returns the reply if it comes in time.
+    /// Sends a request as soon as the switch accepts it, and returns the reply if it arrives in time.
     async fn reply(
         &self,
         switch: DatapathId,
@@ -281,7 +282,7 @@ fn delete(cookie: u64) -> Message<'static> {
     Message::FlowMod(FlowMod::delete_by_cookie(cookie))
 }
 
-/// The entries of these rules. The switch has no earlier ones.
+/// Returns the entries of these rules. The switch has no earlier ones.
 fn entries(rules: &FirewallRules) -> Vec<Message<'static>> {
     let always =
         rules::always_allowed().map(|match_| entry(ALWAYS_PRIORITY, match_, Verdict::Allow));
@@ -290,7 +291,7 @@ fn entries(rules: &FirewallRules) -> Vec<Message<'static>> {
     for (priority, rule) in (0..=FIRST_PRIORITY).rev().zip(&rules.rules) {
         entries.push(entry(priority, rule.match_.clone(), rule.verdict));
         for match_ in fragments::hidden_from(rule) {
-            // Of rules for many ports, the first has denied it.
+            // An earlier rule for other ports may already deny these packets.
             if hidden.insert(match_.to_string()) {
                 entries.push(entry(priority, match_, Verdict::Deny));
             }

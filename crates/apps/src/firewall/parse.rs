@@ -7,8 +7,8 @@
 //! default allow
 //! ```
 //!
-//! One rule per line, its match in the syntax of `ovs-ofctl`. The last line says what happens to packets that no rule
-//! matches; it is mandatory, so that nobody has to guess.
+//! One rule per line, its match in the syntax of `ovs-ofctl`. The last line decides on packets that no rule matches; it is
+//! mandatory, so that the decision is explicit.
 
 use super::fragments;
 use super::rules::{FirewallRules, MAX_RULES, Rule, Verdict, why_unusable};
@@ -16,13 +16,13 @@ use std::str::FromStr;
 use urtica_wire::Match;
 use urtica_wire::text::ParseError;
 
-/// Why a text is not a set of rules.
+/// The error for an invalid set of rules.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, {problem}")]
 pub struct RulesError {
-    /// The line; the first is 1.
+    /// The line, from 1.
     pub line: usize,
-    /// The column, what was found, and what was expected.
+    /// The column, the problem, and the expected text.
     pub problem: String,
 }
 
@@ -40,7 +40,7 @@ impl FromStr for FirewallRules {
     }
 }
 
-/// What was parsed so far.
+/// The rules parsed so far.
 #[derive(Default)]
 struct Parser {
     line: usize,
@@ -63,7 +63,7 @@ impl Parser {
             return Ok(());
         }
         if self.default.is_some() {
-            return Err(word.problem("comes after the default and would never be used", "nothing"));
+            return Err(word.problem("follows the default, so it would never apply", "nothing"));
         }
         match word.text {
             "allow" => self.add(Verdict::Allow, rest),
@@ -82,7 +82,7 @@ impl Parser {
         }
         let (text, match_) = (match_, parse_match(match_)?);
         if verdict == Verdict::Allow && fragments::includes_hidden(&match_) {
-            let problem = "allows port 0, which fragments have whose ports cannot be seen";
+            let problem = "allows port 0, which stands for the hidden ports of fragments";
             return Err(text.problem(problem, "other ports"));
         }
         self.rules.push(Rule { verdict, match_ });
@@ -114,10 +114,10 @@ fn parse_default(verdict: Rest) -> Result<Verdict, String> {
 
 fn parse_match(rest: Rest) -> Result<Match<'static>, String> {
     if rest.text.is_empty() {
-        let expected = "a match; what happens to all other packets is for the last line, default";
+        let expected = "a match; the last line, default, decides on all other packets";
         return Err(rest.problem("where the match should be", expected));
     }
-    // White space before a match has no meaning: adding as much keeps columns those of the line.
+    // White space before a match has no meaning: this padding makes columns those of the line.
     let padded = " ".repeat(rest.at) + rest.text;
     let match_ = padded
         .parse()
@@ -149,7 +149,7 @@ impl<'t> Rest<'t> {
         }
     }
 
-    /// Takes the first word; empty at the end.
+    /// Removes and returns the first word, which is empty at the end.
     fn take_word(&mut self) -> Self {
         let end = self.text.find(|letter: char| letter.is_ascii_whitespace());
         let (word, rest) = self.text.split_at(end.unwrap_or(self.text.len()));
@@ -165,7 +165,7 @@ impl<'t> Rest<'t> {
         word
     }
 
-    /// As a [`ParseError`].
+    /// Formats an error like a [`ParseError`].
     fn problem(self, problem: &str, expected: &str) -> String {
         let column = self.at + 1;
         match self.text {
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_line_column_and_what_was_expected() {
+    fn errors_name_position_and_expected_text() {
         for (text, expected) in [
             (
                 "",
@@ -221,8 +221,8 @@ mod tests {
             ),
             (
                 "deny",
-                "line 1, column 5: nothing where the match should be; expected a match; what happens to all other \
-                 packets is for the last line, default",
+                "line 1, column 5: nothing where the match should be; expected a match; the last line, default, \
+                 decides on all other packets",
             ),
             (
                 "default maybe",
@@ -230,7 +230,7 @@ mod tests {
             ),
             (
                 "default deny\nallow tcp",
-                "line 2, column 1: 'allow' comes after the default and would never be used; expected nothing",
+                "line 2, column 1: 'allow' follows the default, so it would never apply; expected nothing",
             ),
         ] {
             assert_eq!(error(text), expected);
@@ -238,24 +238,24 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_would_do_nothing_are_refused() {
+    fn rejects_rules_without_effect() {
         for (text, expected) in [
             (
                 "deny nw_src=10.0.0.1",
-                "expected one of ip, arp or a protocol of IPv4, such as tcp, beside it",
+                "expected one of ip, arp or a protocol of IPv4, such as tcp, with it",
             ),
-            ("deny tcp_dst=22", "expected tcp or tcp6 beside it"),
-            ("deny nw_proto=6", "expected one of ip, ipv6, arp beside it"),
+            ("deny tcp_dst=22", "expected tcp or tcp6 with it"),
+            ("deny nw_proto=6", "expected one of ip, ipv6, arp with it"),
             ("deny ,", "',' names no field; expected ports, Ethernet"),
-            ("deny arp", "'arp' asks for packets that always pass"),
-            ("deny dl_type=0x88cc", "asks for packets that always pass"),
+            ("deny arp", "'arp' matches packets that always pass"),
+            ("deny dl_type=0x88cc", "matches packets that always pass"),
             (
                 "allow tcp,tp_dst=0",
-                "allows port 0, which fragments have whose ports cannot be seen; expected other ports",
+                "allows port 0, which stands for the hidden ports of fragments; expected other ports",
             ),
             (
                 "deny metadata=1",
-                "matches metadata, which is not there; expected ports, Ethernet",
+                "has the unusable field metadata; expected ports, Ethernet",
             ),
         ] {
             let error = error(text);

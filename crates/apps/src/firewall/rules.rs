@@ -3,13 +3,13 @@
 use urtica_wire::packet::{ether_type, ip_proto};
 use urtica_wire::{Match, OxmField};
 
-/// The maximum number of rules: they fit into the priorities of entries, with room around them.
+/// The maximum number of rules, which fit into the priorities of entries with some to spare.
 pub const MAX_RULES: usize = 60_000;
 
 /// A verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The packet goes on to the programs that forward.
+    /// The packet is passed to the programs that forward.
     Allow,
     /// The packet is dropped.
     Deny,
@@ -20,27 +20,27 @@ pub enum Verdict {
 pub struct Rule {
     /// The verdict.
     pub verdict: Verdict,
-    /// The packets that it applies to.
+    /// The packets to which the rule applies.
     pub match_: Match<'static>,
 }
 
 /// All rules, in order. Parsed from text by [`str::parse`]; `docs/apps.md` has the syntax.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FirewallRules {
-    /// The first that matches a packet applies.
+    /// The rules; the first that matches a packet applies.
     pub rules: Vec<Rule>,
-    /// The verdict on packets that none matches.
+    /// The verdict on packets that no rule matches.
     pub default: Verdict,
 }
 
-/// Discovery frames that pass foreign switches: broadcast LLDP.
+/// The EtherType of broadcast LLDP: discovery frames that foreign switches forward.
 const BROADCAST_DISCOVERY: u16 = 0x8942;
 
 /// Types of ICMPv6 neighbour discovery messages (RFC 4861 section 4).
 const NEIGHBOUR_SOLICITATION: u8 = 135;
 const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
 
-/// Packets that a network needs to work at all, and that pass whatever the rules say: address resolution and discovery.
+/// Returns matches for the packets that always pass, since every network needs them: address resolution and discovery.
 pub fn always_allowed() -> [Match<'static>; 5] {
     let eth_type = |number| Match::any().eth_type(number);
     let icmpv6 = |kind: u8| {
@@ -57,9 +57,9 @@ pub fn always_allowed() -> [Match<'static>; 5] {
     ]
 }
 
-/// Why a rule with this match could not do what it says: a problem and what was expected. Switches refuse fields whose
+/// Returns the problem of a match that has no effect in a rule, and the expected match. Switches refuse fields whose
 /// prerequisites (1.3.5 table 12) are not in the match; a rule for packets that always pass would mislead its reader, and so
-/// would one for every packet, which makes all later rules unreachable.
+/// would a rule for every packet, which makes all later rules unreachable.
 pub(crate) fn why_unusable(match_: &Match) -> Option<(String, &'static str)> {
     if match_.fields().next().is_none() {
         return Some(("names no field".to_owned(), FIELDS));
@@ -69,7 +69,7 @@ pub(crate) fn why_unusable(match_: &Match) -> Option<(String, &'static str)> {
         eth_type,
         Some(ether_type::ARP | ether_type::LLDP | BROADCAST_DISCOVERY)
     ) {
-        let problem = "asks for packets that always pass".to_owned();
+        let problem = "matches packets that always pass".to_owned();
         return Some((problem, "a rule for IP or other traffic"));
     }
     let known = Known {
@@ -84,17 +84,14 @@ pub(crate) fn why_unusable(match_: &Match) -> Option<(String, &'static str)> {
             return Some(("has a field that is not OpenFlow's".to_owned(), FIELDS));
         };
         let expected = known.lacks(field)?;
-        Some((
-            format!("matches {}, which is not there", field.name()),
-            expected,
-        ))
+        Some((format!("has the unusable field {}", field.name()), expected))
     })
 }
 
 /// The fields that a rule may match.
 const FIELDS: &str = "ports, Ethernet, VLAN, IP, TCP, UDP, SCTP and ICMP fields";
 
-/// What is known of every packet that a rule matches.
+/// The known fields of every packet that a rule matches.
 struct Known {
     eth_type: Option<u16>,
     ip_proto: Option<u8>,
@@ -102,31 +99,31 @@ struct Known {
 }
 
 impl Known {
-    /// What the match would also have to contain for the field to exist; `None` if it does.
+    /// Returns the missing prerequisite of a field; `None` if packets have the field.
     fn lacks(&self, field: OxmField) -> Option<&'static str> {
         use OxmField::*;
         let is_type = |number| self.eth_type == Some(number);
         let is_proto = |number| self.ip_proto == Some(number);
         let (is_there, expected) = match field {
             InPort | EthDst | EthSrc | EthType | VlanVid => (true, ""),
-            VlanPcp => (self.tagged, "dl_vlan=… beside it"),
+            VlanPcp => (self.tagged, "dl_vlan=… with it"),
             IpDscp | IpProto => {
                 let is_ip = is_type(ether_type::IPV4) || is_type(ether_type::IPV6);
-                (is_ip, "ip or ipv6 beside it")
+                (is_ip, "ip or ipv6 with it")
             }
             Ipv4Src | Ipv4Dst => (
                 is_type(ether_type::IPV4),
-                "ip, tcp or another of IPv4 beside it",
+                "ip, tcp or another of IPv4 with it",
             ),
             Ipv6Src | Ipv6Dst => (
                 is_type(ether_type::IPV6),
-                "ipv6, tcp6 or another of IPv6 beside it",
+                "ipv6, tcp6 or another of IPv6 with it",
             ),
-            TcpSrc | TcpDst => (is_proto(ip_proto::TCP), "tcp or tcp6 beside it"),
-            UdpSrc | UdpDst => (is_proto(ip_proto::UDP), "udp or udp6 beside it"),
-            SctpSrc | SctpDst => (is_proto(ip_proto::SCTP), "sctp or sctp6 beside it"),
-            Icmpv4Type | Icmpv4Code => (is_proto(ip_proto::ICMPV4), "icmp beside it"),
-            Icmpv6Type | Icmpv6Code => (is_proto(ip_proto::ICMPV6), "icmp6 beside it"),
+            TcpSrc | TcpDst => (is_proto(ip_proto::TCP), "tcp or tcp6 with it"),
+            UdpSrc | UdpDst => (is_proto(ip_proto::UDP), "udp or udp6 with it"),
+            SctpSrc | SctpDst => (is_proto(ip_proto::SCTP), "sctp or sctp6 with it"),
+            Icmpv4Type | Icmpv4Code => (is_proto(ip_proto::ICMPV4), "icmp with it"),
+            Icmpv6Type | Icmpv6Code => (is_proto(ip_proto::ICMPV6), "icmp6 with it"),
             _ => (false, FIELDS),
         };
         (!is_there).then_some(expected)

@@ -1,13 +1,13 @@
-//! The rules' verdict on one packet, one rule after the other: what the switches' entries have to agree with.
+//! The rules' verdict on one packet, with which the switches' entries must agree.
 
 use super::fragments;
 use super::rules::{FirewallRules, Rule, Verdict, always_allowed};
 use urtica_wire::{Field, Match, PacketIn};
 
 impl FirewallRules {
-    /// The verdict on a packet: what the switch's entries would do to it.
+    /// Returns the verdict on a packet, which the switch's entries would give, too.
     ///
-    /// Cost: looks at one rule after the other.
+    /// Cost: a scan of the rules.
     pub fn verdict(&self, packet: &PacketIn) -> Verdict {
         let mut fields: Vec<_> = Match::exact(packet).fields().collect();
         let hides = fragments::add_hidden(&mut fields);
@@ -23,7 +23,7 @@ impl FirewallRules {
     }
 }
 
-/// Whether the packet has a field with the wanted value.
+/// Returns `true` if the packet has a field with the wanted value.
 pub(crate) fn includes(wanted: &Field, packet: &[Field]) -> bool {
     let Field::Basic { field, value, mask } = *wanted else {
         return false;

@@ -18,7 +18,7 @@ pub struct Subnet {
 }
 
 impl Subnet {
-    /// The subnet with this prefix length, at most 32, that contains an address.
+    /// Returns the subnet with this prefix length, at most 32, that contains an address.
     fn of(address: Ipv4Addr, prefix_len: u8) -> Self {
         let mask = u32::MAX
             .checked_shl(32 - u32::from(prefix_len))
@@ -29,13 +29,13 @@ impl Subnet {
         }
     }
 
-    /// Whether the subnet contains an address.
+    /// Returns `true` if the subnet contains an address.
     pub fn contains(&self, address: Ipv4Addr) -> bool {
         Self::of(address, self.prefix_len) == *self
     }
 
-    /// Whether packets to an address are for all hosts of the subnet: its first or last address (RFC 1812 section 4.2.3.1).
-    /// Subnets of one or two addresses have none of these (RFC 3021).
+    /// Returns `true` for the subnet's first and last addresses, which are for all hosts (RFC 1812 section 4.2.3.1). Subnets
+    /// of one or two addresses have no such addresses (RFC 3021).
     pub(super) fn is_broadcast(&self, address: Ipv4Addr) -> bool {
         let host_bits = u32::MAX.checked_shr(self.prefix_len.into()).unwrap_or(0);
         let host = address.to_bits() & host_bits;
@@ -56,16 +56,16 @@ impl fmt::Display for Subnet {
 /// An interface of the router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its address: the gateway of the subnet's hosts.
+    /// The interface's address: the gateway of the subnet's hosts.
     pub address: Ipv4Addr,
     /// The subnet.
     pub subnet: Subnet,
-    /// Its MAC address, which must be unused.
+    /// The interface's MAC address, which must be unused.
     pub mac: MacAddr,
 }
 
 impl Interface {
-    /// What the kernel half is told of it.
+    /// Returns the interface's fact for the kernel half.
     pub(super) fn fact(&self) -> L3Fact {
         L3Fact::Gateway {
             address: self.address,
@@ -74,7 +74,7 @@ impl Interface {
     }
 }
 
-/// Where packets go for a subnet without an interface.
+/// The route of packets to a subnet without an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Route {
     to: Subnet,
@@ -94,14 +94,14 @@ pub struct L3Config {
 /// A next hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NextHop<'a> {
-    /// The interface that the packet leaves by.
+    /// The interface that sends the packet.
     pub interface: &'a Interface,
-    /// Its receiver: the destination, or another router.
+    /// The receiver's address: the destination, or another router.
     pub address: Ipv4Addr,
 }
 
 impl L3Config {
-    /// The interfaces, in the order of the file.
+    /// Returns the interfaces, in the order of the file.
     pub fn interfaces(&self) -> &[Interface] {
         &self.interfaces
     }
@@ -118,16 +118,17 @@ impl L3Config {
             .find(|interface| interface.address == address)
     }
 
-    /// The interface whose subnet contains an address.
+    /// Returns the interface whose subnet contains an address.
     pub(super) fn by_subnet(&self, address: Ipv4Addr) -> Option<&Interface> {
         self.interfaces
             .iter()
             .find(|interface| interface.subnet.contains(address))
     }
 
-    /// Where packets for an address go: to its subnet, or by the route with the longest matching prefix.
+    /// Returns the next hop of packets to an address: the address itself if an interface has its subnet, or else that of the
+    /// route with the longest matching prefix.
     ///
-    /// Cost: looks at one after the other.
+    /// Cost: a scan of all interfaces and routes.
     pub(super) fn next_hop(&self, dst: Ipv4Addr) -> Option<NextHop<'_>> {
         let route = self.routes.iter().find(|route| route.to.contains(dst));
         let via = |address| {
@@ -138,7 +139,7 @@ impl L3Config {
     }
 }
 
-/// Why a text is not a valid configuration.
+/// The error for an invalid configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {problem}")]
 pub struct L3ConfigError {
@@ -146,7 +147,7 @@ pub struct L3ConfigError {
     pub line: usize,
     /// The column, from 1.
     pub column: usize,
-    /// What is wrong, and what was expected.
+    /// The problem, and the expected value.
     pub problem: String,
 }
 
@@ -215,7 +216,7 @@ impl L3Config {
                 problem,
             });
         }
-        // Stable: of two routes for one subnet, the first would win, but there are none.
+        // No two routes have the same subnet.
         config
             .routes
             .sort_by_key(|route| std::cmp::Reverse(route.to.prefix_len));
@@ -243,7 +244,7 @@ impl L3Config {
             wrong(
                 &section.mac,
                 "is not a MAC address",
-                "one as 02:00:00:00:01:01",
+                "one such as 02:00:00:00:01:01",
             )
         })?;
         if mac.is_multicast() || mac == MacAddr::ZERO {
@@ -256,7 +257,7 @@ impl L3Config {
         if self.by_mac(mac).is_some() {
             return Err(wrong(
                 &section.mac,
-                "is another interface's, too",
+                "is used by another interface",
                 "one for each",
             ));
         }
@@ -275,7 +276,7 @@ impl L3Config {
             let expected = format!("{to}");
             return Err(wrong(
                 &section.to,
-                "has more bits than its length says",
+                "has bits beyond its prefix length",
                 &expected,
             ));
         }
@@ -286,11 +287,13 @@ impl L3Config {
                 "one for each subnet",
             ));
         }
-        let via: Ipv4Addr = section
-            .via
-            .get_ref()
-            .parse()
-            .map_err(|_| wrong(&section.via, "is not an IPv4 address", "one as 10.0.1.254"))?;
+        let via: Ipv4Addr = section.via.get_ref().parse().map_err(|_| {
+            wrong(
+                &section.via,
+                "is not an IPv4 address",
+                "one such as 10.0.1.254",
+            )
+        })?;
         if self.by_subnet(via).is_none() || self.by_address(via).is_some() {
             let expected = "the address of another router in an interface's subnet";
             return Err(wrong(&section.via, "is no next hop", expected));
@@ -312,7 +315,7 @@ fn parse_with_prefix(text: &Spanned<String>, example: &str) -> Result<(Ipv4Addr,
     parsed.ok_or_else(|| wrong(text, "is not a subnet", &expected))
 }
 
-/// The broadcast address.
+/// Returns the broadcast address.
 fn last_address(subnet: &Subnet) -> Option<Ipv4Addr> {
     let rest = u32::MAX.checked_shr(subnet.prefix_len.into())?;
     Some(Ipv4Addr::from_bits(subnet.network.to_bits() | rest))
@@ -367,7 +370,7 @@ via = "10.0.2.254"
     }
 
     #[test]
-    fn the_longest_prefix_decides() {
+    fn longest_prefixes_win() {
         let config: L3Config = GOOD.parse().unwrap();
         assert_eq!(next_hop(&config, [10, 0, 1, 7]), Some([10, 0, 1, 7]));
         assert_eq!(next_hop(&config, [192, 168, 1, 1]), Some([10, 0, 1, 254]));
@@ -380,7 +383,7 @@ via = "10.0.2.254"
     }
 
     #[test]
-    fn errors_name_line_column_and_what_was_expected() {
+    fn errors_name_position_and_expected_value() {
         for (from, to, expected) in [
             (
                 "10.0.1.1/24",
@@ -406,12 +409,12 @@ via = "10.0.2.254"
             (
                 "02:00:00:00:02:01",
                 "02:00:00:00:01:01",
-                "is another interface's, too; expected one for each",
+                "is used by another interface; expected one for each",
             ),
             (
                 "02:00:00:00:02:01",
                 "2",
-                "line 8, column 7: '2' is not a MAC address; expected one as 02:00:00:00:01:01",
+                "line 8, column 7: '2' is not a MAC address; expected one such as 02:00:00:00:01:01",
             ),
             (
                 "02:00:00:00:02:01",
@@ -421,7 +424,7 @@ via = "10.0.2.254"
             (
                 "192.168.0.0/16",
                 "192.168.1.0/16",
-                "has more bits than its length says; expected 192.168.0.0/16",
+                "has bits beyond its prefix length; expected 192.168.0.0/16",
             ),
             (
                 "192.168.7.0/24",
@@ -457,12 +460,12 @@ via = "10.0.2.254"
 
     proptest! {
         #[test]
-        fn any_written_text_is_answered(text in "(\\[\\[(interface|route)\\]\\]\n|(address|mac|to|via) = \"[0-9./:]{0,20}\"\n){0,6}") {
+        fn parses_any_text_without_panics(text in "(\\[\\[(interface|route)\\]\\]\n|(address|mac|to|via) = \"[0-9./:]{0,20}\"\n){0,6}") {
             let _ = text.parse::<L3Config>();
         }
 
         #[test]
-        fn a_subnet_has_the_addresses_that_begin_alike(address: u32, other: u32, prefix_len in 0..=32_u8) {
+        fn subnets_contain_addresses_with_their_prefix(address: u32, other: u32, prefix_len in 0..=32_u8) {
             let subnet = Subnet::of(address.into(), prefix_len);
             let alike = prefix_len == 0 || (address ^ other).leading_zeros() >= prefix_len.into();
             prop_assert_eq!(subnet.contains(other.into()), alike);

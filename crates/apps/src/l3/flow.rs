@@ -1,4 +1,4 @@
-//! The packets that one entry forwards.
+//! Flows: the packets that one entry forwards.
 
 use super::config::Interface;
 use std::net::Ipv4Addr;
@@ -24,7 +24,7 @@ impl FlowKey {
             .ipv4_dst(self.dst)
     }
 
-    /// The hash by which flows spread over paths.
+    /// Returns the hash by which flows spread over paths.
     pub(super) fn hash(&self) -> u64 {
         self.src.to_u64().rotate_left(16) ^ u64::from(self.dst.to_bits())
     }
@@ -40,7 +40,7 @@ pub(super) struct Handed<'a> {
 }
 
 impl Handed<'_> {
-    /// The flow to an address that the packet is of.
+    /// Returns the packet's flow, given its destination.
     pub(super) fn key(&self, dst: Ipv4Addr) -> FlowKey {
         FlowKey {
             src: self.src,

@@ -7,7 +7,7 @@ use urtica_wire::packet::{
     Arp, Ethernet, Icmpv4, Icmpv4View, Ipv4, Ipv4View, ether_type, ethernet, icmpv4, ip_proto, ipv4,
 };
 
-/// Why a packet was not forwarded: type and code of ICMP (RFC 792).
+/// The reason why a packet was not forwarded: type and code of ICMP (RFC 792).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     NetUnreachable,
@@ -32,13 +32,13 @@ impl Failure {
     }
 }
 
-/// Whether a packet's header is as it was sent, and the bytes hold all of the packet: one that was cut short must not be
+/// Returns `true` if a packet's checksum is valid, and the bytes contain the whole packet: a truncated packet must not be
 /// forwarded as a whole one (RFC 1812 section 5.2.2).
 pub(crate) fn is_intact(packet: &Ipv4View, bytes: &[u8]) -> bool {
     usize::from(packet.total_len()) <= bytes.len() && packet.is_checksum_valid()
 }
 
-/// A frame from an interface.
+/// Builds a frame from an interface.
 fn frame(interface: &Interface, dst: MacAddr, ether_type: u16, payload: &[u8]) -> Vec<u8> {
     let mut frame = Vec::with_capacity(ethernet::HEADER_LEN + payload.len());
     let header = Ethernet {
@@ -52,21 +52,21 @@ fn frame(interface: &Interface, dst: MacAddr, ether_type: u16, payload: &[u8]) -
     frame
 }
 
-/// An interface's reply to an ARP request.
+/// Builds an interface's reply to an ARP request.
 pub(crate) fn arp_reply(interface: &Interface, question: &Arp) -> Vec<u8> {
     let mut reply = Vec::new();
     question.reply(interface.mac).write(&mut reply);
     frame(interface, question.sha, ether_type::ARP, &reply)
 }
 
-/// An interface's ARP request for an address.
+/// Builds an interface's ARP request for an address.
 pub(crate) fn arp_request(interface: &Interface, address: Ipv4Addr) -> Vec<u8> {
     let mut request = Vec::new();
     Arp::request(interface.mac, interface.address, address).write(&mut request);
     frame(interface, MacAddr::BROADCAST, ether_type::ARP, &request)
 }
 
-/// The reply to an echo request; `None` for all else.
+/// Builds the reply to an echo request; `None` for other packets.
 pub(crate) fn echo_reply(
     interface: &Interface,
     dst: MacAddr,
@@ -92,7 +92,7 @@ pub(crate) fn echo_reply(
     )
 }
 
-/// An ICMP error for a packet's sender; `None` for packets that must not be answered (RFC 1812 section 4.3.2.7).
+/// Builds an ICMP error for a packet's sender; `None` for packets that must not be answered (RFC 1812 section 4.3.2.7).
 pub(crate) fn icmp_error(
     interface: &Interface,
     dst: MacAddr,
@@ -135,7 +135,7 @@ fn ipv4_frame(
     Some(frame(interface, dst, ether_type::IPV4, &packet))
 }
 
-/// A packet on its way to the next hop, with its TTL decremented; `None` if that expired.
+/// Builds the frame that forwards a packet to its next hop, with its TTL decremented; `None` if the TTL expired.
 pub(crate) fn forwarded(interface: &Interface, dst: MacAddr, packet: &Ipv4View) -> Option<Vec<u8>> {
     let header = Ipv4 {
         ttl: packet.ttl().checked_sub(1)?,
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forwarded_packet_has_one_hop_less_and_a_right_checksum() {
+    fn forwarding_decrements_the_ttl_and_updates_the_checksum() {
         let header = Ipv4::new([10, 0, 1, 2].into(), [10, 0, 2, 2].into(), ip_proto::UDP);
         for ttl in 2..=255 {
             let packet = packet(
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_about_errors_are_not_sent() {
+    fn never_answers_errors_with_errors() {
         let header = Ipv4::new([10, 0, 1, 2].into(), [10, 0, 2, 2].into(), ip_proto::ICMPV4);
         let mut error = Vec::new();
         Failure::TimeExceeded.header().write(&mut error, &[0; 28]);

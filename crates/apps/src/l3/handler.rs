@@ -12,7 +12,7 @@ use urtica_wire::{Message, PacketIn, Version};
 /// The handler of one switch.
 pub(super) struct L3Handler {
     shared: Arc<Shared>,
-    /// The current second, and how many ICMP errors were sent in it.
+    /// The current second, and the number of ICMP errors in it.
     errors: (u32, u32),
     /// The kernel half's session, if there is one.
     session: Option<Box<dyn L3Session>>,
@@ -28,7 +28,7 @@ impl SwitchHandler for L3Handler {
         self.shared
             .table_id
             .store(switch.table(), Ordering::Relaxed);
-        // OpenFlow 1.0 cannot configure this, and does not decrement TTLs.
+        // OpenFlow 1.0 has no such setting, and does not decrement TTLs.
         if switch.info().version != Version::Of10 {
             let _ = switch.send(&Message::SetAsync(ALL_AND_EXPIRED));
         }
@@ -78,9 +78,9 @@ impl SwitchHandler for L3Handler {
     }
 }
 
-/// Facts for the kernel half. They are looked up again, independently of what was done with the packet.
+/// Reports of facts to the kernel half. Facts are looked up again, after the packet was handled.
 impl L3Handler {
-    /// Tells the kernel half the facts by which a request for a gateway was answered.
+    /// Reports the facts on which the answer to a request for a gateway depends.
     fn tell_of_question(&mut self, switch: &Switch, packet: &PacketIn, asked: &Arp) {
         let at = PortId::new(switch.datapath_id(), packet.in_port);
         let Some(session) = &mut self.session else {
@@ -98,7 +98,7 @@ impl L3Handler {
         }
     }
 
-    /// Tells the kernel half the facts by which a packet was forwarded.
+    /// Reports the facts on which the forwarding of a packet depends.
     fn tell_of_packet(&mut self, handed: &Handed) {
         let (Some(session), Ok(packet)) = (&mut self.session, Ipv4View::new(handed.bytes)) else {
             return;
@@ -122,7 +122,7 @@ impl L3Handler {
             }
         }
         let key = handed.key(packet.dst());
-        // In 1.0 there are none, and the controller forwards each packet.
+        // With 1.0, no flow has a path, and the controller forwards each packet.
         if self.shared.state().paths.get(&key).is_some() {
             session.tell(L3Fact::Flow {
                 src: key.src,
@@ -160,7 +160,7 @@ impl L3Handler {
         }
     }
 
-    /// Whether the limit of ICMP errors in this second leaves room for one.
+    /// Counts an ICMP error. Returns `true` if this second's limit permits it.
     fn may_tell(&mut self, now_s: u32) -> bool {
         if self.errors.0 != now_s {
             self.errors = (now_s, 0);

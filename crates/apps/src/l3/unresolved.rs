@@ -1,7 +1,7 @@
 //! Next hops without a known MAC address, and the packets that wait for them.
 //!
 //! **Bounds.** A port whose hosts send to many absent addresses has a share of the table ([`MAX_UNRESOLVED_PER_PORT`]), and if
-//! the table is full, the port with the largest share loses an address. So it does not keep others' next hops from being
+//! the table is full, the port with the largest share loses an address. So the next hops of other ports can still be
 //! resolved, and broadcasts are bounded.
 //!
 //! **Cost.** A scan of the table for each new next hop.
@@ -60,7 +60,7 @@ struct Entry {
     /// The port of the first packet.
     at: PortId,
     attempts: u32,
-    /// When it is requested again, or forgotten if it did not answer.
+    /// The time of the next request, or of removal if the next hop did not answer.
     due: Instant,
     packets: Vec<Waiting>,
 }
@@ -74,24 +74,24 @@ impl Entry {
 /// The state of a packet's next hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lookup {
-    /// It must be requested.
+    /// The next hop must be requested.
     New,
-    /// It was requested, or the port has used its share: the packet waits or is dropped.
+    /// The next hop was requested, or the port has used its share: the packet waits or is dropped.
     Known,
-    /// It did not answer recently.
+    /// The next hop did not answer recently.
     Failed,
 }
 
 /// The next step for a next hop.
 pub(super) enum Due {
     Nothing,
-    /// Request it again.
+    /// Request the next hop again.
     Request,
-    /// It does not answer these packets' senders.
+    /// Answer these packets with errors: the next hop does not answer.
     Failure(Vec<Waiting>),
 }
 
-/// The table of these next hops.
+/// The table of unresolved next hops.
 #[derive(Default)]
 pub(super) struct Unresolved(BTreeMap<Ipv4Addr, Entry>);
 
@@ -134,8 +134,8 @@ impl Unresolved {
         Lookup::New
     }
 
-    /// Whether a port may have another next hop resolved. In a full table, one that did not answer makes space, or one of the
-    /// port with the largest share.
+    /// Makes space for another next hop of a port, and returns `true` if it may be resolved. A full table loses a next hop that
+    /// did not answer, or one of the port with the largest share.
     fn make_space(&mut self, at: PortId) -> bool {
         let mut shares = BTreeMap::<PortId, usize>::new();
         for entry in self.0.values().filter(|entry| !entry.has_failed()) {
@@ -159,7 +159,7 @@ impl Unresolved {
         lost.is_some_and(|lost| self.0.remove(&lost).is_some())
     }
 
-    /// Returns the next step that is due for a next hop that is still unknown.
+    /// Returns the next step for a next hop that is still unknown.
     pub fn take_due(&mut self, address: Ipv4Addr, now: Instant) -> Due {
         let entry = self.0.get_mut(&address);
         let Some(entry) = entry.filter(|entry| entry.due <= now) else {

@@ -8,14 +8,14 @@ pub(crate) struct About {
     pub text: &'static str,
     pub forwards: Forwards,
     pub sees: Sees,
-    /// The service that it is, which others can build on.
+    /// The service that the program is, if other programs can use it.
     pub service: Option<Service>,
-    /// Whether it answers for addresses of its own: then the neighbour proxy must not answer for it.
+    /// Whether the program answers for its own addresses: then the neighbour proxy must not.
     pub has_gateways: bool,
 }
 
 impl About {
-    /// A program that forwards nothing, and sees the packets that earlier programs leave.
+    /// Describes a program that forwards no packets, and sees the packets that earlier programs leave.
     pub const fn new(name: &'static str, text: &'static str) -> Self {
         Self {
             name,
@@ -27,7 +27,7 @@ impl About {
         }
     }
 
-    /// One that forwards every packet.
+    /// Describes a program that forwards every packet.
     pub const fn forwarder(name: &'static str, text: &'static str) -> Self {
         Self {
             forwards: Forwards::All,
@@ -35,7 +35,7 @@ impl About {
         }
     }
 
-    /// A service.
+    /// Describes a service.
     pub const fn service(service: Service, text: &'static str) -> Self {
         Self {
             service: Some(service),
@@ -49,24 +49,24 @@ impl About {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Forwards {
     Nothing,
-    /// These packets; others are left to later programs.
+    /// These packets; later programs handle the others.
     Only(&'static str),
-    /// Everything: later programs see no packet-in.
+    /// All packets: later programs see no packet-in.
     All,
 }
 
-/// Which packet-ins a program has to see.
+/// The packet-ins that a program has to see.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sees {
-    /// All: it is added before all others, and the kernel may not answer in its place.
+    /// All packet-ins: the program is added before all others, and the kernel may not answer instead of it.
     Everything,
-    /// Those that no earlier program answers.
+    /// The packet-ins that no earlier program answers.
     Unanswered,
-    /// The first of each flow: the kernel may answer the others.
+    /// The first packet-in of each flow: the kernel may answer the others.
     FirstOfFlow,
 }
 
-/// A service that programs build on.
+/// A service that programs use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Service {
     Discovery,
@@ -77,7 +77,7 @@ pub(crate) enum Service {
 }
 
 impl Service {
-    /// The name by which `urtica run` takes it.
+    /// Returns the service's name for `urtica run`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Discovery => "discovery",

@@ -1,4 +1,4 @@
-//! The programs that a controller runs by name, and how another list of them takes their place while it runs.
+//! The programs that a controller runs by name, and their replacement while it runs.
 
 use super::about::Service;
 use super::setup::{App, ServiceConfigs, Services, Setup};
@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use urtica_controller::{Controller, Program, ProgramId, ProgramSlot};
 
-/// The programs that a controller runs by name, with the services that they bring along.
+/// The programs that a controller runs by name, with the services that they need.
 ///
 /// ```
 /// use urtica_apps::{Apps, Options};
@@ -34,10 +34,10 @@ use urtica_controller::{Controller, Program, ProgramId, ProgramSlot};
 /// ```
 #[derive(Clone)]
 pub struct Apps {
-    /// In the order in which they are added to a controller.
+    /// The programs of the registry, in the order in which they are added to a controller.
     apps: Vec<App>,
     services: Services,
-    /// The numbers of each one's programs, once it runs.
+    /// The ids of each one's programs in the controller, once it runs.
     ids: BTreeMap<&'static str, Vec<ProgramId>>,
 }
 
@@ -45,11 +45,11 @@ pub struct Apps {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AppChange {
-    /// It did not run before.
+    /// The program did not run before.
     Added(&'static str),
-    /// It runs with other settings, or beside others.
+    /// The program has other settings, or runs with other programs.
     Restarted(&'static str),
-    /// It runs no longer.
+    /// The program no longer runs.
     Removed(&'static str),
 }
 
@@ -67,7 +67,7 @@ impl fmt::Display for AppChange {
 pub struct NextApps {
     apps: Apps,
     slots: Vec<ProgramSlot>,
-    /// The names of the slots' programs, in the same order.
+    /// The names of the slots' programs, in the order of the slots.
     names: Vec<&'static str>,
     changes: Vec<AppChange>,
 }
@@ -86,7 +86,7 @@ impl Apps {
         none.set_up(names, options)
     }
 
-    /// Adds the programs to a controller, behind those that it has.
+    /// Adds the programs to a controller, after its existing ones.
     pub fn add_to(&self, controller: Controller) -> Controller {
         let programs = self.apps.iter().flat_map(|app| &app.programs);
         programs.fold(controller, |controller, program| {
@@ -94,19 +94,19 @@ impl Apps {
         })
     }
 
-    /// The name of the program with this number, if it is one of these.
+    /// Returns the name of the program with this id, if it is one of these.
     pub fn name_of(&self, id: ProgramId) -> Option<&'static str> {
         let mut all = self.ids.iter();
         let (name, _) = all.find(|(_, ids)| ids.contains(&id))?;
         Some(name)
     }
 
-    /// The services that are there.
+    /// Returns the services.
     pub fn services(&self) -> &Services {
         &self.services
     }
 
-    /// The numbers of the programs, of which the controller has no others, in the order in which they see messages.
+    /// Notes the ids of the programs, in the order in which they see messages. The controller must have no other programs.
     pub fn note_started(&mut self, ids: &[ProgramId]) {
         let programs = self.apps.iter().flat_map(|app| {
             let stages = app.programs.iter().map(|program| program.stage());
@@ -117,11 +117,11 @@ impl Apps {
         for ((_, name), id) in in_order.into_iter().zip(ids) {
             self.ids.entry(name).or_default().push(*id);
         }
-        // They are handed over once.
+        // The controller owns them now.
         self.apps.iter_mut().for_each(|app| app.programs.clear());
     }
 
-    /// Returns the programs to run instead of these, so that those named run. Unchanged programs continue.
+    /// Returns the programs to run instead of these: those with these names, and their services. Unchanged programs continue.
     ///
     /// # Errors
     /// [`SetupError`], which names the expected value.
@@ -166,7 +166,7 @@ impl Apps {
         let mut setup = Setup::new(named, configs, self.services.clone());
         for row in rows {
             let about = row.about();
-            // Before the program reads its files, so that a change meanwhile counts as one.
+            // Read before the program reads its files, so that no change between the two is missed.
             let settings = row.settings(options);
             let running = self.apps.iter().find(|app| app.name == about.name);
             let same = running
@@ -189,7 +189,7 @@ impl Apps {
     }
 }
 
-/// Returns the slots of one program of the registry, which had these programs before.
+/// Returns the slots of one program of the registry, given the ids of its programs so far.
 fn slots_of(app: &App, before: &[ProgramId]) -> Vec<ProgramSlot> {
     if app.programs.is_empty() {
         return before.iter().copied().map(ProgramSlot::Keep).collect();
@@ -215,13 +215,13 @@ impl NextApps {
         &self.names
     }
 
-    /// Returns the changes. Programs that are not among them do not change.
+    /// Returns the changes. All other programs continue unchanged.
     pub fn changes(&self) -> &[AppChange] {
         &self.changes
     }
 
-    /// Returns the slots for a [preview](urtica_controller::Running::preview_programs), each with its program's name, and the names of
-    /// the programs that cannot be previewed, because a provisioner sends for them: these stay unchanged.
+    /// Returns the slots for a [preview](urtica_controller::Running::preview_programs), each with its program's name, and the
+    /// names of the programs that cannot be previewed, because a provisioner sends for them: these stay unchanged.
     pub fn preview(&self) -> (Vec<(&'static str, ProgramSlot)>, Vec<&'static str>) {
         let provisions = |name: &str| {
             let app = self.apps.apps.iter().find(|app| app.name == name);
@@ -242,7 +242,7 @@ impl NextApps {
         (slots, unforeseen)
     }
 
-    /// They run now, and these are the numbers of the slots' programs.
+    /// Returns the programs, which run now, given the ids of the slots' programs.
     pub fn into_apps(mut self, ids: &[ProgramId]) -> Apps {
         for (name, id) in self.names.iter().zip(ids) {
             self.apps.ids.entry(name).or_default().push(*id);
@@ -262,7 +262,7 @@ mod tests {
     use AppChange::{Added, Removed, Restarted};
     use urtica_controller::Embedded;
 
-    /// A controller that runs these.
+    /// Starts a controller that runs these programs.
     fn started(names: &[&str], options: &Options) -> (Apps, Embedded) {
         let mut apps = Apps::new(names, options).unwrap();
         let controller = apps.add_to(Controller::new()).embed().unwrap();
@@ -270,7 +270,7 @@ mod tests {
         (apps, controller)
     }
 
-    /// Replaces the running programs; returns the changes.
+    /// Replaces the running programs, and returns the changes.
     fn change(
         (apps, controller): &mut (Apps, Embedded),
         names: &[&str],
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_restart_the_program_that_has_them() {
+    fn changed_settings_restart_their_program() {
         let names = ["bandwidth", "routing"];
         let mut running = started(&names, &Options::default());
         assert_eq!(change(&mut running, &names, &Options::default()), []);
@@ -306,14 +306,14 @@ mod tests {
     }
 
     #[test]
-    fn services_come_and_go_with_those_who_use_them() {
+    fn services_run_while_programs_use_them() {
         let none = Options::default();
         let mut running = started(&["hub"], &none);
         let changes = change(&mut running, &["routing"], &none);
         let services = ["discovery", "hosts", "neighbour-proxy", "routes"].map(Added);
         assert_eq!(changes.iter().filter(|it| services.contains(it)).count(), 4);
         assert!(changes.contains(&Added("routing")) && changes.contains(&Removed("hub")));
-        // Named or not, it is the same service.
+        // A named service is the one that runs already.
         let changes = change(&mut running, &["discovery", "routing"], &none);
         assert_eq!(changes, []);
         let changes = change(&mut running, &["routing", "elephants"], &none);
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_has_changed_restarts_its_reader() {
+    fn changed_files_restart_their_program() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("l3.toml");
         let write = |mac: u8| {

@@ -11,47 +11,47 @@ use crate::security::SecurityArgs;
 use std::sync::Arc;
 use urtica_services::{DiscoveryConfig, HostsConfig};
 
-/// Options of all bundled programs; each has its own, named after it.
+/// Options of all bundled programs. The names of a program's options start with its name.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Options of programs")]
 pub struct Options {
-    /// Of `bandwidth`.
+    /// Options of `bandwidth`.
     #[command(flatten)]
     pub bandwidth: BandwidthArgs,
-    /// Of `firewall`.
+    /// Options of `firewall`.
     #[command(flatten)]
     pub firewall: FirewallArgs,
-    /// Of `elephants`.
+    /// Options of `elephants`.
     #[command(flatten)]
     pub elephants: ElephantsArgs,
-    /// Of `global`, `global-mutex` and `global-stm`.
+    /// Options of `global`, `global-mutex` and `global-stm`.
     #[command(flatten)]
     pub global: GlobalArgs,
-    /// Of `l2`.
+    /// Options of `l2`.
     #[command(flatten)]
     pub l2: L2Args,
-    /// Of `l3`.
+    /// Options of `l3`, without its kernel half.
     #[command(flatten)]
     pub l3: L3Args,
-    /// Of `routing`.
+    /// Options of `routing`.
     #[command(flatten)]
     pub routing: RoutingArgs,
-    /// Of `security`.
+    /// Options of `security`.
     #[command(flatten)]
     pub security: SecurityArgs,
     /// The kernel half of `l3`; not on the command line. It requires [`is_l3_first`](crate::is_l3_first).
     #[arg(skip)]
     pub l3_kernel: Option<Arc<dyn L3Kernel>>,
-    /// Of `discovery`; not on the command line.
+    /// Settings of `discovery`; not on the command line.
     #[arg(skip)]
     pub discovery: DiscoveryConfig,
-    /// Of `hosts`; not on the command line.
+    /// Settings of `hosts`; not on the command line.
     #[arg(skip)]
     pub hosts: HostsConfig,
 }
 
 impl Options {
-    /// Options of `l3`.
+    /// Returns the options of `l3`, with its kernel half.
     pub(super) fn l3_options(&self) -> L3Options {
         L3Options {
             args: self.l3.clone(),

@@ -1,4 +1,4 @@
-//! The services, which `urtica run` takes by name as well.
+//! The rows of services, which `urtica run` accepts by name as well.
 
 use super::about::{About, Service};
 use super::row::Row;
@@ -6,7 +6,7 @@ use super::row::Row;
 pub(super) static DISCOVERY: Row = Row {
     about: About::service(
         Service::Discovery,
-        "finds links between switches, and keeps flooded packets from circling",
+        "finds links between switches, and floods without loops",
     ),
     add: |setup, ()| {
         setup.discovery();
@@ -28,7 +28,7 @@ pub(super) static HOSTS: Row = Row {
 pub(super) static NEIGHBOUR_PROXY: Row = Row {
     about: About::service(
         Service::NeighbourProxy,
-        "answers who asks for a host's address (ARP, IPv6 neighbour discovery)",
+        "answers requests for hosts' addresses (ARP, IPv6 neighbour discovery)",
     ),
     add: |setup, ()| {
         setup.neighbour_proxy();

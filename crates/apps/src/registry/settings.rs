@@ -1,4 +1,4 @@
-//! The options of programs, compared to find out which programs a change concerns.
+//! The settings of programs, which are compared to find the programs that a change affects.
 
 use std::any::{Any, TypeId};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// The settings of a program.
 pub(crate) trait ProgramOptions: Any + Default + PartialEq + Send + Sync {
-    /// The files that the program reads only when it starts: when one has changed, so have the settings.
+    /// Returns the files that the program reads only when it starts: a changed file is a changed setting.
     fn files(&self) -> Vec<&Path> {
         Vec::new()
     }
@@ -15,7 +15,7 @@ pub(crate) trait ProgramOptions: Any + Default + PartialEq + Send + Sync {
 /// No options.
 impl ProgramOptions for () {}
 
-/// Everything that determines how a program works: its options, and the content of the files that it reads when it starts.
+/// The settings of a program: its options, and the content of the files that it reads when it starts.
 #[derive(Clone)]
 pub(crate) struct Settings {
     options: Arc<dyn Comparable>,
@@ -23,7 +23,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Reads the files. One that cannot be read is the program's to complain about.
+    /// Reads the files. The program itself reports a file that cannot be read.
     pub fn read(options: impl ProgramOptions) -> Self {
         let content = |file: &Path| (file.to_owned(), std::fs::read(file).ok());
         Self {
@@ -32,12 +32,12 @@ impl Settings {
         }
     }
 
-    /// Whether the user has set anything.
+    /// Returns `true` if the user has set any option.
     pub fn is_given(&self) -> bool {
         !self.options.is_default()
     }
 
-    /// Which options these are.
+    /// Returns the type of the options.
     pub fn options_type(&self) -> TypeId {
         self.options.options_type()
     }

@@ -1,4 +1,4 @@
-//! Programs that are being set up, and the services that they bring along.
+//! Programs that are being set up, and the services that they need.
 
 use super::about::{About, Forwards, Service};
 use super::settings::Settings;
@@ -14,46 +14,46 @@ use urtica_services::{
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct Services {
-    /// Links between switches.
+    /// The discovery of links between switches.
     pub discovery: Option<Discovery>,
-    /// Hosts and their ports.
+    /// The table of hosts and their ports.
     pub hosts: Option<Hosts>,
-    /// Answers to requests for hosts' addresses.
+    /// The proxy that answers requests for hosts' addresses.
     pub neighbour_proxy: Option<NeighbourProxy>,
-    /// Paths that are set up, all or nothing.
+    /// The provisioner of paths.
     pub provisioner: Option<Provisioner>,
-    /// Shortest paths.
+    /// The shortest paths between switches.
     pub routes: Option<Routes>,
-    /// Replacements of Ryu's REST applications, which know themselves whether they run.
+    /// The replacements of Ryu's REST applications; each reports whether it runs.
     pub ryu: RyuApps,
 }
 
-/// A program of the registry, as it was set up.
+/// A program of the registry that was set up.
 #[derive(Clone)]
 pub(super) struct App {
     pub name: &'static str,
-    /// The controller's programs for it; none if it already runs, and continues.
+    /// Its programs in the controller; empty if it already runs, and continues.
     pub programs: Vec<Arc<dyn Program>>,
-    /// Why it is set up as it is.
+    /// The facts on which its set-up depends.
     pub reasons: Reasons,
     /// Its options and files; `None` if the user did not name it.
     pub settings: Option<Settings>,
 }
 
-/// Everything that determines how a program is set up, besides its options.
+/// The facts on which a program's set-up depends, besides its options.
 #[derive(Clone, Default)]
 pub(super) struct Reasons {
-    /// The services that it uses.
+    /// The services that the program uses.
     pub services: Vec<Service>,
-    /// The programs that it asked about, and whether the user requested them.
+    /// The programs for which it has checked whether the user requested them, and the result.
     pub named: Vec<(&'static str, bool)>,
-    /// Whether it asked for a forwarding program before it; there was none.
+    /// Whether it has checked that no program before it forwards all packets.
     pub minds_forwarders: bool,
-    /// Whether there were gateways, if it asked.
+    /// Whether a program has gateways, if it has checked that.
     pub has_gateways: Option<bool>,
 }
 
-/// The options of services, which no program has of its own.
+/// The settings of services, which belong to no single program.
 #[derive(Clone, Default)]
 pub(super) struct ServiceConfigs {
     pub discovery: DiscoveryConfig,
@@ -67,7 +67,7 @@ pub(crate) struct Setup {
     /// The program being added.
     current: &'static str,
     reasons: Reasons,
-    /// In the order in which they are to be added to a controller.
+    /// The programs set up so far, in the order in which they are added to a controller.
     pub(super) apps: Vec<App>,
     pub(super) services: Services,
     /// The services that run already.
@@ -76,7 +76,7 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Nothing is set up, and of the services these run already.
+    /// Creates an empty set-up. The `running` services run already.
     pub(super) fn new(named: Vec<About>, configs: ServiceConfigs, running: Services) -> Self {
         Self {
             named,
@@ -111,7 +111,8 @@ impl Setup {
         Ok(())
     }
 
-    /// Goes on with a program that runs, and with the services that it uses, if nothing has changed for it. Returns whether it does.
+    /// Keeps a running program, and the services that it uses, if no fact of its set-up has changed. Returns `true` if it has
+    /// kept the program.
     pub(super) fn keep_row(&mut self, about: &About, app: &App) -> Result<bool, String> {
         self.current = about.name;
         self.check_forwarders(about)?;
@@ -156,7 +157,7 @@ impl Setup {
         }
     }
 
-    /// Whether the user requested this program, before or after the one being added.
+    /// Returns `true` if the user requested this program, before or after the one being added.
     pub fn is_named(&mut self, name: &'static str) -> bool {
         let is_named = self.is_among_named(name);
         self.reasons.named.push((name, is_named));
@@ -167,7 +168,7 @@ impl Setup {
         self.named.iter().any(|about| about.name == name)
     }
 
-    /// A program that forwards everything, which the user named before the one being added.
+    /// Returns a program that forwards all packets, if the user named one before the one being added.
     pub fn forwarder_before(&mut self) -> Option<&'static str> {
         self.reasons.minds_forwarders = true;
         self.find_forwarder_before()
@@ -180,17 +181,17 @@ impl Setup {
         forwarder.map(|about| about.name)
     }
 
-    /// Only one program may forward everything.
+    /// Checks that only one program forwards all packets.
     fn check_forwarders(&self, about: &About) -> Result<(), String> {
         match self.find_forwarder_before() {
             Some(earlier) if about.forwards == Forwards::All => Err(format!(
-                "{earlier} forwards whatever comes, too, so that all would come twice; expected one of the two"
+                "{earlier} forwards all packets, too, so that each would arrive twice; expected one of the two"
             )),
             _ => Ok(()),
         }
     }
 
-    /// Link discovery and safe flooding.
+    /// Returns the service for link discovery and safe flooding.
     pub fn discovery(&mut self) -> Discovery {
         let config = self.configs.discovery.clone();
         self.service(
@@ -200,7 +201,7 @@ impl Setup {
         )
     }
 
-    /// Host tracking.
+    /// Returns the service for host tracking.
     pub fn hosts(&mut self) -> Hosts {
         let (discovery, config) = (self.discovery(), self.configs.hosts.clone());
         self.service(
@@ -210,7 +211,7 @@ impl Setup {
         )
     }
 
-    /// Answers to ARP requests and neighbour solicitations.
+    /// Returns the service that answers ARP requests and neighbour solicitations.
     pub fn neighbour_proxy(&mut self) -> NeighbourProxy {
         let hosts = self.hosts();
         self.service(
@@ -220,8 +221,8 @@ impl Setup {
         )
     }
 
-    /// The same, unless a program with gateways was named: then hosts send requests for those, which the proxy does not know,
-    /// and must not resolve hosts of other subnets.
+    /// Adds the neighbour proxy, unless a program with gateways was named: then hosts send requests for gateways, which are
+    /// unknown to the proxy, and must not resolve hosts of other subnets.
     pub fn answer_for_hosts(&mut self) {
         let has_gateways = self.has_gateways();
         self.reasons.has_gateways = Some(has_gateways);
@@ -234,7 +235,7 @@ impl Setup {
         self.named.iter().any(|about| about.has_gateways)
     }
 
-    /// Shortest paths.
+    /// Returns the service for shortest paths.
     pub fn routes(&mut self) -> Routes {
         let discovery = self.discovery();
         self.service(
@@ -244,7 +245,7 @@ impl Setup {
         )
     }
 
-    /// Paths that are installed before their first packet, or not at all.
+    /// Returns the service that installs paths before their first packet, or not at all.
     pub fn provisioner(&mut self) -> Provisioner {
         self.service(
             Service::Provisioner,
@@ -253,12 +254,12 @@ impl Setup {
         )
     }
 
-    /// The replacements of Ryu's REST applications. An interface may have them from an earlier list of programs.
+    /// Returns the replacements of Ryu's REST applications. An interface may have them from an earlier list of programs.
     pub fn ryu(&self) -> &RyuApps {
         &self.services.ryu
     }
 
-    /// Has a service that a program uses, which goes on, go on.
+    /// Keeps a service that a kept program uses.
     fn use_service(&mut self, service: Service) {
         match service {
             Service::Discovery => drop(self.discovery()),
@@ -269,7 +270,7 @@ impl Setup {
         }
     }
 
-    /// A service: the one that is set up, or the one that runs, or a new one.
+    /// Returns a service: the one that is set up, or the running one, or a new one.
     fn service<S: Program + Clone + 'static>(
         &mut self,
         service: Service,
@@ -305,7 +306,7 @@ impl Setup {
     /// Adds a service, and logs it if the user did not name it.
     fn bring(&mut self, name: &'static str, service: impl Program + 'static) {
         if !self.is_among_named(name) {
-            tracing::info!("{} brings {name} along", self.current);
+            tracing::info!("{} needs {name}; adding it", self.current);
         }
         self.add_as(name, service);
     }

@@ -1,23 +1,23 @@
 //! Switches that are disconnected, or have reconnected just now.
 //!
-//! **Why.** A switch that loses its controller goes on forwarding by its entries. So a flow that has no other path keeps the
-//! one over it for a while: until its links, which cannot be seen meanwhile, are discovered again.
+//! **Why.** A switch that loses its controller continues to forward by its entries. So a flow that has no other path keeps
+//! the one over that switch for a while, until the switch's links are discovered again.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use urtica_wire::DatapathId;
 
-/// How long a switch may be away: as long as one may be silent.
+/// The time for which a switch may be away: as long as it may be silent.
 pub(super) const ABSENCE: Duration = Duration::from_secs(15);
 
-/// How long after the controller's start all switches that can have connected again: they try every 8 s at least.
+/// The time after the controller's start by which all reachable switches have reconnected: they try at least every 8 s.
 pub(super) const BACK_WITHIN: Duration = Duration::from_secs(9);
 
-/// How long after a switch has reconnected its links are discovered again, even if some probes are lost.
+/// The time after a switch's return by which its links are discovered again, even if some probes are lost.
 const RETURN: Duration = Duration::from_secs(2);
 
-/// Until when each switch is believed to forward as before. Contains only switches on paths, and switches that have
-/// reconnected in the last moments.
+/// The times until which switches are believed to forward as before. Contains only switches of paths, and switches that
+/// have just reconnected.
 #[derive(Debug, Default)]
 pub(super) struct Absences {
     away: BTreeMap<DatapathId, Instant>,
@@ -25,29 +25,29 @@ pub(super) struct Absences {
 }
 
 impl Absences {
-    /// A switch of a path is not connected; its time runs from the first such report.
+    /// Notes that a switch of a path is not connected. Its time runs from the first such note.
     pub fn note_away(&mut self, switch: DatapathId, now: Instant) {
         self.away.entry(switch).or_insert(now + ABSENCE);
     }
 
-    /// A switch has connected.
+    /// Notes that a switch has connected.
     pub fn note_back(&mut self, switch: DatapathId, now: Instant) {
         self.away.remove(&switch);
         self.back.insert(switch, now + RETURN);
     }
 
-    /// Whether a switch is believed to forward as before, though it or its links may not be seen.
+    /// Returns `true` if a switch is believed to forward as before, even if it or its links are not visible.
     pub fn is_believed(&self, switch: DatapathId, now: Instant) -> bool {
         let until = [self.away.get(&switch), self.back.get(&switch)];
         until.into_iter().flatten().any(|until| now < *until)
     }
 
-    /// When the first of them is no longer believed.
+    /// Returns the time at which the first switch stops being believed.
     pub fn next_timeout(&self) -> Option<Instant> {
         self.away.values().chain(self.back.values()).copied().min()
     }
 
-    /// Forgets those that are no longer believed. All paths have been checked since then.
+    /// Forgets the switches that are no longer believed. The caller has checked all paths since their time ended.
     pub fn forget_past(&mut self, now: Instant) {
         self.away.retain(|_, until| now < *until);
         self.back.retain(|_, until| now < *until);
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_switch_is_believed_for_a_while_and_after_its_return_for_a_moment() {
+    fn believes_absent_and_returned_switches_for_a_while() {
         let (switch, start) = (DatapathId(1), Instant::now());
         let mut absences = Absences::default();
         assert!(!absences.is_believed(switch, start));

@@ -1,4 +1,4 @@
-//! The entries of a switch that is back, compared with those that it should have.
+//! Compares the entries of a switch that has joined with the expected ones.
 
 use super::entry::Entry;
 use super::inspection::Installed;
@@ -7,23 +7,23 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use urtica_wire::{DatapathId, FlowStats};
 
-/// A comparison of a switch's entries with those that it should have.
+/// A running comparison of a switch's entries with the expected ones.
 pub(super) struct Comparison {
-    /// The id of the request for its entries.
+    /// The transaction id of the request for the entries.
     pub(super) xid: u32,
     pub(super) found: Found,
 }
 
-/// Entries that a switch has reported and that are right.
+/// The correct entries that a switch has reported.
 #[derive(Default)]
 pub(super) struct Found {
-    /// Flows with such an entry: no more than have paths.
+    /// The flows with a correct entry: a subset of those with paths.
     flows: BTreeSet<Flow>,
     inspection: Installed,
 }
 
 impl Shared {
-    /// A switch has identified itself.
+    /// Notes that a switch has connected.
     pub(super) fn note_back(&self, switch: DatapathId) {
         if let Some(background) = self.background.get() {
             self.first_join.get_or_init(|| background.now());
@@ -31,14 +31,14 @@ impl Shared {
         }
     }
 
-    /// A switch is asked for its entries.
+    /// Resets the state of a switch before its entries are requested.
     pub(super) fn begin_comparison(&self, here: DatapathId) {
         let mut flows = self.flows();
         flows.reported.remove(&here);
         flows.inherited.forget_switch(here);
     }
 
-    /// Handles a switch's report of its entries: deletes those that belong to no path, and notes those that are right.
+    /// Handles a part of a switch's report: deletes entries of no path, and notes correct ones.
     pub(super) fn compare<'a>(
         &self,
         asked: &Asked,
@@ -76,7 +76,7 @@ impl Shared {
         }
     }
 
-    /// Whether an entry is older than this run of the controller. If not, it was this program's own, and its path is gone.
+    /// Returns `true` if an entry is older than this run of the controller. A younger entry is of a path that was removed.
     fn is_inherited(&self, told: &FlowStats, now: Instant) -> bool {
         let age = Duration::from_secs(told.duration_sec.into())
             + Duration::from_nanos(told.duration_nsec.into());
@@ -84,7 +84,7 @@ impl Shared {
         first_join.is_some_and(|first| age > now.saturating_duration_since(*first))
     }
 
-    /// A switch has reported all its entries: sends it those that are missing or different.
+    /// Handles the end of a switch's report: sends the missing and different entries.
     pub(super) fn finish_comparison(&self, asked: &Asked, found: &Found) {
         let (network, here) = (asked.network, asked.switch);
         let mut flows = self.flows();

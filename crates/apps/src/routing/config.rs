@@ -6,9 +6,9 @@ use crate::flood_budget::FloodLimit;
 /// Settings of [`Routing`](super::Routing).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoutingConfig {
-    /// The packets to unknown hosts that are flooded from each port. 1,000 a second, and a burst of 2,000.
+    /// The limit of packets to unknown hosts that are flooded from each port. 1,000 a second, and a burst of 2,000.
     pub flood_limit: FloodLimit,
-    /// The maximum number of flows with entries that are charged to a port: those that its hosts have begun, and the answers
+    /// The maximum number of flows with entries that are charged to a port: those that its hosts started, and the replies
     /// to them. 1,024.
     pub flows_per_port: usize,
 }

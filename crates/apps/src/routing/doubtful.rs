@@ -1,31 +1,30 @@
 //! Flows whose first entry a full switch may have refused.
 //!
-//! **Why.** A flow ends when its first switch reports that its entry has expired. An entry that was refused never expires, and
-//! a refusal does not say which flow it is about: switches return 64 bytes, which end before the source address.
+//! **Why.** A flow ends when its first switch reports that its entry has expired. A refused entry never expires, and a
+//! refusal does not identify its flow: switches return 64 bytes of the message, which end before the source address.
 //!
-//! **What.** After a refusal by a full table, all flows that were given their first entry there within [`REFUSED_WITHIN`] are
-//! doubtful, and end once their entry would have expired without a packet. If one of them is still in use, its next packet
-//! gives it a path again.
+//! **What.** If a switch's table is full, all flows whose first entry was sent there in the last [`REFUSED_WITHIN`] are
+//! doubtful. They end when an unused entry would have expired. The next packet of a flow still in use sets up a path again.
 
 use super::{ENTRY, Flow};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 use urtica_wire::DatapathId;
 
-/// The time within which a switch refuses an entry.
+/// The maximum time between an entry and its refusal.
 const REFUSED_WITHIN: Duration = Duration::from_secs(5);
 
-/// The flows that are given their first entry, and the doubtful ones.
+/// The flows that recently received their first entry, and the doubtful ones.
 #[derive(Debug, Default)]
 pub(super) struct Doubtful {
-    /// By the switch of the first entry, in the order in which they were added.
+    /// Recent flows by the switch of the first entry, oldest first.
     recent: BTreeMap<DatapathId, VecDeque<(Instant, Flow)>>,
-    /// When each ends.
+    /// The doubtful flows, and the time when each ends.
     due: VecDeque<(Instant, Flow)>,
 }
 
 impl Doubtful {
-    /// A switch is sent a flow's first entry.
+    /// Notes that a switch is sent a flow's first entry.
     pub fn note_added(&mut self, switch: DatapathId, flow: Flow, now: Instant) {
         let recent = self.recent.entry(switch).or_default();
         while recent
@@ -37,7 +36,7 @@ impl Doubtful {
         recent.push_back((now, flow));
     }
 
-    /// A switch has refused an entry.
+    /// Notes that a switch has refused an entry.
     pub fn note_refusal(&mut self, switch: DatapathId, now: Instant) {
         let recent = self.recent.remove(&switch).unwrap_or_default();
         let is_recent = |added: Instant| added + REFUSED_WITHIN >= now;
@@ -46,7 +45,7 @@ impl Doubtful {
         self.due.extend(doubtful.map(|(_, flow)| (ends, flow)));
     }
 
-    /// Takes out the flows that end now.
+    /// Removes and returns the flows that end now.
     pub fn take_due(&mut self, now: Instant) -> Vec<Flow> {
         let is_due = |(ends, _): &&(Instant, Flow)| *ends <= now;
         let count = self.due.iter().take_while(is_due).count();
@@ -71,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn recent_flows_of_a_full_switch_end_after_their_time() {
+    fn recent_flows_of_a_full_switch_end() {
         let (mut doubtful, start) = (Doubtful::default(), Instant::now());
         doubtful.note_added(SWITCH, flow(1), start);
         let later = start + REFUSED_WITHIN + Duration::from_millis(1);

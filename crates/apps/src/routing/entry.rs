@@ -1,4 +1,4 @@
-//! A flow's entries, as they are sent, and as a switch reports them.
+//! A flow's entries: their form in messages to switches, and in reports of switches.
 
 use super::late::Late;
 use super::{COOKIE, ENTRY, FIRST, Flow};
@@ -14,11 +14,11 @@ use urtica_wire::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub out_port: PortNo,
-    /// Whether the switch reports the removal of the entry, as the first of a path does.
+    /// Whether the switch reports the entry's removal: set in the first entry of a path.
     pub tells: bool,
 }
 
-/// All switches' entries for a flow.
+/// A flow's entries by switch.
 pub(super) type Entries = BTreeMap<DatapathId, Entry>;
 
 /// Returns the entries of a path.
@@ -34,8 +34,8 @@ pub(super) fn of_path(path: &Path) -> Entries {
 }
 
 impl Entry {
-    /// The entry that a switch reports, if it is like one of this program's: in this table, with our priority and time-out,
-    /// and with nothing but an output.
+    /// Reads a reported entry; `None` if it differs from this program's: they are in this table, have our priority and
+    /// time-out, and only output.
     pub fn told(stats: &FlowStats, table_id: u8) -> Option<Self> {
         let is_ours = stats.table_id == table_id
             && stats.priority == ENTRY.priority
@@ -56,7 +56,7 @@ impl Entry {
         }
     }
 
-    /// Adds the entry, or changes the existing one.
+    /// Sends the entry to a switch, where it replaces the existing one.
     pub fn add(self, network: &Network, late: &Late, flow: &Flow, at: DatapathId) {
         let first = EntryOptions {
             cookie: COOKIE | FIRST,
@@ -69,8 +69,8 @@ impl Entry {
     }
 }
 
-/// Replaces the entries of a flow by those of a path: first those that are new or different, from the egress switch on, and
-/// then the deletion of those without a successor. Entries that are already right are not sent.
+/// Replaces a flow's entries by those of a path: first sends the new and different entries, starting at the egress switch,
+/// then deletes the others. Entries that stay are not sent.
 pub(super) fn replace(
     network: &Network,
     late: &Late,
@@ -102,7 +102,7 @@ pub(super) fn delete(network: &Network, late: &Late, flow: &Flow, at: DatapathId
     late.note(at, network.send(at, &delete));
 }
 
-/// Requests this program's entries; from a 1.0 switch, which cannot select them, all.
+/// Returns the request for this program's entries, or for all entries of a 1.0 switch, which cannot select by cookie.
 pub(super) fn request(version: Version) -> Message<'static> {
     let request = match version {
         Version::Of10 => FlowStatsRequest::default(),

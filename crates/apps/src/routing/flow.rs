@@ -6,7 +6,7 @@ use urtica_wire::{MacAddr, Match, OxmField, PacketIn, VLAN_PRESENT};
 /// The packets from one host to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Flow {
-    /// The id in the outermost tag, which entries match: 0 in a priority tag.
+    /// The VLAN id of the outermost tag, which entries match: 0 in a priority tag.
     pub(super) tag: Option<u16>,
     pub src: MacAddr,
     pub dst: MacAddr,
@@ -21,7 +21,7 @@ impl Flow {
         }
     }
 
-    /// The flow of one of our entries.
+    /// Returns the flow of one of our entries.
     pub fn of_entry(match_: &Match) -> Option<Self> {
         let value = |field| match_.get(field).map(|(value, _)| value as u64);
         let vlan_vid = value(OxmField::VlanVid)? as u16;
@@ -40,18 +40,18 @@ impl Flow {
             .with_exact(OxmField::VlanVid, vlan_vid)
     }
 
-    /// The VLAN of the hosts. Packets with a priority tag are for the same hosts as untagged ones.
+    /// Returns the VLAN of the hosts. Packets with a priority tag are in the VLAN of untagged ones.
     pub fn vlan(&self) -> Option<u16> {
         self.tag.filter(|&vid| vid != 0)
     }
 
-    /// The hash by which flows spread over paths. [`NextHops::path`] mixes it.
+    /// Returns the hash by which flows spread over paths. [`NextHops::path`] mixes it.
     pub fn hash(&self) -> u64 {
         let vlan = u64::from(self.tag.unwrap_or(0));
         self.src.to_u64().rotate_left(16) ^ self.dst.to_u64() ^ vlan << 48
     }
 
-    /// The packets in the reverse direction.
+    /// Returns the flow in the reverse direction.
     pub(super) fn reversed(&self) -> Self {
         Self {
             src: self.dst,

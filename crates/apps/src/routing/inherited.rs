@@ -1,21 +1,21 @@
 //! Entries of an earlier run of the controller.
 //!
-//! **Why they stay.** While no controller was connected, packets followed these entries. A controller that starts by
-//! deleting them stops working traffic until all hosts and links have been found again. So they stay if nothing contradicts
-//! them, and become a flow's path as soon as both its hosts are known.
+//! **Why they stay.** While no controller was connected, packets followed these entries. A controller that deletes them at
+//! its start stops working traffic until all hosts and links have been found again. So they stay unless something
+//! contradicts them, and become a flow's path as soon as both its hosts are known.
 //!
-//! **What contradicts them.** An entry outputs to a port that is down, or to a switch that has no entry for the flow;
-//! entries form a loop; the flow's destination is known to be elsewhere. While switches are still connecting ([`ABSENCE`]
-//! after one has reported an entry), unknown facts contradict nothing.
+//! **Contradictions.** An entry outputs to a port that is down, or to a switch that has no entry for the flow; entries form
+//! a loop; the flow's destination is known to be at another port. While switches are still connecting (for [`ABSENCE`]
+//! after the last reported entry), unknown facts are no contradictions.
 //!
-//! **Why they do not stay for ever.** They keep the packets of their flow from coming here, so that nobody learns where its
-//! source is; if that has moved, replies are still forwarded to its old place. So a flow's entries are deleted if its source
-//! has not been heard [`UNHEARD`] after the last of them was reported, provided that they are known to lead all the way from
-//! the first to a host port and all switches have had the time to connect; otherwise as soon as unknown facts may contradict
-//! them. The flow's next packet is flooded, and shows where its source is: nothing is lost. Few flows are deleted at once
-//! ([`UNHEARD_AT_ONCE`]), so that few packets are flooded: a source that has been heard is known for all its flows.
+//! **Why they do not stay for ever.** The controller does not receive their flow's packets, so it cannot learn the port of
+//! the source; if the source has moved, replies are still forwarded to its old port. So a flow's entries are deleted if its
+//! source is unknown [`UNHEARD`] after the last of them was reported, provided that they lead all the way from the first
+//! switch to a host port and all switches have had the time to connect; otherwise as soon as unknown facts are
+//! contradictions. The flow's next packet is flooded, and reveals the source: no packet is lost. Few flows are deleted at
+//! once ([`UNHEARD_AT_ONCE`]), so that few packets are flooded: one packet of a source makes it known for all its flows.
 //!
-//! Thread-safety: none of its own.
+//! Thread-safety: the owner's lock guards the record.
 
 use super::Flow;
 use super::absence::ABSENCE;
@@ -26,35 +26,35 @@ use std::time::{Duration, Instant};
 use urtica_topology::{PortId, Topology};
 use urtica_wire::DatapathId;
 
-/// How long a flow's entries that lead all the way to a host port stay if its source is not heard: as long as a host may
-/// need that starts with an ARP request.
+/// The time for which a flow's entries that lead all the way to a host port stay if its source is unknown: long enough for
+/// a host that starts with an ARP request.
 const UNHEARD: Duration = Duration::from_secs(2);
 
-/// Number of flows with unheard sources that lose their entries at once, and the pause before the next ones.
+/// The number of flows with unknown sources that lose their entries at once, and the pause before the next ones.
 pub(super) const UNHEARD_AT_ONCE: usize = 64;
 const UNHEARD_PAUSE: Duration = Duration::from_millis(100);
 
-/// The maximum number of entries kept per switch; those beyond are deleted.
+/// The maximum number of entries kept per switch; further ones are deleted.
 const MAX_PER_SWITCH: usize = 16_384;
 
-/// The entries by flow, as the switches have reported them.
+/// The inherited entries by flow, from the switches' reports.
 #[derive(Debug, Default)]
 pub(super) struct Inherited {
     by_flow: BTreeMap<Flow, Record>,
     on_switch: BTreeMap<DatapathId, BTreeSet<Flow>>,
-    /// When the next flows with unheard sources may lose their entries, if some just have.
+    /// The time when the next flows with unknown sources may lose their entries; `None` before the first.
     next_unheard: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Record {
     entries: Entries,
-    /// When the last switch reported one.
+    /// The time of the last report of an entry.
     told: Instant,
 }
 
 impl Inherited {
-    /// A switch has reported an entry. Returns whether there is room for it.
+    /// Adds an entry that a switch has reported. Returns `false` if the switch has too many.
     pub fn insert(&mut self, flow: Flow, at: DatapathId, entry: Entry, now: Instant) -> bool {
         let flows = self.on_switch.entry(at).or_default();
         if flows.len() >= MAX_PER_SWITCH && !flows.contains(&flow) {
@@ -70,7 +70,7 @@ impl Inherited {
         true
     }
 
-    /// Takes out the entries of a flow, which are the caller's responsibility from now on.
+    /// Removes and returns the entries of a flow, for which the caller is now responsible.
     pub fn take(&mut self, flow: &Flow) -> Option<Entries> {
         let record = self.by_flow.remove(flow)?;
         for at in record.entries.keys() {
@@ -79,7 +79,7 @@ impl Inherited {
         Some(record.entries)
     }
 
-    /// A switch no longer has the flow's entry. Returns it.
+    /// Removes and returns the flow's entry at a switch, which no longer has it.
     pub fn remove(&mut self, flow: &Flow, at: DatapathId) -> Option<Entry> {
         let record = self.by_flow.get_mut(flow)?;
         let entry = record.entries.remove(&at)?;
@@ -90,7 +90,7 @@ impl Inherited {
         Some(entry)
     }
 
-    /// A switch has joined and reports its entries again, or will not come back.
+    /// Removes the entries at a switch, which reports them again, or will not return.
     pub fn forget_switch(&mut self, at: DatapathId) {
         for flow in self.on_switch.get(&at).cloned().unwrap_or_default() {
             self.remove(&flow, at);
@@ -106,34 +106,34 @@ impl Inherited {
         }
     }
 
-    /// Whether a flow has entries.
+    /// Returns `true` if a flow has entries.
     pub fn contains(&self, flow: &Flow) -> bool {
         self.by_flow.contains_key(flow)
     }
 
-    /// The flows.
+    /// Iterates over the flows.
     pub fn flows(&self) -> impl Iterator<Item = &Flow> {
         self.by_flow.keys()
     }
 
-    /// The switches that have reported entries.
+    /// Iterates over the switches that have reported entries.
     pub fn switches(&self) -> impl Iterator<Item = DatapathId> {
         self.on_switch.keys().copied()
     }
 
-    /// When one has to be checked again at the latest.
+    /// Returns the time when entries must be checked again.
     pub fn next_timeout(&self, now: Instant) -> Option<Instant> {
         let records = self.by_flow.values();
         let due = records.flat_map(|record| [record.told + UNHEARD, record.told + ABSENCE]);
         due.chain(self.next_unheard).filter(|due| now < *due).min()
     }
 
-    /// Some flows lose their entries because their source has not been heard.
+    /// Starts the pause after some flows have lost their entries because their source is unknown.
     pub fn pause_unheard(&mut self, now: Instant) {
         self.next_unheard = Some(now + UNHEARD_PAUSE);
     }
 
-    /// Whether a flow's entries have kept its unheard source from being heard for long enough.
+    /// Returns `true` if a flow's entries have hidden its unknown source for too long.
     pub fn hides_source(&self, flow: &Flow, known: &Known) -> bool {
         self.next_unheard.is_none_or(|next| next <= known.now)
             && self.by_flow.get(flow).is_some_and(|record| {
@@ -142,7 +142,7 @@ impl Inherited {
             })
     }
 
-    /// Whether anything contradicts a flow's entries, whose destination is at `to`, if that is known.
+    /// Returns `true` if something contradicts a flow's entries. `to` is the port of the destination, if known.
     pub fn is_wrong(&self, flow: &Flow, to: Option<PortId>, known: &Known) -> bool {
         let Some(record) = self.by_flow.get(flow) else {
             return false;
@@ -158,13 +158,13 @@ impl Inherited {
 }
 
 impl Record {
-    /// The ports that the entries output to.
+    /// Iterates over the ports to which the entries output.
     fn hops(&self) -> impl Iterator<Item = PortId> + '_ {
         let entries = self.entries.iter();
         entries.map(|(&at, entry)| PortId::new(at, entry.out_port))
     }
 
-    /// Whether the entries do not lead to this port.
+    /// Returns `true` if the entries do not lead to this port.
     fn misses(&self, to: PortId, is_settled: bool, known: &Known) -> bool {
         match self.entries.get(&to.switch) {
             Some(entry) => entry.out_port != to.port_no,
@@ -187,12 +187,12 @@ impl Record {
         }
     }
 
-    /// Whether unknown facts contradict it.
+    /// Returns `true` if unknown facts are contradictions.
     fn is_settled(&self, known: &Known) -> bool {
         self.told + ABSENCE <= known.now
     }
 
-    /// Whether the first entry exists, and each is known to lead to the next, or to a host port.
+    /// Returns `true` if the first entry exists, and each is known to lead to the next, or to a host port.
     fn leads_all_the_way(&self, known: &Known) -> bool {
         let has_first = self.entries.values().any(|entry| entry.tells);
         // Until then, a link port may look like a host port.
@@ -246,8 +246,8 @@ mod tests {
         }
     }
 
-    /// Whether anything speaks against these entries, as switch and port, on a ring of three whose second ports lead to the
-    /// next switch and whose first to the one before; after so many times of [`ABSENCE`].
+    /// Returns `true` if something contradicts these entries (switch and port) after some [`ABSENCE`]s, in a ring of three
+    /// switches whose second ports lead to the next switch and whose first ports lead to the previous one.
     fn is_wrong(
         entries: &[(u64, u32)],
         reported: &[u64],
@@ -259,7 +259,7 @@ mod tests {
         })
     }
 
-    /// Whether they hide their source for too long after this time. Third ports are hosts'.
+    /// Returns `true` if the entries have hidden their source for too long after this time. Third ports are host ports.
     fn hides_source(entries: &[(u64, u32)], after: Duration) -> bool {
         is_right(entries, &[1, 2, 3], after, |inherited, known| {
             inherited.hides_source(&flow(1), known)
@@ -275,7 +275,7 @@ mod tests {
         let start = Instant::now();
         let mut inherited = Inherited::default();
         for (switch, out_port) in entries {
-            // Paths begin at the first switch.
+            // Paths start at the first switch.
             let entry = Entry {
                 tells: *switch == 1,
                 ..entry(*out_port)
@@ -303,8 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_lead_all_the_way_hide_their_source_for_a_moment_and_others_while_switches_connect()
-     {
+    fn complete_paths_hide_their_source_briefly_and_others_while_switches_connect() {
         let whole = [(1, 2), (2, 2), (3, 3)];
         for (entries, most) in [
             (&whole[..], UNHEARD),
@@ -317,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_whose_sources_are_not_heard_take_turns() {
+    fn flows_with_unknown_sources_are_deleted_in_batches() {
         is_right(&[(3, 3)], &[], ABSENCE, |inherited, known| {
             inherited.pause_unheard(known.now - UNHEARD_PAUSE);
             assert!(inherited.hides_source(&flow(1), known));
@@ -339,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_lead_elsewhere_do_not() {
+    fn entries_that_miss_the_host_are_wrong() {
         let whole = [(1, 2), (2, 2), (3, 3)];
         assert!(is_wrong(&whole, &[], Some(port(3, 4)), 0), "another port");
         assert!(
@@ -354,18 +353,18 @@ mod tests {
     }
 
     #[test]
-    fn unknown_hosts_are_tolerated_for_a_while() {
+    fn unknown_facts_are_tolerated_for_a_while() {
         let begun = [(1, 2), (2, 2)];
         assert!(!is_wrong(&begun, &[1, 2], Some(port(3, 3)), 0));
         assert!(is_wrong(&begun, &[1, 2], Some(port(3, 3)), 1));
         assert!(is_wrong(&begun, &[1, 2], None, 1));
-        // A switch that is not there, nor its links.
+        // Neither the switch nor its links are connected.
         assert!(!is_wrong(&[(9, 1)], &[], None, 0));
         assert!(is_wrong(&[(9, 1)], &[], None, 1));
     }
 
     #[test]
-    fn switches_are_drawn_within_their_space() {
+    fn each_switch_has_a_maximum_of_entries() {
         let (mut inherited, now) = (Inherited::default(), Instant::now());
         let (liar, honest) = (DatapathId(1), DatapathId(2));
         let taken = (0..20_000).filter(|&src| inherited.insert(flow(src), liar, entry(1), now));

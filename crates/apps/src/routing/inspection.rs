@@ -1,12 +1,12 @@
 //! Entries that send ARP and neighbour discovery to the controller, above those of flows ("dynamic ARP inspection").
 //!
-//! **Why.** Hosts believe any ARP reply that they receive, also a unicast one. Along a flow's entries, a forged reply would
-//! reach its victim unseen. In the controller, [`NeighbourProxy`](urtica_services::NeighbourProxy) drops each message that
-//! contradicts the table of hosts; this program then sends the others straight to their receivers.
+//! **Why.** Hosts believe any ARP reply that they receive, even a unicast one. Along a flow's entries, a forged reply would
+//! reach its victim uninspected. In the controller, [`NeighbourProxy`](urtica_services::NeighbourProxy) drops each message
+//! that contradicts the table of hosts; this program then sends the others directly to their receivers.
 //!
 //! **Limits.** OpenFlow 1.0 cannot match ICMPv6, so there neighbour discovery follows the entries of its flow. A switch that
-//! refuses an entry (IPv6 is optional in hardware) goes without it. While the controller is away, hosts cannot resolve addresses
-//! again, by broadcast or otherwise.
+//! refuses an entry (IPv6 is optional in hardware) works without it. While the controller is away, hosts cannot resolve
+//! addresses again, by broadcast or otherwise.
 
 use super::COOKIE;
 use super::late::Late;
@@ -16,10 +16,11 @@ use urtica_wire::{
     Action, DatapathId, ErrorMessage, FlowStats, Match, OxmField, PacketIn, Version,
 };
 
-/// Above all programs that forward, and below [`Security`](crate::Security), which drops whatever a blocked host sends.
+/// The entries' priority: above all programs that forward, and below [`Security`](crate::Security), which drops all packets
+/// of a blocked host.
 const PRIORITY: u16 = 0xa000;
 
-/// The inspected packets. All messages of neighbour discovery can map an address to a MAC address (RFC 4861 section 4).
+/// A kind of inspected packets. All messages of neighbour discovery can map an address to a MAC address (RFC 4861 section 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Inspected {
     Arp,
@@ -52,7 +53,7 @@ impl Inspected {
     }
 }
 
-/// The entries that a switch is known to have.
+/// The inspection entries that a switch is known to have.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Installed([bool; ALL.len()]);
 
@@ -66,7 +67,7 @@ impl Installed {
         }
     }
 
-    /// Sends the switch the entries that it lacks.
+    /// Sends the switch its missing entries.
     pub fn complete(&self, network: &Network, late: &Late, at: DatapathId, version: Version) {
         let lacks = self.0.iter().zip(ALL).filter(|(installed, _)| !**installed);
         for (_, inspected) in lacks.filter(|(_, it)| it.is_possible(version)) {
@@ -83,7 +84,7 @@ impl Installed {
     }
 }
 
-/// Whether a packet is of the kind that switches are to send here.
+/// Returns `true` if switches send all packets of this kind to the controller.
 pub(super) fn concerns(packet: &PacketIn) -> bool {
     match packet.eth_type() {
         ether_type::ARP => true,
@@ -101,7 +102,7 @@ fn is_neighbour_discovery(icmp_type: u8) -> bool {
     ALL.contains(&Inspected::Icmpv6(icmp_type))
 }
 
-/// Whether a switch has refused one of these entries. It goes without, since it would refuse the entry again.
+/// Returns `true` if a switch has refused one of these entries. It works without, since it would refuse the entry again.
 pub(super) fn is_about(error: &ErrorMessage, version: Version) -> bool {
     // The offset of the priority in `ofp_flow_mod` (1.0 section 5.3.3, 1.3.5 section 7.3.4.1).
     let offset = match version {

@@ -1,4 +1,4 @@
-//! The known state of the network, by which paths and entries are checked.
+//! The known state of the network, against which paths and entries are checked.
 
 use super::absence::Absences;
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ impl Known<'_> {
         self.next_hops.topology()
     }
 
-    /// Whether all switches and links of a path are there.
+    /// Returns `true` if all switches and links of a path are connected.
     pub fn sees(&self, path: &Path) -> bool {
         path.hops.iter().all(|hop| self.sees_switch(hop.switch))
             && path
@@ -38,7 +38,7 @@ impl Known<'_> {
         self.topology().index_of(switch).is_some()
     }
 
-    /// Whether all missing switches and links of a path are away, and believed to forward as before.
+    /// Returns `true` if all missing switches and links of a path are believed to forward as before.
     pub fn believes(&self, path: &Path) -> bool {
         path.hops
             .iter()
@@ -52,8 +52,8 @@ impl Known<'_> {
         self.absences.is_believed(switch, self.now)
     }
 
-    /// A link that has not been found again since one of its switches disconnected: neither end reports it down, or was
-    /// found to lead elsewhere.
+    /// Returns `true` for a link that was not found again since one of its switches disconnected, if neither end reports it
+    /// down, or was found to lead to another port.
     fn believes_link(&self, link: &DirectedLink) -> bool {
         let ends = [link.from, link.to];
         let may_be_there = |end| self.may_be_up(end) && !self.topology().is_link_port(end);
@@ -61,17 +61,17 @@ impl Known<'_> {
             && ends.into_iter().all(may_be_there)
     }
 
-    /// Whether a port has a link as far as is known: nothing is known of ports on switches that are away.
+    /// Returns `true` unless a port is known to be down. Ports of switches that are away may be up.
     pub fn may_be_up(&self, port: PortId) -> bool {
         let Some(info) = self.network.info(port.switch) else {
             return true;
         };
-        // A 1.3 switch that has not described its ports yet has none.
+        // The list is empty until a 1.3 switch has described its ports.
         info.ports.is_empty() || info.port(port.port_no).is_some_and(is_up)
     }
 }
 
-/// Whether a port is enabled and its link is up.
+/// Returns `true` if a port is enabled and its link is up.
 pub(super) fn is_up(port: &Port) -> bool {
     !port.config.contains(PortConfig::PORT_DOWN) && !port.state.contains(PortState::LINK_DOWN)
 }

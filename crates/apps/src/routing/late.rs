@@ -1,8 +1,8 @@
-//! Switches that were not sent everything, because they do not keep up or have refused something.
+//! Switches that miss messages, because they do not keep up or have refused some.
 //!
 //! **What.** Handlers and holders of the flows' lock cannot wait for a switch. If one is
-//! [`Busy`](urtica_controller::RequestError::Busy), or refuses, it is noted here, and a background program compares its entries with
-//! the expected ones: as soon as it accepts more, or a while after a refusal. Unsent messages need no memory.
+//! [`Busy`](urtica_controller::RequestError::Busy), or refuses a message, it is noted here, and a background program compares
+//! its entries with the expected ones: as soon as it accepts more, or a while after a refusal. Unsent messages need no memory.
 //!
 //! Thread-safety: may be used from any thread.
 
@@ -12,16 +12,16 @@ use urtica_controller::RequestError;
 use urtica_state::Snapshot;
 use urtica_wire::DatapathId;
 
-/// The switches that were not sent everything. A clone is the same list.
+/// The list of switches that miss messages. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Late(Arc<Snapshot<BTreeMap<DatapathId, Reason>>>);
 
-/// Why a switch was not sent everything.
+/// The reason why a switch misses messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// It does not keep up.
+    /// The switch does not keep up.
     Busy,
-    /// It has refused something, and may do so again.
+    /// The switch has refused a message, and may do so again.
     Refused,
 }
 
@@ -32,18 +32,18 @@ impl Default for Late {
 }
 
 impl Late {
-    /// Notes the outcome of a message. A switch that has disconnected is sent everything when it joins again.
+    /// Notes the outcome of a message. A switch that has disconnected is sent all entries when it joins again.
     pub fn note(&self, switch: DatapathId, sent: Result<(), RequestError>) {
         match sent {
             Ok(()) => {}
             Err(RequestError::Busy(_)) => self.insert(switch, Reason::Busy),
             Err(error) => {
-                urtica_log::debug!(about: switch, dp_id = %switch, %error, "an entry was not sent")
+                urtica_log::debug!(about: switch, dp_id = %switch, %error, "cannot send an entry")
             }
         }
     }
 
-    /// Notes that a switch has refused something.
+    /// Notes that a switch has refused a message.
     pub fn note_refusal(&self, switch: DatapathId) {
         self.insert(switch, Reason::Refused);
     }
@@ -58,7 +58,7 @@ impl Late {
         }
     }
 
-    /// A switch is being sent everything from now on.
+    /// Removes a switch, before the caller starts to send it all messages again.
     pub fn remove(&self, switch: DatapathId) {
         self.0.update(|late| {
             let mut late = late.clone();
@@ -67,12 +67,12 @@ impl Late {
         });
     }
 
-    /// Why a switch was not sent everything, if it was not.
+    /// Returns the reason why a switch misses messages, if it does.
     pub fn reason(&self, switch: DatapathId) -> Option<Reason> {
         self.0.load().get(&switch).copied()
     }
 
-    /// All of them.
+    /// Returns the current list.
     pub fn load(&self) -> Arc<BTreeMap<DatapathId, Reason>> {
         self.0.load()
     }

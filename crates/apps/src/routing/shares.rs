@@ -1,16 +1,16 @@
-//! Shares of the entries: which port each flow is charged to, and how many flows a port may have.
+//! Shares of the entries: the port to which each flow is charged, and the number of flows that a port may have.
 //!
-//! **Why.** Each flow has an entry in every switch of its path. A host that makes up source addresses, or sweeps the known
-//! ones, begins a flow with each of them, and could fill the tables of all switches.
+//! **Why.** Each flow has an entry in every switch of its path. A host that forges source addresses, or sweeps the known
+//! addresses, starts a flow with each of them, and could fill the tables of all switches.
 //!
-//! **What.** A flow is charged to the port that began the conversation: its source's, or, if the reverse flow has a path, the
-//! port to which that is charged. While a port is charged for its maximum, further flows of its hosts get no entries, and
-//! neither do flows to them, which may be answers to made-up senders. The controller forwards their packets.
+//! **What.** A flow is charged to the port that started the conversation: its source's, or, if the reverse flow has a path,
+//! the port to which that flow is charged. While a port is charged for its maximum, further flows of its hosts get no entries,
+//! and neither do flows to them, which may be replies to forged senders. The controller forwards their packets.
 //!
-//! **When a table is full**, a flow of another port displaces half of those that the port with the most flows over that switch
-//! has beyond the other's. Not a single one: it is unknown which of them the switch has refused.
+//! **When a table is full**, a flow of another port displaces flows of the port with the most flows over that switch: half of
+//! the surplus over the other port's flows. It displaces several because it is unknown which of them the switch has refused.
 //!
-//! **Cost.** Some look-ups per hop when a flow gets a path or loses it; while a table is full, a look at each port that has
+//! **Cost.** Some look-ups per hop when a flow gets a path or loses it; while a table is full, a check of each port that has
 //! flows over the switch.
 
 use super::Flow;
@@ -29,7 +29,7 @@ pub(super) struct Shares {
     charged: BTreeMap<PortId, usize>,
     /// The flows over each switch, by the port to which they are charged.
     over: BTreeMap<DatapathId, BTreeMap<PortId, BTreeSet<Flow>>>,
-    /// When it was last logged that a port is at its limit.
+    /// The time of the last log line about each port at its limit.
     told: BTreeMap<PortId, Instant>,
 }
 
@@ -45,7 +45,7 @@ impl Shares {
         }
     }
 
-    /// A flow has a path from now on.
+    /// Adds a flow that gets a path.
     pub fn insert(&mut self, flow: Flow, path: &Path) {
         let Some(from) = path.begin() else { return };
         let payer = self.payer(&flow, from);
@@ -57,7 +57,7 @@ impl Shares {
         }
     }
 
-    /// A flow no longer has this path.
+    /// Removes a flow that loses this path.
     pub fn remove(&mut self, flow: &Flow, path: &Path) {
         let Some(payer) = self.payers.remove(flow) else {
             return;
@@ -88,14 +88,14 @@ impl Shares {
         }
     }
 
-    /// The port to which a flow from this port is charged, or would be.
+    /// Returns the port to which a flow from this port is charged, or would be.
     pub fn payer(&self, flow: &Flow, from: PortId) -> PortId {
         let payer = self.payers.get(flow);
         let payer = payer.or_else(|| self.payers.get(&flow.reversed()));
         payer.copied().unwrap_or(from)
     }
 
-    /// Whether a new flow between these ports may have entries.
+    /// Returns `true` if a new flow between these ports may have entries.
     pub fn has_room(&mut self, flow: &Flow, from: PortId, to: PortId, now: Instant) -> bool {
         let ports = [self.payer(flow, from), to];
         let full = ports
@@ -107,8 +107,8 @@ impl Shares {
         full.is_none()
     }
 
-    /// The flows over a switch whose table is full that make space there for a flow charged to this port: of the port with the
-    /// most flows there, if that has more than the other will have.
+    /// Returns the flows over a switch whose table is full that make space for a flow charged to this port: flows of the port
+    /// with the most flows there, if that has more than this port will have.
     pub fn find_displaced(&self, switch: DatapathId, payer: PortId) -> Vec<Flow> {
         let Some(ports) = self.over.get(&switch) else {
             return Vec::new();
@@ -126,7 +126,7 @@ impl Shares {
 
     fn warn_of_full(&mut self, port: PortId, now: Instant) {
         if self.is_worth_telling(port, now) {
-            urtica_log::warn!(about: port, %port, flows = self.limit, "a port's hosts have begun too many flows; forwarding further ones without entries");
+            urtica_log::warn!(about: port, %port, flows = self.limit, "a port's hosts have started too many flows; forwarding further ones without entries");
         }
     }
 
@@ -161,7 +161,7 @@ mod tests {
         }
     }
 
-    /// A path over the one switch.
+    /// Returns a path over the only switch.
     fn path(from: u32, to: u32) -> Path {
         Path {
             hops: vec![Hop {
@@ -172,7 +172,7 @@ mod tests {
         }
     }
 
-    /// Flows from made-up senders at port 1 to host 9 at port 2, as many as there is room for.
+    /// Returns the flows from forged senders at port 1 to host 9 at port 2 that reach the limit.
     fn swept() -> (Shares, Vec<Flow>) {
         let mut shares = Shares::new(LIMIT);
         let mut admitted = Vec::new();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn made_up_senders_exhaust_only_their_port() {
+    fn forged_senders_exhaust_only_their_port() {
         let (mut shares, admitted) = swept();
         let now = Instant::now();
         assert_eq!(admitted.len(), LIMIT);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_removed_flows() {
+    fn removing_flows_leaves_no_records() {
         let (mut shares, admitted) = swept();
         for flow in &admitted {
             shares.remove(flow, &path(1, 2));
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_share_of_a_full_table_makes_space_for_others() {
+    fn largest_share_of_a_full_table_makes_space() {
         let (mut shares, admitted) = swept();
         let displaced = shares.find_displaced(SWITCH, port(2));
         assert_eq!(displaced.len(), LIMIT / 2);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_share_is_logged_once_per_interval() {
+    fn full_shares_are_logged_once_per_interval() {
         let (mut shares, now) = (Shares::new(LIMIT), Instant::now());
         let mut tells = |port_no, at| shares.is_worth_telling(port(port_no), at);
         assert!(tells(1, now) && tells(2, now));

@@ -17,8 +17,7 @@ use urtica_services::{HostEvent, LeftReason};
 use urtica_wire::{DatapathId, Message, MultipartReplyBody};
 
 impl Shared {
-    /// Whenever there are new next hops, or a switch's time to come back has passed, gives new paths to the flows whose
-    /// paths are no longer valid.
+    /// Replaces invalid paths whenever next hops change, or a switch's time to return has passed.
     pub(super) async fn follow_routes(self: Arc<Self>, background: Background) {
         self.started.get_or_init(|| background.now());
         let mut seen = 0;
@@ -47,17 +46,17 @@ impl Shared {
         timeouts.into_iter().flatten().min()
     }
 
-    /// When all switches of an earlier run of the controller that will connect again have done so.
+    /// Returns the time by which all returning switches of an earlier run of the controller have connected.
     pub(super) fn all_back_at(&self) -> Option<Instant> {
         self.started.get().map(|started| *started + BACK_WITHIN)
     }
 
-    /// Whenever a host appears, moves or leaves, updates its flows.
+    /// Updates a host's flows whenever it appears, moves or leaves.
     pub(super) async fn follow_hosts(self: Arc<Self>, background: Background) {
         let mut events = self.hosts.events();
         while let Some(event) = events.next().await {
             match event {
-                // It is at its switch, as far as its entries are concerned.
+                // Its flows stay: the host is probably still at its switch.
                 HostEvent::Left {
                     reason: LeftReason::SwitchLeft,
                     ..
@@ -78,8 +77,8 @@ impl Shared {
         }
     }
 
-    /// Whenever ports have gone down, deletes the entries of flows that began or ended there. For known hosts there are
-    /// events, but a host is unknown after its switch was away, for as long as entries keep its packets from the controller.
+    /// Deletes the entries of flows that start or end at a port whenever it goes down. Known hosts cause events, but a host
+    /// whose switch was away is unknown while its packets follow entries.
     pub(super) async fn follow_ports(self: Arc<Self>, background: Background) {
         let mut seen = 0;
         loop {
@@ -89,7 +88,7 @@ impl Shared {
         }
     }
 
-    /// Starts catching up with each switch that did not keep up, or refused something.
+    /// Starts to catch up with each switch that did not keep up, or refused a message.
     pub(super) async fn follow_late(self: Arc<Self>, background: Background) {
         let late = self.flows().late.clone();
         let mut running = BTreeSet::new();
@@ -115,7 +114,7 @@ impl Shared {
         }
     }
 
-    /// Compares a switch's entries with the expected ones, as soon as it accepts more, until it refuses none.
+    /// Compares a switch's entries with the expected ones as soon as it accepts more, and repeats that while it refuses some.
     async fn catch_up(
         &self,
         switch: DatapathId,
@@ -129,21 +128,21 @@ impl Shared {
                 pause = LONGEST_REFUSAL_PAUSE.min(2 * pause);
             }
             let ready = background.network().ready(switch).await;
-            // Messages that cannot be sent from here on are for another time.
+            // The next round resends messages that fail from here on.
             late.remove(switch);
             let caught_up = match ready {
-                Ok(()) => self.compare_anew(switch, background).await,
+                Ok(()) => self.compare_again(switch, background).await,
                 left => left,
             };
             if let Err(error) = caught_up {
-                urtica_log::debug!(about: switch, dp_id = %switch, %error, "a switch was not told all of its entries; it is when it joins again");
+                urtica_log::debug!(about: switch, dp_id = %switch, %error, "cannot send a switch all its entries; sending them when it joins again");
                 break;
             }
         }
         switch
     }
 
-    async fn compare_anew(
+    async fn compare_again(
         &self,
         switch: DatapathId,
         background: &Background,
@@ -175,7 +174,7 @@ impl Shared {
             Err(error @ (RequestError::Disconnected | RequestError::UnknownSwitch(_))) => {
                 Err(error)
             }
-            // One that does not report its entries is sent everything.
+            // A switch that does not report its entries is sent all of them.
             _ => {
                 self.finish_comparison(&asked, &found);
                 self.wait_for_refusals(switch, background).await
@@ -183,7 +182,7 @@ impl Shared {
         }
     }
 
-    /// Waits until a switch has processed all that it was sent: by then its refusals are known.
+    /// Waits until a switch has processed all sent messages: by then its refusals are known.
     async fn wait_for_refusals(
         &self,
         switch: DatapathId,
@@ -193,7 +192,7 @@ impl Shared {
         let barrier = network
             .when_ready(switch, || network.barrier(switch))
             .await?;
-        // A switch that does not answer has refused nothing, as far as is known.
+        // A switch that does not answer counts as one that refused nothing.
         let _ = background.timeout(TELLS_WITHIN, barrier).await;
         Ok(())
     }

@@ -1,11 +1,11 @@
-//! Who began what: traffic that an incoming packet provoked is not held against the host that answers.
+//! The initiators of traffic: a host that responds to a packet is not blamed for traffic which that packet provokes.
 //!
-//! **What.** A packet provokes more than replies in its own flow: its receiver asks for its sender's address, reports ICMP
-//! errors, answers from another port, or connects back. A router forwards it, and asks for its next hop. If the packet's
-//! source address is made up, all of that goes to addresses that do not exist, and looks like a sweep. So the records note
-//! whom each packet may provoke to contact which address.
+//! **What.** A packet provokes more than replies in its own flow: its receiver resolves the sender's address, reports ICMP
+//! errors, replies from another port, or connects back. A router forwards it, and resolves its next hop. If the packet's
+//! source address is forged, all these packets are for addresses that do not exist, and look like a sweep. So the records
+//! contain which host each packet may provoke to contact which address.
 //!
-//! A packet excuses nobody at its sender's own port, who may have sent it for that purpose.
+//! A packet excuses no host at its sender's own port, which may have sent it for that purpose.
 
 use super::record::{Attempt, Blame, Flow};
 use std::collections::BTreeMap;
@@ -13,12 +13,12 @@ use std::net::IpAddr;
 use urtica_topology::PortId;
 use urtica_wire::MacAddr;
 
-/// Somebody who may be provoked, or contacted.
+/// A host that may be provoked, or contacted, under one of its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Party {
     Address(IpAddr),
     Mac(MacAddr),
-    /// Whoever receives broadcasts.
+    /// All receivers of broadcasts.
     Everybody,
 }
 
@@ -31,7 +31,8 @@ impl Party {
     }
 }
 
-/// Which flows were begun recently, and who was provoked by that to contact whom; with the port where it began.
+/// The flows that were started recently, and the provocations (a party, and the one that it may contact), with the ports of
+/// the initiators.
 pub(super) struct Begun {
     flows: Recent<Flow>,
     provoked: Recent<(Party, Party)>,
@@ -39,7 +40,7 @@ pub(super) struct Begun {
 }
 
 impl Begun {
-    /// Remembers at most `limit` flows, and as many provocations.
+    /// Creates a record of at most `limit` flows, and as many provocations.
     pub fn new(limit: usize) -> Self {
         Self {
             flows: Recent::new(),
@@ -48,14 +49,15 @@ impl Begun {
         }
     }
 
-    /// Decides what of a packet counts against its sender at this port, and records what it begins and provokes.
+    /// Returns how much of a packet counts against its sender at this port, and records the flow that it starts and its
+    /// provocations.
     pub fn judge(&mut self, attempt: &Attempt, at: PortId) -> Blame {
         if let Some(flow) = attempt.flow {
             if self.is_answer(&flow) || self.is_forwarded(&flow, at) {
                 return Blame::Nothing;
             }
         }
-        // Answers provoke nothing more: they would excuse whoever sweeps the same addresses again.
+        // Answers provoke no further packets: they would excuse a host that sweeps the same addresses again.
         let is_answer = self.is_provoked(attempt.sender.map(Party::Address), attempt, at);
         if !is_answer {
             self.note_provoked(attempt, at);
@@ -79,8 +81,8 @@ impl Begun {
         }
     }
 
-    /// Whether this is sent to the port that began a flow to its sender, and was not begun itself. The answer may come from
-    /// another port, as in TFTP (RFC 1350).
+    /// Returns `true` if a flow was not started itself, and its destination port started a flow to its sender. The answer may
+    /// be sent from another port, as in TFTP (RFC 1350).
     fn is_answer(&self, flow: &Flow) -> bool {
         let asked = |dst_port| Flow {
             src: flow.dst,
@@ -92,18 +94,19 @@ impl Begun {
         !self.flows.contains(flow) && self.flows.has_between(&asked(0), &asked(u16::MAX))
     }
 
-    /// Whether a flow was begun at another port: a router forwards it.
+    /// Returns `true` if a flow was started at another switch port, so that a router forwards it.
     fn is_forwarded(&self, flow: &Flow, at: PortId) -> bool {
         self.flows.port(flow).is_some_and(|port| port != at)
     }
 
-    /// Whether the sender was provoked, by one of its names, to contact the receiver.
+    /// Returns `true` if the sender was provoked, under the name `own`, to contact the receiver.
     fn is_provoked(&self, own: Option<Party>, attempt: &Attempt, at: PortId) -> bool {
         let port = own.and_then(|own| self.provoked.port(&(own, contacted(attempt))));
         port.is_some_and(|port| port != at)
     }
 
-    /// Records who is provoked to contact the sender, and that a router is provoked to contact the destination.
+    /// Records that the receiver and the destination may contact the sender, and that the receiver, if it is a router, may
+    /// contact the destination.
     fn note_provoked(&mut self, attempt: &Attempt, at: PortId) {
         let receiver = Party::of_mac(attempt.receiver);
         let destination = attempt.destination.map(Party::Address);
@@ -111,7 +114,7 @@ impl Begun {
             Some(address) => Party::Address(address),
             None => Party::Mac(attempt.source),
         };
-        // A question is for the owner of the address alone.
+        // A request for an address provokes only its owner.
         let is_for_all = receiver == Party::Everybody && !attempt.is_neighbour;
         let is_unicast = receiver != Party::Everybody;
         let provocations = [
@@ -126,19 +129,19 @@ impl Begun {
         }
     }
 
-    /// Half a window has passed.
+    /// Starts a new half of the window, and drops the half before the previous one.
     pub fn turn(&mut self) {
         self.flows.turn();
         self.provoked.turn();
     }
 
-    /// The number of records.
+    /// Returns the number of records.
     pub fn len(&self) -> usize {
         self.flows.len() + self.provoked.len()
     }
 }
 
-/// Whom a packet is for.
+/// Returns the party that a packet is for.
 fn contacted(attempt: &Attempt) -> Party {
     match attempt.destination {
         Some(address) => Party::Address(address),
@@ -146,7 +149,7 @@ fn contacted(attempt: &Attempt) -> Party {
     }
 }
 
-/// What began in the current half of the window, and in the previous half, and where; they are disjoint.
+/// Events with their ports, in the current and in the previous half of the window; the halves are disjoint.
 struct Recent<T> {
     now: BTreeMap<T, PortId>,
     before: BTreeMap<T, PortId>,
@@ -160,7 +163,7 @@ impl<T: Ord> Recent<T> {
         }
     }
 
-    /// Adds what is new, unless the limit is already reached.
+    /// Adds an event if it is new, unless the limit is already reached.
     fn note(&mut self, thing: T, at: PortId, limit: usize) {
         if self.len() < limit && !self.before.contains_key(&thing) {
             self.now.entry(thing).or_insert(at);
@@ -175,7 +178,7 @@ impl<T: Ord> Recent<T> {
         self.port(thing).is_some()
     }
 
-    /// Whether there is anything from `first` to `last`.
+    /// Returns `true` if there is an event from `first` to `last`.
     fn has_between(&self, first: &T, last: &T) -> bool {
         let has = |things: &BTreeMap<T, PortId>| things.range(first..=last).next().is_some();
         has(&self.now) || has(&self.before)

@@ -1,4 +1,4 @@
-//! Which ports are at the network's edge.
+//! The ports at the network's edge.
 
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -8,18 +8,18 @@ use urtica_services::{Discovery, PortRole};
 use urtica_topology::PortId;
 use urtica_wire::{PortNo, PortReason, PortState, PortStatus};
 
-/// How long switches have to reconnect after the controller's start: Open vSwitch tries every 8 s at least. Until then, a
-/// port with many hosts behind it may lead to a switch that has not.
+/// The time for switches to reconnect after the controller's start: Open vSwitch tries at least every 8 s. Until then, a
+/// port with many hosts behind it may lead to a switch that is not yet connected.
 pub(super) const SETTLE: Duration = Duration::from_secs(15);
 
-/// What is behind a port.
+/// The kind of device behind a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// Hosts.
     Edge,
-    /// Hosts, or a switch that has not come back yet.
+    /// Hosts, or a switch that has not reconnected yet.
     LikelyEdge,
-    /// It came up recently.
+    /// Unknown, since the port came up recently.
     Unknown,
     /// Another switch.
     Trunk,
@@ -36,9 +36,9 @@ pub(super) struct Ports {
 
 #[derive(Default)]
 struct Trunks {
-    /// Ports that were link ports. There are no more than ports.
+    /// The ports that are or were link ports.
     ports: BTreeSet<PortId>,
-    /// The topology that they were last taken from.
+    /// The version of the topology from which they were last updated.
     version: Option<u64>,
 }
 
@@ -59,7 +59,7 @@ impl Ports {
         }
         trunks.version = Some(version);
         for link in self.discovery.topology().load().directed_links() {
-            // One that has just gone down is not added any more, though its link may still be shown.
+            // A port that has just gone down is not added, even if the topology still has its link.
             let is_up = |port: &PortId| {
                 network
                     .info(port.switch)
@@ -78,7 +78,7 @@ impl Ports {
         self.trunks.lock().ports.retain(is_known);
     }
 
-    /// A port has changed. Returns whether it was a link port and is down now: what is plugged in next may be anything.
+    /// Forgets a port if it is down now, since any device may be plugged in next. Returns `true` if it was a link port.
     pub fn forget_where_down(&self, port: PortId, status: &PortStatus) -> bool {
         let is_down = status.port.state.contains(PortState::LINK_DOWN);
         (is_down || status.reason == PortReason::Delete) && self.trunks.lock().ports.remove(&port)
@@ -88,7 +88,7 @@ impl Ports {
         self.discovery.is_link_port(port) || self.trunks.lock().ports.contains(&port)
     }
 
-    /// What is behind a port; `is_settled` says whether all switches have had the time to connect.
+    /// Returns the kind of device behind a port; `is_settled` is `true` once all switches have had the time to connect.
     pub fn side(&self, port: PortId, is_settled: bool) -> Side {
         if self.is_trunk(port) {
             return Side::Trunk;
@@ -101,7 +101,7 @@ impl Ports {
     }
 }
 
-/// Whether a switch has a port, and the port a link.
+/// Returns `true` if a switch has a port, and the port's link is up.
 fn is_plugged(info: &SwitchInfo, port_no: PortNo) -> bool {
     let port = info.port(port_no);
     port.is_some_and(|port| !port.state.contains(PortState::LINK_DOWN))

@@ -1,4 +1,4 @@
-//! What sources of traffic did recently, in bounded memory.
+//! Records of the recent activity of sources, in bounded memory.
 
 use super::SecurityConfig;
 use super::ports::Side;
@@ -8,43 +8,43 @@ use std::net::IpAddr;
 use urtica_wire::packet::{Headers, arp, ip_proto};
 use urtica_wire::{MacAddr, Match, PacketIn, PortNo};
 
-/// What a packet that may begin something says about its sender.
+/// The properties of a packet that may start a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Attempt {
     pub source: MacAddr,
-    /// The MAC address that it is sent to.
+    /// The destination MAC address.
     pub receiver: MacAddr,
-    /// The IP address of its sender.
+    /// The IP address of the sender.
     pub sender: Option<IpAddr>,
-    /// The IP address that it is sent to, or asks for.
+    /// The destination IP address, or the requested one.
     pub destination: Option<IpAddr>,
-    /// Its flow, if it is an IP packet and no question for an address.
+    /// The flow of an IP packet that is no address request.
     pub flow: Option<Flow>,
-    /// Whether it belongs to ARP or neighbour discovery.
+    /// Whether the packet belongs to ARP or neighbour discovery.
     pub is_neighbour: bool,
-    /// A digest of all fields that an entry for its flow matches.
+    /// A digest of all fields that an entry for the flow matches.
     id: u64,
 }
 
-/// A flow of IP packets as its sender's records know it.
+/// A flow of IP packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Flow {
     pub src: IpAddr,
     pub dst: IpAddr,
     pub proto: u8,
-    /// The port of TCP and UDP; 0 for all else.
+    /// The source port of TCP or UDP; 0 for other protocols.
     pub src_port: u16,
     pub dst_port: u16,
 }
 
-/// How much of a packet counts against its sender.
+/// The part of a packet that counts against its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Blame {
-    /// Nothing: it was provoked.
+    /// Nothing, since the packet was provoked.
     Nothing,
-    /// All but its destination, which has contacted the sender before.
+    /// The flow and the port. The destination does not count, since it has contacted the sender before.
     AllButDestination,
-    /// All of it.
+    /// The whole packet.
     All,
 }
 
@@ -86,12 +86,12 @@ impl Flow {
     }
 }
 
-/// The address that an ARP packet is about; `None` for one that announces its sender.
+/// Returns the address that an ARP packet requests; `None` for an announcement.
 fn asked_address(packet: &arp::Arp) -> Option<IpAddr> {
     (packet.spa != packet.tpa).then(|| packet.tpa.into())
 }
 
-/// A digest of the fields that an entry for a packet's flow matches.
+/// Returns a digest of the fields that an entry for a packet's flow matches.
 fn digest(packet: &PacketIn) -> u64 {
     let mut hasher = DefaultHasher::new();
     Match::exact(packet)
@@ -138,22 +138,22 @@ impl<T: Ord> Recent<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Offence {
-    /// It tried many ports.
+    /// The source tried many ports.
     PortScan,
-    /// It tried, or asked for, many addresses.
+    /// The source tried, or requested, many addresses.
     Sweep,
-    /// It began many flows.
+    /// The source started many flows.
     Flood,
-    /// There were too many sources, or too many flows of all sources, at one port.
+    /// The port had too many sources, or too many flows of all sources.
     Spoofing,
 }
 
 /// The records of one source.
 struct Source {
     destinations: Recent<IpAddr>,
-    /// Protocols and ports, at whichever addresses.
+    /// Protocols and destination ports, at any address.
     ports: Recent<(u8, u16)>,
-    /// Digests of what its flows' entries match.
+    /// Digests of the flows.
     flows: Recent<u64>,
 }
 
@@ -208,7 +208,7 @@ struct PortRecord {
     sources: BTreeMap<MacAddr, Source>,
     /// The total number of records.
     notes: usize,
-    /// Whether there were too many.
+    /// Whether the maximum was reached.
     is_full: bool,
 }
 
@@ -250,8 +250,8 @@ impl SwitchRecord {
         port.note(attempt, blame, config);
     }
 
-    /// The sources above a limit, by port and, unless it is the whole port, by address. Their records start over. Sources
-    /// not known to be at the edge keep their records, and those that are not there lose them.
+    /// Returns the offences, by port and, unless it is the whole port's, by address, and clears the offenders' records.
+    /// Clears the records of ports that are not at the edge, too, and keeps those of ports whose side is unknown.
     pub fn take_offences(
         &mut self,
         config: &SecurityConfig,
@@ -279,7 +279,7 @@ impl SwitchRecord {
         offences
     }
 
-    /// Half a window has passed.
+    /// Starts a new half of the window, and drops the half before the previous one.
     pub fn turn(&mut self) {
         for port in self.0.values_mut() {
             port.retain(|_, source| {
@@ -290,7 +290,7 @@ impl SwitchRecord {
         self.0.retain(|_, port| !port.sources.is_empty());
     }
 
-    /// The number of records.
+    /// Returns the number of records.
     pub fn len(&self) -> usize {
         self.0.values().map(|port| port.notes).sum()
     }
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn made_up_sources_fill_only_their_port() {
+    fn forged_sources_fill_only_their_port() {
         let config = SecurityConfig::default();
         let mut record = SwitchRecord::default();
         for number in 0..1_000_000_u32 {
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_offences_leave_no_records_of_them() {
+    fn offences_clear_their_records() {
         let config = SecurityConfig::default();
         let mut record = SwitchRecord::default();
         for source in 1..=100 {

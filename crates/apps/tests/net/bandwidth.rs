@@ -1,4 +1,4 @@
-//! Bandwidth on demand: what is granted gets through, what is not does not, and no link is promised twice.
+//! Bandwidth on demand: flows with a reservation arrive, others do not, and no link is overbooked.
 
 use crate::support::{PacketIns, frame, hold, inject, ms, net_of_plan, options, tagged};
 use std::cell::Cell;
@@ -20,7 +20,7 @@ use urtica_wire::{DatapathId, MacAddr, PortNo};
 
 const MBPS: u64 = 1_000_000;
 
-/// Links between switches that carry 10 Mb/s.
+/// Returns a plan whose links between switches have 10 Mb/s.
 fn plan(spec: &str) -> Plan {
     let mut plan = spec.parse::<TopologySpec>().unwrap().plan().unwrap();
     for link in &mut plan.links {
@@ -29,7 +29,7 @@ fn plan(spec: &str) -> Plan {
     plan
 }
 
-/// Datagrams, the only flows of these networks, ask for 6 Mb/s.
+/// Returns settings in which datagrams, the only flows of these networks, request 6 Mb/s.
 fn config() -> BandwidthConfig {
     BandwidthConfig {
         demands: vec!["6M udp,tp_dst=5001".parse().unwrap()],
@@ -37,12 +37,12 @@ fn config() -> BandwidthConfig {
     }
 }
 
-/// A controller that reserves, and routes all else.
+/// Creates a controller that reserves bandwidth, and routes other packets.
 fn reserving(config: BandwidthConfig) -> (Controller, Bandwidth) {
     reserving_between(HostsConfig::default(), config)
 }
 
-/// The same between hosts that are looked after like this.
+/// Like [`reserving`], with these settings of hosts.
 fn reserving_between(hosts: HostsConfig, config: BandwidthConfig) -> (Controller, Bandwidth) {
     let discovery = Discovery::new(options().discovery);
     let hosts = Hosts::new(&discovery, hosts);
@@ -60,7 +60,7 @@ fn reserving_between(hosts: HostsConfig, config: BandwidthConfig) -> (Controller
     (controller, bandwidth)
 }
 
-/// A network in which all hosts are known.
+/// Creates a network in which all hosts are known.
 fn net(spec: &str, config: BandwidthConfig) -> (Net, Bandwidth) {
     let (controller, bandwidth) = reserving(config);
     let mut net = net_of_plan(&plan(spec), controller);
@@ -69,7 +69,7 @@ fn net(spec: &str, config: BandwidthConfig) -> (Net, Bandwidth) {
     (net, bandwidth)
 }
 
-/// The frames with UDP datagrams that come to a host.
+/// Counts the frames with UDP datagrams that a host receives.
 #[derive(Clone)]
 pub struct PacketsTo(HostId, Rc<Cell<usize>>);
 
@@ -94,7 +94,7 @@ impl Watcher for PacketsTo {
     }
 }
 
-/// A datagram each ten milliseconds for so long.
+/// Sends a datagram each ten milliseconds for `time`.
 fn start(net: &mut Net, from: &str, to: &str, time: Duration) -> FlowId {
     let (from, to) = (net.host(from).unwrap(), net.host(to).unwrap());
     let datagrams = Datagrams {
@@ -118,9 +118,9 @@ fn port(switch: u64, port_no: u32) -> PortId {
 }
 
 #[test]
-fn flows_take_the_path_that_has_room_and_no_more_than_fit_are_let_in() {
+fn flows_get_paths_with_free_bandwidth_until_none_is_left() {
     let (mut net, bandwidth) = net("ring,4", config());
-    // One way round, the other way round, and none that is left.
+    // One direction of the ring, the other, and no free path.
     let flows = [(); 3].map(|()| {
         let flow = start(&mut net, "h1", "h3", ms(1_000));
         net.run_for(ms(100));
@@ -133,7 +133,7 @@ fn flows_take_the_path_that_has_room_and_no_more_than_fit_are_let_in() {
     // The first port of a switch of a ring is its host's.
     let free = [2, 3].map(|port_no| bandwidth.free_bps(port(1, port_no)));
     assert_eq!(free, [Some(4 * MBPS); 2]);
-    assert!(net.ping_all().unwrap().is_complete(), "all else is routed");
+    assert!(net.ping_all().unwrap().is_complete(), "pings are routed");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn flows_without_a_reservation_count_towards_the_limit() {
         ..config()
     };
     let (mut net, bandwidth) = net("linear,2", config);
-    // One gets its bandwidth, one is forwarded without, and there is no space for the third.
+    // One flow gets its bandwidth, one is forwarded without, and the limit refuses the third.
     let flows = [(); 3].map(|()| {
         let flow = start(&mut net, "h1", "h2", ms(500));
         net.run_for(ms(100));
@@ -192,7 +192,7 @@ fn the_hosts_of_a_port_have_no_more_flows_than_their_quota() {
     net.run_for(ms(1_500));
     assert_eq!(flows.map(|flow| received(&net, flow)), [100, 0, 100]);
     bandwidth.check().unwrap();
-    // Once it has ended, there is room for another.
+    // Once a flow has ended, another is accepted.
     net.run_for(Duration::from_secs(40));
     let next = start(&mut net, "h1", "h3", ms(500));
     net.run_for(ms(1_000));
@@ -243,7 +243,7 @@ fn best_effort_flows_need_no_reservation() {
 }
 
 #[test]
-fn a_reserved_flow_leaves_a_link_that_is_cut() {
+fn reserved_flows_leave_cut_links() {
     let (mut net, bandwidth) = net("ring,4", config());
     let flow = start(&mut net, "h1", "h3", Duration::from_secs(6));
     net.run_for(ms(1_000));
@@ -251,7 +251,7 @@ fn a_reserved_flow_leaves_a_link_that_is_cut() {
         .into_iter()
         .zip([2, 3])
         .find(|(_, port_no)| bandwidth.free_bps(port(1, *port_no)) == Some(4 * MBPS));
-    let ((one, other), port_no) = used.expect("one of both ways is taken");
+    let ((one, other), port_no) = used.expect("one of both directions is used");
     net.cut(net.link(one, other).unwrap()).unwrap();
     net.run_for(Duration::from_secs(6));
     assert_eq!(
@@ -284,7 +284,7 @@ fn a_reservation_between_hosts_lasts_until_it_is_released() {
 }
 
 #[test]
-fn a_switch_that_leaves_takes_reservations_along() {
+fn lost_switches_release_their_reservations() {
     let (mut net, bandwidth) = net("linear,3", BandwidthConfig::default());
     bandwidth.reserve(mac(1), mac(3), MBPS).unwrap();
     bandwidth.reserve(mac(1), mac(2), MBPS).unwrap();
@@ -297,7 +297,7 @@ fn a_switch_that_leaves_takes_reservations_along() {
 }
 
 #[test]
-fn impossible_reservations_are_refused_with_a_message() {
+fn impossible_reservations_are_errors() {
     let (_net, bandwidth) = net("linear,2", BandwidthConfig::default());
     let error = |from, to, bps| bandwidth.reserve(mac(from), mac(to), bps).unwrap_err();
     for (error, expected) in [
@@ -307,12 +307,15 @@ fn impossible_reservations_are_refused_with_a_message() {
         ),
         (
             error(1, 1, MBPS),
-            "the host 00:00:00:00:00:01 was named as both ends; expected two hosts",
+            "the host 00:00:00:00:00:01 is both source and destination; expected two hosts",
         ),
-        (error(1, 2, 0), "0 b/s were asked for; expected at least 1"),
+        (
+            error(1, 2, 0),
+            "the request is for 0 b/s; expected at least 1",
+        ),
         (
             error(1, 2, u64::MAX),
-            "18446744073709551615 b/s are not free on all links of any of the 1 paths that were tried",
+            "18446744073709551615 b/s are not free on any of 1 tried paths",
         ),
     ] {
         assert_eq!(error.to_string(), expected);
@@ -322,16 +325,16 @@ fn impossible_reservations_are_refused_with_a_message() {
     let missing = bandwidth.release(mac(2), mac(1)).unwrap_err();
     assert_eq!(
         missing.to_string(),
-        "nothing is reserved from 00:00:00:00:00:02 to 00:00:00:00:00:01"
+        "no bandwidth is reserved from 00:00:00:00:00:02 to 00:00:00:00:00:01"
     );
     assert_eq!(bandwidth.count(), 1);
     bandwidth.check().unwrap();
 }
 
-/// An address for which there is no entry.
+/// An unknown address.
 const NOBODY: u64 = 0x0200_0000_00ff;
 
-/// A datagram from a MAC and IP address to others.
+/// Builds a datagram from a MAC and IP address to others.
 pub fn datagram((eth_src, src): (u64, Ipv4Addr), (eth_dst, dst): (u64, Ipv4Addr)) -> Vec<u8> {
     let udp = Udp {
         src_port: 4_000,
@@ -346,14 +349,14 @@ pub fn datagram((eth_src, src): (u64, Ipv4Addr), (eth_dst, dst): (u64, Ipv4Addr)
     frame(eth_src, eth_dst, ether_type::IPV4, &payload)
 }
 
-/// A datagram from one host to another of the same subnet.
+/// Builds a datagram from one host to another of its subnet.
 fn datagram_between(from: u8, to: u8) -> Vec<u8> {
     let [from, to] = [from, to].map(|host| (u64::from(host), Ipv4Addr::new(10, 0, 0, host)));
     datagram(from, to)
 }
 
 #[test]
-fn priority_tags_and_service_tags_ask_for_bandwidth_like_any() {
+fn tagged_packets_request_bandwidth() {
     for (tpid, vid) in [
         (ether_type::VLAN, 0),
         (ether_type::SERVICE_VLAN, 0),
@@ -382,7 +385,7 @@ fn priority_tags_and_service_tags_ask_for_bandwidth_like_any() {
 }
 
 #[test]
-fn flows_to_hosts_that_have_not_spoken_are_not_let_in() {
+fn flows_to_unknown_hosts_are_refused() {
     let (controller, bandwidth) = reserving(config());
     let mut net = net_of_plan(&plan("linear,2"), controller);
     let heard = PacketsTo::new(&net, "h2");
@@ -391,7 +394,7 @@ fn flows_to_hosts_that_have_not_spoken_are_not_let_in() {
         inject(&net, "s1", 1, [datagram_between(1, 2)]);
         net.run_for(ms(10));
     }
-    // One a second, by which its destination may be found.
+    // One datagram a second passes, so that its destination may be found.
     assert!((1..=5).contains(&heard.count()), "{} of 400", heard.count());
     assert_eq!(bandwidth.count(), 0);
     assert!(net.ping_all().unwrap().is_complete());
@@ -406,13 +409,13 @@ fn flows_to_hosts_that_have_not_spoken_are_not_let_in() {
 }
 
 #[test]
-fn a_reservation_for_a_host_that_moves_is_given_up() {
+fn moved_hosts_release_their_reservations() {
     let (mut net, bandwidth) = net("linear,3", config());
     bandwidth.reserve(mac(1), mac(3), MBPS).unwrap();
     start(&mut net, "h1", "h3", Duration::from_secs(1));
     net.run_for(ms(1_000));
     assert_eq!(bandwidth.count(), 2);
-    // The third host speaks behind the second switch, and not where it was: no port goes down.
+    // The third host sends from behind the second switch, while its old port stays up.
     let link = net.link("h3", "s3").unwrap();
     net.set_loss(link, 1.0).unwrap();
     inject(&net, "s2", 1, [frame(3, NOBODY, 0x88b5, b"elsewhere")]);
@@ -457,7 +460,9 @@ fn reports_missing_options() {
     );
     let mut no_path = options();
     no_path.bandwidth.bandwidth_paths = Some(0);
-    assert!(error(&["bandwidth"], &no_path).contains("expected --bandwidth-paths of at least 1"));
+    assert!(
+        error(&["bandwidth"], &no_path).contains("--bandwidth-paths is 0; expected at least 1")
+    );
 }
 
 #[test]
@@ -468,7 +473,7 @@ fn random_faults_overbook_no_links() {
         let config = BandwidthConfig {
             demands: vec!["3M udp".parse().unwrap(), "4M tcp".parse().unwrap()],
             default_capacity_bps: 10 * MBPS,
-            // Streams arrive whole, also those for which no bandwidth is left.
+            // Streams arrive completely, even those that get no bandwidth.
             best_effort: true,
             ..BandwidthConfig::default()
         };
@@ -485,7 +490,7 @@ fn random_faults_overbook_no_links() {
         }
     };
     let scenario = Scenario {
-        // Routing's entries of flows expire after a minute. Its six others stay, and one for each demand.
+        // Routing's entries of flows expire after a minute. Its six other entries stay, and one for each demand.
         quiescent_after: Duration::from_secs(100),
         entries_when_quiescent: 14,
         flows: 20,

@@ -1,4 +1,4 @@
-//! Large flows that share links by bad luck are spread, and small ones are left alone.
+//! Large flows that share links are spread, and small ones stay on their paths.
 
 use crate::support::{hold, ms, options};
 use std::cell::Cell;
@@ -14,10 +14,10 @@ use urtica_services::{
 use urtica_switch::{Forwarding, SwitchConfig};
 use urtica_topology::spec::{LinkProperties, TopologySpec};
 
-/// What all links carry: little, so that few packets fill them.
+/// The bandwidth of all links: small, so that few packets fill them.
 const CAPACITY_BPS: u64 = 2_000_000;
 
-/// Routing and, if wanted, elephants that are moved.
+/// Creates a controller with routing, and with elephants if `moves`.
 fn balancing(config: ElephantsConfig, moves: bool) -> (Controller, Elephants) {
     let discovery = Discovery::new(options().discovery);
     let hosts = Hosts::new(&discovery, HostsConfig::default());
@@ -37,7 +37,7 @@ fn balancing(config: ElephantsConfig, moves: bool) -> (Controller, Elephants) {
     }
 }
 
-/// A fat tree in which flows are looked at each second.
+/// Creates a fat tree in which flows are measured each second.
 fn fat_tree(moves: bool) -> (Net, Elephants) {
     let config = ElephantsConfig {
         interval: ms(1_000),
@@ -47,7 +47,7 @@ fn fat_tree(moves: bool) -> (Net, Elephants) {
     (fat_tree_with(controller), elephants)
 }
 
-/// A fat tree of such links, in which all hosts are known.
+/// Creates a fat tree of links with this bandwidth, in which all hosts are known.
 pub fn fat_tree_with(controller: Controller) -> Net {
     let links = LinkProperties {
         bandwidth_bps: Some(CAPACITY_BPS),
@@ -73,8 +73,8 @@ pub fn fat_tree_with(controller: Controller) -> Net {
     net
 }
 
-/// Has each of the first eight hosts send datagrams for so long to the one eight further, in another pod: all but fill
-/// its link.
+/// Makes each of the first eight hosts send datagrams to the host eight further, in another pod, at nearly the rate of its
+/// link.
 fn start_flows(net: &mut Net, time: Duration) -> Vec<FlowId> {
     start_flows_every(net, ms(6), time)
 }
@@ -93,7 +93,7 @@ fn start_flows_every(net: &mut Net, interval: Duration, time: Duration) -> Vec<F
         .collect()
 }
 
-/// How many datagrams arrive in ten seconds, once five have passed, of each thousand that are sent.
+/// Returns the number of datagrams that arrive of each thousand, in ten seconds after the first five.
 pub fn throughput(net: &mut Net) -> u64 {
     let flows = start_flows(net, Duration::from_secs(60));
     let count = |net: &Net| {
@@ -110,7 +110,7 @@ pub fn throughput(net: &mut Net) -> u64 {
 }
 
 #[test]
-fn large_flows_get_more_when_they_are_spread() {
+fn spreading_large_flows_increases_their_rate() {
     let by_hash = throughput(&mut fat_tree(false).0);
     let (mut net, elephants) = fat_tree(true);
     let by_size = throughput(&mut net);
@@ -120,7 +120,7 @@ fn large_flows_get_more_when_they_are_spread() {
 }
 
 #[test]
-fn flows_that_are_small_again_go_where_they_were() {
+fn small_flows_return_to_their_paths() {
     let (mut net, elephants) = fat_tree(true);
     let flows = start_flows(&mut net, Duration::from_secs(6));
     net.run_for(Duration::from_secs(5));
@@ -136,7 +136,7 @@ fn flows_that_are_small_again_go_where_they_were() {
 }
 
 #[test]
-fn moved_flows_leave_links_that_are_cut_at_once() {
+fn moved_flows_leave_cut_links_immediately() {
     let config = ElephantsConfig {
         interval: Duration::from_secs(3),
         ..ElephantsConfig::default()
@@ -146,7 +146,7 @@ fn moved_flows_leave_links_that_are_cut_at_once() {
     start_flows(&mut net, Duration::from_secs(60));
     let is_moved = net.run_until(|_| elephants.moved() > 0, Duration::from_secs(20));
     assert!(is_moved);
-    // Until the next measurement, flows stay where they are. Now few links have space for all.
+    // Until the next measurement, flows stay on their paths. Now few links have space for all.
     net.run_for(ms(100));
     net.stop_flows();
     let flows = start_flows_every(&mut net, ms(50), Duration::from_secs(60));
@@ -190,7 +190,7 @@ fn late_and_leaving_switches_do_not_stop_the_measurement() {
     let (mut net, elephants) = fat_tree(true);
     let switches: Vec<_> = net.switches().collect();
     start_flows(&mut net, Duration::from_secs(60));
-    // Requests are under way whenever this happens, as they are once a second.
+    // Requests are pending whenever this happens, since they are sent once a second.
     for (turn, &switch) in switches.iter().enumerate() {
         match turn % 3 {
             0 => net.stall_connection(switch, ms(2_500)).unwrap(),
@@ -212,7 +212,7 @@ fn random_moves_break_no_flows() {
     let most = Rc::new(Cell::new(0));
     let seen = Rc::clone(&most);
     let programs = move || {
-        // All that sends at all is an elephant.
+        // Every flow with a packet is an elephant.
         let config = ElephantsConfig {
             share_percent: 0,
             interval: ms(300),
@@ -230,7 +230,7 @@ fn random_moves_break_no_flows() {
         }
     };
     let scenario = Scenario {
-        // Entries of routing go after a minute.
+        // Entries of routing expire after a minute.
         quiescent_after: Duration::from_secs(100),
         entries_when_quiescent: 8,
         flows: 20,
@@ -245,6 +245,6 @@ fn reports_missing_options() {
     let result = urtica_apps::add_all(Controller::new(), &["elephants"], &options());
     assert_eq!(
         result.err().unwrap().to_string(),
-        "the control program 'elephants' cannot run: it moves what routing has spread; expected routing beside it"
+        "the control program 'elephants' cannot run: it moves flows of routing; expected routing, too"
     );
 }

@@ -1,4 +1,4 @@
-//! The firewall in front of other apps: what it denies stays out, and nothing else does.
+//! The firewall in front of other apps: it drops denied packets, and no others.
 
 use crate::support::{APPS, frame, inject, ms, net_with, net_with_controller, options};
 use std::cell::RefCell;
@@ -17,7 +17,7 @@ use urtica_wire::packet::{Ipv4, Ipv6, ether_type, ip_proto};
 
 const GUARDED: &[&str] = &["discovery", "hosts", "routing", "firewall"];
 
-/// A file of rules, and options that name it.
+/// Writes a file of rules, and returns it with options that name it.
 fn rules(text: &str) -> (TempDir, PathBuf, Options) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("rules");
@@ -27,13 +27,13 @@ fn rules(text: &str) -> (TempDir, PathBuf, Options) {
     (folder, file, options)
 }
 
-/// Whether `from` gets answers from `to`.
+/// Returns `true` if `from` gets replies from `to`.
 fn pings(net: &mut Net, from: &str, to: &str) -> bool {
     let (from, to) = (net.host(from).unwrap(), net.host(to).unwrap());
     net.ping(from, to).unwrap().received == 1
 }
 
-/// How many of ten datagrams to UDP port 5001 come through.
+/// Returns the number of ten datagrams to UDP port 5001 that arrive.
 fn datagrams(net: &mut Net, from: &str, to: &str) -> u64 {
     let (from, to) = (net.host(from).unwrap(), net.host(to).unwrap());
     let datagrams = Datagrams {
@@ -46,10 +46,10 @@ fn datagrams(net: &mut Net, from: &str, to: &str) -> u64 {
     net.flow_report(flow).unwrap().received
 }
 
-/// Where a fragment belongs, in bytes; whether others follow it; and what it carries.
+/// A fragment: its offset in bytes, whether others follow, and its payload.
 type Fragment<'a> = (u16, bool, &'a [u8]);
 
-/// From host 1 to host 3.
+/// Builds a fragment from host 1 to host 3.
 fn ipv4_fragment(proto: u8, (offset, more_fragments, payload): Fragment) -> Vec<u8> {
     let header = Ipv4 {
         dont_fragment: false,
@@ -67,7 +67,7 @@ fn ipv4_fragment(proto: u8, (offset, more_fragments, payload): Fragment) -> Vec<
     frame(1, 3, ether_type::IPV4, &packet)
 }
 
-/// The same over IPv6.
+/// Like [`ipv4_fragment`], over IPv6.
 fn ipv6_fragment(proto: u8, (offset, more_fragments, payload): Fragment) -> Vec<u8> {
     let address = |host| Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, host);
     let mut fragment = vec![proto, 0];
@@ -80,7 +80,7 @@ fn ipv6_fragment(proto: u8, (offset, more_fragments, payload): Fragment) -> Vec<
     frame(1, 3, ether_type::IPV6, &packet)
 }
 
-/// The first bytes of a header with ports, and more behind it.
+/// Builds the first bytes of a header with ports, and padding.
 fn to_port(dst_port: u16, len: usize) -> Vec<u8> {
     let mut bytes = 4_000_u16.to_be_bytes().to_vec();
     bytes.extend(dst_port.to_be_bytes());
@@ -90,7 +90,7 @@ fn to_port(dst_port: u16, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Keeps the frames that come to a host.
+/// Records the frames that a host receives.
 struct Listener(HostId, Rc<RefCell<Vec<Vec<u8>>>>);
 
 impl Watcher for Listener {
@@ -104,7 +104,7 @@ impl Watcher for Listener {
     }
 }
 
-/// Which of these frames come from host 1 to host 3.
+/// Returns for each of these frames whether it arrives from host 1 at host 3.
 fn arriving(net: &mut Net, frames: &[Vec<u8>]) -> Vec<bool> {
     let heard: Rc<RefCell<Vec<_>>> = Rc::default();
     net.watch(Listener(net.host("h3").unwrap(), Rc::clone(&heard)));
@@ -116,7 +116,7 @@ fn arriving(net: &mut Net, frames: &[Vec<u8>]) -> Vec<bool> {
 
 const NO_SSH_AND_DNS: &str = "deny tcp,tp_dst=22\ndeny tcp6,tp_dst=22\ndeny udp,tp_dst=53\ndeny udp6,tp_dst=53\ndefault allow";
 
-/// Sends fragments of denied and of allowed packets past these rules, and looks at what comes.
+/// Sends fragments of denied and of allowed packets, and checks which of them arrive.
 fn checks_fragments(net: &mut Net) {
     assert!(pings(net, "h1", "h3"));
     for fragment in [ipv4_fragment, ipv6_fragment] {
@@ -128,17 +128,17 @@ fn checks_fragments(net: &mut Net) {
             udp(54),
             tcp(22, 64),
             tcp(23, 64),
-            // As `nmap -f` sends them: eight bytes each.
+            // Like those of `nmap -f`: eight bytes each.
             tcp(22, 8),
             fragment(ip_proto::TCP, (8, true, &[0; 8])),
-            // The rest of a datagram, which nobody can do anything with without its beginning.
+            // The rest of a datagram, which is useless without its start.
             fragment(ip_proto::UDP, (64, false, &[0; 16])),
         ];
         let arrived = arriving(net, &frames);
         let expected = [false, true, false, true, false, false, true];
         assert_eq!(arrived, expected);
     }
-    // Extension headers that go on in the next fragment, and hide what is behind them.
+    // Extension headers that continue in the next fragment, and hide the headers behind them.
     let hiding = ipv6_fragment(
         ip_proto::DESTINATION_OPTIONS,
         (0, true, &[ip_proto::TCP, 2, 1, 4, 0, 0, 0, 0]),
@@ -187,7 +187,7 @@ fn drops_exactly_the_denied_packets() {
     ] {
         let (_folder, _, options) = rules(text);
         let mut net = net_with("linear,3", apps, &options);
-        // Twice, as the first packets may meet no entries yet.
+        // Twice, since the first packets may arrive before the entries.
         for _ in 0..2 {
             assert!(!pings(&mut net, "h1", "h3"), "{apps:?}");
             assert!(pings(&mut net, "h3", "h1"), "{apps:?}: the other way");
@@ -213,7 +213,7 @@ fn packets_without_a_rule_are_denied() {
 }
 
 #[test]
-fn new_files_apply_at_once_and_invalid_ones_never() {
+fn valid_files_apply_and_invalid_ones_do_not() {
     let (_folder, file, options) = rules("default allow");
     let mut net = net_with("ring,3", GUARDED, &options);
     assert!(net.ping_all().unwrap().is_complete());
@@ -221,7 +221,7 @@ fn new_files_apply_at_once_and_invalid_ones_never() {
     net.run_for(ms(1_100));
     assert!(
         !pings(&mut net, "h1", "h2"),
-        "the entries of routing are there, but nobody comes to them"
+        "packets do not reach the entries of routing"
     );
     assert!(pings(&mut net, "h2", "h3"));
     fs::write(&file, "default allow\ndeny icmp").unwrap();
@@ -236,7 +236,7 @@ fn new_files_apply_at_once_and_invalid_ones_never() {
 }
 
 #[test]
-fn a_switch_that_was_restarted_is_guarded_again() {
+fn restarted_switches_get_the_rules_again() {
     let (_folder, _, options) = rules("deny icmp,nw_src=10.0.0.1\ndefault allow");
     let mut net = net_with("linear,2", GUARDED, &options);
     net.restart_switch(net.switch("s1").unwrap()).unwrap();
@@ -246,7 +246,7 @@ fn a_switch_that_was_restarted_is_guarded_again() {
 }
 
 #[test]
-fn openflow_1_0_is_guarded_by_the_controller() {
+fn openflow_1_0_packets_are_checked_by_the_controller() {
     let mut session = SessionConfig::default();
     session.versions = vec![Version::Of10];
     let rules = "deny icmp,nw_src=10.0.0.1\ndefault allow".parse().unwrap();

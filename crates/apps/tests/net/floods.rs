@@ -1,4 +1,4 @@
-//! Packets to unknown hosts, by the thousands from one port: they reach others within a budget, and delay nobody else's.
+//! Thousands of packets to unknown hosts from one port: a budget limits them, and they delay no other packets.
 
 use crate::support::{APPS, PacketIns, frame, inject, ms, net_with, options};
 use std::time::Duration;
@@ -17,7 +17,7 @@ const FLOODING: [&[&str]; 5] = [
 /// The number of packets to unknown hosts in a second.
 const SENT: u64 = 6_000;
 
-/// The default burst, and what is added in a second.
+/// The default burst, and a second at the default rate.
 const ADMITTED: u64 = 2_000 + 1_000;
 
 /// Three hosts, which know each other.
@@ -58,7 +58,7 @@ fn flood_budgets_are_separate_for_each_port() {
 }
 
 #[test]
-fn the_budget_is_an_option() {
+fn flood_limits_are_options() {
     for apps in FLOODING {
         let unlimited = limited(apps, FloodLimit::NONE);
         assert_eq!(flood(&mut net(apps, &unlimited), 1, SENT), SENT, "{apps:?}");
@@ -87,7 +87,7 @@ fn mac(net: &Net, name: &str) -> u64 {
     net.host_addresses(host).unwrap().0.to_u64()
 }
 
-/// Packets from made-up senders at a switch's first port to a known host.
+/// Sends packets from forged senders at a switch's first port to a known host.
 fn from_made_up_senders(net: &mut Net, senders: u64, to: &str) {
     let dst = mac(net, to);
     let frames = (0..senders).map(|n| frame(0x0200_0099_0000 + n, dst, 0x88b5, b"made up"));
@@ -101,7 +101,7 @@ fn entries(net: &mut Net, switch: &str) -> usize {
 }
 
 #[test]
-fn made_up_senders_have_entries_within_the_share_of_their_port() {
+fn forged_senders_use_only_their_ports_share_of_entries() {
     let mut options = options();
     options.routing.routing_flows_per_port = Some(50);
     let mut net = net_with("linear,3", APPS, &options);
@@ -126,7 +126,7 @@ fn made_up_senders_have_entries_within_the_share_of_their_port() {
 }
 
 #[test]
-fn the_port_with_the_most_flows_over_a_full_switch_pays_first() {
+fn busiest_port_of_a_full_switch_loses_entries() {
     let mut net = net_with("linear,3", APPS, &options());
     net.announce_hosts();
     net.run_for(ms(500));

@@ -1,4 +1,4 @@
-//! A switch whose table is full: its packets go on by packet-outs, and it is not sent an entry with each.
+//! A switch whose table is full: packet-outs forward its packets, and few of them add an entry.
 
 use crate::support::{ms, net_speaking, options};
 use std::cell::Cell;
@@ -47,7 +47,7 @@ fn change(net: &mut Net, switch: SwitchId, work: impl FnOnce(&mut Switch)) {
 }
 
 #[test]
-fn full_tables_are_left_alone_and_packets_arrive() {
+fn full_tables_get_few_entries_and_packets_arrive() {
     for version in Version::ALL {
         for apps in ADDING {
             is_left_alone(apps, version);
@@ -78,7 +78,7 @@ fn is_left_alone(apps: &[&str], version: Version) {
     let report = net.flow_report(flow).unwrap();
     // A switch may lose a packet whose entry it refuses.
     assert!(report.lost() <= 10, "{apps:?}, {version:?}: {report}");
-    // Of a thousand packets, each of which would have one added: those of address resolution, and a few tries.
+    // Each of a thousand packets would add an entry. Now only address resolution and a few attempts do.
     let added = added.0.get();
     assert!(added <= 30, "{apps:?}, {version:?}: {added}");
     assert_eq!(entries(&mut net), fresh, "{apps:?}, {version:?}");
@@ -88,7 +88,7 @@ fn is_left_alone(apps: &[&str], version: Version) {
 }
 
 #[test]
-fn flows_whose_first_entry_was_refused_end() {
+fn flows_with_a_refused_first_entry_end() {
     let discovery = Discovery::new(options().discovery);
     let hosts = Hosts::new(&discovery, HostsConfig::default());
     let routes = Routes::new(&discovery);
@@ -104,7 +104,7 @@ fn flows_whose_first_entry_was_refused_end() {
     assert_eq!(net.ping(h1, h2).unwrap().received, 1);
     change(&mut net, s1, Switch::leave_room);
     assert!(routing.flows() > 0);
-    // Entries expire after 60 s. By then, a packet of another flow shows that these have ended.
+    // Entries expire after 60 s. Then a packet of another flow ends these flows.
     net.run_for(Duration::from_secs(65));
     assert_eq!(net.ping(h2, h3).unwrap().received, 1);
     net.run_for(Duration::from_secs(130));

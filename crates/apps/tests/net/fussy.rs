@@ -1,4 +1,4 @@
-//! Switches that refuse some of what the firewall asks of them: none of them lets pass what is denied.
+//! Switches that refuse some messages of the firewall: none of them passes denied packets.
 
 use crate::support::ms;
 use std::fs;
@@ -13,7 +13,7 @@ use urtica_wire::{
 
 const DENY_DNS: &str = "deny tcp,tp_dst=22\ndeny udp,tp_dst=53\ndefault allow";
 
-/// What becomes of a packet in table 0.
+/// The fate of a packet in table 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Passes,
@@ -34,12 +34,12 @@ struct Fussy {
     controller: Embedded,
     connection: ConnectionId,
     now: Duration,
-    /// The ways to treat fragments that it knows, and whether it says so where it does not know one.
+    /// The supported ways to treat fragments, and whether it refuses other ways.
     ways: &'static [ConfigFlags],
     complains: bool,
-    /// Refuses entries that look at this.
+    /// The field whose entries it refuses.
     dislikes: Option<OxmField>,
-    /// Does not answer barriers.
+    /// Whether it ignores barriers.
     is_silent: bool,
     flags: ConfigFlags,
     entries: Vec<Entry>,
@@ -65,14 +65,14 @@ impl Fussy {
         }
     }
 
-    /// The same after it has joined, and a second.
+    /// Waits until a second after the switch has joined.
     fn joined(mut self) -> Self {
         self.send(0, &Message::Hello(Default::default()));
         self.advance(ms(1_000));
         self
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     fn advance(&mut self, time: Duration) {
         let end = self.now + time;
         while self.now < end {
@@ -191,7 +191,7 @@ impl Fussy {
         taken.expect("it is not turned away");
     }
 
-    /// What becomes of a packet with the fields of this match.
+    /// Returns the fate of a packet with the fields of this match.
     fn fate(&self, packet: &str) -> Fate {
         let packet: Match = packet.parse().unwrap();
         let matches = |entry: &&Entry| {
@@ -252,7 +252,7 @@ fn switches_that_refuse_a_rule_send_all_packets_to_the_controller() {
     fussy.dislikes = Some(OxmField::UdpDst);
     let mut fussy = fussy.joined();
     assert_eq!(fussy.fate("udp,tp_dst=54"), Fate::ToController);
-    // It is told again, the sooner the less often it has refused.
+    // The rules are sent again, after a pause that grows with each refusal.
     fussy.dislikes = None;
     fussy.advance(ms(1_500));
     assert_eq!(fussy.fate("udp,tp_dst=54"), Fate::Passes);

@@ -8,10 +8,10 @@ use urtica_controller::Controller;
 use urtica_net::SwitchId;
 use urtica_net::watch::{Event, Violation, Watcher};
 
-/// Bytes from the controller to a switch: when, to which, and which.
+/// A time, a switch, and the bytes that the controller sent to it.
 type Said = (Duration, SwitchId, Vec<u8>);
 
-/// All that the controller sends to switches.
+/// Records all bytes that the controller sends to switches.
 #[derive(Clone, Default)]
 struct Sent(Rc<RefCell<Vec<Said>>>);
 
@@ -24,7 +24,7 @@ impl Watcher for Sent {
     }
 }
 
-/// What a controller with this app sends while hosts talk, leave and come back.
+/// Returns the bytes that a controller with this app sends while hosts communicate, leave and return.
 fn run(app: &str) -> Sent {
     let mut net = net_with("tree,depth=2,fanout=3", &[app], &options());
     let sent = Sent::default();
@@ -40,7 +40,7 @@ fn run(app: &str) -> Sent {
 }
 
 #[test]
-fn all_forms_send_the_same() {
+fn all_forms_send_equal_messages() {
     let lock_free = run("global");
     assert!(lock_free.0.borrow().len() > 100);
     for app in ["global-mutex", "global-stm"] {
@@ -49,7 +49,7 @@ fn all_forms_send_the_same() {
 }
 
 #[test]
-fn with_a_topology_loops_do_no_harm() {
+fn loops_are_harmless_with_a_topology() {
     for app in ["global", "global-mutex", "global-stm"] {
         let mut net = net_with("torus,3,3", &["discovery", app], &options());
         let report = net.ping_all().unwrap();
@@ -58,14 +58,14 @@ fn with_a_topology_loops_do_no_harm() {
 }
 
 #[test]
-fn a_learning_switch_with_discovery_survives_loops() {
+fn learning_switches_with_discovery_tolerate_loops() {
     let mut net = net_with("torus,3,3", &["discovery", "l2"], &options());
     net.announce_hosts();
     net.run_for(ms(500));
     let report = net.ping_all().unwrap();
     assert!(report.is_complete(), "{report}");
     assert_eq!(report.duplicates, 0);
-    // Nothing circles: when nobody talks, only probes are under way.
+    // No packet loops: while hosts are silent, only probes are sent.
     net.run_for(Duration::from_secs(1));
     let carried = |net: &urtica_net::Net| -> u64 {
         net.links()

@@ -1,4 +1,4 @@
-//! Routing between subnets: who reaches whom, and what is answered where nobody is reached.
+//! Routing between subnets: which hosts reach each other, and the answers to undeliverable packets.
 
 use crate::support::{frame, inject, ms, net_of_plan, options};
 use std::cell::RefCell;
@@ -20,7 +20,7 @@ use urtica_wire::packet::{
 };
 use urtica_wire::{DatapathId, MacAddr, Version};
 
-/// Three subnets. Hosts of these networks take everybody for a neighbour, so the gateways answer for all that is far.
+/// Three subnets. Hosts of these networks regard all addresses as neighbours, so the gateways answer for remote addresses.
 pub const CONFIG: &str = r#"
 proxy_arp = true
 
@@ -39,12 +39,12 @@ mac = "02:00:00:00:03:fe"
 
 const GATEWAY: u64 = 0x0200_0000_01fe;
 
-/// `CONFIG`, with a subnet of many addresses in addition.
+/// Returns `CONFIG` with a further subnet of many addresses.
 fn with_large_subnet() -> String {
     format!("{CONFIG}\n[[interface]]\naddress = \"10.16.0.254/16\"\nmac = \"02:00:00:00:04:fe\"")
 }
 
-/// Routing in subnets and between them.
+/// Starts a network with routing within subnets and between them.
 fn routed(spec: &str, version: Version) -> (Net, L3) {
     routed_with(spec, version, None)
 }
@@ -73,7 +73,7 @@ fn routed_with(spec: &str, version: Version, kernel: Option<Arc<Recorder>>) -> (
     (net_of_plan(&in_subnets(spec), controller), l3)
 }
 
-/// A network whose host n is 10.0.N.n, where N goes from 1 to 3 and begins anew.
+/// Returns a network whose host n is 10.0.N.n, where N repeats 1, 2, 3.
 pub fn in_subnets(spec: &str) -> Plan {
     let mut plan = spec.parse::<TopologySpec>().unwrap().plan().unwrap();
     for (number, host) in (1..).zip(&mut plan.hosts) {
@@ -82,7 +82,7 @@ pub fn in_subnets(spec: &str) -> Plan {
     plan
 }
 
-/// What comes to a host: sender, ICMP type and code, and hops left.
+/// The ICMP messages that a host has received: sender, type, code and TTL.
 pub type Heard = Rc<RefCell<Vec<(Ipv4Addr, u8, u8, u8)>>>;
 
 struct Listener(HostId, Heard);
@@ -99,7 +99,7 @@ impl Watcher for Listener {
     }
 }
 
-/// What is heard of a frame, if it carries ICMP over IPv4.
+/// Reads a frame that carries ICMP over IPv4.
 fn heard_of(frame: &[u8]) -> Option<(Ipv4Addr, u8, u8, u8)> {
     let ethernet = EthernetView::new(frame).ok()?;
     let packet = Ipv4View::new(ethernet.payload()).ok()?;
@@ -115,7 +115,7 @@ fn heard_of(frame: &[u8]) -> Option<(Ipv4Addr, u8, u8, u8)> {
     })
 }
 
-/// Notes from now on what comes to a host.
+/// Starts to record the ICMP messages that a host receives.
 pub fn listen(net: &mut Net, host: &str) -> Heard {
     let heard = Heard::default();
     let host = net.host(host).unwrap();
@@ -123,7 +123,7 @@ pub fn listen(net: &mut Net, host: &str) -> Heard {
     heard
 }
 
-/// Has host 1 hand an IPv4 packet to its gateway.
+/// Makes host 1 send an IPv4 packet to its gateway.
 fn hand(net: &Net, dst: [u8; 4], ttl: u8, proto: u8, payload: &[u8]) {
     let header = Ipv4 {
         ttl,
@@ -145,7 +145,7 @@ fn hand_echo(net: &Net, dst: [u8; 4], ttl: u8) {
     hand(net, dst, ttl, ip_proto::ICMPV4, &request);
 }
 
-/// Has host 2 do so.
+/// Makes host 2 send an echo request to its gateway.
 fn hand_echo_of_h2(net: &Net, dst: [u8; 4]) {
     let mut request = Vec::new();
     let header = Icmpv4 {
@@ -191,7 +191,7 @@ fn hosts_of_all_subnets_reach_each_other() {
 }
 
 #[test]
-fn packets_have_a_hop_less_and_switches_send_them_on() {
+fn switches_decrement_the_ttl_and_forward() {
     let (mut net, _) = routed("linear,3", Version::Of13);
     let heard = listen(&mut net, "h1");
     assert!(net.ping_all().unwrap().is_complete());
@@ -227,7 +227,7 @@ fn packets_have_a_hop_less_and_switches_send_them_on() {
     assert_eq!(net.flow_report(flow).unwrap().received, 500);
     assert!(
         packet_ins(&net) < before + 20,
-        "the controller sees hardly any"
+        "the controller receives few packets"
     );
 }
 
@@ -265,7 +265,7 @@ fn undeliverable_packets_are_answered() {
         &[(gateway, 3, 1)],
     );
     expect(&|net| hand_echo(net, [8, 8, 8, 8], 64), &[(gateway, 3, 0)]);
-    // As traceroute does: first one hop, then one more.
+    // Like traceroute: first one hop, then two.
     expect(
         &|net| hand_datagram(net, [10, 0, 3, 3], 1),
         &[(gateway, 11, 0)],
@@ -276,7 +276,7 @@ fn undeliverable_packets_are_answered() {
     );
 }
 
-/// Counts ARP requests of gateways that come to a host.
+/// Counts the ARP requests of gateways that a host receives.
 struct Requests(HostId, Rc<RefCell<usize>>);
 
 impl Watcher for Requests {
@@ -291,7 +291,7 @@ impl Watcher for Requests {
 }
 
 #[test]
-fn directed_broadcasts_are_neither_resolved_nor_answered() {
+fn directed_broadcasts_are_dropped() {
     let (mut net, _) = routed("linear,3", Version::Of13);
     assert!(net.ping_all().unwrap().is_complete());
     let heard = listen(&mut net, "h1");
@@ -309,7 +309,7 @@ fn directed_broadcasts_are_neither_resolved_nor_answered() {
     assert!(*requests.borrow() > 0, "other addresses are resolved");
 }
 
-/// Has a host that only receives send a frame, at its switch.
+/// Makes a host announce its address at a switch.
 fn announce(net: &Net, switch: &str, mac: u64, address: [u8; 4]) {
     let mut announcement = Vec::new();
     Arp::request(MacAddr::from_u64(mac), address.into(), address.into()).write(&mut announcement);
@@ -318,7 +318,7 @@ fn announce(net: &Net, switch: &str, mac: u64, address: [u8; 4]) {
     inject(net, switch, 1, [frame]);
 }
 
-/// Counts IPv4 packets that come to a host's port, by the MAC address that they are sent to.
+/// Counts the IPv4 packets that a host's port receives, by destination MAC address.
 struct SentTo(HostId, Rc<RefCell<BTreeMap<MacAddr, usize>>>);
 
 impl Watcher for SentTo {
@@ -334,9 +334,9 @@ impl Watcher for SentTo {
     }
 }
 
-/// As when a standby router behind the same port takes over an address.
+/// Like a standby router behind the same port that takes over an address.
 #[test]
-fn traffic_follows_an_address_to_another_host_behind_the_same_port() {
+fn traffic_follows_an_address_to_another_mac_at_the_same_port() {
     let (mut net, _) = routed("linear,3", Version::Of13);
     assert!(net.ping_all().unwrap().is_complete());
     let sent_to: Rc<RefCell<BTreeMap<_, _>>> = Rc::default();
@@ -347,7 +347,7 @@ fn traffic_follows_an_address_to_another_host_behind_the_same_port() {
     for (owner, packets) in [(first, 100), (second, 200)] {
         announce(&net, "s3", owner, shared);
         net.run_for(ms(100));
-        // Traffic never ends long enough for the entries to expire.
+        // Traffic never pauses long enough for the entries to expire.
         for _ in 0..packets {
             hand_echo(&net, shared, 64);
             net.run_for(ms(20));
@@ -359,7 +359,7 @@ fn traffic_follows_an_address_to_another_host_behind_the_same_port() {
 }
 
 #[test]
-fn a_sweep_of_absent_addresses_leaves_others_their_resolutions() {
+fn sweeps_of_absent_addresses_do_not_stop_other_resolutions() {
     let (mut net, _) = routed("linear,3", Version::Of13);
     let heard = listen(&mut net, "h2");
     let requests = Rc::default();
@@ -388,7 +388,7 @@ fn a_sweep_of_absent_addresses_leaves_others_their_resolutions() {
 }
 
 #[test]
-fn an_address_that_did_not_answer_is_not_requested_for_a_while() {
+fn unanswered_addresses_are_not_requested_for_a_while() {
     let (mut net, _) = routed("linear,3", Version::Of13);
     assert!(net.ping_all().unwrap().is_complete());
     let heard = listen(&mut net, "h1");
@@ -409,7 +409,7 @@ fn an_address_that_did_not_answer_is_not_requested_for_a_while() {
 }
 
 #[test]
-fn packets_that_were_cut_short_are_dropped() {
+fn truncated_packets_are_dropped() {
     let (mut net, _) = routed("linear,3", Version::Of13);
     assert!(net.ping_all().unwrap().is_complete());
     let sent_to: Rc<RefCell<BTreeMap<_, _>>> = Rc::default();
@@ -419,7 +419,7 @@ fn packets_that_were_cut_short_are_dropped() {
     let mut packet = Vec::new();
     header.write(&mut packet, &[7; 100]).unwrap();
     for (len, expected) in [(packet.len() - 1, 0), (packet.len(), 1)] {
-        // From a sender that is not known, so that no entry forwards it.
+        // The sender is unknown, so that no entry forwards the frame.
         let frame = frame(77, GATEWAY, ether_type::IPV4, &packet[..len]);
         inject(&net, "s1", 1, [frame]);
         net.run_for(ms(100));
@@ -429,10 +429,10 @@ fn packets_that_were_cut_short_are_dropped() {
 }
 
 #[test]
-fn packets_wait_for_a_host_that_was_silent_so_far() {
+fn packets_wait_for_silent_hosts() {
     let (mut net, _) = routed("linear,3", Version::Of13);
     let heard = listen(&mut net, "h1");
-    // Nobody has said anything yet, and host 3 is asked for.
+    // No host has sent anything yet, so host 3 must be resolved.
     hand_echo(&net, [10, 0, 3, 3], 64);
     net.run_for(ms(2_000));
     let heard: Vec<_> = heard
@@ -492,10 +492,10 @@ fn a_flow_leaves_a_link_that_is_cut() {
     assert!(l3.flows() < before);
     assert!(net.ping_all().unwrap().is_complete());
     net.run_for(Duration::from_secs(70));
-    assert_eq!(l3.flows(), 0, "what is not used is gone");
+    assert_eq!(l3.flows(), 0, "unused flows have expired");
 }
 
-/// What a kernel half has been told of the first switch and has not forgotten.
+/// A kernel half that records the facts about the first switch until they are forgotten.
 #[derive(Clone, Debug, Default)]
 struct Recorder(Arc<Mutex<Vec<L3Fact>>>);
 
@@ -536,7 +536,7 @@ fn the_kernel_gets_the_facts_of_forwarded_packets() {
         let kernel = Arc::new(Recorder::default());
         let (mut net, _) = routed_with("single,3", version, Some(Arc::clone(&kernel)));
         assert!(net.ping_all().unwrap().is_complete());
-        // Once all are known, packets of host 1 to host 2 and back.
+        // Once all hosts are known, packets of host 1 to host 2 and back.
         hand_echo(&net, [10, 0, 2, 2], 64);
         net.run_for(ms(100));
         let first = MacAddr::from_u64(1);
@@ -579,7 +579,7 @@ fn the_kernel_forgets_flows_that_expire() {
     assert!(!kernel.knows(|fact| matches!(fact, L3Fact::Flow { .. })));
 }
 
-/// What reaches another switch, or a gateway itself, is the program's.
+/// Packets to another switch, or to a gateway itself, are left to the program.
 #[test]
 fn the_kernel_gets_no_hosts_of_other_switches() {
     let kernel = Arc::new(Recorder::default());
@@ -593,7 +593,7 @@ fn the_kernel_gets_no_hosts_of_other_switches() {
 }
 
 #[test]
-fn errors_come_no_faster_than_allowed() {
+fn icmp_errors_are_rate_limited() {
     let (mut net, _) = routed("linear,3", Version::Of13);
     assert!(net.ping_all().unwrap().is_complete());
     let heard = listen(&mut net, "h1");

@@ -1,5 +1,4 @@
-//! Learning programs: what they have learnt does not outlive the network that they have learnt it from, and they flood no more than
-//! they must.
+//! Learning programs: they forget outdated facts when the network changes, and flood no more than necessary.
 
 use crate::support::{
     frame, frames_carried, inject, ms, net_of_plan, net_speaking, options, refuse_flow_mods,
@@ -23,7 +22,7 @@ fn controller(apps: &[&str]) -> Controller {
     urtica_apps::add_all(Controller::new(), apps, &options()).unwrap()
 }
 
-/// A network in which one host pings another again and again, so that no entry on its way is ever idle.
+/// A network in which one host pings another continuously, so that no entry on the path is ever idle.
 struct Pinged {
     net: Net,
     ping: PingId,
@@ -32,10 +31,10 @@ struct Pinged {
 }
 
 impl Pinged {
-    /// How soon the other is reached again after whatever befell the network.
+    /// The time to reach the other host again after a change of the network.
     const RECOVERY: Duration = ms(2_000);
 
-    /// `from` has pinged `to` for a while; nobody has told the network of itself otherwise.
+    /// Creates a network in which `from` has pinged `to` for a while; no host has announced itself.
     fn new(apps: [&'static str; 2], version: Version, spec: &str, from: &str, to: &str) -> Self {
         let mut net = net_speaking(&[version], spec, controller(&apps));
         let [from, to] = [from, to].map(|name| net.host(name).unwrap());
@@ -50,7 +49,7 @@ impl Pinged {
         pinged
     }
 
-    /// After the time to recover, each request is answered.
+    /// Checks that each request is answered after the time to recover.
     fn answered(&mut self, when: &str) {
         self.net.run_for(Self::RECOVERY);
         let before = self.net.ping_report(self.ping).unwrap().received;
@@ -64,7 +63,7 @@ impl Pinged {
     }
 }
 
-/// In networks of this topology, with each program and version.
+/// Runs a check in networks of this topology, with each program and version.
 fn each(spec: &str, from: &str, to: &str, befall: impl Fn(&mut Pinged)) {
     for app in ["l2"].into_iter().chain(GLOBALS) {
         for version in Version::ALL {
@@ -80,7 +79,7 @@ fn each(spec: &str, from: &str, to: &str, befall: impl Fn(&mut Pinged)) {
 }
 
 #[test]
-fn packets_take_other_links_when_theirs_go_and_these_when_they_come_back() {
+fn packets_follow_lost_and_restored_links() {
     each("ring,4", "h3", "h1", |pinged| {
         for (a, b) in [("s1", "s2"), ("s1", "s4"), ("s2", "s3"), ("s3", "s4")] {
             let link = pinged.net.link(a, b).unwrap();
@@ -93,7 +92,7 @@ fn packets_take_other_links_when_theirs_go_and_these_when_they_come_back() {
 }
 
 #[test]
-fn a_silently_moved_host_is_found() {
+fn silently_moved_hosts_are_found() {
     each("ring,4", "h3", "h1", |pinged| {
         for to in ["s2", "s3", "s4", "s1"] {
             let (h1, to_id) = (
@@ -107,7 +106,7 @@ fn a_silently_moved_host_is_found() {
 }
 
 #[test]
-fn entries_of_an_earlier_controller_do_not_hide_where_a_host_has_moved() {
+fn entries_of_an_earlier_controller_hide_no_moves() {
     each("ring,4", "h3", "h1", |pinged| {
         let net = &mut pinged.net;
         net.stop_controller();
@@ -115,14 +114,14 @@ fn entries_of_an_earlier_controller_do_not_hide_where_a_host_has_moved() {
         net.move_host(h1, s3).unwrap();
         net.run_for(ms(1_000));
         net.start_controller(controller(&pinged.apps)).unwrap();
-        // Switches look for a controller every eight seconds at least.
+        // Switches try to connect at least every eight seconds.
         net.run_for(Duration::from_secs(10));
         pinged.answered("with another controller");
     });
 }
 
 #[test]
-fn an_unreported_move_is_found() {
+fn moves_without_port_status_are_found() {
     each("ring,4", "h3", "h1", |pinged| {
         let net = &mut pinged.net;
         let [s1, s2] = ["s1", "s2"].map(|name| net.switch(name).unwrap());
@@ -135,7 +134,7 @@ fn an_unreported_move_is_found() {
 }
 
 #[test]
-fn a_move_is_found_where_switches_refuse_to_delete_entries_for_a_while() {
+fn moves_are_found_after_refused_deletions() {
     each("ring,4", "h3", "h1", |pinged| {
         let net = &mut pinged.net;
         refuse_flow_mods(net, true);
@@ -147,9 +146,9 @@ fn a_move_is_found_where_switches_refuse_to_delete_entries_for_a_while() {
     });
 }
 
-/// A link that carries nothing for a while, and of which no port tells, looks like two hosts' ports.
+/// A link that loses all packets for a while, while its ports stay up, looks like two host ports.
 #[test]
-fn packets_do_not_go_round_over_a_link_that_carries_again_what_it_lost() {
+fn restored_silent_links_cause_no_loops() {
     for app in ["l2", "global"] {
         let mut net = net_speaking(&Version::ALL, "ring,3", controller(&["discovery", app]));
         let [s1, s2, s3] = ["s1", "s2", "s3"].map(|name| net.switch(name).unwrap());
@@ -171,9 +170,9 @@ fn packets_do_not_go_round_over_a_link_that_carries_again_what_it_lost() {
     }
 }
 
-/// Copies of a packet to an unknown host are on their way when that host is heard.
+/// Copies of a packet to an unknown host are in flight when that host is learnt.
 #[test]
-fn a_flooded_packet_comes_once_though_its_host_is_heard_meanwhile() {
+fn flooded_packets_arrive_once_while_their_host_is_learnt() {
     for app in ["l2"].into_iter().chain(GLOBALS) {
         let mut net = net_speaking(&Version::ALL, "ring,3", controller(&["discovery", app]));
         let h2 = net.host("h2").unwrap();
@@ -190,7 +189,7 @@ fn a_flooded_packet_comes_once_though_its_host_is_heard_meanwhile() {
 }
 
 #[test]
-fn a_receiver_that_was_silent_for_long_and_moves_goes_on_receiving() {
+fn long_silent_receivers_still_receive_after_a_move() {
     let mut net = net_speaking(&Version::ALL, "single,3", controller(&["l2"]));
     let [h1, h2, h3] = ["h1", "h2", "h3"].map(|name| net.host(name).unwrap());
     assert!(net.ping_all().unwrap().is_complete());
@@ -213,7 +212,7 @@ fn a_receiver_that_was_silent_for_long_and_moves_goes_on_receiving() {
 }
 
 #[test]
-fn made_up_senders_fill_only_their_port_and_only_for_a_while() {
+fn forged_senders_fill_only_their_port_for_a_while() {
     let discovery = Discovery::new(options().discovery);
     let learning = EdgeLearning::<LockFree>::along_tree(&discovery);
     let controller = Controller::new()
@@ -242,7 +241,7 @@ fn made_up_senders_fill_only_their_port_and_only_for_a_while() {
     };
     send(&mut net, 0..most + 500);
     assert_eq!(learning.refused(), 500);
-    // Who is behind another port is not concerned, nor those behind the full one, as they are flooded for.
+    // Hosts at other ports are not affected, nor those at the full port, since packets to them are flooded.
     assert!(net.ping_all().unwrap().is_complete());
     net.run_for(FULL_PORT_KEPT_FOR);
     let refused = learning.refused();
@@ -250,7 +249,7 @@ fn made_up_senders_fill_only_their_port_and_only_for_a_while() {
     assert_eq!(learning.refused(), refused);
 }
 
-/// How many packet-outs to FLOOD the controller has sent.
+/// Counts the packet-outs to FLOOD.
 #[derive(Clone, Default)]
 struct Floods(Rc<RefCell<usize>>);
 
@@ -277,7 +276,8 @@ fn floods(message: &Message) -> bool {
         .any(|action| action == Action::output(PortNo::FLOOD))
 }
 
-/// How often an app floods while all ping all, and how often when they do so again after all connections broke.
+/// Returns the number of an app's floods while all hosts ping each other, and while they do so again after all connections
+/// broke.
 fn floods_of(app: &str, spec: &str) -> [usize; 2] {
     let plan = spec.parse::<TopologySpec>().unwrap().plan().unwrap();
     let mut net = net_of_plan(&plan, controller(&[app]));

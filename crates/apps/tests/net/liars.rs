@@ -1,4 +1,4 @@
-//! Switches that make up what their flows have sent, or send what is no reply, and what becomes of elephants there.
+//! Switches that report false counters, or send invalid replies, while `elephants` runs.
 
 use crate::support::{frame, ms, options};
 use std::time::Duration;
@@ -14,20 +14,20 @@ use urtica_wire::{
 
 const VERSION: Version = Version::Of13;
 
-/// The ports of each switch that lead to the other; hosts are at the rest.
+/// The ports of each switch that lead to the other switch; hosts are at the other ports.
 const TRUNKS: [u32; 2] = [2, 3];
 const HOST_PORTS: [u32; 3] = [1, 4, 5];
 
-/// What the first switch says that its flows have sent.
+/// The first switch's report of the bytes that its flows have sent.
 #[derive(Clone, Debug)]
 enum Claim {
-    /// The entries of these pairs have counted so many bytes.
+    /// The byte counts of entries for these pairs.
     Bytes(Vec<(Match<'static>, u64)>),
-    /// Those of its hosts to the other's so many each millisecond.
+    /// The bytes per millisecond of each of its hosts to one of the other switch.
     Rate(u64),
-    /// The body of a multipart reply is this.
+    /// The body of a multipart reply.
     Body(Vec<u8>),
-    /// Parts, after each of which more is to follow.
+    /// Endless parts, each of which announces another.
     Endless,
     Nothing,
 }
@@ -39,11 +39,11 @@ struct Liars {
     connections: [ConnectionId; 2],
     now: Duration,
     claim: Claim,
-    /// How often the first was asked.
+    /// The number of requests to the first switch.
     asked: u32,
 }
 
-/// The host at the n-th host port of a switch. The hash of these addresses does not spread flows evenly.
+/// Returns the host at the n-th host port of a switch. The hash of these addresses does not spread flows evenly.
 fn host(switch: usize, n: usize) -> u64 {
     (switch * 100 + n + 1) as u64
 }
@@ -73,7 +73,7 @@ fn stats(match_: Match<'static>, byte_count: u64) -> FlowStats<'static> {
 }
 
 impl Liars {
-    /// All hosts are known.
+    /// Creates a network in which all hosts are known.
     fn new() -> Self {
         let discovery = Discovery::new(options().discovery);
         let hosts = Hosts::new(&discovery, HostsConfig::default());
@@ -120,7 +120,7 @@ impl Liars {
         liars
     }
 
-    /// Says something else from now on, for so long that it is asked for it several times. It is asked all the same.
+    /// Makes the first switch report a claim for several requests, and checks that the requests continue.
     fn claim(&mut self, claim: Claim) {
         let before = self.asked;
         self.claim = claim;
@@ -128,12 +128,12 @@ impl Liars {
         assert_eq!(self.controller.background_counters().panics(), 0);
         assert!(
             self.asked >= before + 3,
-            "{:?}: it is asked again",
+            "{:?}: requests continue",
             self.claim
         );
     }
 
-    /// Lets time pass, by the controller's steps.
+    /// Advances the time, from one timeout of the controller to the next.
     fn advance(&mut self, time: Duration) {
         let end = self.now + time;
         self.settle();
@@ -290,8 +290,8 @@ impl Liars {
     }
 }
 
-/// Three hosts fill their links, over two that carry as much as one of them sends: that flows are moved, and back again, shows that
-/// what the switch says is heard.
+/// Checks that the controller still uses the switch's reports: three hosts fill their links over two links with the bandwidth
+/// of one host each, so flows are moved, and return.
 fn is_heard(liars: &mut Liars) {
     liars.claim(Claim::Rate(125_000));
     assert!(liars.elephants.moved() > 0);
@@ -313,17 +313,17 @@ fn impossible_counts_cause_no_lasting_move() {
         entries(&known, u64::MAX),
         entries(&known, 0),
         entries(&known, u64::MAX / 2),
-        // The same pair twice: more than can be counted.
+        // Two entries of a pair whose sum overflows the counter.
         Claim::Bytes(vec![(known.clone(), u64::MAX), (known.clone(), u64::MAX)]),
-        // To itself, to nobody, from nobody, and from a host of the other switch.
+        // To itself, to an unknown host, from an unknown host, and from a host of the other switch.
         entries(&pair(host(0, 0), host(0, 0)), u64::MAX),
         entries(&pair(host(0, 0), 77), u64::MAX),
         entries(&pair(77, host(1, 0)), u64::MAX),
         entries(&pair(host(1, 0), host(0, 0)), u64::MAX),
-        // Of no pair at all.
+        // An entry of no pair.
         entries(&Match::any(), u64::MAX),
         Claim::Bytes(Vec::new()),
-        // As much as can be counted, again and again.
+        // The largest possible rate.
         Claim::Rate(u64::MAX / 1_000_000),
     ] {
         liars.claim(claim);
@@ -338,11 +338,11 @@ fn invalid_replies_are_ignored() {
     for claim in [
         Claim::Body(Vec::new()),
         Claim::Body(flow_stats[..5].to_vec()),
-        // Entries of length 0, of one that is too short, and of one that is beyond the end.
+        // Entries whose length is 0, too short, or beyond the end.
         Claim::Body([&flow_stats[..], &[0; 56]].concat()),
         Claim::Body([&flow_stats[..], &[0, 8], &[0; 54]].concat()),
         Claim::Body([&flow_stats[..], &[0xff; 56]].concat()),
-        // An answer to what nobody asked.
+        // A reply to another request.
         Claim::Body([&[0, 3, 0, 0, 0, 0, 0, 0][..], &[0; 24]].concat()),
         Claim::Endless,
         Claim::Nothing,

@@ -1,4 +1,4 @@
-//! Hosts that say that they have others' addresses, and what becomes of those who are talked to meanwhile.
+//! Hosts that claim others' addresses, while their victims communicate.
 
 use crate::support::{
     APPS, frame, frames_carried, inject, ms, net_speaking, net_with, options, tagged,
@@ -62,7 +62,7 @@ fn impostors_of_live_hosts_receive_none_of_their_packets() {
                 arp_frame(3, ALL, asking(9 + round)),
                 arp_frame(3, ALL, asking(1)),
                 arp_frame(3, ALL, telling),
-                // From a MAC address that nobody has, about the forger's own.
+                // From an unused MAC address, about the forger's own.
                 arp_frame(7, ALL, asking(9 + round)),
             ],
         );
@@ -71,7 +71,7 @@ fn impostors_of_live_hosts_receive_none_of_their_packets() {
     net.run_for(Duration::from_secs(2));
     let report = net.ping_report(ping).unwrap();
     assert_eq!((report.received, report.lost()), (98, 0));
-    // They would come with the forger's MAC address and its victim's IP address.
+    // Such packets would have the forger's MAC address and the victim's IP address.
     assert_eq!(net.host_counters(h3).unwrap().unexpected, 0);
 }
 
@@ -81,7 +81,7 @@ fn successors_of_silent_hosts_receive_their_packets() {
     let [h1, h2, h3] = hosts(&net);
     net.set_loss(net.link("h1", "s1").unwrap(), 1.0).unwrap();
     net.run_for(ms(100));
-    // It tells so once.
+    // The successor announces itself once.
     let taking = Arp::request(mac(3), ip(1), ip(1));
     inject(&net, "s3", 1, [arp_frame(3, ALL, taking)]);
     net.run_for(Duration::from_secs(2));
@@ -128,7 +128,7 @@ fn sent_to_the_first(net: &mut Net, frames: impl IntoIterator<Item = Vec<u8>>) -
 
 /// The third host claims the second's addresses, along the entries of a flow that it has to the first.
 #[test]
-fn a_forged_message_to_one_host_does_not_reach_it() {
+fn forged_unicast_messages_do_not_arrive() {
     let arp = arp_frame(3, 1, Arp::request(mac(1), ip(1), ip(2)).reply(mac(3)));
     let tagged_arp = tagged(ether_type::VLAN, 0, arp.clone());
     let nd = advertisement(3, 1, ip6(2), 3);
@@ -149,7 +149,7 @@ fn a_forged_message_to_one_host_does_not_reach_it() {
 }
 
 #[test]
-fn forged_replies_to_one_host_take_none_of_anothers_packets() {
+fn forged_replies_divert_no_packets() {
     for version in Version::ALL {
         let mut net = line_speaking(&[version]);
         let [h1, h2, h3] = hosts(&net);
@@ -166,7 +166,7 @@ fn forged_replies_to_one_host_take_none_of_anothers_packets() {
 }
 
 #[test]
-fn a_true_message_to_one_host_reaches_it() {
+fn genuine_unicast_messages_arrive() {
     let mut net = line_speaking(&[Version::Of13]);
     let about_itself = arp_frame(3, 1, Arp::request(mac(1), ip(1), ip(3)).reply(mac(3)));
     let nd = advertisement(3, 1, ip6(3), 3);

@@ -1,4 +1,4 @@
-//! Switches and controllers that go and come back, under hosts that go on talking.
+//! Switches and controllers that leave and return, while hosts communicate.
 
 use crate::support::{ms, net_with_controller, options, refuse_flow_mods};
 use std::cell::RefCell;
@@ -11,13 +11,13 @@ use urtica_net::{Datagrams, FlowReport, Net, PingReport};
 use urtica_services::{Discovery, Hosts, HostsConfig, Routes};
 use urtica_wire::{FlowModCommand, Message, Version, split_frame};
 
-/// Routing's mark: `routing`, after a byte that tells entries apart.
+/// The cookie of routing's entries: `routing`, after a byte that distinguishes entries.
 const COOKIE: u64 = u64::from_be_bytes(*b"\0routing");
 
-/// How long a controller is away.
+/// The time for which a controller is away.
 const AWAY: Duration = Duration::from_secs(3);
 
-/// Longer than any switch needs to connect again.
+/// A time after which all switches have reconnected.
 const BACK: Duration = Duration::from_secs(12);
 
 fn controller(version: Version) -> (Controller, Routing) {
@@ -45,7 +45,7 @@ impl Watcher for FlowMods {
         let &Event::ToSwitch(_, mut bytes) = event else {
             return Ok(());
         };
-        // Nothing is cut: channels deliver in one piece.
+        // Channels deliver whole messages.
         while let Ok(Some((frame, rest))) = split_frame(bytes) {
             if let Ok((_, Message::FlowMod(flow_mod))) = Message::decode(frame) {
                 if flow_mod.cookie << 8 == COOKIE << 8 || flow_mod.priority == 0x8000 {
@@ -65,13 +65,13 @@ struct Bench {
 }
 
 impl Bench {
-    /// All hosts know each other.
+    /// Creates a network in which all hosts know each other.
     fn new(spec: &str, version: Version) -> Self {
         let (controller, routing) = controller(version);
         let mut net = net_with_controller(spec, controller);
         let report = net.ping_all().unwrap();
         assert!(report.is_complete(), "{spec}: {report}");
-        // The last entries are under way.
+        // Switches still have to receive the last entries.
         net.run_for(ms(100));
         let flow_mods = FlowMods::default();
         net.watch(flow_mods.clone());
@@ -82,8 +82,8 @@ impl Bench {
         }
     }
 
-    /// What comes of datagrams, one every two milliseconds each way between two hosts, and of pings, one a second, while something
-    /// happens after a second; and so long after.
+    /// Sends datagrams between two hosts, one every two milliseconds each way, and pings, one a second. Calls `happening` after
+    /// a second, and returns the reports after a further time.
     fn talk(
         &mut self,
         (a, b): (&str, &str),
@@ -122,7 +122,7 @@ impl Bench {
     }
 }
 
-/// Breaks connections, which cannot be made again while the controller is away.
+/// Breaks connections of switches, which cannot reconnect while the controller is away.
 fn cut_off(net: &mut Net, switches: &[&str]) {
     for name in switches {
         let switch = net.switch(name).unwrap();
@@ -134,7 +134,7 @@ fn cut_off(net: &mut Net, switches: &[&str]) {
 const VERSIONS: [Version; 2] = [Version::Of10, Version::Of13];
 
 #[test]
-fn nothing_is_lost_while_the_way_to_the_controller_is_cut() {
+fn no_packet_is_lost_without_control_connections() {
     for version in VERSIONS {
         for (spec, switches) in [
             ("linear,3", &["s2"][..]),
@@ -154,7 +154,7 @@ fn nothing_is_lost_while_the_way_to_the_controller_is_cut() {
 }
 
 #[test]
-fn correct_switches_receive_nothing() {
+fn correct_switches_receive_no_flow_mods() {
     let mut bench = Bench::new("linear,3", Version::Of13);
     bench.flow_mods.0.take();
     assert_eq!(
@@ -182,9 +182,9 @@ fn reports_changed_and_missing_entries_of_a_returning_switch() {
     }
 }
 
-/// The second switch is cut off; the third host, behind it, is unplugged meanwhile.
+/// The second switch is cut off; the third host, behind it, is unplugged before it returns.
 #[test]
-fn entries_of_flows_that_ended_while_a_switch_was_away_go_when_it_comes_back() {
+fn returning_switches_lose_entries_of_ended_flows() {
     for version in VERSIONS {
         let mut bench = Bench::new("linear,3", version);
         let before = bench.entries();
@@ -193,7 +193,7 @@ fn entries_of_flows_that_ended_while_a_switch_was_away_go_when_it_comes_back() {
         let h3 = bench.net.link("h3", "s3").unwrap();
         bench.net.cut(h3).unwrap();
         bench.net.run_for(BACK);
-        // Of 4, 6 and 4 flows, those between h1 and h2 are left.
+        // Of 4, 6 and 4 flows, only those between h1 and h2 remain.
         assert_eq!(
             bench.entries(),
             [before[0] - 2, before[1] - 4, before[2] - 4]
@@ -203,7 +203,7 @@ fn entries_of_flows_that_ended_while_a_switch_was_away_go_when_it_comes_back() {
 }
 
 #[test]
-fn switches_that_refuse_entries_for_a_while_have_the_right_ones_afterwards() {
+fn entries_are_repaired_after_refusals() {
     for version in VERSIONS {
         let mut bench = Bench::new("ring,5", version);
         let net = &mut bench.net;
@@ -222,9 +222,9 @@ fn switches_that_refuse_entries_for_a_while_have_the_right_ones_afterwards() {
     }
 }
 
-/// With its connection alone: its links are as before, and nobody but the controller can tell.
+/// Only the switch's connection is lost: its links stay up, so that only the controller can detect it.
 #[test]
-fn flows_over_a_switch_that_does_not_come_back_end() {
+fn flows_over_a_lost_switch_end() {
     let mut bench = Bench::new("linear,3", Version::Of13);
     let s2 = bench.net.switch("s2").unwrap();
     bench.net.break_connection(s2).unwrap();
@@ -247,7 +247,7 @@ fn restart(net: &mut Net, version: Version) -> Routing {
     routing
 }
 
-/// Nobody but h1 and h3 says anything, and these only what entries of the earlier run take care of.
+/// Only h1 and h3 send packets, which entries of the earlier run forward.
 #[test]
 fn new_controllers_learn_hosts_from_flows_without_loss() {
     for version in VERSIONS {
@@ -265,9 +265,9 @@ fn new_controllers_learn_hosts_from_flows_without_loss() {
     }
 }
 
-/// Its port keeps its link, and it has announced itself when nobody heard it: it is found by what it sends to whom it talks with.
+/// The host's port keeps its link, and no switch receives its announcement: its packets to its peer reveal it.
 #[test]
-fn a_host_that_moved_unseen_while_the_controller_was_away_is_found_by_what_it_sends() {
+fn hosts_that_moved_unseen_are_found_by_their_packets() {
     for version in VERSIONS {
         let mut bench = Bench::new("ring,3", version);
         let net = &mut bench.net;
@@ -291,9 +291,9 @@ fn a_host_that_moved_unseen_while_the_controller_was_away_is_found_by_what_it_se
     }
 }
 
-/// Its switch has been away, so that nobody has heard it since; the way to its new port is one that entries let its packets take.
+/// The host's switch was away, and has not received packets of the host since; entries forward its packets from its new port.
 #[test]
-fn a_host_that_is_unplugged_after_its_switch_was_away_is_found_where_it_is_plugged_in() {
+fn unplugged_hosts_of_a_returned_switch_are_found_at_their_new_port() {
     for version in VERSIONS {
         let mut bench = Bench::new("linear,3", version);
         let net = &mut bench.net;
@@ -309,9 +309,9 @@ fn a_host_that_is_unplugged_after_its_switch_was_away_is_found_where_it_is_plugg
     }
 }
 
-/// All hosts are heard as soon as their switches are back.
+/// All hosts send packets as soon as their switches are back.
 #[test]
-fn nothing_is_lost_and_nothing_changes_while_the_controller_is_restarted() {
+fn controller_restarts_lose_no_packets_and_change_no_entries() {
     for version in VERSIONS {
         for spec in ["linear,3", "ring,5"] {
             let mut bench = Bench::new(spec, version);
@@ -354,9 +354,9 @@ fn unused_entries_of_an_earlier_run_are_deleted() {
     }
 }
 
-/// What an earlier run has left leads to where the host was, for as long as somebody sends there.
+/// Entries of an earlier run lead to the host's old port while packets use them.
 #[test]
-fn a_host_that_moved_while_the_controller_was_away_is_found() {
+fn hosts_that_moved_without_a_controller_are_found() {
     for version in VERSIONS {
         let mut bench = Bench::new("linear,4", version);
         let net = &mut bench.net;

@@ -1,4 +1,4 @@
-//! The firewall that requests control: what its rules allow comes through, and nothing else.
+//! The firewall that requests control: only packets that its rules allow pass.
 
 use crate::support::{frame, inject, ms, net_speaking, options, tagged};
 use std::cell::Cell;
@@ -17,7 +17,7 @@ use urtica_wire::{DatapathId, Match, Version};
 
 const S1: DatapathId = DatapathId(1);
 
-/// Longer than a switch needs to connect again.
+/// A time after which switches have reconnected.
 const BACK: Duration = ms(12_000);
 
 /// A network whose switches speak this version, and the firewall in front of it.
@@ -92,7 +92,7 @@ fn enabled_firewalls_pass_only_allowed_packets() {
 }
 
 #[test]
-fn rules_and_status_are_there_again_after_a_reconnection() {
+fn rules_and_status_survive_a_reconnection() {
     for version in Version::ALL {
         let (mut net, firewall) = guarded("single,3", version);
         answer(&mut net, firewall.enable(S1, true)).unwrap();
@@ -111,7 +111,7 @@ fn rules_and_status_are_there_again_after_a_reconnection() {
     }
 }
 
-/// Counts frames that come to a host, but for those that it hears anyway.
+/// Counts the frames that a host receives, except those that it always receives.
 #[derive(Clone, Default)]
 struct Tagged(Rc<Cell<usize>>);
 
@@ -127,7 +127,7 @@ impl Watcher for Tagged {
 }
 
 #[test]
-fn rules_of_a_vlan_are_about_its_packets_alone() {
+fn vlan_rules_apply_only_to_their_vlan() {
     let (mut net, firewall) = guarded("single,3", Version::Of13);
     answer(&mut net, firewall.enable(S1, true)).unwrap();
     let ipv4_in = |vlan_id| Match::any().vlan_vid(vlan_id).eth_type(ether_type::IPV4);
@@ -138,7 +138,7 @@ fn rules_of_a_vlan_are_about_its_packets_alone() {
     .unwrap();
     let heard = Tagged::default();
     net.watch(heard.clone());
-    // A header of IPv4 and nothing more: 20 bytes, from host 1 to host 2.
+    // Only an IPv4 header: 20 bytes, from host 1 to host 2.
     let mut packet = vec![
         0x45, 0, 0, 20, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
     ];
@@ -171,7 +171,7 @@ fn refused_requests_are_not_stored() {
     );
     assert!(matches!(refused, Err(RyuError::Request(_))), "{refused:?}");
     assert_eq!(firewall.rules(S1), Ok(Vec::new()));
-    // What the version cannot express is refused before it is sent.
+    // A rule that the version cannot express is refused before it is sent.
     let (mut net, firewall) = guarded("single,2", Version::Of10);
     let ipv6 = Match::any()
         .eth_type(ether_type::IPV6)

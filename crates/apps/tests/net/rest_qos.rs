@@ -15,7 +15,7 @@ use urtica_wire::{DatapathId, Match, MeterBand, MeterMod};
 
 const S1: DatapathId = DatapathId(1);
 
-/// The DSCPs of the IPv4 packets that come to a host.
+/// Records the DSCPs of the IPv4 packets that a host receives.
 struct Heard(HostId, Rc<RefCell<Vec<u8>>>);
 
 impl Watcher for Heard {
@@ -46,7 +46,7 @@ impl Bench {
         Self { net, qos, heard }
     }
 
-    /// The DSCPs with which these many packets from host 1 come to host 3.
+    /// Returns the DSCPs of `count` packets from host 1 when host 3 receives them.
     fn marks(&mut self, count: usize) -> Vec<u8> {
         let header = Ipv4::new(
             Ipv4Addr::new(10, 0, 0, 1),

@@ -1,4 +1,4 @@
-//! The routers that requests control: who reaches whom through them, and what they answer themselves.
+//! The routers that requests control: the packets that they forward, and those that they answer.
 
 use crate::l3::in_subnets;
 use crate::rest_firewall::answer;
@@ -18,7 +18,7 @@ use urtica_wire::{DatapathId, Ipv4Prefix, MacAddr, PortNo, Version};
 
 const S1: DatapathId = DatapathId(1);
 
-/// Longer than a packet waits.
+/// A time after which no packet waits any longer.
 const WAITED: Duration = ms(4_000);
 
 /// A switch with a host in each of three subnets, whose first two have gateways.
@@ -28,10 +28,10 @@ struct Bench {
     heard: Heard,
 }
 
-/// A frame, and the host that it has come to.
+/// A frame, and the host that received it.
 type Arrived = (HostId, Vec<u8>);
 
-/// What comes to hosts.
+/// Records the frames that hosts receive.
 #[derive(Clone, Default)]
 struct Heard(Rc<RefCell<Vec<Arrived>>>);
 
@@ -62,7 +62,7 @@ impl Bench {
         Self::with_vlan(version, 0)
     }
 
-    /// The gateways are of this VLAN.
+    /// Creates a network whose gateways are in this VLAN.
     fn with_vlan(version: Version, vlan_id: u16) -> Self {
         let apps = Apps::new(&["rest_router"], &options()).unwrap();
         let router = apps.services().ryu.router.clone();
@@ -80,20 +80,20 @@ impl Bench {
         Self { net, router, heard }
     }
 
-    /// The address of a port of the switch.
+    /// Returns the address of a port of the switch.
     fn port_mac(&self, port: u32) -> MacAddr {
         let info = self.net.controller().unwrap().info(S1).unwrap();
         info.port(PortNo(port)).unwrap().hw_addr
     }
 
-    /// A frame from host 1 through its gateway.
+    /// Builds a frame from host 1 through its gateway.
     fn frame_from_h1(&self, header: &Ipv4, payload: &[u8]) -> Vec<u8> {
         let mut packet = Vec::new();
         header.write(&mut packet, payload).unwrap();
         frame(1, self.port_mac(1).to_u64(), ether_type::IPV4, &packet)
     }
 
-    /// A datagram from host 1 to this address, with so many hops left.
+    /// Builds a datagram from host 1 to this address.
     fn datagram(&self, dst: Ipv4Addr, ttl: u8) -> Vec<u8> {
         let header = Ipv4 {
             ttl,
@@ -102,7 +102,8 @@ impl Bench {
         self.frame_from_h1(&header, &[0x10, 0, 0x10, 1, 0, 12, 0, 0, 1, 2, 3, 4])
     }
 
-    /// The IPv4 packets from others than itself that come to a host when this frame comes from host 1: sender and receiver of the frame, and the packet.
+    /// Sends a frame from host 1, and returns the IPv4 packets of other hosts that a host receives: sender and receiver of the
+    /// frame, and the packet.
     fn heard(
         &mut self,
         host: &str,
@@ -122,7 +123,7 @@ impl Bench {
             .collect()
     }
 
-    /// The types and codes of the ICMP messages that come back to host 1 from this address.
+    /// Sends a frame from host 1, and returns types and codes of the ICMP messages that it receives from this address.
     fn told(&mut self, from: Ipv4Addr, sent: Vec<u8>, within: Duration) -> Vec<(u8, u8)> {
         let heard = self.heard("h1", sent, within);
         let packets = heard.iter().filter_map(|(_, _, packet)| {
@@ -136,7 +137,7 @@ impl Bench {
 }
 
 #[test]
-fn packets_go_from_subnet_to_subnet() {
+fn forwards_packets_between_subnets() {
     for version in Version::ALL {
         let mut bench = Bench::new(version);
         let (near, far) = (bench.port_mac(2), MacAddr::from_u64(2));
@@ -150,7 +151,7 @@ fn packets_go_from_subnet_to_subnet() {
             let (src, dst, packet) = &heard[0];
             assert_eq!((*src, *dst), (near, far));
             let packet = Ipv4View::new(packet).unwrap();
-            // Without an action for it, entries of 1.0 leave it as it is.
+            // 1.0 has no action that decrements the TTL.
             let ttl = if version == Version::Of13 || is_first {
                 63
             } else {
@@ -167,14 +168,14 @@ fn packets_go_from_subnet_to_subnet() {
                 "{version:?}: an entry forwards it"
             );
         }
-        // Who is in no subnet is reached by nobody.
+        // A host outside all subnets is unreachable.
         let datagram = bench.datagram(host(3), 64);
         assert_eq!(bench.heard("h3", datagram, WAITED), []);
     }
 }
 
 #[test]
-fn routes_lead_to_their_gateways() {
+fn packets_follow_routes_to_their_gateways() {
     for version in Version::ALL {
         let mut bench = Bench::new(version);
         let far_away = Ipv4Addr::new(192, 168, 1, 1);
@@ -198,7 +199,7 @@ fn routes_lead_to_their_gateways() {
 }
 
 #[test]
-fn a_router_answers_for_itself() {
+fn routers_answer_for_their_own_addresses() {
     let mut bench = Bench::new(Version::Of13);
     let ping = Icmpv4 {
         icmp_type: icmpv4::ECHO_REQUEST,
@@ -232,7 +233,7 @@ fn a_router_answers_for_itself() {
         [(3, 1)],
         "host unreachable"
     );
-    // Where an entry forwards, it is the switch that counts.
+    // If an entry forwards packets, the switch decrements the TTL.
     let datagram = bench.datagram(host(2), 64);
     assert_eq!(bench.heard("h2", datagram, ms(500)).len(), 1);
     let last_hop = bench.datagram(host(2), 1);
@@ -244,7 +245,7 @@ fn a_router_answers_for_itself() {
 }
 
 #[test]
-fn addresses_and_routes_are_there_again_after_a_reconnection() {
+fn addresses_and_routes_survive_a_reconnection() {
     let mut bench = Bench::new(Version::Of13);
     let datagram = bench.datagram(host(2), 64);
     assert_eq!(bench.heard("h2", datagram.clone(), ms(500)).len(), 1);
@@ -264,9 +265,9 @@ fn addresses_and_routes_are_there_again_after_a_reconnection() {
 }
 
 #[test]
-fn a_router_of_a_vlan_is_about_its_packets_alone() {
+fn vlan_routers_handle_only_their_vlan() {
     let mut bench = Bench::with_vlan(Version::Of13, 2);
-    // Hosts do not speak for themselves there: one is heard asking.
+    // Hosts of the VLAN do not announce themselves: one sends a request.
     let mut request = Vec::new();
     Arp::request(MacAddr::from_u64(2), host(2), gateway(2)).write(&mut request);
     let asking = frame(2, MacAddr::BROADCAST.to_u64(), ether_type::ARP, &request);

@@ -1,4 +1,4 @@
-//! Routing over many topologies, and what becomes of it when they change.
+//! Routing over many topologies, and after changes of the network.
 
 use crate::support::{
     APPS, PacketIns, frame, frames_carried, hold, inject, ms, net_with, net_with_controller,
@@ -13,7 +13,7 @@ use urtica_services::{Discovery, Hosts, HostsConfig, Routes};
 use urtica_wire::packet::{Arp, ether_type};
 use urtica_wire::{MacAddr, Message, Version};
 
-/// Routing, with a handle to it.
+/// Starts a network with routing, and returns a handle to the program.
 fn routed(spec: &str) -> (Net, Routing) {
     let discovery = Discovery::new(options().discovery);
     let hosts = Hosts::new(&discovery, HostsConfig::default());
@@ -27,14 +27,14 @@ fn routed(spec: &str) -> (Net, Routing) {
     (net_with_controller(spec, controller), routing)
 }
 
-/// How many entries each switch has.
+/// Returns the number of entries of each switch.
 fn entries(net: &mut Net) -> Vec<usize> {
     let switches = net.switches();
     let count = |switch| net.switch_mut(switch).unwrap().unwrap().entry_count();
     switches.map(count).collect()
 }
 
-/// A datagram a millisecond from one host to another, beside what `meanwhile` does.
+/// Sends a datagram a millisecond from one host to another, while `meanwhile` runs.
 fn send(
     net: &mut Net,
     from: &str,
@@ -56,7 +56,7 @@ fn send(
 }
 
 #[test]
-fn all_pairs_reach_each_other_whatever_the_spec() {
+fn all_pairs_reach_each_other_in_all_topologies() {
     for spec in ["linear,4", "ring,6", "torus,3,3", "fattree,4"] {
         let mut net = net_with(spec, APPS, &options());
         let report = net.ping_all().unwrap();
@@ -75,11 +75,11 @@ fn without_the_neighbour_proxy_floods_reach_each_host_once() {
 }
 
 #[test]
-fn a_flow_leaves_a_link_that_is_cut_and_comes_back() {
+fn flows_leave_cut_links_and_return() {
     let mut net = net_with("ring,5", APPS, &options());
     let link = net.link("s1", "s2").unwrap();
     let report = send(&mut net, "h1", "h3", 1_000, |net| net.cut(link).unwrap());
-    // A switch notices within a millisecond. What is sent until then is lost, and hardly anything after.
+    // A switch detects it within a millisecond. Datagrams until then are lost, and few after.
     assert!((1..10).contains(&report.lost()), "{report:?}");
     assert_eq!(send(&mut net, "h1", "h3", 500, |_| ()).lost(), 0);
     net.repair(link).unwrap();
@@ -88,12 +88,12 @@ fn a_flow_leaves_a_link_that_is_cut_and_comes_back() {
     assert_eq!(send(&mut net, "h1", "h3", 500, |_| ()).lost(), 0);
     assert!(
         frames_carried(&net, link) >= before + 500,
-        "the short way is taken again"
+        "the short path is used again"
     );
 }
 
 #[test]
-fn flows_of_hosts_that_are_gone_are_gone() {
+fn flows_end_with_their_hosts() {
     let (mut net, routing) = routed("ring,4");
     assert!(net.ping_all().unwrap().is_complete());
     assert_eq!(routing.flows(), 4 * 3);
@@ -102,7 +102,7 @@ fn flows_of_hosts_that_are_gone_are_gone() {
     assert_eq!(routing.flows(), 3 * 2, "a host without a link has left");
     net.stop_switch(net.switch("s2").unwrap()).unwrap();
     net.run_for(Duration::from_secs(20));
-    assert_eq!(routing.flows(), 2, "a switch takes its hosts along");
+    assert_eq!(routing.flows(), 2, "hosts leave with their switch");
 }
 
 #[test]
@@ -120,13 +120,13 @@ fn separated_networks_join_again() {
 }
 
 #[test]
-fn a_switch_that_was_restarted_gets_its_entries_back() {
+fn restarted_switches_get_their_entries_again() {
     let (mut net, routing) = routed("linear,3");
     assert!(net.ping_all().unwrap().is_complete());
     let s2 = net.switch("s2").unwrap();
     let entries = |net: &mut Net| net.switch_mut(s2).unwrap().unwrap().entry_count();
     let before = entries(&mut net);
-    // The connection of a switch that is restarted at once is replaced, not missed.
+    // The connection of a switch that restarts immediately is replaced, not lost.
     net.restart_switch(s2).unwrap();
     net.run_for(Duration::from_secs(3));
     assert!(net.ping_all().unwrap().is_complete());
@@ -135,7 +135,7 @@ fn a_switch_that_was_restarted_gets_its_entries_back() {
 }
 
 #[test]
-fn a_controller_that_was_restarted_leaves_no_old_entries() {
+fn restarted_controllers_leave_no_old_entries() {
     let mut net = net_with("ring,4", APPS, &options());
     let s1 = net.switch("s1").unwrap();
     let entries = |net: &mut Net| net.switch_mut(s1).unwrap().unwrap().entry_count();
@@ -144,14 +144,14 @@ fn a_controller_that_was_restarted_leaves_no_old_entries() {
     assert!(entries(&mut net) > fresh);
     let controller = urtica_apps::add_all(Controller::new(), APPS, &options()).unwrap();
     net.start_controller(controller).unwrap();
-    // Those that are used stay; nobody uses these.
+    // Only used entries stay, and these are unused.
     net.run_for(Duration::from_secs(70));
     assert_eq!(entries(&mut net), fresh);
     assert!(net.ping_all().unwrap().is_complete());
 }
 
 #[test]
-fn flows_that_are_not_used_are_forgotten() {
+fn unused_flows_are_forgotten() {
     let (mut net, routing) = routed("ring,4");
     let s1 = net.switch("s1").unwrap();
     let entries = |net: &mut Net| net.switch_mut(s1).unwrap().unwrap().entry_count();
@@ -168,7 +168,7 @@ fn flows_spread_over_equal_paths() {
     let mut net = net_with("fattree,4", APPS, &options());
     let before: Vec<_> = net.links().map(|link| frames_carried(&net, link)).collect();
     assert!(net.ping_all().unwrap().is_complete());
-    // Two pings and two answers between each pair: all that is more than probes.
+    // Each pair exchanges two pings and two replies; a link with only probes is idle.
     let used = net
         .links()
         .zip(before)
@@ -177,7 +177,7 @@ fn flows_spread_over_equal_paths() {
 }
 
 #[test]
-fn openflow_1_0_suffices() {
+fn routes_with_openflow_1_0() {
     let mut session = SessionConfig::default();
     session.versions = vec![Version::Of10];
     let controller = Controller::new().session(session);
@@ -189,10 +189,10 @@ fn openflow_1_0_suffices() {
     assert!(net.ping_all().unwrap().is_complete());
 }
 
-/// A host moves while it sends, and while others send to it and it is silent: flows follow, nobody gets a packet twice, and when
-/// they end no switch has anything left of them.
+/// A host moves while it sends, and while it is silent and others send to it: flows follow, no host receives a packet twice, and
+/// ended flows leave no entries.
 #[test]
-fn flows_follow_a_host_that_moves() {
+fn flows_follow_moving_hosts() {
     let (mut net, routing) = routed("ring,5");
     let fresh = entries(&mut net);
     assert!(net.ping_all().unwrap().is_complete());
@@ -204,7 +204,7 @@ fn flows_follow_a_host_that_moves() {
                 net.move_host(h1, home).unwrap();
                 net.run_for(ms(2_000));
             });
-            // It is asked for once its port is known to be a host's, and who sends again is heard at once.
+            // It is resolved once its port is known to be a host port, and a sending host is learnt immediately.
             assert!(report.lost() < 500, "{from} to {to}: {report:?}");
             assert_eq!(send(&mut net, from, to, 200, |_| ()).lost(), 0);
             let report = net.ping_all().unwrap();
@@ -217,9 +217,9 @@ fn flows_follow_a_host_that_moves() {
     assert_eq!(entries(&mut net), fresh);
 }
 
-/// Its port keeps its link, as behind a switch that nobody manages: it falls silent there, and is heard elsewhere.
+/// The host's port keeps its link, as behind an unmanaged switch: it falls silent there, and sends from another port.
 #[test]
-fn flows_follow_a_host_whose_port_does_not_go_down() {
+fn flows_follow_hosts_whose_port_stays_up() {
     let (mut net, routing) = routed("linear,3");
     assert!(net.ping_all().unwrap().is_complete());
     let h3 = net.host("h3").unwrap();
@@ -229,7 +229,7 @@ fn flows_follow_a_host_whose_port_does_not_go_down() {
     let address = [10, 0, 0, 1].into();
     Arp::request(h1, address, address).write(&mut payload);
     let announcement = frame(1, MacAddr::BROADCAST.to_u64(), ether_type::ARP, &payload);
-    // Where the third host is, which sees what comes for the first from now on.
+    // At the port of the third host, which receives packets for the first from now on.
     inject(&net, "s3", 1, [announcement]);
     net.run_for(ms(2_000));
     let before = net.host_counters(h3).unwrap().for_others;
@@ -239,7 +239,7 @@ fn flows_follow_a_host_whose_port_does_not_go_down() {
 }
 
 #[test]
-fn a_flow_leaves_no_entries_where_its_host_was() {
+fn moved_hosts_leave_no_entries_behind() {
     let (mut net, routing) = routed("linear,4");
     let fresh = entries(&mut net);
     let (h1, h2) = (net.host("h1").unwrap(), net.host("h2").unwrap());
@@ -247,7 +247,7 @@ fn a_flow_leaves_no_entries_where_its_host_was() {
         assert_eq!(net.ping(h1, h2).unwrap().received, 1);
     }
     assert_eq!((routing.flows(), entries(&mut net)[3]), (2, fresh[3]));
-    // Away from s1 and s2, and both behind one switch.
+    // Both hosts move from s1 and s2 to one other switch.
     for host in [h1, h2] {
         net.move_host(host, net.switch("s4").unwrap()).unwrap();
     }
@@ -265,9 +265,9 @@ fn a_flow_leaves_no_entries_where_its_host_was() {
     assert_eq!((routing.flows(), entries(&mut net)[3]), (2, fresh[3] + 2));
 }
 
-/// Its first switch has an entry that leads to where it was, and takes no other meanwhile.
+/// The sender's switch has an entry to the old port, and accepts no other for a while.
 #[test]
-fn packets_finally_reach_a_host_that_moved_behind_a_slow_switch() {
+fn packets_reach_hosts_that_moved_behind_a_slow_switch() {
     let (mut net, _routing) = routed("linear,3");
     let [h1, h3] = ["h1", "h3"].map(|name| net.host(name).unwrap());
     assert_eq!(net.ping(h1, h3).unwrap().received, 1);
@@ -305,7 +305,7 @@ fn packets_finally_reach_a_host_that_moved_behind_a_slow_switch() {
     );
 }
 
-/// Drawn networks, hosts that talk, and drawn faults: links cut, switches off, connections and the controller lost.
+/// Random networks, communicating hosts, and random faults: links cut, switches off, connections and the controller lost.
 #[test]
 fn hosts_reach_each_other_again_after_random_faults() {
     let programs = || Programs {

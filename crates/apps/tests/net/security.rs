@@ -1,4 +1,4 @@
-//! The watch for scans and floods: who does them is dropped within a bound of time, and nobody else is.
+//! The detection of scans and floods: only their sources are blocked, within a bounded time.
 
 use crate::support::{frame, hold, inject, ms, net_with, net_with_controller, options};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -16,7 +16,7 @@ use urtica_wire::packet::{
 };
 use urtica_wire::{DatapathId, MacAddr, Message, PortNo, Version};
 
-/// The services, the watch, and routing behind it.
+/// Starts a network with the services, security, and routing.
 fn watched(spec: &str, config: SecurityConfig) -> (Net, Security) {
     watched_with(SessionConfig::default(), spec, config)
 }
@@ -66,8 +66,7 @@ fn packet(src: u32, dst: u32, proto: u8, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// A TCP segment from one host's port to another's. A sender's addresses have its number, but for its MAC address where
-/// `mac` says so.
+/// Builds a TCP segment from one host's port to another's. A sender's IP address has its number; `mac` is its MAC address.
 fn segment(
     mac: u64,
     (src, src_port): (u32, u16),
@@ -98,7 +97,7 @@ fn segment(
     )
 }
 
-/// A segment that asks for a connection: from and to which host's ports.
+/// Builds a segment that requests a connection, from and to these hosts and ports.
 pub fn syn(from: (u32, u16), to: (u32, u16)) -> Vec<u8> {
     segment(from.0.into(), from, to, tcp::flags::SYN)
 }
@@ -114,7 +113,7 @@ fn who_has(src: u32, dst: u32) -> Vec<u8> {
     )
 }
 
-/// The same over IPv6.
+/// Like [`who_has`], over IPv6.
 fn solicits(src: u32, dst: u32) -> Vec<u8> {
     let address = |host: u32| Ipv6Addr::from_bits(0xfd00_u128 << 112 | u128::from(host));
     let (sender, target) = (address(src), address(dst));
@@ -166,7 +165,7 @@ fn pings(net: &mut Net, from: &str, to: &str) -> bool {
     net.ping(from, to).unwrap().received == 1
 }
 
-/// Who is dropped: the switch and port, whose packets, and why.
+/// Returns the blocked sources: port, address and offence.
 fn dropped(security: &Security) -> Vec<(PortId, Option<MacAddr>, Offence)> {
     let dropped = security.dropped().into_iter();
     dropped
@@ -178,8 +177,7 @@ fn port(switch: u64, port_no: u32) -> PortId {
     PortId::new(DatapathId(switch), PortNo(port_no))
 }
 
-/// Has host 1 of a line do something to host 3, and sees that it, and it alone, is dropped for that within half a
-/// second.
+/// Makes host 1 of a line send frames to host 3, and checks that only host 1 is blocked, within half a second.
 fn offends(offence: Offence, frames: impl IntoIterator<Item = Vec<u8>>) {
     let (mut net, security) = watched("linear,3", SecurityConfig::default());
     assert!(net.ping_all().unwrap().is_complete());
@@ -191,14 +189,11 @@ fn offends(offence: Offence, frames: impl IntoIterator<Item = Vec<u8>>) {
     assert!(pings(&mut net, "h2", "h3"));
     net.run_for(Duration::from_secs(65));
     assert_eq!(dropped(&security), [], "{offence:?}");
-    assert!(
-        pings(&mut net, "h1", "h3"),
-        "{offence:?}: it is let in again"
-    );
+    assert!(pings(&mut net, "h1", "h3"), "{offence:?}: it is unblocked");
 }
 
 #[test]
-fn a_port_scan_is_dropped_and_let_in_again() {
+fn port_scans_are_blocked_for_a_while() {
     offends(
         Offence::PortScan,
         (1..=120).map(|port| syn((1, 4_000), (3, port))),
@@ -206,9 +201,9 @@ fn a_port_scan_is_dropped_and_let_in_again() {
 }
 
 #[test]
-fn a_fragment_does_not_hide_a_scan() {
+fn fragments_do_not_hide_scans() {
     let mut fragment = syn((1, 4_000), (3, 80));
-    // The second eight bytes of something.
+    // A fragment of the second eight bytes of a packet.
     fragment[14 + 6..14 + 8].copy_from_slice(&[0x20, 1]);
     let (mut net, security) = watched("linear,3", SecurityConfig::default());
     assert!(net.ping_all().unwrap().is_complete());
@@ -242,13 +237,13 @@ fn slow_switches_are_updated_later() {
 }
 
 #[test]
-fn sweeps_are_dropped() {
+fn sweeps_are_blocked() {
     offends(Offence::Sweep, (10..150).map(|dst| who_has(1, dst)));
     offends(Offence::Sweep, (10..150).map(|dst| echo_request(1, dst)));
 }
 
 #[test]
-fn a_flood_of_syns_is_dropped() {
+fn syn_floods_are_blocked() {
     offends(
         Offence::Flood,
         (0..1_100).map(|port| syn((1, 1_000 + port), (3, 80))),
@@ -256,7 +251,7 @@ fn a_flood_of_syns_is_dropped() {
 }
 
 #[test]
-fn a_port_with_made_up_senders_is_dropped_whole() {
+fn ports_with_forged_senders_are_blocked() {
     let (mut net, security) = watched("linear,3", SecurityConfig::default());
     assert!(net.ping_all().unwrap().is_complete());
     // By now, all switches would have connected.
@@ -291,7 +286,7 @@ fn from_many() -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
-/// Has a switch lose its connection to the controller again and again.
+/// Breaks a switch's connection to the controller repeatedly.
 fn keep_away(net: &mut Net, switch: &str, time: Duration) {
     let (switch, end) = (net.switch(switch).unwrap(), net.now() + time);
     while net.now() < end {
@@ -301,7 +296,7 @@ fn keep_away(net: &mut Net, switch: &str, time: Duration) {
 }
 
 #[test]
-fn hosts_behind_a_switch_that_comes_back_later_are_no_offence() {
+fn hosts_behind_a_late_switch_are_not_blocked() {
     let (mut net, _) = watched("linear,2", SecurityConfig::default());
     assert!(net.ping_all().unwrap().is_complete());
     net.stop_controller();
@@ -318,7 +313,7 @@ fn hosts_behind_a_switch_that_comes_back_later_are_no_offence() {
 }
 
 #[test]
-fn a_port_that_turns_out_to_lead_to_a_switch_is_let_in_at_once() {
+fn ports_that_become_link_ports_are_unblocked() {
     let (mut net, _) = watched("linear,2", SecurityConfig::default());
     net.stop_controller();
     let (controller, security) = watching(SessionConfig::default(), SecurityConfig::default());
@@ -334,7 +329,7 @@ fn a_port_that_turns_out_to_lead_to_a_switch_is_let_in_at_once() {
 }
 
 #[test]
-fn hosts_behind_a_switch_that_has_lost_its_controller_are_no_offence() {
+fn hosts_behind_a_switch_without_controller_are_not_blocked() {
     let (mut net, security) = watched("linear,2", SecurityConfig::default());
     net.run_for(Duration::from_secs(20));
     keep_away(&mut net, "s1", Duration::from_secs(20));
@@ -342,7 +337,7 @@ fn hosts_behind_a_switch_that_has_lost_its_controller_are_no_offence() {
     net.run_for(ms(1));
     keep_away(&mut net, "s1", Duration::from_secs(1));
     assert_eq!(dropped(&security), []);
-    // A port that has been down since is one like all others.
+    // A port that has been down since is like any other.
     let link = net.link("s1", "s2").unwrap();
     net.cut(link).unwrap();
     keep_away(&mut net, "s1", ms(100));
@@ -355,7 +350,7 @@ fn hosts_behind_a_switch_that_has_lost_its_controller_are_no_offence() {
 }
 
 #[test]
-fn sweeps_are_seen_by_name_whatever_the_order() {
+fn sweeps_are_detected_in_any_order_of_programs() {
     for apps in [&["routing", "security"], &["security", "routing"]] {
         for question in [who_has, solicits] {
             let mut net = net_with("linear,3", apps, &options());
@@ -369,7 +364,7 @@ fn sweeps_are_seen_by_name_whatever_the_order() {
 }
 
 #[test]
-fn ordinary_host_traffic_is_no_offence() {
+fn ordinary_traffic_is_not_blocked() {
     let (mut net, security) = watched("fattree,4", SecurityConfig::default());
     for _ in 0..2 {
         let report = net.ping_all().unwrap();
@@ -391,7 +386,7 @@ fn ordinary_host_traffic_is_no_offence() {
 }
 
 #[test]
-fn answering_many_hosts_is_no_offence() {
+fn servers_of_many_hosts_are_not_blocked() {
     let (mut net, security) = watched("linear,3", SecurityConfig::default());
     for round in 0..4_u16 {
         for client in [1, 2] {
@@ -405,7 +400,7 @@ fn answering_many_hosts_is_no_offence() {
             net.run_for(ms(250));
         }
     }
-    // Each client has begun 800 flows; the server has answered 1600.
+    // Each client has started 800 flows; the server has answered 1600.
     assert_eq!(dropped(&security), []);
     assert!(security.notes() > 1_600);
 }
@@ -428,7 +423,7 @@ fn allowed_hosts_may_scan() {
 }
 
 #[test]
-fn limits_without_end_drop_nobody() {
+fn unbounded_limits_block_no_hosts() {
     let config = SecurityConfig {
         max_ports: usize::MAX,
         max_destinations: usize::MAX,
@@ -448,7 +443,7 @@ fn limits_without_end_drop_nobody() {
 }
 
 #[test]
-fn slow_scans_are_not_counted_as_fast_ones() {
+fn slow_scans_are_not_blocked() {
     let (mut net, security) = watched("linear,2", SecurityConfig::default());
     for port in 0..20 {
         inject(
@@ -463,7 +458,7 @@ fn slow_scans_are_not_counted_as_fast_ones() {
 }
 
 #[test]
-fn a_switch_that_was_restarted_drops_again() {
+fn restarted_switches_get_their_blocks_again() {
     let (mut net, security) = watched("linear,3", SecurityConfig::default());
     assert!(net.ping_all().unwrap().is_complete());
     inject(
@@ -480,7 +475,7 @@ fn a_switch_that_was_restarted_drops_again() {
 }
 
 #[test]
-fn openflow_1_0_is_watched_by_the_controller() {
+fn openflow_1_0_packets_are_inspected_by_the_controller() {
     let mut session = SessionConfig::default();
     session.versions = vec![Version::Of10];
     let (mut net, security) = watched_with(session, "linear,3", SecurityConfig::default());
@@ -501,7 +496,7 @@ fn openflow_1_0_is_watched_by_the_controller() {
 }
 
 #[test]
-fn runs_by_name_but_not_with_the_firewall() {
+fn runs_by_name_and_refuses_the_firewall() {
     let apps = &["discovery", "hosts", "routing", "security"];
     let mut net = net_with("ring,4", apps, &options());
     assert!(net.ping_all().unwrap().is_complete());
@@ -511,7 +506,7 @@ fn runs_by_name_but_not_with_the_firewall() {
     };
     assert_eq!(
         error(&["security", "firewall"], &options()),
-        "the control program 'security' cannot run: the firewall lets flows pass that this program would have to see; expected one of the two"
+        "the control program 'security' cannot run: the firewall passes flows that this program must inspect; expected one of the two"
     );
     let mut wrong = options();
     wrong.security.security_ports = Some(0);
@@ -522,7 +517,7 @@ fn runs_by_name_but_not_with_the_firewall() {
 }
 
 #[test]
-fn random_faults_drop_no_hosts() {
+fn random_faults_block_no_hosts() {
     let programs = || {
         let (controller, security) = watching(SessionConfig::default(), SecurityConfig::default());
         let check = move |_: &Net| match dropped(&security).first() {
@@ -535,7 +530,7 @@ fn random_faults_drop_no_hosts() {
         }
     };
     let scenario = Scenario {
-        // Entries of routing go after a minute.
+        // Entries of routing expire after a minute.
         quiescent_after: Duration::from_secs(100),
         entries_when_quiescent: 14,
         versions: vec![Version::Of13],
@@ -544,7 +539,7 @@ fn random_faults_drop_no_hosts() {
     hold(&scenario, 0..8);
 }
 
-/// A packet whose sender's address is made up: from host 1 to host 3.
+/// Builds a packet with a forged source address, from host 1 to host 3.
 fn from_made_up(number: u32, proto: u8, payload: &[u8], dst_mac: u64) -> Vec<u8> {
     let packet = packet(1_000 + number, 3, proto, payload);
     frame(1, dst_mac, ether_type::IPV4, &packet)
@@ -561,7 +556,7 @@ fn icmp(icmp_type: u8, icmp_code: u8) -> Vec<u8> {
     message
 }
 
-/// An ARP reply of host 3.
+/// Builds an ARP reply of host 3.
 fn is_at(dst: u32) -> Vec<u8> {
     let mut reply = Vec::new();
     let asked = Arp::request(MacAddr::from_u64(1), ipv4(dst), ipv4(3));
@@ -569,7 +564,7 @@ fn is_at(dst: u32) -> Vec<u8> {
     frame(3, 1, ether_type::ARP, &reply)
 }
 
-/// Sees that host 3 is not dropped for what host 1 provokes it to do, and that it is for doing so unprovoked.
+/// Checks that host 3 is not blocked for packets that host 1 provokes, but is blocked for unprovoked ones.
 fn is_provoked(
     what: &str,
     count: u32,
@@ -594,7 +589,7 @@ fn is_provoked(
 }
 
 #[test]
-fn a_host_is_not_dropped_for_what_packets_to_it_provoke() {
+fn provoked_packets_do_not_count() {
     let ping = icmp(icmpv4::ECHO_REQUEST, 0);
     let echo = |number| from_made_up(number, ip_proto::ICMPV4, &ping, 3);
     let asks = |number| who_has(3, 1_000 + number);
@@ -627,7 +622,7 @@ fn a_host_is_not_dropped_for_what_packets_to_it_provoke() {
     is_provoked("ARP replies", 200, asks_for_3, |number| {
         is_at(1_000 + number)
     });
-    // By way of host 3, which has not these addresses.
+    // Through host 3, which does not have these addresses.
     let through = |number| {
         let packet = packet(1, 1_000 + number, ip_proto::ICMPV4, &ping);
         frame(1, 3, ether_type::IPV4, &packet)
@@ -636,7 +631,7 @@ fn a_host_is_not_dropped_for_what_packets_to_it_provoke() {
 }
 
 #[test]
-fn a_sender_does_not_excuse_a_sweep_at_its_own_port() {
+fn senders_cannot_excuse_sweeps_at_their_own_port() {
     let (mut net, security) = watched("linear,3", SecurityConfig::default());
     assert!(net.ping_all().unwrap().is_complete());
     let ping = icmp(icmpv4::ECHO_REQUEST, 0);
@@ -658,7 +653,7 @@ fn a_sender_does_not_excuse_a_sweep_at_its_own_port() {
 }
 
 #[test]
-fn many_servers_on_one_port_are_no_port_scan() {
+fn many_servers_on_one_tcp_port_are_no_port_scan() {
     let (mut net, security) = watched("linear,3", SecurityConfig::default());
     assert!(net.ping_all().unwrap().is_complete());
     let connects = (0..115).map(|server| syn((1, 4_000), (1_000 + server, 443)));
@@ -668,7 +663,7 @@ fn many_servers_on_one_port_are_no_port_scan() {
 }
 
 #[test]
-fn floods_are_seen_whatever_their_packets_differ_in() {
+fn floods_are_detected_by_any_differing_field() {
     offends(
         Offence::Flood,
         (0..1_100).map(|number| frame(1, 0x0200_0000_1000 + number, 0x88b5, &[])),

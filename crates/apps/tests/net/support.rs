@@ -13,45 +13,45 @@ use urtica_topology::spec::{Plan, TopologySpec};
 use urtica_wire::packet::{Ethernet, ether_type};
 use urtica_wire::{Action, BufferId, MacAddr, Message, PacketOut, PortNo, Version};
 
-/// Routing as it is run.
+/// The usual programs for routing.
 pub const APPS: &[&str] = &["discovery", "hosts", "routing"];
 
 pub const fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-/// Options under which a run can be repeated exactly.
+/// Returns options for deterministic runs.
 pub fn options() -> Options {
     let mut options = Options::default();
     options.discovery.secret = Some([7; 32]);
     options
 }
 
-/// A network of this topology with these apps, after a second: its links are known.
+/// Starts a network of this topology with these apps, and runs it for a second, so that its links are known.
 pub fn net_with(spec: &str, apps: &[&str], options: &Options) -> Net {
     let controller = urtica_apps::add_all(Controller::new(), apps, options).unwrap();
     net_with_controller(spec, controller)
 }
 
-/// The same with a controller that was put together by hand.
+/// Like [`net_with`], with this controller.
 pub fn net_with_controller(spec: &str, controller: Controller) -> Net {
     let spec: TopologySpec = spec.parse().unwrap();
     net_of_plan(&spec.plan().unwrap(), controller)
 }
 
-/// The same with switches that speak these versions.
+/// Like [`net_with_controller`], with switches of these versions.
 pub fn net_speaking(versions: &[Version], spec: &str, controller: Controller) -> Net {
     let spec: TopologySpec = spec.parse().unwrap();
     net_of_switches(&spec.plan().unwrap(), versions, controller)
 }
 
-/// The same for a network that was planned by hand.
+/// Like [`net_with_controller`], for this plan.
 pub fn net_of_plan(plan: &Plan, controller: Controller) -> Net {
     net_of_switches(plan, &Version::ALL, controller)
 }
 
 fn net_of_switches(plan: &Plan, versions: &[Version], controller: Controller) -> Net {
-    // Machine code takes long to set up in a test.
+    // The set-up of machine code is slow in a test.
     let switch = SwitchConfig {
         forwarding: Forwarding::Plain,
         versions: versions.to_vec(),
@@ -67,7 +67,7 @@ fn net_of_switches(plan: &Plan, versions: &[Version], controller: Controller) ->
     net
 }
 
-/// Runs what is drawn from these seeds, and ends the test with the first that fails.
+/// Runs a scenario with these seeds, and fails the test at the first that fails.
 pub fn hold(scenario: &Scenario, seeds: impl IntoIterator<Item = u64>) {
     for seed in seeds {
         if let Err(failure) = simulate(scenario, seed) {
@@ -76,7 +76,7 @@ pub fn hold(scenario: &Scenario, seeds: impl IntoIterator<Item = u64>) {
     }
 }
 
-/// Has all switches refuse flow mods, or carry them out again.
+/// Makes all switches refuse flow mods, or accept them again.
 pub fn refuse_flow_mods(net: &mut Net, refuse: bool) {
     for switch in net.switches() {
         let switch = net.switch_mut(switch).unwrap().unwrap();
@@ -84,13 +84,13 @@ pub fn refuse_flow_mods(net: &mut Net, refuse: bool) {
     }
 }
 
-/// How many frames a link has carried, both ways.
+/// Returns the number of frames that a link has carried, in both directions.
 pub fn frames_carried(net: &Net, link: LinkId) -> u64 {
     let links = net.link_counters(link).unwrap();
     links.iter().map(|link| link.arrived).sum()
 }
 
-/// Has a switch treat frames as if they had come in by one of its ports.
+/// Makes a switch process frames as if one of its ports had received them.
 pub fn inject(net: &Net, switch: &str, port_no: u32, frames: impl IntoIterator<Item = Vec<u8>>) {
     let datapath_id = net.datapath_id(net.switch(switch).unwrap()).unwrap();
     for frame in frames {
@@ -107,19 +107,19 @@ pub fn inject(net: &Net, switch: &str, port_no: u32, frames: impl IntoIterator<I
     }
 }
 
-/// The same frame with a tag after its addresses: 802.1Q's or 802.1ad's.
+/// Adds a tag of 802.1Q or 802.1ad after a frame's addresses.
 pub fn tagged(tpid: u16, vid: u16, mut frame: Vec<u8>) -> Vec<u8> {
     let tag = [tpid.to_be_bytes(), vid.to_be_bytes()].concat();
     frame.splice(12..12, tag);
     frame
 }
 
-/// How many packet-ins come to the controller, but for those of LLDP.
+/// A counter of the packet-ins that the controller receives, except those of LLDP.
 #[derive(Clone, Default)]
 pub struct PacketIns(Rc<Cell<usize>>);
 
 impl PacketIns {
-    /// How many came since this was asked last.
+    /// Returns the number since the last call.
     pub fn take(&self) -> usize {
         self.0.take()
     }
@@ -141,7 +141,7 @@ impl Watcher for PacketIns {
     }
 }
 
-/// A frame of at least 60 bytes.
+/// Builds a frame of at least 60 bytes.
 pub fn frame(src: u64, dst: u64, ether_type: u16, payload: &[u8]) -> Vec<u8> {
     let mut frame = Vec::new();
     let header = Ethernet {

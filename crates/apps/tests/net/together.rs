@@ -1,4 +1,4 @@
-//! Bundled programs beside each other: each keeps its promises, whatever runs beside it.
+//! Bundled programs in one controller: each works as documented together with the others.
 
 use crate::bandwidth::{PacketsTo, datagram};
 use crate::elephants::{fat_tree_with, throughput};
@@ -32,8 +32,8 @@ const GLOBAL: &[&str] = &["discovery", "l3", "security", "global"];
 /// The MAC address of the gateway of 10.0.1.0/24 in [`CONFIG`].
 const GATEWAY: u64 = 0x0200_0000_01fe;
 
-/// Options for all programs, and the files that they name. Datagrams to port 5001, as hosts send them, are denied by the firewall and
-/// have bandwidth reserved.
+/// Returns options for all programs, and the files that they name. The firewall denies datagrams to port 5001, which hosts
+/// send, and bandwidth is reserved for them.
 fn options_of_all(l3_config: &str) -> (TempDir, Options) {
     let folder = tempfile::tempdir().unwrap();
     let mut options = options();
@@ -49,7 +49,7 @@ fn options_of_all(l3_config: &str) -> (TempDir, Options) {
     (folder, options)
 }
 
-/// The options of these programs alone.
+/// Returns only the options of these programs.
 fn options_for(apps: &[&str], options: &Options) -> Options {
     let mut options = options.clone();
     for unused in ["l3", "firewall", "elephants", "bandwidth"] {
@@ -68,12 +68,12 @@ fn controller(apps: &[&str], options: &Options) -> Controller {
     urtica_apps::add_all(Controller::new(), apps, &options_for(apps, options)).unwrap()
 }
 
-/// A ring of six switches whose hosts are in three subnets.
+/// Creates a ring of six switches whose hosts are in three subnets.
 fn ring(apps: &[&str], options: &Options) -> Net {
     net_of_plan(&in_subnets("ring,6"), controller(apps, options))
 }
 
-/// Every host reaches every other; a few packets may be lost before, since no more than four wait for a host that nobody knows.
+/// Checks that every host reaches every other. A few packets may be lost before, since at most four wait for an unknown host.
 fn all_reach(net: &mut Net, when: &str) {
     for _ in 0..2 {
         net.ping_all().unwrap();
@@ -83,7 +83,7 @@ fn all_reach(net: &mut Net, when: &str) {
     assert_eq!(report.duplicates, 0, "{when}");
 }
 
-/// How many of ten datagrams come through.
+/// Returns the number of ten datagrams that arrive.
 fn datagrams(net: &mut Net, from: &str, to: &str) -> u64 {
     let (from, to) = (net.host(from).unwrap(), net.host(to).unwrap());
     let datagrams = Datagrams {
@@ -127,9 +127,9 @@ fn hosts_of_all_subnets_reach_each_other_after_random_faults() {
     }
 }
 
-/// The gateway is no host, so nothing can be reserved for the flow.
+/// The gateway is no host, so no bandwidth can be reserved for the flow.
 #[test]
-fn flows_across_subnets_get_no_bandwidth_but_best_effort() {
+fn flows_across_subnets_get_only_best_effort() {
     let (_folder, mut options) = options_of_all(CONFIG);
     let mut received = |best_effort: bool| {
         options.bandwidth.bandwidth_best_effort = best_effort;
@@ -148,9 +148,9 @@ fn flows_across_subnets_get_no_bandwidth_but_best_effort() {
     assert_eq!(received(true), 20, "all pass");
 }
 
-/// With one host in each subnet: of two, one would hear what the other asks, and hosts of these networks believe what they hear.
+/// Each subnet has one host: with two, one would receive the other's requests, and hosts of these networks learn from them.
 #[test]
-fn packets_between_subnets_have_a_hop_less() {
+fn packets_between_subnets_have_a_decremented_ttl() {
     let (_folder, options) = options_of_all(CONFIG);
     for apps in [WATCHED, GUARDED, RESERVED, GLOBAL] {
         let mut net = net_of_plan(&in_subnets("ring,3"), controller(apps, &options));
@@ -167,7 +167,7 @@ fn packets_between_subnets_have_a_hop_less() {
 }
 
 #[test]
-fn only_scanners_are_dropped() {
+fn only_scanners_are_blocked() {
     let (_folder, options) = options_of_all(CONFIG);
     for apps in [WATCHED, RESERVED, GLOBAL] {
         let mut net = ring(apps, &options);
@@ -185,7 +185,7 @@ fn only_scanners_are_dropped() {
                 .all(|pair| pair.0 == h1 || pair.1 == h1)
         );
         net.run_for(Duration::from_secs(65));
-        all_reach(&mut net, "it is let in again");
+        all_reach(&mut net, "it is unblocked");
     }
 }
 
@@ -203,7 +203,7 @@ fn denials_hold_within_and_between_subnets() {
     }
 }
 
-/// A router that has nothing to do beside it, and a filter before it, do not keep large flows from being spread.
+/// An idle router and a filter in the same controller do not prevent the spreading of large flows.
 #[test]
 fn large_flows_are_spread_behind_a_filter() {
     let subnet = "[[interface]]\naddress = \"10.0.0.254/24\"\nmac = \"02:00:00:00:00:fe\"\n";
@@ -246,11 +246,11 @@ fn meaningless_settings_are_refused() {
     for (apps, expected) in [
         (
             &["discovery", "l2", "routing"][..],
-            "'routing' cannot run: l2 forwards whatever comes, too, so that all would come twice; expected one of the two",
+            "'routing' cannot run: l2 forwards all packets, too, so that each would arrive twice; expected one of the two",
         ),
         (
             &["l3", "neighbour-proxy", "routing"],
-            "'l3' cannot run: the neighbour-proxy would take what hosts ask its gateways; expected l3 without neighbour-proxy",
+            "'l3' cannot run: the neighbour-proxy would consume requests for its gateways; expected l3 without neighbour-proxy",
         ),
         (
             &["routing", "l3"],
@@ -258,11 +258,11 @@ fn meaningless_settings_are_refused() {
         ),
         (
             &["l3", "security", "firewall", "routing"],
-            "'security' cannot run: the firewall lets flows pass that this program would have to see; expected one of the two",
+            "'security' cannot run: the firewall passes flows that this program must inspect; expected one of the two",
         ),
         (
             &["discovery", "l3", "global", "elephants"],
-            "'elephants' cannot run: it moves what routing has spread; expected routing beside it",
+            "'elephants' cannot run: it moves flows of routing; expected routing, too",
         ),
     ] {
         let error = error(apps);

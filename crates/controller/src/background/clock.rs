@@ -77,7 +77,7 @@ impl Clock {
         }
     }
 
-    /// When the next timer is due.
+    /// Returns the time when the next timer is due.
     pub fn next_deadline(&self) -> Option<Instant> {
         let timers = self.timers.lock();
         timers
@@ -86,8 +86,8 @@ impl Clock {
             .map(|((deadline, _), _)| *deadline)
     }
 
-    /// Wakes the programs whose timers have expired, in order. A program may use its own waker; one that panics does not keep the
-    /// others from being woken.
+    /// Wakes the programs whose timers have expired, in order. A program may use its own waker; if one panics, the others are
+    /// still woken.
     pub fn fire(&self) {
         let now = self.now();
         let mut timers = self.timers.lock();

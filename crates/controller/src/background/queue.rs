@@ -86,7 +86,7 @@ impl TaskQueue {
         }
     }
 
-    /// Whether all programs wait.
+    /// Returns `true` if all programs wait.
     pub fn is_idle(&self) -> bool {
         self.ready.lock().is_empty()
     }

@@ -1,4 +1,4 @@
-//! One background program, as whatever runs it sees it.
+//! One background program, as its executor sees it.
 
 use crate::BackgroundCounters;
 use crate::panics::panic_text;

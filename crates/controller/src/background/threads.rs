@@ -42,7 +42,7 @@ struct Program {
 
 #[derive(Default)]
 struct PollState {
-    /// When its current poll started; `None` while it waits.
+    /// The time when its current poll started; `None` while it waits.
     since: Option<Instant>,
     /// Whether this stall has been counted.
     is_counted: bool,

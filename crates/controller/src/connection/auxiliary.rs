@@ -14,7 +14,7 @@ use urtica_wire::DatapathId;
 /// The most auxiliary connections of one switch.
 pub(crate) const MAX_AUXILIARIES: usize = 16;
 
-/// Why an auxiliary connection ends together with its main one.
+/// The reason that ends an auxiliary connection together with its main one.
 const MAIN_ENDED: &str = "its main connection has ended";
 
 const REPLACED: &str = "a newer auxiliary connection has the same id";
@@ -38,12 +38,12 @@ impl<C: Channel> Connection<C> {
         Close::ToMain
     }
 
-    /// Whether it is an auxiliary connection.
+    /// Returns `true` if this is an auxiliary connection.
     pub fn is_auxiliary(&self) -> bool {
         self.auxiliary.is_some()
     }
 
-    /// Whether it is one of several connections of its switch, which stay on one shard.
+    /// Returns `true` if this is one of several connections of its switch, which stay on one shard.
     pub fn has_siblings(&self) -> bool {
         self.is_auxiliary() || !self.auxiliaries.is_empty()
     }
@@ -171,7 +171,7 @@ mod tests {
     use super::host;
 
     #[test]
-    fn connections_of_one_host_are_known_by_its_address() {
+    fn connections_are_grouped_by_host_address() {
         assert_eq!(host("tcp:192.0.2.1:4711"), host("ssl:192.0.2.1:4712"));
         assert_eq!(host("tcp:[2001:db8::1]:4711"), "[2001:db8::1]");
         assert_ne!(host("tcp:192.0.2.1:4711"), host("tcp:192.0.2.2:4711"));

@@ -1,4 +1,4 @@
-//! The end of a connection, and what led to it.
+//! The end of a connection, and its reason.
 
 use super::{Channel, Connection};
 use crate::SwitchHandler;
@@ -10,7 +10,7 @@ use crate::transport::TransportError;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Why a connection ends.
+/// The reason why a connection ends.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Close {
     #[error("the peer closed the connection")]
@@ -92,7 +92,7 @@ impl<C: Channel> Connection<C> {
         batch.network.panic_log().note(name, id, reason);
     }
 
-    /// What may keep a connection silent that works: output that does not leave, or input that is not read.
+    /// Logs the causes that may keep a working connection silent: unsent output, or unread input.
     fn log_silence(&self) {
         urtica_log::debug!(
             about: self.subject(),

@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::time::Instant;
 use urtica_hold::{Damaged, HeldConnection, Journal, Link, Words, widen_queue};
 
-/// Why a connection ends when its program leaves it to the next.
+/// The reason that ends a connection when its program leaves it to the next.
 const LEFT: Close = Close::Asked("it is left to the next program");
 
-/// Why a connection of an earlier program cannot be used.
+/// The reason why a connection of an earlier program cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub(crate) enum Unresumable {
@@ -26,7 +26,7 @@ pub(crate) enum Unresumable {
     Half(#[from] HalfLost),
 }
 
-/// Why the kernel half of an earlier program cannot be used.
+/// The reason why the kernel half of an earlier program cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HalfLost {
     #[error("the kernel answered for its program, and this program cannot take over kernel halves")]
@@ -35,7 +35,7 @@ pub(crate) enum HalfLost {
     Io(#[from] io::Error),
 }
 
-/// How a session is resumed.
+/// The settings of a resumption of a session.
 pub(crate) struct Resumption<'a> {
     pub link: &'a Arc<Link>,
     pub halves: Option<&'a dyn HeldHalves>,

@@ -28,7 +28,7 @@ pub(super) struct Joined {
     pub timers: Vec<TickTimer>,
 }
 
-/// When a handler's [`SwitchHandler::tick`] is due.
+/// The timer of a handler's [`SwitchHandler::tick`].
 pub(super) struct TickTimer {
     pub program: usize,
     pub interval: Duration,

@@ -1,4 +1,4 @@
-//! The kernel half of a connection's programs: when it starts, and what the program does when it gives the connection back.
+//! The kernel half of a connection's programs: its start, and the return of the connection to the program.
 
 use super::{Channel, Close, Connection};
 use crate::batch::BatchContext;
@@ -9,8 +9,8 @@ use std::io;
 use urtica_wire::{Header, PacketIn};
 
 impl<C: Channel> Connection<C> {
-    /// Must be called after anything was done with it: has its kernel half, or the shard's ring, receive the next input, if
-    /// nothing is left to do. `watch` watches a descriptor beside the socket.
+    /// Hands the next input to the kernel half, or to the shard's ring, if no work is left. Must be called after each use of
+    /// the connection. `watch` watches a descriptor in addition to the socket.
     pub fn release(
         &mut self,
         ring: Option<&mut (dyn InputRing + 'static)>,

@@ -25,7 +25,7 @@ const HAS_KERNEL_HALF: Close =
     Close::Asked("the programs have changed, and one of them answered in the kernel");
 
 impl<C: Channel> Connection<C> {
-    /// Has the switch follow the shard's list of programs, unless it has done so in another shard. May call handlers.
+    /// Applies the shard's list of programs to the switch, unless another shard has done so. May call handlers.
     pub fn follow_programs(&mut self, batch: &mut BatchContext) -> Result<(), Close> {
         let Some(joined) = &mut self.switch else {
             return Ok(());

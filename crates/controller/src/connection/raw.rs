@@ -45,7 +45,7 @@ enum Addressee {
 }
 
 impl ProgramList {
-    /// Whether replies to messages with xids of this origin are for others than the raw program.
+    /// Returns `true` if replies to messages with xids of this origin are not for the raw program.
     fn is_others(&self, origin: Origin) -> bool {
         matches!(origin, Origin::RAW_SESSION | Origin::REQUEST | Origin::RAW)
             || self.identities.iter().any(|it| it.origin == origin)

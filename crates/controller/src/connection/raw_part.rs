@@ -1,4 +1,4 @@
-//! What a raw program has at a switch that has joined.
+//! The state of a raw program at a switch that has joined.
 
 use super::{Close, contain};
 use crate::program_list::ProgramList;

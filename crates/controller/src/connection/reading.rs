@@ -1,4 +1,4 @@
-//! A connection whose socket is ready: what it is watched for, and one read.
+//! A connection's interest in its socket, and one read of a ready socket.
 
 use super::{Close, Connection};
 use crate::batch::BatchContext;
@@ -14,7 +14,7 @@ const READ_BYTES: usize = 256 << 10;
 /// The length of the buffer that a shard lends its connections.
 pub(crate) const BUFFER_BYTES: usize = FRAGMENT_BYTES + READ_BYTES;
 
-/// What a wait has found out about a socket.
+/// The readiness of a socket after a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ready {
     /// It has input.
@@ -23,7 +23,7 @@ pub(crate) struct Ready {
     pub is_closed: bool,
 }
 
-/// What to wait for on a connection's socket.
+/// The events to wait for on a connection's socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interest {
     pub input: Awaited,
@@ -34,11 +34,11 @@ pub(crate) struct Interest {
 /// The input to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Awaited {
-    /// None: the switch does not read our replies (back-pressure).
+    /// No input: the switch does not read our replies (back-pressure).
     Nothing,
     /// Only the end: the kernel half's wake-up, or the ring, announces input.
     End,
-    /// More than there is: the rest of a message whose beginning stays in the queue.
+    /// More input than is queued: the rest of a message whose start stays in the queue.
     More,
     Any,
 }
@@ -54,12 +54,12 @@ impl Connection {
         self.transport.watched()
     }
 
-    /// Whether there is input that was decrypted already, or that waits in the socket.
+    /// Returns `true` if decrypted input is available, or input waits in the socket.
     pub fn has_input(&self) -> bool {
         self.transport.channel().has_input()
     }
 
-    /// What to wait for.
+    /// Returns the events to wait for.
     pub fn interest(&self) -> Interest {
         let transport = &self.transport;
         let is_others = transport.is_owned_by_kernel() || transport.is_owned_by_ring();
@@ -75,7 +75,7 @@ impl Connection {
         }
     }
 
-    /// Serves a ready socket: first sends what waits, then, when no replies do, reads into `buffer`, which has
+    /// Serves a ready socket: first sends waiting output, then, if no replies remain, reads into `buffer`, which has
     /// [`BUFFER_BYTES`].
     pub fn serve(
         &mut self,

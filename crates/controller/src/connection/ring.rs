@@ -49,7 +49,7 @@ impl<C: Channel> Connection<C> {
         }
     }
 
-    /// Whether the ring has lost the socket.
+    /// Returns `true` if the ring has lost the socket.
     pub fn is_lost_by_ring(&mut self) -> bool {
         let is_lost = self.transport.is_lost_by_ring();
         if is_lost {

@@ -17,7 +17,7 @@ impl Channel for Taking {
     }
 }
 
-/// Does nothing.
+/// A handler that does nothing.
 struct Quiet;
 
 impl SwitchHandler for Quiet {}
@@ -56,7 +56,7 @@ fn encoded(message: &Message, xid: u32) -> Vec<u8> {
 }
 
 #[test]
-fn requests_that_nobody_waits_for_any_more_are_forgotten() {
+fn abandoned_requests_are_forgotten() {
     let mut batch = batch();
     let mut connection = joined(&mut batch);
     let start = batch.now;

@@ -26,8 +26,8 @@ pub struct SessionConfig {
     pub handshake_timeout: Duration,
     /// The time without a message from the switch after which an echo request is sent. Not zero.
     pub echo_interval: Duration,
-    /// After how long without a message the switch is considered dead. More than `echo_interval`; the difference is the time to answer
-    /// the first echo request, also where that was sent late because the program was stopped.
+    /// The time without a message after which the switch is considered dead. More than `echo_interval`; the difference is the
+    /// time to answer the first echo request, even if that was sent late because the program was stopped.
     pub dead_interval: Duration,
     /// Whether 1.3 switches get a table-miss entry that sends packets to the controller. Without it they drop packets that match
     /// no entry (1.3.5 section 5.4).

@@ -1,4 +1,4 @@
-//! The messages that configure a switch and ask for its ports.
+//! The messages that configure a switch and request its ports.
 
 use super::Session;
 use std::ops::Range;

@@ -1,9 +1,9 @@
-//! Why a session ends, and what it cannot know of a switch.
+//! The reasons why a session ends, or does not know a switch's ports.
 
 use std::time::Duration;
 use urtica_wire::{DecodeError, ErrorCode};
 
-/// Why a session ends.
+/// The reason why a session ends.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
@@ -36,7 +36,7 @@ pub enum SessionError {
     #[error("no features reply was received within {0:?}")]
     HandshakeTimeout(Duration),
     /// The switch sent nothing for too long, including replies to echo requests.
-    #[error("nothing was received for {0:?}, in spite of echo requests")]
+    #[error("no message was received for {0:?}, in spite of echo requests")]
     Dead(Duration),
     /// The switch did not answer the request for a role.
     #[error(
@@ -46,13 +46,13 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// Whether this is the background noise of an open port and not worth an operator's attention.
+    /// Returns `true` if this is the background noise of an open port and not worth an operator's attention.
     pub fn is_noise(&self) -> bool {
         matches!(self, Self::NotOpenFlow)
     }
 }
 
-/// Why not all ports of a switch are known.
+/// The reason why not all ports of a switch are known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PortsProblem {

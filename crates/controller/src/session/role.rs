@@ -40,7 +40,7 @@ pub enum RoleReport {
     Refused(RoleRefusal),
 }
 
-/// Why a switch did not give a role.
+/// The reason why a switch did not give a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RoleRefusal {
@@ -129,7 +129,7 @@ impl Session {
         self.role.reports.pop_front()
     }
 
-    /// Whether a request is under way.
+    /// Returns `true` if a request is under way.
     pub fn is_asking_for_role(&self) -> bool {
         self.role.asked.is_some()
     }

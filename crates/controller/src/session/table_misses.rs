@@ -1,4 +1,4 @@
-//! The table-miss entries of a session's switch: sent again where the switch refuses them.
+//! The table-miss entries of a session's switch, which are sent again if the switch refuses them.
 //!
 //! A switch may refuse an entry for a while, because its table is full or it is starting. Without a table-miss entry it drops
 //! packets that match no other entry (1.3.5 section 5.4), and no program would ever see them.
@@ -12,14 +12,14 @@ const BACKOFF: Duration = Duration::from_secs(1);
 /// The longest such time.
 const MAX_BACKOFF: Duration = Duration::from_secs(8);
 
-/// Which table-miss entries were sent, and which the switch has refused.
+/// The sent table-miss entries, and those that the switch has refused.
 #[derive(Debug)]
 pub(super) struct TableMisses {
     /// The xid that each was sent with, and its table.
     sent: Vec<(u32, u8)>,
     /// The tables whose entries were refused.
     refused: BTreeSet<u8>,
-    /// When they are sent again.
+    /// The time when they are sent again.
     due: Option<Instant>,
     backoff: Duration,
 }

@@ -208,7 +208,7 @@ fn a_1_0_switch_is_configured_and_joins() {
 }
 
 #[test]
-fn a_1_3_switch_is_asked_for_ports_and_gets_a_table_miss_entry() {
+fn ports_are_requested_and_table_miss_entries_added_in_1_3() {
     let mut bench = Bench::greeted(SessionConfig::default(), Version::Of13);
     let sent = bench.take();
     let [
@@ -232,7 +232,7 @@ fn a_1_3_switch_is_asked_for_ports_and_gets_a_table_miss_entry() {
 }
 
 #[test]
-fn further_tables_get_table_miss_entries_as_far_as_the_switch_has_them() {
+fn existing_further_tables_get_table_miss_entries() {
     let config = SessionConfig {
         tables: 6,
         ..SessionConfig::default()
@@ -252,7 +252,7 @@ fn further_tables_get_table_miss_entries_as_far_as_the_switch_has_them() {
 }
 
 #[test]
-fn table_miss_entries_that_are_refused_are_sent_again_until_the_switch_takes_them() {
+fn refused_table_miss_entries_are_sent_until_accepted() {
     let config = SessionConfig {
         tables: 2,
         echo_interval: Duration::from_secs(3600),
@@ -327,7 +327,7 @@ fn the_table_miss_entries_can_be_switched_off() {
 }
 
 #[test]
-fn ports_that_came_before_the_features_are_asked_for_again() {
+fn early_port_descriptions_are_requested_again() {
     let refusal = Message::Error(ErrorMessage {
         code: ErrorCode::BadRequestBadType,
         data: &[],
@@ -354,7 +354,7 @@ fn ports_that_came_before_the_features_are_asked_for_again() {
 }
 
 #[test]
-fn who_refuses_configuration_joins_and_who_refuses_to_say_who_it_is_does_not() {
+fn refused_configuration_is_tolerated_and_refused_features_are_not() {
     for version in Version::ALL {
         let refusal = Message::Error(ErrorMessage {
             code: ErrorCode::BadRequestEperm,
@@ -379,7 +379,7 @@ fn who_refuses_configuration_joins_and_who_refuses_to_say_who_it_is_does_not() {
 }
 
 #[test]
-fn packet_ins_count_from_the_features_reply_on() {
+fn packet_ins_are_accepted_after_the_features_reply() {
     for version in Version::ALL {
         let mut bench = Bench::new(SessionConfig::default());
         bench.frame(&hello(version.to_wire(), None)).unwrap();
@@ -395,7 +395,7 @@ fn packet_ins_count_from_the_features_reply_on() {
 }
 
 #[test]
-fn echo_is_answered_while_features_are_awaited() {
+fn echo_requests_are_answered_before_the_features_reply() {
     let mut bench = Bench::new(SessionConfig::default());
     bench.frame(&hello(1, None)).unwrap();
     bench.take();
@@ -433,7 +433,7 @@ fn ports_come_in_one_part_or_several() {
 }
 
 #[test]
-fn a_switch_that_cannot_describe_its_ports_is_used_without() {
+fn refused_port_descriptions_are_tolerated() {
     let (mut bench, xid) = Bench::joined(Version::Of13);
     let error = Message::Error(ErrorMessage {
         code: ErrorCode::BadRequestBadMultipart,
@@ -454,7 +454,7 @@ fn a_switch_that_cannot_describe_its_ports_is_used_without() {
 }
 
 #[test]
-fn a_switch_whose_port_description_is_malformed_is_used_with_what_it_has_told() {
+fn malformed_port_descriptions_keep_the_valid_ports() {
     let (mut bench, xid) = Bench::joined(Version::Of13);
     let xid = xid.unwrap();
     let mut part = encode(
@@ -481,7 +481,7 @@ fn a_switch_whose_port_description_is_malformed_is_used_with_what_it_has_told() 
 }
 
 #[test]
-fn a_switch_whose_port_description_does_not_end_is_used_when_the_handshakes_time_is_up() {
+fn endless_port_descriptions_end_with_the_handshake_timeout() {
     let second = Duration::from_secs(1);
     let (mut bench, xid) = Bench::joined(Version::Of13);
     let part = encode(
@@ -509,7 +509,7 @@ fn a_switch_whose_port_description_does_not_end_is_used_when_the_handshakes_time
 }
 
 #[test]
-fn a_port_description_that_somebody_else_asked_for_is_theirs() {
+fn port_descriptions_reach_the_program_that_requested_them() {
     let (mut bench, _) = Bench::joined(Version::Of13);
     let xid = bench.session.xids.next(Origin::REQUEST);
     let frame = encode(
@@ -525,7 +525,7 @@ fn a_port_description_that_somebody_else_asked_for_is_theirs() {
 }
 
 #[test]
-fn echo_requests_are_answered_and_our_own_replies_swallowed() {
+fn echo_requests_are_answered_and_own_replies_consumed() {
     for version in Version::ALL {
         let (mut bench, _) = Bench::joined(version);
         bench
@@ -544,7 +544,7 @@ fn echo_requests_are_answered_and_our_own_replies_swallowed() {
 }
 
 #[test]
-fn an_echo_reply_to_a_program_is_the_programs() {
+fn echo_replies_reach_the_program_that_requested_them() {
     let (mut bench, _) = Bench::joined(Version::Of13);
     let xid = bench.session.xids.next(Origin::program(0));
     let reply = encode(Version::Of13, xid, &Message::EchoReply(b""));
@@ -555,7 +555,7 @@ fn an_echo_reply_to_a_program_is_the_programs() {
 }
 
 #[test]
-fn a_role_reply_goes_to_whoever_asked() {
+fn role_replies_reach_the_program_that_requested_them() {
     let (mut bench, _) = Bench::joined(Version::Of13);
     let role = Message::RoleReply(Role {
         role: urtica_wire::ControllerRole::Slave,
@@ -574,7 +574,7 @@ fn a_role_reply_goes_to_whoever_asked() {
 }
 
 #[test]
-fn bad_messages_are_answered_with_the_error_that_the_specification_names() {
+fn invalid_messages_get_the_specified_errors() {
     let unknown_type = [4, 99, 0, 8, 0, 0, 0, 5].as_slice();
     let wrong_version = [5, 10, 0, 8, 0, 0, 0, 5].as_slice();
     let other_version = [1, 2, 0, 8, 0, 0, 0, 5].as_slice();
@@ -600,7 +600,7 @@ fn bad_messages_are_answered_with_the_error_that_the_specification_names() {
 }
 
 #[test]
-fn an_error_quotes_at_most_64_bytes() {
+fn errors_quote_at_most_64_bytes() {
     let (mut bench, _) = Bench::joined(Version::Of10);
     let mut frame = vec![1, 99, 0, 200, 0, 0, 0, 5];
     frame.resize(200, 0xaa);
@@ -618,7 +618,7 @@ fn errors_are_not_answered_with_errors() {
 }
 
 #[test]
-fn bytes_that_are_no_message_get_an_error_once_the_peer_is_known() {
+fn malformed_bytes_get_an_error_once_the_peer_is_known() {
     let bytes = [4, 2, 0, 7, 0, 0, 0, 5];
     let error = urtica_wire::split_frame(&bytes).unwrap_err();
     let mut bench = Bench::new(SessionConfig::default());
@@ -636,7 +636,7 @@ fn bytes_that_are_no_message_get_an_error_once_the_peer_is_known() {
 }
 
 #[test]
-fn an_auxiliary_connection_is_told_from_a_main_one() {
+fn auxiliary_and_main_connections_are_distinguished() {
     let mut bench = Bench::greeted(SessionConfig::default(), Version::Of13);
     bench.take();
     let frame = encode(Version::Of13, 2, &features(3));
@@ -652,7 +652,7 @@ fn an_auxiliary_connection_is_told_from_a_main_one() {
 }
 
 #[test]
-fn a_switch_that_refuses_to_tell_its_features_is_let_go() {
+fn switches_that_refuse_the_features_request_are_disconnected() {
     let mut bench = Bench::new(SessionConfig::default());
     bench.frame(&hello(4, None)).unwrap();
     let error = Message::Error(ErrorMessage {

@@ -16,7 +16,7 @@ use urtica_wire::{
 
 mod kernel_half;
 
-/// Does nothing.
+/// A handler that does nothing.
 struct Quiet;
 
 impl SwitchHandler for Quiet {}
@@ -81,7 +81,7 @@ impl Bench {
         theirs
     }
 
-    /// Has the switch with this token be quiet for long enough to have no load.
+    /// Keeps the switch with this token quiet until it has no load.
     fn age_load_of(&mut self, token: Token) {
         let key = self.shards[0].by_token[&token];
         for _ in 0..8 {
@@ -89,7 +89,8 @@ impl Bench {
         }
     }
 
-    /// Whether the first shard, which has one switch, is woken by it before the next tick. If so, the switch is served.
+    /// Returns `true` if the first shard, which has one switch, is woken by it before the next tick. If so, the switch is
+    /// served.
     fn is_woken(&mut self) -> bool {
         let shard = &mut self.shards[0];
         shard.next_tick = Instant::now() + TICK;
@@ -151,7 +152,7 @@ fn messages_in_the_mailbox_move_with_their_switch() {
 }
 
 #[test]
-fn what_exceeds_the_share_asked_for_stays() {
+fn shards_give_at_most_the_requested_share() {
     let mut bench = Bench::new();
     let mut busy = bench.join(1, 7);
     let _quiet = bench.join(2, 8);
@@ -167,7 +168,7 @@ fn what_exceeds_the_share_asked_for_stays() {
 }
 
 #[test]
-fn a_switch_that_was_quiet_of_late_stays() {
+fn recently_idle_switches_stay() {
     let mut bench = Bench::new();
     let _switch = bench.join(1, 7);
     bench.age_load_of(1);
@@ -191,7 +192,7 @@ fn messages_of_the_batch_that_moves_a_switch_are_sent_first() {
 }
 
 #[test]
-fn an_older_connection_that_moves_does_not_take_its_datapath_id_back() {
+fn moved_older_connections_do_not_reclaim_their_datapath_id() {
     let mut bench = Bench::new();
     let mut older = bench.join(1, 7);
     let mut newer = bench.join(2, 7);
@@ -210,7 +211,7 @@ fn an_older_connection_that_moves_does_not_take_its_datapath_id_back() {
 }
 
 #[test]
-fn a_switch_stays_where_the_other_shard_has_ended() {
+fn switches_stay_if_the_other_shard_has_ended() {
     let mut bench = Bench::new();
     let mut switch = bench.join(1, 7);
     assert!(bench.shards[1].mailbox().close().is_empty());
@@ -223,7 +224,7 @@ fn a_switch_stays_where_the_other_shard_has_ended() {
 }
 
 #[test]
-fn a_switch_that_moves_while_the_other_shard_ends_is_closed_there() {
+fn switches_moved_to_an_ending_shard_are_closed() {
     let mut bench = Bench::new();
     let mut switch = bench.join(1, 7);
     assert!(bench.shards[1].mailbox().push(Command::Stop).is_ok());
@@ -261,7 +262,7 @@ fn read_all(switch: &mut UnixStream, got: &mut Vec<u8>) {
 }
 
 #[test]
-fn a_switch_that_does_not_read_its_replies_wakes_nobody_until_it_does() {
+fn switches_that_do_not_read_cause_no_wake_ups() {
     let mut bench = Bench::new();
     let mut switch = bench.join(1, 7);
     received(&mut switch);
@@ -286,7 +287,7 @@ fn a_switch_that_does_not_read_its_replies_wakes_nobody_until_it_does() {
 }
 
 #[test]
-fn a_switch_that_is_sent_more_than_it_reads_wakes_the_shard_when_it_speaks_or_reads() {
+fn busy_switches_wake_the_shard_when_they_send_or_read() {
     let mut bench = Bench::new();
     let mut switch = bench.join(1, 7);
     received(&mut switch);

@@ -1,4 +1,4 @@
-//! What a connection's bytes leave by: a socket, or memory.
+//! The channel of a connection's bytes: a socket, or memory.
 
 use rustix::fd::BorrowedFd;
 use std::io;
@@ -14,7 +14,7 @@ pub(crate) trait Channel {
         Ok(false)
     }
 
-    /// Whether it keeps something back.
+    /// Returns `true` if the channel holds bytes that it has not sent.
     fn has_unsent(&self) -> bool {
         false
     }

@@ -20,7 +20,7 @@ impl<C: Channel> Transport<C> {
         Ok(())
     }
 
-    /// Whether a holder keeps it.
+    /// Returns `true` if a holder keeps it.
     pub fn is_held(&self) -> bool {
         self.hold.is_some()
     }
@@ -129,7 +129,8 @@ impl<C: Channel> Transport<C> {
         }
     }
 
-    /// Has the holder, if there is one, keep what the next program needs of the kernel half. Returns whether it began to by that.
+    /// Makes the holder, if there is one, keep the kernel half's state for the next program. Returns `true` if it had not kept
+    /// it before.
     pub(super) fn keep_half(&mut self) -> Result<bool, TransportError> {
         let (Some(hold), Some(half)) = (&mut self.hold, self.front.kernel_half()) else {
             return Ok(false);

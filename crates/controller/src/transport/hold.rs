@@ -81,7 +81,7 @@ impl Hold {
         }
     }
 
-    /// Whether the connection that this journal is of has a kernel half.
+    /// Returns `true` if the journal's connection has a kernel half.
     pub fn has_half(mark: u64) -> bool {
         mark == HAS_HALF
     }

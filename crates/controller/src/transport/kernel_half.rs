@@ -157,7 +157,7 @@ impl Half {
         }
     }
 
-    /// Whether the program may write to the socket now: not before the kernel half's replies are written.
+    /// Returns `true` if the program may write to the socket now: not before the kernel half's replies are written.
     pub fn may_write(&mut self, socket: BorrowedFd) -> bool {
         match self.stage {
             Stage::Kernel => false,
@@ -165,7 +165,7 @@ impl Half {
         }
     }
 
-    /// Whether its ownership ends, since input or events are on their way to the program.
+    /// Returns `true` if its ownership ends, since input or events are on their way to the program.
     pub fn has_passed(&self) -> bool {
         self.is_owner() && (self.kernel.has_passed() || self.kernel.has_events())
     }
@@ -196,12 +196,12 @@ impl Half {
 
 /// Ownership shared with the kernel half.
 impl<C: Channel> Transport<C> {
-    /// Whether it has a kernel half.
+    /// Returns `true` if it has a kernel half.
     pub fn has_kernel_half(&self) -> bool {
         matches!(self.front, Front::KernelHalf(_))
     }
 
-    /// Whether it may get a kernel half: it has a plain socket, which nothing else reads.
+    /// Returns `true` if it may get a kernel half: it has a plain socket, which nothing else reads.
     pub fn may_get_kernel_half(&self) -> bool {
         let is_free = matches!(self.front, Front::Program | Front::RefusedByRing);
         is_free && self.channel.socket().is_some()
@@ -236,7 +236,7 @@ impl<C: Channel> Transport<C> {
         }
     }
 
-    /// Whether the kernel half owns the connection, and wakes the shard when it gives it back.
+    /// Returns `true` if the kernel half owns the connection, and wakes the shard when it gives it back.
     pub fn is_owned_by_kernel(&self) -> bool {
         matches!(&self.front, Front::KernelHalf(half) if half.is_owner())
     }
@@ -335,7 +335,7 @@ impl<C: Channel> Transport<C> {
         }
     }
 
-    /// Whether the program continues without its kernel half as soon as possible.
+    /// Returns `true` if the program continues without its kernel half as soon as possible.
     pub fn is_let_go(&self) -> bool {
         matches!(&self.front, Front::KernelHalf(half) if half.is_let_go())
     }

@@ -24,7 +24,7 @@ impl Output {
         &self.bytes
     }
 
-    /// Whether nothing waits.
+    /// Returns `true` if no output waits.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }

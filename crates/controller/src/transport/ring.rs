@@ -8,18 +8,18 @@ use std::io;
 use urtica_wire::Version;
 
 impl<C: Channel> Transport<C> {
-    /// Whether input arrives through the ring instead of the socket.
+    /// Returns `true` if input arrives through the ring instead of the socket.
     pub fn is_owned_by_ring(&self) -> bool {
         matches!(&self.front, Front::Ring(input) if input.is_owned_by_ring())
     }
 
-    /// Whether the shard's ring has a part in it.
+    /// Returns `true` if the shard's ring has a part in it.
     pub fn has_ring(&self) -> bool {
         matches!(self.front, Front::Ring(_))
     }
 
-    /// Whether the ring may be attached now: the connection has a plain socket, whose input has all been read, and neither a
-    /// kernel half nor a holder.
+    /// Returns `true` if the ring may be attached now: the connection has a plain socket, whose input has all been read,
+    /// and neither a kernel half nor a holder.
     pub fn may_get_ring(&self) -> bool {
         let is_free = matches!(self.front, Front::Program) && self.hold.is_none();
         is_free && self.has_handled_all() && self.channel.socket().is_some()
@@ -71,7 +71,7 @@ impl<C: Channel> Transport<C> {
         }
     }
 
-    /// Whether the ring has lost the socket.
+    /// Returns `true` if the ring has lost the socket.
     pub fn is_lost_by_ring(&mut self) -> bool {
         match (&mut self.front, self.channel.socket()) {
             (Front::Ring(ring), Some(socket)) => ring.is_found_lost(socket),

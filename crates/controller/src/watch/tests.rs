@@ -99,7 +99,7 @@ fn break_first_shard(network: &Network, switch: &mut UnixStream, is_broken: impl
 }
 
 #[test]
-fn a_shard_that_ends_takes_the_controller_along_and_no_switch_is_left() {
+fn failed_shards_stop_the_controller_and_disconnect_all_switches() {
     let mut bench = Bench::new();
     let running = bench.start();
     let mut switches = [1, 2].map(|id| join(&bench.socket, id));
@@ -140,7 +140,7 @@ fn a_shard_that_ends_takes_the_controller_along_and_no_switch_is_left() {
 }
 
 #[test]
-fn run_ends_with_a_sentence() {
+fn run_returns_a_readable_error() {
     let mut bench = Bench::new();
     let (sender, started) = mpsc::channel();
     let controller = bench.controller.take().expect("it is started once");
@@ -170,7 +170,7 @@ impl crate::Program for Spy {
 }
 
 #[test]
-fn whatever_thread_ends_all_are_told() {
+fn any_thread_that_ends_stops_all() {
     for run in [(|| panic!("by mistake")) as fn() -> io::Result<()>, || {
         Err(io::Error::other("by mistake"))
     }] {

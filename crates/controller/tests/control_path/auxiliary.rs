@@ -96,7 +96,7 @@ impl Bench {
 }
 
 #[test]
-fn one_handler_answers_on_all_connections_by_the_one_that_asked() {
+fn replies_use_the_connection_of_their_request() {
     let mut bench = numbering();
     let main = bench.join(Version::Of13, 1);
     let auxiliaries = [1, 2].map(|id| bench.join_auxiliary(1, id));
@@ -116,7 +116,7 @@ fn one_handler_answers_on_all_connections_by_the_one_that_asked() {
 }
 
 #[test]
-fn what_comes_right_after_the_features_is_handled() {
+fn messages_right_after_the_features_reply_are_handled() {
     let mut bench = numbering();
     bench.join(Version::Of13, 1);
     let auxiliary = bench.connect();
@@ -193,7 +193,7 @@ fn the_main_connection_outlives_its_auxiliary_ones() {
 }
 
 #[test]
-fn a_main_connection_that_takes_anothers_place_has_no_auxiliary_ones() {
+fn replacing_main_connections_have_no_auxiliary_connections() {
     let mut bench = numbering();
     bench.join(Version::Of13, 1);
     let auxiliary = bench.join_auxiliary(1, 1);
@@ -211,7 +211,7 @@ fn a_main_connection_that_takes_anothers_place_has_no_auxiliary_ones() {
 }
 
 #[test]
-fn there_are_sixteen_at_most_and_one_of_each_id() {
+fn at_most_sixteen_auxiliary_connections_with_distinct_ids() {
     let mut bench = numbering();
     let main = bench.join(Version::Of13, 1);
     let first = bench.join_auxiliary(1, 1);
@@ -248,7 +248,7 @@ fn a_panic_of_the_handler_ends_all_connections_of_the_switch() {
 }
 
 #[test]
-fn the_role_that_is_lost_on_one_connection_is_lost_on_all() {
+fn roles_lost_on_one_connection_are_lost_on_all() {
     let mut bench = numbering();
     let main = bench.join(Version::Of13, 1);
     let auxiliary = bench.join_auxiliary(1, 1);
@@ -301,7 +301,7 @@ fn connect_auxiliary(running: &Running, id: u8) -> FakeSwitch {
 }
 
 #[test]
-fn connections_of_one_switch_come_together_from_all_shards() {
+fn connections_of_a_switch_move_to_one_shard() {
     let running = controller(3)
         .program(|_: &SwitchInfo| Numbering(0))
         .start()

@@ -104,7 +104,7 @@ fn bulk_sender(recorder: Recorder) -> impl urtica_controller::Program {
 }
 
 #[test]
-fn a_switch_that_does_not_read_is_busy_until_it_reads() {
+fn switches_are_busy_until_they_read() {
     let ([recorder], record) = recorders(["sender"]);
     let program = bulk_sender(recorder);
     let running = controller(1).program(program).start().unwrap();
@@ -120,7 +120,7 @@ fn a_switch_that_does_not_read_is_busy_until_it_reads() {
 }
 
 #[test]
-fn who_waits_for_a_switch_learns_that_it_has_left() {
+fn waiting_senders_learn_of_disconnections() {
     let ([recorder], record) = recorders(["sender"]);
     let program = bulk_sender(recorder);
     let running = controller(1).program(program).start().unwrap();
@@ -143,7 +143,7 @@ fn who_waits_for_a_switch_learns_that_it_has_left() {
 }
 
 #[test]
-fn entries_that_are_added_in_one_turn_are_sent_or_refused() {
+fn entries_added_in_one_turn_are_sent_or_refused() {
     for version in Version::ALL {
         let result = Arc::new(Mutex::new(None));
         let shared = Arc::clone(&result);
@@ -167,7 +167,7 @@ fn entries_that_are_added_in_one_turn_are_sent_or_refused() {
 }
 
 #[test]
-fn all_entries_come_to_a_slow_switch_where_their_sender_waits() {
+fn slow_switches_get_all_entries_of_waiting_senders() {
     for version in Version::ALL {
         let ([recorder], record) = recorders(["sender"]);
         let mut bench = Bench::new(beside(move |background| {
@@ -194,7 +194,7 @@ fn all_entries_come_to_a_slow_switch_where_their_sender_waits() {
 }
 
 #[test]
-fn what_is_sent_together_is_taken_whole_or_not_at_all() {
+fn batches_are_accepted_whole_or_refused() {
     let mut bench = Bench::new(beside(|_| ()));
     let switch = bench.join(Version::Of13, 1);
     let network = bench.controller.network().clone();
@@ -223,7 +223,7 @@ impl SwitchHandler for Filler {
 }
 
 #[test]
-fn a_handler_that_sends_too_much_to_another_switch_is_told_so() {
+fn handlers_get_an_error_for_full_queues_of_other_switches() {
     let ([recorder], record) = recorders(["handler"]);
     let program = move |_: &SwitchInfo| Filler(recorder.clone());
     let mut bench = Bench::new(Controller::new().program(program));
@@ -248,7 +248,7 @@ fn overfull(bench: &mut Bench) -> (ConnectionId, u32) {
 }
 
 #[test]
-fn a_switch_is_heard_while_much_is_sent_to_it() {
+fn switches_are_read_while_their_queue_is_long() {
     let ([recorder], record) = recorders(["p"]);
     let program = move |_: &SwitchInfo| recorder.clone();
     let mut bench = Bench::new(Controller::new().program(program));
@@ -260,7 +260,7 @@ fn a_switch_is_heard_while_much_is_sent_to_it() {
 }
 
 #[test]
-fn replies_come_after_what_waits_already_and_stop_the_reading() {
+fn replies_follow_queued_messages_and_pause_reading() {
     let mut bench = Bench::new(Controller::new().program(|_: &SwitchInfo| Hub));
     let (switch, taken) = overfull(&mut bench);
     let mut got = bench.take_bytes(switch);
@@ -283,7 +283,7 @@ fn replies_come_after_what_waits_already_and_stop_the_reading() {
 }
 
 #[test]
-fn a_switch_that_never_reads_does_not_fill_the_memory_by_what_it_says() {
+fn switches_that_never_read_use_bounded_memory() {
     let mut bench = Bench::new(Controller::new().program(|_: &SwitchInfo| Hub));
     let (switch, taken) = overfull(&mut bench);
     let mut said = 0;
@@ -296,7 +296,7 @@ fn a_switch_that_never_reads_does_not_fill_the_memory_by_what_it_says() {
 }
 
 #[test]
-fn a_switch_that_reads_slowly_is_alive_and_one_that_never_reads_is_not() {
+fn slow_readers_stay_connected_and_non_readers_do_not() {
     let mut bench = Bench::new(Controller::new().program(|_: &SwitchInfo| Quiet));
     let (slow, _) = overfull(&mut bench);
     let dead = bench.join(Version::Of10, 2);
@@ -314,7 +314,7 @@ fn a_switch_that_reads_slowly_is_alive_and_one_that_never_reads_is_not() {
 
 /// As one whose agent hangs, for as long as its system has room for what comes.
 #[test]
-fn a_switch_that_says_nothing_is_not_alive_though_it_is_sent_something_all_the_time() {
+fn sent_messages_do_not_keep_silent_switches_alive() {
     let mut bench = Bench::new(Controller::new().program(|_: &SwitchInfo| Quiet));
     let mute = bench.join(Version::Of10, 1);
     for second in 1..=15 {
@@ -333,7 +333,7 @@ fn a_switch_that_says_nothing_is_not_alive_though_it_is_sent_something_all_the_t
 }
 
 #[test]
-fn a_slow_switch_gets_all_and_is_heard_over_a_socket_too() {
+fn slow_switches_over_sockets_get_all_messages_and_are_read() {
     let ([recorder], record) = recorders(["p"]);
     let program = move |_: &SwitchInfo| recorder.clone();
     let running = controller(1).program(program).start().unwrap();

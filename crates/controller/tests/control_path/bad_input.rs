@@ -42,7 +42,7 @@ fn a_length_below_8_ends_the_connection_with_an_error() {
 }
 
 #[test]
-fn a_message_whose_end_never_comes_is_given_up() {
+fn incomplete_messages_time_out() {
     let program = |_: &SwitchInfo| Hub;
     let running = controller(1)
         .session(impatient())
@@ -61,7 +61,7 @@ fn a_message_whose_end_never_comes_is_given_up() {
 }
 
 #[test]
-fn bad_messages_are_refused_one_by_one() {
+fn invalid_messages_are_refused_one_by_one() {
     const UNKNOWN_TYPE: &[u8] = &[4, 30, 0, 8, 0, 0, 0, 9];
     const UNKNOWN_VERSION: &[u8] = &[9, 2, 0, 8, 0, 0, 0, 9];
     const TRUNCATED_PACKET_IN: &[u8] =
@@ -118,7 +118,7 @@ fn with_inner_length(length: u16) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn lengths_inside_that_are_zero_or_overrun_are_refused() {
+fn invalid_inner_lengths_are_refused() {
     let running = hub(1);
     let mut switch = FakeSwitch::join(&running, Version::Of13, 1);
     for length in [0, 1, 0x7fff, 0xffff] {
@@ -175,7 +175,7 @@ fn probes_that_are_not_openflow_are_closed_at_once() {
 }
 
 #[test]
-fn versions_without_a_common_one_are_refused_with_a_sentence() {
+fn disjoint_versions_are_refused_with_a_message() {
     let running = hub(1);
     let mut switch = FakeSwitch::over(connect(&running), Version::Of10);
     switch.send_bytes(&[2, 0, 0, 8, 0, 0, 0, 9]);
@@ -268,7 +268,7 @@ fn a_switch_that_never_reads_is_not_read_from() {
 }
 
 #[test]
-fn of_two_connections_with_one_datapath_id_the_newer_is_used() {
+fn newer_of_two_connections_with_a_datapath_id_is_used() {
     for shards in [1, 2] {
         let ([recorder], record) = recorders(["p"]);
         let program = move |_: &SwitchInfo| recorder.clone();
@@ -323,7 +323,7 @@ impl SwitchHandler for Clumsy {
 }
 
 #[test]
-fn a_handler_that_panics_loses_its_switch_and_nothing_else() {
+fn handler_panics_lose_only_their_switch() {
     let ([recorder], record) = recorders(["p"]);
     let running = controller(1)
         .program(Clumsy::join)
@@ -382,7 +382,7 @@ fn a_handler_that_panics_loses_its_switch_and_nothing_else() {
 }
 
 #[test]
-fn a_switch_that_leaves_in_the_middle_is_forgotten() {
+fn switches_that_leave_during_a_message_are_forgotten() {
     let running = hub(1);
     let mut switch = FakeSwitch::join(&running, Version::Of13, 1);
     switch.send_bytes(&encode(Version::Of13, 0, &Message::PacketIn(packet_in(&UDP)))[..20]);
@@ -392,7 +392,7 @@ fn a_switch_that_leaves_in_the_middle_is_forgotten() {
 }
 
 #[test]
-fn replies_that_have_no_end_are_given_up_when_all_of_a_switch_are_too_long() {
+fn endless_replies_are_dropped_beyond_a_total_length() {
     let running = hub(1);
     let mut switch = FakeSwitch::join(&running, Version::Of13, 1);
     let request = Message::MultipartRequest(urtica_wire::MultipartRequest {

@@ -104,7 +104,7 @@ fn departures(running: &Running) -> u64 {
 }
 
 #[test]
-fn busy_switches_move_to_the_idle_shard_and_lose_nothing() {
+fn busy_switches_move_to_the_idle_shard_without_loss() {
     let running = controller(2).program(|_: &SwitchInfo| Hub).start().unwrap();
     // Connections are distributed round robin: those with odd numbers, which are kept busy, share a shard.
     let switches = (0..8).map(|id| (id, FakeSwitch::join(&running, Version::Of10, id)));

@@ -40,7 +40,7 @@ fn from_hello_to_flow_mod_byte_by_byte() {
 }
 
 #[test]
-fn pieces_of_any_size_have_the_same_answers() {
+fn answers_do_not_depend_on_the_size_of_pieces() {
     let mut said = said_by_hand();
     (0..20).for_each(|_| said.extend(packet_in_by_hand()));
     let answers = |size: usize| {
@@ -60,7 +60,7 @@ fn pieces_of_any_size_have_the_same_answers() {
 }
 
 #[test]
-fn of_two_connections_with_one_datapath_id_the_newer_is_used() {
+fn newer_of_two_connections_with_a_datapath_id_is_used() {
     let mut bench = to_two();
     let older = bench.join(Version::Of10, 1);
     let newer = bench.connect();
@@ -101,7 +101,7 @@ impl SwitchHandler for Verbose {
 }
 
 #[test]
-fn a_switch_that_does_not_read_is_not_heard_until_it_does() {
+fn switches_that_do_not_read_are_not_read_from() {
     const PACKETS: u32 = 50;
     let mut bench = Bench::new(Controller::new().program(|_: &SwitchInfo| Verbose(0)));
     let switch = bench.join(Version::Of10, 1);
@@ -144,7 +144,7 @@ impl SwitchHandler for Fragile {
 }
 
 #[test]
-fn a_handler_that_panics_ends_its_connection_alone() {
+fn handler_panics_end_only_their_connection() {
     let ([recorder], record) = recorders(["p"]);
     let program = move |_: &SwitchInfo| Fragile(recorder.clone());
     let mut bench = Bench::new(Controller::new().program(program));
@@ -169,7 +169,7 @@ fn a_handler_that_panics_ends_its_connection_alone() {
 }
 
 #[test]
-fn last_words_can_be_taken_until_the_connection_is_closed() {
+fn output_is_available_until_the_connection_is_closed() {
     let mut bench = to_two();
     let switch = bench.connect();
     // 1.1 alone, by its bitmap.
@@ -189,7 +189,7 @@ fn last_words_can_be_taken_until_the_connection_is_closed() {
 }
 
 #[test]
-fn silence_is_asked_about_and_ends_the_connection() {
+fn silent_connections_are_probed_and_ended() {
     let mut bench = to_two();
     let switch = bench.join(Version::Of10, 1);
     bench.take(switch);
@@ -204,13 +204,13 @@ fn silence_is_asked_about_and_ends_the_connection() {
         ended[0]
             .1
             .to_string()
-            .starts_with("nothing was received for 15s")
+            .starts_with("no message was received for 15s")
     );
     assert!(!bench.is_connected(1));
 }
 
 #[test]
-fn time_does_not_go_back() {
+fn time_is_monotonic() {
     struct Clock(Recorder);
 
     impl SwitchHandler for Clock {
@@ -243,7 +243,7 @@ fn time_does_not_go_back() {
 }
 
 #[test]
-fn handlers_are_told_when_it_stops_or_is_dropped() {
+fn handlers_are_notified_when_it_stops_or_is_dropped() {
     for is_dropped in [false, true] {
         let ([recorder], record) = recorders(["p"]);
         let program = move |_: &SwitchInfo| recorder.clone();
@@ -327,7 +327,7 @@ proptest! {
 
     /// However a switch's bytes are cut, and whenever it reads, it hears the same.
     #[test]
-    fn what_a_switch_hears_does_not_depend_on_pieces_and_pauses(
+    fn output_does_not_depend_on_pieces_and_pauses(
         steps in prop::collection::vec(step(), 0..60),
     ) {
         let packet = encode(Version::Of10, 0, &Message::PacketIn(packet_in(&UDP)));

@@ -179,7 +179,7 @@ fn forward_with_rule_adds_an_entry_and_sends_the_packet() {
 }
 
 #[test]
-fn forward_with_rule_takes_any_match() {
+fn forward_with_rule_accepts_any_match() {
     for version in Version::ALL {
         let mut bench = Bench::new(version, |switch, packet| {
             let towards = Match::any().eth_dst(packet.eth_dst());
@@ -304,7 +304,7 @@ fn install_adds_an_entry_and_without_actions_one_that_drops() {
 }
 
 #[test]
-fn delete_is_not_strict_and_means_all_tables() {
+fn delete_is_non_strict_in_all_tables() {
     for (version, table_id) in [(Version::Of10, 0), (Version::Of13, TABLE_ALL)] {
         let mut bench = Bench::new(version, |switch, packet| {
             switch
@@ -338,7 +338,7 @@ fn receive_cookie(switch: &mut FakeSwitch) -> (u64, u64) {
 }
 
 #[test]
-fn entries_say_who_installed_them() {
+fn entries_identify_their_program() {
     for version in Version::ALL {
         let mut bench = Bench::new(version, |switch, packet| {
             // The top byte is the framework's.
@@ -395,7 +395,7 @@ fn a_delete_names_the_entries_of_one_program() {
 }
 
 #[test]
-fn a_1_0_switch_keeps_what_others_have_installed_to_stay() {
+fn permanent_entries_of_others_survive_in_1_0() {
     let mut bench = Bench::new(Version::Of10, |switch, _| {
         switch
             .install(Match::any(), PortNo(2), EntryOptions::PERMANENT)
@@ -433,7 +433,7 @@ fn a_1_0_switch_keeps_what_others_have_installed_to_stay() {
 }
 
 #[test]
-fn a_cookie_of_a_programs_own_names_the_entries_that_have_it() {
+fn own_cookies_select_their_entries() {
     let mut bench = Bench::new(Version::Of13, |switch, _| {
         let deletion = FlowMod::delete_by_cookie(0xc0);
         switch.send(&Message::FlowMod(deletion.clone())).unwrap();
@@ -470,7 +470,7 @@ fn send_returns_the_xid_that_is_sent() {
 }
 
 #[test]
-fn a_packet_is_sent_also_where_the_switch_cannot_have_the_entry() {
+fn packets_are_sent_even_if_the_entry_cannot_be() {
     let whole = (packet_in(&UDP), &UDP[..]);
     for (packet, data) in [(kept(7), &[][..]), whole] {
         let mut bench = Bench::new(Version::Of10, |switch, packet| {
@@ -486,7 +486,7 @@ fn a_packet_is_sent_also_where_the_switch_cannot_have_the_entry() {
 }
 
 #[test]
-fn what_a_version_cannot_express_is_an_error_and_not_sent() {
+fn inexpressible_messages_are_errors() {
     let mut bench = Bench::new(Version::Of10, |switch, packet| {
         let ipv6 = Match::any().eth_type(0x86dd).ipv6_src(Ipv6Addr::LOCALHOST);
         let refused = switch.install(ipv6, &[], EntryOptions::PERMANENT);

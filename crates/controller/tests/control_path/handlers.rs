@@ -44,7 +44,7 @@ fn port_status(reason: PortReason, number: u32) -> Message<'static> {
 }
 
 #[test]
-fn every_asynchronous_message_comes_to_all_programs_in_order() {
+fn asynchronous_messages_reach_all_programs_in_order() {
     for version in Version::ALL {
         let (running, record) = record(["a", "b"]);
         let mut switch = FakeSwitch::join(&running, version, 1);
@@ -92,7 +92,7 @@ fn ports_are_kept_up_to_date() {
 }
 
 #[test]
-fn a_1_3_switch_is_up_when_its_last_port_is_told_and_heard_before() {
+fn switches_come_up_with_their_last_port_in_1_3() {
     let (running, record) = record(["p"]);
     let mut switch = FakeSwitch::start(connect(&running), Version::Of13, 1);
     let xid = switch.receive().header().xid;
@@ -106,7 +106,7 @@ fn a_1_3_switch_is_up_when_its_last_port_is_told_and_heard_before() {
 }
 
 #[test]
-fn a_1_3_switch_that_cannot_describe_its_ports_is_up_without() {
+fn switches_come_up_without_ports_if_refused_in_1_3() {
     let (running, record) = record(["p"]);
     let mut switch = FakeSwitch::start(connect(&running), Version::Of13, 1);
     let xid = switch.receive().header().xid;
@@ -135,7 +135,7 @@ impl SwitchHandler for Asking {
 }
 
 #[test]
-fn errors_and_replies_go_to_the_program_that_caused_them() {
+fn errors_and_replies_reach_the_program_that_caused_them() {
     let ([a, b], record) = recorders(["a", "b"]);
     let running = controller(1)
         .program(move |_: &SwitchInfo| Asking(a.clone()))
@@ -214,7 +214,7 @@ fn install(network: &Network) {
 }
 
 #[test]
-fn a_program_is_told_what_a_switch_refuses_of_what_others_than_its_handler_sent() {
+fn refusals_of_messages_sent_outside_handlers_are_reported() {
     for version in Version::ALL {
         let ([a, b], record) = recorders(["a", "b"]);
         let running = controller(1)
@@ -313,7 +313,7 @@ fn refusals_are_reported_as_they_are_logged() {
 }
 
 #[test]
-fn an_experimenters_message_comes_to_all_whatever_its_xid() {
+fn experimenter_messages_reach_all_programs_with_any_xid() {
     let (running, record) = record(["a", "b"]);
     let mut switch = FakeSwitch::join(&running, Version::Of10, 1);
     assert_eq!(
@@ -346,7 +346,7 @@ impl SwitchHandler for Greedy {
 }
 
 #[test]
-fn a_program_can_keep_a_message_from_those_after_it() {
+fn programs_can_consume_messages() {
     let ([first, second, third], record) = recorders(["1", "2", "3"]);
     let running = controller(1)
         .program(move |_: &SwitchInfo| first.clone())
@@ -374,7 +374,7 @@ fn a_program_can_keep_a_message_from_those_after_it() {
 }
 
 #[test]
-fn a_handler_without_methods_takes_everything_and_does_nothing() {
+fn handlers_without_methods_ignore_all_messages() {
     for version in Version::ALL {
         let running = controller(1)
             .program(|_: &SwitchInfo| Quiet)
@@ -441,7 +441,7 @@ impl Drop for Grudging {
 }
 
 #[test]
-fn a_handler_that_panics_when_it_is_dropped_takes_nobody_along() {
+fn panics_in_drop_affect_no_other_handler() {
     let ([first, second], record) = recorders(["1", "2"]);
     let running = controller(1)
         .program(move |_: &SwitchInfo| Grudging(first.clone()))

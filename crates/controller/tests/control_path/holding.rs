@@ -77,7 +77,7 @@ fn describe_ports_again(switch: &mut FakeSwitch) {
 }
 
 #[test]
-fn handlers_are_made_anew_and_the_switch_notices_nothing_but_a_question() {
+fn handovers_create_new_handlers_and_send_one_request() {
     for (version, ports) in [(Version::Of10, 3), (Version::Of13, 2)] {
         let room = Room::new();
         let (first, record) = recording(&room);
@@ -108,7 +108,7 @@ fn handlers_are_made_anew_and_the_switch_notices_nothing_but_a_question() {
 }
 
 #[test]
-fn xids_go_on() {
+fn xids_continue_after_a_handover() {
     let room = Room::new();
     let first = room.start(|_: &SwitchInfo| Hub);
     let mut switch = FakeSwitch::join(&first, Version::Of13, 1);
@@ -123,7 +123,7 @@ fn xids_go_on() {
 
 /// A connection whose handshake an end of its program has cut goes on with it, whatever step it had come to.
 #[test]
-fn a_handshake_goes_on_with_the_next_program() {
+fn handshakes_continue_with_the_next_program() {
     let room = Room::new();
     let start = || room.start(|_: &SwitchInfo| Hub);
     let first = start();
@@ -154,7 +154,7 @@ fn a_handshake_goes_on_with_the_next_program() {
 
 /// The beginning of a message stays in the socket's queue, which is not looked at again and again.
 #[test]
-fn half_a_message_costs_nothing_until_its_rest_comes() {
+fn partial_messages_cause_no_busy_reading() {
     let room = Room::new();
     let running = room.start(|_: &SwitchInfo| Hub);
     let mut switch = FakeSwitch::join(&running, Version::Of10, 1);
@@ -184,7 +184,7 @@ fn half_a_message_costs_nothing_until_its_rest_comes() {
 
 /// The longest message has room in a socket's queue, also where it comes byte by byte.
 #[test]
-fn the_longest_message_may_come_in_small_pieces() {
+fn longest_messages_may_arrive_in_small_pieces() {
     let room = Room::new();
     let program = |_: &SwitchInfo| Hub;
     let running = room.start(program);
@@ -200,7 +200,7 @@ fn the_longest_message_may_come_in_small_pieces() {
 }
 
 #[test]
-fn what_waits_for_a_switch_that_does_not_read_is_sent_by_the_next_controller() {
+fn next_controllers_send_the_queue_of_slow_switches() {
     const COUNT: u32 = 200;
     let room = Room::new();
     let first = room.start(|_: &SwitchInfo| Quiet);
@@ -235,7 +235,7 @@ fn what_waits_for_a_switch_that_does_not_read_is_sent_by_the_next_controller() {
 
 /// Background programs see switches that were taken over come up, as they see others.
 #[test]
-fn switches_that_are_taken_over_come_up() {
+fn taken_over_switches_come_up() {
     let room = Room::new();
     let first = room.start(|_: &SwitchInfo| Quiet);
     let mut switch = FakeSwitch::join(&first, Version::Of10, 1);
@@ -275,7 +275,7 @@ fn give_role(switch: &mut FakeSwitch, role: ControllerRole) -> ControllerRole {
 }
 
 #[test]
-fn a_role_is_kept_and_another_one_asked_for() {
+fn kept_roles_and_other_wanted_roles_are_handed_over() {
     let room = Room::new();
     let start = |role| {
         let controller = room.controller().role(role);
@@ -316,7 +316,7 @@ fn a_role_is_kept_and_another_one_asked_for() {
 }
 
 #[test]
-fn auxiliary_connections_are_to_be_opened_again() {
+fn auxiliary_connections_must_be_reopened() {
     let room = Room::new();
     let first = room.start(|_: &SwitchInfo| Hub);
     let mut switch = FakeSwitch::join(&first, Version::Of13, 1);
@@ -349,7 +349,7 @@ fn auxiliary_connections_are_to_be_opened_again() {
 }
 
 #[test]
-fn a_version_that_is_not_enabled_any_more_ends_the_connection() {
+fn disabled_versions_end_their_connections() {
     let room = Room::new();
     let first = room.start(|_: &SwitchInfo| Hub);
     let mut switch = FakeSwitch::join(&first, Version::Of13, 1);
@@ -397,7 +397,7 @@ fn connections_over_unix_sockets_end_and_their_listener_stays() {
 }
 
 #[test]
-fn a_listener_that_nobody_asks_for_any_more_is_closed() {
+fn unused_listeners_are_closed() {
     let room = Room::new();
     let first = room.start(|_: &SwitchInfo| Hub);
     let address = first.addresses()[0].clone();
@@ -420,7 +420,7 @@ fn a_listener_that_nobody_asks_for_any_more_is_closed() {
 }
 
 #[test]
-fn a_controller_lets_go_when_another_attaches() {
+fn controllers_release_switches_when_another_attaches() {
     let room = Room::new();
     let first = room.start(|_: &SwitchInfo| Hub);
     let (sender, told) = std::sync::mpsc::channel();

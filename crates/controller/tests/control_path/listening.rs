@@ -115,7 +115,7 @@ fn a_controller_without_programs_or_with_too_many_is_refused() {
 }
 
 #[test]
-fn a_socket_that_was_left_over_is_replaced() {
+fn stale_sockets_are_replaced() {
     let place = Place::new("stale");
     drop(UnixListener::bind(&place.0).unwrap());
     assert!(place.0.exists());
@@ -125,7 +125,7 @@ fn a_socket_that_was_left_over_is_replaced() {
 }
 
 #[test]
-fn a_socket_that_somebody_listens_at_is_left_alone() {
+fn sockets_with_a_listener_are_kept() {
     let place = Place::new("taken");
     let other = UnixListener::bind(&place.0).unwrap();
     let error = refusal(at(place.address()));
@@ -138,7 +138,7 @@ fn a_socket_that_somebody_listens_at_is_left_alone() {
 }
 
 #[test]
-fn a_file_that_is_no_socket_is_left_alone() {
+fn files_that_are_no_sockets_are_kept() {
     let place = Place::new("file");
     std::fs::write(&place.0, "precious").unwrap();
     let sentence = refusal(at(place.address())).to_string();

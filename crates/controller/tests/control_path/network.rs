@@ -146,7 +146,7 @@ fn messages_of_another_thread_arrive_in_order() {
 }
 
 #[test]
-fn sending_fails_for_unknown_switches_and_what_a_version_lacks() {
+fn sending_fails_for_unknown_switches_and_unsupported_messages() {
     let running = hub(1);
     let _switch = FakeSwitch::join(&running, Version::Of10, 1);
     let network = running.network();
@@ -173,7 +173,7 @@ fn sending_fails_for_unknown_switches_and_what_a_version_lacks() {
 }
 
 #[test]
-fn a_reply_in_several_parts_comes_as_one() {
+fn replies_in_several_parts_are_joined() {
     for version in Version::ALL {
         let running = hub(1);
         let mut switch = FakeSwitch::join(&running, version, 1);
@@ -209,7 +209,7 @@ fn a_reply_in_several_parts_comes_as_one() {
 }
 
 #[test]
-fn a_reply_about_something_else_is_an_error_and_no_empty_list() {
+fn mismatched_replies_are_errors() {
     let running = hub(1);
     let mut switch = FakeSwitch::join(&running, Version::Of13, 1);
     let network = running.network().clone();
@@ -243,7 +243,7 @@ fn a_reply_about_something_else_is_an_error_and_no_empty_list() {
 }
 
 #[test]
-fn replies_find_whoever_asked_in_any_order() {
+fn replies_in_any_order_reach_their_requests() {
     let running = hub(1);
     let mut switch = FakeSwitch::join(&running, Version::Of13, 1);
     let network = running.network();
@@ -285,7 +285,7 @@ fn a_reply_can_be_awaited() {
 }
 
 #[test]
-fn a_reply_that_does_not_come_in_time_is_an_error_and_later_nothing() {
+fn late_replies_are_errors_and_ignored() {
     let running = hub(1);
     let mut switch = FakeSwitch::join(&running, Version::Of13, 1);
     let soon = Duration::from_millis(20);
@@ -303,7 +303,7 @@ fn a_reply_that_does_not_come_in_time_is_an_error_and_later_nothing() {
 }
 
 #[test]
-fn a_reply_can_be_waited_for_without_end() {
+fn replies_can_be_awaited_without_timeout() {
     let running = hub(1);
     let mut switch = FakeSwitch::join(&running, Version::Of13, 1);
     let pending = running.network().barrier(ONE).unwrap();
@@ -315,7 +315,7 @@ fn a_reply_can_be_waited_for_without_end() {
 }
 
 #[test]
-fn who_waits_learns_that_the_controller_stops() {
+fn stopping_ends_waiting_requests() {
     let running = hub(1);
     let mut switch = FakeSwitch::join(&running, Version::Of13, 1);
     let network = running.network().clone();

@@ -58,7 +58,7 @@ fn change(bench: &mut Bench, switch: ConnectionId, reason: PortReason, number: u
 }
 
 #[test]
-fn a_description_without_end_is_cut_off_by_time_and_by_number() {
+fn endless_port_descriptions_are_limited_by_time_and_number() {
     let (mut bench, switch, xid, record) = undescribed();
     for part in 0..100 {
         describe_more(&mut bench, switch, xid, part * PORTS_A_PART);
@@ -77,7 +77,7 @@ fn a_description_without_end_is_cut_off_by_time_and_by_number() {
 }
 
 #[test]
-fn a_switch_that_does_not_describe_its_ports_comes_up_and_the_log_says_why() {
+fn unanswered_port_descriptions_are_logged_and_switches_come_up() {
     let (mut bench, switch, xid, record) = undescribed();
     pass(&mut bench, TIMEOUT - Duration::from_millis(1));
     assert!(record.is_empty());
@@ -94,7 +94,7 @@ fn a_switch_that_does_not_describe_its_ports_comes_up_and_the_log_says_why() {
 }
 
 #[test]
-fn a_switch_with_a_malformed_port_description_comes_up_and_the_log_says_why() {
+fn malformed_port_descriptions_are_logged_and_switches_come_up() {
     let (mut bench, switch, xid, record) = undescribed();
     let described = port_desc(MultipartFlags::empty(), &[1]);
     let mut malformed = encode(Version::Of13, xid, &described);
@@ -109,7 +109,7 @@ fn a_switch_with_a_malformed_port_description_comes_up_and_the_log_says_why() {
 }
 
 #[test]
-fn a_port_too_many_is_told_to_nobody_until_another_goes() {
+fn excess_ports_are_hidden_until_one_is_removed() {
     let (mut bench, switch, xid, record) = undescribed();
     for part in 0..MAX_PORTS.div_ceil(PORTS_A_PART) {
         describe_more(&mut bench, switch, xid, part * PORTS_A_PART);
@@ -140,7 +140,7 @@ impl SwitchHandler for Idle {}
 
 /// 4,096 events that wait, each with a copy of so many ports, would be some 16 GiB.
 #[test]
-fn events_of_a_switch_with_many_ports_share_what_they_know_of_them() {
+fn events_of_large_switches_share_their_ports() {
     let mut bench = Bench::new(Controller::new().program(|_: &SwitchInfo| Idle));
     let network = bench.controller.network().clone();
     // Nobody takes them.

@@ -202,7 +202,7 @@ fn settle(bench: &mut Bench, switch: ConnectionId) -> Vec<Frame> {
 }
 
 #[test]
-fn programs_come_and_go_and_the_others_notice_nothing() {
+fn programs_are_added_and_removed_without_effect_on_others() {
     let ([a, b, c], record) = recorders(["a", "b", "c"]);
     let mut bench = Bench::new(
         Controller::new()
@@ -242,7 +242,7 @@ fn programs_come_and_go_and_the_others_notice_nothing() {
 }
 
 #[test]
-fn a_program_that_goes_takes_its_entries_along() {
+fn removed_programs_lose_their_entries() {
     let mut bench = Bench::new(
         Controller::new()
             .program(Entries::new([1, 2], 1))
@@ -275,7 +275,7 @@ fn a_program_that_goes_takes_its_entries_along() {
 }
 
 #[test]
-fn a_1_0_switch_is_told_to_delete_one_entry_at_a_time() {
+fn entries_are_deleted_one_by_one_in_1_0() {
     let mut bench = Bench::new(
         Controller::new()
             .program(Entries::new([1, 2], 1))
@@ -297,7 +297,7 @@ fn a_1_0_switch_is_told_to_delete_one_entry_at_a_time() {
 }
 
 #[test]
-fn a_program_in_anothers_place_sends_what_differs() {
+fn replacing_programs_send_only_different_entries() {
     use FlowModCommand::{Add, DeleteStrict};
     for clears in [false, true] {
         for in_background in [false, true] {
@@ -328,7 +328,7 @@ fn a_program_in_anothers_place_sends_what_differs() {
 }
 
 #[test]
-fn where_a_switch_does_not_tell_its_entries_all_are_sent_again() {
+fn unreported_entries_are_all_sent_again() {
     use FlowModCommand::{Add, Delete};
     let mut bench = Bench::new(Controller::new().program(Entries::new([1, 2], 1)));
     let switch = bench.join(Version::Of13, 1);
@@ -392,7 +392,7 @@ fn packets_are_answered_while_entries_are_settled() {
 }
 
 #[test]
-fn a_handler_keeps_its_timer_and_its_place_in_the_order() {
+fn handlers_keep_their_timer_and_position() {
     let ([first, second], record) = recorders(["first", "second"]);
     let mut bench = Bench::new(Controller::new().program(Recording(second, Stage::Forward)));
     let switch = bench.join(Version::Of13, 1);
@@ -409,7 +409,7 @@ fn a_handler_keeps_its_timer_and_its_place_in_the_order() {
 }
 
 #[test]
-fn what_cannot_run_changes_nothing() {
+fn programs_that_cannot_run_change_nothing() {
     let ([a, b], record) = recorders(["a", "b"]);
     let mut bench = Bench::new(Controller::new().program(Recording(a, Stage::Forward)));
     bench.join(Version::Of13, 1);
@@ -438,7 +438,7 @@ fn what_cannot_run_changes_nothing() {
 }
 
 #[test]
-fn all_shards_follow_and_no_connection_ends() {
+fn all_shards_change_programs_without_disconnections() {
     let ([a, b], record) = recorders(["a", "b"]);
     let running = controller(2)
         .program(Recording(a, Stage::Forward))
@@ -468,7 +468,7 @@ fn all_shards_follow_and_no_connection_ends() {
 }
 
 #[test]
-fn what_would_change_is_told_and_not_sent() {
+fn previews_report_changes_without_sending_them() {
     let running = controller(1)
         .program(Entries::new([1, 2], 1))
         .start()

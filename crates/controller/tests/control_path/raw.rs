@@ -115,7 +115,7 @@ fn type_and_xid(frame: &[u8]) -> (u8, u32) {
 const BARRIER_REQUEST: [u8; 8] = [4, 20, 0, 8, 0, 0, 0, 1];
 
 #[test]
-fn gets_every_frame_in_order_as_it_is() {
+fn receives_every_frame_unchanged_in_order() {
     for version in Version::ALL {
         let (raw, seen) = Raw::new(|_, _| {});
         let running = started(raw);
@@ -157,7 +157,7 @@ fn gets_every_frame_in_order_as_it_is() {
 }
 
 #[test]
-fn frames_are_sent_as_they_are_and_nothing_else_is() {
+fn only_given_frames_are_sent_unchanged() {
     for version in Version::ALL {
         let flow_mod = frame(version, 14, 0x0300_0001, &[0xff; 72]);
         let unknown = frame(version, 77, 0, b"nothing");
@@ -210,7 +210,7 @@ fn early_frames_wait_for_the_features_reply() {
 }
 
 #[test]
-fn a_switch_that_sends_a_lot_before_its_features_reply_is_refused() {
+fn excessive_input_before_the_features_reply_is_refused() {
     let (raw, _seen) = Raw::new(|_, _| {});
     let running = started(raw);
     let mut switch = FakeSwitch::over(connect(&running), Version::Of13);
@@ -363,7 +363,7 @@ fn frames_with_wrong_lengths_are_not_sent() {
 }
 
 #[test]
-fn a_length_below_8_costs_its_switch_alone() {
+fn lengths_below_8_affect_only_their_switch() {
     let (raw, _seen) = Raw::new(|_, _| {});
     let running = started(raw);
     let (mut other, _) = joined(&running, Version::Of13, 2);
@@ -378,7 +378,7 @@ fn a_length_below_8_costs_its_switch_alone() {
 }
 
 #[test]
-fn a_panic_costs_its_switch_alone() {
+fn panics_affect_only_their_switch() {
     let (raw, _seen) = Raw::new(|_, frame| assert_ne!(type_and_xid(frame).0, 10, "a packet-in"));
     let running = started(raw);
     let (mut other, _) = joined(&running, Version::Of13, 2);
@@ -429,7 +429,7 @@ fn other_threads_send_frames_in_their_order() {
 }
 
 #[test]
-fn a_lot_of_replies_keep_their_order() {
+fn many_replies_keep_their_order() {
     const COUNT: u32 = 3000;
     let (raw, _seen) = Raw::new(|switch, request| {
         let (kind, xid) = type_and_xid(request);
@@ -453,7 +453,7 @@ fn a_lot_of_replies_keep_their_order() {
 }
 
 #[test]
-fn frames_that_a_handler_leaves_are_skipped() {
+fn unread_frames_are_skipped() {
     struct Lazy(Sender<u8>);
     impl RawHandler for Lazy {
         fn frames(&mut self, switch: &mut RawSwitch, frames: &mut Frames) {
@@ -553,7 +553,7 @@ fn programs_that_do_more_than_observe_cannot_be_added_later() {
 }
 
 #[test]
-fn what_keeps_frames_from_it_is_refused() {
+fn programs_that_hide_frames_are_refused() {
     struct Halves;
     impl KernelHalves for Halves {
         fn open(&self, _: &SwitchInfo) -> Option<Box<dyn KernelHalf>> {

@@ -204,7 +204,7 @@ fn a_switch_joins_with_its_role() {
 }
 
 #[test]
-fn a_secondary_looks_and_does_not_write() {
+fn secondaries_read_and_do_not_write() {
     for version in Version::ALL {
         let mut lab = Lab::up(Role::Secondary, version);
         assert!(lab.record.is_empty(), "programs do not start on it");
@@ -227,7 +227,7 @@ fn a_secondary_looks_and_does_not_write() {
 }
 
 #[test]
-fn a_role_that_is_lost_is_told_and_one_that_is_won_again_too() {
+fn lost_and_regained_roles_are_reported() {
     for version in Version::ALL {
         let mut lab = Lab::up(Role::Primary, version);
         let mut events = lab.bench.controller.network().events();
@@ -258,7 +258,7 @@ fn a_role_that_is_lost_is_told_and_one_that_is_won_again_too() {
 }
 
 #[test]
-fn a_switch_that_reconnects_is_asked_again() {
+fn reconnected_switches_get_the_role_request_again() {
     let mut lab = Lab::up(Role::Equal, Version::Of10);
     let network = lab.bench.controller.network().clone();
     let reply = network.set_role(ONE, Role::Secondary).unwrap();
@@ -274,7 +274,7 @@ fn a_switch_that_reconnects_is_asked_again() {
 }
 
 #[test]
-fn a_role_may_be_wanted_before_its_switch_connects() {
+fn roles_can_be_requested_before_the_switch_connects() {
     let mut lab = Lab::new(Role::Equal, Version::Of13);
     let network = lab.bench.controller.network().clone();
     assert_eq!(network.switches(), [ONE]);
@@ -315,7 +315,7 @@ fn all_switches_change_at_once() {
 }
 
 #[test]
-fn a_stale_election_and_other_refusals_are_told_to_who_asked() {
+fn stale_elections_and_refusals_are_returned_to_the_caller() {
     let mut lab = Lab::up(Role::Equal, Version::Of13);
     let network = lab.bench.controller.network().clone();
     let request = RoleRequest {
@@ -368,7 +368,7 @@ fn requests_for_roles_are_answered_in_order() {
 }
 
 #[test]
-fn a_switch_that_leaves_ends_the_request() {
+fn disconnections_end_role_requests() {
     let mut lab = Lab::up(Role::Equal, Version::Of13);
     let network = lab.bench.controller.network().clone();
     let reply = network.set_role(ONE, Role::Primary).unwrap();
@@ -378,7 +378,7 @@ fn a_switch_that_leaves_ends_the_request() {
 }
 
 #[test]
-fn no_transaction_asks_for_a_role() {
+fn transactions_cannot_request_roles() {
     let lab = Lab::up(Role::Equal, Version::Of13);
     let network = lab.bench.controller.network();
     let asked = urtica_state::atomically(|_| Ok(network.set_role(ONE, Role::Primary).err()));

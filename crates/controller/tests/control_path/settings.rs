@@ -57,7 +57,7 @@ fn sessions_need_a_version_and_time() {
 }
 
 #[test]
-fn there_are_shards_but_not_too_many() {
+fn number_of_shards_is_bounded() {
     for shards in [0, 1025] {
         let refused = refusal(|| controller(shards).program(|_: &SwitchInfo| Quiet));
         assert_eq!(refused, format!("expected 1 to 1024 shards, not {shards}"));

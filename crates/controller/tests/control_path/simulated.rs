@@ -17,7 +17,7 @@ const fn ms(milliseconds: u64) -> Duration {
 }
 
 #[test]
-fn sleepers_wake_in_order_of_time_and_then_as_they_lay_down() {
+fn sleepers_wake_in_order_of_time_and_registration() {
     let ([a, b, c, d], record) = recorders(["a", "b", "c", "d"]);
     let mut bench = Bench::new(beside(move |background| {
         for (recorder, sleep) in [(&a, 10), (&b, 5), (&c, 5), (&d, 0)] {
@@ -43,7 +43,7 @@ fn sleepers_wake_in_order_of_time_and_then_as_they_lay_down() {
 }
 
 #[test]
-fn a_sleep_without_end_has_none() {
+fn unbounded_sleeps_never_end() {
     let ([sleeper, waiter], record) = recorders(["sleeper", "waiter"]);
     let mut bench = Bench::new(beside(move |background| {
         let (recorder, own) = (sleeper.clone(), background.clone());
@@ -63,7 +63,7 @@ fn a_sleep_without_end_has_none() {
 }
 
 #[test]
-fn a_timer_that_is_looked_at_keeps_its_place() {
+fn polled_timers_keep_their_position() {
     let ([a, b], record) = recorders(["a", "b"]);
     let mut bench = Bench::new(beside(move |background| {
         let (recorder, own) = (a.clone(), background.clone());
@@ -88,7 +88,7 @@ fn a_timer_that_is_looked_at_keeps_its_place() {
 }
 
 #[test]
-fn a_timeout_ends_what_takes_too_long_and_nothing_else() {
+fn timeouts_end_only_slow_futures() {
     let ([recorder], record) = recorders(["p"]);
     let mut bench = Bench::new(beside(move |background| {
         let (recorder, own) = (recorder.clone(), background.clone());
@@ -140,7 +140,7 @@ fn a_program_awaits_the_reply_of_a_switch() {
 }
 
 #[test]
-fn all_who_wait_for_a_switch_that_leaves_learn_it_in_the_order_in_which_they_asked() {
+fn requests_to_a_lost_switch_fail_in_order() {
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let (recorders, record) = recorders(names);
     let mut bench = Bench::new(beside(move |background| {
@@ -191,7 +191,7 @@ fn messages_sent_together_arrive_together() {
 }
 
 #[test]
-fn a_program_that_never_rests_is_told_of_and_others_go_on() {
+fn busy_programs_are_reported_and_others_continue() {
     let ([recorder], record) = recorders(["p"]);
     let mut bench = Bench::new(beside(move |background| {
         background.spawn("restless", async {
@@ -259,7 +259,7 @@ impl Drop for Guard {
 }
 
 #[test]
-fn a_program_that_panics_is_counted_and_gone_and_others_live() {
+fn panicking_programs_are_counted_and_dropped_and_others_continue() {
     let ([recorder], record) = recorders(["p"]);
     let (guard, is_dropped) = Guard::new();
     let guard = Mutex::new(Some(guard));
@@ -328,7 +328,7 @@ fn waiting(background: &Background, guards: [Guard; 5]) {
 }
 
 #[test]
-fn stopping_drops_every_program_wherever_it_waits() {
+fn stopping_drops_every_waiting_program() {
     for is_dropped in [false, true] {
         let (guards, dropped): (Vec<_>, Vec<_>) = (0..5).map(|_| Guard::new()).unzip();
         let guards: [Guard; 5] = guards.try_into().ok().unwrap();
@@ -363,7 +363,7 @@ fn stopping_drops_every_program_wherever_it_waits() {
 }
 
 #[test]
-fn the_same_calls_have_the_same_bytes() {
+fn equal_calls_have_equal_output() {
     let run = || {
         let mut bench = Bench::new(beside(|background| {
             for number in 1..=3_u32 {
@@ -443,7 +443,7 @@ fn port_status(reason: PortReason, number: u32) -> Message<'static> {
 }
 
 #[test]
-fn events_tell_of_switches_that_come_change_and_go() {
+fn events_report_joined_changed_and_left_switches() {
     let mut bench = Bench::new(beside(|_| ()));
     let mut events = bench.controller.network().events();
     let switches = [(Version::Of10, 2), (Version::Of13, 1)].map(|(version, id)| {
@@ -484,7 +484,7 @@ fn events_tell_of_switches_that_come_change_and_go() {
 }
 
 #[test]
-fn events_end_when_the_network_is_gone() {
+fn events_end_with_the_network() {
     let bench = Bench::new(beside(|_| ()));
     let mut events = bench.controller.network().events();
     drop(bench);
@@ -492,7 +492,7 @@ fn events_end_when_the_network_is_gone() {
 }
 
 #[test]
-fn a_switch_is_not_up_before_its_ports_are_known() {
+fn switches_come_up_once_their_ports_are_known() {
     let mut bench = Bench::new(beside(|_| ()));
     let mut events = bench.controller.network().events();
     let switch = bench.connect();
@@ -513,7 +513,7 @@ fn a_switch_is_not_up_before_its_ports_are_known() {
 }
 
 #[test]
-fn whoever_does_not_take_events_learns_how_many_were_missed() {
+fn slow_receivers_get_the_number_of_missed_events() {
     let mut bench = Bench::new(beside(|_| ()));
     let switch = bench.join(Version::Of10, 1);
     let mut events = bench.controller.network().events();
@@ -528,7 +528,7 @@ fn whoever_does_not_take_events_learns_how_many_were_missed() {
 }
 
 #[test]
-fn a_transaction_has_no_effects_beside_its_variables() {
+fn transactions_have_no_effects_besides_their_variables() {
     let mut bench = Bench::new(beside(|_| ()));
     let switch = bench.join(Version::Of10, 1);
     bench.take(switch);
@@ -552,7 +552,7 @@ fn a_transaction_has_no_effects_beside_its_variables() {
 }
 
 #[test]
-fn a_transaction_starts_no_program() {
+fn transactions_cannot_start_programs() {
     let ([recorder], record) = recorders(["p"]);
     let mut bench = Bench::new(beside(move |background| {
         atomically(|_| {

@@ -134,7 +134,7 @@ fn behind_a_filter_entries_go_to_the_next_table() {
 }
 
 #[test]
-fn a_rule_behind_a_filter_is_the_same_message_with_another_table() {
+fn entries_behind_a_filter_differ_only_in_the_table() {
     let rule = |controller: Controller| {
         let mut bench = Bench::new(controller.program(Staged(Stage::Forward, || Busy)));
         let switch = bench.join(Version::Of13, 1);
@@ -152,7 +152,7 @@ fn a_rule_behind_a_filter_is_the_same_message_with_another_table() {
 }
 
 #[test]
-fn a_kept_packet_behind_a_filter_is_sent_by_itself() {
+fn buffered_packets_behind_a_filter_are_sent_separately() {
     let controller = Controller::new()
         .program(Staged(Stage::Filter, || Quiet))
         .program(Staged(Stage::Forward, || Busy));
@@ -190,7 +190,7 @@ fn a_filter_lets_packets_pass_to_the_next_table() {
 }
 
 #[test]
-fn in_1_0_every_packet_comes_to_the_filter() {
+fn filters_receive_every_packet_in_1_0() {
     let ([seen], record) = recorders(["filter"]);
     let controller = Controller::new()
         .program(Staged(Stage::Filter, move || seen.clone()))

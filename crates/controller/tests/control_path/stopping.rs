@@ -7,7 +7,7 @@ use urtica_controller::{Controller, Running, Switch, SwitchHandler, SwitchInfo};
 use urtica_wire::{DatapathId, Experimenter, Message, PacketIn, Version};
 
 #[test]
-fn handlers_are_told_and_connections_closed() {
+fn stopping_notifies_handlers_and_closes_connections() {
     let ([recorder], record) = recorders(["p"]);
     let program = move |_: &SwitchInfo| recorder.clone();
     let running = controller(2).program(program).start().unwrap();
@@ -45,7 +45,7 @@ fn handlers_are_told_and_connections_closed() {
 }
 
 #[test]
-fn dropping_it_stops_it() {
+fn dropping_stops_the_controller() {
     let ([recorder], record) = recorders(["p"]);
     let running = controller(2)
         .program(move |_: &SwitchInfo| recorder.clone())
@@ -74,7 +74,7 @@ impl SwitchHandler for Ending {
 }
 
 #[test]
-fn a_handler_may_drop_the_controller_that_it_runs_in() {
+fn handlers_may_drop_their_controller() {
     let slot = Arc::new(Mutex::new(None));
     let (sender, gone) = mpsc::channel();
     let held = Arc::clone(&slot);
@@ -107,7 +107,7 @@ impl SwitchHandler for Verbose {
 }
 
 #[test]
-fn what_waits_to_be_sent_is_sent() {
+fn queued_messages_are_sent_before_stopping() {
     let running = controller(1)
         .drain_timeout(Duration::MAX)
         .program(|_: &SwitchInfo| Verbose)
@@ -135,7 +135,7 @@ fn what_waits_to_be_sent_is_sent() {
 }
 
 #[test]
-fn a_switch_that_does_not_read_holds_the_end_up_for_a_while_only() {
+fn switches_that_do_not_read_delay_the_end_briefly() {
     let running = controller(1)
         .drain_timeout(Duration::from_millis(10))
         .program(|_: &SwitchInfo| Verbose)

@@ -230,7 +230,7 @@ impl FakeSwitch {
         self.received.splice(..0, others);
     }
 
-    /// Whether the controller still answers. Nothing else may be on the way.
+    /// Returns `true` if the controller still answers. Nothing else may be on the way.
     pub fn assert_served(&mut self) {
         self.send(0x77, &Message::EchoRequest(b"still there?"));
         let reply = self.receive();
@@ -386,7 +386,7 @@ impl Record {
         self.0.recv_timeout(DEADLINE).expect("something happens")
     }
 
-    /// Whether nothing more has happened so far.
+    /// Returns `true` if nothing more has happened so far.
     pub fn is_empty(&self) -> bool {
         self.0.try_recv().is_err()
     }

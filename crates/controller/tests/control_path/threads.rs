@@ -25,7 +25,7 @@ fn once<T>(value: T) -> impl Fn() -> T {
 }
 
 #[test]
-fn programs_sleep_and_give_up_in_time() {
+fn programs_sleep_and_time_out() {
     let ([recorder], record) = recorders(["p"]);
     let running = start(move |background| {
         let (recorder, own) = (recorder.clone(), background.clone());
@@ -57,7 +57,7 @@ impl std::task::Wake for Rude {
 }
 
 #[test]
-fn a_waker_that_panics_keeps_nobody_else_asleep() {
+fn panicking_wakers_do_not_block_others() {
     let ([recorder], record) = recorders(["p"]);
     let running = start(move |background| {
         let deadline = background.now() + Duration::from_millis(10);
@@ -121,7 +121,7 @@ async fn report(background: Background, count: Arc<AtomicU64>) {
 }
 
 #[test]
-fn programs_share_state_with_handlers_and_talk_to_all_switches() {
+fn programs_share_state_with_handlers_and_send_to_all_switches() {
     let running = controller(2)
         .program(Counting(Arc::default()))
         .start()
@@ -176,7 +176,7 @@ fn programs_learn_of_switches() {
 }
 
 #[test]
-fn a_program_that_panics_is_counted_and_others_live() {
+fn panicking_programs_are_counted_and_others_continue() {
     let ([recorder], record) = recorders(["p"]);
     let running = start(move |background| {
         background.spawn("fragile", async { panic!("it had to be") });
@@ -212,7 +212,7 @@ fn block(on: &Receiver<()>) {
 }
 
 #[test]
-fn a_program_that_blocks_is_told_of_once_and_others_go_on() {
+fn blocking_programs_are_reported_once_and_others_continue() {
     let ([recorder], record) = recorders(["p"]);
     let (release, blocked) = mpsc::channel();
     let blocked = once(blocked);
@@ -246,7 +246,7 @@ impl Drop for Guard {
 }
 
 #[test]
-fn stopping_drops_programs_that_wait() {
+fn stopping_drops_waiting_programs() {
     let dropped: [Arc<AtomicBool>; 3] = Default::default();
     let guards = once(dropped.clone().map(Guard));
     let running = start(move |background| {
@@ -280,7 +280,7 @@ fn stopping_drops_programs_that_wait() {
 }
 
 #[test]
-fn stopping_does_not_wait_for_ever_for_a_program_that_blocks() {
+fn stopping_does_not_wait_for_blocking_programs() {
     let (release, blocked) = mpsc::channel();
     let (entered, entering) = mpsc::channel();
     let blocked = once((blocked, entered));
@@ -299,7 +299,7 @@ fn stopping_does_not_wait_for_ever_for_a_program_that_blocks() {
 }
 
 #[test]
-fn what_programs_have_sent_leaves_when_it_stops() {
+fn messages_of_programs_are_sent_before_stopping() {
     let running = start(|background| {
         let own = background.clone();
         background.spawn("talks", async move {

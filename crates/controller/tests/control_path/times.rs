@@ -82,7 +82,7 @@ fn a_slow_program_takes_longer_than_the_one_before_it() {
 }
 
 #[test]
-fn what_one_program_consumes_counts_for_no_later_one() {
+fn consumed_messages_count_for_no_later_program() {
     let controller = controller(1).time_packet_ins(true);
     let controller = controller.program(|_: &SwitchInfo| Greedy);
     let running = controller.program(|_: &SwitchInfo| Hub).start().unwrap();
@@ -92,7 +92,7 @@ fn what_one_program_consumes_counts_for_no_later_one() {
 }
 
 #[test]
-fn a_program_in_anothers_place_begins_anew() {
+fn counts_of_replacing_programs_start_at_zero() {
     let controller = controller(1).time_packet_ins(true);
     let running = controller.program(|_: &SwitchInfo| Hub).start().unwrap();
     let mut switch = FakeSwitch::join(&running, Version::Of10, 1);
@@ -105,7 +105,7 @@ fn a_program_in_anothers_place_begins_anew() {
 }
 
 #[test]
-fn nothing_is_timed_unless_it_is_wanted() {
+fn programs_are_timed_only_on_request() {
     let controller = controller(1).program(|_: &SwitchInfo| Hub);
     let running = controller.start().unwrap();
     let mut switch = FakeSwitch::join(&running, Version::Of10, 1);

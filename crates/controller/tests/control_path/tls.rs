@@ -104,7 +104,7 @@ impl TlsSwitch {
 }
 
 #[test]
-fn switches_are_served_over_tls_and_beside_it() {
+fn switches_are_served_with_and_without_tls() {
     let pki = Pki::new();
     let running = start(&pki, |controller| controller);
     let mut switches: Vec<_> = (1..=5)
@@ -171,7 +171,7 @@ fn a_switch_that_does_not_read_stalls_alone() {
 }
 
 #[test]
-fn a_certificate_takes_no_other_place_than_its_own() {
+fn certificates_cannot_replace_other_switches() {
     let pki = Pki::new();
     let ids = pki.path("ids");
     std::fs::write(&ids, "1 s1\n2,3 s2\n").unwrap();
@@ -208,7 +208,7 @@ fn a_certificate_takes_no_other_place_than_its_own() {
 }
 
 #[test]
-fn auxiliary_connections_come_with_the_certificate_of_their_switch() {
+fn auxiliary_connections_need_the_certificate_of_their_switch() {
     let pki = Pki::new();
     let ids = pki.path("ids");
     std::fs::write(&ids, "1 s1\n2 s2\n").unwrap();
@@ -251,7 +251,7 @@ fn mute_and_plain_peers_cost_switches_nothing() {
 }
 
 #[test]
-fn new_certificates_are_used_from_the_next_connection_on() {
+fn new_certificates_apply_to_new_connections() {
     let pki = Pki::new();
     let running = start(&pki, |controller| controller);
     let tls = pki.tls("s1");
@@ -274,7 +274,7 @@ fn new_certificates_are_used_from_the_next_connection_on() {
 }
 
 #[test]
-fn what_tls_needs_is_demanded_at_the_start() {
+fn missing_tls_settings_are_errors_at_the_start() {
     let pki = Pki::new();
     let controller = || {
         Controller::new()

@@ -22,7 +22,7 @@ pub struct Pair {
 impl Pair {
     pub fn new(kernel: &Kernel, mode: Mode, version: Version, places: usize) -> Self {
         let program =
-            move |_: &SwitchInfo| L2::with_table(MacTable::in_places(vec![MacEntry::FREE; places]));
+            move |_: &SwitchInfo| L2::with_table(MacTable::in_slots(vec![MacEntry::FREE; places]));
         Self::of(
             offloaded(kernel, mode, places),
             InMemory::new(program),

@@ -32,7 +32,7 @@ impl Rank {
         u16::MAX - (self.0 >> Self::SEQUENCE_BITS) as u16
     }
 
-    /// As the how manieth the entry was added to its table, from 0 on.
+    /// The entry's insertion number in its table, from 0.
     pub fn sequence(self) -> u64 {
         self.0 & Self::LAST_SEQUENCE
     }

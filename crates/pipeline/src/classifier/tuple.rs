@@ -66,7 +66,7 @@ impl Tuple {
         }
     }
 
-    /// Whether entries with this match belong here.
+    /// Returns `true` if entries with this match belong here.
     pub fn is_tuple_of(&self, match_: &EntryMatch) -> bool {
         let own = self.parts.iter().map(|part| (part.field, part.mask));
         own.eq(match_

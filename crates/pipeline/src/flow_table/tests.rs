@@ -156,7 +156,7 @@ fn any_priority() -> impl Strategy<Value = u16> {
     select(&[0, 1, 2, 2, 2, 3, u16::MAX])
 }
 
-/// How a match uses a field of the packet that it was created from.
+/// The way in which a match uses a field of the packet that it was created from.
 #[derive(Clone, Copy, Debug)]
 enum Look {
     Nothing,

@@ -189,7 +189,7 @@ mod tests {
     const UDP: u8 = 17;
 
     #[test]
-    fn each_kind_has_its_bit() {
+    fn kinds_have_distinct_bits() {
         assert_exthdr(&[UDP], 0);
         assert_exthdr(&[NONEXT], 1);
         assert_exthdr(&[ESP], 2);

@@ -116,7 +116,7 @@ impl Layout {
         })
     }
 
-    /// Whether the destination in the IPv6 header is not the one that checksums cover (RFC 8200 section 8.1).
+    /// Returns `true` if the destination in the IPv6 header is not the one that checksums cover (RFC 8200 section 8.1).
     fn has_stops(&self) -> bool {
         let version = self.ip().map(|ip| ip.version);
         matches!(
@@ -187,7 +187,7 @@ mod tests {
     use OxmField::{Icmpv4Type, Ipv4Src, Ipv6Dst, Ipv6Src, SctpDst, TcpSrc, UdpSrc};
 
     #[test]
-    fn an_address_is_under_two_checksums() {
+    fn addresses_are_in_two_checksums() {
         let after = TCP_OVER_IPV4
             .replace("6614 0a000001", "6410 0b000105")
             .replace("97e0", "95dc");
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_checksum_stays_as_wrong() {
+    fn invalid_checksums_keep_their_error() {
         let before = TCP_OVER_IPV4.replace("97e0", "97e1");
         let after = before.replace("c000", "c001").replace("97e1", "97e0");
         assert_applied(&before, set(TcpSrc, 0xc001), &after);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_a_later_fragment_is_under_one_checksum() {
+    fn addresses_of_later_fragments_are_in_one_checksum() {
         let later = |rest: &str| UDP_OVER_IPV4.replace("0000 0000 40 11 6615 0a000001", rest);
         let before = later("0000 0001 40 11 6614 0a000001");
         let after = later("0000 0001 40 11 6410 0b000105");
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_the_first_fragment_is_under_two() {
+    fn addresses_of_first_fragments_are_in_two_checksums() {
         let first = |rest: &str| UDP_OVER_IPV4.replace("0000 0000 40 11 6615 0a000001", rest);
         let before = first("0000 2000 40 11 4615 0a000001");
         let after = first("0000 2000 40 11 4411 0b000105").replace("01a4", "ff9f");
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_destination_before_the_last_stop_is_under_no_checksum() {
+    fn destinations_before_the_last_stop_are_in_no_checksum() {
         let (dst, new) = ("fe80 0000 0000 0000 0000 0000 0000 0002", 0xfe80 << 112 | 3);
         let after = "fe80 0000 0000 0000 0000 0000 0000 0003";
         let before = routed(1, dst, "42a3");
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_under_the_checksum_whatever_the_stops() {
+    fn sources_are_in_the_checksum_with_any_stops() {
         let dst = "fe80 0000 0000 0000 0000 0000 0000 0002";
         let after = routed(1, dst, "42a2").replacen("0001", "0002", 2);
         let after = after.replacen("020000000002 020000000002", "020000000002 020000000001", 1);

@@ -29,7 +29,7 @@ fn is_read_back(field: OxmField, value: u128) -> bool {
     }
 }
 
-/// Whether the packet has the field, and bits for it.
+/// Returns `true` if the packet has the field, and bits for it.
 fn is_settable(packet: &Packet, field: OxmField) -> bool {
     field == OxmField::TunnelId || packet.layout().place(field).is_some()
 }
@@ -120,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn checksums_stay_right(
+    fn valid_checksums_stay_valid(
         text in select(&ALL),
         actions in vec(any_action(), 1..8),
     ) {
@@ -133,7 +133,7 @@ proptest! {
     }
 
     #[test]
-    fn a_wrong_transport_checksum_stays_wrong(
+    fn invalid_transport_checksums_stay_invalid(
         text in select(&[TCP_OVER_IPV4, UDP_OVER_IPV4, SCTP_OVER_IPV4, ICMPV4_ECHO, TCP_OVER_IPV6]),
         bit in 0u8..8,
         action in any_action(),

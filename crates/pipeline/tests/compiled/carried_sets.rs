@@ -249,7 +249,7 @@ fn any_entry(choices: &mut Choices) -> FlowMod<'static> {
 }
 
 #[test]
-fn any_sets_are_carried_as_the_plain_form_carries_them() {
+fn any_carried_sets_agree_with_the_plain_form() {
     let (mut compared, mut punted) = (0, 0);
     for seed in 0..40 {
         let mut choices = Choices::from_seed(seed);
@@ -352,6 +352,6 @@ fn change_beside_readers(backend: Backend) {
 }
 
 #[test]
-fn packets_carry_the_set_as_it_was_or_as_it_is() {
+fn concurrent_packets_carry_the_old_or_the_new_set() {
     BACKENDS.iter().copied().for_each(change_beside_readers);
 }

@@ -282,6 +282,6 @@ fn change_beside_readers(backend: Backend) {
 }
 
 #[test]
-fn packets_meet_the_group_as_it_was_or_as_it_is() {
+fn concurrent_packets_use_the_old_or_the_new_group() {
     BACKENDS.iter().copied().for_each(change_beside_readers);
 }

@@ -61,7 +61,7 @@ fn send(comparison: &mut Comparison) {
 
 /// The meter sees the frames of a burst in their order, whichever form processes them.
 #[test]
-fn frames_of_both_forms_meet_a_meter_in_their_order() {
+fn frames_of_both_forms_pass_a_meter_in_order() {
     let mut comparison = Comparison::new(ComparisonConfig::default());
     let text = "meter=1,pktps,burst,bands=type=drop,rate=50,burst_size=9";
     meter(&mut comparison, MeterModCommand::Add, text);
@@ -220,6 +220,6 @@ fn change_beside_readers(backend: Backend) {
 }
 
 #[test]
-fn packets_pass_the_meter_as_it_was_or_as_it_is() {
+fn concurrent_packets_pass_the_old_or_the_new_meter() {
     BACKENDS.iter().copied().for_each(change_beside_readers);
 }

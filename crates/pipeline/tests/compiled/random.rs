@@ -23,7 +23,7 @@ proptest! {
 
 #[test]
 #[ignore = "takes long: make nightly"]
-fn so_it_does_in_long_trials() {
+fn the_compiled_form_equals_the_plain_one_in_long_trials() {
     for seed in 0..10 {
         Trial::new(Choices::from_seed(seed)).run(300);
     }
@@ -31,7 +31,7 @@ fn so_it_does_in_long_trials() {
 
 #[test]
 #[ignore = "takes long: make nightly"]
-fn so_it_does_with_many_entries() {
+fn the_compiled_form_equals_the_plain_one_with_many_entries() {
     for seed in 0..2 {
         let mut trial = Trial::with_many_entries(seed);
         let pipeline = &trial.comparison.subjects[0].pipeline;
@@ -48,7 +48,7 @@ fn so_it_does_with_many_entries() {
 }
 
 #[test]
-fn so_it_does_with_tables_in_sub_tables() {
+fn the_compiled_form_equals_the_plain_one_with_sub_tables() {
     use TemplateKind::{Decomposition, DirectCode, LongestPrefixMatch, TupleSpace};
     let mut looked_up = BTreeSet::new();
     for seed in 0..8 {
@@ -69,7 +69,7 @@ fn so_it_does_with_tables_in_sub_tables() {
 
 /// Each address has many services, and each of these its own sources.
 #[test]
-fn so_it_does_with_a_table_that_is_cut_twice() {
+fn the_compiled_form_equals_the_plain_one_after_two_cuts() {
     use TemplateKind::Decomposition;
     let mut trial = Trial::in_sub_tables(0);
     trial.comparison = Comparison::new(ComparisonConfig::default());

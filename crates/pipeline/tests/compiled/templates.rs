@@ -77,7 +77,7 @@ fn few_entries_are_compared_one_by_one() {
 }
 
 #[test]
-fn hosts_are_hashed_until_another_sort_of_match_is_added() {
+fn hosts_are_hashed_until_another_kind_of_match_is_added() {
     let mut comparison = Comparison::new(ComparisonConfig::default());
     add_hosts(&mut comparison);
     assert_eq!(template(&mut comparison), TemplateKind::CompoundHash);
@@ -107,7 +107,7 @@ fn routes_are_found_by_a_trie_while_their_priorities_follow_their_lengths() {
 }
 
 #[test]
-fn tables_for_the_plain_form_are_left_to_it_and_return() {
+fn tables_switch_to_the_plain_form_and_back() {
     let mut comparison = Comparison::new(ComparisonConfig::default());
     add_hosts(&mut comparison);
     add(&mut comparison, "priority=9,tun_id=5,actions=output:1");
@@ -298,7 +298,7 @@ fn routes_of_several_ports_are_a_trie_for_each() {
 
 /// More sets of bits than a tuple space can have, but few for each address.
 #[test]
-fn a_table_of_too_many_sets_of_bits_is_not_left_to_the_plain_form_if_it_can_be_cut() {
+fn tables_with_too_many_masks_are_cut() {
     let mut comparison = Comparison::new(ComparisonConfig::default());
     for host in 0..16 {
         for bits in 0..4 {
@@ -330,7 +330,7 @@ fn a_table_of_too_many_sets_of_bits_is_not_left_to_the_plain_form_if_it_can_be_c
 
 /// A table that keeps none of its sub-tables is searched as a whole, until it has changed for some time.
 #[test]
-fn a_cut_that_no_longer_fits_is_given_up() {
+fn cuts_that_no_longer_fit_are_undone() {
     let mut comparison = Comparison::new(ComparisonConfig::default());
     add_port_routes(&mut comparison);
     settle(&mut comparison);

@@ -323,7 +323,7 @@ fn play(backend: Backend, scene: Scene) {
 }
 
 #[test]
-fn packets_see_tables_as_they_were_or_as_they_are() {
+fn concurrent_packets_use_the_old_or_the_new_tables() {
     for &backend in BACKENDS {
         for field in [Kind::EthDst, Kind::Ipv4Dst, Kind::Both] {
             for extras in [20, 4500] {

@@ -125,7 +125,7 @@ fn routes_of_several_customers_are_a_trie_for_each() {
 }
 
 #[test]
-fn a_pipeline_that_is_not_compiled_has_no_explanation() {
+fn uncompiled_pipelines_have_no_explanation() {
     let pipeline = Pipeline::new(PipelineConfig::default());
     assert_eq!(pipeline.explain(true), None);
     assert_eq!(pipeline.template(0), None);

@@ -6,7 +6,7 @@ use urtica_wire::PacketInReason::InvalidTtl;
 const TTL: usize = 22;
 
 #[test]
-fn each_output_sends_the_packet_as_it_is_then() {
+fn outputs_send_the_packet_as_changed_so_far() {
     let bed = Bed::with(&[
         "ip,actions=output:2,dec_ttl,output:3,dec_ttl,goto_table:1",
         "table=1,actions=4",

@@ -35,7 +35,7 @@ fn an_idle_timeout_starts_again_with_each_packet() {
 }
 
 #[test]
-fn a_packet_keeps_an_entry_without_counters() {
+fn packets_keep_entries_without_counters_alive() {
     let mut bed = Bed::with(&["idle_timeout=2,no_packet_counts,no_byte_counts,actions=2"]);
     bed.wait(1500);
     bed.send(&any_frame());
@@ -71,7 +71,7 @@ fn table_miss_entries_expire_and_others_without_word() {
 }
 
 #[test]
-fn a_modify_does_not_prolong_a_life() {
+fn modify_does_not_extend_timeouts() {
     let mut bed = Bed::with(&["hard_timeout=2,send_flow_rem,actions=2"]);
     bed.wait(1000);
     bed.flow(urtica_wire::FlowModCommand::Modify, "actions=3");
@@ -81,7 +81,7 @@ fn a_modify_does_not_prolong_a_life() {
 
 /// So that packets pass between the steps.
 #[test]
-fn very_many_entries_expire_in_steps_and_more_are_reported_due() {
+fn many_entries_expire_in_steps_that_report_more_due() {
     let mut bed = Bed::new();
     bed.pipeline.set_max_entries(3000);
     for number in 0..3000 {

@@ -71,7 +71,7 @@ fn a_modify_with_reset_counts_starts_at_zero() {
 }
 
 #[test]
-fn a_modify_is_for_all_that_it_includes_and_a_strict_one_for_its_twin() {
+fn modify_changes_included_entries_and_strict_modify_the_equal_one() {
     let flows = [
         "priority=1,in_port=1,actions=1",
         "priority=2,in_port=1,metadata=5,actions=1",
@@ -112,7 +112,7 @@ fn cookies_restrict_modify_and_delete() {
 }
 
 #[test]
-fn a_delete_is_for_all_that_it_includes_and_a_strict_one_for_its_twin() {
+fn delete_removes_included_entries_and_strict_delete_the_equal_one() {
     let flows = [
         "priority=1,in_port=1,actions=1",
         "priority=2,in_port=1,metadata=5,actions=1",
@@ -237,7 +237,7 @@ fn unknown_commands_and_flags_are_refused() {
 }
 
 #[test]
-fn statistics_are_of_the_entries_that_the_request_includes() {
+fn statistics_cover_the_included_entries() {
     let bed = Bed::with(&[
         "cookie=1,in_port=1,actions=2",
         "cookie=2,in_port=2,actions=3",
@@ -316,7 +316,7 @@ fn in_1_0_a_modify_without_a_match_adds() {
 }
 
 #[test]
-fn in_1_0_a_delete_is_for_all_tables_and_an_add_clears_counters() {
+fn delete_covers_all_tables_and_add_clears_counters_in_1_0() {
     let mut bed = Bed::with(&["in_port=1,actions=2", "table=1,in_port=1,actions=2"]);
     bed.send(&any_frame());
     flow_of10(&mut bed, Add, "in_port=1,actions=2");
@@ -341,7 +341,7 @@ fn in_1_0_actions_need_not_fit_the_match() {
 }
 
 #[test]
-fn there_is_no_goto_in_1_0() {
+fn goto_is_refused_in_1_0() {
     let mut bed = Bed::new();
     let flow_mod = FlowMod::parse(Add, "table=0,actions=goto_table:1").expect("a flow");
     let refused = bed

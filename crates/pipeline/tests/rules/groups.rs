@@ -61,7 +61,7 @@ fn a_group_behind_a_table_miss_sends_by_action() {
 }
 
 #[test]
-fn groups_hand_on_to_groups() {
+fn groups_pass_packets_to_groups() {
     let mut bed = Bed::new();
     bed.add_group("group_id=3,type=all,bucket=output:3,bucket=output:4");
     bed.add_group("group_id=2,type=all,bucket=group:3,bucket=output:2");
@@ -245,7 +245,7 @@ fn entries_are_removed_with_their_group() {
 }
 
 #[test]
-fn all_groups_are_deleted_at_once_however_they_are_chained() {
+fn chained_groups_are_deleted_together() {
     let mut bed = bed_of("type=all,bucket=output:2");
     bed.add_group("group_id=2,type=all,bucket=group:1");
     assert_eq!(bed.try_group(Delete, ""), Ok(()));
@@ -254,7 +254,7 @@ fn all_groups_are_deleted_at_once_however_they_are_chained() {
 }
 
 #[test]
-fn a_group_that_others_use_stays() {
+fn used_groups_are_not_deleted() {
     let mut bed = bed_of("type=all,bucket=output:2");
     bed.add_group("group_id=2,type=all,bucket=group:1");
     let code = ErrorCode::GroupModFailedChainedGroup;
@@ -283,7 +283,7 @@ fn loops_are_refused() {
 }
 
 #[test]
-fn chains_have_a_bound() {
+fn chains_are_bounded() {
     let mut bed = bed_of("type=all,bucket=output:2");
     for id in 2..=MAX_CHAIN {
         bed.add_group(&format!(

@@ -117,7 +117,7 @@ fn a_prerequisite_needs_its_value() {
 }
 
 #[test]
-fn prerequisites_may_stand_behind() {
+fn prerequisites_may_follow() {
     let match_ = Match::from(vec![
         Field::exact(OxmField::TcpDst, 80),
         Field::exact(OxmField::IpProto, 6),

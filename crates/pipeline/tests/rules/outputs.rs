@@ -11,14 +11,14 @@ fn ports_of(bed: &mut Bed, actions: &str) -> Vec<u32> {
 }
 
 #[test]
-fn only_the_reserved_port_sends_a_packet_back() {
+fn only_in_port_sends_packets_back() {
     let mut bed = Bed::new();
     assert_eq!(ports_of(&mut bed, "output:1,output:2"), [2]);
     assert_eq!(ports_of(&mut bed, "in_port"), [1]);
 }
 
 #[test]
-fn all_and_flood_are_all_ports_but_the_one_of_entry() {
+fn all_and_flood_exclude_the_ingress_port() {
     let mut bed = Bed::new();
     bed.pipeline.set_port(Port {
         port_no: PortNo::LOCAL,
@@ -33,7 +33,7 @@ fn all_and_flood_are_all_ports_but_the_one_of_entry() {
 }
 
 #[test]
-fn ports_that_may_not_send_do_not() {
+fn ports_that_cannot_send_are_skipped() {
     let mut bed = Bed::new();
     bed.set_port(2, PortConfig::NO_FWD, PortState::empty());
     bed.set_port(3, PortConfig::PORT_DOWN, PortState::empty());
@@ -44,13 +44,13 @@ fn ports_that_may_not_send_do_not() {
 }
 
 #[test]
-fn normal_is_left_to_the_switch() {
+fn normal_is_passed_to_the_switch() {
     let bed = Bed::with(&["actions=normal"]);
     assert_eq!(bed.send(&any_frame()).normal, 1);
 }
 
 #[test]
-fn a_queue_is_for_the_outputs_after_it() {
+fn queues_apply_to_later_outputs() {
     let bed = Bed::with(&["actions=output:2,set_queue:7,output:3,set_queue:9,output:4,output:2"]);
     let out = bed.send(&any_frame());
     let queues: Vec<_> = out
@@ -114,7 +114,7 @@ fn unchecked_actions_of_a_packet_out_have_no_effect() {
 
 /// LOCAL is a standard port (1.3.5 section 4.1), so ALL and FLOOD (section 4.5) include it, as in Open vSwitch.
 #[test]
-fn the_local_port_is_one_like_others() {
+fn local_port_is_an_ordinary_port() {
     let mut bed = Bed::with(&[]);
     assert_eq!(bed.refused("actions=LOCAL"), ErrorCode::BadActionBadOutPort);
     bed.set_port(PortNo::LOCAL.0, PortConfig::empty(), PortState::empty());

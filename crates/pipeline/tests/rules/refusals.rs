@@ -67,7 +67,7 @@ fn an_instruction_may_occur_once() {
 }
 
 #[test]
-fn ports_must_exist_or_stand_for_others() {
+fn ports_must_exist_or_be_reserved() {
     for port in [
         PortNo(0),
         PortNo(5),
@@ -133,7 +133,7 @@ fn fields_of_the_pipeline_cannot_be_set() {
 }
 
 #[test]
-fn fields_are_set_whole_and_to_a_value_of_their_width() {
+fn fields_are_set_whole_to_values_of_their_width() {
     let basic = |field, value, mask| Action::SetField(Field::Basic { field, value, mask });
     let code = ErrorCode::BadActionBadSetArgument;
     let full = OxmField::EthDst.full_mask();

@@ -45,7 +45,7 @@ fn tolerance(share: f64) -> f64 {
 }
 
 #[test]
-fn shares_are_as_the_weights() {
+fn shares_follow_the_weights() {
     for weights in [
         &[1, 1, 1][..],
         &[1, 2, 5],
@@ -68,7 +68,7 @@ fn shares_are_as_the_weights() {
 }
 
 #[test]
-fn a_dead_bucket_moves_only_its_flows_and_gets_them_back() {
+fn dead_buckets_move_only_their_flows_and_regain_them() {
     for weights in [&[1, 1, 1][..], &[5, 1, 3, 2], &[7; 8]] {
         let mut bed = bed(weights);
         let before = ports(&bed);

@@ -190,7 +190,7 @@ fn packets_see_the_state_before_or_after() {
 }
 
 #[test]
-fn entries_added_meanwhile_stay_and_removed_ones_are_skipped() {
+fn entries_added_between_steps_stay_and_removed_ones_are_skipped() {
     let mut pipeline = pipeline();
     let begun = begin(&mut pipeline, FlowModCommand::Delete, "table=0");
     step_through(&mut pipeline, begun.expect("many"), |pipeline, step| {

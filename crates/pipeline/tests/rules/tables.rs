@@ -75,7 +75,7 @@ fn a_port_without_packet_ins_sends_no_misses() {
 }
 
 #[test]
-fn frames_a_port_may_not_receive_are_dropped() {
+fn frames_at_ports_that_cannot_receive_are_dropped() {
     for config in [PortConfig::NO_RECV, PortConfig::PORT_DOWN] {
         let mut bed = Bed::with(&["actions=2"]);
         bed.set_port(IN.0, config, PortState::empty());
@@ -179,7 +179,7 @@ fn tables_and_entries_count_the_frame_as_they_received_it() {
 }
 
 #[test]
-fn an_entry_may_not_want_to_count() {
+fn entries_can_disable_counters() {
     let bed = Bed::with(&[
         "in_port=1,no_packet_counts,actions=goto_table:1",
         "table=1,no_byte_counts,actions=2",

@@ -79,7 +79,7 @@ fn walk(
 }
 
 #[test]
-fn the_same_entries_are_found_in_the_same_order() {
+fn walks_find_equal_entries_in_equal_order() {
     let pipeline = pipeline();
     let requests = [
         all(),
@@ -129,7 +129,7 @@ fn a_step_visits_at_most_its_limit() {
 }
 
 #[test]
-fn a_table_that_is_filled_all_the_time_is_walked_through() {
+fn growing_tables_are_walked_to_the_end() {
     let mut pipeline = pipeline();
     let mut walk = pipeline.walk_flows(&all()).expect("a good request");
     let mut found = 0;
@@ -193,7 +193,7 @@ fn random_change(seed: &mut u64) -> (FlowModCommand, String) {
 
 /// The model of a walk is the list at its start.
 #[test]
-fn a_walk_shows_the_tables_at_its_start_whatever_changes() {
+fn walks_show_the_tables_at_their_start() {
     let requests = [
         all(),
         FlowStatsRequest {
@@ -251,7 +251,7 @@ fn concurrent_walks_each_show_their_start() {
 }
 
 #[test]
-fn counters_of_a_replaced_entry_are_its_last_ones() {
+fn replaced_entries_keep_their_last_counters() {
     let mut pipeline = pipeline();
     let request = matching("dl_dst=02:00:00:00:00:04");
     let entries = pipeline.flow_stats(&request).expect("a good request");

@@ -17,7 +17,7 @@ pub struct DiscoveryConfig {
     pub missed_probes: u32,
     /// Time for which a new port must be quiet before it is classified as a host port and flooded to. 0.3 s by default.
     pub settle_time: Duration,
-    /// When a link counts as flapping, and for how long it is then held down.
+    /// The threshold for flapping links, and the time for which they are held down.
     pub damping: DampingConfig,
     /// Whether a port that was classified as a host port remains one until it goes down. Off by default, because a switch
     /// that connects late would not be found behind such a port. If on, a host cannot fake a link by relaying probes unless

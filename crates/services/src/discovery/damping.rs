@@ -48,7 +48,7 @@ pub(super) struct Damping {
 }
 
 impl Damping {
-    /// Whether the link is held down.
+    /// Returns `true` if the link is held down.
     pub fn is_holding(&self, now: Instant) -> bool {
         self.held_until.is_some_and(|until| now < until)
     }
@@ -83,7 +83,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn holds_grow_up_to_the_longest() {
+    fn holds_grow_up_to_the_maximum() {
         let config = DampingConfig::default();
         let mut damping = Damping::default();
         let mut now = Instant::now();
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_rarely_comes_up_is_not_damped() {
+    fn rare_flaps_are_not_damped() {
         let config = DampingConfig::default();
         let mut damping = Damping::default();
         let start = Instant::now();

@@ -46,7 +46,7 @@ pub enum DiscoveryEvent {
     Missed(u64),
 }
 
-/// Why a link went down.
+/// The reason why a link went down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum DownReason {
@@ -60,7 +60,7 @@ pub enum DownReason {
     Moved,
 }
 
-/// Why a frame that would have created a link was refused.
+/// The reason why a frame that would have created a link was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Refusal {

@@ -80,8 +80,8 @@ pub(super) struct Findings {
     pub ports: Vec<SeenPort>,
 }
 
-/// Which ports hear which others. See the module's documentation.
-// Its many methods are one for each event of a port or probe; what makes and ends links is in a file of its own.
+/// The ports, and the ports whose probes they receive. See the module's documentation.
+// It has a method for each event of a port or probe; a separate file establishes and removes links.
 pub(super) struct Links {
     config: DiscoveryConfig,
     /// The origin of stamps.
@@ -267,7 +267,7 @@ impl Links {
         is_due
     }
 
-    /// Does what is due, at most a portion: [`Links::poll_timeout`] is then not after `now`.
+    /// Handles due work, at most one portion: if more is due, [`Links::poll_timeout`] is not after `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.work_off_backlog(now);
         for _ in 0..self.portion {
@@ -284,7 +284,7 @@ impl Links {
         }
     }
 
-    /// When [`Links::handle_timeout`] has something to do next.
+    /// Returns the time when [`Links::handle_timeout`] has something to do next.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.backlog
             .due()
@@ -303,7 +303,7 @@ impl Links {
         std::mem::take(&mut self.events)
     }
 
-    /// Whether [`Links::poll_findings`] or [`Links::poll_events`] would return anything.
+    /// Returns `true` if [`Links::poll_findings`] or [`Links::poll_events`] would return anything.
     pub fn has_news(&self) -> bool {
         self.has_new_links || self.has_new_ports || !self.events.is_empty()
     }
@@ -321,7 +321,7 @@ impl Links {
         })
     }
 
-    /// Whether a connection represents the switch.
+    /// Returns `true` if a connection represents the switch.
     pub fn knows(&self, switch: DatapathId) -> bool {
         self.switches.contains_key(&switch)
     }
@@ -502,7 +502,7 @@ impl Links {
         }
     }
 
-    /// Returns whether `from` is the port that `at` heard last.
+    /// Returns `true` if `from` is the port that `at` heard last.
     fn hears(&self, at: PortId, from: PortId) -> bool {
         let heard = self.ports.get(at).and_then(|port| port.heard);
         heard.is_some_and(|heard| heard.from == from)

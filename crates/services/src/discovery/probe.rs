@@ -30,7 +30,7 @@ const SUBTYPE: u8 = 1;
 /// The prefix of the chassis id, as in the probes of other controllers.
 const CHASSIS_PREFIX: &[u8] = b"dpid:";
 
-/// The prefix of what is authenticated, so that the key may serve other purposes, too.
+/// The prefix of authenticated data, so that the key may serve other purposes, too.
 const DOMAIN: &[u8] = b"urtica link probe 1";
 
 const STAMP_LEN: usize = 8;
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_is_read_back() {
+    fn probes_round_trip() {
         let prober = prober(1);
         let sighting = Sighting::Probe {
             from: PROBE.from,
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_is_lldp_that_people_can_read() {
+    fn probes_are_readable_lldp() {
         let frame = prober(1).frame(&PROBE);
         let ethernet = EthernetView::new(&frame).unwrap();
         assert_eq!(ethernet.dst(), lldp::NEAREST_BRIDGE);
@@ -222,14 +222,14 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_of_another_key_is_forged() {
+    fn probes_with_another_key_are_forged() {
         let sighting = prober(2).read(&prober(1).frame(&PROBE));
         let claimed = Some(PROBE.from);
         assert_eq!(sighting, Some(Sighting::Forged { claimed }));
     }
 
     #[test]
-    fn no_bit_that_counts_can_be_changed() {
+    fn changes_outside_the_ttl_are_detected() {
         let prober = prober(1);
         let good = prober.frame(&PROBE);
         let sighting = prober.read(&good);
@@ -237,7 +237,7 @@ mod tests {
             let mut changed = good.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
             let seen = prober.read(&changed);
-            // The time to live is for other readers; nothing here depends on it.
+            // The time to live is for other readers, and ignored here.
             let is_other = !matches!(seen, Some(Sighting::Probe { .. }));
             assert!(is_other || seen == sighting, "bit {bit}: {seen:?}");
         }

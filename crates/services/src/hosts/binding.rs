@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn arp_binds_its_sender_whatever_the_frames_source() {
+    fn arp_binds_its_sender_for_any_source_address() {
         let mut out = frame(ether_type::ARP);
         let sender = std::net::Ipv4Addr::new(10, 0, 0, 1);
         Arp::request(OTHER, sender, [10, 0, 0, 2].into()).write(&mut out);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn each_message_of_neighbour_discovery_binds_what_its_receivers_believe() {
+    fn neighbour_discovery_binds_the_addresses_that_receivers_accept() {
         let target = [&[0; 4][..], &TOLD_OF.octets()].concat();
         let redirect = [&target[..], &[0; 16]].concat();
         let sender = IpAddr::V6(SENDER);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_and_other_frames_bind_nothing() {
+    fn truncated_and_other_frames_bind_no_addresses() {
         let body = [&[0; 4][..], &TOLD_OF.octets(), &option(1, OTHER)].concat();
         let whole = nd(135, &body, &[]);
         for len in 14..whole.len() {

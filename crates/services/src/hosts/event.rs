@@ -100,7 +100,7 @@ impl HostEvent {
     }
 }
 
-/// Why a host was removed.
+/// The reason why a host was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeftReason {

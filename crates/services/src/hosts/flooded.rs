@@ -1,8 +1,8 @@
 //! The frames that were flooded recently.
 //!
 //! A switch may be behind an apparent host port: one without a controller, whose tables return the frame, or one whose
-//! links are not discovered yet. So that a frame neither loops nor multiplies, it is flooded once, wherever it arrives
-//! again.
+//! links are not discovered yet. A frame is flooded once, even if it arrives again at any port, so that it neither loops nor
+//! multiplies.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -24,7 +24,7 @@ pub struct Flooded {
 }
 
 impl Flooded {
-    /// Whether a frame may be flooded: not if it was just now.
+    /// Returns `true` if a frame may be flooded: an equal one was not flooded recently.
     pub fn is_new(&mut self, frame: &[u8], now: Instant) -> bool {
         let hash = self.hasher.hash_one(frame);
         let is_old = |at: Instant| now.saturating_duration_since(at) >= WINDOW;
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_is_new_once_in_a_while() {
+    fn repeated_frames_are_new_after_a_while() {
         let mut flooded = Flooded::default();
         let start = Instant::now();
         assert!(flooded.is_new(b"one", start));

@@ -29,7 +29,7 @@ pub(crate) struct Frame<'a> {
 /// A frame's information on addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Neighbour {
-    /// Who has `target`? The sender claims `sender` for itself, unless it only checks whether the target is free.
+    /// A request for `target`. The sender claims `sender` for itself, unless it only checks whether the target is free.
     Question {
         sender: Option<IpAddr>,
         target: IpAddr,
@@ -90,7 +90,7 @@ impl<'a> Frame<'a> {
         self.tag.map(|tag| tag.vid).filter(|&vid| vid != 0)
     }
 
-    /// Whether the frame may be ARP or neighbour discovery: a cheap check.
+    /// Returns `true` if the frame may be ARP or neighbour discovery: a cheap check.
     #[inline]
     pub fn may_be_neighbour(&self) -> bool {
         matches!(self.ether_type, ether_type::ARP | ether_type::IPV6)
@@ -197,7 +197,7 @@ fn router_advertisement(ip: &Ipv6View, icmp: &Icmpv6View) -> Option<Neighbour> {
     })
 }
 
-/// Whether a host can have this address.
+/// Returns `true` if a host can have this address.
 fn can_be_had(address: IpAddr) -> bool {
     let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
     !(address.is_unspecified() || address.is_multicast() || address.is_loopback() || is_broadcast)
@@ -215,7 +215,7 @@ mod tests {
     use urtica_wire::packet::Headers;
 
     #[test]
-    fn a_vlan_is_read_as_programs_read_it() {
+    fn reads_the_vlan_of_the_outermost_tag() {
         let tag = |tpid: u16, vid: u16| [tpid.to_be_bytes(), vid.to_be_bytes()].concat();
         let (vlan, service) = (ether_type::VLAN, ether_type::SERVICE_VLAN);
         for (tags, expected) in [

@@ -65,7 +65,7 @@ impl Host {
         ipv4s.chain(self.ipv6s.iter().copied().map(IpAddr::V6))
     }
 
-    /// Whether it has this address.
+    /// Returns `true` if the host has this address.
     pub fn has(&self, address: IpAddr) -> bool {
         match address {
             IpAddr::V4(address) => self.ipv4s.contains(&address),

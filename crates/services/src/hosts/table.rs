@@ -87,11 +87,11 @@ struct Writer {
     claims: BTreeMap<(Option<u16>, IpAddr), Claim<HostId>>,
     /// Number of times that silent hosts have been probed.
     asked: BTreeMap<HostId, u8>,
-    /// When hosts moved recently.
+    /// The times of hosts' recent moves.
     moved: BTreeMap<HostId, VecDeque<Instant>>,
     /// Hosts that moved too often, and until when they are held.
     held: BTreeMap<HostId, Instant>,
-    /// When rate-limited events were last published.
+    /// The times when rate-limited events were last published.
     told: BTreeMap<Subject, Instant>,
     refused: u64,
 }
@@ -100,7 +100,7 @@ struct Writer {
 #[derive(Clone, Copy)]
 struct Claim<T> {
     by: T,
-    /// When it is decided.
+    /// The time of the decision.
     due: Instant,
     /// The number of times the host had been heard at that time.
     heard: u64,
@@ -177,8 +177,8 @@ impl HostTable {
         self.lock().refused + self.unread.load(Ordering::Relaxed)
     }
 
-    /// Returns whether a sighting has news, for [`HostTable::see`]. One without news shows that its host is alive, and
-    /// takes no lock.
+    /// Returns `true` if a sighting has news, for [`HostTable::see`]. A sighting without news shows that its host is alive,
+    /// and takes no lock.
     pub fn is_news(&self, sighting: &Sighting, now: Instant) -> bool {
         if sighting.mac.is_multicast() || sighting.mac == MacAddr::ZERO {
             return false;
@@ -213,7 +213,7 @@ impl HostTable {
         self.change(now, |change| change.handle_timeout())
     }
 
-    /// When something is due next.
+    /// Returns the time of the next timeout.
     pub fn next_timeout(&self) -> Option<Instant> {
         self.lock().timers.next()
     }

@@ -1,11 +1,11 @@
-//! Why a path could not be provisioned.
+//! The errors of paths that could not be provisioned.
 
 use std::time::Duration;
 use urtica_controller::RequestError;
 use urtica_topology::PortId;
 use urtica_wire::{DatapathId, EncodeError, ErrorCode};
 
-/// Why a path is not installed. Whatever had been installed for it has been rolled back, or will be when its switch returns.
+/// The reason why a path is not installed. Its installed entries have been rolled back, or will be when their switch returns.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProvisionError {
@@ -87,7 +87,7 @@ pub enum ProvisionError {
     },
     /// Too many jobs are waiting.
     #[error(
-        "{max_jobs} paths are being provisioned or removed already; try again when some are done"
+        "{max_jobs} paths are already being provisioned or removed; try again when some are done"
     )]
     TooManyJobs {
         /// The limit.
@@ -95,7 +95,7 @@ pub enum ProvisionError {
     },
     /// The provisioner has too many paths.
     #[error(
-        "{max_flows} paths are provisioned already; remove some, or increase ProvisionConfig::max_flows"
+        "{max_flows} paths are already provisioned; remove some, or increase ProvisionConfig::max_flows"
     )]
     TooManyFlows {
         /// The limit.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use urtica_wire::DatapathId;
 
-/// All paths by cookie, and the places of their entries.
+/// All paths by cookie, and the places (switch, table, match and priority) of their entries.
 ///
 /// A place belongs to at most one path. While one path replaces another, places of both belong to the new one.
 #[derive(Default)]
@@ -309,7 +309,7 @@ impl Ledger {
         self.cleaned.len() + self.cleanings.len()
     }
 
-    /// Returns whether an entry with this cookie, in this place, is stale: it has our tag, and its path was removed.
+    /// Returns `true` if an entry with this cookie, in this place, is stale: it has our tag, and its path was removed.
     ///
     /// `is_by_place` is for switches whose entries cannot be deleted by cookie: there, an entry is left alone if a path is
     /// about to replace it.

@@ -52,7 +52,7 @@ fn flood(mesh: &mut Mesh) -> Vec<usize> {
 }
 
 #[test]
-fn in_a_ring_each_other_host_gets_one_copy() {
+fn floods_in_a_ring_reach_each_other_host_once() {
     for version in Version::ALL {
         let mut mesh = Mesh::new(config(), version, hub).ring(4);
         mesh.pass(SECOND);
@@ -86,7 +86,7 @@ fn packet_outs_from_outside_handlers_are_safe() {
 }
 
 #[test]
-fn without_discovery_the_same_ring_floods_in_circles() {
+fn floods_loop_without_discovery() {
     let mut mesh = Mesh::new(config(), Version::Of13, hub);
     mesh.controller = hub(Controller::new()).embed().unwrap();
     let mut mesh = mesh.ring(3);
@@ -96,7 +96,7 @@ fn without_discovery_the_same_ring_floods_in_circles() {
 }
 
 #[test]
-fn after_a_cut_the_rest_of_the_ring_is_used() {
+fn floods_use_the_other_links_after_a_cut() {
     let mut mesh = Mesh::new(config(), Version::Of13, hub).ring(4);
     mesh.pass(SECOND);
     mesh.remove_port(port(1, 1));
@@ -105,7 +105,7 @@ fn after_a_cut_the_rest_of_the_ring_is_used() {
 }
 
 #[test]
-fn a_new_port_is_flooded_to_once_it_was_quiet_for_the_settle_time() {
+fn new_ports_are_flooded_after_the_settle_time() {
     let mut mesh = Mesh::new(config(), Version::Of13, hub).ring(3);
     mesh.pass(290 * MS);
     assert_eq!(flood(&mut mesh), [0, 0, 0]);
@@ -164,7 +164,7 @@ proptest! {
 
     /// Includes links from a switch to itself and several between two switches.
     #[test]
-    fn in_any_network_each_host_that_can_be_reached_gets_one_copy(
+    fn floods_reach_each_reachable_host_once_in_any_network(
         links in prop::collection::vec((1..6u64, 1..6u64), 0..12),
     ) {
         let mut mesh = Mesh::new(config(), Version::Of13, hub).random(5, &links);

@@ -28,7 +28,7 @@ fn all_links_are_known_within_a_millisecond() {
 }
 
 #[test]
-fn events_follow_the_topology_that_shows_them() {
+fn events_follow_their_topology() {
     let mut mesh = ring(3, Version::Of13);
     mesh.pass(MS);
     let topology = mesh.discovery.topology().load();
@@ -84,7 +84,7 @@ fn a_switch_that_reconnects_in_time_keeps_its_links() {
 }
 
 #[test]
-fn a_connection_that_is_closed_does_not_have_the_last_word() {
+fn closed_connections_do_not_override_newer_ones() {
     let mut mesh = ring(3, Version::Of13);
     mesh.disconnect(2);
     mesh.pass(MS);
@@ -120,7 +120,7 @@ fn entries_of_other_programs_do_not_hide_links() {
 }
 
 #[test]
-fn of_two_discoveries_in_one_controller_the_first_runs() {
+fn first_of_two_discoveries_in_a_controller_runs() {
     let second = Discovery::new(config());
     let idle = second.clone();
     let add = |controller: Controller| controller.program(second);
@@ -143,7 +143,7 @@ fn idle_links_stay_up() {
 }
 
 #[test]
-fn equal_runs_are_equal_to_the_byte() {
+fn runs_are_deterministic_to_the_byte() {
     let run = || {
         let mut mesh = ring(4, Version::Of13);
         mesh.pass(SECOND);

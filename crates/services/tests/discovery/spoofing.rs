@@ -74,7 +74,7 @@ fn refusals(mesh: &mut Mesh) -> Vec<(PortId, Option<PortId>, Refusal)> {
 }
 
 #[test]
-fn a_host_that_speaks_lldp_is_a_host() {
+fn hosts_that_send_lldp_are_hosts() {
     for (host_lldp, expected) in [
         (HostLldp::Pass, vec![hosts_own()]),
         (HostLldp::Drop, vec![]),
@@ -112,7 +112,7 @@ fn forged_probes_are_refused_and_reported() {
 /// So many frames that examining each would cost all other switches time: only some hundred are examined, and other
 /// ports are not affected.
 #[test]
-fn a_flood_of_lldp_is_read_in_part_and_disturbs_no_other_port() {
+fn lldp_floods_are_sampled_and_affect_no_other_port() {
     let (mut mesh, _) = ring(config());
     let mut forged = probes(&mut mesh, port(2, 3)).pop().unwrap();
     // The last byte of the authenticator, before the TLV that ends the frame.
@@ -142,7 +142,7 @@ fn a_returned_probe_is_refused() {
 }
 
 #[test]
-fn a_probe_that_was_kept_is_refused() {
+fn replayed_probes_are_refused() {
     let (mut mesh, _) = ring(config());
     let genuine = probes(&mut mesh, port(2, 3)).pop().unwrap();
     mesh.pass(20 * SECOND);
@@ -154,7 +154,7 @@ fn a_probe_that_was_kept_is_refused() {
 
 /// The limit of detection: for the switches, two hosts that relay all frames at once are a link.
 #[test]
-fn hosts_that_relay_both_ways_are_a_link_unless_late_links_are_refused() {
+fn two_way_relays_are_links_unless_late_links_are_refused() {
     for refuse_late_links in [false, true] {
         let (mut mesh, _) = ring(DiscoveryConfig {
             refuse_late_links,

@@ -108,7 +108,7 @@ fn hosts_leave_with_their_port_and_with_their_switch() {
 }
 
 #[test]
-fn only_an_owner_that_answers_keeps_its_address() {
+fn only_answering_owners_keep_their_address() {
     let (mut net, hosts) = line(2);
     net.packet_in(port(1, 3), &arp_request(1, 9, None));
     let mut events = hosts.events();
@@ -204,7 +204,7 @@ fn router_advertisements_mark_a_router() {
 }
 
 #[test]
-fn answers_to_our_questions_stay_with_us_and_other_frames_pass() {
+fn answers_to_own_requests_are_consumed_and_other_frames_pass() {
     #[derive(Clone, Default)]
     struct Seen(Arc<Mutex<Vec<MacAddr>>>);
     impl SwitchHandler for Seen {
@@ -260,7 +260,7 @@ fn frames_from_unknown_ports_are_not_learnt() {
 }
 
 #[test]
-fn endless_durations_are_accepted() {
+fn unbounded_durations_are_accepted() {
     let config = HostsConfig {
         max_age: Duration::MAX,
         probe_timeout: Duration::MAX,
@@ -303,7 +303,7 @@ impl HostsWatcher for ChangedPorts {
 }
 
 impl ChangedPorts {
-    /// Whether this port was named since the last call.
+    /// Returns `true` if this port was named since the last call.
     fn names(&self, port: PortId) -> bool {
         std::mem::take(&mut *self.0.lock().unwrap()).contains(&port)
     }
@@ -340,7 +340,7 @@ fn a_watcher_is_notified_of_outdated_ports_at_once() {
 }
 
 #[test]
-fn a_host_heard_elsewhere_is_not_silent() {
+fn hosts_seen_at_another_port_are_not_silent() {
     let config = HostsConfig::default();
     let (max_age, discovery) = (config.max_age, discovery());
     let hosts = Hosts::new(&discovery, config);

@@ -71,7 +71,7 @@ fn ports(delivered: &[(PortId, Vec<u8>)]) -> Vec<PortId> {
 }
 
 #[test]
-fn a_known_host_is_answered_for() {
+fn requests_for_known_hosts_are_answered() {
     for version in [Version::Of10, Version::Of13] {
         for vlan in [None, Some(30)] {
             let mut bench = Bench::new(version, 3);
@@ -95,7 +95,7 @@ fn a_known_host_is_answered_for() {
 }
 
 #[test]
-fn a_host_in_another_vlan_is_not_answered_for() {
+fn requests_for_hosts_of_other_vlans_are_not_answered() {
     let mut bench = Bench::new(Version::Of13, 3);
     bench.send(port(3, 3), &arp_request(2, 9, Some(30)));
     let delivered = bench.send(port(1, 3), &arp_request(1, 2, None));
@@ -120,7 +120,7 @@ fn requests_for_an_unknown_host_are_relayed_to_other_host_ports() {
 }
 
 #[test]
-fn a_question_to_one_host_reaches_it() {
+fn unicast_requests_arrive() {
     let mut bench = Bench::new(Version::Of13, 2);
     bench.send(port(2, 3), &arp_request(2, 9, None));
     let question = arp(1, mac(2), None, Arp::request(mac(1), ip(1), ip(2)));
@@ -129,7 +129,7 @@ fn a_question_to_one_host_reaches_it() {
 }
 
 #[test]
-fn a_scan_does_not_melt_the_network() {
+fn scans_do_not_flood_the_network() {
     let mut bench = Bench::new(Version::Of13, 3);
     let NeighbourProxyConfig {
         burst_per_port,
@@ -221,7 +221,7 @@ fn forged() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn frames_that_would_take_over_an_address_are_dropped() {
+fn frames_with_addresses_of_other_hosts_are_dropped() {
     for version in [Version::Of10, Version::Of13] {
         let mut bench = Bench::new(version, 3);
         for host in [1, 2, 3] {
@@ -253,7 +253,7 @@ fn frames_that_would_take_over_an_address_are_dropped() {
 }
 
 #[test]
-fn the_same_address_in_another_vlan_is_another() {
+fn addresses_are_separate_in_each_vlan() {
     let mut bench = Bench::new(Version::Of13, 3);
     bench.send(port(1, 3), &arp_request(1, 9, None));
     let question = arp(
@@ -321,7 +321,7 @@ fn a_new_owner_of_an_ipv6_address_is_announced_to_all_nodes() {
 }
 
 #[test]
-fn a_check_for_a_used_address_is_answered() {
+fn checks_for_used_addresses_are_answered() {
     let mut bench = Bench::new(Version::Of13, 3);
     bench.send(port(3, 3), &arp_request(2, 9, None));
     let look = |target| {
@@ -355,7 +355,7 @@ fn solicitations_are_answered_with_the_targets_flags() {
 }
 
 #[test]
-fn duplicate_address_detection_is_answered_for_others_and_not_for_oneself() {
+fn duplicate_address_detection_is_answered_only_for_other_hosts() {
     let mut bench = Bench::new(Version::Of13, 3);
     bench.send(port(3, 3), &NdFrame::advertisement(2, 0).bytes());
     let delivered = bench.send(port(1, 3), &NdFrame::detection(1, 2).bytes());
@@ -370,7 +370,7 @@ fn duplicate_address_detection_is_answered_for_others_and_not_for_oneself() {
 }
 
 #[test]
-fn neighbour_discovery_that_may_not_be_believed_is_not_answered() {
+fn unverifiable_neighbour_discovery_is_not_answered() {
     let mut bench = Bench::new(Version::Of13, 3);
     bench.send(port(3, 3), &NdFrame::advertisement(2, 0).bytes());
     let mut routed = NdFrame::solicitation(1, 2);

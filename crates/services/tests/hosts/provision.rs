@@ -56,7 +56,7 @@ fn provisioned(net: &mut Net, provisioner: &Provisioner, flow: Flow) -> Provisio
 }
 
 #[test]
-fn a_path_is_installed_from_the_egress_switch_with_a_barrier_before_each_nearer_switch() {
+fn paths_are_installed_from_the_egress_switch_with_barriers() {
     for version in VERSIONS {
         let (mut net, provisioner) = line(version, 4);
         net.told.clear();
@@ -166,7 +166,7 @@ proptest! {
 }
 
 #[test]
-fn a_switch_that_leaves_between_its_entry_and_the_last_undoes_the_path() {
+fn switches_that_leave_during_installation_roll_back_the_path() {
     for version in VERSIONS {
         for returns in [false, true] {
             let (mut net, provisioner) = line(version, 3);
@@ -219,7 +219,7 @@ fn a_switch_that_returns_during_a_rollback_is_cleaned() {
 }
 
 #[test]
-fn a_path_waits_for_a_switch_for_which_much_waits_already() {
+fn paths_wait_for_busy_switches() {
     for version in VERSIONS {
         let (mut net, provisioner) = line(version, 1);
         let network = net.controller.network().clone();
@@ -234,7 +234,7 @@ fn a_path_waits_for_a_switch_for_which_much_waits_already() {
 }
 
 #[test]
-fn bad_paths_are_refused_in_words() {
+fn invalid_paths_are_errors() {
     let (mut net, provisioner) = line(Version::Of13, 2);
     let mut refusal = |path: Path| {
         let job = provisioner.provision(Flow::new(path, to_host(1)));
@@ -307,7 +307,7 @@ fn jobs_and_paths_are_bounded() {
 }
 
 #[test]
-fn a_place_belongs_to_one_path() {
+fn match_and_priority_belong_to_one_path() {
     for version in VERSIONS {
         let (mut net, provisioner) = line(version, 2);
         let first = provisioned(&mut net, &provisioner, Flow::new(line_path(2), to_host(1)));
@@ -326,7 +326,7 @@ fn a_place_belongs_to_one_path() {
 }
 
 #[test]
-fn one_path_replaces_another_without_a_gap() {
+fn paths_replace_others_without_a_gap() {
     for version in VERSIONS {
         let (mut net, provisioner) = line(version, 3);
         let old = provisioned(&mut net, &provisioner, Flow::new(line_path(3), to_host(1)));
@@ -350,7 +350,7 @@ fn one_path_replaces_another_without_a_gap() {
 }
 
 #[test]
-fn a_path_that_is_being_changed_is_refused() {
+fn paths_in_change_are_refused() {
     let (mut net, provisioner) = line(Version::Of13, 1);
     let old = provisioned(&mut net, &provisioner, Flow::new(line_path(1), to_host(1)));
     let replacing = provisioner.replace(&old, Flow::new(line_path(1), to_host(1)));
@@ -394,7 +394,7 @@ fn flow_removed(cookie: u64) -> Message<'static> {
 }
 
 #[test]
-fn word_from_a_switch_that_a_path_is_not_on_is_not_believed() {
+fn reports_of_switches_off_the_path_are_ignored() {
     for version in VERSIONS {
         let (mut net, provisioner) = line(version, 3);
         let flow = Flow::new(line_path(2), to_host(1)).options(EntryOptions::idle(1));
@@ -477,7 +477,7 @@ fn a_path_that_lost_an_entry_during_its_replacement_is_removed() {
 }
 
 #[test]
-fn a_job_waits_until_its_switch_is_clean_and_no_longer() {
+fn jobs_wait_until_their_switch_is_clean() {
     for version in VERSIONS {
         for leaves in [false, true] {
             let (mut net, provisioner) = line(version, 2);
@@ -511,7 +511,7 @@ fn a_job_waits_until_its_switch_is_clean_and_no_longer() {
 }
 
 #[test]
-fn a_switch_that_refuses_deletions_for_long_is_cleaned_in_the_end() {
+fn switches_that_refuse_deletions_are_cleaned_eventually() {
     for version in VERSIONS {
         let (mut net, provisioner) = line(version, 2);
         let path = provisioned(&mut net, &provisioner, Flow::new(line_path(2), to_host(1)));
@@ -604,7 +604,7 @@ fn a_switch_that_lost_its_table_gets_its_entries_back() {
 }
 
 #[test]
-fn a_path_removed_while_a_switch_was_away_is_gone_when_it_returns() {
+fn returning_switches_lose_removed_paths() {
     for version in VERSIONS {
         let (mut net, provisioner) = line(version, 2);
         let path = provisioned(&mut net, &provisioner, Flow::new(line_path(2), to_host(1)));
@@ -620,7 +620,7 @@ fn a_path_removed_while_a_switch_was_away_is_gone_when_it_returns() {
 }
 
 #[test]
-fn many_paths_are_set_up_side_by_side() {
+fn many_paths_are_set_up_concurrently() {
     let (mut net, provisioner) = line(Version::Of13, 3);
     net.set_fault(3, Fault::FallSilent);
     let stuck = provisioner.provision(Flow::new(line_path(3), to_host(1)));
@@ -636,7 +636,7 @@ fn many_paths_are_set_up_side_by_side() {
 }
 
 #[test]
-fn the_waiting_packet_leaves_when_the_path_is_there() {
+fn waiting_packets_leave_once_the_path_is_installed() {
     use urtica_controller::{Switch, SwitchHandler, SwitchInfo};
     use urtica_wire::PacketIn;
 

@@ -65,7 +65,7 @@ fn ring(version: Version, count: u64) -> (Mesh, Forwarding) {
 }
 
 #[test]
-fn hosts_in_a_ring_find_each_other_and_talk_without_the_controller() {
+fn hosts_in_a_ring_communicate_without_the_controller() {
     for version in [Version::Of10, Version::Of13] {
         let (mut mesh, forwarding) = ring(version, 5);
         let (near, far) = (port(1, 3), port(3, 3));
@@ -102,7 +102,7 @@ fn hosts_in_a_ring_find_each_other_and_talk_without_the_controller() {
 }
 
 #[test]
-fn the_same_run_is_the_same_to_the_byte() {
+fn runs_are_deterministic_to_the_byte() {
     let run = || {
         let (mut mesh, _) = ring(Version::Of13, 4);
         for host in 1..=4 {

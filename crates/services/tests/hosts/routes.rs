@@ -42,7 +42,7 @@ fn routes_follow_the_topology() {
 }
 
 #[test]
-fn a_burst_costs_one_computation_and_lag_is_reported() {
+fn bursts_cost_one_computation_and_lag_is_reported() {
     let discovery = discovery();
     let routes = Routes::new(&discovery);
     let controller = Controller::new()

@@ -237,8 +237,8 @@ impl Builder {
             _ if !is_added || context.is_arp() => return Ok(()),
             OxmField::IpProto if context.is_ip() => return Ok(()),
             _ if context.eth_type == Some(field::IPV4) => return Ok(()),
-            OxmField::IpProto => "one of ip, ipv6, arp beside it",
-            _ => "one of ip, arp or a protocol of IPv4, such as tcp, beside it",
+            OxmField::IpProto => "one of ip, ipv6, arp with it",
+            _ => "one of ip, arp or a protocol of IPv4, such as tcp, with it",
         };
         Err(item.key.error(NO_PROTOCOL, expected))
     }
@@ -248,7 +248,7 @@ impl Builder {
             Some(transport) => self.add_field(item, transport.fields[side]),
             None => Err(item.key.error(
                 NO_PROTOCOL,
-                "one of tcp, udp, sctp, icmp, tcp6, udp6, sctp6, icmp6 beside it",
+                "one of tcp, udp, sctp, icmp, tcp6, udp6, sctp6, icmp6 with it",
             )),
         }
     }
@@ -258,7 +258,7 @@ impl Builder {
             Some(transport) if transport.names[side] == item.name() => {
                 self.add_field(item, transport.fields[side])
             }
-            _ => Err(item.key.error(NO_PROTOCOL, "icmp or icmp6 beside it")),
+            _ => Err(item.key.error(NO_PROTOCOL, "icmp or icmp6 with it")),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Reservations are made on all links of a path or on none.
+//! Tests that a reservation is made on all links of a path, or on none of them.
 
 use super::*;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use urtica_state::atomically;
 #[derive(Clone, Debug)]
 enum Step {
     Reserve(Vec<Vec<usize>>, u64),
-    /// One of those that were granted and are not released yet.
+    /// Releases one of the granted reservations.
     Release(prop::sample::Index),
 }
 
@@ -40,7 +40,7 @@ fn left(network: &[TVar<u64>]) -> Vec<u64> {
     network.iter().map(TVar::load).collect()
 }
 
-/// The naive form: look first, and then take.
+/// The sequential model: checks all links, then reserves.
 fn reserve_in_turn(free: &mut [u64], paths: &[Vec<usize>], amount: u64) -> Option<usize> {
     let has_room = |path: &Vec<usize>| path.iter().all(|&link| free[link] >= amount);
     let chosen = paths.iter().position(has_room)?;
@@ -77,7 +77,7 @@ proptest! {
 }
 
 #[test]
-fn threads_that_reserve_at_once_never_get_more_than_there_is() {
+fn concurrent_reservations_never_exceed_the_capacity() {
     let network = network();
     let paths = [vec![0, 1, 2], vec![2, 3, 4]].map(|path| variables(&network, &path));
     let grants = |amount| {

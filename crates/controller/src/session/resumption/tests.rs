@@ -71,7 +71,7 @@ fn names(mut sent: &[u8]) -> Vec<&'static str> {
 }
 
 #[test]
-fn each_phase_goes_on() {
+fn every_phase_is_resumed() {
     for version in VERSIONS {
         let mut session = new_session();
         let (next, info, sent) = resume(&session, SessionConfig::default(), &[]).unwrap();
@@ -105,7 +105,7 @@ fn each_phase_goes_on() {
 }
 
 #[test]
-fn a_switch_that_had_joined_is_asked_for_its_ports_alone() {
+fn resumed_switches_are_only_asked_for_their_ports() {
     for (version, asked) in [(Version::Of10, "features"), (Version::Of13, "ports")] {
         let mut session = new_session();
         advance(&mut session, version, 2);
@@ -138,7 +138,7 @@ fn a_switch_that_had_joined_is_asked_for_its_ports_alone() {
 }
 
 #[test]
-fn table_miss_entries_are_added_where_there_may_be_none() {
+fn possibly_missing_table_miss_entries_are_added() {
     let mut session = new_session();
     advance(&mut session, Version::Of13, 2);
     let kept = features(Version::Of13, 2);
@@ -156,7 +156,7 @@ fn table_miss_entries_are_added_where_there_may_be_none() {
 }
 
 #[test]
-fn what_cannot_be_used_is_refused() {
+fn unusable_sessions_are_refused() {
     let mut session = new_session();
     advance(&mut session, Version::Of13, 2);
     let old = SessionConfig {

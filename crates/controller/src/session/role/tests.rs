@@ -227,7 +227,7 @@ const LOST: RoleReport = RoleReport::Changed {
 };
 
 #[test]
-fn nobody_asks_for_equal() {
+fn equal_controllers_send_no_role_request() {
     for version in Version::ALL {
         let mut bench = Bench::new(SessionConfig::default(), version);
         assert_eq!(bench.features().unwrap().role, Role::Equal);
@@ -237,7 +237,7 @@ fn nobody_asks_for_equal() {
 }
 
 #[test]
-fn nothing_is_written_before_the_role_reply() {
+fn no_entries_are_sent_before_the_role_reply() {
     let mut bench = Bench::new(wanting(Role::Primary), Version::Of13);
     assert!(bench.features().is_none(), "it has not joined");
     assert_eq!(bench.session.version(), None);
@@ -260,7 +260,7 @@ fn nothing_is_written_before_the_role_reply() {
 }
 
 #[test]
-fn what_comes_before_the_role_reply_reaches_no_program() {
+fn messages_before_the_role_reply_reach_no_program() {
     let mut bench = Bench::new(wanting(Role::Primary), Version::Of10);
     assert!(bench.features().is_none());
     let echo = encode(Version::Of10, 5, &Message::EchoRequest(b"?"));
@@ -300,7 +300,7 @@ fn a_secondary_writes_no_entries_until_it_is_promoted() {
 }
 
 #[test]
-fn a_primary_takes_the_generation_after_the_newest() {
+fn primaries_use_the_generation_after_the_newest() {
     for newest in [0, 7, u64::MAX - 1, i64::MAX as u64] {
         let mut bench = Bench::new(wanting(Role::Primary), Version::Of13);
         bench.switch.generation = Some(newest);
@@ -311,7 +311,7 @@ fn a_primary_takes_the_generation_after_the_newest() {
 }
 
 #[test]
-fn a_generation_that_has_become_stale_is_replaced_by_a_newer_one() {
+fn stale_generations_are_replaced() {
     let mut bench = Bench::joined(Role::Equal, Version::Of13);
     bench.ask(Role::Primary);
     // Another controller is faster a few times.
@@ -332,7 +332,7 @@ fn a_generation_that_has_become_stale_is_replaced_by_a_newer_one() {
 }
 
 #[test]
-fn an_election_that_is_over_is_told_and_leaves_a_secondary() {
+fn lost_elections_are_reported_and_leave_a_secondary() {
     let config = SessionConfig::default();
     let request = RoleRequest {
         role: Role::Primary,
@@ -354,7 +354,7 @@ fn an_election_that_is_over_is_told_and_leaves_a_secondary() {
 }
 
 #[test]
-fn a_switch_without_roles_is_used_as_by_an_equal_and_only_looked_at_by_a_secondary() {
+fn switches_without_roles_accept_equals_and_read_only_secondaries() {
     let cases = [
         (Role::Primary, Role::Equal),
         (Role::Secondary, Role::Secondary),
@@ -384,7 +384,7 @@ fn a_switch_that_does_not_answer_does_not_join() {
 }
 
 #[test]
-fn a_role_is_lost_where_the_switch_refuses_a_slave() {
+fn slave_errors_lose_the_role() {
     for version in Version::ALL {
         let mut bench = Bench::joined(Role::Primary, version);
         bench.refuse_as_slave();
@@ -396,7 +396,7 @@ fn a_role_is_lost_where_the_switch_refuses_a_slave() {
 }
 
 #[test]
-fn a_primary_asks_now_and_then_whether_it_still_is_one() {
+fn primaries_check_their_role_regularly() {
     let mut bench = Bench::joined(Role::Primary, Version::Of13);
     bench.pass(Duration::from_secs(1));
     bench.pass(Duration::from_secs(4));
@@ -414,7 +414,7 @@ fn a_primary_asks_now_and_then_whether_it_still_is_one() {
 }
 
 #[test]
-fn a_programs_own_request_counts() {
+fn role_requests_of_programs_count() {
     let mut bench = Bench::joined(Role::Equal, Version::Of13);
     let reply = Message::RoleReply(WireRole {
         role: ControllerRole::Slave,
@@ -432,7 +432,7 @@ fn a_programs_own_request_counts() {
 }
 
 #[test]
-fn a_request_that_nobody_answers_ends() {
+fn unanswered_role_requests_end() {
     let mut bench = Bench::joined(Role::Equal, Version::Of13);
     bench.ask(Role::Primary);
     assert!(bench.session.is_asking_for_role());
@@ -447,7 +447,7 @@ fn a_request_that_nobody_answers_ends() {
 }
 
 #[test]
-fn asynchronous_messages_are_configured_before_the_role_is_asked_for() {
+fn asynchronous_messages_are_configured_before_the_role_request() {
     let wanted = AsyncConfig {
         packet_in_mask: [7, 7],
         port_status_mask: [7, 7],
@@ -468,7 +468,7 @@ fn asynchronous_messages_are_configured_before_the_role_is_asked_for() {
 proptest! {
     /// Whatever generations two controllers have named before, each gets its role, and the switch's generation only advances.
     #[test]
-    fn two_controllers_always_come_to_terms(
+    fn two_controllers_always_agree_on_roles(
         first: Option<u64>,
         turns in prop::collection::vec((any::<bool>(), any::<bool>()), 1..20),
     ) {
@@ -499,7 +499,7 @@ proptest! {
 
     /// No bytes instead of a reply make it panic.
     #[test]
-    fn any_reply_is_survived(
+    fn any_role_reply_is_tolerated(
         message_type in 0_u8..30,
         body in prop::collection::vec(any::<u8>(), 0..64),
     ) {

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn our_hello_names_the_highest_version_and_all_in_the_bitmap() {
+fn hello_has_the_highest_version_and_a_bitmap_of_all() {
     let (header, frame) = Bench::new(SessionConfig::default()).greeting();
     assert_eq!((header.version, header.message_type), (4, 0));
     let Message::Hello(hello) = Message::decode(&frame).unwrap().1 else {
@@ -17,7 +17,7 @@ fn our_hello_names_the_highest_version_and_all_in_the_bitmap() {
 }
 
 #[test]
-fn our_hello_waits_for_the_peers_first_word_or_a_moment() {
+fn hello_waits_briefly_for_the_peers_first_message() {
     let mut bench = Bench::new(SessionConfig::default());
     assert!(bench.take().is_empty());
     bench.pass(HELLO_DELAY / 2).unwrap();
@@ -33,13 +33,13 @@ fn our_hello_waits_for_the_peers_first_word_or_a_moment() {
 }
 
 #[test]
-fn a_hello_for_1_0_alone_has_no_elements() {
+fn hello_for_only_1_0_has_no_elements() {
     let (header, frame) = Bench::speaking(&[Version::Of10]).greeting();
     assert_eq!((header.version, frame.len()), (1, 8));
 }
 
 #[test]
-fn without_a_bitmap_the_lower_version_counts() {
+fn lower_version_wins_without_a_bitmap() {
     for (theirs, agreed) in [(1, 1), (4, 4), (5, 4), (6, 4)] {
         let bench = Bench::new(SessionConfig::default());
         assert_eq!(
@@ -59,7 +59,7 @@ fn without_a_bitmap_the_lower_version_counts() {
 }
 
 #[test]
-fn with_a_bitmap_the_highest_common_version_counts() {
+fn highest_common_version_wins_with_a_bitmap() {
     for (theirs, bitmap, agreed) in [
         (4, OF10 | OF13, 4),
         (2, OF10 | 1 << 2, 1),
@@ -75,7 +75,7 @@ fn with_a_bitmap_the_highest_common_version_counts() {
 }
 
 #[test]
-fn a_higher_hello_without_our_versions_in_its_bitmap_is_refused() {
+fn bitmaps_without_a_common_version_are_refused() {
     let bench = Bench::new(SessionConfig::default());
     let refused = bench.negotiate(&hello(6, Some(OF15))).unwrap_err();
     assert!(matches!(
@@ -85,14 +85,14 @@ fn a_higher_hello_without_our_versions_in_its_bitmap_is_refused() {
 }
 
 #[test]
-fn hello_elements_that_make_no_sense_are_passed_over() {
+fn invalid_hello_elements_are_ignored() {
     let bench = Bench::new(SessionConfig::default());
     let odd = [4, 0, 0, 12, 0, 0, 0, 7, 0, 1, 0, 0];
     assert_eq!(bench.negotiate(&odd), Ok(4));
 }
 
 #[test]
-fn a_controller_of_one_version_agrees_to_that_one() {
+fn single_version_controllers_agree_to_their_version() {
     let bench = Bench::speaking(&[Version::Of10]);
     assert_eq!(bench.negotiate(&hello(4, None)), Ok(1));
     let bench = Bench::speaking(&[Version::Of13]);
@@ -100,7 +100,7 @@ fn a_controller_of_one_version_agrees_to_that_one() {
 }
 
 #[test]
-fn refusal_is_an_error_with_a_sentence_that_the_peer_can_read() {
+fn refusals_have_a_readable_message() {
     for (theirs, answered) in [(1, 1), (2, 1), (3, 1), (5, 4)] {
         let mut bench = Bench::speaking(&[Version::Of13]);
         bench.greeting();
@@ -126,7 +126,7 @@ fn an_error_instead_of_a_hello_is_a_refusal_in_any_version() {
 }
 
 #[test]
-fn what_is_no_hello_is_refused_quietly_from_the_first_byte_on() {
+fn non_hello_bytes_are_refused_silently() {
     for garbage in [
         &b"echo A\n"[..],
         b"GET / HTTP/1.1\r\n",
@@ -146,7 +146,7 @@ fn what_is_no_hello_is_refused_quietly_from_the_first_byte_on() {
 }
 
 #[test]
-fn tls_is_told_from_noise() {
+fn tls_is_distinguished_from_noise() {
     for said in [&[22, 3][..], &[22, 3, 1, 2, 0, 1], &[21, 3, 3, 0, 2, 2, 40]] {
         let refused = Bench::new(SessionConfig::default());
         let refused = refused.session.handle_fragment(said).unwrap_err();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_silent_switch_is_probed_after_5_s_and_given_up_after_15() {
+fn silent_switches_are_probed_after_5_s_and_dropped_after_15() {
     let (mut bench, _) = Bench::joined(Version::Of13);
     bench.pass(Duration::from_millis(4999)).unwrap();
     assert!(bench.take().is_empty());
@@ -20,7 +20,7 @@ fn a_silent_switch_is_probed_after_5_s_and_given_up_after_15() {
 }
 
 #[test]
-fn a_switch_is_asked_before_it_is_given_up_after_a_pause_of_the_program() {
+fn switches_are_probed_before_they_are_dropped_after_a_pause() {
     let (mut bench, _) = Bench::joined(Version::Of13);
     bench.pass(Duration::from_secs(60)).unwrap();
     assert_eq!(bench.take_one().0.message_type, 2, "an echo request");
@@ -31,7 +31,7 @@ fn a_switch_is_asked_before_it_is_given_up_after_a_pause_of_the_program() {
 }
 
 #[test]
-fn any_message_shows_that_a_switch_lives() {
+fn any_message_keeps_a_switch_alive() {
     let (mut bench, _) = Bench::joined(Version::Of10);
     for _ in 0..10 {
         bench.pass(Duration::from_secs(4)).unwrap();
@@ -62,7 +62,7 @@ fn the_handshake_must_end_within_10_s() {
 }
 
 #[test]
-fn chatter_does_not_prolong_the_handshake() {
+fn other_messages_do_not_prolong_the_handshake() {
     let mut bench = Bench::new(SessionConfig::default());
     bench.frame(&hello(4, None)).unwrap();
     let chatter = encode(Version::Of13, 0, &Message::EchoRequest(b""));

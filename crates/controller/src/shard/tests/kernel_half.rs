@@ -1,4 +1,4 @@
-//! A connection with a kernel half: when it is attached, by which program, and where it is woken.
+//! A connection with a kernel half: its start, its program, and the shard that it wakes.
 
 use super::*;
 use crate::kernel_half::Threshold;
@@ -111,7 +111,7 @@ fn read_once(bench: &mut Bench, switch: &mut UnixStream) -> usize {
 }
 
 #[test]
-fn it_gets_nothing_of_a_switch_that_another_controller_has_taken_over() {
+fn kernel_half_gets_no_switch_of_another_controller() {
     let (mut bench, log, _) = scripted();
     let mut switch = bench.join(1, 7);
     let key = read_once(&mut bench, &mut switch);
@@ -133,7 +133,7 @@ const SOME: Threshold = Threshold {
 };
 
 #[test]
-fn peers_that_only_make_up_datapath_ids_get_none() {
+fn forged_datapath_ids_get_no_kernel_half() {
     let (mut bench, log, _) = scripted();
     bench.shards[0].batch.half_threshold = SOME;
     let switches: Vec<_> = (1..=100).map(|id| bench.join(id, id)).collect();
@@ -146,7 +146,7 @@ fn peers_that_only_make_up_datapath_ids_get_none() {
 }
 
 #[test]
-fn a_switch_gets_it_after_some_time_and_some_packet_ins() {
+fn kernel_half_starts_after_some_time_and_packet_ins() {
     let (mut bench, log, _) = scripted();
     bench.shards[0].batch.half_threshold = SOME;
     let mut switch = bench.join(1, 7);
@@ -171,7 +171,7 @@ fn a_switch_gets_it_after_some_time_and_some_packet_ins() {
 }
 
 #[test]
-fn it_is_woken_in_the_shard_that_it_moved_to() {
+fn kernel_half_wakes_the_shard_of_its_switch() {
     let (mut bench, log, wakeup) = scripted();
     let mut switch = bench.join(1, 7);
     read_once(&mut bench, &mut switch);
@@ -230,7 +230,7 @@ fn that_notes(log: &Arc<Mutex<Log>>) -> Scripted {
 }
 
 #[test]
-fn of_several_programs_one_has_it_for_all() {
+fn one_of_several_programs_has_the_kernel_half() {
     let (one, other) = (Arc::default(), Arc::default());
     let mut bench = Bench::with_programs(vec![
         Arc::new(alone(&one)),
@@ -244,7 +244,7 @@ fn of_several_programs_one_has_it_for_all() {
 }
 
 #[test]
-fn it_waits_for_what_was_sent_by_way_of_the_mailbox() {
+fn kernel_half_waits_for_mailbox_messages() {
     let log = Arc::default();
     let mut bench = Bench::with_program(Arc::new(alone(&log)));
     let mut switch = bench.join(1, 7);
@@ -300,7 +300,7 @@ fn packet_in(first: u8) -> Vec<u8> {
 }
 
 #[test]
-fn handlers_see_events_before_what_was_passed_after_them() {
+fn handlers_see_events_before_later_messages() {
     let log = Arc::new(Mutex::new(Log::default()));
     let wakeup = Arc::new(eventfd(0, EventfdFlags::NONBLOCK).unwrap());
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -350,7 +350,7 @@ fn handlers_see_events_before_what_was_passed_after_them() {
 }
 
 #[test]
-fn a_switch_whose_echo_requests_are_answered_in_the_kernel_is_alive() {
+fn echo_requests_answered_in_the_kernel_keep_switches_alive() {
     let log = Arc::new(Mutex::new(Log::default()));
     let wakeup = Arc::new(eventfd(0, EventfdFlags::NONBLOCK).unwrap());
     let mut bench = Bench::new();

@@ -52,7 +52,7 @@ impl Chains {
         self.table.bytes()
     }
 
-    /// Whether the chain of a key has this many candidates or more.
+    /// Returns `true` if the chain of a key has this many candidates or more.
     pub fn has(&self, arena: &Arena, key: &Key, count: usize) -> bool {
         self.chain(arena, key).take(count).count() == count
     }

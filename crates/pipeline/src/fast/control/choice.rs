@@ -12,7 +12,7 @@ use crate::classifier::Rank;
 use crate::fast::datapath::table::MAX_PARTS;
 use std::collections::{BTreeMap, HashSet};
 
-/// How entries will be searched.
+/// The way in which entries will be searched.
 #[derive(Debug)]
 pub(super) enum Choice {
     /// One after the other.

@@ -195,7 +195,7 @@ impl Compiler {
         self.store.refresh_groups(groups, is_live);
     }
 
-    /// Has packets meet the buckets of groups as live as they are.
+    /// Updates the liveness of the buckets of groups for packets.
     pub fn follow_liveness(&mut self, groups: &Groups, is_live: &dyn Fn(&Bucket) -> bool) {
         self.store.groups.refresh_liveness(groups, is_live);
     }
@@ -253,7 +253,7 @@ impl Compiler {
     }
 }
 
-/// Whether some of these changes adds an entry with an action set for the next table.
+/// Returns `true` if some of these changes adds an entry with an action set for the next table.
 fn carry_sets(changes: &[Change]) -> bool {
     changes.iter().any(|change| match change {
         Change::Added(_, entry) | Change::Replaced { new: entry, .. } => {

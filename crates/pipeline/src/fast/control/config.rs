@@ -2,7 +2,7 @@
 
 use crate::fast::datapath::backend::Backend;
 
-/// How a pipeline is compiled.
+/// The settings for compiling a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompileConfig {
     /// The backend.

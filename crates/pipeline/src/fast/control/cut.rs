@@ -98,7 +98,7 @@ impl Cut {
 }
 
 impl Side {
-    /// Whether an entry of this side belongs into the sub-table of a value.
+    /// Returns `true` if an entry of this side belongs into the sub-table of a value.
     pub fn is_in(self, sub_table: u128) -> bool {
         match self {
             Self::One(value) => value == sub_table,
@@ -107,7 +107,7 @@ impl Side {
     }
 }
 
-/// Whether all packets of a sub-table match.
+/// Returns `true` if all packets of a sub-table match.
 pub(super) fn is_everything(match_: &EntryMatch, key: &Key, cuts: &[Cut]) -> bool {
     let have = cuts
         .iter()

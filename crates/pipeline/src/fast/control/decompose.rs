@@ -73,7 +73,7 @@ mod costs {
 /// The maximum share of the cost after a worthwhile cut: three quarters.
 const PAYS: (u64, u64) = (3, 4);
 
-/// How a sub-table is searched.
+/// The way in which a sub-table is searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Way {
     Direct,
@@ -258,7 +258,7 @@ impl<'a> Subject<'a> {
         Some((sub_tables, rest.collect()))
     }
 
-    /// How some of the entries are searched, in their order, if they are a sub-table.
+    /// Returns the way in which some of the entries are searched, in their order, if they are a sub-table.
     fn search(&self, sub_table: &[usize], cuts: &[Cut], may_be_direct: bool) -> Search {
         let everything = |index: &usize| {
             let planned = self.entries[*index];
@@ -394,7 +394,7 @@ impl Cost {
         }
     }
 
-    /// Whether a search costs less.
+    /// Returns `true` if a search costs less.
     fn is_below(self, other: Self) -> bool {
         let [one, other] = self.compared(other);
         one < other

@@ -25,7 +25,7 @@ use std::collections::HashSet;
 use std::fmt;
 pub use sub_tables::{ExplainedCut, ExplainedSubTables};
 
-/// How a pipeline was compiled: see [`Pipeline::explain`](crate::Pipeline::explain). `Display` writes all of it.
+/// The result of compiling a pipeline: see [`Pipeline::explain`](crate::Pipeline::explain). `Display` writes all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     /// The depth to which frames are parsed before the first table, in words.
@@ -42,9 +42,9 @@ pub struct Explanation {
 pub struct ExplainedTable {
     /// The table, as the controller knows it.
     pub table_id: u8,
-    /// How it is searched.
+    /// The way in which it is searched.
     pub template: TemplateKind,
-    /// Why in this way, and not in a better one: a sentence.
+    /// The reason for this way instead of a better one: a sentence.
     pub why: String,
     /// The parsing depth for matches here, in words.
     pub match_depth: &'static str,
@@ -53,7 +53,7 @@ pub struct ExplainedTable {
     /// The entries by their sets of bits, in the order of the search; for a cut table only the one that matches everything,
     /// if any.
     pub parts: Vec<ExplainedPart>,
-    /// How it was cut, if it was.
+    /// The cut of the table, if any.
     pub cut: Option<ExplainedCut>,
     /// The number of entries that no packet reaches, since one before them matches everything.
     pub hidden_entries: usize,
@@ -93,7 +93,7 @@ pub struct ExplainedActions {
     pub code: Option<String>,
 }
 
-/// How a table is searched (ESWITCH, SIGCOMM 2016, section 3.1: table templates).
+/// The way in which a table is searched (ESWITCH, SIGCOMM 2016, section 3.1: table templates).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum TemplateKind {
@@ -261,7 +261,7 @@ fn reachable(table: &FlowTable, brings_sets: bool) -> Vec<Row<'_>> {
     rows
 }
 
-/// Why a table is searched like this.
+/// Returns the reason why a table is searched like this.
 fn why(template: &Template, form: &TableForm, table: &FlowTable, rows: &[Row]) -> String {
     let count = words::entries(rows.len());
     let too_many = if rows.len() > DIRECT_MAX {

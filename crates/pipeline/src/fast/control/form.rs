@@ -116,7 +116,7 @@ struct Member<'a> {
 /// The next entry with an equal match, if any: its rank, and the block of its flow record.
 type Next = Option<(Rank, Ref)>;
 
-/// Why the plain form may have to do.
+/// The reason why the plain form may be needed.
 const NO_ROOM: &str = "there is no memory left for it";
 
 /// The change cannot be carried out in place.
@@ -387,7 +387,7 @@ impl TableForm {
         self.until_plan == 0 && entries <= PLANNED_AT_ONCE && !is_for_thread(store, table)
     }
 
-    /// Whether another form may be better after changes that this one has followed.
+    /// Returns `true` if another form may be better after changes that this one has followed.
     fn may_be_better(&self) -> bool {
         match &self.form {
             Form::Hash(parts) => parts.len() > 1,

@@ -84,7 +84,7 @@ impl Generator {
         }
     }
 
-    /// Whether the system has refused memory for code, which the interpreter does without.
+    /// Returns `true` if the system has refused memory for code, which the interpreter does without.
     pub fn is_refused(&self) -> bool {
         match self {
             Self::Interpreter => false,

@@ -102,7 +102,7 @@ impl GroupCells {
         std::mem::take(&mut self.replaced)
     }
 
-    /// Has packets meet buckets as live as they are.
+    /// Updates the liveness of buckets for packets.
     pub fn refresh_liveness(&self, groups: &Groups, is_live: &dyn Fn(&Bucket) -> bool) {
         self.refresh_those(&self.watching, groups, is_live);
     }

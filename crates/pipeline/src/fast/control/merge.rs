@@ -296,7 +296,7 @@ impl<'a> Groups<'a> {
         placed
     }
 
-    /// How the entries of each group fit a shape.
+    /// Returns the way in which the entries of each group fit a shape.
     fn fits(&self, shape: &Shape) -> Vec<Fit> {
         let shapes = self.shapes.iter();
         let fit = |other: &Shape| match shape.is_within(other) {
@@ -326,7 +326,7 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// How entries fit a shape.
+/// The way in which entries fit a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fit {
     /// They lack some of its bits.

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_as_perf_reads_them() {
+    fn lines_have_the_format_of_perf() {
         let line = line(0x7f00_1000, 26, "tuple space");
         assert_eq!(line, "7f001000 1a urtica tuple space\n");
     }

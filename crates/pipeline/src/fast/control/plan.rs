@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// The reason for leaving a table with an unsupported field to the plain form.
 const UNKNOWN_FIELD: &str = "an entry looks at a field that only the plain form knows";
 
-/// How a table will be searched.
+/// The way in which a table will be searched.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// The ordered entries that packets may reach, except for the default.
@@ -62,7 +62,7 @@ impl Plan {
         )
     }
 
-    /// Whether it has sub-tables.
+    /// Returns `true` if it has sub-tables.
     pub fn is_cut(&self) -> bool {
         matches!(self.choice, Choice::Cut(_))
     }

@@ -29,7 +29,7 @@ pub(super) struct RouteTable {
     lengths: BTreeMap<u32, (u16, usize)>,
 }
 
-/// Why a route cannot be searched with others by the longest prefix.
+/// The reason why a route cannot be searched with others by the longest prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PrefixObstacle {
     /// It is a prefix of another address.
@@ -157,7 +157,7 @@ impl RouteTable {
         }
     }
 
-    /// How machine code searches it.
+    /// Returns the way in which machine code searches it.
     pub fn part(&self, root_bits: u8, room: usize, is_far: bool) -> LpmPart {
         let (at, len) = match self.field {
             Some(OxmField::Ipv4Src) => (12, 4),

@@ -189,7 +189,7 @@ impl Store {
         self.generator.used_bytes()
     }
 
-    /// Whether the system has refused memory for machine code.
+    /// Returns `true` if the system has refused memory for machine code.
     pub fn is_code_refused(&self) -> bool {
         self.generator.is_refused()
     }
@@ -248,12 +248,12 @@ impl Store {
         })
     }
 
-    /// Whether packets may bring an action set to a table.
+    /// Returns `true` if packets may bring an action set to a table.
     pub fn brings_sets_to(&self, table_id: u8) -> bool {
         self.carries_sets && table_id > 0
     }
 
-    /// Has an entry count by a flow record.
+    /// Makes an entry count in a flow record.
     ///
     /// # Safety
     /// The flow record is not freed before it is retired with this entry, which clears the link.
@@ -427,14 +427,14 @@ impl Store {
         self.retired.retire(Garbage::Form(form));
     }
 
-    /// Has flow records lead to the meters as they are.
+    /// Makes flow records lead to the current meters.
     pub fn refresh_meters(&mut self, meters: &Meters) {
         for replaced in self.meters.refresh(meters) {
             self.retired.retire(Garbage::Meter(replaced));
         }
     }
 
-    /// Has flow records lead to the groups as they are.
+    /// Makes flow records lead to the current groups.
     pub fn refresh_groups(&mut self, groups: &Groups, is_live: &dyn Fn(&Bucket) -> bool) {
         let replaced = self.groups.refresh(&mut World {
             groups,

@@ -177,7 +177,7 @@ impl BoundProgram {
         Some(())
     }
 
-    /// Whether applied actions hand frames to a group.
+    /// Returns `true` if applied actions hand frames to a group.
     fn is_handed_over(&self) -> bool {
         let is_written = |step: &SetStep| step.written.contains(&Slot::Group);
         self.group.is_some() && !self.program.set.as_ref().is_some_and(is_written)
@@ -210,7 +210,7 @@ impl BoundProgram {
         Some(())
     }
 
-    /// Has copies of the frame leave by the outputs so far, since it may change after them.
+    /// Makes copies of the frame leave by the outputs so far, since it may change after them.
     fn send_copies(&mut self, origin: Origin) {
         for way in std::mem::take(&mut self.sent) {
             self.push(
@@ -263,7 +263,7 @@ impl BoundProgram {
     }
 }
 
-/// Whether an entry has to do with the action sets of frames, which may bring some.
+/// Returns `true` if an entry has to do with the action sets of frames, which may bring some.
 fn has_set_step(instructions: &Instructions, brings_set: bool) -> bool {
     match instructions.goto {
         Some(_) => writes_for_next_table(instructions) || brings_set && instructions.clear,
@@ -271,7 +271,7 @@ fn has_set_step(instructions: &Instructions, brings_set: bool) -> bool {
     }
 }
 
-/// Whether an entry gives frames an action set for the next table.
+/// Returns `true` if an entry gives frames an action set for the next table.
 pub(super) fn writes_for_next_table(instructions: &Instructions) -> bool {
     let writes = |actions: &Vec<_>| !actions.is_empty();
     instructions.goto.is_some() && instructions.write.as_ref().is_some_and(writes)

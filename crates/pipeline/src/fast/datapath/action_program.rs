@@ -90,7 +90,7 @@ impl ActionProgram {
         4 * ops.filter(|op| matches!(op, Op::PushVlan(_))).count()
     }
 
-    /// How deep frames must have been parsed.
+    /// The depth to which frames must have been parsed.
     pub fn depth(&self) -> Depth {
         if self.end == End::Group {
             // A group may spread flows and change any header.

@@ -138,7 +138,7 @@ impl Slot {
         }
     }
 
-    /// How deep frames must have been parsed for it.
+    /// The depth to which frames must have been parsed for it.
     pub fn depth(self) -> Depth {
         match self {
             Self::EthDst | Self::EthSrc | Self::Queue | Self::Output => Depth::Ethernet,

@@ -6,7 +6,7 @@ use super::frame::Frame;
 #[cfg(target_arch = "x86_64")]
 use super::table::{Body, Header};
 
-/// How the compiled form is carried out.
+/// The execution of the compiled form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Backend {

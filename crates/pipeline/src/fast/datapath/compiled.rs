@@ -179,7 +179,7 @@ impl Compiled {
         self.counts.lock()
     }
 
-    /// How deep frames are parsed.
+    /// The depth to which frames are parsed.
     pub(in crate::fast) fn depth(&self) -> Depth {
         const DEPTHS: [Depth; 4] = [
             Depth::Ethernet,

@@ -53,7 +53,7 @@ pub(crate) struct CompiledGroup {
     pub buckets: Box<[CompiledBucket]>,
 }
 
-/// Which of its buckets a group hands a frame to.
+/// The buckets to which a group passes a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
     /// The first, if it has any.

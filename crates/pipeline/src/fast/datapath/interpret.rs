@@ -242,7 +242,7 @@ unsafe fn pause_for_root(frame: &mut Frame, body: &Body, part: &LpmPart) -> Foun
     pause(frame, body, Pause::Root)
 }
 
-/// Has a frame wait for memory.
+/// Makes a frame wait for memory.
 fn pause(frame: &mut Frame, body: &Body, pause: Pause) -> Found {
     frame.kept[BODY] = std::ptr::from_ref(body) as u64;
     frame.resume = pause as u64;

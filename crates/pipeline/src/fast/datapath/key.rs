@@ -50,7 +50,7 @@ pub(crate) struct KeyMask {
 }
 
 impl KeyMask {
-    /// Whether all frames match.
+    /// Returns `true` if all frames match.
     pub fn is_everything(&self) -> bool {
         self.require.is_empty() && self.words.is_empty()
     }

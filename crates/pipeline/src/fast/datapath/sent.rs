@@ -44,7 +44,7 @@ struct Sent {
     next: u32,
 }
 
-/// Which bytes leave.
+/// The bytes to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bytes {
     /// The frame's own bytes, in their final state.

@@ -60,7 +60,7 @@ unsafe impl Send for Body {}
 // SAFETY: as above.
 unsafe impl Sync for Body {}
 
-/// How a table is searched (ESWITCH section 3.1: table templates). The cheapest suitable one is used.
+/// The way in which a table is searched (ESWITCH section 3.1: table templates). The cheapest suitable one is used.
 #[derive(Debug)]
 pub(crate) enum Template {
     /// Entry after entry, compared with constants: for a few entries.

@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_count_on() {
+    fn references_are_consecutive() {
         let mut arena = Arena::new(MIB).unwrap();
         assert_eq!(arena.used_bytes(), 0);
         let first = arena.allocate(3).unwrap();
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_ends_it_and_freeing_helps() {
+    fn allocation_fails_at_the_limit_until_blocks_are_freed() {
         let mut arena = Arena::new(4 * UNIT_BYTES).unwrap();
         let block = arena.allocate(4).unwrap();
         assert_eq!(arena.allocate(1), None);
@@ -471,7 +471,7 @@ mod tests {
     proptest! {
         /// Blocks in use never overlap: each keeps its content.
         #[test]
-        fn blocks_are_apart(steps in vec((select(&SIZES[..]), any::<bool>(), any::<prop::sample::Index>()), 1..200)) {
+        fn blocks_do_not_overlap(steps in vec((select(&SIZES[..]), any::<bool>(), any::<prop::sample::Index>()), 1..200)) {
             let mut arena = Arena::new(MIB).unwrap();
             let mut blocks: Vec<(Ref, usize, u8)> = Vec::new();
             for (number, (units, free, which)) in steps.into_iter().enumerate() {

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn all_participants_must_begin_again() {
+    fn all_participants_must_restart() {
         let epochs = Epochs::new();
         let mut retired = Retired::new(&epochs);
         let (mut one, mut other) = (epochs.join(), epochs.join());

@@ -429,7 +429,7 @@ impl Trie {
         Ok(())
     }
 
-    /// Whether this very prefix is in it.
+    /// Returns `true` if this very prefix is in it.
     pub fn has(&self, prefix: Prefix) -> bool {
         self.prefixes.find(prefix).is_some()
     }

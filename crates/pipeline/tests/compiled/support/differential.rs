@@ -244,7 +244,7 @@ impl Comparison {
         }
     }
 
-    /// Whether packets that no entry matches are left to the plain form.
+    /// Returns `true` if packets that no entry matches are left to the plain form.
     pub fn set_misses_punt(&self, misses_punt: bool) {
         for subject in &self.subjects {
             subject.compiled.set_misses_punt(misses_punt);

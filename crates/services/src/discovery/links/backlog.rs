@@ -1,5 +1,5 @@
-//! What a switch with many ports leaves to do when it joins or leaves, done in portions: whoever calls [`Links`] holds a lock
-//! that handlers of other switches wait for, and 65,536 ports at once would take a second.
+//! The remaining work for switches with many ports that join or leave, done in portions: callers of [`Links`] hold a lock
+//! that handlers of other switches wait for, and 65,536 ports at once would need a second.
 
 use super::ports::SwitchPorts;
 use super::{Links, Timer, is_local};
@@ -15,27 +15,27 @@ const FIRST_PORT: PortId = PortId::new(DatapathId(0), PortNo(0));
 /// See the module's documentation.
 #[derive(Default)]
 pub(super) struct Backlog {
-    /// When the oldest of it was added.
+    /// The time when the oldest work was added.
     since: Option<Instant>,
     /// Ports of connected switches that are still to be added.
     new_ports: BTreeMap<DatapathId, BTreeMap<PortNo, Port>>,
-    /// Ports of switches that have left, whose timers are still to be cancelled.
+    /// The ports of switches that have left, whose timers must still be cancelled.
     removed_ports: BTreeMap<DatapathId, SwitchPorts>,
     doubt: Option<Doubt>,
 }
 
-/// A pass over all ports that doubts those without a known neighbour, as they may lead to a switch that has joined.
+/// A pass over all ports that doubts the ports without a known neighbour, since they may lead to a switch that has joined.
 struct Doubt {
     /// The next port.
     next: PortId,
     /// Ports whose first stamp is higher came up later, and were probed then.
     joined_at: u64,
-    /// Whether another switch joined after the pass began: the ports before `next` are doubted again.
+    /// Whether another switch joined during the pass: the ports before `next` are doubted again.
     is_repeated: bool,
 }
 
 impl Backlog {
-    /// When it is due: once something is in it.
+    /// Returns the time when work is due; `None` if there is none.
     pub fn due(&self) -> Option<Instant> {
         self.since
     }
@@ -49,7 +49,7 @@ impl Backlog {
         }
     }
 
-    /// A port has changed or is gone: what was to be added is out of date.
+    /// Forgets the pending addition of a port that has changed or is gone.
     pub fn forget_port(&mut self, port: PortId) {
         if let Some(ports) = self.new_ports.get_mut(&port.switch) {
             ports.remove(&port.port_no);
@@ -68,7 +68,7 @@ impl Backlog {
         }
     }
 
-    /// Has the ports that came up before this stamp doubted.
+    /// Starts a pass that doubts the ports which came up before this stamp.
     pub fn doubt_ports(&mut self, joined_at: u64, now: Instant) {
         let next = self.doubt.as_ref().map_or(FIRST_PORT, |doubt| doubt.next);
         self.doubt = Some(Doubt {

@@ -1,4 +1,4 @@
-//! Links come up, once both directions are heard, and go down.
+//! Brings links up, once probes arrive in both directions, and takes them down.
 
 use super::{Links, MAX_DAMPINGS_PER_PORT, Timer, both_ways};
 use crate::discovery::{DiscoveryEvent, DownReason};

@@ -1,4 +1,4 @@
-//! What is known of a port.
+//! The known state of a port.
 
 use super::{DOUBT_PAUSE, takes_floods};
 use crate::flooding::PortRole;
@@ -15,7 +15,7 @@ pub(super) struct PortState {
     pub(super) place: u32,
     /// Probes with lower stamps were sent before the port came up.
     pub(super) first_stamp: u64,
-    /// When it will be classified; `None` once it has been.
+    /// The time when it will be classified; `None` afterwards.
     pub(super) classify_at: Option<Instant>,
     /// Whether it was ever classified as a host port.
     pub(super) was_host: bool,
@@ -30,7 +30,7 @@ pub(super) struct PortState {
     pub(super) link: Option<PortId>,
     pub(super) refusals: u64,
     pub(super) next_refusal: Option<Instant>,
-    /// When its classification as a host port may be doubted again.
+    /// The time when its classification as a host port may be doubted again.
     pub(super) next_doubt: Option<Instant>,
     /// Whether its probe is due at that time.
     is_doubted_again: bool,

@@ -231,7 +231,7 @@ fn downs(a: PortId, b: PortId, reason: DownReason) -> [DiscoveryEvent; 2] {
 }
 
 #[test]
-fn a_link_is_known_before_any_time_passes() {
+fn links_are_known_immediately() {
     let mut world = World::new();
     let (a, b) = (port_id(1, 1), port_id(2, 1));
     world.plug(a, b);
@@ -318,7 +318,7 @@ fn a_moved_wire_moves_the_link() {
 }
 
 #[test]
-fn a_one_way_wire_is_reported_and_no_link() {
+fn one_way_wires_are_reported_and_are_no_links() {
     let mut world = World::new();
     let (a, b) = (port_id(1, 1), port_id(2, 1));
     world.wires.insert(a, b);
@@ -337,7 +337,7 @@ fn a_one_way_wire_is_reported_and_no_link() {
 }
 
 #[test]
-fn one_way_wires_in_a_circle_do_not_keep_probes_going() {
+fn circular_one_way_wires_end_their_probes() {
     let mut world = World::new();
     let ports = [port_id(1, 1), port_id(2, 1), port_id(3, 1)];
     for (place, port) in ports.iter().enumerate() {
@@ -417,7 +417,7 @@ fn regular_probes_are_spread_over_the_interval() {
 }
 
 #[test]
-fn the_newer_of_two_connections_speaks_for_the_switch() {
+fn newer_connections_replace_older_ones() {
     let (mut world, a, b) = World::pair(DiscoveryConfig::default());
     let older = world.owners[&a.switch];
     world.join(1);

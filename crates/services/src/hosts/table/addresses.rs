@@ -1,4 +1,4 @@
-//! The addresses of hosts, and who else claims them.
+//! The addresses of hosts, and claims of other hosts on them.
 
 use super::{Change, Sighting, Subject, Timer};
 use crate::hosts::host::{Host, HostId};

@@ -132,7 +132,7 @@ fn group_addresses_and_zero_are_no_hosts() {
 }
 
 #[test]
-fn a_mac_address_in_two_vlans_is_two_hosts() {
+fn mac_addresses_in_two_vlans_are_two_hosts() {
     let bench = Bench::new(HostsConfig::default());
     for (vlan, port_no) in [(Some(20), 2), (Some(10), 1)] {
         bench.see(Sighting {
@@ -225,7 +225,7 @@ fn a_silent_owners_address_is_taken_over_with_an_event() {
 }
 
 #[test]
-fn with_newest_wins_claims_are_granted_at_once_and_flapping_ends() {
+fn newest_wins_grants_claims_immediately_and_ends_flapping() {
     let mut bench = Bench::new(HostsConfig {
         on_conflict: ConflictPolicy::NewestWins,
         ..HostsConfig::default()
@@ -391,7 +391,7 @@ fn a_silent_host_is_probed_and_then_removed() {
 }
 
 #[test]
-fn a_host_that_answers_does_not_age() {
+fn answering_hosts_do_not_age() {
     let mut bench = Bench::new(HostsConfig::default());
     bench.claim(1, port(1, 1), ip(1));
     for _ in 0..5 {
@@ -487,7 +487,7 @@ fn check(bench: &Bench) {
 
 proptest! {
     #[test]
-    fn the_maps_always_agree(steps in steps(), newest_wins: bool) {
+    fn all_maps_agree(steps in steps(), newest_wins: bool) {
         let mut bench = Bench::new(HostsConfig {
             max_hosts: 5,
             max_hosts_per_port: 3,
@@ -542,7 +542,7 @@ fn offloaded(config: HostsConfig) -> (Bench, Arc<Fake>) {
 }
 
 #[test]
-fn a_host_that_only_the_offload_hears_is_kept() {
+fn hosts_seen_only_by_the_offload_are_kept() {
     let (mut bench, fake) = offloaded(HostsConfig::default());
     bench.claim(1, port(1, 1), ip(1));
     for _ in 0..100 {
@@ -561,7 +561,7 @@ fn a_host_that_only_the_offload_hears_is_kept() {
 }
 
 #[test]
-fn a_host_that_answers_the_offload_keeps_its_location_and_address() {
+fn hosts_that_answer_the_offload_keep_location_and_address() {
     for answers in [true, false] {
         let (mut bench, fake) = offloaded(HostsConfig::default());
         bench.claim(1, port(1, 1), ip(1));
@@ -591,7 +591,7 @@ fn a_host_that_answers_the_offload_keeps_its_location_and_address() {
 proptest! {
     /// The offload's copies always equal the table.
     #[test]
-    fn the_offload_equals_the_table(
+    fn offloaded_hosts_equal_the_table(
         steps in prop::collection::vec((0..5_u8, 1..6_u8, 1..4_u32, 1..8_u8), 1..60),
         newest_wins in any::<bool>(),
     ) {

@@ -50,7 +50,7 @@ fn addresses_and_protocols_need_an_ethernet_type() {
                 error(&format!("{before}{name}={value}")),
                 format!(
                     "column {}: '{name}' depends on a protocol that this match does not name; expected one of ip, arp \
-                     or a protocol of IPv4, such as tcp, beside it",
+                     or a protocol of IPv4, such as tcp, with it",
                     before.len() + 1
                 )
             );
@@ -63,7 +63,7 @@ fn addresses_and_protocols_need_an_ethernet_type() {
     assert_eq!(
         error("nw_proto=6"),
         "column 1: 'nw_proto' depends on a protocol that this match does not name; expected one of ip, ipv6, arp \
-         beside it"
+         with it"
     );
     assert!("ipv6,nw_proto=6".parse::<Match>().is_ok());
 }
@@ -104,7 +104,7 @@ fn errors_are_sentences_with_a_column() {
     assert_eq!(
         error("ip,tp_dst=1"),
         "column 4: 'tp_dst' depends on a protocol that this match does not name; expected one of tcp, udp, sctp, \
-         icmp, tcp6, udp6, sctp6, icmp6 beside it"
+         icmp, tcp6, udp6, sctp6, icmp6 with it"
     );
     assert_eq!(
         error("tcp,udp"),

@@ -261,7 +261,7 @@ fn entries_of_shared_hash_tables_leave_no_memory() {
 
 /// A trie of 16-byte addresses with little in common would need 14 nodes for each.
 #[test]
-fn hosts_of_ipv6_and_a_default_are_hashed() {
+fn ipv6_hosts_with_a_default_are_hashed() {
     for &backend in BACKENDS {
         let mut pipeline = pipeline();
         let eth_type = Field::exact(OxmField::EthType, 0x86dd);
@@ -337,7 +337,7 @@ fn send(pipeline: &Pipeline, reader: &mut Reader, destination: u8) {
 }
 
 #[test]
-fn compiling_again_loses_no_count() {
+fn recompiling_keeps_counts() {
     for &backend in BACKENDS {
         let (mut pipeline, mut reader) = compiled(backend);
         let add = with_actions(flow_mod(FlowModCommand::Add, 1, to_host(1)), 0);
@@ -358,7 +358,7 @@ fn compiling_again_loses_no_count() {
 }
 
 #[test]
-fn readers_of_a_dropped_pipeline_leave_all_to_the_plain_form() {
+fn readers_of_a_dropped_pipeline_use_the_plain_form() {
     for &backend in BACKENDS {
         let (mut pipeline, mut reader) = compiled(backend);
         let add = with_actions(flow_mod(FlowModCommand::Add, 1, Match::any()), 0);

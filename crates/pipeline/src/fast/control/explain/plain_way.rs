@@ -13,7 +13,7 @@ use crate::{FlowEntry, FlowTable, Instructions, Packet};
 use std::borrow::Cow;
 use urtica_wire::Action;
 
-/// Why the compiled form leaves a frame to the plain one.
+/// The reason why the compiled form leaves a frame to the plain one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlainReason {
     /// The table in which the plain form starts.
@@ -76,7 +76,7 @@ fn is_parsed(frame: Processed<'_>, depth: Depth) -> bool {
             .all(|frame| parse(frame, depth))
 }
 
-/// Why an entry's instructions were left to the plain form, for a packet that matches it.
+/// Returns the reason why an entry's instructions were left to the plain form, for a packet that matches it.
 fn why_not_carried_out(entry: &FlowEntry, brings_set: bool) -> Cow<'static, str> {
     let require = Key::new(&entry.match_).map_or(Kinds::empty(), |key| key.mask.require);
     let bound = BoundProgram::new(entry, require, brings_set);
@@ -117,7 +117,7 @@ fn why_not_carried_out(entry: &FlowEntry, brings_set: bool) -> Cow<'static, str>
     }
 }
 
-/// Whether an action alone would be carried out in the compiled form.
+/// Returns `true` if an action alone would be carried out in the compiled form.
 fn is_compiled(action: &Action<'static>, require: Kinds) -> bool {
     let alone = Instructions {
         apply: Some(vec![*action]),

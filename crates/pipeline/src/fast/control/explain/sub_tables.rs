@@ -7,7 +7,7 @@ use crate::fast::control::planned::Planned;
 use crate::{FlowEntry, FlowTable, Packet};
 use std::collections::BTreeMap;
 
-/// How a table was cut (ESWITCH, SIGCOMM 2016, slide 12: flow table decomposition).
+/// The way in which a table was cut (ESWITCH, SIGCOMM 2016, slide 12: flow table decomposition).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedCut {
     /// The field of the cut, with its mask, as in `in_port` or `nw_dst/255.255.255.0`.
@@ -27,7 +27,7 @@ pub struct ExplainedCut {
 pub struct ExplainedSubTables {
     /// The number of sub-tables; `None` for the rest.
     pub count: Option<usize>,
-    /// How they are searched.
+    /// The way in which they are searched.
     pub template: TemplateKind,
     /// The number of entries of the smallest and of the largest.
     pub entries: (usize, usize),
@@ -58,7 +58,7 @@ impl Compiler {
     }
 }
 
-/// How the entries of a table were cut.
+/// Returns the way in which the entries of a table were cut.
 pub fn explain_cut(sub_tables: &SubTables, with_code: bool) -> ExplainedCut {
     let mut alike: BTreeMap<TemplateKind, Vec<&SubTable>> = BTreeMap::new();
     for sub_table in sub_tables.sub_tables() {

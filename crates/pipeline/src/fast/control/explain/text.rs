@@ -10,7 +10,7 @@ use std::fmt::{self, Display, Formatter, Write};
 /// The maximum number of sets of bits that are listed.
 const SETS_TOLD: usize = 3;
 
-/// How wide sentences are, in columns.
+/// The width of sentences, in columns.
 const WIDTH: usize = 90;
 
 impl Display for Explanation {

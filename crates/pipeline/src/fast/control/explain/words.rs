@@ -18,7 +18,7 @@ pub fn entries(count: usize) -> String {
     }
 }
 
-/// Which header is the last that frames are parsed for.
+/// The last header that is parsed in frames.
 pub fn depth(depth: Depth) -> &'static str {
     match depth {
         Depth::Ethernet => "the Ethernet addresses",

@@ -143,7 +143,7 @@ impl MergedTuples {
         Err(NeedsRebuild)
     }
 
-    /// Has packets no longer find an entry.
+    /// Hides an entry from packets.
     pub(super) fn remove(
         &mut self,
         store: &mut Store,

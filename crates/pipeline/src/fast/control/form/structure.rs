@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::mem;
 
 impl Form {
-    /// Whether a plan would make it as it is, but for its parts.
+    /// Returns `true` if a plan would make it as it is, but for its parts.
     pub(super) fn is_as_planned(&self, plan: &Plan) -> bool {
         match (self, &plan.choice) {
             (Self::Hash(_), Choice::Hash) | (Self::Merged(_), Choice::Merged(_)) => true,
@@ -117,7 +117,7 @@ impl Form {
         }
     }
 
-    /// Whether packets that see this template find its entries, and need not see a better one.
+    /// Returns `true` if packets that see this template find its entries, and need not see a better one.
     pub(super) fn is_shown_by(&self, shown: &Template, near_bytes: usize) -> bool {
         if let (Template::Hash(shown), Self::Hash(parts)) = (shown, self) {
             return are_shown_by(parts, shown, near_bytes);

@@ -30,10 +30,10 @@ use crate::fast::memory::hash_table::{HashTable, SlotArray};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Why there is no cut. Cuts are made only by fields with a single location: see [`Cut::new`].
+/// The reason why a table is not cut. Cuts are made only by fields with a single location: see [`Cut::new`].
 const NO_PLACE: &str = "packets have no single place for the field that it would be cut by";
 
-/// Why a cut that was chosen is not made of entries that have changed since.
+/// The reason why a cut that was chosen is not made of entries that have changed since.
 const TOO_MANY_PLACES: &str = "its entries would be in too many sub-tables";
 
 /// The sub-tables that a cut has made.
@@ -255,7 +255,7 @@ impl SubTables {
         })
     }
 
-    /// Has packets no longer find an entry.
+    /// Hides an entry from packets.
     pub(super) fn remove(
         &mut self,
         store: &mut Store,

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_is_shared_while_somebody_has_it() {
+    fn code_is_shared_while_in_use() {
         let assembler = Assembler::new(1 << 20, false);
         let mut cache = CodeCache::default();
         let first = cache.get(&assembler, &CodeKey::Plain).unwrap();

@@ -3,7 +3,7 @@
 use iced_x86::IcedError;
 use std::io;
 
-/// Why code could not be made.
+/// The reason why code could not be made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CodeError {
     /// The maximum of code is reached.

@@ -149,7 +149,7 @@ impl<'a> Search<'a> {
         before.iter().any(|part| !part.is_final)
     }
 
-    /// Whether an earlier part may have found something when this one is searched.
+    /// Returns `true` if an earlier part may have found something when this one is searched.
     fn has_rival(&self, index: usize) -> bool {
         self.parts[..index].iter().any(|part| !part.is_final)
     }

@@ -33,7 +33,7 @@ fn key(number: u64, words: usize) -> Vec<u64> {
 }
 
 #[test]
-fn hashes_are_as_described() {
+fn hashes_equal_their_description() {
     let (s0, s1) = (0x1111_2222_3333_4444, 0x9999_aaaa_bbbb_cccc);
     let one = fold(5 ^ s0, s1);
     let two = fold(5 ^ s0, 6 ^ s1);
@@ -47,7 +47,7 @@ fn hashes_are_as_described() {
 }
 
 #[test]
-fn the_bytes_are_as_described() {
+fn bytes_equal_their_description() {
     let mut arena = arena();
     let mut table = HashTable::with_seeds(2, (7, 9));
     let words = [0xaa, 0xbb];
@@ -66,7 +66,7 @@ fn the_bytes_are_as_described() {
 }
 
 #[test]
-fn a_table_that_only_changes_does_not_grow() {
+fn replacing_entries_does_not_grow_the_table() {
     let mut arena = arena();
     let mut table = HashTable::new(1);
     for number in 0..10_000_u64 {
@@ -136,7 +136,7 @@ fn check_counts(table: &HashTable) -> Result<(), TestCaseError> {
 proptest! {
     /// Whatever the changes, and whether hashes collide or not, it agrees with a map of the standard library.
     #[test]
-    fn finds_what_a_map_finds(
+    fn agrees_with_a_map(
         changes in vec(change(), 0..600),
         words in 1..=KEY_WORDS_MAX,
         colliding: bool,

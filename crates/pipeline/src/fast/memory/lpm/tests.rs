@@ -88,7 +88,7 @@ fn the_longest_of_nested_prefixes_is_found() {
 }
 
 #[test]
-fn entries_are_as_described() {
+fn entries_equal_their_description() {
     let mut arena = arena();
     let mut trie = Trie::new(4, 16);
     let (wide, narrow) = (arena.allocate(1).unwrap(), arena.allocate(1).unwrap());
@@ -301,7 +301,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn finds_what_the_naive_form_finds_from_16_bits((bytes, changes) in key_bytes_and_changes()) {
+    fn agrees_with_the_naive_form_from_16_bits((bytes, changes) in key_bytes_and_changes()) {
         finds_what_the_naive_form_finds(bytes, 16, &changes)?;
     }
 }
@@ -311,7 +311,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4))]
 
     #[test]
-    fn finds_what_the_naive_form_finds_from_24_bits((bytes, changes) in key_bytes_and_changes()) {
+    fn agrees_with_the_naive_form_from_24_bits((bytes, changes) in key_bytes_and_changes()) {
         finds_what_the_naive_form_finds(bytes, 24, &changes)?;
     }
 }
@@ -336,7 +336,7 @@ fn block_of(arena: &mut Arena, prefix: Prefix) -> Ref {
 /// While prefixes within others are added and removed, an address always has the block of one that covers it; freed
 /// blocks are overwritten, so that a reader that still used them would notice.
 #[test]
-fn addresses_are_never_without_an_answer() {
+fn addresses_always_have_a_route_during_changes() {
     const TURNS: u32 = 20_000;
     let mut arena = arena();
     let mut trie = Trie::new(4, 16);

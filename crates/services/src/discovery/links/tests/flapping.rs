@@ -1,9 +1,9 @@
-//! Links that come and go.
+//! Links that flap.
 
 use super::*;
 
 #[test]
-fn a_flapping_link_is_held_down_for_longer_and_longer() {
+fn holds_of_flapping_links_grow() {
     let (mut world, a, b) = World::pair(DiscoveryConfig::default());
     let mut holds = Vec::new();
     for _ in 0..40 {
@@ -39,7 +39,7 @@ fn the_history_of_flaps_expires() {
 }
 
 #[test]
-fn a_flapping_port_needs_no_more_memory() {
+fn flapping_ports_need_no_further_memory() {
     let (mut world, a, _) = World::pair(DiscoveryConfig::default());
     let before = world.links.timers.len();
     for _ in 0..10_000 {

@@ -51,7 +51,7 @@ fn genuine_frames_at_other_ports_are_refused() {
 }
 
 #[test]
-fn a_host_that_relays_one_way_makes_no_link() {
+fn one_way_relays_make_no_link() {
     let mut world = World::new();
     world.join(1);
     world.join(2);
@@ -62,7 +62,7 @@ fn a_host_that_relays_one_way_makes_no_link() {
 }
 
 #[test]
-fn a_host_port_becomes_no_link_if_late_links_are_refused() {
+fn host_ports_become_no_links_if_late_links_are_refused() {
     let mut world = World::with(DiscoveryConfig {
         refuse_late_links: true,
         ..DiscoveryConfig::default()

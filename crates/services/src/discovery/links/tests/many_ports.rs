@@ -15,7 +15,7 @@ impl World {
         self.links.handle_switch_up(id, owner, &ports, self.now);
     }
 
-    /// Lets the timers do what is due now; returns the most probes that resulted from one call.
+    /// Runs the due timers, and returns the maximum number of probes of one call.
     pub(super) fn work_off(&mut self) -> usize {
         let mut most = 0;
         while self.links.poll_timeout().is_some_and(|due| due <= self.now) {
@@ -70,7 +70,7 @@ fn each_call_handles_a_portion_of_many_ports() {
 }
 
 #[test]
-fn what_a_switch_reports_of_a_port_replaces_what_was_to_be_added() {
+fn port_reports_replace_pending_additions() {
     let mut world = World::new();
     world.join_with_many_ports(1);
     let id = DatapathId(1);
@@ -86,7 +86,7 @@ fn what_a_switch_reports_of_a_port_replaces_what_was_to_be_added() {
     assert_eq!(world.links.port_count(), MANY_PORTS as usize - 2);
     let found = world.links.ports.get(port_id(1, changed));
     assert_eq!(found.map(|found| found.hw_addr), Some(port.hw_addr));
-    // One that leaves meanwhile leaves nothing.
+    // A switch that leaves during the work leaves no state.
     world.join_with_many_ports(1);
     world.part(1);
     world.work_off();

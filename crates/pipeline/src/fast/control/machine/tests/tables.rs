@@ -313,7 +313,7 @@ fn begins_with(key: &[u8], prefix: &[u8], bits: usize) -> bool {
 }
 
 #[test]
-fn plain_tables_leave_all_to_the_plain_form() {
+fn plain_tables_use_the_plain_form() {
     let world = World::new();
     let code = Assembler::new(1 << 20, false).plain().unwrap();
     let mut bytes = Bytes::new(&([0; 96], 0, 1));
