@@ -18,6 +18,7 @@
 use crate::Packet;
 use crate::entry::nanoseconds;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -48,22 +49,24 @@ pub struct Meters {
 
 /// One meter.
 ///
+/// A packet that passes a meter of one band touches one cache line of it: the first, which has its buckets and counters.
+///
 /// Thread-safety: any thread may measure packets, under a lock. Counters can be read at any time, and may be inconsistent
 /// with each other.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Meter {
+    buckets: Mutex<Buckets>,
+    /// Packets received.
+    pub packets: AtomicU64,
+    /// Their bytes.
+    pub bytes: AtomicU64,
     /// The units and present fields.
     pub flags: MeterFlags,
     /// Its bands, as given.
     pub bands: Vec<Band>,
     /// The time when it was added.
     pub added: Duration,
-    /// Packets received.
-    pub packets: AtomicU64,
-    /// Their bytes.
-    pub bytes: AtomicU64,
-    /// The tokens of each band.
-    buckets: Mutex<Buckets>,
 }
 
 /// One band of a meter.
@@ -82,8 +85,19 @@ pub struct Band {
 struct Buckets {
     /// The time when they were last filled.
     filled_ns: u64,
-    /// The tokens of each band, negative if in debt.
-    tokens: Vec<i64>,
+    /// The bucket of each band. Most meters have one.
+    buckets: SmallVec<[Bucket; 1]>,
+}
+
+/// The token bucket of a band.
+#[derive(Debug)]
+struct Bucket {
+    /// Negative if in debt.
+    tokens: i64,
+    /// The tokens that it gets each nanosecond.
+    rate: u32,
+    /// Its size, in kilobits or packets.
+    burst: u32,
 }
 
 /// A meter's decision about a packet.
@@ -116,17 +130,17 @@ impl Meters {
 
 impl Meter {
     pub(crate) fn new(flags: MeterFlags, bands: Vec<Band>, now: Duration) -> Self {
-        let tokens = bands.iter().map(|band| band.depth(flags)).collect();
+        let buckets = bands.iter().map(|band| Bucket::full(band, flags)).collect();
         Self {
+            buckets: Mutex::new(Buckets {
+                filled_ns: nanoseconds(now),
+                buckets,
+            }),
+            packets: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
             flags,
             bands,
             added: now,
-            packets: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            buckets: Mutex::new(Buckets {
-                filled_ns: nanoseconds(now),
-                tokens,
-            }),
         }
     }
 
@@ -142,9 +156,10 @@ impl Meter {
         let mut buckets = self.buckets.lock();
         add_locked(&self.packets, 1);
         add_locked(&self.bytes, bytes as u64);
-        let Some(band) = self.exceeded(&mut buckets, bytes, now_ns) else {
+        let Some(exceeded) = buckets.exceeded(self.cost(bytes), now_ns) else {
             return MeterVerdict::Pass;
         };
+        let band = &self.bands[exceeded];
         add_locked(&band.packets, 1);
         add_locked(&band.bytes, bytes as u64);
         match band.band {
@@ -154,31 +169,63 @@ impl Meter {
         }
     }
 
-    /// Returns the band with the highest rate that a packet exceeds.
-    #[inline]
-    fn exceeded(&self, buckets: &mut Buckets, bytes: usize, now_ns: u64) -> Option<&Band> {
-        let elapsed_ns = now_ns.saturating_sub(buckets.filled_ns);
-        buckets.filled_ns += elapsed_ns;
-        let cost = self.cost(bytes);
-        let exceeded = self.bands.iter().zip(&mut buckets.tokens);
-        let exceeded = exceeded.filter_map(|(band, tokens)| {
-            let depth = band.depth(self.flags);
-            if elapsed_ns > 0 {
-                *tokens = filled(*tokens, band.rate(), elapsed_ns, depth);
-            }
-            let passes = *tokens >= cost.min(depth);
-            *tokens -= if passes { cost } else { 0 };
-            (!passes).then_some(band)
-        });
-        exceeded.max_by_key(|band| band.rate())
-    }
-
     /// Returns the number of tokens for a packet.
     fn cost(&self, bytes: usize) -> i64 {
         match self.flags.contains(MeterFlags::PKTPS) {
             true => TOKENS,
             false => TOKENS_IN_BYTE.saturating_mul(bytes as i64),
         }
+    }
+}
+
+impl Buckets {
+    /// Takes the tokens for a packet from each bucket that has enough. Of those that do not, returns the one with the highest
+    /// rate, the last of several.
+    #[inline]
+    fn exceeded(&mut self, cost: i64, now_ns: u64) -> Option<usize> {
+        let elapsed_ns = now_ns.saturating_sub(self.filled_ns);
+        self.filled_ns += elapsed_ns;
+        let mut exceeded: Option<(u32, usize)> = None;
+        for (index, bucket) in self.buckets.iter_mut().enumerate() {
+            bucket.fill(elapsed_ns);
+            if !bucket.take(cost) && exceeded.is_none_or(|(rate, _)| rate <= bucket.rate) {
+                exceeded = Some((bucket.rate, index));
+            }
+        }
+        exceeded.map(|(_, index)| index)
+    }
+}
+
+impl Bucket {
+    /// Creates the full bucket of a band.
+    fn full(band: &Band, flags: MeterFlags) -> Self {
+        let burst = band.burst(flags);
+        Self {
+            tokens: i64::from(burst) * TOKENS,
+            rate: band.rate(),
+            burst,
+        }
+    }
+
+    /// Returns its size in tokens.
+    fn depth(&self) -> i64 {
+        i64::from(self.burst) * TOKENS
+    }
+
+    #[inline]
+    fn fill(&mut self, elapsed_ns: u64) {
+        // Saturated, either is more than any bucket has space for.
+        let brought = u64::from(self.rate).saturating_mul(elapsed_ns);
+        let tokens = self.tokens.saturating_add_unsigned(brought);
+        self.tokens = tokens.min(self.depth());
+    }
+
+    /// Takes the tokens for a packet; returns `false` if there are not enough.
+    #[inline]
+    fn take(&mut self, cost: i64) -> bool {
+        let passes = self.tokens >= cost.min(self.depth());
+        self.tokens -= if passes { cost } else { 0 };
+        passes
     }
 }
 
@@ -192,28 +239,20 @@ impl Band {
         }
     }
 
-    /// Returns the size of its bucket in tokens.
-    fn depth(&self, flags: MeterFlags) -> i64 {
-        let burst = match self.band {
+    /// Returns the size of its bucket, in kilobits or packets.
+    fn burst(&self, flags: MeterFlags) -> u32 {
+        match self.band {
             _ if !flags.contains(MeterFlags::BURST) => self.rate(),
             MeterBand::Drop { burst_size, .. }
             | MeterBand::DscpRemark { burst_size, .. }
             | MeterBand::Experimenter { burst_size, .. } => burst_size,
-        };
-        i64::from(burst) * TOKENS
+        }
     }
 }
 
 /// Adds to a counter that is only changed under its meter's lock.
 fn add_locked(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Relaxed) + more, Relaxed);
-}
-
-/// Returns the tokens of a bucket after some time.
-fn filled(tokens: i64, rate: u32, elapsed_ns: u64, depth: i64) -> i64 {
-    let brought = i128::from(rate) * i128::from(elapsed_ns);
-    // At most `depth`, so that it fits.
-    (i128::from(tokens) + brought).min(i128::from(depth)) as i64
 }
 
 impl Packet {
@@ -238,5 +277,50 @@ pub(crate) fn raised_drop_precedence(dscp: u8, levels: u8) -> u8 {
     match is_assured {
         true => class << 3 | precedence.saturating_add(levels).min(3) << 1,
         false => dscp,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A bucket after some time, calculated without saturation.
+    fn filled(bucket: &Bucket, elapsed_ns: u64) -> i64 {
+        let brought = i128::from(bucket.rate) * i128::from(elapsed_ns);
+        let tokens = i128::from(bucket.tokens) + brought;
+        tokens.min(i128::from(bucket.depth())) as i64
+    }
+
+    proptest! {
+        #[test]
+        fn filling_saturates_only_beyond_the_burst(
+            debt in 0..=i64::MAX / 2,
+            rate: u32,
+            burst: u32,
+            elapsed_ns in prop_oneof![any::<u64>(), 0_u64..10_000_000_000],
+        ) {
+            let mut bucket = Bucket { tokens: 0, rate, burst };
+            bucket.tokens = bucket.depth() - debt;
+            let expected = filled(&bucket, elapsed_ns);
+            bucket.fill(elapsed_ns);
+            prop_assert_eq!(bucket.tokens, expected);
+        }
+    }
+
+    #[test]
+    fn a_packet_touches_one_cache_line_of_a_meter_with_one_band() {
+        let end = std::mem::offset_of!(Meter, flags) + std::mem::size_of::<MeterFlags>();
+        assert!(end <= 64, "{end}");
+        let band = Band {
+            band: MeterBand::Drop {
+                rate: 1,
+                burst_size: 0,
+            },
+            packets: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        };
+        let meter = Meter::new(MeterFlags::KBPS, vec![band], Duration::ZERO);
+        assert!(!meter.buckets.lock().buckets.spilled());
     }
 }
