@@ -45,7 +45,7 @@ export class Picture {
     });
     this.cy.on("tap", (event) => this.pick(event));
     this.cy.on("dragfree", "node.switch", () => this.keepPositions());
-    this.cy.on("drag", "node.switch", (event: EventObject) => this.placeHosts(event.target.id().slice(2)));
+    this.cy.on("drag", "node.switch", (event: EventObject) => this.placeHostsNear(event.target.id().slice(2)));
     this.cy.on("dragfree", "node.cluster", (event: EventObject) => this.moveCluster(event.target.id().slice(2), event.target.position()));
     this.cy.on("dragpan scrollzoom pinchzoom", () => (this.isMoved = true));
     this.scheme.addEventListener("change", this.restyle);
@@ -87,7 +87,7 @@ export class Picture {
     const node = picked?.kind === "switch" ? this.cy.getElementById(idOf(picked)) : this.cy.collection();
     if (picked === null || node.empty()) return false;
     node.shift({ x, y });
-    this.placeHosts(picked.key);
+    this.placeHostsNear(picked.key);
     this.keepPositions();
     this.reveal(picked);
     return true;
@@ -170,6 +170,12 @@ export class Picture {
 
   private placeAllHosts(): void {
     new Set([...this.network.hosts.values()].map((host) => switchOf(host.port))).forEach((id) => this.placeHosts(id));
+  }
+
+  /** Hosts are on the side of their switch that is away from its neighbours: those of the neighbours move, too. */
+  private placeHostsNear(id: string): void {
+    const neighbours = this.cy.getElementById(`s:${id}`).neighborhood("node.switch");
+    [id, ...neighbours.map((node) => node.id().slice(2))].forEach((id) => this.placeHosts(id));
   }
 
   private placeHosts(id: string): void {
