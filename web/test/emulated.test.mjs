@@ -12,6 +12,14 @@ after(() => browser.close());
 
 const SWITCH = "#/switch/0000000000000001";
 
+/** A switch with two hosts that the controller knows, and its page. */
+async function single(t) {
+  const { url } = await network(t, "single,2", "hub");
+  const page = await open(browser, t, `${url}${SWITCH}`);
+  await page.locator("section.grid.ports tbody tr").first().waitFor();
+  return { url, page };
+}
+
 async function post(url, path, body) {
   const response = await fetch(`${url}${path}`, { method: "POST", body: JSON.stringify(body) });
   assert.ok(response.ok, await response.text());
@@ -23,8 +31,7 @@ async function agree(page, effect, verb) {
 }
 
 test("an entry is deleted, by its match and by its priority as well", async (t) => {
-  const { url } = await network(t, "single,2", "hub");
-  const page = await open(browser, t, `${url}${SWITCH}`);
+  const { url, page } = await single(t);
   for (const priority of [5, 6, 7]) await post(url, "api/v1/switches/1/flows", { flow: `priority=${priority},in_port=1,actions=output:2` });
   const send = async (command, flow, effect) => {
     await page.getByLabel("Command").selectOption(command);
@@ -47,11 +54,10 @@ test("an entry is deleted, by its match and by its priority as well", async (t) 
 });
 
 test("groups and meters are shown in ovs-ofctl's words, and go when they are deleted", async (t) => {
-  const { url } = await network(t, "single,2", "hub");
+  const { url, page } = await single(t);
   const bucket = { actions: [{ type: "OUTPUT", port: 2 }] };
   await post(url, "stats/groupentry/add", { dpid: 1, type: "ALL", group_id: 7, buckets: [bucket] });
   await post(url, "stats/meterentry/add", { dpid: 1, meter_id: 3, flags: "KBPS", bands: [{ type: "DROP", rate: 1000 }] });
-  const page = await open(browser, t, `${url}${SWITCH}`);
   await page.locator("section.grid.groups td", { hasText: /^group_id=7,type=all,bucket=actions=output:2$/ }).waitFor();
   await page.locator("section.grid.meters td", { hasText: /^meter=3 kbps bands=type=drop rate=1000$/ }).waitFor();
   await post(url, "stats/groupentry/delete", { dpid: 1, group_id: 7 });
@@ -59,8 +65,7 @@ test("groups and meters are shown in ovs-ofctl's words, and go when they are del
 });
 
 test("another role is asked for, and shown where it is another", async (t) => {
-  const { url } = await network(t, "single,2", "hub");
-  const page = await open(browser, t, `${url}${SWITCH}`);
+  const { page } = await single(t);
   const ask = async (role, effect) => {
     await page.getByLabel("Role of this controller").selectOption(role);
     await page.getByRole("button", { name: "Ask for it…" }).click();
