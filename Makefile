@@ -131,8 +131,8 @@ public-api-bless: web ## Record the libraries' public interface as it is
 deb: ## A Debian package of the program, in target/debian
 	tools/debian-package
 
-package-test: ## Whether a package of the debug build works on a fresh Debian 12, in namespaces; root and debootstrap
-	$(CARGO) build
+package-test: web ## Whether a package of the debug build works on a fresh Debian 12, in namespaces; root, debootstrap, Node
+	$(CARGO) build --package urtica-cli --features web
 	tools/package-test "$$(tools/debian-package --program target/debug/urtica)"
 
 web: ## The page of the northbound interface, in web/dist, for --features web; needs Node 18 and npm

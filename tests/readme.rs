@@ -12,6 +12,12 @@ fn the_control_program_shown_is_the_example() {
 }
 
 #[test]
+fn the_first_screen_shows_the_page() {
+    let mut first = README.lines().take(40);
+    assert!(first.any(|line| line.starts_with("![") && line.contains("](docs/web-network.png)")));
+}
+
+#[test]
 fn links_lead_to_files() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let links: Vec<&str> = README

@@ -1,6 +1,7 @@
 // A controller of nothing: the built page, and an interface that answers what a test makes up. For names, rates and sizes that no
 // real network here has.
 
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { atEnd } from "./lab.mjs";
@@ -12,10 +13,14 @@ const POLICY = /const POLICY: &str = "([^"]*)"/.exec(SERVER)[1].replace(/\\\n\s*
 const TYPES = { js: "text/javascript", css: "text/css", svg: "image/svg+xml", html: "text/html" };
 
 export class Fake {
-  /** What the lists have. */
+  /** What the lists have; a function makes one for each request. */
   lists = { switches: [], links: [], hosts: [], ports: [], programs: [] };
   /** The state of the controller, if it is known. */
   controller = null;
+  /** What /metrics has: for each request as it is then. */
+  metrics = () => "";
+  /** The parts of its network, if that is emulated. */
+  emulation = { switches: [], hosts: [], links: [] };
   /** How far its clock is ahead. */
   aheadMs = 0;
   /** How many requests there were, by path. */
@@ -39,11 +44,10 @@ export class Fake {
     response.setHeader("Date", new Date(Date.now() + this.aheadMs).toUTCString());
     if (pathname === "/api/v1/events") return this.#stream(request, response);
     const list = this.lists[pathname.replace("/api/v1/", "")];
-    if (list !== undefined) return sendJson(response, 200, list);
+    if (list !== undefined) return sendJson(response, 200, typeof list === "function" ? list() : list);
     if (pathname === "/api/v1/controller" && this.controller !== null) return sendJson(response, 200, this.controller);
-    // Nothing is emulated.
-    if (pathname === "/api/v1/emulation") return sendJson(response, 200, { switches: [], hosts: [], links: [] });
-    if (pathname === "/metrics") return response.end("");
+    if (pathname === "/api/v1/emulation") return sendJson(response, 200, this.emulation);
+    if (pathname === "/metrics") return response.end(this.metrics());
     if (pathname.startsWith("/api/")) return sendJson(response, 404, { error: "there is no such thing" });
     return sendFile(response, pathname === "/" ? "index.html" : pathname.slice(1));
   }
@@ -53,6 +57,11 @@ export class Fake {
     response.write(":\n\n");
     this.#streams.add(response);
     request.on("close", () => this.#streams.delete(response));
+  }
+
+  /** Waits until something was asked for so many times. */
+  async whenAsked(path, times) {
+    while ((this.asked.get(path) ?? 0) < times) await once(this.#server, "request");
   }
 
   /** Ends all streams of events. */
@@ -84,8 +93,8 @@ export function dpid(number) {
   return number.toString(16).padStart(16, "0");
 }
 
-export function aSwitch(number, name = null) {
-  return { id: dpid(number), name, openflow: "1.3", role: "equal", peer: "127.0.0.1:1", tables: 8, ports: 4 };
+export function aSwitch(number, name = null, role = "equal") {
+  return { id: dpid(number), name, openflow: "1.3", role, peer: "127.0.0.1:1", tables: 8, ports: 4 };
 }
 
 export function aPort(number, name, more = {}) {
@@ -97,6 +106,19 @@ export function aPort(number, name, more = {}) {
 export function aHost(number, at, ipv4) {
   const mac = `02:00:00:00:${(number >> 8).toString(16).padStart(2, "0")}:${(number & 255).toString(16).padStart(2, "0")}`;
   return { mac, vlan: null, port: at, ipv4: [ipv4], ipv6: [], router: false };
+}
+
+/** Two switches with a link and a host. */
+export function small() {
+  const fake = new Fake();
+  fake.lists = {
+    switches: [aSwitch(1, "left"), aSwitch(2, "right")],
+    links: aLink(`${dpid(1)}:1`, `${dpid(2)}:1`),
+    hosts: [aHost(1, `${dpid(1)}:2`, "10.0.0.1")],
+    ports: [1, 2].map((id) => ({ switch: dpid(id), age_seconds: 0.1, ports: [aPort(1, `s${id}-eth1`)] })),
+    programs: ["l2"],
+  };
+  return fake;
 }
 
 /** Both directions of a link. */

@@ -3,31 +3,29 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, before, test } from "node:test";
-import { Fake, aHost, aLink, aPort, aSwitch, dpid } from "./fake.mjs";
-import { atEnd, browse, items, open, places, until } from "./lab.mjs";
+import { aHost, aPort, aSwitch, dpid, small } from "./fake.mjs";
+import { atEnd, browse, isLive, items, open, places, says, until } from "./lab.mjs";
+import { visit } from "./views.mjs";
 
 let browser;
 before(async () => (browser = await browse()));
 after(() => browser.close());
 
-const isLive = () => document.body.dataset.status === "live";
+/** What others may call their switches, ports, hosts and programs. */
+const NAMES = ["<img src=x onerror=alert(1)>", "\u202egnp.exe", "שלום \u2066<b>", "x".repeat(10_000), "</script><script>alert(2)</script>"];
 
-/** Two switches with a link and a host. */
-function small() {
-  const fake = new Fake();
-  fake.lists = {
-    switches: [aSwitch(1, "left"), aSwitch(2, "right")],
-    links: aLink(`${dpid(1)}:1`, `${dpid(2)}:1`),
-    hosts: [aHost(1, `${dpid(1)}:2`, "10.0.0.1")],
-    ports: [1, 2].map((id) => ({ switch: dpid(id), age_seconds: 0.1, ports: [aPort(1, `s${id}-eth1`)] })),
-    programs: ["l2"],
-  };
-  return fake;
-}
+/** What a page would have if it took any of them for markup. */
+const made = () => document.querySelectorAll("img, b, main script").length;
+
+/** What is wider than its room. */
+const tooWide = () => {
+  const boxes = [document.documentElement, ...document.querySelectorAll(".view, aside, .emulation, .details, .bar")];
+  return boxes.filter((box) => box.scrollWidth > box.clientWidth).map((box) => `${box.className}: ${box.scrollWidth} > ${box.clientWidth}`);
+};
 
 test("names are text, whatever they have in them", async (t) => {
   const fake = small();
-  const names = ["<img src=x onerror=alert(1)>", "\u202egnp.exe", "שלום \u2066<b>", "x".repeat(10_000), "</script><script>alert(2)</script>"];
+  const names = NAMES;
   fake.lists.switches = names.map((name, place) => aSwitch(place + 1, name));
   fake.lists.programs = names;
   fake.lists.ports = names.map((name, place) => ({ switch: dpid(place + 1), age_seconds: 0, ports: [aPort(1, name)] }));
@@ -41,8 +39,7 @@ test("names are text, whatever they have in them", async (t) => {
   await page.getByRole("button", { name: "Tables and ports" }).click();
   await page.getByRole("link", { name: "Events" }).click();
   await page.locator("tr.event").first().waitFor();
-  const made = await page.evaluate(() => document.querySelectorAll("img, b, main script").length);
-  assert.equal(made, 0);
+  assert.equal(await page.evaluate(made), 0);
   await page.getByRole("button", { name: "Show all" }).click();
   await page.getByRole("link", { name: "Network" }).click();
   // Reading texts does not wait until the list is drawn.
@@ -51,9 +48,59 @@ test("names are text, whatever they have in them", async (t) => {
   assert.ok(texts.includes(names[0]));
   // What turns the direction of text, and what is too long, is not shown as it is.
   assert.ok(texts.every((text) => text.length <= 64 && !/[\u202a-\u202e\u2066-\u2069]/.test(text)), String(texts));
-  const isWide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
-  assert.equal(isWide, false);
+  assert.deepEqual(await page.evaluate(tooWide), []);
 });
+
+test("hosts, emulated parts and events are text, too, and no view grows too wide for them", async (t) => {
+  const fake = small();
+  const attached = `${dpid(1)}:2`;
+  fake.lists.hosts = NAMES.map((name, place) => aHost(place + 1, attached, name));
+  fake.lists.paths = [];
+  fake.lists.trace = { delivered: false, unfinished: false, hops: [], packet: NAMES[0] };
+  fake.controller = {
+    version: NAMES[0],
+    running_seconds: 1,
+    programs: NAMES.map((name) => ({ name, running_seconds: 1 })),
+    panics: NAMES.map((name) => ({ program: name, switch: dpid(1), reason: name, age_seconds: 1 })),
+    settings: NAMES.map((name) => ({ name, values: [name] })),
+  };
+  fake.emulation = {
+    switches: NAMES.map((name, place) => ({ name, id: dpid(place + 1), running: false })),
+    hosts: NAMES.map((name, place) => ({ name, mac: fake.lists.hosts[place].mac, ipv4: "10.0.0.1" })),
+    links: NAMES.map((name) => ({ a: attached, b: name, up: false })),
+  };
+  const page = await open(browser, t, await fake.start(t), { expected: [/404/] });
+  await until(page, isLive);
+  for (const name of NAMES) tellAll(fake, name);
+  await page.getByText("Emulated network").click();
+  await page.getByRole("list", { name: "What is cut or stopped" }).getByRole("listitem").nth(2 * NAMES.length - 1).waitFor();
+  await items(page, "Hosts").first().click();
+  await page.getByRole("button", { name: "Repair its link…" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+  assert.deepEqual(await page.evaluate(tooWide), []);
+  await page.keyboard.press("Escape");
+  for (const address of ["path", "rates", "programs", "events", `switch/${dpid(1)}`]) {
+    await visit(page, address);
+    if (address === "path") await page.getByRole("button", { name: "Show", exact: true }).click();
+    if (address === "path") await page.getByText("does not arrive").waitFor();
+    if (address === "programs") await page.locator("section.grid.panics tbody tr").nth(NAMES.length - 1).waitFor();
+    if (address === "events") await page.locator("tr.event").nth(6 * NAMES.length - 1).waitFor();
+    assert.deepEqual(await page.evaluate(tooWide), [], address);
+    assert.equal(await page.evaluate(made), 0, address);
+  }
+});
+
+/** Tells of each kind of event whose text is somebody else's. */
+function tellAll(fake, name) {
+  const port = { dpid: dpid(1), port_no: "00000002", name };
+  const host = { mac: "02:00:00:00:00:01", ipv4: [name], port };
+  fake.tell("port_added", { ...port });
+  fake.tell("host_joined", host);
+  fake.tell("host_moved", { ...host, from: name });
+  fake.tell("refused", { dpid: dpid(1), code: name, count: 1 });
+  fake.tell("program_panicked", { program: name, dpid: null, reason: name });
+  fake.tell("programs_changed", { programs: [name] });
+}
 
 test("refusals, panics and changes of programs are told, whatever they say", async (t) => {
   const fake = small();
@@ -127,18 +174,41 @@ test("a controller that goes leaves nothing that looks live, and is found again 
   const page = await open(browser, t, url, { expected: [/Failed to load resource/] });
   await until(page, isLive);
   await page.route("**/api/**", (route) => route.abort());
+  const lostMs = await noteTries(page);
   fake.hangUp();
   await until(page, () => document.body.dataset.status === "lost");
   const banner = page.locator("#banner");
   assert.match(await banner.textContent(), /does not answer .* What is shown is \d+ s old\. Next try in \d+ s\./);
   const look = await page.evaluate(() => getComputedStyle(document.querySelector(".view")).filter);
   assert.match(look, /grayscale/);
+  // Each try waits twice as long as the one before, or up to a quarter less or more.
+  await until(page, () => window.tries.length >= 4);
+  const tries = await page.evaluate(() => window.tries);
+  [500, 1_000, 2_000, 4_000].forEach((ms, place) => {
+    const waited = tries[place] - (tries[place - 1] ?? lostMs);
+    assert.ok(waited >= 0.75 * ms, `${waited} ms before try ${place + 1}`);
+  });
   fake.lists.hosts = [];
   await page.unroute("**/api/**");
+  // A browser that is in a network again tries at once.
+  await page.evaluate(() => window.dispatchEvent(new Event("online")));
   await until(page, isLive);
   assert.equal(await items(page, "Hosts").count(), 0);
   assert.equal(await banner.isVisible(), false);
 });
+
+/** Has a page note when it asks for events from now on, by its own clock; returns what that shows now. */
+function noteTries(page) {
+  return page.evaluate(() => {
+    const { fetch } = window;
+    window.tries = [];
+    window.fetch = (url, init) => {
+      if (String(url).endsWith("/events")) window.tries.push(performance.now());
+      return fetch(url, init);
+    };
+    return performance.now();
+  });
+}
 
 test("a page of another origin has this one in no frame", async (t) => {
   const fake = small();
@@ -170,16 +240,32 @@ test("a browser whose clock is an hour off shows the controller's time", async (
   assert.equal(text.slice(0, 5), at);
 });
 
-test("links show the load that their ports' counters tell", async (t) => {
+test("what has left is forgotten after ten minutes, also while nothing else happens", async (t) => {
   const fake = small();
-  const page = await open(browser, t, await fake.start(t));
+  const page = await open(browser, t, await fake.start(t), { prepare: (page) => page.clock.install() });
   await until(page, isLive);
-  // From one reading to the next, by a gigabit port's whole rate and more.
-  const grown = (bytes) => [1, 2].map((id) => ({ switch: dpid(id), age_seconds: 0, ports: [aPort(1, "p", { sent_bytes: bytes })] }));
-  let bytes = 0;
-  const timer = setInterval(() => (fake.lists.ports = grown((bytes += 12_000_000))), 100);
-  atEnd(t, () => clearInterval(timer));
-  const note = items(page, "Links").first().locator(".note");
-  await until(page, () => /^9\d\d Mbit\/s \(9\d %\)|^1\.\d Gbit/.test(document.querySelector(".lists section:nth-child(2) .note")?.textContent ?? ""));
-  assert.match(await note.textContent(), /bit\/s \(\d+ %\)/);
+  fake.lists.switches = fake.lists.switches.slice(0, 1);
+  fake.lists.links = [];
+  fake.tell("switch_down", { dpid: dpid(2), ports: [] });
+  await until(page, says, "1 switch gone, 1 link down");
+  const reads = () => ["switches", "links"].map((list) => fake.asked.get(`/api/v1/${list}`));
+  const before = reads();
+  const pass = async (minutes) => {
+    for (let third = 0; third < 3 * minutes; third += 1) {
+      // A silent stream, and a response that takes long, would count as lost: there is an event between two jumps, and a response.
+      const hosts = fake.asked.get("/api/v1/hosts");
+      fake.tell("host_left", { mac: "02:00:00:00:00:09" });
+      await fake.whenAsked("/api/v1/hosts", hosts + 1);
+      const ports = fake.asked.get("/api/v1/ports") ?? 0;
+      await page.clock.fastForward(20_000);
+      await fake.whenAsked("/api/v1/ports", ports + 1);
+    }
+  };
+  await pass(9);
+  assert.ok(await page.evaluate(says, "1 switch gone, 1 link down"));
+  await pass(2);
+  await until(page, () => document.querySelector(".canvas").getAttribute("aria-label") === "The network: 1 switch, 0 links, 1 host");
+  assert.equal(await items(page, "Switches").count(), 1);
+  // Nothing but time has had them forgotten.
+  assert.deepEqual(reads(), before);
 });

@@ -46,8 +46,9 @@ export async function browse() {
   return chromium.launch({ executablePath: CHROMIUM, args });
 }
 
-/** A page whose errors, and refusals of its Content-Security-Policy, fail the test. `expected` are patterns of those that must come. */
-export async function open(browser, t, url, { expected = [], ...options } = {}) {
+/** A page whose errors, and refusals of its Content-Security-Policy, fail the test. `expected` are patterns of those that must come;
+ * `prepare` is called with the page before it is opened. */
+export async function open(browser, t, url, { expected = [], prepare = () => undefined, ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 720 }, ...options });
   const page = await context.newPage();
   page.setDefaultTimeout(BOUND);
@@ -62,19 +63,20 @@ export async function open(browser, t, url, { expected = [], ...options } = {}) 
     await context.close();
     assert.deepEqual(errors, []);
   });
+  await prepare(page);
   await page.goto(url);
   return page;
 }
 
-/** `urtica` with these arguments; it ends with the test. */
+/** `urtica` with these arguments, and variables of the environment; it ends with the test. */
 export class Program {
   #child;
   #told = "";
   #waiting = [];
 
-  constructor(t, args) {
+  constructor(t, args, variables = {}) {
     assert.ok(existsSync(URTICA), `${URTICA} is missing: type 'make web-test'`);
-    this.#child = spawn(URTICA, args, { env: { ...process.env, RUST_LOG: "info" } });
+    this.#child = spawn(URTICA, args, { env: { ...process.env, RUST_LOG: "info", ...variables } });
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       stream.setEncoding("utf8").on("data", (text) => this.#hear(text));
     }
@@ -146,6 +148,23 @@ export async function until(page, isSo, argument) {
   const isThere = `try { return (${isSo})(argument); } catch (error) { if (error instanceof TypeError) return false; throw error; }`;
   await page.waitForFunction(new Function("argument", isThere), argument, { timeout: BOUND, polling: 10 });
   return performance.now() - began;
+}
+
+/** Whether the page shows the controller's state of now. */
+export const isLive = () => document.body.dataset.status === "live";
+
+/** Whether the picture, in words, has these. */
+export const says = (text) => document.querySelector(".canvas").getAttribute("aria-label").includes(text);
+
+/** How an element of the picture is drawn. */
+export function look(page, id) {
+  return page.evaluate((id) => document.querySelector(".canvas").picture.look(id), id);
+}
+
+/** Waits until an element of the picture has a class, or no longer has it. */
+export function untilClass(page, id, name, isThere = true) {
+  const has = ([id, name, isThere]) => document.querySelector(".canvas").picture.look(id).classes.includes(name) === isThere;
+  return until(page, has, [id, name, isThere]);
 }
 
 /** Where the picture has its switches. */

@@ -51,6 +51,12 @@ test("Open vSwitch is seen and changed", { skip: missing() }, async (t) => {
     await items(page, "Switches").first().click();
     await page.locator(".details dd", { hasText: "equal" }).waitFor();
     await page.locator(".details dd", { hasText: "unix" }).waitFor();
+    // Its switches are not the program's own, which it could stop.
+    assert.equal(await page.getByText("Emulated network").isVisible(), false);
+    assert.equal(await page.getByRole("button", { name: /^(Cut|Stop)/ }).count(), 0);
+    await items(page, "Links").first().click();
+    await page.locator(".details dd", { hasText: "up" }).first().waitFor();
+    assert.equal(await page.getByRole("button", { name: /^(Cut|Stop)/ }).count(), 0);
   });
 
   await t.test("a cable that is pulled, and plugged in again", async () => {

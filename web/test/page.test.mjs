@@ -1,17 +1,15 @@
 // The page in front of a simulated network and its controller: what an operator does.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { after, before, test } from "node:test";
 import { ADDRESSES, faults, visit } from "./views.mjs";
-import { BOUND, PICTURES, Program, browse, items, network, open, pingAll, places, until } from "./lab.mjs";
+import { BOUND, PICTURES, Program, browse, isLive, items, network, open, pingAll, places, says, until } from "./lab.mjs";
 
 let browser;
 before(async () => (browser = await browse()));
 after(() => browser.close());
-
-const isLive = () => document.body.dataset.status === "live";
 
 /** A torus of nine switches whose hosts are known. */
 async function torus(t) {
@@ -37,21 +35,47 @@ test("a network is shown, and a cut link at its place", async (t) => {
   const isCut = () => [...document.querySelectorAll(".item.bad .note")].some((note) => note.textContent === "down");
   const ms = await until(page, isCut);
   t.diagnostic(`link cut to seen in the page: ${ms.toFixed(0)} ms`);
-  await until(page, () => document.querySelector(".canvas").getAttribute("aria-label").includes("1 link down"));
+  // docs/web-figures.md has it on a quiet machine; no machine is so busy that it would take so much longer.
+  assert.ok(ms < 5_000, `${ms} ms`);
+  await until(page, says, "1 link down");
   assert.deepEqual(await places(page), placed);
   await until(page, () => document.querySelectorAll(".lists section:first-child .item.bad").length === 2);
-  if (PICTURES !== null) await picture(page, program);
+  if (PICTURES !== null) await makeTraffic(page, program);
+  await items(page, "Switches").filter({ hasText: "s2x2" }).click();
+  if (PICTURES !== null) await page.screenshot({ path: `${PICTURES}web-network.png` });
+  await compareOutline(page);
   program.type("link s1x1 s2x1 up");
   await until(page, () => document.querySelectorAll(".item.bad").length === 0);
   assert.deepEqual(await places(page), placed);
 });
 
-/** The picture of the guides: with traffic, a cut link and a switch that is picked. */
-async function picture(page, program) {
+/** Has the guides' picture show some load. */
+async function makeTraffic(page, program) {
   program.type("iperf h1x3 h3x2");
   await until(page, () => [...document.querySelectorAll(".lists section:nth-child(2) .note")].some((note) => /Mbit|Gbit/.test(note.textContent)));
-  await items(page, "Switches").filter({ hasText: "s2x2" }).click();
-  await page.screenshot({ path: `${PICTURES}web-network.png` });
+}
+
+const OUTLINE = new URL("network.aria.txt", import.meta.url);
+
+/** What differs from run to run: loads, and the socket's folder. */
+const VARYING = [
+  [/ \d+(\.\d)? [kMG]?bit\/s( \(\d+ %\))?/g, " LOAD"],
+  [/punix:\S+/g, "ADDRESS"],
+];
+
+/** Whether the page still is what the guides' picture shows: if not, PICTURES=1 takes another, and writes this outline of it. */
+async function compareOutline(page) {
+  const outline = async () => {
+    const parts = await Promise.all(["header", ".tools", "aside"].map((part) => page.locator(part).ariaSnapshot()));
+    return VARYING.reduce((text, [pattern, name]) => text.replace(pattern, name), `${parts.join("\n")}\n`);
+  };
+  // Each link has a load once counters were read twice.
+  await until(page, () => [...document.querySelectorAll(".lists section:nth-child(2) .note")].every((note) => note.textContent !== ""));
+  if (PICTURES !== null) return writeFileSync(OUTLINE, await outline());
+  const expected = readFileSync(OUTLINE, "utf8");
+  let found = await outline();
+  for (const end = performance.now() + BOUND; found !== expected && performance.now() < end; ) found = await outline();
+  assert.equal(found, expected, "the page is another than in docs/web-network.png: type 'PICTURES=1 make web-test'");
 }
 
 test("the first picture is there within a second or so", async (t) => {
@@ -60,6 +84,7 @@ test("the first picture is there within a second or so", async (t) => {
   await until(page, () => Object.keys(document.querySelector(".canvas")?.picture?.places ?? {}).length >= 20);
   const ms = await page.evaluate(() => performance.now());
   t.diagnostic(`from opening to the first picture, 20 switches: ${ms.toFixed(0)} ms`);
+  assert.ok(ms < 10_000, `${ms} ms`);
 });
 
 test("a switch's entries are in the words of ovs-ofctl, and their counters move", async (t) => {
@@ -92,9 +117,11 @@ test("an entry is changed after a question, refusals stand under the field, and 
   };
   for (const page of tabs) await page.getByText("Change this switch").click();
   const [first, second] = tabs;
+  const posts = sent(first);
   await send(first, "add", "priority=7,in_port=77x,actions=output:2", "Cancel");
   await send(first, "add", "priority=7,in_port=77x,actions=output:2", "Add");
   await until(first, () => /77x.*For example:/.test(document.querySelector("#flow-problem").textContent));
+  assert.equal(posts.length, 1, "Cancel sends nothing");
   await send(first, "add", "priority=7,in_port=1,actions=output:2", "Add");
   await until(first, () => document.body.textContent.includes("The switch has confirmed it."));
   await Promise.all([
@@ -109,6 +136,13 @@ test("an entry is changed after a question, refusals stand under the field, and 
   await until(first, () => document.querySelector("section.grid.entries tbody").textContent.includes("in_port=1"));
   assert.equal(await actions(first), await actions(second));
 });
+
+/** The addresses of what a page sends from now on. */
+function sent(page) {
+  const posts = [];
+  page.on("request", (request) => request.method() === "POST" && posts.push(request.url()));
+  return posts;
+}
 
 test("a path is found, and shown in the picture", async (t) => {
   const { url } = await torus(t);
@@ -325,11 +359,13 @@ test("an emulated network is cut, repaired, stopped and pinged from the page, ea
   await until(page, () => document.querySelectorAll(".lists section:nth-child(3) .item").length === 3);
   await items(page, "Links").first().click();
   const cut = page.getByRole("button", { name: "Cut this link…" });
+  const posts = sent(page);
   await cut.click();
   await agree("this cuts it", "Cancel");
   await cut.click();
   await agree("this cuts it", "Cut");
-  await until(page, () => document.querySelector(".canvas").getAttribute("aria-label").includes("1 link down"));
+  await until(page, says, "1 link down");
+  assert.equal(posts.length, 1, "Cancel sends nothing");
   // Around the cut, they still reach each other.
   await page.getByLabel("From", { exact: true }).selectOption("h2");
   await page.getByLabel("to", { exact: true }).selectOption("h3");
@@ -340,7 +376,7 @@ test("an emulated network is cut, repaired, stopped and pinged from the page, ea
   await items(page, "Switches").filter({ hasText: "s2" }).click();
   await page.getByRole("button", { name: "Stop this switch…" }).click();
   await agree("Its entries are lost", "Stop");
-  await until(page, () => document.querySelector(".canvas").getAttribute("aria-label").includes("1 switch gone"));
+  await until(page, says, "1 switch gone");
   await page.getByRole("button", { name: "Start this switch…" }).click();
   await agree("this starts it", "Start");
   await until(page, () => !document.querySelector(".canvas").getAttribute("aria-label").includes("gone"));

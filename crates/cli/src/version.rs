@@ -10,6 +10,7 @@ pub static LONG: LazyLock<String> = LazyLock::new(|| {
         "OpenFlow: 1.0, 1.3".to_owned(),
         format!("TLS: {}", if cfg!(feature = "tls") { "yes" } else { "no" }),
         format!("kernel half: {}", kernel_half()),
+        format!("page: {}", page()),
         format!("switch: {}", machine_code()),
         format!(
             "built for {}-{}",
@@ -24,6 +25,14 @@ fn kernel_half() -> String {
     match Kernel::not_built() {
         None => "yes".to_owned(),
         Some(reason) => format!("no, since {reason}"),
+    }
+}
+
+fn page() -> &'static str {
+    if cfg!(feature = "web") {
+        "yes"
+    } else {
+        "no, since the feature web was not asked for: type `make web`, and build with --features web"
     }
 }
 

@@ -39,6 +39,11 @@ fn the_long_version_lists_compiled_features() {
         "OpenFlow: ",
         "TLS: yes",
         "kernel half: ",
+        if cfg!(feature = "web") {
+            "page: yes\n"
+        } else {
+            "page: no, since the feature web was not asked for: "
+        },
         "switch: ",
         "built for ",
     ] {
@@ -201,11 +206,34 @@ fn the_package_has_the_guides_and_the_files_they_mention() {
     }
 }
 
+fn read(name: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    std::fs::read_to_string(root.join(name)).unwrap()
+}
+
+/// The features that a script builds first.
+fn features(script: &str) -> Vec<&str> {
+    let (_, rest) = script.split_once(" --features ").unwrap();
+    let features = rest.split_whitespace().next().unwrap_or_default();
+    features.split(',').collect()
+}
+
+#[test]
+fn packages_have_the_page() {
+    let package = read("tools/debian-package");
+    assert!(features(&package).contains(&"web"));
+    // What the build carries is built before.
+    let page = package.find("\n        tools/web ").unwrap();
+    assert!(page < package.find(" --features ").unwrap());
+    let makefile = read("Makefile");
+    let (_, tested) = makefile.split_once("\npackage-test: web ").unwrap();
+    assert!(features(tested).contains(&"web"));
+    assert!(read("tools/package-test").contains("page: yes"));
+}
+
 /// Returns the container's file with continuation lines joined.
 fn container_file() -> String {
-    let file =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/container/Containerfile");
-    std::fs::read_to_string(file).unwrap().replace("\\\n", "")
+    read("packaging/container/Containerfile").replace("\\\n", "")
 }
 
 /// Returns the argument of this instruction in the container's file.
@@ -231,9 +259,7 @@ fn the_containers_command_serves_and_its_health_check_reports_failure() {
     );
     let path = |text: &str| text.replace(CONTAINERS_CONFIGURATION, toml.to_str().unwrap());
     // The package's own configuration, with other addresses to listen on and another control socket.
-    let packaged = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/debian/urtica.toml");
-    let packaged = std::fs::read_to_string(packaged).unwrap();
-    let own = packaged
+    let own = read("packaging/debian/urtica.toml")
         .replace("ptcp:6653:127.0.0.1", "ptcp:0:127.0.0.1")
         .replace("/run/urtica/control", control.to_str().unwrap());
     std::fs::write(&toml, &own).unwrap();
@@ -270,8 +296,6 @@ fn the_containers_command_serves_and_its_health_check_reports_failure() {
 #[test]
 fn the_container_is_made_of_the_packages_files() {
     let file = container_file();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
     let package = read("tools/debian-package");
     let (from, to) = instruction(&file, "COPY ").split_once(' ').unwrap();
     assert_eq!(from, "target/debian/urtica_*.deb");

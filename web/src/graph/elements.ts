@@ -104,7 +104,8 @@ export class Drawing {
     return {
       group: "nodes",
       data: { id: `s:${known.id}`, label },
-      position: this.placed.get(known.id) ?? { x: 0, y: 0 },
+      // Cytoscape.js moves this object when the switch is dragged: not the one that is kept.
+      position: { ...(this.placed.get(known.id) ?? { x: 0, y: 0 }) },
       classes: `switch ${known.role} ${classes}`,
     };
   }

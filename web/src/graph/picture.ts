@@ -12,6 +12,9 @@ import { type Point, around, mean, place } from "./layout";
 import { Positions } from "./positions";
 import { styleOf } from "./style";
 
+/** The properties of an element that tests read. */
+const LOOKS = ["width", "opacity", "line-style", "line-color", "border-style", "border-width", "border-color"] as const;
+
 export class Picture {
   private readonly cy: Core;
   private readonly positions = new Positions();
@@ -42,7 +45,7 @@ export class Picture {
     });
     this.cy.on("tap", (event) => this.pick(event));
     this.cy.on("dragfree", "node.switch", () => this.keepPositions());
-    this.cy.on("drag", "node.switch", (event: EventObject) => this.placeHosts(event.target.id().slice(2)));
+    this.cy.on("drag", "node.switch", (event: EventObject) => this.placeHostsNear(event.target.id().slice(2)));
     this.cy.on("dragfree", "node.cluster", (event: EventObject) => this.moveCluster(event.target.id().slice(2), event.target.position()));
     this.cy.on("dragpan scrollzoom pinchzoom", () => (this.isMoved = true));
     this.scheme.addEventListener("change", this.restyle);
@@ -76,6 +79,18 @@ export class Picture {
   pan(x: number, y: number): void {
     this.isMoved = true;
     this.cy.panBy({ x, y });
+  }
+
+  /** Moves the switch that is picked; returns whether one is. */
+  moveSwitch(x: number, y: number): boolean {
+    const { picked } = this.selection;
+    const node = picked?.kind === "switch" ? this.cy.getElementById(idOf(picked)) : this.cy.collection();
+    if (picked === null || node.empty()) return false;
+    node.shift({ x, y });
+    this.placeHostsNear(picked.key);
+    this.keepPositions();
+    this.reveal(picked);
+    return true;
   }
 
   /** Forgets where things were put. */
@@ -157,6 +172,12 @@ export class Picture {
     new Set([...this.network.hosts.values()].map((host) => switchOf(host.port))).forEach((id) => this.placeHosts(id));
   }
 
+  /** Hosts are on the side of their switch that is away from its neighbours: those of the neighbours move, too. */
+  private placeHostsNear(id: string): void {
+    const neighbours = this.cy.getElementById(`s:${id}`).neighborhood("node.switch");
+    [id, ...neighbours.map((node) => node.id().slice(2))].forEach((id) => this.placeHosts(id));
+  }
+
   private placeHosts(id: string): void {
     const node = this.cy.getElementById(`s:${id}`);
     if (node.empty()) return;
@@ -211,6 +232,23 @@ export class Picture {
   /** What nodes are called, for tests. */
   get labels(): Record<string, string> {
     return Object.fromEntries(this.cy.nodes().map((node) => [node.id(), String(node.data("label"))]));
+  }
+
+  /** The ids of all elements, for tests. */
+  get ids(): string[] {
+    return this.cy.elements().map((element) => element.id());
+  }
+
+  /** How an element is drawn, for tests. */
+  look(id: string): { classes: string[] } & Record<(typeof LOOKS)[number], string> {
+    const element = this.cy.getElementById(id);
+    const looks = Object.fromEntries(LOOKS.map((name) => [name, String(element.style(name))]));
+    return { classes: element.classes(), ...(looks as Record<(typeof LOOKS)[number], string>) };
+  }
+
+  /** What part of the network is seen, for tests. */
+  get viewport(): { zoom: number; pan: Point } {
+    return { zoom: this.cy.zoom(), pan: { ...this.cy.pan() } };
   }
 
   /** Where a node is on the canvas, for tests. */

@@ -1,7 +1,7 @@
 // What has happened, as sentences.
 
 import type { EventData, EventPort, Happened } from "../api/events";
-import { portOf } from "./network";
+import { portOf, switchOf } from "./network";
 
 export interface Entry {
   number: number;
@@ -29,14 +29,9 @@ export class EventLog {
     if (this.kept.length > KEPT + 200) this.kept = this.kept.slice(-KEPT);
   }
 
-  /** The last ones that are wanted, newest first. */
-  latest(most: number, isWanted: (entry: Entry) => boolean): Entry[] {
-    const found: Entry[] = [];
-    for (let place = this.kept.length - 1; place >= 0 && found.length < most; place -= 1) {
-      const entry = this.kept[place];
-      if (entry !== undefined && isWanted(entry)) found.push(entry);
-    }
-    return found;
+  /** Those that are wanted, newest first. */
+  wanted(isWanted: (entry: Entry) => boolean): Entry[] {
+    return this.kept.slice(-KEPT).filter(isWanted).reverse();
   }
 }
 
@@ -52,6 +47,7 @@ export function sentence(happened: Happened, labelOf: (id: string) => string): s
   const { kind, data } = happened;
   const name = (id: string | null | undefined) => (id === null || id === undefined ? "?" : labelOf(id));
   const end = (port: EventPort | undefined) => `${name(port?.dpid)}:${portNumber(port?.port_no)}`;
+  const from = (end: string) => `${name(switchOf(end))}:${portOf(end)}`;
   const port = () => `port ${portNumber(data.port_no)} (${data.name ?? ""}) of switch ${name(data.dpid)}`;
   const host = () => `host ${data.ipv4?.[0] ?? data.mac ?? "?"}`;
   switch (kind) {
@@ -74,7 +70,7 @@ export function sentence(happened: Happened, labelOf: (id: string) => string): s
     case "host_joined":
       return `${host()} was found at ${end(data.port)}`;
     case "host_moved":
-      return `${host()} has moved to ${end(data.port)}, from port ${portOf(data.from ?? "?")}`;
+      return `${host()} has moved to ${end(data.port)}, from ${from(data.from ?? "?:?")}`;
     case "host_left":
       return `${host()} has left ${end(data.port)}`;
     case "refused":

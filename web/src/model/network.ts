@@ -68,10 +68,10 @@ export class Network {
       switches.set(row.id, { ...row, label: this.labelOf(row), portsDown: this.downAt(row.id), goneMs: null });
     }
     for (const [id, known] of this.switches) {
-      const goneMs = known.goneMs ?? now;
-      if (!switches.has(id) && now - goneMs < REMEMBERED_MS) switches.set(id, { ...known, goneMs });
+      if (!switches.has(id)) switches.set(id, { ...known, goneMs: known.goneMs ?? now });
     }
     this.switches = switches;
+    this.forgetGone();
     this.changed();
   }
 
@@ -84,12 +84,12 @@ export class Network {
     }
     const used = new Set([...links.values()].flatMap(({ a, b }) => [a, b]));
     for (const [key, known] of this.links) {
-      const goneMs = known.goneMs ?? now;
       // A port that has another link now was replugged.
       const isReplaced = used.has(known.a) || used.has(known.b);
-      if (!links.has(key) && !isReplaced && now - goneMs < REMEMBERED_MS) links.set(key, { ...known, goneMs });
+      if (!links.has(key) && !isReplaced) links.set(key, { ...known, goneMs: known.goneMs ?? now });
     }
     this.links = links;
+    this.forgetGone();
     this.changed();
   }
 
@@ -109,6 +109,7 @@ export class Network {
   }
 
   setPorts(told: readonly SwitchPorts[]): void {
+    this.forgetGone();
     this.ports = new Map(told.map((row) => [row.switch, row]));
     this.loads.note(told);
     for (const known of this.switches.values()) {
@@ -116,6 +117,16 @@ export class Network {
       known.portsDown = this.downAt(known.id);
     }
     this.changed();
+  }
+
+  /** Forgets what left long ago. Counters have this called, too: on a quiet network no other list is read. */
+  private forgetGone(): void {
+    const oldest = performance.now() - REMEMBERED_MS;
+    for (const known of [this.switches, this.links]) {
+      for (const [key, { goneMs }] of known) {
+        if (goneMs !== null && goneMs <= oldest) known.delete(key);
+      }
+    }
   }
 
   /** What a switch is called: as its local port is, as its other ports are (`s1-eth2`), or by its id. */

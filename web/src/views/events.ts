@@ -2,11 +2,14 @@
 
 import { Rows, button, el, setText } from "../dom";
 import type { Entry } from "../model/log";
-import { clipped, nameOf, setName, timeOfDay } from "../text";
+import { Network } from "../model/network";
+import type { Picked } from "../model/selection";
+import { clipped, counted, nameOf, setName, timeOfDay } from "../text";
+import { linkName } from "./list";
 import type { Context, View } from "./view";
 
-/** How many are shown. */
-const SHOWN = 300;
+/** How many are listed; a filter finds the others. */
+const LISTED = 300;
 
 const KINDS = ["switch", "port", "link", "host", "role", "program", "refused", "missed"];
 
@@ -23,7 +26,8 @@ export function eventsView(context: Context): View {
   const text = el("input", { type: "search", placeholder: "Filter", "aria-label": "Filter events by text" });
   const about = el("span", { class: "about" });
   const all = button("Show all", () => selection.pick(null));
-  const none = el("p", { class: "empty" }, "Nothing has happened since this page was opened.");
+  const more = el("p", { class: "more", hidden: true });
+  const none = el("p", { class: "empty" });
   const element = el(
     "div",
     { class: "view events" },
@@ -42,28 +46,40 @@ export function eventsView(context: Context): View {
         body,
       ),
       none,
+      more,
     ),
   );
 
   function update(): void {
     const wanted = text.value.trim().toLowerCase();
-    const entries = live.log.latest(SHOWN, (entry) => {
+    const entries = live.log.wanted((entry) => {
       const isOfKind = kind.value === "" || entry.kind.startsWith(kind.value);
       const hasText = wanted === "" || entry.text.toLowerCase().includes(wanted);
       return isOfKind && hasText && selection.concerns(entry.about, live.network);
     });
-    rows.show(entries);
+    rows.show(entries.slice(0, LISTED));
+    const hidden = entries.length - LISTED;
+    more.hidden = hidden <= 0;
+    setText(more, hidden > 0 ? `${counted(hidden, "older event")}: filter to find them` : "");
     none.hidden = entries.length > 0;
+    const isFiltered = wanted !== "" || kind.value !== "" || selection.picked !== null;
+    setText(none, isFiltered ? "No event is like this." : "Nothing has happened since this page was opened.");
     const picked = selection.picked;
     all.hidden = picked === null;
-    const name = picked?.kind === "switch" ? live.network.switches.get(picked.key)?.label : undefined;
-    setText(about, picked === null ? "" : `of ${picked.kind} ${clipped(name ?? picked.key)}`);
+    setText(about, picked === null ? "" : `of ${picked.kind} ${nameOfPicked(live.network, picked)}`);
   }
 
   const unwatch = selection.watch(update);
   kind.addEventListener("change", update);
   text.addEventListener("input", update);
   return { element, update, close: unwatch };
+}
+
+function nameOfPicked(network: Network, { kind, key }: NonNullable<Picked>): string {
+  const [link, host] = [network.links.get(key), network.hosts.get(key)];
+  if (kind === "link" && link !== undefined) return linkName(network, link);
+  if (kind === "host" && host !== undefined) return clipped(Network.hostName(host));
+  return clipped(network.switches.get(key)?.label ?? key);
 }
 
 function row(entry: Entry) {

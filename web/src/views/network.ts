@@ -14,6 +14,16 @@ import type { Context, View } from "./view";
 /** How far an arrow key moves the picture. */
 const STEP = 60;
 
+/** How far one moves a switch. */
+const SWITCH_STEP = 20;
+
+const ARROWS: Record<string, readonly [number, number]> = {
+  ArrowLeft: [-1, 0],
+  ArrowRight: [1, 0],
+  ArrowUp: [0, -1],
+  ArrowDown: [0, 1],
+};
+
 export function networkView(context: Context): View {
   const { live, selection } = context;
   const { network } = live;
@@ -61,7 +71,7 @@ export function networkView(context: Context): View {
   const help = el(
     "p",
     { id: "picture-help", class: "hidden" },
-    "Arrow keys move the picture, plus and minus zoom, 0 fits it. The list has everything that the picture shows.",
+    "Arrow keys move the picture, with Shift the switch that is picked; plus and minus zoom, 0 fits it. The list has everything that the picture shows.",
   );
   const element = el(
     "div",
@@ -107,7 +117,7 @@ export function networkView(context: Context): View {
     update();
   });
   canvas.addEventListener("keydown", (event) => {
-    if (picture !== null && move(picture, event.key)) event.preventDefault();
+    if (picture !== null && obey(picture, event)) event.preventDefault();
   });
   return {
     element,
@@ -134,18 +144,22 @@ function withPicture(canvas: HTMLElement, picture: Picture): Picture {
   return picture;
 }
 
-function move(picture: Picture, key: string): boolean {
-  const moves: Record<string, () => void> = {
-    ArrowLeft: () => picture.pan(STEP, 0),
-    ArrowRight: () => picture.pan(-STEP, 0),
-    ArrowUp: () => picture.pan(0, STEP),
-    ArrowDown: () => picture.pan(0, -STEP),
+/** Does what a key says; returns whether it says anything. */
+function obey(picture: Picture, { key, shiftKey }: KeyboardEvent): boolean {
+  const arrow = ARROWS[key];
+  if (arrow !== undefined) {
+    const [x, y] = arrow;
+    // The arrows say where to look, so that the picture moves the other way.
+    if (!shiftKey || !picture.moveSwitch(SWITCH_STEP * x, SWITCH_STEP * y)) picture.pan(-STEP * x, -STEP * y);
+    return true;
+  }
+  const others: Record<string, () => void> = {
     "+": () => picture.zoom(1.25),
     "-": () => picture.zoom(0.8),
     "0": () => picture.fit(),
   };
-  moves[key]?.();
-  return moves[key] !== undefined;
+  others[key]?.();
+  return others[key] !== undefined;
 }
 
 /** What a search finds: switches by their ids, links and hosts by their keys, and the switches that these are at; `null` for no search. */

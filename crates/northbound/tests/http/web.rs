@@ -97,6 +97,22 @@ fn the_page_is_for_this_machine_without_tokens() {
     assert_eq!(refused.status, 403, "{}", refused.body);
 }
 
+/// The page tells the server's time by it.
+#[test]
+fn responses_have_their_date() {
+    let response = lab(config()).get("/api/v1/switches");
+    let mut lines = response.headers.lines();
+    let date = lines.find_map(|line| line.strip_prefix("date: "));
+    let date = date.unwrap_or_default();
+    // Such as Sun, 06 Nov 1994 08:49:37 GMT (RFC 9110 section 5.6.7).
+    let parts: Vec<&str> = date.split(' ').collect();
+    let [_weekday, _day, _month, year, time, "GMT"] = parts[..] else {
+        panic!("expected a date: {date}");
+    };
+    assert!(year.parse::<u16>().is_ok_and(|year| year > 2000), "{date}");
+    assert_eq!(time.split(':').count(), 3, "{date}");
+}
+
 /// A network whose interface serves a folder with these files, and the folder's parent, which has a secret.
 fn serving(files: &[(&str, &str)]) -> (Lab, tempfile::TempDir) {
     let parent = tempfile::tempdir().unwrap();
