@@ -4,7 +4,8 @@
 //! gets is copied ([`message`]) or lent for the time of the call ([`switch`]). Matches, actions and entries are texts in
 //! `ovs-ofctl`'s form ([`text`]).
 //!
-//! [`raw`] is the exception: frames as they are, for programs that speak OpenFlow themselves.
+//! [`raw`] is the exception: frames as they are, for programs that speak OpenFlow themselves. In a simulated network they get
+//! [`turns`].
 
 mod controller;
 mod message;
@@ -14,6 +15,7 @@ mod raw;
 mod report;
 mod switch;
 mod text;
+mod turns;
 
 use pyo3::prelude::*;
 
@@ -26,7 +28,7 @@ mod _native {
     #[pymodule_export]
     use super::net::{Flow, Net};
     #[pymodule_export]
-    use super::raw::RawRunning;
+    use super::raw::{RawLink, RawRunning};
     #[pymodule_export]
     use super::report::{FlowReport, PingAllReport, PingReport};
     #[pymodule_export]

@@ -2,6 +2,7 @@
 
 use crate::controller::{Network, controller, flow_request, flows_of, seconds};
 use crate::program::{Raised, keep_exception};
+use crate::raw::{RawLink, simulated};
 use crate::report::{FlowReport, PingAllReport, PingReport};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -20,7 +21,7 @@ const SETTLE: Duration = Duration::from_millis(100);
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// A network in the process. Its time advances only in calls that say so.
-#[pyclass(unsendable, module = "urtica")]
+#[pyclass(unsendable, subclass, module = "urtica")]
 pub struct Net {
     net: urtica::net::Net,
     raised: Arc<Raised>,
@@ -94,8 +95,14 @@ impl Drop for Net {
 #[pymethods]
 impl Net {
     #[new]
-    #[pyo3(signature = (topology, app, *, seed=0, openflow=None))]
-    fn new(topology: &str, app: Py<PyAny>, seed: u64, openflow: Option<&str>) -> PyResult<Self> {
+    #[pyo3(signature = (topology, app, *, seed=0, openflow=None, is_raw=false))]
+    fn new(
+        topology: &str,
+        app: Bound<'_, PyAny>,
+        seed: u64,
+        openflow: Option<&str>,
+        is_raw: bool,
+    ) -> PyResult<Self> {
         let spec: TopologySpec = topology.parse().map_err(value_error)?;
         let plan = spec.plan().map_err(value_error)?;
         let config = NetConfig {
@@ -104,8 +111,18 @@ impl Net {
         };
         let raised = Arc::new(Raised::default());
         let mut net = urtica::net::Net::new(&plan, config).map_err(value_error)?;
-        net.start_controller(controller(app, &raised, openflow)?)
+        let (controller, turns) = match is_raw {
+            false => (controller(app.clone().unbind(), &raised, openflow)?, None),
+            true => {
+                let (controller, turns) = simulated(&app, &raised)?;
+                (controller, Some(turns))
+            }
+        };
+        net.start_controller(controller)
             .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        if let Some((turns, network)) = turns.zip(net.controller()) {
+            app.call_method1("attach", (RawLink::new(network.clone(), turns),))?;
+        }
         let mut net = Self {
             net,
             raised,

@@ -39,6 +39,12 @@ impl Raised {
         ending.take().map_or(Ok(()), Err)
     }
 
+    /// Keeps an exception that ends the program, unless there is one.
+    pub fn end(&self, error: PyErr) {
+        let mut ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
+        ending.get_or_insert(error);
+    }
+
     /// Logs what a handler has raised, and has its switch disconnected as by a panic.
     pub fn fail(&self, py: Python<'_>, switch: DatapathId, method: &str, error: PyErr) -> ! {
         let text = error.to_string();
@@ -52,8 +58,7 @@ impl Raised {
                 exceptions.push(error.into_value(py).into_any());
             }
         } else {
-            let mut ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
-            ending.get_or_insert(error);
+            self.end(error);
         }
         // Without the hook, which would print what is logged already.
         resume_unwind(Box::new(format!("{method} raised {text}")));

@@ -1,6 +1,7 @@
 //! A controller whose switches' frames go to Python as they are: what `urtica-ryu` runs on.
 
 use crate::program::{Raised, keep_exception};
+use crate::turns::Turns;
 use pyo3::exceptions::{PyBlockingIOError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -8,7 +9,7 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use urtica::Controller;
 use urtica::controller::{
-    self, Address, Frames, RawHandler, RawProgram, RawSwitch, RequestError, SwitchInfo,
+    self, Address, Background, Frames, RawHandler, RawProgram, RawSwitch, RequestError, SwitchInfo,
 };
 use urtica::wire::DatapathId;
 
@@ -16,6 +17,8 @@ use urtica::wire::DatapathId;
 struct PyRawProgram {
     app: Py<PyAny>,
     raised: Arc<Raised>,
+    /// In a simulated network.
+    turns: Option<Arc<Turns>>,
 }
 
 impl RawProgram for PyRawProgram {
@@ -34,6 +37,12 @@ impl RawProgram for PyRawProgram {
                 Err(error) => self.raised.fail(py, info.datapath_id, "the program", error),
             }
         })
+    }
+
+    fn start(&self, background: &Background) {
+        if let Some(turns) = &self.turns {
+            Arc::clone(turns).start(background, Arc::clone(&self.raised));
+        }
     }
 }
 
@@ -111,6 +120,61 @@ fn session(versions: &[String]) -> PyResult<controller::SessionConfig> {
     Ok(session)
 }
 
+/// Sends frames; returns `false` if the switch has left.
+fn send(network: &controller::Network, dpid: u64, frames: &[u8]) -> PyResult<bool> {
+    match network.send_frames(DatapathId(dpid), frames) {
+        Ok(()) => Ok(true),
+        Err(RequestError::UnknownSwitch(_)) => Ok(false),
+        Err(error @ RequestError::Busy(_)) => Err(PyBlockingIOError::new_err(error.to_string())),
+        Err(error) => Err(PyValueError::new_err(error.to_string())),
+    }
+}
+
+/// Returns a controller for a simulated network, and the turns of its program. The program has the methods
+/// `connected(dpid, version, peer)`, which makes a handler, and `advance(now)`, and the attribute `versions`.
+pub(crate) fn simulated(
+    program: &Bound<'_, PyAny>,
+    raised: &Arc<Raised>,
+) -> PyResult<(Controller, Arc<Turns>)> {
+    let versions: Vec<String> = program.getattr("versions")?.extract()?;
+    let turns = Arc::new(Turns::new(program.clone().unbind()));
+    let raw = PyRawProgram {
+        app: program.getattr("connected")?.unbind(),
+        raised: Arc::clone(raised),
+        turns: Some(Arc::clone(&turns)),
+    };
+    let controller = Controller::new()
+        .raw_program(raw)
+        .session(session(&versions)?);
+    Ok((controller, turns))
+}
+
+/// The way from a program to the switches of its simulated network.
+#[pyclass(frozen, module = "urtica._native")]
+pub struct RawLink {
+    network: controller::Network,
+    turns: Arc<Turns>,
+}
+
+impl RawLink {
+    pub(crate) fn new(network: controller::Network, turns: Arc<Turns>) -> Self {
+        Self { network, turns }
+    }
+}
+
+#[pymethods]
+impl RawLink {
+    /// Sends whole messages, unchanged: see `RawRunning.send`.
+    fn send(&self, dpid: u64, frames: &[u8]) -> PyResult<bool> {
+        send(&self.network, dpid, frames)
+    }
+
+    /// Has the program's `advance` called when the network runs next.
+    fn wake(&self) {
+        self.turns.wake();
+    }
+}
+
 #[pymethods]
 impl RawRunning {
     #[new]
@@ -124,6 +188,7 @@ impl RawRunning {
         let program = PyRawProgram {
             app,
             raised: Arc::clone(&raised),
+            turns: None,
         };
         let mut controller = Controller::new()
             .raw_program(program)
@@ -158,14 +223,7 @@ impl RawRunning {
 
     /// Sends whole messages, unchanged. Returns False if the switch has left; raises BlockingIOError while too much waits.
     fn send(&self, dpid: u64, frames: &[u8]) -> PyResult<bool> {
-        match self.network.send_frames(DatapathId(dpid), frames) {
-            Ok(()) => Ok(true),
-            Err(RequestError::UnknownSwitch(_)) => Ok(false),
-            Err(error @ RequestError::Busy(_)) => {
-                Err(PyBlockingIOError::new_err(error.to_string()))
-            }
-            Err(error) => Err(PyValueError::new_err(error.to_string())),
-        }
+        send(&self.network, dpid, frames)
     }
 
     /// Raises the error that has ended the controller.

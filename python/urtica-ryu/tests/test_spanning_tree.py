@@ -170,7 +170,7 @@ class Watcher(RyuApp):
 
     @set_ev_cls(stplib.EventPortStateChange)
     def state(self, ev):
-        self.states[ev.dp.id, ev.port.port_no] = ev.port.state
+        self.states[ev.dp.id, ev.port_no] = ev.port_state
 
     @set_ev_cls(stplib.EventPacketIn)
     def packet(self, ev):

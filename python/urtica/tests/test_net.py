@@ -1,5 +1,7 @@
 """Networks in the process."""
 
+import sys
+
 import pytest
 import urtica
 from learning import Learning
@@ -113,3 +115,9 @@ def test_errors_name_what_is_wrong(call, sentence):
 def test_a_tree_of_seven_switches_connects_all_hosts(net):
     """A tree of 7 switches, all pairs pinged."""
     assert net("tree,3,2", app=Learning).ping_all().sent == 56
+
+
+def test_ryu_programs_need_their_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "urtica_ryu", None)
+    with pytest.raises(ModuleNotFoundError, match="Ryu programs need the package urtica-ryu"):
+        urtica.Net("single,1", app="my_app.py")

@@ -17,11 +17,13 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import gc
 import heapq
 import itertools
 import logging
 import os
 import select
+import sys
 import threading
 import time
 from _thread import allocate_lock, start_new_thread
@@ -35,6 +37,9 @@ _logger = logging.getLogger("ryu.lib.hub")
 _Condition = threading.Condition
 _monotonic = time.monotonic
 _poll = select.poll
+
+#: The number of times that Baton.end raises TaskExit in tasks that catch it.
+_KILLS = 10
 
 
 class TaskExit(BaseException):
@@ -116,11 +121,28 @@ class SimulatedClock:
         return self.now
 
 
-class Baton:
-    """Runs tasks one at a time, by the system's clock or by a simulated one."""
+class Blocked(RuntimeError):
+    """Tasks have run for too long without waiting; the text says which one, and where it is."""
 
-    def __init__(self, clock: SimulatedClock | None = None):
+
+class Baton:
+    """Runs tasks one at a time, by the system's clock or by a simulated one.
+
+    With `on_ready` tasks run only within Baton.advance, so that a simulation that calls it is repeated exactly. Otherwise
+    `on_ready` is called when a task becomes ready, in any thread and with the state protected: it must be short.
+    """
+
+    def __init__(self, clock: SimulatedClock | None = None, on_ready: Callable[[], None] | None = None):
         self.clock = clock
+        #: Called with exceptions that have ended a task, or that `note_error` is given.
+        self.on_error: Callable[[BaseException], None] | None = None
+        #: The seconds that `advance` waits for tasks that do not wait; None for ever.
+        self.patience: float | None = None
+        self._on_ready = on_ready
+        # The calls within which tasks run, if they do not run always.
+        self._stretches = 0
+        # Those that have been spawned and have not ended, in order.
+        self._tasks: dict[Task, None] = {}
         self._mutex = allocate_lock()
         self._is_idle = _Condition(self._mutex)
         self._ready: deque[Task] = deque()
@@ -184,14 +206,32 @@ class Baton:
             task._run()
         except TaskExit:
             pass
-        except BaseException:
+        except BaseException as error:
             _logger.exception("task %s raised an exception", task.name)
+            self.note_error(error)
         with self._mutex:
             self._finish(task)
             self._hand_on()
 
+    def note_error(self, error: BaseException) -> None:
+        """Passes an exception of the program, which has been logged, to `on_error`."""
+        if self.on_error is not None:
+            self.on_error(error)
+
+    def end(self) -> bool:
+        """Raises TaskExit in all tasks, from a thread that is none; returns whether they have ended."""
+        for _ in range(_KILLS):
+            with self._mutex:
+                for task in list(self._tasks):
+                    self._interrupt(task, TaskExit())
+                self._wait_idle()
+                if not self._tasks:
+                    return True
+        return False
+
     def _finish(self, task: Task) -> None:
         task.state = State.DONE
+        self._tasks.pop(task, None)
         task._overdue.clear()
         self._wake(task.ended, None)
 
@@ -265,6 +305,7 @@ class Baton:
         task = Task(f"thread {threading.get_ident()}", lambda: None)
         self._local.task = task
         with self._mutex:
+            self._stretches += 1
             self._add_ready(task, State.READY)
         try:
             self._resume(task)
@@ -274,6 +315,9 @@ class Baton:
             with self._mutex:
                 self._finish(task)
                 self._hand_on()
+                self._stretches -= 1
+                if self._is_paused():
+                    self._wait_idle()
 
     @contextlib.contextmanager
     def outside(self) -> Iterator[None]:
@@ -346,17 +390,56 @@ class Baton:
         """Moves the simulated clock, from a thread that is no task; returns when all tasks wait for a later time."""
         if self.clock is None:
             raise RuntimeError("the time of this baton is the system's: only a SimulatedClock can be moved")
-        until = self.clock.now + seconds
-        with self._mutex:
+        self.advance_to(self.clock.now + seconds)
+
+    def advance_to(self, until: float) -> float | None:
+        """Moves the simulated clock to this time; returns the time of the next timer, None without one."""
+        clock = self.clock
+        assert clock is not None
+        with self._mutex, self._stretch():
             self._wait_idle()
             while (timer := self._next_timer(until)) is not None:
-                self.clock.now = max(self.clock.now, timer.at)
+                clock.now = max(clock.now, timer.at)
                 timer.call()
                 self._wait_idle()
-            self.clock.now = until
+            clock.now = max(clock.now, until)
+            while self._timers and self._timers[0][2].is_cancelled:
+                heapq.heappop(self._timers)
+            return self._timers[0][0] if self._timers else None
+
+    @contextlib.contextmanager
+    def _stretch(self) -> Iterator[None]:
+        """Lets tasks run for the time of a `with` statement, if they do not run always. With the mutex held."""
+        self._stretches += 1
+        try:
+            yield
+        finally:
+            self._stretches -= 1
 
     def _wait_idle(self) -> None:
-        self._is_idle.wait_for(lambda: self._running is None and not self._ready)
+        """Waits until all tasks wait."""
+        with self._stretch():
+            if self._running is None:
+                self._hand_on()
+            if not self._is_idle.wait_for(lambda: self._running is None and not self._ready, self.patience):
+                raise Blocked(self._blocked())
+
+    def _blocked(self) -> str:
+        """The message about tasks that do not wait."""
+        task = self._running
+        # Garbage that is collected within it might need the lock that it holds.
+        collects = gc.isenabled()
+        gc.disable()
+        frame = sys._current_frames().get(task.ident or 0) if task else None
+        if collects:
+            gc.enable()
+        while frame is not None and frame.f_back is not None and __package__ == frame.f_globals.get("__package__"):
+            frame = frame.f_back
+        where = f" in {frame.f_code.co_filename}:{frame.f_lineno} ({frame.f_code.co_name})" if frame else ""
+        return (
+            f"the program has not waited for {self.patience:g} s: {task.name if task else 'a task'} is{where}; expected calls "
+            "that wait in simulated time, such as hub.sleep and time.sleep"
+        )
 
     def _next_timer(self, until: float) -> Timer | None:
         """Takes the first timer up to this time."""
@@ -383,8 +466,21 @@ class Baton:
 
     def _add_ready(self, task: Task, state: State) -> None:
         task.state = state
+        if state is State.NEW:
+            self._tasks[task] = None
         self._ready.append(task)
-        if self._running is None:
+        self._begin()
+
+    def _is_paused(self) -> bool:
+        return self._on_ready is not None and not self._stretches
+
+    def _begin(self) -> None:
+        """Gives the baton to the first task that is ready, if no task has it."""
+        if self._running is not None:
+            return
+        if self._on_ready is not None and not self._stretches:
+            self._on_ready()
+        else:
             self._hand_on()
 
     def _hand_on(self) -> None:
@@ -430,8 +526,7 @@ class Baton:
             self._ready.appendleft(task)
         else:
             self._ready.append(task)
-        if self._running is None:
-            self._hand_on()
+        self._begin()
 
     def _wake(self, waits: WaitList, count: int | None) -> None:
         for _ in range(len(waits.tasks) if count is None else min(count, len(waits.tasks))):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from ryu import cfg
@@ -27,7 +28,8 @@ MAX_FRAMES = 8192
 
 _PACKET_IN = 10
 _DEFAULT_PORTS = (6653, 6633)
-_VERSIONS = {1: "1.0", 4: "1.3"}
+#: The versions' names, by their numbers.
+VERSIONS = {1: "1.0", 4: "1.3"}
 #: Seconds between two looks at whether the controller still runs.
 _CHECK_INTERVAL = 0.5
 
@@ -103,7 +105,7 @@ class Link:
 
         versions = sorted(ofproto_protocol.ProtocolDesc().supported_ofp_version)
         try:
-            self._running = RawRunning(self._connected, _addresses(), [_VERSIONS[version] for version in versions])
+            self._running = RawRunning(self._connected, _addresses(), [VERSIONS[version] for version in versions])
         except (OSError, ValueError) as error:
             raise LoadError(str(error)) from error
         LOG.info("listening at %s", ", ".join(self._running.addresses))
@@ -127,6 +129,21 @@ class Link:
         if running is not None:
             with hub.baton().outside():
                 running.stop()
+
+
+_make: Callable[[], Any] = Link
+
+
+def make() -> Any:
+    """Returns a Link, or what is used instead."""
+    return _make()
+
+
+def use(make: Callable[[], Any]) -> Callable[[], Any]:
+    """Sets what `make` calls, and returns what it has called before."""
+    global _make
+    before, _make = _make, make
+    return before
 
 
 def _addresses() -> list[str]:

@@ -7,10 +7,9 @@ import os
 import signal
 import sys
 from _thread import allocate_lock
-from pathlib import Path
 from typing import Any
 
-from urtica_ryu import hub, python2
+from urtica_ryu import hub, python2, use_names
 
 USAGE = """usage: urtica ryu-manager [OPTION ...] FILE_OR_MODULE ...
 
@@ -140,15 +139,9 @@ class _Program:
     def _serve(self) -> None:
         from ryu.base.app_manager import AppManager
 
-        from urtica_ryu.loading import LoadError
-
         manager = AppManager.get_instance()
         try:
-            manager.load_apps(self.apps)
-            if not manager.applications_cls:
-                raise LoadError(f"no application in {', '.join(self.apps)}: expected a class derived from app_manager.RyuApp")
-            contexts = manager.create_contexts()
-            services = manager.instantiate_apps(**contexts)
+            services = manager.start(self.apps)
             # Imported if a program has an HTTP interface.
             web = sys.modules.get("ryu.app.wsgi")
             server = web.start_service(manager) if web else None
@@ -179,7 +172,7 @@ def main(arguments: list[str]) -> int:
     except UsageError as error:
         print(f"urtica ryu-manager: {error}", file=sys.stderr)
         return 2
-    sys.path.insert(0, str(Path(__file__).parent / "names"))
+    use_names()
     sys.path.insert(0, os.getcwd())
     hub.patch()
     if options.pop("from-python2", False):

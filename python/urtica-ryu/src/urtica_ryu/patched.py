@@ -6,6 +6,7 @@ What a module took from them before, with `from threading import Lock`, stays as
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import select
 import selectors
@@ -14,7 +15,7 @@ import threading
 import time
 from _thread import get_ident
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from urtica_ryu import hub
@@ -371,29 +372,83 @@ class _Selector(selectors.SelectSelector):
         return found_read, found_write, []
 
 
-def patch() -> None:
-    """Puts all of these into the standard library's modules. A second call does nothing."""
-    replaced: list[tuple[Any, dict[str, Any]]] = [
-        (time, {"sleep": sleep}),
-        (
-            threading,
-            {
-                "Lock": Lock,
-                "RLock": RLock,
-                "Condition": Condition,
-                "Thread": Thread,
-                "Timer": Timer,
-                "current_thread": current_thread,
-            },
-        ),
-        (queue, {"SimpleQueue": queue._PySimpleQueue}),  # type: ignore[attr-defined]
-        (select, {"select": select_select}),
-        (
-            selectors,
-            dict.fromkeys(["DefaultSelector", "SelectSelector", "PollSelector", "EpollSelector"], _Selector),
-        ),
-        (socket, {"socket": Socket, "SocketType": Socket}),
-    ]
-    for module, names in replaced:
-        for name, value in names.items():
+#: What time.time returns when the time of a simulated network is 0: a moment in 2023.
+SIMULATED_EPOCH_S = 1_700_000_000
+
+
+def _clock(real: Callable[[], Any], epoch_s: int, is_ns: bool) -> Callable[[], Any]:
+    """Returns a function like one of the module time, which reads the simulated clock in tasks."""
+
+    def read() -> Any:
+        baton = hub.baton()
+        if baton.clock is None or baton.current() is None:
+            return real()
+        return epoch_s * 1_000_000_000 + round(baton.now() * 1e9) if is_ns else epoch_s + baton.now()
+
+    return read
+
+
+_monotonic = _clock(time.monotonic, 0, False)
+
+#: What reads the time, in simulated networks.
+_CLOCKS: list[tuple[Any, dict[str, Any]]] = [
+    (
+        time,
+        {
+            "time": _clock(time.time, SIMULATED_EPOCH_S, False),
+            "time_ns": _clock(time.time_ns, SIMULATED_EPOCH_S, True),
+            "monotonic": _monotonic,
+            "monotonic_ns": _clock(time.monotonic_ns, 0, True),
+            "perf_counter": _clock(time.perf_counter, 0, False),
+            "perf_counter_ns": _clock(time.perf_counter_ns, 0, True),
+        },
+    ),
+    # By these names they have time.monotonic, for timeouts.
+    (queue, {"time": _monotonic}),
+    (threading, {"_time": _monotonic}),
+]
+
+_CALLS: list[tuple[Any, dict[str, Any]]] = [
+    (time, {"sleep": sleep}),
+    (
+        threading,
+        {
+            "Lock": Lock,
+            "RLock": RLock,
+            "Condition": Condition,
+            "Thread": Thread,
+            "Timer": Timer,
+            "current_thread": current_thread,
+        },
+    ),
+    (queue, {"SimpleQueue": queue._PySimpleQueue}),  # type: ignore[attr-defined]
+    (select, {"select": select_select}),
+    (
+        selectors,
+        dict.fromkeys(["DefaultSelector", "SelectSelector", "PollSelector", "EpollSelector"], _Selector),
+    ),
+    (socket, {"socket": Socket, "SocketType": Socket}),
+]
+
+
+def _put(names: Iterable[tuple[Any, dict[str, Any]]]) -> None:
+    for module, values in names:
+        for name, value in values.items():
             setattr(module, name, value)
+
+
+def patch() -> None:
+    """Puts the calls that wait into the standard library's modules. A second call does nothing."""
+    _put(_CALLS)
+
+
+@contextlib.contextmanager
+def simulated() -> Iterator[None]:
+    """Patches the standard library, with its clocks, for the time of a `with` statement."""
+    names = _CALLS + _CLOCKS
+    before = [(module, {name: getattr(module, name) for name in values}) for module, values in names]
+    _put(names)
+    try:
+        yield
+    finally:
+        _put(before)

@@ -15,7 +15,6 @@ from urtica._native import (
     Flow,
     FlowRemoved,
     FlowReport,
-    Net,
     Network,
     PacketIn,
     PingAllReport,
@@ -26,6 +25,7 @@ from urtica._native import (
     Switch,
     SwitchInfo,
 )
+from urtica._net import Net
 
 __all__ = [
     "ALL",

@@ -2,6 +2,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import final
 
+from typing_extensions import Self
+
 __all__ = [
     "ALL",
     "CONTROLLER",
@@ -18,6 +20,7 @@ __all__ = [
     "PingReport",
     "Port",
     "PortStatus",
+    "RawLink",
     "RawRunning",
     "Running",
     "Switch",
@@ -193,6 +196,11 @@ class Running:
     def __exit__(self, *_exception: type[BaseException] | BaseException | TracebackType | None) -> None: ...
 
 @final
+class RawLink:
+    def send(self, dpid: int, frames: bytes) -> bool: ...
+    def wake(self) -> None: ...
+
+@final
 class RawRunning:
     def __new__(
         cls,
@@ -260,16 +268,16 @@ class FlowReport:
 @final
 class Flow: ...
 
-@final
 class Net:
     def __new__(
         cls,
         topology: str,
-        app: Callable[[SwitchInfo], object],
+        app: object,
         *,
         seed: int = 0,
         openflow: str | None = None,
-    ) -> Net: ...
+        is_raw: bool = False,
+    ) -> Self: ...
     @property
     def seed(self) -> int: ...
     @property

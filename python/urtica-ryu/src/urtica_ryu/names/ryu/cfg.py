@@ -95,6 +95,16 @@ class _Group:
         """Sets what the command line has for an option."""
         self._given[name.replace("-", "_")] = value
 
+    def exchange(self, values: tuple[dict[str, Any], dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Replaces what is set, and what the command line has given; returns what it was."""
+        before = (self._values, self._given)
+        self._values, self._given = values
+        return before
+
+    def has(self, name: str) -> bool:
+        """Returns whether an option is registered."""
+        return name.replace("-", "_") in self._options
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name not in self._options:
             raise AttributeError(f"there is no option {name}: expected one that was registered")

@@ -56,4 +56,4 @@ class SimpleSwitch13(simple_switch_13.SimpleSwitch13):
     @set_ev_cls(stplib.EventPortStateChange, MAIN_DISPATCHER)
     def _port_state_change_handler(self, ev: Any) -> None:
         dpid = dpid_lib.dpid_to_str(ev.dp.id)
-        self.logger.debug("[dpid=%s][port=%d] state=%s", dpid, ev.port.port_no, _STATES[ev.port.state])
+        self.logger.debug("[dpid=%s][port=%d] state=%s", dpid, ev.port_no, _STATES[ev.port_state])

@@ -222,9 +222,10 @@ class RyuApp:
             method(ev)
         except hub.TaskExit:
             raise
-        except BaseException:
+        except BaseException as error:
             name = getattr(method, "__name__", repr(method))
             LOG.exception("%s: handler %s raised an exception on %s", self.name, name, type(ev).__name__)
+            hub.baton().note_error(error)
 
 
 class AppManager:
@@ -250,9 +251,7 @@ class AppManager:
     def run_apps(app_lists: list[str]) -> None:
         """Runs applications until their tasks end."""
         manager = AppManager.get_instance()
-        manager.load_apps(app_lists)
-        contexts = manager.create_contexts()
-        services = manager.instantiate_apps(**contexts)
+        services = manager.start(app_lists)
         try:
             hub.joinall(services)
         finally:
@@ -283,6 +282,12 @@ class AppManager:
             self.applications_cls[name] = cls
             names += [service for service in self._needs(cls) if service not in names]
 
+    def load_class(self, cls: Any) -> None:
+        """Adds an application by its class, and loads those that it needs."""
+        name = cls.__module__
+        self.applications_cls[f"{name}.{cls.__name__}" if name in self.applications_cls else name] = cls
+        self.load_apps(self._needs(cls))
+
     def _context_modules(self) -> list[str]:
         return [cls.__module__ for cls in self.contexts_cls.values()]
 
@@ -297,6 +302,18 @@ class AppManager:
         return [service for service in services if service not in self._context_modules()]
 
     # Starting
+
+    def start(self, apps: Iterable[Any]) -> list[hub.HubThread]:
+        """Loads and starts applications, by files, modules or classes; returns the tasks that they have started."""
+        apps = list(apps)
+        for app in apps:
+            if isinstance(app, str):
+                self.load_apps([app])
+            else:
+                self.load_class(app)
+        if not self.applications_cls:
+            raise LoadError(f"no application in {', '.join(apps)}: expected a class derived from app_manager.RyuApp")
+        return self.instantiate_apps(**self.create_contexts())
 
     def create_contexts(self) -> dict[str, Any]:
         """Makes the shared objects."""

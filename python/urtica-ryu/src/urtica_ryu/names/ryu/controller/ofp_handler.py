@@ -15,11 +15,11 @@ class OFPHandler(app_manager.RyuApp):
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.name = ofp_event.NAME
-        self.controller: link.Link | None = None
+        self.controller: Any = None
 
     def start(self) -> Any:
         super().start()
-        self.controller = link.Link()
+        self.controller = link.make()
         return self.controller.start()
 
     def close(self) -> None:

@@ -64,12 +64,13 @@ class EventTopologyChange(event.EventBase):
 
 
 class EventPortStateChange(event.EventBase):
-    """A port has another state: `port.port_no`, `port.state`."""
+    """A port has another state: `port_no`, `port_state`."""
 
-    def __init__(self, dp: Any, port: Any):
+    def __init__(self, dp: Any, port: StpPort):
         super().__init__()
         self.dp = dp
-        self.port = port
+        self.port_no = port.port_no
+        self.port_state = port.state
 
 
 class EventPacketIn(event.EventBase):
