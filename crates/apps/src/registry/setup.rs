@@ -222,13 +222,14 @@ impl Setup {
     }
 
     /// Adds the neighbour proxy, unless a program with gateways was named: then hosts send requests for gateways, which are
-    /// unknown to the proxy, and must not resolve hosts of other subnets.
-    pub fn answer_for_hosts(&mut self) {
+    /// unknown to the proxy, and must not resolve hosts of other subnets. Returns whether it was added.
+    pub fn answer_for_hosts(&mut self) -> bool {
         let has_gateways = self.has_gateways();
         self.reasons.has_gateways = Some(has_gateways);
         if !has_gateways {
             self.neighbour_proxy();
         }
+        !has_gateways
     }
 
     fn has_gateways(&self) -> bool {
