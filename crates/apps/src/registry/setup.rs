@@ -2,6 +2,7 @@
 
 use super::about::{About, Forwards, Service};
 use super::settings::Settings;
+use crate::bandwidth::{self, Bandwidth};
 use crate::ryu::RyuApps;
 use std::sync::Arc;
 use urtica_controller::{Named, Program};
@@ -24,6 +25,8 @@ pub struct Services {
     pub provisioner: Option<Provisioner>,
     /// The shortest paths between switches.
     pub routes: Option<Routes>,
+    /// The reservations of bandwidth, if `bandwidth` runs.
+    pub bandwidth: Option<Bandwidth>,
     /// The replacements of Ryu's REST applications; each reports whether it runs.
     pub ryu: RyuApps,
 }
@@ -128,6 +131,9 @@ impl Setup {
         for service in &reasons.services {
             self.use_service(*service);
         }
+        if about.name == bandwidth::ROW.name() {
+            self.services.bandwidth = self.running.bandwidth.take();
+        }
         self.keep(app);
         Ok(true)
     }
@@ -155,6 +161,11 @@ impl Setup {
                 settings: None,
             }),
         }
+    }
+
+    /// Shows the program's reservations to others.
+    pub fn show_bandwidth(&mut self, bandwidth: Bandwidth) {
+        self.services.bandwidth = Some(bandwidth);
     }
 
     /// Returns `true` if the user requested this program, before or after the one being added.
